@@ -1,0 +1,653 @@
+//! From slices of a line to an owned event.
+
+use std::borrow::Cow;
+
+use super::scan::{Block, BlockObject, Blocks, Envelope, Payload, PayloadObject, Scan};
+use super::{Fault, Warning};
+use quipu_model::json::{Cursor, RawJson, SyntaxError};
+use quipu_model::{
+    Annotations, AnyBlock, AnyBody, BlockType, Body, Content, Event, EventType, Fidelity, Flags,
+    Foreign, Json, Place, Role, RunId, Shape, Source, Step, StepEnd, Timestamp, ToolCall,
+    ToolResult, Usage,
+};
+
+/// Turns scans into events. Keeps the last run ids, which every line of a file repeats.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    run_id: Option<RunId>,
+    parent_run_id: Option<RunId>,
+}
+
+impl Decoder {
+    /// Decodes a scan of `text`. Oddities go to `warnings`.
+    pub(super) fn decode(
+        &mut self,
+        scan: &Scan<'_>,
+        text: &str,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Event<AnyBody>, Fault> {
+        let envelope = &scan.envelope;
+        let run_id = run_id("run_id", envelope.run_id, &mut self.run_id)?
+            .ok_or_else(|| fault("run_id", "missing"))?;
+        let parent_run_id = run_id_or_empty(
+            "parent_run_id",
+            envelope.parent_run_id,
+            &mut self.parent_run_id,
+        )?;
+        let timestamp = timestamp(envelope.timestamp)?;
+        let place = place(envelope, Some(warnings))?;
+        let body = match EventType::from_word(&scan.event_type) {
+            None => {
+                warnings.push(Warning::UnknownEventType(scan.event_type.to_string()));
+                AnyBody::Foreign(foreign(scan, text))
+            }
+            Some(event_type) => match body(event_type, envelope, warnings) {
+                Ok(Some(body)) => AnyBody::Known(body),
+                Ok(None) => message(event_type, scan),
+                Err(why) => {
+                    warnings.push(Warning::PayloadShape {
+                        event_type: event_type.as_str(),
+                        why: why.0,
+                    });
+                    AnyBody::Foreign(foreign(scan, text))
+                }
+            },
+        };
+        let mut annotations = Annotations::default();
+        for (name, value) in &envelope.others {
+            match annotate(&mut annotations, name, *value) {
+                Annotated::Taken => {}
+                Annotated::Unknown => warnings.push(Warning::UnknownField(name.to_string())),
+                // Another writer may use the name for something of its own.
+                Annotated::Refused(name, why) => warnings.push(Warning::Annotation { name, why }),
+            }
+        }
+        Ok(Event {
+            seq: scan.seq,
+            run_id,
+            parent_run_id,
+            timestamp,
+            place,
+            body,
+            annotations,
+        })
+    }
+}
+
+/// What does not fit.
+#[derive(Debug)]
+pub(super) struct Misfit(pub(super) String);
+
+impl From<&str> for Misfit {
+    fn from(why: &str) -> Self {
+        Self(why.to_owned())
+    }
+}
+
+fn fault(name: &'static str, why: impl Into<String>) -> Fault {
+    Fault::Field {
+        name,
+        why: why.into(),
+    }
+}
+
+fn run_id(
+    name: &'static str,
+    raw: Option<RawJson<'_>>,
+    last: &mut Option<RunId>,
+) -> Result<Option<RunId>, Fault> {
+    let Some(raw) = raw.filter(|raw| !raw.is_null()) else {
+        return Ok(None);
+    };
+    let text = raw.as_str().ok_or_else(|| fault(name, "not a string"))?;
+    match last {
+        Some(last) if last.as_str() == text => Ok(Some(last.clone())),
+        _ => {
+            let id = RunId::new(&text).map_err(|e| fault(name, e.to_string()))?;
+            *last = Some(id.clone());
+            Ok(Some(id))
+        }
+    }
+}
+
+/// Like [`run_id`], but an empty string means there is none.
+fn run_id_or_empty(
+    name: &'static str,
+    raw: Option<RawJson<'_>>,
+    last: &mut Option<RunId>,
+) -> Result<Option<RunId>, Fault> {
+    run_id(name, raw.filter(|raw| raw.get() != "\"\""), last)
+}
+
+pub(super) fn parent_run_id(envelope: &Envelope<'_>) -> Result<Option<RunId>, Fault> {
+    run_id_or_empty("parent_run_id", envelope.parent_run_id, &mut None)
+}
+
+fn timestamp(raw: Option<RawJson<'_>>) -> Result<Timestamp, Fault> {
+    let name = "timestamp";
+    let text = raw
+        .ok_or_else(|| fault(name, "missing"))
+        .and_then(|raw| text(name, raw))?;
+    text.parse()
+        .map_err(|_| fault(name, format!("not an RFC 3339 time: {text:?}")))
+}
+
+/// The place of an event. Missing parts are warned of if `warnings` are asked for.
+pub(super) fn place(
+    envelope: &Envelope<'_>,
+    warnings: Option<&mut Vec<Warning>>,
+) -> Result<Place, Fault> {
+    let path = envelope.path.map(|raw| text("path", raw)).transpose()?;
+    let iteration = envelope
+        .iteration
+        .map(|raw| number("iteration", raw))
+        .transpose()?;
+    if let Some(warnings) = warnings {
+        let missing = [("path", path.is_none()), ("iteration", iteration.is_none())];
+        warnings.extend(
+            missing
+                .into_iter()
+                .filter(|m| m.1)
+                .map(|(name, _)| Warning::MissingField(name)),
+        );
+    }
+    Ok(Place {
+        path: path.map(Cow::into_owned).unwrap_or_default(),
+        iteration: iteration.unwrap_or(0),
+    })
+}
+
+fn text<'a>(name: &'static str, raw: RawJson<'a>) -> Result<Cow<'a, str>, Fault> {
+    raw.as_str().ok_or_else(|| fault(name, "not a string"))
+}
+
+fn number(name: &'static str, raw: RawJson<'_>) -> Result<u64, Fault> {
+    raw.as_u64()
+        .ok_or_else(|| fault(name, "not a whole number that is zero or greater"))
+}
+
+/// The body of an event of a known type; `None` for a message with blocks that are not known.
+pub(super) fn body(
+    event_type: EventType,
+    envelope: &Envelope<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<Body>, Misfit> {
+    let child = child_run_id(event_type, envelope)?;
+    let object = || match &envelope.payload {
+        Payload::Object(object) => Ok(object),
+        Payload::Missing => Err(Misfit::from("it is missing")),
+        Payload::Other(_) => Err("it is not an object".into()),
+    };
+    let no_payload = envelope.payload.shape() == Shape::Null;
+    let body = match (event_type, child) {
+        (EventType::RunStarted, _) if no_payload => Body::RunStarted(None),
+        (EventType::RunCompleted, _) if no_payload => Body::RunCompleted(None),
+        (EventType::RunStarted, _) => Body::RunStarted(Some(step(object()?)?)),
+        (EventType::RunCompleted, _) => Body::RunCompleted(Some(step_end(object()?)?)),
+        (EventType::StepStarted, _) => Body::StepStarted(step(object()?)?),
+        (EventType::StepCompleted, _) => Body::StepCompleted(step_end(object()?)?),
+        (EventType::CallStarted, Some(child_run_id)) => Body::CallStarted {
+            child_run_id,
+            step: step(object()?)?,
+        },
+        (EventType::CallCompleted, Some(child_run_id)) => Body::CallCompleted {
+            child_run_id,
+            end: step_end(object()?)?,
+        },
+        (EventType::CallStarted | EventType::CallCompleted, None) => {
+            return Err("child_run_id is missing".into());
+        }
+        (EventType::UserMessage | EventType::AssistantMessage, _) => {
+            let Some(blocks) = blocks(event_type, object()?, warnings)? else {
+                return Ok(None);
+            };
+            match event_type {
+                EventType::UserMessage => Body::UserMessage(blocks),
+                _ => Body::AssistantMessage(blocks),
+            }
+        }
+        (EventType::ToolCall, _) => Body::ToolCall(tool_call(object()?)?),
+        (EventType::ToolResult, _) => Body::ToolResult(tool_result(object()?)?),
+    };
+    if let Payload::Object(object) = &envelope.payload {
+        unknown_fields("payload", &object.others, warnings);
+    }
+    Ok(Some(body))
+}
+
+fn child_run_id(event_type: EventType, envelope: &Envelope<'_>) -> Result<Option<RunId>, Misfit> {
+    let child = run_id_or_empty("child_run_id", envelope.child_run_id, &mut None)
+        .map_err(|e| Misfit(e.to_string()))?;
+    match event_type {
+        EventType::CallStarted | EventType::CallCompleted => Ok(child),
+        _ if child.is_some() => Err("child_run_id belongs to call_workflow events only".into()),
+        _ => Ok(None),
+    }
+}
+
+fn required(name: &str, raw: Option<RawJson<'_>>) -> Result<String, Misfit> {
+    match raw {
+        None => Err(Misfit(format!("{name:?} is missing"))),
+        Some(raw) => raw
+            .as_str()
+            .map(Cow::into_owned)
+            .ok_or_else(|| Misfit(format!("{name:?} is not a string"))),
+    }
+}
+
+/// An optional string, where null, empty and missing all mean there is none.
+fn optional(name: &str, raw: Option<RawJson<'_>>) -> Result<Option<String>, Misfit> {
+    match raw.filter(|raw| !raw.is_null()) {
+        None => Ok(None),
+        Some(raw) => required(name, Some(raw)).map(|text| Some(text).filter(|t| !t.is_empty())),
+    }
+}
+
+fn absent(event: &str, fields: &[(&str, Option<RawJson<'_>>)]) -> Result<(), Misfit> {
+    match fields
+        .iter()
+        .find(|(_, raw)| raw.is_some_and(|raw| !raw.is_null()))
+    {
+        Some((name, _)) => Err(Misfit(format!("{name:?} does not belong to {event}"))),
+        None => Ok(()),
+    }
+}
+
+fn value(raw: Option<RawJson<'_>>) -> Option<Json> {
+    raw.filter(|raw| !raw.is_null()).map(Json::from)
+}
+
+fn step(object: &PayloadObject<'_>) -> Result<Step, Misfit> {
+    absent(
+        "the start of a step",
+        &[("error", object.error), ("result", object.result)],
+    )?;
+    step_fields(object)
+}
+
+fn step_fields(object: &PayloadObject<'_>) -> Result<Step, Misfit> {
+    absent(
+        "a step",
+        &[
+            ("role", object.role),
+            ("call_id", object.call_id),
+            ("input", object.input),
+            ("output", object.output),
+            ("fidelity", object.fidelity),
+        ],
+    )?;
+    no_blocks("a step", object)?;
+    Ok(Step {
+        name: required("name", object.name)?,
+        kind: required("kind", object.kind)?,
+    })
+}
+
+fn no_blocks(event: &str, object: &PayloadObject<'_>) -> Result<(), Misfit> {
+    match object.blocks {
+        Blocks::Missing => Ok(()),
+        Blocks::Other(raw) if raw.is_null() => Ok(()),
+        Blocks::List(_) | Blocks::Other(_) => {
+            Err(Misfit(format!("\"blocks\" does not belong to {event}")))
+        }
+    }
+}
+
+fn step_end(object: &PayloadObject<'_>) -> Result<StepEnd, Misfit> {
+    Ok(StepEnd {
+        step: step_fields(object)?,
+        error: optional("error", object.error)?,
+        // Only a missing result is none: engines write `false` and `null` and mean them.
+        result: object.result.map(Json::from),
+    })
+}
+
+fn fidelity(raw: Option<RawJson<'_>>) -> Result<Fidelity, Misfit> {
+    required("fidelity", raw)?
+        .parse()
+        .map_err(|e: quipu_model::UnknownWord| Misfit(e.to_string()))
+}
+
+fn tool_call(object: &PayloadObject<'_>) -> Result<ToolCall, Misfit> {
+    absent(
+        "tool.call",
+        &[("output", object.output), ("error", object.error)],
+    )?;
+    let ToolResult {
+        name,
+        call_id,
+        input,
+        fidelity,
+        ..
+    } = tool_result(object)?;
+    Ok(ToolCall {
+        name,
+        call_id,
+        input,
+        fidelity,
+    })
+}
+
+fn tool_result(object: &PayloadObject<'_>) -> Result<ToolResult, Misfit> {
+    absent(
+        "a tool event",
+        &[
+            ("role", object.role),
+            ("kind", object.kind),
+            ("result", object.result),
+        ],
+    )?;
+    no_blocks("a tool event", object)?;
+    Ok(ToolResult {
+        name: required("name", object.name)?,
+        call_id: required("call_id", object.call_id)?,
+        input: value(object.input),
+        output: value(object.output),
+        error: optional("error", object.error)?,
+        fidelity: fidelity(object.fidelity)?,
+    })
+}
+
+/// The blocks of a message, or `None` when some are not known.
+fn blocks(
+    event_type: EventType,
+    object: &PayloadObject<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<Vec<quipu_model::Block>>, Misfit> {
+    absent(
+        "a message",
+        &[
+            ("call_id", object.call_id),
+            ("kind", object.kind),
+            ("name", object.name),
+            ("error", object.error),
+            ("result", object.result),
+            ("input", object.input),
+            ("output", object.output),
+            ("fidelity", object.fidelity),
+        ],
+    )?;
+    let role = required("role", object.role)?;
+    if Role::from_word(&role) != Some(role_of(event_type)) {
+        return Err(Misfit(format!("the role is {role:?}")));
+    }
+    let list = match &object.blocks {
+        Blocks::Missing => return Err("\"blocks\" is missing".into()),
+        Blocks::Other(raw) if raw.is_null() => return Ok(Some(Vec::new())),
+        Blocks::Other(_) => return Err("\"blocks\" is not a list".into()),
+        Blocks::List(list) => list,
+    };
+    let mut known = Vec::with_capacity(list.len());
+    for (index, item) in list.iter().enumerate() {
+        known.extend(block(index, item, warnings));
+    }
+    Ok((known.len() == list.len()).then_some(known))
+}
+
+fn role_of(event_type: EventType) -> Role {
+    match event_type {
+        EventType::UserMessage => Role::User,
+        _ => Role::Assistant,
+    }
+}
+
+/// A block, or `None` with a warning that says why not.
+fn block(
+    index: usize,
+    item: &Block<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Option<quipu_model::Block> {
+    let Some(object) = &item.object else {
+        warnings.push(Warning::BlockShape {
+            index,
+            why: "it is not an object".to_owned(),
+        });
+        return None;
+    };
+    let word = object
+        .block_type
+        .and_then(|raw| raw.as_str())
+        .unwrap_or_default();
+    let Some(block_type) = BlockType::from_word(&word) else {
+        warnings.push(Warning::UnknownBlockType {
+            index,
+            block_type: word.into_owned(),
+        });
+        return None;
+    };
+    match block_content(block_type, object) {
+        Ok(content) => {
+            if !object.others.is_empty() {
+                unknown_fields(
+                    &format!("payload.blocks[{index}]"),
+                    &object.others,
+                    warnings,
+                );
+            }
+            Some(content)
+        }
+        Err(Misfit(why)) => {
+            warnings.push(Warning::BlockShape { index, why });
+            None
+        }
+    }
+}
+
+fn block_content(
+    block_type: BlockType,
+    object: &BlockObject<'_>,
+) -> Result<quipu_model::Block, Misfit> {
+    let fields = [
+        (
+            "text",
+            object.text,
+            matches!(block_type, BlockType::Text | BlockType::Stream),
+        ),
+        (
+            "thinking",
+            object.thinking,
+            block_type == BlockType::Thinking,
+        ),
+        (
+            "tool_name",
+            object.tool_name,
+            block_type == BlockType::ToolUse,
+        ),
+        (
+            "tool_id",
+            object.tool_id,
+            matches!(block_type, BlockType::ToolUse | BlockType::ToolResult),
+        ),
+        (
+            "tool_input",
+            object.tool_input,
+            block_type == BlockType::ToolUse,
+        ),
+        (
+            "tool_content",
+            object.tool_content,
+            block_type == BlockType::ToolResult,
+        ),
+        ("command", object.command, block_type == BlockType::Command),
+        ("chunk", object.chunk, block_type == BlockType::Stream),
+    ];
+    if let Some((name, ..)) = fields
+        .iter()
+        .find(|(_, raw, fits)| !fits && raw.is_some_and(|raw| !raw.is_null()))
+    {
+        return Err(Misfit(format!(
+            "{name:?} does not belong to a {block_type} block"
+        )));
+    }
+    let text = |name, raw| optional(name, raw).map(Option::unwrap_or_default);
+    let content = match block_type {
+        BlockType::Text => Content::Text(text("text", object.text)?),
+        BlockType::Thinking => Content::Thinking(text("thinking", object.thinking)?),
+        BlockType::ToolUse => Content::ToolUse {
+            name: text("tool_name", object.tool_name)?,
+            id: text("tool_id", object.tool_id)?,
+            input: object.tool_input.map(Json::from),
+        },
+        BlockType::ToolResult => Content::ToolResult {
+            id: text("tool_id", object.tool_id)?,
+            content: object.tool_content.map(Json::from),
+        },
+        BlockType::Command => Content::Command(text("command", object.command)?),
+        // The specification names the field `chunk` in one table and `text` in another.
+        BlockType::Stream => {
+            let (in_text, in_chunk) = (text("text", object.text)?, text("chunk", object.chunk)?);
+            match (in_text.is_empty(), in_chunk.is_empty()) {
+                (false, false) if in_text != in_chunk => {
+                    return Err("\"text\" and \"chunk\" differ".into());
+                }
+                (false, _) => Content::Stream(in_text),
+                _ => Content::Stream(in_chunk),
+            }
+        }
+    };
+    Ok(quipu_model::Block {
+        fidelity: fidelity(object.fidelity)?,
+        content,
+    })
+}
+
+fn unknown_fields(at: &str, fields: &[(Cow<'_, str>, RawJson<'_>)], warnings: &mut Vec<Warning>) {
+    warnings.extend(
+        fields
+            .iter()
+            .map(|(name, _)| Warning::UnknownField(format!("{at}.{name}"))),
+    );
+}
+
+/// The event as it is written. Walks the text again; such events are rare.
+fn foreign(scan: &Scan<'_>, text: &str) -> Foreign {
+    Foreign {
+        event_type: scan.event_type.to_string(),
+        child_run_id: scan
+            .envelope
+            .child_run_id
+            .and_then(|raw| raw.as_str())
+            .map(Cow::into_owned),
+        shape: scan.shape(),
+        payload: raw_payload(text).map_or_else(Json::null, Json::from),
+    }
+}
+
+fn raw_payload(text: &str) -> Option<RawJson<'_>> {
+    let mut payload = None;
+    let mut cursor = Cursor::new(text, usize::MAX);
+    let walked = cursor.object(|key, cursor| {
+        let value = cursor.value()?;
+        if key.to_text_lossy() == "payload" {
+            payload = Some(value);
+        }
+        Ok::<(), SyntaxError>(())
+    });
+    walked.ok().and(payload)
+}
+
+/// A message with blocks that are not known, each handed over as it is.
+fn message(event_type: EventType, scan: &Scan<'_>) -> AnyBody {
+    let list = match &scan.envelope.payload {
+        Payload::Object(PayloadObject {
+            blocks: Blocks::List(list),
+            ..
+        }) => list.as_slice(),
+        _ => &[],
+    };
+    let blocks = list
+        .iter()
+        .enumerate()
+        .map(|(index, item)| match block(index, item, &mut Vec::new()) {
+            Some(block) => AnyBlock::Known(block),
+            None => AnyBlock::Unknown(item.text.into()),
+        })
+        .collect();
+    AnyBody::Message {
+        role: role_of(event_type),
+        blocks,
+    }
+}
+
+/// What became of a field that the specification does not name.
+pub(super) enum Annotated {
+    Taken,
+    /// It is not one that Quipu adds.
+    Unknown,
+    /// It is, by name, but holds something else.
+    Refused(&'static str, String),
+}
+
+/// Reads one of the additive fields.
+pub(super) fn annotate(to: &mut Annotations, name: &str, raw: RawJson<'_>) -> Annotated {
+    let (name, result) = match name {
+        "native_id" => ("native_id", parsed(raw).map(|v| to.native_id = v)),
+        "parent_id" => ("parent_id", parsed(raw).map(|v| to.parent_id = v)),
+        "subagent_id" => ("subagent_id", parsed(raw).map(|v| to.subagent_id = v)),
+        "model" => ("model", parsed(raw).map(|v| to.model = v)),
+        "duration_ms" => ("duration_ms", parsed(raw).map(|v| to.duration_ms = v)),
+        "usage" => ("usage", usage(raw).map(|v| to.usage = Some(v))),
+        "source" => ("source", source(raw).map(|v| to.source = Some(v))),
+        "flags" => ("flags", flags(raw).map(|v| to.flags = v)),
+        _ => return Annotated::Unknown,
+    };
+    match result {
+        Ok(()) => Annotated::Taken,
+        Err(why) => Annotated::Refused(name, why),
+    }
+}
+
+fn parsed<'a, T: serde::Deserialize<'a>>(raw: RawJson<'a>) -> Result<T, String> {
+    serde_json::from_str(raw.get()).map_err(|e| e.to_string())
+}
+
+fn usage(raw: RawJson<'_>) -> Result<Usage, String> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Wire {
+        input: Option<u64>,
+        cache_read: Option<u64>,
+        cache_write: Option<u64>,
+        output: Option<u64>,
+        reasoning: Option<u64>,
+    }
+    let Wire {
+        input,
+        cache_read,
+        cache_write,
+        output,
+        reasoning,
+    } = parsed(raw)?;
+    Ok(Usage {
+        input,
+        cache_read,
+        cache_write,
+        output,
+        reasoning,
+    })
+}
+
+fn source(raw: RawJson<'_>) -> Result<Source, String> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Wire {
+        file: String,
+        offset: u64,
+        line: u64,
+    }
+    let Wire { file, offset, line } = parsed(raw)?;
+    Ok(Source { file, offset, line })
+}
+
+fn flags(raw: RawJson<'_>) -> Result<Flags, String> {
+    let mut flags = Flags::default();
+    for word in parsed::<Vec<String>>(raw)? {
+        match word.as_str() {
+            "opaque" => flags.opaque = true,
+            "synthetic" => flags.synthetic = true,
+            "superseded" => flags.superseded = true,
+            _ => return Err(format!("unknown flag {word:?}")),
+        }
+    }
+    Ok(flags)
+}

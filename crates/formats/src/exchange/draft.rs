@@ -1,0 +1,72 @@
+//! Reading what another program wants recorded.
+
+use quipu_model::json::Cursor;
+use quipu_model::{Annotations, Draft, EventType, RunId};
+
+use super::decode::{self, Annotated, annotate};
+use super::scan::Envelope;
+use super::{Fault, Warning};
+
+/// A draft that came in as JSON, with the links that belong to the run rather than the event.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What to record.
+    pub draft: Draft,
+    /// The run that called this one, where the event says so.
+    pub parent_run_id: Option<RunId>,
+    /// Whether it named a sequence number, run or time of its own, which are the recorder's to give.
+    pub stamped: bool,
+}
+
+/// Reads one JSON object as a draft. Strict: what cannot be recorded as it stands is refused, with
+/// the reason.
+///
+/// The fields are those of an event (`type`, `path`, `iteration`, `payload`, `child_run_id`,
+/// `parent_run_id` and the additive ones) less `seq`, `run_id` and `timestamp`.
+///
+/// # Errors
+///
+/// When the text is not JSON, or not an event inside the vocabulary.
+pub fn parse_draft(text: &str, max_depth: usize) -> Result<Request, Fault> {
+    let mut cursor = Cursor::new(text, max_depth);
+    let envelope = Envelope::read(&mut cursor).and_then(|envelope| {
+        cursor.end()?;
+        Ok(envelope)
+    });
+    let envelope = envelope.map_err(|e| Fault::syntax(&e, max_depth))?;
+    let field = |name, why: String| Fault::Field { name, why };
+    let event_type = envelope
+        .event_type
+        .ok_or_else(|| field("type", "missing".to_owned()))?;
+    let event_type = event_type
+        .as_str()
+        .ok_or_else(|| field("type", "not a string".to_owned()))?
+        .parse::<EventType>()
+        .map_err(|e| field("type", e.to_string()))?;
+    let mut warnings = Vec::new();
+    let body = decode::body(event_type, &envelope, &mut warnings)
+        .map_err(|misfit| field("payload", misfit.0))?;
+    let mut annotations = Annotations::default();
+    for (name, value) in &envelope.others {
+        match annotate(&mut annotations, name, *value) {
+            Annotated::Taken => {}
+            Annotated::Unknown => warnings.push(Warning::UnknownField(name.to_string())),
+            Annotated::Refused(name, why) => return Err(field(name, why)),
+        }
+    }
+    match (body, warnings.first()) {
+        (_, Some(warning)) => Err(Fault::NotAnEvent(warning.to_string())),
+        (None, None) => Err(Fault::NotAnEvent("a block is not known".to_owned())),
+        (Some(body), None) => Ok(Request {
+            draft: Draft {
+                place: decode::place(&envelope, None)?,
+                body,
+                annotations,
+            },
+            parent_run_id: decode::parent_run_id(&envelope)?,
+            stamped: [envelope.seq, envelope.run_id, envelope.timestamp]
+                .iter()
+                .any(Option::is_some),
+        }),
+    }
+}

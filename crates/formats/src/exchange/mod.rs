@@ -1,0 +1,46 @@
+//! The exchange transcript: append-only JSONL, one event per line, closed vocabulary.
+//!
+//! ```text
+//! {"seq":1,"run_id":"…","type":"run.started","path":"","iteration":0,"timestamp":"…Z","payload":null}
+//!  │        │  ├ parent_run_id, child_run_id: only where there is one
+//!  │        └ the run, and the file's name
+//!  └ line N has seq N
+//! ```
+//!
+//! The writer is strict: it can only express the vocabulary, keys stand in the order of the
+//! specification, times are UTC, every event is one line. The reader is tolerant: blank lines, CR LF,
+//! a byte order mark, two objects on a line, raw NUL bytes, invalid UTF-8, a line cut off at the end
+//! or in the middle are all read through and reported.
+//!
+//! # Invariants
+//!
+//! * `decode(encode(event)) == event`, for every event.
+//! * Every byte of an input is in an [`Item`], or is a blank line that was counted.
+//! * No input makes the reader hold more than one line, recurse, or stop.
+//!
+//! # What it cannot carry
+//!
+//! See [`LOSSES`]. What other sources know of an event travels in additive fields behind `payload`:
+//! `native_id`, `parent_id`, `subagent_id`, `model`, `usage` (`input`, `cache_read`, `cache_write`,
+//! `output`, `reasoning`), `duration_ms`, `source` (`file`, `offset`, `line`), `flags`.
+
+mod decode;
+mod draft;
+mod encode;
+mod problem;
+mod reader;
+mod scan;
+pub mod verify;
+
+pub use draft::{Request, parse_draft};
+pub use encode::{Escapes, Template, encode, write_timestamp};
+pub use problem::{Fault, Position, Warning};
+pub use reader::{Bad, Decoded, Found, Item, Reader};
+pub use scan::Scan;
+
+/// What of the model has no place in this format.
+pub const LOSSES: &[&str] = &[
+    "header: origin, environment and title have no line of their own",
+    "timestamp: the zone a time was written in; times are UTC",
+    "text: an empty text, thinking, command or chunk and a missing one are the same",
+];

@@ -1,0 +1,400 @@
+//! The tolerant streaming reader.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::io::{self, Read};
+
+use quipu_model::{AnyBody, Event};
+
+use super::decode::Decoder;
+use super::scan::Scan;
+use super::{Fault, Position, Warning};
+use crate::lines::{Limits, LineInfo, Lines};
+
+/// How many places on a bad line are tried as the start of an event.
+const MAX_SALVAGE: usize = 8;
+
+/// Reads a transcript, one event at a time, from any byte stream.
+///
+/// Memory is bounded by the longest line allowed. Nothing stops it but the source failing or the cap
+/// on the total: a line that cannot be read is handed over as [`Item::Bad`] and reading goes on.
+///
+/// ```
+/// use quipu_formats::exchange::{Item, Reader};
+///
+/// let file = br#"{"seq":1,"run_id":"r","type":"run.started","path":"","iteration":0,"timestamp":"2026-06-08T08:14:42.123Z","payload":null}
+/// not json
+/// {"seq":2,"run_id":"r","type":"run.paused","path":"","iteration":0,"timestamp":"2026-06-08T08:14:43Z","payload":null}
+/// "#;
+/// let mut reader = Reader::new(&file[..]);
+/// let mut seen = Vec::new();
+/// while let Some(item) = reader.next()? {
+///     match item {
+///         Item::Event(found) => seen.push(format!("{} {}", found.scan.seq, found.scan.event_type)),
+///         Item::Bad(bad) => seen.push(format!("{}: {}", bad.at, bad.fault)),
+///     }
+/// }
+/// assert_eq!(seen, [
+///     "1 run.started",
+///     "line 2 (byte 122): not a JSON object: expected a value (column 1)",
+///     "2 run.paused",
+/// ]);
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Debug)]
+pub struct Reader<R> {
+    lines: Lines<R>,
+    limits: Limits,
+    decoder: RefCell<Decoder>,
+    line: LineInfo,
+    /// Bytes of a byte order mark before the text of the current line.
+    mark: usize,
+    /// The line's text where its bytes could not be taken as they are.
+    mended: OnceCell<Mended>,
+    /// How much of the line's text has been given. Past its end when the next line is due.
+    given: Cell<usize>,
+    blank: u64,
+}
+
+#[derive(Debug)]
+struct Mended {
+    text: String,
+    invalid_utf8: bool,
+    raw_nul: bool,
+}
+
+/// What a reader finds.
+#[derive(Debug)]
+pub enum Item<'a> {
+    /// An event, scanned; decode it to own it.
+    Event(Found<'a>),
+    /// Bytes that are not an event.
+    Bad(Bad<'a>),
+}
+
+/// An event on its line.
+#[derive(Debug)]
+pub struct Found<'a> {
+    /// Where it stands.
+    pub at: Position,
+    /// Its text.
+    pub text: &'a str,
+    /// Its fields.
+    pub scan: Scan<'a>,
+    line: &'a LineInfo,
+    mended: Option<&'a Mended>,
+    carriage_return: bool,
+    byte_order_mark: bool,
+    shared: bool,
+}
+
+/// Bytes that are not an event.
+#[derive(Debug)]
+pub struct Bad<'a> {
+    /// Where they begin.
+    pub at: Position,
+    /// The bytes. Empty where the line was too long to hold.
+    pub bytes: &'a [u8],
+    /// What is wrong with them.
+    pub fault: Fault,
+}
+
+/// A decoded event.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Decoded {
+    /// Where it stands.
+    pub at: Position,
+    /// The event.
+    pub event: Event<AnyBody>,
+    /// What is odd about it or its line.
+    pub warnings: Vec<Warning>,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads from `source` with the default limits.
+    pub fn new(source: R) -> Self {
+        Self::with_limits(source, Limits::default())
+    }
+
+    /// Reads from `source`.
+    pub fn with_limits(source: R, limits: Limits) -> Self {
+        Self::over(Lines::new(source, limits), limits)
+    }
+
+    /// Reads from the middle of a file: `source` begins at this offset, after so many lines.
+    pub fn resuming(source: R, limits: Limits, offset: u64, lines_before: u64) -> Self {
+        Self::over(
+            Lines::new(source, limits).starting_at(offset, lines_before),
+            limits,
+        )
+    }
+
+    fn over(lines: Lines<R>, limits: Limits) -> Self {
+        let line = LineInfo {
+            number: 0,
+            offset: 0,
+            len: 0,
+            terminated: true,
+            too_long: false,
+        };
+        Self {
+            lines,
+            limits,
+            decoder: RefCell::default(),
+            line,
+            mark: 0,
+            mended: OnceCell::new(),
+            given: Cell::new(usize::MAX),
+            blank: 0,
+        }
+    }
+
+    /// How many lines were blank.
+    pub fn blank_lines(&self) -> u64 {
+        self.blank
+    }
+
+    /// The line that was read last.
+    pub fn line(&self) -> &LineInfo {
+        &self.line
+    }
+
+    /// The offset of the byte after all that was read.
+    pub fn position(&self) -> u64 {
+        self.lines.position()
+    }
+
+    /// The next item; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// When the source fails or the input is larger than allowed.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the items borrow from the reader"
+    )]
+    pub fn next(&mut self) -> io::Result<Option<Item<'_>>> {
+        if self.given.get() == usize::MAX && !self.next_line()? {
+            return Ok(None);
+        }
+        Ok(Some(self.item()))
+    }
+
+    /// The next item, decoded.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::next`].
+    pub fn next_decoded(&mut self) -> io::Result<Option<Result<Decoded, Bad<'_>>>> {
+        if self.given.get() == usize::MAX && !self.next_line()? {
+            return Ok(None);
+        }
+        let found = match self.item() {
+            Item::Bad(bad) => return Ok(Some(Err(bad))),
+            Item::Event(found) => found,
+        };
+        let mut warnings = found.line_warnings();
+        let decoded = self
+            .decoder
+            .borrow_mut()
+            .decode(&found.scan, found.text, &mut warnings);
+        Ok(Some(match decoded {
+            Ok(event) => Ok(Decoded {
+                at: found.at,
+                event,
+                warnings,
+            }),
+            Err(fault) => Err(Bad {
+                at: found.at,
+                bytes: found.text.as_bytes(),
+                fault,
+            }),
+        }))
+    }
+
+    /// Goes to the next line that is not blank.
+    fn next_line(&mut self) -> io::Result<bool> {
+        loop {
+            let Some(line) = self.lines.advance()? else {
+                return Ok(false);
+            };
+            self.line = line;
+            let bytes = self.lines.current();
+            self.mark = if line.offset == 0 && bytes.starts_with(b"\xef\xbb\xbf") {
+                3
+            } else {
+                0
+            };
+            if line.too_long || !bytes[self.mark..].iter().all(u8::is_ascii_whitespace) {
+                self.mended.take();
+                self.given.set(0);
+                return Ok(true);
+            }
+            self.blank += 1;
+        }
+    }
+
+    /// What stands at the unread part of the current line. Moves past it.
+    fn item(&self) -> Item<'_> {
+        let bytes = &self.lines.current()[self.mark..];
+        if self.line.too_long {
+            let limit = self.limits.max_line_bytes;
+            return self.bad_line(
+                b"",
+                Fault::TooLong {
+                    len: self.line.len,
+                    limit,
+                },
+            );
+        }
+        let text = match (self.mended.get(), std::str::from_utf8(bytes)) {
+            (Some(mended), _) => &mended.text,
+            (None, Ok(text)) => text,
+            (None, Err(_)) => {
+                let text = String::from_utf8_lossy(bytes).into_owned();
+                &self.mended.get_or_init(|| mend(text, true)).text
+            }
+        };
+        let start = self.given.get();
+        match Scan::parse(&text[start..], self.limits.max_depth) {
+            Ok((scan, used)) => self.found(text, start, used, scan),
+            Err(_) if self.mended.get().is_none() && text.contains('\0') => {
+                // A raw NUL makes any string invalid; with it mended, the line may be good.
+                self.mended.get_or_init(|| mend(text.to_owned(), false));
+                self.item()
+            }
+            Err(fault) => self.salvage(text, start, bytes, fault),
+        }
+    }
+
+    fn found<'a>(&'a self, text: &'a str, start: usize, used: usize, scan: Scan<'a>) -> Item<'a> {
+        let end = start + used;
+        let more = !text[end..].bytes().all(|b| b.is_ascii_whitespace());
+        self.given.set(if more { end } else { usize::MAX });
+        let object = &text[start..end];
+        let lead = object.len() - object.trim_ascii_start().len();
+        Item::Event(Found {
+            at: self.place(start + lead),
+            text: object.trim_ascii(),
+            scan,
+            line: &self.line,
+            mended: self.mended.get(),
+            carriage_return: self.lines.current().last() == Some(&b'\r'),
+            byte_order_mark: self.mark > 0,
+            shared: more || start > 0,
+        })
+    }
+
+    /// Looks for an event behind the bytes that are none.
+    fn salvage<'a>(
+        &'a self,
+        text: &'a str,
+        start: usize,
+        bytes: &'a [u8],
+        fault: Fault,
+    ) -> Item<'a> {
+        let rest = &text[start..];
+        if rest.bytes().all(|b| b == 0) {
+            return self.bad_line(bytes, Fault::Zeros);
+        }
+        let candidates = memchr::memmem::find_iter(rest.as_bytes(), br#"{"seq":"#);
+        for at in candidates.filter(|&at| at > 0).take(MAX_SALVAGE) {
+            if Scan::parse(&rest[at..], self.limits.max_depth).is_ok() {
+                self.given.set(start + at);
+                let bytes = rest[..at].as_bytes();
+                return Item::Bad(Bad {
+                    at: self.place(start),
+                    bytes,
+                    fault: Fault::Glued,
+                });
+            }
+        }
+        let torn = !self.line.terminated && matches!(fault, Fault::Syntax(_));
+        let fault = if torn { Fault::Torn } else { fault };
+        self.given.set(usize::MAX);
+        let bytes = if self.mended.get().is_some() {
+            bytes
+        } else {
+            rest.as_bytes()
+        };
+        Item::Bad(Bad {
+            at: self.place(start),
+            bytes,
+            fault,
+        })
+    }
+
+    fn bad_line<'a>(&'a self, bytes: &'a [u8], fault: Fault) -> Item<'a> {
+        self.given.set(usize::MAX);
+        Item::Bad(Bad {
+            at: self.place(0),
+            bytes,
+            fault,
+        })
+    }
+
+    /// The position of a byte of the line's text. In a mended line later offsets are those of the
+    /// mended text, which is the nearest there is.
+    fn place(&self, start: usize) -> Position {
+        Position {
+            line: self.line.number,
+            offset: self.line.offset + (self.mark + start) as u64,
+        }
+    }
+}
+
+impl Found<'_> {
+    /// Decodes the event. A [`Reader::next_decoded`] loop is cheaper over many.
+    ///
+    /// # Errors
+    ///
+    /// When the run, the time or the place cannot be read.
+    pub fn decode(&self) -> Result<Decoded, Fault> {
+        let mut warnings = self.line_warnings();
+        let event = Decoder::default().decode(&self.scan, self.text, &mut warnings)?;
+        Ok(Decoded {
+            at: self.at,
+            event,
+            warnings,
+        })
+    }
+
+    /// What is odd about the line.
+    fn line_warnings(&self) -> Vec<Warning> {
+        let usual = self.line.terminated
+            && self.mended.is_none()
+            && !(self.byte_order_mark || self.shared || self.carriage_return);
+        if usual {
+            return Vec::new();
+        }
+        let odd = [
+            (self.byte_order_mark, Warning::ByteOrderMark),
+            (
+                self.mended.is_some_and(|m| m.invalid_utf8),
+                Warning::InvalidUtf8,
+            ),
+            (self.mended.is_some_and(|m| m.raw_nul), Warning::RawNul),
+            (self.shared, Warning::SharedLine),
+            (self.carriage_return, Warning::CarriageReturn),
+            (!self.line.terminated, Warning::Unterminated),
+        ];
+        odd.into_iter()
+            .filter(|(applies, _)| *applies)
+            .map(|(_, warning)| warning)
+            .collect()
+    }
+}
+
+/// Raw NUL bytes in a string become their escape; around the text they are dropped.
+fn mend(text: String, invalid_utf8: bool) -> Mended {
+    let raw_nul = text.contains('\0');
+    let text = if raw_nul {
+        text.trim_matches('\0').replace('\0', "\\u0000")
+    } else {
+        text
+    };
+    Mended {
+        text,
+        invalid_utf8,
+        raw_nul,
+    }
+}

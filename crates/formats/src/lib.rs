@@ -1,0 +1,41 @@
+//! File formats: bytes to the model and back.
+//!
+//! One module per format. Each says, as data, what it cannot carry; reading never fails as a whole,
+//! it gives what was understood and says what was not; writing is strict.
+//!
+//! | module | format |
+//! |---|---|
+//! | [`exchange`] | the exchange transcript: `transcripts/<run-id>.jsonl` |
+//!
+//! [`lines`] is what the line-based formats read through.
+//!
+//! ```
+//! use quipu_formats::exchange::{encode, Escapes, Reader};
+//! use quipu_model::{Annotations, Body, Event, Place, RunId, Step};
+//!
+//! let event = Event {
+//!     seq: 1,
+//!     run_id: RunId::new("r1").unwrap(),
+//!     parent_run_id: None,
+//!     timestamp: "2026-06-08T08:14:42.123Z".parse().unwrap(),
+//!     place: Place::step("build"),
+//!     body: Body::StepStarted(Step::new("build", "command")),
+//!     annotations: Annotations::default(),
+//! };
+//! let mut line = Vec::new();
+//! encode(&event, Escapes::Plain, &mut line);
+//! assert_eq!(
+//!     String::from_utf8_lossy(&line),
+//!     concat!(
+//!         r#"{"seq":1,"run_id":"r1","type":"step.started","path":"build","iteration":0,"#,
+//!         r#""timestamp":"2026-06-08T08:14:42.123Z","payload":{"name":"build","kind":"command"}}"#,
+//!         "\n",
+//!     ),
+//! );
+//! let mut reader = Reader::new(&line[..]);
+//! let read = reader.next_decoded().unwrap().unwrap().unwrap();
+//! assert_eq!(read.event.into_known().unwrap(), event);
+//! ```
+
+pub mod exchange;
+pub mod lines;

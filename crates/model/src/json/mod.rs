@@ -1,0 +1,217 @@
+//! A JSON value kept as its text.
+//!
+//! Tool inputs and outputs are whatever a tool took and gave. Parsing them into a tree would cost
+//! time and change them: integers beyond 2^53, the order of keys, `1.0` against `1`. So the text
+//! stays as it is, known to be one valid value on one line.
+//!
+//! [`Json`] owns such a text, [`RawJson`] borrows it, and a [`Cursor`] is what finds them. None can
+//! be made but by checking.
+
+mod cursor;
+
+pub use cursor::{Cursor, SyntaxError, SyntaxProblem};
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Serialize;
+
+/// One JSON value, as text on one line.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Json(Box<str>);
+
+/// One JSON value inside a larger text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct RawJson<'a>(&'a str);
+
+/// One JSON string inside a larger text: a key, or a value that is a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawStr<'a> {
+    /// With its quotes.
+    text: &'a str,
+    escaped: bool,
+}
+
+/// Why something has no [`Json`].
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidJson {
+    /// It is not one JSON value.
+    #[error("not a JSON value: {0}")]
+    Syntax(#[from] SyntaxError),
+    /// It does not serialise.
+    #[error("does not serialise as JSON")]
+    Serialize(#[from] serde_json::Error),
+}
+
+impl Json {
+    /// How deep a value may nest where nothing else is said. What parses a value into a tree
+    /// commonly stops at 128 levels, so a deeper one would be written but not read.
+    pub const MAX_DEPTH: usize = 128;
+
+    /// Checks and takes a JSON text, which may be spread over lines.
+    pub fn parse(text: &str) -> Result<Self, InvalidJson> {
+        let mut cursor = Cursor::new(text, Self::MAX_DEPTH);
+        let value = cursor.value()?;
+        cursor.end()?;
+        Ok(value.into())
+    }
+
+    /// The value of anything that serialises. Maps with keys that are not strings do not.
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, InvalidJson> {
+        Self::parse(&serde_json::to_string(value)?)
+    }
+
+    /// The value `null`.
+    pub fn null() -> Self {
+        Self("null".into())
+    }
+
+    /// A JSON string.
+    pub fn string(text: &str) -> Self {
+        Self(
+            serde_json::to_string(text)
+                .expect("a str always serialises")
+                .into(),
+        )
+    }
+
+    /// The JSON text.
+    pub fn get(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this is `null`.
+    pub fn is_null(&self) -> bool {
+        self.get() == "null"
+    }
+
+    /// The text of a JSON string; `None` when the value is not a string.
+    pub fn as_str(&self) -> Option<Cow<'_, str>> {
+        RawJson(&self.0).as_str()
+    }
+}
+
+impl<'a> RawJson<'a> {
+    /// The JSON text.
+    #[inline]
+    pub fn get(&self) -> &'a str {
+        self.0
+    }
+
+    /// Whether this is `null`.
+    #[inline]
+    pub fn is_null(&self) -> bool {
+        self.0 == "null"
+    }
+
+    /// The text of a JSON string, borrowed unless it holds an escape. `None` when the value is not
+    /// a string, or holds half of a surrogate pair, which is valid JSON but no text.
+    #[inline]
+    pub fn as_str(&self) -> Option<Cow<'a, str>> {
+        let inner = self.0.strip_prefix('"')?;
+        RawStr {
+            text: self.0,
+            escaped: memchr::memchr(b'\\', inner.as_bytes()).is_some(),
+        }
+        .to_text()
+    }
+
+    /// A number that is a whole number of 64 bits.
+    #[inline]
+    pub fn as_u64(&self) -> Option<u64> {
+        self.0.parse().ok()
+    }
+}
+
+impl<'a> RawStr<'a> {
+    /// What the string says; `None` when it holds half of a surrogate pair.
+    #[inline]
+    pub fn to_text(self) -> Option<Cow<'a, str>> {
+        let inner = &self.text[1..self.text.len() - 1];
+        if !self.escaped {
+            return Some(Cow::Borrowed(inner));
+        }
+        unescape(inner).map(Cow::Owned)
+    }
+
+    /// What the string says, with U+FFFD in place of half surrogate pairs.
+    #[inline]
+    pub fn to_text_lossy(self) -> Cow<'a, str> {
+        self.to_text()
+            .unwrap_or_else(|| Cow::Owned(self.text.replace("\\u", "\u{fffd}")))
+    }
+}
+
+/// Resolves the escapes of a string whose syntax is known to be right.
+fn unescape(inner: &str) -> Option<String> {
+    let mut text = String::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        text.push_str(&rest[..at]);
+        let escape = rest.as_bytes()[at + 1];
+        rest = &rest[at + 2..];
+        text.push(match escape {
+            b'n' => '\n',
+            b't' => '\t',
+            b'r' => '\r',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'u' => {
+                let (unit, behind) = utf16_unit(rest)?;
+                rest = behind;
+                if (0xd800..0xdc00).contains(&unit) {
+                    let (low, behind) = utf16_unit(rest.strip_prefix("\\u")?)?;
+                    rest = behind;
+                    char::decode_utf16([unit, low]).next()?.ok()?
+                } else {
+                    char::from_u32(u32::from(unit))?
+                }
+            }
+            other => char::from(other),
+        });
+    }
+    text.push_str(rest);
+    Some(text)
+}
+
+fn utf16_unit(text: &str) -> Option<(u16, &str)> {
+    let (digits, behind) = text.split_at_checked(4)?;
+    Some((u16::from_str_radix(digits, 16).ok()?, behind))
+}
+
+impl From<RawJson<'_>> for Json {
+    fn from(raw: RawJson<'_>) -> Self {
+        // A line break inside a JSON string is always escaped, so a raw one is white space.
+        match memchr::memchr2(b'\n', b'\r', raw.0.as_bytes()) {
+            None => Self(raw.0.into()),
+            Some(_) => Self(raw.0.replace(['\n', '\r'], " ").into()),
+        }
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl fmt::Debug for RawJson<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl From<&str> for Json {
+    fn from(text: &str) -> Self {
+        Self::string(text)
+    }
+}
+
+impl From<bool> for Json {
+    fn from(value: bool) -> Self {
+        Self(if value { "true" } else { "false" }.into())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn keeps_the_text() {
+    let text = r#"{"b":12345678901234567890123,"a":1.0}"#;
+    assert_eq!(Json::parse(text).unwrap().get(), text);
+}
+
+#[test]
+fn is_one_line() {
+    let json = Json::parse("{\n  \"a\": \"x\\ny\"\r\n}").unwrap();
+    assert!(!json.get().contains(['\n', '\r']));
+    assert!(json.get().contains(r"x\ny"), "escapes are not touched");
+}
+
+#[test]
+fn strings_are_borrowed_unless_escaped() {
+    assert!(matches!(
+        Json::from("plain").as_str(),
+        Some(Cow::Borrowed("plain"))
+    ));
+    assert_eq!(Json::from("a\"b").as_str().as_deref(), Some("a\"b"));
+    assert_eq!(Json::from(true).as_str(), None);
+    for half in [
+        r#""\ud800""#,
+        r#""\ud800x""#,
+        r#""\udc00""#,
+        r#""\ud800\u0041""#,
+    ] {
+        assert_eq!(
+            Json::parse(half).unwrap().as_str(),
+            None,
+            "half a surrogate pair: {half}"
+        );
+    }
+}
+
+#[test]
+fn depth_is_bounded_and_strings_do_not_count() {
+    let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+    assert!(Json::parse(&nested(128)).is_ok());
+    for deep in [129, 100_000] {
+        let InvalidJson::Syntax(error) = Json::parse(&nested(deep)).unwrap_err() else {
+            panic!()
+        };
+        assert_eq!((error.what, error.offset), (SyntaxProblem::Depth, 128));
+    }
+    assert!(
+        Json::parse(&format!("[{}[]]", "[],".repeat(500))).is_ok(),
+        "siblings are not depth"
+    );
+    let text = Json::string(&"[\"{\\".repeat(500));
+    assert!(Json::parse(text.get()).is_ok());
+}
+
+#[test]
+fn errors_say_what_and_where() {
+    for (text, said) in [
+        ("", "the text ends too early (column 1)"),
+        ("{\"a\":", "the text ends too early (column 6)"),
+        ("\"abc", "the text ends too early (column 5)"),
+        ("{\"a\" 1}", "expected ':' (column 6)"),
+        ("{1:2}", "expected a key (column 2)"),
+        (
+            "[1 2]",
+            "expected ',' or the end of the list or object (column 4)",
+        ),
+        ("[1,]", "expected a value (column 4)"),
+        ("tru_", "expected a value (column 4)"),
+        ("01", "something follows the value (column 2)"),
+        ("-", "the text ends too early (column 2)"),
+        ("\"\\q\"", "invalid escape (column 3)"),
+        ("\"\\u12g4\"", "invalid escape (column 6)"),
+        ("\"a\u{1}\"", "control character in a string (column 3)"),
+        ("{} {}", "something follows the value (column 4)"),
+    ] {
+        let error = Json::parse(text).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("not a JSON value: {said}"),
+            "{text:?}"
+        );
+    }
+}
+
+/// Texts that are JSON or nearly so.
+fn nearly_json() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        Just("{"),
+        Just("}"),
+        Just("["),
+        Just("]"),
+        Just(","),
+        Just(":"),
+        Just("\"a\""),
+        Just("\"\\n\\u00e9\\ud83d\\ude00\""),
+        Just("\"\\ud800\""),
+        Just("\"\\x\""),
+        Just("\""),
+        Just("1"),
+        Just("-0.5e+3"),
+        Just("01"),
+        Just("."),
+        Just("true"),
+        Just("null"),
+        Just("nul"),
+        Just(" "),
+        Just("\t"),
+        Just("\n"),
+        Just("\u{0}"),
+        Just("é"),
+        Just("\\"),
+    ];
+    proptest::collection::vec(part, 0..12).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4096))]
+
+    #[test]
+    fn accepts_what_serde_json_accepts(text in nearly_json()) {
+        let theirs = serde_json::from_str::<&serde_json::value::RawValue>(&text).is_ok();
+        prop_assert_eq!(Json::parse(&text).is_ok(), theirs, "{:?}", text);
+    }
+
+    #[test]
+    fn strings_read_as_serde_json_reads_them(text in nearly_json()) {
+        let quoted = format!("\"{}\"", text.replace('"', ""));
+        if let Ok(json) = Json::parse(&quoted) {
+            let theirs = serde_json::from_str::<String>(&quoted).ok();
+            prop_assert_eq!(json.as_str().map(Cow::into_owned), theirs);
+        }
+    }
+
+    #[test]
+    fn strings_read_back(text in ".*") {
+        let json = Json::string(&text);
+        prop_assert_eq!(json.as_str().map(Cow::into_owned), Some(text));
+        prop_assert_eq!(Json::parse(json.get()).unwrap(), json);
+    }
+}

@@ -1,0 +1,145 @@
+//! The closed vocabularies: event types, block types, fidelity, roles.
+//!
+//! A writer can only name a member of these enums, so it cannot emit anything else. A reader that
+//! meets another word keeps it as a string (see [`crate::Foreign`] and [`crate::AnyBlock`]).
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A word that is not in the closed vocabulary it was looked up in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {vocabulary}: {word:?}")]
+pub struct UnknownWord {
+    /// Which vocabulary was asked, e.g. `event type`.
+    pub vocabulary: &'static str,
+    /// The word that is not in it.
+    pub word: String,
+}
+
+macro_rules! vocabulary {
+    ($(#[$doc:meta])* $name:ident, $label:literal { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name { $($(#[$vdoc])* $variant,)+ }
+
+        impl $name {
+            /// Every member, in the order of the specification.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The word as it stands in a file.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+
+            /// Looks a word up; `None` when it is not in the vocabulary.
+            pub fn from_word(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$variant),)+ _ => None }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = UnknownWord;
+
+            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+                Self::from_word(word)
+                    .ok_or_else(|| UnknownWord { vocabulary: $label, word: word.to_owned() })
+            }
+        }
+    };
+}
+
+vocabulary! {
+    /// What an event reports.
+    EventType, "event type" {
+        /// A workflow run begins.
+        RunStarted = "run.started",
+        /// A workflow run ends.
+        RunCompleted = "run.completed",
+        /// A step begins.
+        StepStarted = "step.started",
+        /// A step ends, well or badly.
+        StepCompleted = "step.completed",
+        /// A sub-workflow is invoked; the event names the child run.
+        CallStarted = "step.call_workflow.started",
+        /// A sub-workflow is seen to end; the event names the child run.
+        CallCompleted = "step.call_workflow.completed",
+        /// What was put to the agent.
+        UserMessage = "message.user",
+        /// What the agent said.
+        AssistantMessage = "message.assistant",
+        /// A tool invocation begins.
+        ToolCall = "tool.call",
+        /// A tool invocation ends.
+        ToolResult = "tool.result",
+    }
+}
+
+vocabulary! {
+    /// What a content block holds.
+    BlockType, "block type" {
+        /// Plain text.
+        Text = "text",
+        /// Reasoning.
+        Thinking = "thinking",
+        /// A tool invocation.
+        ToolUse = "tool_use",
+        /// A tool's output.
+        ToolResult = "tool_result",
+        /// A shell command.
+        Command = "command",
+        /// One chunk of a provider's stream.
+        Stream = "stream",
+    }
+}
+
+vocabulary! {
+    /// Who saw it. Consumers use this to count a call once when two channels report it.
+    Fidelity, "fidelity" {
+        /// Seen at the tool router: authoritative.
+        Router = "router",
+        /// Reported by the agent.
+        AgentEmitted = "agent_emitted",
+    }
+}
+
+vocabulary! {
+    /// Who speaks in a message.
+    Role, "role" {
+        /// The side that prompts.
+        User = "user",
+        /// The agent.
+        Assistant = "assistant",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_reads_back() {
+        for t in EventType::ALL {
+            assert_eq!(t.as_str().parse::<EventType>().as_ref(), Ok(t));
+        }
+        for t in BlockType::ALL {
+            assert_eq!(BlockType::from_word(t.as_str()), Some(*t));
+        }
+        for f in Fidelity::ALL {
+            assert_eq!(Fidelity::from_word(f.as_str()), Some(*f));
+        }
+        assert_eq!((EventType::ALL.len(), BlockType::ALL.len()), (10, 6));
+    }
+
+    #[test]
+    fn other_words_are_named() {
+        let err = "step.exploded".parse::<EventType>().unwrap_err();
+        assert_eq!(err.to_string(), r#"unknown event type: "step.exploded""#);
+        assert_eq!(Role::from_word("User"), None, "words are case-sensitive");
+    }
+}

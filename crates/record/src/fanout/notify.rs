@@ -1,0 +1,168 @@
+//! Wakes subscribers, on a thread of its own.
+//!
+//! The writer only says that there is something new, and only when somebody waits and has not been
+//! told yet. After each round the thread pauses in proportion to what the round took, so that waking
+//! a crowd costs a bounded share of a processor; a subscriber that is alone is woken at once.
+
+use std::collections::HashMap;
+use std::sync::{OnceLock, PoisonError};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use super::FanOut;
+use super::subscription::Cursor;
+use crate::recorder::OnLag;
+use crate::sync::{Arc, AtomicBool, AtomicUsize, Condvar, Mutex, Ordering, thread};
+
+/// The bounds of the pause after a round.
+const PAUSE: std::ops::RangeInclusive<Duration> =
+    Duration::from_micros(200)..=Duration::from_millis(8);
+
+/// How often a subscriber that misses events is spoken of.
+const WARN_EVERY: Duration = Duration::from_secs(1);
+
+/// A subscriber misses events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LagWarning {
+    /// Its number among the subscribers of the recorder, from 1.
+    pub subscriber: u64,
+    /// How many it has missed since the last warning.
+    pub missed: u64,
+    /// How many it has missed in all.
+    pub missed_in_all: u64,
+}
+
+pub(super) struct Notifier {
+    on_lag: Option<std::sync::Arc<OnLag>>,
+    /// How many subscribers wait. Read by the writer, so that it need not do anything when it is 0.
+    waiting: AtomicUsize,
+    wakers: Mutex<Vec<Arc<Cursor>>>,
+    /// Whether the thread has been told since it last looked.
+    told: AtomicBool,
+    stopped: Mutex<bool>,
+    tell: Condvar,
+    thread: OnceLock<()>,
+}
+
+impl Notifier {
+    pub(super) fn new(on_lag: Option<std::sync::Arc<OnLag>>) -> Self {
+        Self {
+            on_lag,
+            waiting: AtomicUsize::new(0),
+            wakers: Mutex::default(),
+            told: AtomicBool::new(false),
+            stopped: Mutex::new(false),
+            tell: Condvar::new(),
+            thread: OnceLock::new(),
+        }
+    }
+
+    /// Says that something was published. `anyway`: even if nobody waits, so that subscribers which
+    /// have stopped reading are noticed.
+    pub(super) fn poke(&self, fanout: &Arc<FanOut>, anyway: bool) {
+        let watch = anyway && self.on_lag.is_some();
+        if !watch && self.waiting.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        if self.told.load(Ordering::SeqCst) || self.told.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.start(fanout);
+        // With the lock, so that the thread is not between looking and waiting.
+        drop(self.stopped.lock().unwrap_or_else(PoisonError::into_inner));
+        self.tell.notify_one();
+    }
+
+    /// Asks for a subscriber to be woken when there is something new, or the recorder is closed.
+    pub(super) fn register(&self, fanout: &Arc<FanOut>, cursor: &Arc<Cursor>, waker: &Waker) {
+        self.start(fanout);
+        let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        if cursor.set_waker(waker) {
+            wakers.push(cursor.clone());
+            self.waiting.store(wakers.len(), Ordering::SeqCst);
+        }
+    }
+
+    fn wake_all(&self) {
+        let waiting = {
+            let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+            self.waiting.store(0, Ordering::SeqCst);
+            std::mem::take(&mut *wakers)
+        };
+        waiting
+            .iter()
+            .filter_map(|cursor| cursor.take_waker())
+            .for_each(Waker::wake);
+    }
+
+    pub(super) fn stop(&self) {
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.tell.notify_one();
+        self.wake_all();
+    }
+
+    /// Starts the thread. It ends when the fan-out is closed, which dropping the recorder does.
+    fn start(&self, fanout: &Arc<FanOut>) {
+        self.thread.get_or_init(|| {
+            let fanout = fanout.clone();
+            thread::spawn(move || fanout.notifier.run(&fanout));
+        });
+    }
+
+    fn run(&self, fanout: &FanOut) {
+        let mut lag = Lag::default();
+        loop {
+            let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+            while !*stopped && !self.told.load(Ordering::SeqCst) {
+                stopped = self
+                    .tell
+                    .wait(stopped)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+            if *stopped {
+                drop(stopped);
+                return self.wake_all();
+            }
+            drop(stopped);
+            self.told.store(false, Ordering::SeqCst);
+            let began = Instant::now();
+            self.wake_all();
+            if let Some(on_lag) = &self.on_lag {
+                lag.warn(fanout, &**on_lag, began);
+            }
+            let pause = (began.elapsed() * 4).clamp(*PAUSE.start(), *PAUSE.end());
+            if cfg!(not(feature = "shuttle")) {
+                std::thread::sleep(pause);
+            }
+        }
+    }
+}
+
+/// What was last said of each subscriber.
+#[derive(Default)]
+struct Lag {
+    said: HashMap<u64, (Instant, u64)>,
+}
+
+impl Lag {
+    fn warn(&mut self, fanout: &FanOut, on_lag: &OnLag, now: Instant) {
+        let head = fanout.head.load(Ordering::SeqCst);
+        let cursors = fanout.cursors();
+        self.said
+            .retain(|id, _| cursors.iter().any(|cursor| cursor.id == *id));
+        for cursor in cursors {
+            let stats = cursor.stats(head);
+            let (at, before) = self.said.get(&stats.id).copied().unzip();
+            let before = before.unwrap_or(0);
+            let due = at.is_none_or(|at: Instant| now.duration_since(at) >= WARN_EVERY);
+            if due && stats.missed > before {
+                self.said.insert(stats.id, (now, stats.missed));
+                on_lag(LagWarning {
+                    subscriber: stats.id,
+                    missed: stats.missed - before,
+                    missed_in_all: stats.missed,
+                });
+            }
+        }
+    }
+}

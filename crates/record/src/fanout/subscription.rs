@@ -1,0 +1,448 @@
+//! The subscriber's side.
+
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+use std::sync::PoisonError;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use super::segment::{SEGMENT_LINES, Segment};
+use super::{FanOut, SubscriberStats};
+use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Ordering};
+
+/// Where a subscriber stands, visible to the writer.
+pub(super) struct Cursor {
+    pub(super) id: u64,
+    pub(super) capacity: u64,
+    /// The next event it will be given.
+    next: AtomicU64,
+    /// The first event that its last look ahead did not decide on: those before it are either
+    /// going to be given or known to be missed.
+    undecided: AtomicU64,
+    delivered: AtomicU64,
+    missed: AtomicU64,
+    /// Segments kept for it alone.
+    pinned: Mutex<Vec<Arc<Segment>>>,
+    /// Whom to wake, while it waits.
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Cursor {
+    pub(super) fn new(id: u64, from: u64, capacity: u64) -> Self {
+        Self {
+            id,
+            capacity,
+            next: AtomicU64::new(from),
+            undecided: AtomicU64::new(from),
+            delivered: AtomicU64::new(0),
+            missed: AtomicU64::new(0),
+            pinned: Mutex::default(),
+            waker: Mutex::default(),
+        }
+    }
+
+    /// Says whom to wake; gives whether nobody was to be woken before.
+    pub(super) fn set_waker(&self, waker: &Waker) -> bool {
+        let mut slot = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.replace(waker.clone()).is_none()
+    }
+
+    pub(super) fn take_waker(&self) -> Option<Waker> {
+        self.waker
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// Keeps what is in the buffer, if the oldest segment is about to go and is part of that.
+    pub(super) fn pin_if_in(&self, segments: &VecDeque<Arc<Segment>>) {
+        let next = self.next.load(Ordering::SeqCst);
+        let Some(oldest) = segments.front().filter(|segment| segment.covers(next)) else {
+            return;
+        };
+        let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
+        if pinned
+            .iter()
+            .any(|segment| segment.first() == oldest.first())
+        {
+            return;
+        }
+        let end = next.saturating_add(self.capacity);
+        pinned.clear();
+        pinned.extend(
+            segments
+                .iter()
+                .take_while(|segment| segment.first() < end)
+                .cloned(),
+        );
+    }
+
+    pub(super) fn pinned(&self, seq: u64) -> Option<Arc<Segment>> {
+        let pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
+        pinned.iter().find(|segment| segment.covers(seq)).cloned()
+    }
+
+    fn unpin(&self) {
+        self.pinned
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+
+    pub(super) fn stats(&self, head: u64) -> SubscriberStats {
+        let undecided = self.undecided.load(Ordering::SeqCst);
+        let next = self.next.load(Ordering::SeqCst);
+        let missed = self.missed.load(Ordering::SeqCst);
+        let backlog = (head + 1).saturating_sub(undecided);
+        // In the middle of a look ahead, what is left of it waits as well.
+        let ahead = undecided.saturating_sub(next).min(self.capacity);
+        SubscriberStats {
+            id: self.id,
+            delivered: self.delivered.load(Ordering::SeqCst),
+            missed: missed + backlog.saturating_sub(self.capacity),
+            waiting: ahead + backlog.min(self.capacity),
+        }
+    }
+}
+
+/// Receives the events of a recorder from the moment it was made.
+///
+/// Blocking ([`Subscription::recv`]), polling ([`Subscription::try_recv`]) and async
+/// ([`Subscription::poll_batch`]) use may be mixed. Dropping it ends it.
+pub struct Subscription {
+    fanout: Arc<FanOut>,
+    cursor: Arc<Cursor>,
+    segment: Option<Arc<Segment>>,
+    next: u64,
+    /// The end of what the last look ahead found, exclusive.
+    end: u64,
+    /// What the last look ahead found to be missed, behind `end`.
+    gap: Option<RangeInclusive<u64>>,
+    parker: Arc<Parker>,
+    waker: Waker,
+}
+
+/// What a subscriber is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// An event.
+    Line(Line),
+    /// The subscriber was too slow for these. They are in the file.
+    Missed(RangeInclusive<u64>),
+}
+
+/// A line of the transcript, as it is in the file, its end included.
+#[derive(Clone)]
+pub struct Line {
+    segment: Arc<Segment>,
+    seq: u64,
+}
+
+/// Lines in a row.
+#[derive(Clone)]
+pub struct Batch {
+    segment: Arc<Segment>,
+    seqs: RangeInclusive<u64>,
+}
+
+/// Why there is nothing to give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TryNextError {
+    /// Nothing yet.
+    #[error("no event yet")]
+    Empty,
+    /// The recorder is closed and everything was given.
+    #[error("the recorder is closed")]
+    Closed,
+}
+
+impl Subscription {
+    pub(super) fn new(fanout: Arc<FanOut>, cursor: Arc<Cursor>) -> Self {
+        let next = cursor.next.load(Ordering::SeqCst);
+        let parker = Arc::<Parker>::default();
+        // A waker needs std's `Arc`; shuttle's is another type.
+        let waker = Waker::from(std::sync::Arc::new(Unpark(parker.clone())));
+        Self {
+            fanout,
+            cursor,
+            segment: None,
+            next,
+            end: next,
+            gap: None,
+            parker,
+            waker,
+        }
+    }
+
+    /// The next event this will give, unless it is missed.
+    pub fn next_seq(&self) -> u64 {
+        self.next
+    }
+
+    /// What it received and missed.
+    pub fn stats(&self) -> SubscriberStats {
+        self.cursor.stats(self.fanout.head.load(Ordering::SeqCst))
+    }
+
+    /// Waits for the next event; `None` once the recorder is closed and everything was given.
+    pub fn recv(&mut self) -> Option<Next> {
+        loop {
+            match self.try_recv() {
+                Ok(next) => return Some(next),
+                Err(TryNextError::Closed) => return None,
+                Err(TryNextError::Empty) => self.park(None),
+            }
+        }
+    }
+
+    /// Waits for the next event, but not longer than `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Next, TryNextError> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.try_recv() {
+                Err(TryNextError::Empty) if !left.is_zero() => self.park(Some(left)),
+                other => return other,
+            }
+        }
+    }
+
+    /// The next event, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub fn try_recv(&mut self) -> Result<Next, TryNextError> {
+        match self.take(1)? {
+            Taken::Missed(gap) => Ok(Next::Missed(gap)),
+            Taken::Batch(batch) => Ok(Next::Line(Line {
+                segment: batch.segment,
+                seq: *batch.seqs.start(),
+            })),
+        }
+    }
+
+    /// As many events as can be had at once, if there are any. Cheaper than one by one.
+    ///
+    /// # Errors
+    ///
+    /// When there are none.
+    pub fn try_batch(&mut self) -> Result<Result<Batch, RangeInclusive<u64>>, TryNextError> {
+        Ok(match self.take(SEGMENT_LINES)? {
+            Taken::Batch(batch) => Ok(batch),
+            Taken::Missed(gap) => Err(gap),
+        })
+    }
+
+    /// Waits for events and gives as many as can be had at once; `None` at the end.
+    pub fn recv_batch(&mut self) -> Option<Result<Batch, RangeInclusive<u64>>> {
+        loop {
+            match self.try_batch() {
+                Ok(batch) => return Some(batch),
+                Err(TryNextError::Closed) => return None,
+                Err(TryNextError::Empty) => self.park(None),
+            }
+        }
+    }
+
+    /// Like [`Subscription::recv_batch`], for use in a future.
+    pub fn poll_batch(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Batch, RangeInclusive<u64>>>> {
+        for attempt in 0..2 {
+            match self.try_batch() {
+                Ok(batch) => return Poll::Ready(Some(batch)),
+                Err(TryNextError::Closed) => return Poll::Ready(None),
+                // Look again after asking to be woken: it may have come in between.
+                Err(TryNextError::Empty) if attempt == 0 => {
+                    self.fanout
+                        .notifier
+                        .register(&self.fanout, &self.cursor, context.waker());
+                }
+                Err(TryNextError::Empty) => {}
+            }
+        }
+        Poll::Pending
+    }
+
+    fn take(&mut self, most: u64) -> Result<Taken, TryNextError> {
+        if self.next == self.end {
+            if let Some(gap) = self.gap.take() {
+                self.next = gap.end() + 1;
+                self.end = self.next;
+                self.cursor.next.store(self.next, Ordering::SeqCst);
+                self.cursor.unpin();
+                self.segment = None;
+                return Ok(Taken::Missed(gap));
+            }
+            self.look_ahead()?;
+        }
+        let segment = self.segment_at_next();
+        let last = (self.end - 1)
+            .min(segment.first() + SEGMENT_LINES - 1)
+            .min(self.next + most - 1);
+        let seqs = self.next..=last;
+        self.cursor
+            .delivered
+            .fetch_add(last + 1 - self.next, Ordering::SeqCst);
+        self.next = last + 1;
+        self.cursor.next.store(self.next, Ordering::SeqCst);
+        Ok(Taken::Batch(Batch { segment, seqs }))
+    }
+
+    /// Decides what to give next: of a backlog that is larger than the buffer, the oldest.
+    fn look_ahead(&mut self) -> Result<(), TryNextError> {
+        // Read before `head`: whatever was published before closing is then seen.
+        let closed = self.fanout.is_closed();
+        let head = self.fanout.head.load(Ordering::SeqCst);
+        if head < self.next {
+            return Err(if closed {
+                TryNextError::Closed
+            } else {
+                TryNextError::Empty
+            });
+        }
+        let room = self.next + self.cursor.capacity;
+        self.end = room.min(head + 1);
+        if self.end <= head {
+            self.cursor
+                .missed
+                .fetch_add(head + 1 - self.end, Ordering::SeqCst);
+            self.gap = Some(self.end..=head);
+        }
+        self.cursor.undecided.store(head + 1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn segment_at_next(&mut self) -> Arc<Segment> {
+        match &self.segment {
+            Some(segment) if segment.covers(self.next) => segment.clone(),
+            _ => {
+                let found = self.fanout.segment(&self.cursor, self.next);
+                let segment = found.expect("a segment stays until every subscriber in it is past");
+                self.segment = Some(segment.clone());
+                segment
+            }
+        }
+    }
+
+    fn park(&self, timeout: Option<Duration>) {
+        self.fanout
+            .notifier
+            .register(&self.fanout, &self.cursor, &self.waker);
+        let ready = self.fanout.head.load(Ordering::SeqCst) >= self.next;
+        if !ready && !self.fanout.is_closed() {
+            self.parker.park(timeout);
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.fanout.unsubscribe(&self.cursor);
+    }
+}
+
+enum Taken {
+    Batch(Batch),
+    Missed(RangeInclusive<u64>),
+}
+
+impl Line {
+    /// The event's sequence number.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// The line.
+    pub fn bytes(&self) -> &[u8] {
+        self.segment.get(self.seq)
+    }
+}
+
+impl Batch {
+    /// The sequence numbers of the events.
+    pub fn seqs(&self) -> RangeInclusive<u64> {
+        self.seqs.clone()
+    }
+
+    /// The events' sequence numbers and lines.
+    pub fn lines(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.seqs.clone().map(|seq| (seq, self.segment.get(seq)))
+    }
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Line({})", self.seq)
+    }
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Batch({:?})", self.seqs)
+    }
+}
+
+impl std::fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Subscription")
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Line {
+    fn eq(&self, other: &Self) -> bool {
+        self.seq == other.seq && self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Line {}
+
+/// Lets a thread wait to be woken.
+#[derive(Default)]
+struct Parker {
+    woken: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Parker {
+    fn park(&self, timeout: Option<Duration>) {
+        let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*woken {
+            match timeout {
+                None => {
+                    woken = self
+                        .wake
+                        .wait(woken)
+                        .unwrap_or_else(PoisonError::into_inner)
+                }
+                Some(timeout) => {
+                    let waited = self.wake.wait_timeout(woken, timeout);
+                    woken = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    break;
+                }
+            }
+        }
+        *woken = false;
+    }
+
+    fn unpark(&self) {
+        *self.woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.wake.notify_one();
+    }
+}
+
+struct Unpark(Arc<Parker>);
+
+impl Wake for Unpark {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.unpark();
+    }
+}

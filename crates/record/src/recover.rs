@@ -1,0 +1,221 @@
+//! What is at the end of a run's file, and how it is mended.
+//!
+//! A recorder writes whole lines, so a process that dies leaves at most one line cut off at the end;
+//! a machine that dies may leave worse, such as blocks of zeros. Everything behind the last line that
+//! is an event is the *tail*. It is never destroyed: its bytes are copied to a `.torn` file beside the
+//! run, that copy is brought to disk, and only then is the file cut.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use quipu_formats::exchange::{Item, Reader};
+use quipu_formats::lines::Limits;
+use quipu_model::{AnyBody, Event, RunId};
+
+use crate::Error;
+use crate::medium::{DiskFile, Medium};
+
+/// What a look at a file found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Survey {
+    /// The last event's sequence number, which is also how many there are; 0 in an empty file.
+    pub(crate) last_seq: u64,
+    /// The run and parent, by the last event.
+    pub(crate) identity: Option<(RunId, Option<RunId>)>,
+    /// Where the last event's line ends.
+    pub(crate) end: u64,
+    /// How many bytes are behind that.
+    pub(crate) tail: u64,
+    /// Whether the last event only lacks its line end.
+    pub(crate) lacks_newline: bool,
+}
+
+/// What was mended when a run was opened or repaired.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Mended {
+    /// The last event lacked its line end, which was added.
+    pub ended_line: bool,
+    /// Bytes that were no event were set aside.
+    pub set_aside: Option<SetAside>,
+    /// Others could read or write the file, from this mode.
+    pub made_private: Option<u32>,
+}
+
+/// Torn bytes, and where they went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAside {
+    /// Where they stood in the run's file.
+    pub offset: u64,
+    /// How many.
+    pub bytes: u64,
+    /// The file they were copied to.
+    pub path: PathBuf,
+}
+
+impl Mended {
+    /// Whether there was anything to mend.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Reads a file to its end. Does not change it.
+///
+/// # Errors
+///
+/// When the file cannot be read; with `dense`, also when its lines are not the events 1 to n in
+/// order, as a recorder leaves them.
+pub(crate) fn survey(
+    medium: &dyn Medium,
+    path: &Path,
+    limits: Limits,
+    dense: bool,
+) -> Result<Survey, Error> {
+    let mut reader = Reader::with_limits(Source { medium, offset: 0 }, limits);
+    let mut survey = Survey {
+        last_seq: 0,
+        identity: None,
+        end: 0,
+        tail: 0,
+        lacks_newline: false,
+    };
+    let mut last = String::new();
+    while let Some(item) = reader.next().map_err(Error::io("read", path))? {
+        let Item::Event(found) = item else { continue };
+        let (seq, line) = (found.scan.seq, found.at.line);
+        if dense && (seq, line) != (survey.last_seq + 1, survey.last_seq + 1) {
+            let why = format!(
+                "line {line} should be event {line}, but is event {seq} after event {} \
+                 (`quipu verify` shows all that is wrong)",
+                survey.last_seq
+            );
+            return Err(Error::NotDense {
+                path: path.to_owned(),
+                why,
+            });
+        }
+        // Only the last event is needed, and only that is decoded.
+        last.clear();
+        last.push_str(found.text);
+        survey.last_seq = seq;
+        survey.lacks_newline = !reader.line().terminated;
+        survey.end = reader.position();
+    }
+    survey.tail = reader.position() - survey.end;
+    if dense && !last.is_empty() {
+        let event = decode(&last).map_err(|fault| Error::Tail {
+            path: path.to_owned(),
+            fault,
+        })?;
+        survey.identity = Some((event.run_id, event.parent_run_id));
+    }
+    Ok(survey)
+}
+
+fn decode(text: &str) -> Result<Event<AnyBody>, quipu_formats::exchange::Fault> {
+    match Reader::new(text.as_bytes()).next_decoded() {
+        Ok(Some(Ok(decoded))) => Ok(decoded.event),
+        Ok(Some(Err(bad))) => Err(bad.fault),
+        Ok(None) | Err(_) => unreachable!("the text of an event was just read"),
+    }
+}
+
+/// Mends the tail that a survey found.
+pub(crate) fn mend(file: &DiskFile, path: &Path, survey: &mut Survey) -> Result<Mended, Error> {
+    let mut mended = Mended {
+        made_private: make_private(file, path)?,
+        ..Mended::default()
+    };
+    if survey.tail > 0 {
+        mended.set_aside = Some(set_aside(file, path, survey.end, survey.tail)?);
+        file.truncate(survey.end)
+            .map_err(Error::io("cut the torn tail off", path))?;
+        survey.tail = 0;
+    }
+    if survey.lacks_newline {
+        file.append(b"\n")
+            .map_err(Error::io("end the last line of", path))?;
+        survey.end += 1;
+        survey.lacks_newline = false;
+        mended.ended_line = true;
+    }
+    if mended.ended_line || mended.set_aside.is_some() {
+        file.sync().map_err(Error::io("sync", path))?;
+    }
+    Ok(mended)
+}
+
+/// Takes away the permissions of others; gives the mode that was there.
+fn make_private(file: &DiskFile, path: &Path) -> Result<Option<u32>, Error> {
+    let mut permissions = file
+        .metadata()
+        .map_err(Error::io("look at", path))?
+        .permissions();
+    let mode = permissions.mode() & 0o777;
+    if mode & 0o077 == 0 {
+        return Ok(None);
+    }
+    permissions.set_mode(0o600);
+    file.file()
+        .set_permissions(permissions)
+        .map_err(Error::io("make private", path))?;
+    Ok(Some(mode))
+}
+
+/// Where the torn bytes of a run's file go.
+pub fn torn_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".torn");
+    name.into()
+}
+
+/// Copies `bytes` bytes at `offset` to the `.torn` file and brings them to disk.
+fn set_aside(file: &DiskFile, path: &Path, offset: u64, bytes: u64) -> Result<SetAside, Error> {
+    let torn = torn_path(path);
+    let mut to = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(&torn)
+        .map_err(Error::io("open", &torn))?;
+    let mut from = Source {
+        medium: file,
+        offset,
+    }
+    .take(bytes);
+    let copied = io::copy(&mut from, &mut to)
+        // A fragment has no line end of its own; the next one should start on a line.
+        .and_then(|copied| to.write_all(b"\n").map(|()| copied))
+        .and_then(|copied| to.sync_all().map(|()| copied))
+        .map_err(Error::io("copy torn bytes to", &torn))?;
+    if copied != bytes {
+        let expected = offset + bytes;
+        return Err(Error::Changed {
+            path: path.to_owned(),
+            expected,
+            found: offset + copied,
+        });
+    }
+    Ok(SetAside {
+        offset,
+        bytes,
+        path: torn,
+    })
+}
+
+/// Reads a medium from an offset.
+pub(crate) struct Source<'a> {
+    pub(crate) medium: &'a dyn Medium,
+    pub(crate) offset: u64,
+}
+
+impl Read for Source<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.medium.read_at(buffer, self.offset)?;
+        self.offset += n as u64;
+        Ok(n)
+    }
+}
