@@ -1,78 +1,94 @@
-//! x
-use quipu_formats::exchange::*;
-use quipu_formats::lines::*;
-use std::time::Instant;
-#[derive(serde::Deserialize)]
-struct Env<'a> {
-    seq: u64,
-    #[serde(rename = "type", borrow)]
-    ty: &'a str,
-    #[serde(borrow)]
-    payload: sonic_rs::LazyValue<'a>,
+//! Measures Quipu beside the raw limit of the machine, as ratios in one run.
+//!
+//! Machines are noisy, so nothing here is an absolute goal: each figure is measured in turn with the
+//! limit it is compared to, several times over, and the median of the ratios is what counts.
+
+#![expect(clippy::print_stdout, reason = "a report is what this program is for")]
+
+mod append;
+mod fanout;
+mod group;
+mod read;
+mod sample;
+mod startup;
+mod table;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about)]
+struct Args {
+    #[command(subcommand)]
+    what: What,
 }
-fn main() {
-    let f = std::env::args().nth(1).unwrap();
-    let len = std::fs::metadata(&f).unwrap().len() as f64;
-    for _ in 0..3 {
-        for mode in [
-            "lines",
-            "sonic-lazy",
-            "sonic-env",
-            "tape",
-            "scan",
-            "decode",
-            "verify",
-        ] {
-            let t = Instant::now();
-            let mut n = 0u64;
-            let file = std::fs::File::open(&f).unwrap();
-            match mode {
-                "scan" => {
-                    let mut r = Reader::new(file);
-                    while let Some(i) = r.next().unwrap() {
-                        if let Item::Event(e) = i {
-                            n += e.scan.seq
-                        }
-                    }
+
+#[derive(Subcommand)]
+enum What {
+    /// The recorder and the reader of the exchange format
+    Record {
+        /// Where to write on disk
+        #[arg(long, default_value = "target/bench")]
+        disk: PathBuf,
+        /// Where to write in memory
+        #[arg(long, default_value = "/dev/shm")]
+        memory: PathBuf,
+        /// The quipu binary, for start-up time
+        #[arg(long, default_value = "target/release/quipu")]
+        quipu: PathBuf,
+        /// The size of the transcript that is read
+        #[arg(long, default_value_t = 1_000_000_000)]
+        read_bytes: u64,
+        /// How often each pair is measured
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Only the parts whose name holds this
+        #[arg(long, default_value = "")]
+        only: String,
+    },
+    /// Reads a transcript in one way and tells its speed and peak memory (used by `record`)
+    #[command(hide = true)]
+    Read { way: read::Way, file: PathBuf },
+}
+
+fn main() -> Result<()> {
+    match Args::parse().what {
+        What::Read { way, file } => read::measure_here(way, &file),
+        What::Record {
+            disk,
+            memory,
+            quipu,
+            read_bytes,
+            rounds,
+            only,
+        } => {
+            std::fs::create_dir_all(&disk).with_context(|| format!("create {}", disk.display()))?;
+            let mut table = table::Table::new();
+            let wanted = |part: &str| part.contains(&only);
+            if wanted("append") {
+                if memory.is_dir() {
+                    append::measure(&mut table, "tmpfs", &memory, rounds, 0.60)?;
+                } else {
+                    println!("skipped: no tmpfs at {}", memory.display());
                 }
-                "decode" => {
-                    let mut r = Reader::new(file);
-                    while let Some(i) = r.next_decoded().unwrap() {
-                        n += i.unwrap().event.seq
-                    }
-                }
-                "verify" => {
-                    let mut r = Reader::new(file);
-                    n = verify::verify(&mut r).unwrap().events
-                }
-                _ => {
-                    let mut l = Lines::new(file, Limits::default());
-                    let mut b = simd_json::Buffers::new(1 << 20);
-                    let mut v = Vec::new();
-                    while let Some(_) = l.advance().unwrap() {
-                        match mode {
-                            "lines" => n += 1,
-                            "sonic-lazy" => {
-                                let v: sonic_rs::LazyValue =
-                                    sonic_rs::from_slice(l.current()).unwrap();
-                                n += v.as_raw_str().len() as u64
-                            }
-                            "sonic-env" => {
-                                let v: Env = sonic_rs::from_slice(l.current()).unwrap();
-                                n += v.seq + v.ty.len() as u64 + v.payload.as_raw_str().len() as u64
-                            }
-                            _ => {
-                                v.clear();
-                                v.extend_from_slice(l.current());
-                                let t = simd_json::to_tape_with_buffers(&mut v, &mut b).unwrap();
-                                n += t.0.len() as u64
-                            }
-                        }
-                    }
-                }
+                append::measure(&mut table, "disk", &disk, rounds, 0.50)?;
             }
-            let s = t.elapsed().as_secs_f64();
-            println!("{mode:10} {n} {:.0} MB/s", len / 1e6 / s);
+            if wanted("group") {
+                group::measure(&mut table, &disk, rounds)?;
+            }
+            if wanted("fanout") {
+                let dir = if memory.is_dir() { &memory } else { &disk };
+                fanout::measure(&mut table, dir, rounds)?;
+            }
+            if wanted("read") {
+                read::measure(&mut table, &disk, read_bytes, rounds)?;
+            }
+            if wanted("start") {
+                startup::measure(&mut table, &quipu, &disk, rounds)?;
+            }
+            table.finish()
         }
     }
 }

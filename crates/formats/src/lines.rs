@@ -16,8 +16,14 @@ pub struct Limits {
     pub max_line_bytes: usize,
     /// The most bytes of one input. Reading stops there, with an error.
     pub max_total_bytes: u64,
-    /// The deepest nesting of a JSON value.
+    /// The deepest nesting of a line; at most 1024.
     pub max_depth: usize,
+}
+
+impl Limits {
+    /// How deep a line may nest where nothing else is said: a value as deep as one may be, inside
+    /// the objects and lists that make an event.
+    pub const MAX_DEPTH: usize = quipu_model::Json::MAX_DEPTH + 8;
 }
 
 impl Default for Limits {
@@ -25,7 +31,7 @@ impl Default for Limits {
         Self {
             max_line_bytes: 64 * 1024 * 1024,
             max_total_bytes: u64::MAX,
-            max_depth: quipu_model::Json::MAX_DEPTH,
+            max_depth: Self::MAX_DEPTH,
         }
     }
 }
@@ -91,6 +97,11 @@ impl<R: Read> Lines<R> {
     /// The current line, without its end.
     pub fn current(&self) -> &[u8] {
         &self.buffer[self.line.clone()]
+    }
+
+    /// The number of the current line, from 1.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// The offset of the byte after all lines given so far.

@@ -1,14 +1,82 @@
-//! The recorder.
+//! The recorder: what happens in a run, durably, in order, and live.
+//!
+//! # What it promises
+//!
+//! * **Line N has seq N.** Taking a sequence number, writing the line and handing it to subscribers is
+//!   one critical section. A failure of any kind (an event that is too large, a full disk, a panic in a
+//!   caller, a cancelled task) uses up no number and leaves no gap.
+//! * **Lines are whole.** A write that fails half-way is undone before anything else is written. A
+//!   process that is killed leaves at most one torn line at the end, which the next to open the run sets
+//!   aside in a `.torn` file, and says so. Nothing is ever glued to it, and no byte is destroyed.
+//! * **A run has one writer.** A second process is refused, with an error that says why.
+//! * **Durability is the caller's choice** ([`Durability`]), and [`Recorder::wait_durable`] tells when
+//!   an event is on disk.
+//! * **Subscribers never hold up the writer.** Each has a bounded buffer; what does not fit is missed,
+//!   the subscriber is told exactly which events, and they can be had from the file
+//!   ([`Recorder::subscribe_from`] does that by itself).
+//!
+//! # Threat model
+//!
+//! Transcripts hold prompts, code and secrets. Files are 0600 and directories 0700, also when they
+//! existed before. A run id cannot lead out of its directory ([`quipu_model::RunId`]), a run's file
+//! cannot be a symbolic link, a device or a pipe. Nothing is masked by default; [`Options::masker`] sees
+//! each event before it is written. A file that is moved, replaced or changed by something else while it
+//! is recorded to is noticed within 100 ms, before any acknowledgement that an event is on disk, and
+//! recording stops with an error.
+//!
+//! # An example
+//!
+//! ```
+//! use quipu_model::{Block, Body, Draft, Fidelity, Place, RunId, Step};
+//! use quipu_record::{Next, Options, Storage};
+//!
+//! # let root = tempfile::tempdir()?;
+//! let storage = Storage::at(root.path());
+//! let run = RunId::new("550e8400-e29b-41d4-a716-446655440000")?;
+//! let recorder = storage.record(&run, Options::default())?;
+//! let mut live = recorder.subscribe();
+//!
+//! recorder.record(&Draft::new(Place::run(), Body::RunStarted(Some(Step::new("nightly", "workflow")))))?;
+//! let seq = recorder.record(&Draft::new(
+//!     Place::step("review"),
+//!     Body::AssistantMessage(vec![Block::text(Fidelity::AgentEmitted, "Found 2 issues.")]),
+//! ))?;
+//! recorder.wait_durable(seq)?;
+//!
+//! let Some(Next::Line(first)) = live.recv() else { panic!("an event") };
+//! assert_eq!(first.seq(), 1);
+//! recorder.close()?;
+//! assert!(storage.verify(&storage.path_of(&run), Default::default())?.is_clean());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Where things are
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `recorder` | the critical section |
+//! | `journal` | the file of a run: lock, append, undo |
+//! | `recover` | the end of a file: survey, set aside, mend |
+//! | `commit` | group commit |
+//! | `fanout` | live events |
+//! | `follow` | history and live as one |
+//! | `storage` | the directory: names, links, permissions, trees |
+
 mod clock;
 mod commit;
 mod error;
 mod fanout;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod faulty;
 mod follow;
 mod journal;
 mod medium;
 mod recorder;
 mod recover;
+mod storage;
 mod sync;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;
 
 pub use clock::{Clock, SystemClock};
 pub use commit::Durability;
@@ -21,3 +89,4 @@ pub use journal::{Journal, repair};
 pub use medium::Medium;
 pub use recorder::{Masker, OnLag, Options, Recorder};
 pub use recover::{Mended, SetAside, torn_path};
+pub use storage::{NotFound, Remark, RemarkKind, Storage};

@@ -89,7 +89,9 @@ impl Template {
 
     /// How long the line can become.
     pub fn max_len(&self) -> usize {
-        self.bytes.len() + br#"{"seq":18446744073709551615"#.len() + 32
+        let seq = br#"{"seq":18446744073709551615"#.len();
+        let time = b"-009999-01-02T01:59:59.123456789Z".len();
+        self.bytes.len() + seq + time
     }
 
     /// Appends the line to `out`. `time` is what [`write_timestamp`] writes.

@@ -48,7 +48,8 @@ pub struct Reader<R> {
     line: LineInfo,
     /// Bytes of a byte order mark before the text of the current line.
     mark: usize,
-    /// The line's text where its bytes could not be taken as they are.
+    /// The line's text where its bytes could not be taken as they are, or where they are needed
+    /// more than once: checking a long line again for every object on it would take for ever.
     mended: OnceCell<Mended>,
     /// How much of the line's text has been given. Past its end when the next line is due.
     given: Cell<usize>,
@@ -85,6 +86,7 @@ pub struct Found<'a> {
     carriage_return: bool,
     byte_order_mark: bool,
     shared: bool,
+    last: bool,
 }
 
 /// Bytes that are not an event.
@@ -92,7 +94,8 @@ pub struct Found<'a> {
 pub struct Bad<'a> {
     /// Where they begin.
     pub at: Position,
-    /// The bytes. Empty where the line was too long to hold.
+    /// The bytes; in the middle of a line that was mended, the mended ones. Empty where the line
+    /// was too long to hold.
     pub bytes: &'a [u8],
     /// What is wrong with them.
     pub fault: Fault,
@@ -246,13 +249,15 @@ impl<R: Read> Reader<R> {
                 },
             );
         }
-        let text = match (self.mended.get(), std::str::from_utf8(bytes)) {
-            (Some(mended), _) => &mended.text,
-            (None, Ok(text)) => text,
-            (None, Err(_)) => {
-                let text = String::from_utf8_lossy(bytes).into_owned();
-                &self.mended.get_or_init(|| mend(text, true)).text
-            }
+        let text = match self.mended.get() {
+            Some(mended) => &mended.text,
+            None => match std::str::from_utf8(bytes) {
+                Ok(text) => text,
+                Err(_) => {
+                    let text = String::from_utf8_lossy(bytes).into_owned();
+                    &self.mended.get_or_init(|| mend(text, true)).text
+                }
+            },
         };
         let start = self.given.get();
         match Scan::parse(&text[start..], self.limits.max_depth) {
@@ -268,7 +273,13 @@ impl<R: Read> Reader<R> {
 
     fn found<'a>(&'a self, text: &'a str, start: usize, used: usize, scan: Scan<'a>) -> Item<'a> {
         let end = start + used;
-        let more = !text[end..].bytes().all(|b| b.is_ascii_whitespace());
+        let is_more = |text: &str| !text[end..].bytes().all(|b| b.is_ascii_whitespace());
+        let mut more = is_more(text);
+        if more && self.mended.get().is_none() {
+            // There is no NUL up to `end`, so the text is the same up to there.
+            let kept = self.mended.get_or_init(|| mend(text.to_owned(), false));
+            more = is_more(&kept.text);
+        }
         self.given.set(if more { end } else { usize::MAX });
         let object = &text[start..end];
         let lead = object.len() - object.trim_ascii_start().len();
@@ -281,6 +292,7 @@ impl<R: Read> Reader<R> {
             carriage_return: self.lines.current().last() == Some(&b'\r'),
             byte_order_mark: self.mark > 0,
             shared: more || start > 0,
+            last: !more,
         })
     }
 
@@ -293,12 +305,19 @@ impl<R: Read> Reader<R> {
         fault: Fault,
     ) -> Item<'a> {
         let rest = &text[start..];
-        if rest.bytes().all(|b| b == 0) {
+        if rest.bytes().all(|b| b.is_ascii_whitespace()) {
+            // What is not blank was NUL.
             return self.bad_line(bytes, Fault::Zeros);
         }
         let candidates = memchr::memmem::find_iter(rest.as_bytes(), br#"{"seq":"#);
         for at in candidates.filter(|&at| at > 0).take(MAX_SALVAGE) {
-            if Scan::parse(&rest[at..], self.limits.max_depth).is_ok() {
+            let is_event =
+                Scan::parse(&rest[at..], self.limits.max_depth).is_ok_and(|(_, used)| {
+                    // With one of these behind it, it is part of the value that was cut off.
+                    let behind = rest[at + used..].trim_ascii_start().bytes().next();
+                    !matches!(behind, Some(b'}' | b']' | b','))
+                });
+            if is_event {
                 self.given.set(start + at);
                 let bytes = rest[..at].as_bytes();
                 return Item::Bad(Bad {
@@ -311,11 +330,7 @@ impl<R: Read> Reader<R> {
         let torn = !self.line.terminated && matches!(fault, Fault::Syntax(_));
         let fault = if torn { Fault::Torn } else { fault };
         self.given.set(usize::MAX);
-        let bytes = if self.mended.get().is_some() {
-            bytes
-        } else {
-            rest.as_bytes()
-        };
+        let bytes = if start == 0 { bytes } else { rest.as_bytes() };
         Item::Bad(Bad {
             at: self.place(start),
             bytes,
@@ -342,6 +357,16 @@ impl<R: Read> Reader<R> {
     }
 }
 
+impl Item<'_> {
+    /// Whether the file ends before the line does: it is cut off, or still being written.
+    pub fn is_unterminated(&self) -> bool {
+        match self {
+            Self::Event(found) => !found.line.terminated,
+            Self::Bad(bad) => bad.fault == Fault::Torn,
+        }
+    }
+}
+
 impl Found<'_> {
     /// Decodes the event. A [`Reader::next_decoded`] loop is cheaper over many.
     ///
@@ -360,10 +385,9 @@ impl Found<'_> {
 
     /// What is odd about the line.
     fn line_warnings(&self) -> Vec<Warning> {
-        let usual = self.line.terminated
-            && self.mended.is_none()
-            && !(self.byte_order_mark || self.shared || self.carriage_return);
-        if usual {
+        let unterminated = self.last && !self.line.terminated;
+        let odd = self.byte_order_mark || self.shared || self.carriage_return || unterminated;
+        if !odd && self.mended.is_none() {
             return Vec::new();
         }
         let odd = [
@@ -375,7 +399,7 @@ impl Found<'_> {
             (self.mended.is_some_and(|m| m.raw_nul), Warning::RawNul),
             (self.shared, Warning::SharedLine),
             (self.carriage_return, Warning::CarriageReturn),
-            (!self.line.terminated, Warning::Unterminated),
+            (unterminated, Warning::Unterminated),
         ];
         odd.into_iter()
             .filter(|(applies, _)| *applies)

@@ -11,6 +11,9 @@ use super::{RawJson, RawStr};
 /// Nesting is walked by recursion, so no cap may be larger than this.
 const DEEPEST: usize = 1024;
 
+/// How far ahead control characters are looked for at a time.
+const LOOK_AHEAD: usize = 1024;
+
 /// Why a text is not JSON, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} (column {})", self.offset + 1)]
@@ -60,24 +63,23 @@ pub struct Cursor<'a> {
     at: usize,
     depth: usize,
     max_depth: usize,
-    /// Whether there is any byte below 0x20, which strings must not hold. Looked up once for the
-    /// whole text, where it costs next to nothing.
+    /// Whether there is any byte below 0x20, which strings must not hold, before `looked`. Looked
+    /// up for many strings at once, where it costs next to nothing, but not for the whole text,
+    /// which may hold many values that each get a cursor.
     has_control: bool,
+    looked: usize,
 }
 
 impl<'a> Cursor<'a> {
     /// A cursor at the start of `text`, for values nested at most `max_depth` deep.
     pub fn new(text: &'a str, max_depth: usize) -> Self {
-        let has_control = text
-            .as_bytes()
-            .iter()
-            .fold(false, |any, &b| any | (b < 0x20));
         Self {
             text,
             at: 0,
             depth: 0,
             max_depth: max_depth.min(DEEPEST),
-            has_control,
+            has_control: false,
+            looked: 0,
         }
     }
 
@@ -322,6 +324,15 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Looks for control characters, at least up to `end`.
+    fn look_ahead(&mut self, end: usize) {
+        let end = end.max(self.looked + LOOK_AHEAD).min(self.text.len());
+        self.has_control |= self.text.as_bytes()[self.looked..end]
+            .iter()
+            .fold(false, |any, &b| any | (b < 0x20));
+        self.looked = end;
+    }
+
     /// The string that begins here.
     #[inline]
     fn string(&mut self) -> Result<RawStr<'a>, SyntaxError> {
@@ -358,6 +369,9 @@ impl<'a> Cursor<'a> {
                 }
                 at += 1;
             }
+        }
+        if at > self.looked {
+            self.look_ahead(at);
         }
         if self.has_control
             && let Some(control) = bytes[start..at].iter().position(|&b| b < 0x20)

@@ -44,9 +44,10 @@ pub enum InvalidJson {
 }
 
 impl Json {
-    /// How deep a value may nest where nothing else is said. What parses a value into a tree
-    /// commonly stops at 128 levels, so a deeper one would be written but not read.
-    pub const MAX_DEPTH: usize = 128;
+    /// How deep a value may nest where nothing else is said. What parses a text into a tree
+    /// commonly stops at 128 levels, so a deeper line would be written but not read. A value is a
+    /// few levels inside its line, and this leaves room for them.
+    pub const MAX_DEPTH: usize = 120;
 
     /// Checks and takes a JSON text, which may be spread over lines.
     pub fn parse(text: &str) -> Result<Self, InvalidJson> {
@@ -131,19 +132,22 @@ impl<'a> RawStr<'a> {
         if !self.escaped {
             return Some(Cow::Borrowed(inner));
         }
-        unescape(inner).map(Cow::Owned)
+        unescape(inner, None).map(Cow::Owned)
     }
 
     /// What the string says, with U+FFFD in place of half surrogate pairs.
     #[inline]
     pub fn to_text_lossy(self) -> Cow<'a, str> {
-        self.to_text()
-            .unwrap_or_else(|| Cow::Owned(self.text.replace("\\u", "\u{fffd}")))
+        self.to_text().unwrap_or_else(|| {
+            let inner = &self.text[1..self.text.len() - 1];
+            Cow::Owned(unescape(inner, Some('\u{fffd}')).unwrap_or_default())
+        })
     }
 }
 
-/// Resolves the escapes of a string whose syntax is known to be right.
-fn unescape(inner: &str) -> Option<String> {
+/// Resolves the escapes of a string whose syntax is known to be right. Half of a surrogate pair
+/// becomes `half`; without one there is no text.
+fn unescape(inner: &str, half: Option<char>) -> Option<String> {
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
@@ -159,12 +163,14 @@ fn unescape(inner: &str) -> Option<String> {
             b'u' => {
                 let (unit, behind) = utf16_unit(rest)?;
                 rest = behind;
-                if (0xd800..0xdc00).contains(&unit) {
-                    let (low, behind) = utf16_unit(rest.strip_prefix("\\u")?)?;
-                    rest = behind;
-                    char::decode_utf16([unit, low]).next()?.ok()?
-                } else {
-                    char::from_u32(u32::from(unit))?
+                let low = behind.strip_prefix("\\u").and_then(utf16_unit);
+                match (char::from_u32(u32::from(unit)), low) {
+                    (Some(char), _) => char,
+                    (None, Some((low, behind))) if is_pair(unit, low) => {
+                        rest = behind;
+                        char::decode_utf16([unit, low]).next()?.ok()?
+                    }
+                    (None, _) => half?,
                 }
             }
             other => char::from(other),
@@ -172,6 +178,10 @@ fn unescape(inner: &str) -> Option<String> {
     }
     text.push_str(rest);
     Some(text)
+}
+
+fn is_pair(high: u16, low: u16) -> bool {
+    (0xd800..0xdc00).contains(&high) && (0xdc00..0xe000).contains(&low)
 }
 
 fn utf16_unit(text: &str) -> Option<(u16, &str)> {

@@ -38,14 +38,78 @@ fn strings_are_borrowed_unless_escaped() {
 }
 
 #[test]
+fn halves_of_pairs_are_replaced_where_a_text_is_needed() {
+    for (key, text) in [
+        (r#""a\ud800b""#, "a\u{fffd}b"),
+        (r#""\ud800\u0041""#, "\u{fffd}A"),
+        (r#""\udc00\ud83d\ude00""#, "\u{fffd}\u{1f600}"),
+        (r#""\n\u00e9""#, "\né"),
+    ] {
+        let object = format!("{{{key}:1}}");
+        let mut keys = Vec::new();
+        Cursor::new(&object, 1)
+            .object(|key, cursor| {
+                keys.push(key.to_text_lossy().into_owned());
+                cursor.value().map(drop)
+            })
+            .unwrap();
+        assert_eq!(keys, [text], "{key}");
+    }
+}
+
+#[test]
+fn control_characters_are_found_wherever_they_are() {
+    for len in [0, 1000, 1020, 1021, 1022, 1023, 1024, 1025, 3000] {
+        let text = format!("[\"{}\u{1}\",\"\"]", "x".repeat(len));
+        let InvalidJson::Syntax(error) = Json::parse(&text).unwrap_err() else {
+            panic!()
+        };
+        assert_eq!(
+            (error.what, error.offset),
+            (SyntaxProblem::Control, len + 2)
+        );
+        let text = format!("[\"{}\",\n\"x\"\n]", "x".repeat(len));
+        assert!(
+            Json::parse(&text).is_ok(),
+            "outside a string it is white space"
+        );
+    }
+}
+
+#[test]
+fn many_cursors_over_one_text_cost_what_they_pass() {
+    let text = r#"{"a":1} "#.repeat(200_000);
+    let start = std::time::Instant::now();
+    let mut at = 0;
+    while at < text.len() - 1 {
+        let mut cursor = Cursor::new(&text[at..], 1);
+        cursor.value().unwrap();
+        at += cursor.offset();
+    }
+    assert!(start.elapsed() < std::time::Duration::from_secs(5));
+}
+
+#[test]
+fn values_of_other_types() {
+    assert_eq!(Json::of(&["a", "b"]).unwrap().get(), r#"["a","b"]"#);
+    let keys = std::collections::BTreeMap::from([(vec![1], 1)]);
+    assert!(matches!(Json::of(&keys), Err(InvalidJson::Serialize(_))));
+    assert!(Json::null().is_null() && !Json::from(false).is_null());
+    assert_eq!(format!("{:?}", Json::from("x")), "\"x\"");
+}
+
+#[test]
 fn depth_is_bounded_and_strings_do_not_count() {
     let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
-    assert!(Json::parse(&nested(128)).is_ok());
-    for deep in [129, 100_000] {
+    assert!(Json::parse(&nested(Json::MAX_DEPTH)).is_ok());
+    for deep in [Json::MAX_DEPTH + 1, 100_000] {
         let InvalidJson::Syntax(error) = Json::parse(&nested(deep)).unwrap_err() else {
             panic!()
         };
-        assert_eq!((error.what, error.offset), (SyntaxProblem::Depth, 128));
+        assert_eq!(
+            (error.what, error.offset),
+            (SyntaxProblem::Depth, Json::MAX_DEPTH)
+        );
     }
     assert!(
         Json::parse(&format!("[{}[]]", "[],".repeat(500))).is_ok(),

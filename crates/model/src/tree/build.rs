@@ -49,8 +49,17 @@ pub struct TreeBuilder {
     by_path: HashMap<String, Vec<NodeId>>,
     /// The steps that have begun and not ended.
     open: Open,
-    /// Tool calls that wait for their result: where they were made, and the tool's name.
-    waiting: HashMap<String, Vec<(Option<NodeId>, String)>>,
+    /// Tool calls that wait for their result, by call id.
+    waiting: HashMap<String, Vec<Waiting>>,
+}
+
+/// A tool call that waits for its result.
+#[derive(Debug)]
+struct Waiting {
+    /// Which event of the run it is, from 1.
+    order: u64,
+    node: Option<NodeId>,
+    name: String,
 }
 
 /// Steps that have begun and not ended, by everything an event may find them by. Ids grow, so the
@@ -90,10 +99,9 @@ impl Open {
         self.all.remove(&id);
         let key = (node.place.clone(), node.calls.clone());
         if let Some(same) = self.exact.get_mut(&key) {
-            // Ends are matched with the latest, so this is almost always the last.
-            match same.last() {
-                Some(&last) if last == id => drop(same.pop()),
-                _ => same.retain(|&other| other != id),
+            // Ends are matched with the latest, so this is among the last.
+            if let Some(at) = same.iter().rposition(|&other| other == id) {
+                same.remove(at);
             }
             if same.is_empty() {
                 self.exact.remove(&key);
@@ -112,7 +120,7 @@ impl Open {
     }
 
     /// The open executions of a step, the latest first.
-    fn executions(&self, path: &str) -> impl Iterator<Item = NodeId> {
+    fn executions(&self, path: &str) -> impl Iterator<Item = NodeId> + Clone {
         self.by_path
             .get(path)
             .into_iter()
@@ -142,7 +150,8 @@ impl TreeBuilder {
     fn observe_known(&mut self, event: &Event<AnyBody>, body: &Body) {
         match body {
             Body::RunStarted(step) => {
-                self.state.get_or_insert(State::Open);
+                // Also after an end: a run that is resumed is under way again.
+                self.state = Some(State::Open);
                 if let Some(step) = step {
                     self.name.get_or_insert_with(|| step.name.clone());
                 }
@@ -170,12 +179,16 @@ impl TreeBuilder {
                 self.waiting
                     .entry(call.call_id.clone())
                     .or_default()
-                    .push((node, call.name.clone()));
+                    .push(Waiting {
+                        order: self.events,
+                        node,
+                        name: call.name.clone(),
+                    });
             }
             Body::ToolResult(result) => {
                 let call = self.waiting.get_mut(&result.call_id).and_then(Vec::pop);
                 let tally = match &call {
-                    Some((node, _)) => self.tally(*node),
+                    Some(call) => self.tally(call.node),
                     None => self.tally_at(&event.place),
                 };
                 tally.tool_failures += u64::from(result.error.is_some());
@@ -192,15 +205,11 @@ impl TreeBuilder {
     pub fn finish(mut self) -> RunTree {
         let mut dangling: Vec<_> = std::mem::take(&mut self.waiting)
             .into_iter()
-            .flat_map(|(id, calls)| {
-                calls
-                    .into_iter()
-                    .map(move |(at, name)| (at, name, id.clone()))
-            })
+            .flat_map(|(id, calls)| calls.into_iter().map(move |call| (call, id.clone())))
             .collect();
-        dangling.sort();
-        for (node, name, id) in dangling {
-            self.tally(node).dangling.push((name, id));
+        dangling.sort_unstable_by_key(|(call, _)| call.order);
+        for (call, id) in dangling {
+            self.tally(call.node).dangling.push((call.name, id));
         }
         self.adopt_branches();
         RunTree {
@@ -252,11 +261,10 @@ impl TreeBuilder {
         if let Some(&latest) = exact.and_then(|same| same.last()) {
             return Some(latest);
         }
-        if loop_depth(&event.place.path) == 0 {
-            return None;
-        }
         // One engine names a step by the loops that happen to run anywhere, so a step may end under
         // another path than it began. If only one open step has the name, it is that one.
+        let by_loops = |path: &str| loop_depth(path) > 0;
+        let ends_by_loops = by_loops(&event.place.path);
         let mut same = self
             .open
             .all
@@ -266,7 +274,8 @@ impl TreeBuilder {
             .take(MAX_CANDIDATES)
             .filter(|&id| {
                 let node = &self.nodes[id];
-                node.name == end.step.name && node.kind == end.step.kind
+                (node.name == end.step.name && node.kind == end.step.kind)
+                    && (ends_by_loops || by_loops(&node.place.path))
             });
         let found = (same.next()).filter(|_| same.next().is_none())?;
         self.nodes[found].placed = Placed::Ambiguous;
@@ -315,13 +324,15 @@ impl TreeBuilder {
         }
         let mut prefix = place.path.as_str();
         for _ in 0..MAX_SEGMENTS {
-            let Some(dot) = prefix.rfind('.') else { break };
+            let Some(dot) = prefix.rfind('.') else {
+                return (None, Placed::ByPath);
+            };
             prefix = &prefix[..dot];
             if let Some(known) = self.by_path.get(prefix) {
                 return self.execution(prefix, known, place.iteration);
             }
         }
-        (None, Placed::ByPath)
+        (None, Placed::Ambiguous)
     }
 
     /// Which execution of a step a sub-step belongs to.
@@ -335,36 +346,47 @@ impl TreeBuilder {
         };
         // Several executions of the step run at once. Inside a loop the sub-step counts its own
         // iterations; otherwise it has its parent's.
+        let all = [latest, other].into_iter().chain(open);
         if !is_loop(&self.nodes[latest].kind) {
-            let mut same = [latest, other]
-                .into_iter()
-                .chain(open)
+            let mut same = all
+                .clone()
                 .filter(|&id| self.nodes[id].place.iteration == iteration);
             if let (Some(one), None) = (same.next(), same.next()) {
                 return (Some(one), Placed::ByPath);
             }
         }
-        (self.nodes[latest].parent, Placed::Ambiguous)
+        (self.shared_parent(all), Placed::Ambiguous)
+    }
+
+    /// The step that all of these hang from; `None`, which is the run, when they differ.
+    fn shared_parent(&self, nodes: impl Iterator<Item = NodeId>) -> Option<NodeId> {
+        let mut parents = nodes.map(|id| self.nodes[id].parent);
+        let first = parents.next()??;
+        parents.all(|parent| parent == Some(first)).then_some(first)
     }
 
     /// The open loop that a `loop:0/loop:1/step` path lies in. Such paths give the iterations of
     /// the loops but not their names.
     fn enclosing_loop(&self, depth: usize) -> (Option<NodeId>, Placed) {
-        let mut loops = self
+        let loops = self
             .open
             .loops_by_depth
             .get(&(depth - 1))
             .into_iter()
-            .flatten();
-        match (loops.next(), loops.next()) {
-            (None, _) => (None, Placed::Ambiguous),
-            (Some(&one), None) => (Some(one), Placed::Inferred),
-            (Some(&first), Some(_)) => (self.nodes[first].parent, Placed::Ambiguous),
+            .flatten()
+            .rev()
+            .copied()
+            .take(MAX_CANDIDATES);
+        let mut some = loops.clone();
+        match (some.next(), some.next()) {
+            (Some(one), None) => (Some(one), Placed::Inferred),
+            _ => (self.shared_parent(loops), Placed::Ambiguous),
         }
     }
 
     /// Hangs steps that began while a parallel step ran from that step, where no path says
-    /// otherwise: one engine gives the branches of a parallel step bare names.
+    /// otherwise: one engine gives the branches of a parallel step bare names. If one of the
+    /// branches is itself parallel, what begins while it runs may belong to either.
     fn adopt_branches(&mut self) {
         let has_branches: Vec<bool> = self
             .nodes
@@ -381,18 +403,29 @@ impl TreeBuilder {
             let owner = level.checked_sub(1);
             let mut kept: Vec<NodeId> = Vec::with_capacity(siblings.len());
             let mut running: Option<NodeId> = None;
+            // A branch of `running` that is parallel too: the one of those that ends last.
+            let mut inner: Option<NodeId> = None;
             for id in siblings {
                 running = running.filter(|&p| self.began_inside(id, p));
+                inner = inner.filter(|&p| running.is_some() && self.began_inside(id, p));
                 match running {
                     Some(parallel)
                         if self.nodes[id].placed != Placed::ByPath || owner.is_none() =>
                     {
                         let node = &mut self.nodes[id];
                         node.parent = Some(parallel);
-                        if node.placed == Placed::ByPath {
+                        if inner.is_some() {
+                            node.placed = Placed::Ambiguous;
+                        } else if node.placed == Placed::ByPath {
                             node.placed = Placed::Inferred;
                         }
                         self.nodes[parallel].children.push(id);
+                        if self.nodes[id].kind == "parallel"
+                            && !has_branches[id]
+                            && inner.is_none_or(|other| self.outlasts(id, other))
+                        {
+                            inner = Some(id);
+                        }
                     }
                     _ => {
                         if self.nodes[id].kind == "parallel" && !has_branches[id] {
@@ -420,6 +453,11 @@ impl TreeBuilder {
             return false;
         };
         outer.started_seq.is_some_and(|from| from < at) && outer.ended_seq.is_none_or(|to| at < to)
+    }
+
+    fn outlasts(&self, id: NodeId, other: NodeId) -> bool {
+        let end = |id: NodeId| self.nodes[id].ended_seq.unwrap_or(u64::MAX);
+        end(id) > end(other)
     }
 
     /// The step a message or tool event belongs to, and whether that is inferred.
@@ -466,7 +504,7 @@ fn is_loop(kind: &str) -> bool {
 }
 
 /// How many `loop:N/` prefixes a path has.
-fn loop_depth(path: &str) -> usize {
+pub(super) fn loop_depth(path: &str) -> usize {
     let is_loop_segment = |segment: &&str| {
         segment
             .strip_prefix("loop:")

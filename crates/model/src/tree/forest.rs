@@ -10,7 +10,8 @@ use crate::RunId;
 pub struct Forest {
     /// The runs; the first is the one asked for.
     pub runs: Vec<RunTree>,
-    /// Where each calling step leads, by the index of its run and its own.
+    /// Where each calling step leads, by the index of its run and its own. Without the
+    /// [`Link::Cycle`]s there is no way from a run back to it.
     links: HashMap<(usize, NodeId), Link>,
 }
 
@@ -31,7 +32,6 @@ impl Forest {
     /// `load` gives the reason when it has no such run; the forest shows it and goes on.
     pub fn grow(root: RunTree, mut load: impl FnMut(&RunId) -> Result<RunTree, String>) -> Self {
         let mut runs = vec![root];
-        let mut called_by: Vec<Option<usize>> = vec![None];
         let mut index: HashMap<RunId, Result<usize, String>> = HashMap::new();
         if let Some(id) = &runs[0].run_id {
             index.insert(id.clone(), Ok(0));
@@ -44,13 +44,10 @@ impl Forest {
                     continue;
                 };
                 let found = index.entry(child.clone()).or_insert_with(|| {
-                    let tree = load(&child)?;
-                    called_by.push(Some(at));
-                    runs.push(tree);
+                    runs.push(load(&child)?);
                     Ok(runs.len() - 1)
                 });
                 let link = match found {
-                    Ok(run) if is_ancestor(&called_by, at, *run) => Link::Cycle,
                     Ok(run) => Link::Run(*run),
                     Err(why) => Link::Missing(why.clone()),
                 };
@@ -58,7 +55,46 @@ impl Forest {
             }
             at += 1;
         }
-        Self { runs, links }
+        let mut forest = Self { runs, links };
+        forest.mark_cycles();
+        forest
+    }
+
+    /// Marks the links that lead back to a caller, so that following the others always ends. A run
+    /// with several callers may be reached before the one it leads back to is known to call it, so
+    /// this takes a walk of its own.
+    fn mark_cycles(&mut self) {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Walk {
+            Ahead,
+            Inside,
+            Behind,
+        }
+        let mut walks = vec![Walk::Ahead; self.runs.len()];
+        walks[0] = Walk::Inside;
+        // The runs from the root to here, each with the next of its steps to look at.
+        let mut trail: Vec<(usize, NodeId)> = vec![(0, 0)];
+        while let Some((run, node)) = trail.last_mut() {
+            if *node == self.runs[*run].nodes.len() {
+                walks[*run] = Walk::Behind;
+                trail.pop();
+                continue;
+            }
+            let step = (*run, *node);
+            *node += 1;
+            let Some(link) = self.links.get_mut(&step) else {
+                continue;
+            };
+            let Link::Run(called) = *link else { continue };
+            match walks[called] {
+                Walk::Inside => *link = Link::Cycle,
+                Walk::Behind => {}
+                Walk::Ahead => {
+                    walks[called] = Walk::Inside;
+                    trail.push((called, 0));
+                }
+            }
+        }
     }
 
     /// Where a step leads; `None` when it calls no run.
@@ -66,7 +102,7 @@ impl Forest {
         self.links.get(&(run, node))
     }
 
-    /// Whether anything is open, missing or circular anywhere.
+    /// Whether nothing is open, missing or circular anywhere.
     pub fn is_whole(&self) -> bool {
         let unlinked = self
             .links
@@ -77,9 +113,4 @@ impl Forest {
         };
         !unlinked && !self.runs.iter().any(open)
     }
-}
-
-/// Whether `candidate` is `run` or was, directly or not, its caller.
-fn is_ancestor(called_by: &[Option<usize>], run: usize, candidate: usize) -> bool {
-    std::iter::successors(Some(run), |&at| called_by[at]).any(|at| at == candidate)
 }

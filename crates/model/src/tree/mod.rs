@@ -7,13 +7,16 @@
 //! What a file does not say is not made up: a step whose place follows from its path is
 //! [`Placed::ByPath`], one that could be placed by what was open at the time is
 //! [`Placed::Inferred`], and one for which several places are possible is [`Placed::Ambiguous`] and
-//! hangs from the nearest step they share.
+//! hangs from the step they share, or else from the run.
 
 mod build;
 mod forest;
 
 pub use build::TreeBuilder;
 pub use forest::{Forest, Link};
+
+#[cfg(test)]
+mod tests;
 
 use jiff::Timestamp;
 

@@ -17,7 +17,7 @@
 //! larger than the buffer, the oldest `buffer` events are kept and the rest are missed. Drop-newest,
 //! because the file is the record: what is missed can be read there, and what was promised in order
 //! stays in order. A subscriber that stalls keeps its segments alive for as long as it stalls, at most
-//! the buffer's worth.
+//! the buffer's worth; while all of them stall, and while there are none, the writer keeps nothing.
 //!
 //! # Invariants
 //!
@@ -25,6 +25,8 @@
 //! * A slot is written once, before `head` reaches it, and read only at or below `head`.
 //! * A segment leaves the shared queue only after each subscriber that still needs it has been given
 //!   a reference of its own.
+//! * A line that is in no segment was not wanted by anybody when it was published. Whoever comes upon
+//!   it later has missed it.
 
 mod notify;
 mod segment;
@@ -42,7 +44,7 @@ use std::collections::VecDeque;
 use std::sync::PoisonError;
 
 use crate::recorder::OnLag;
-use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 use notify::Notifier;
 use segment::{SEGMENT_LINES, Segment};
 use subscription::Cursor;
@@ -54,8 +56,8 @@ const MIN_SEGMENTS: usize = 32;
 pub(crate) struct FanOut {
     /// The last line published.
     head: AtomicU64,
-    /// How many subscribers there are. With none, the writer keeps nothing.
-    active: AtomicUsize,
+    /// Whether any subscriber has room for more. If none has, the writer keeps nothing.
+    demand: AtomicBool,
     closed: AtomicBool,
     shared: Mutex<Shared>,
     notifier: Notifier,
@@ -108,11 +110,33 @@ struct SubscriberTotals {
     missed: u64,
 }
 
+impl Shared {
+    /// Adds a segment and lets go of the oldest that nobody within its buffer needs.
+    fn add(&mut self, segment: Arc<Segment>) {
+        self.segments.push_back(segment);
+        let widest = self
+            .cursors
+            .iter()
+            .map(|cursor| cursor.capacity)
+            .max()
+            .unwrap_or(0);
+        let needed = usize::try_from(widest.div_ceil(SEGMENT_LINES)).unwrap_or(usize::MAX);
+        while self.segments.len() > MIN_SEGMENTS.max(needed.saturating_add(2)) {
+            // A subscriber that still stands in it has lost what is beyond its buffer, but not what
+            // is in it.
+            for cursor in &self.cursors {
+                cursor.pin_if_in(&self.segments);
+            }
+            self.segments.pop_front();
+        }
+    }
+}
+
 impl FanOut {
     pub(crate) fn new(last_seq: u64, on_lag: Option<std::sync::Arc<OnLag>>) -> Self {
         Self {
             head: AtomicU64::new(last_seq),
-            active: AtomicUsize::new(0),
+            demand: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             shared: Mutex::default(),
             notifier: Notifier::new(on_lag),
@@ -125,49 +149,40 @@ impl FanOut {
 
     /// Hands out the line of event `seq`, which is the one after the last.
     pub(crate) fn publish(self: &Arc<Self>, producer: &mut Producer, seq: u64, line: &[u8]) {
-        if self.active.load(Ordering::SeqCst) == 0 {
+        if self.demand.load(Ordering::SeqCst) {
+            let full = producer
+                .current
+                .as_ref()
+                .is_none_or(|segment| !segment.covers(seq));
+            if full {
+                producer.current = self.next_segment(seq);
+            }
+            if let Some(segment) = &producer.current {
+                segment.set(seq, line);
+            }
+            self.head.store(seq, Ordering::SeqCst);
+            self.notifier.poke(self, full);
+        } else {
             producer.current = None;
             self.head.store(seq, Ordering::SeqCst);
-            return;
+            if seq.is_multiple_of(SEGMENT_LINES) {
+                self.notifier.poke(self, true);
+            }
         }
-        let full = producer
-            .current
-            .as_ref()
-            .is_none_or(|segment| !segment.covers(seq));
-        if full {
-            let segment = Arc::new(Segment::new(seq));
-            self.add_segment(segment.clone());
-            producer.current = Some(segment);
-        }
-        if let Some(segment) = &producer.current {
-            segment.set(seq, line);
-        }
-        self.head.store(seq, Ordering::SeqCst);
-        self.notifier.poke(self, full);
     }
 
-    /// Adds a segment and lets go of the oldest that nobody within its buffer needs.
-    fn add_segment(&self, segment: Arc<Segment>) {
+    /// A segment for event `seq` and what follows; `None` when no subscriber has room for it.
+    fn next_segment(&self, seq: u64) -> Option<Arc<Segment>> {
+        // First, so that a subscriber that makes room while the others are asked is not overlooked.
+        self.demand.store(false, Ordering::SeqCst);
         let mut shared = self.lock();
-        shared.segments.push_back(segment);
-        let widest = shared
-            .cursors
-            .iter()
-            .map(|cursor| cursor.capacity)
-            .max()
-            .unwrap_or(0);
-        let needed = usize::try_from(widest.div_ceil(SEGMENT_LINES)).unwrap_or(usize::MAX);
-        while shared.segments.len() > MIN_SEGMENTS.max(needed.saturating_add(2)) {
-            let Shared {
-                segments, cursors, ..
-            } = &mut *shared;
-            // A subscriber that still stands in it has lost what is beyond its buffer, but not what
-            // is in it.
-            for cursor in cursors.iter() {
-                cursor.pin_if_in(segments);
-            }
-            segments.pop_front();
+        if !shared.cursors.iter().any(|cursor| cursor.has_room_for(seq)) {
+            return None;
         }
+        self.demand.store(true, Ordering::SeqCst);
+        let segment = Arc::new(Segment::new(seq));
+        shared.add(segment.clone());
+        Some(segment)
     }
 
     /// Adds a subscriber. `producer` shows that the caller holds the recorder's lock, so that no
@@ -179,15 +194,14 @@ impl FanOut {
     ) -> Subscription {
         let mut shared = self.lock();
         if shared.cursors.is_empty() {
-            // What is left from earlier subscribers has gaps.
-            shared.segments.clear();
+            // It may be from before; nobody could find it.
             producer.current = None;
         }
         shared.next_id += 1;
         let from = self.head.load(Ordering::SeqCst) + 1;
         let cursor = Arc::new(Cursor::new(shared.next_id, from, capacity.max(1) as u64));
         shared.cursors.push(cursor.clone());
-        self.active.fetch_add(1, Ordering::SeqCst);
+        self.demand.store(true, Ordering::SeqCst);
         drop(shared);
         Subscription::new(self.clone(), cursor)
     }
@@ -199,19 +213,26 @@ impl FanOut {
         let stats = cursor.stats(head);
         shared.left.delivered += stats.delivered;
         shared.left.missed += stats.missed;
-        self.active.fetch_sub(1, Ordering::SeqCst);
+        if shared.cursors.is_empty() {
+            shared.segments.clear();
+            self.demand.store(false, Ordering::SeqCst);
+        }
     }
 
-    /// The segment with the line of event `seq`, for a subscriber.
-    fn segment(&self, cursor: &Cursor, seq: u64) -> Option<Arc<Segment>> {
+    /// The segment with the line of event `seq`, for a subscriber; or else the first event behind
+    /// it that is in one, if any is.
+    fn segment(&self, cursor: &Cursor, seq: u64) -> Result<Arc<Segment>, Option<u64>> {
         let shared = self.lock();
-        cursor.pinned(seq).or_else(|| {
-            let at = shared
-                .segments
-                .partition_point(|segment| segment.first() <= seq);
-            let segment = shared.segments.get(at.checked_sub(1)?)?;
-            segment.covers(seq).then(|| segment.clone())
-        })
+        if let Some(segment) = cursor.pinned(seq) {
+            return Ok(segment);
+        }
+        let behind = shared
+            .segments
+            .partition_point(|segment| segment.first() <= seq);
+        match behind.checked_sub(1).and_then(|at| shared.segments.get(at)) {
+            Some(segment) if segment.has(seq) => Ok(segment.clone()),
+            _ => Err(shared.segments.get(behind).map(|segment| segment.first())),
+        }
     }
 
     pub(crate) fn stats(&self) -> FanOutStats {

@@ -23,8 +23,17 @@ impl Segment {
         self.first
     }
 
+    pub(super) fn last(&self) -> u64 {
+        self.first + SEGMENT_LINES - 1
+    }
+
     pub(super) fn covers(&self, seq: u64) -> bool {
         (self.first..self.first + SEGMENT_LINES).contains(&seq)
+    }
+
+    /// Whether the line of an event is here.
+    pub(super) fn has(&self, seq: u64) -> bool {
+        self.slot(seq).is_some_and(|slot| slot.get().is_some())
     }
 
     fn slot(&self, seq: u64) -> Option<&OnceLock<Box<[u8]>>> {

@@ -54,6 +54,14 @@ impl Cursor {
             .take()
     }
 
+    /// Whether an event would still fit into the buffer.
+    pub(super) fn has_room_for(&self, seq: u64) -> bool {
+        seq < self
+            .undecided
+            .load(Ordering::SeqCst)
+            .saturating_add(self.capacity)
+    }
+
     /// Keeps what is in the buffer, if the oldest segment is about to go and is part of that.
     pub(super) fn pin_if_in(&self, segments: &VecDeque<Arc<Segment>>) {
         let next = self.next.load(Ordering::SeqCst);
@@ -273,19 +281,21 @@ impl Subscription {
     fn take(&mut self, most: u64) -> Result<Taken, TryNextError> {
         if self.next == self.end {
             if let Some(gap) = self.gap.take() {
-                self.next = gap.end() + 1;
-                self.end = self.next;
-                self.cursor.next.store(self.next, Ordering::SeqCst);
-                self.cursor.unpin();
-                self.segment = None;
-                return Ok(Taken::Missed(gap));
+                return Ok(self.miss(gap));
             }
             self.look_ahead()?;
         }
-        let segment = self.segment_at_next();
-        let last = (self.end - 1)
-            .min(segment.first() + SEGMENT_LINES - 1)
-            .min(self.next + most - 1);
+        let segment = match self.segment_at_next() {
+            Ok(segment) => segment,
+            // It was published while nobody seemed to have room for it.
+            Err(gap) => {
+                self.cursor
+                    .missed
+                    .fetch_add(gap.end() + 1 - gap.start(), Ordering::SeqCst);
+                return Ok(self.miss(gap));
+            }
+        };
+        let last = (self.end - 1).min(segment.last()).min(self.next + most - 1);
         let seqs = self.next..=last;
         self.cursor
             .delivered
@@ -293,6 +303,16 @@ impl Subscription {
         self.next = last + 1;
         self.cursor.next.store(self.next, Ordering::SeqCst);
         Ok(Taken::Batch(Batch { segment, seqs }))
+    }
+
+    /// Passes over events that are missed.
+    fn miss(&mut self, gap: RangeInclusive<u64>) -> Taken {
+        self.next = gap.end() + 1;
+        self.end = self.end.max(self.next);
+        self.cursor.next.store(self.next, Ordering::SeqCst);
+        self.cursor.unpin();
+        self.segment = None;
+        Taken::Missed(gap)
     }
 
     /// Decides what to give next: of a backlog that is larger than the buffer, the oldest.
@@ -316,18 +336,25 @@ impl Subscription {
             self.gap = Some(self.end..=head);
         }
         self.cursor.undecided.store(head + 1, Ordering::SeqCst);
+        // After that, so that the writer sees the room when it looks.
+        self.fanout.demand.store(true, Ordering::SeqCst);
         Ok(())
     }
 
-    fn segment_at_next(&mut self) -> Arc<Segment> {
+    /// The segment with the next event; or else the events that are in none.
+    fn segment_at_next(&mut self) -> Result<Arc<Segment>, RangeInclusive<u64>> {
         match &self.segment {
-            Some(segment) if segment.covers(self.next) => segment.clone(),
-            _ => {
-                let found = self.fanout.segment(&self.cursor, self.next);
-                let segment = found.expect("a segment stays until every subscriber in it is past");
-                self.segment = Some(segment.clone());
-                segment
-            }
+            Some(segment) if segment.covers(self.next) => Ok(segment.clone()),
+            _ => match self.fanout.segment(&self.cursor, self.next) {
+                Ok(segment) => {
+                    self.segment = Some(segment.clone());
+                    Ok(segment)
+                }
+                Err(behind) => {
+                    let end = behind.map_or(self.end, |first| first.min(self.end));
+                    Err(self.next..=end - 1)
+                }
+            },
         }
     }
 

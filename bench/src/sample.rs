@@ -1,0 +1,33 @@
+//! Events to measure with.
+
+use quipu_model::{Body, Draft, Fidelity, Json, Place, RunId, ToolResult};
+use quipu_record::{Durability, Options};
+
+/// The length of a sample line.
+pub(crate) const LINE: usize = 500;
+
+pub(crate) fn run_id(n: usize) -> RunId {
+    RunId::new(&format!("550e8400-e29b-41d4-a716-{n:012}")).expect("a valid id")
+}
+
+/// A tool result whose line is about [`LINE`] bytes long.
+pub(crate) fn draft() -> Draft {
+    Draft::new(
+        Place::step("build.test").iteration(3),
+        Body::ToolResult(ToolResult {
+            name: "Bash".to_owned(),
+            call_id: "toolu_01H8XGJWBWBAQ4Z".to_owned(),
+            input: None,
+            output: Some(Json::string(&"ok: 12 tests passed\n".repeat(12))),
+            error: None,
+            fidelity: Fidelity::Router,
+        }),
+    )
+}
+
+pub(crate) fn options(durability: Durability) -> Options {
+    Options {
+        durability,
+        ..Options::default()
+    }
+}

@@ -1,0 +1,64 @@
+//! The report.
+
+use anyhow::{Result, bail};
+
+/// Rows of measured figures, printed as they come.
+pub(crate) struct Table {
+    missed: Vec<String>,
+}
+
+/// What a figure is held against.
+#[derive(Clone, Copy)]
+pub(crate) enum Goal {
+    AtLeast(f64),
+    AtMost(f64),
+    /// Printed for comparison only.
+    Free,
+}
+
+impl Table {
+    pub(crate) fn new() -> Self {
+        println!(
+            "{:<52} {:>12} {:>22} {:>8} {:>8}  ",
+            "what", "ours", "limit", "ratio", "goal"
+        );
+        Self { missed: Vec::new() }
+    }
+
+    /// One row: our figure, what it is compared to, and the ratio that counts.
+    pub(crate) fn row(&mut self, what: &str, ours: &str, limit: &str, ratio: f64, goal: Goal) {
+        let (goal_text, met) = match goal {
+            Goal::AtLeast(bound) => (format!(">={bound:.2}"), ratio >= bound),
+            Goal::AtMost(bound) => (format!("<={bound:.2}"), ratio <= bound),
+            Goal::Free => ("-".to_owned(), true),
+        };
+        let verdict = if met { "" } else { "MISSED" };
+        println!("{what:<52} {ours:>12} {limit:>22} {ratio:>8.2} {goal_text:>8}  {verdict}");
+        if !met {
+            self.missed.push(what.to_owned());
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<()> {
+        if self.missed.is_empty() {
+            println!("\nevery goal met");
+            return Ok(());
+        }
+        bail!("goals missed in this run: {}", self.missed.join("; "))
+    }
+}
+
+/// The median. Of a few noisy figures it is the one to believe.
+pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+/// A rate with thousands separated.
+pub(crate) fn per_second(rate: f64) -> String {
+    if rate >= 1e6 {
+        format!("{:.2} M/s", rate / 1e6)
+    } else {
+        format!("{:.1} k/s", rate / 1e3)
+    }
+}

@@ -1,0 +1,222 @@
+//! `quipu emit`
+
+use std::io::{self, BufWriter, Write};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
+
+use quipu_formats::exchange::{Fault, Request, parse_draft};
+use quipu_formats::lines::{Limits, Lines};
+use quipu_model::RunId;
+use quipu_record::{Durability as Asked, Journal, Options, Recorder, Storage};
+
+use super::repair;
+use crate::args::{Durability, Emit};
+use crate::error::{CommandError, Exit, Result};
+use crate::locate;
+use crate::terminal::{count, say};
+
+pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
+    let run_id = parse_id("--run", &args.run)?;
+    let parent = args.parent.as_deref().map(|id| parse_id("--parent", id)).transpose()?;
+    let storage = match &args.storage {
+        Some(root) => Storage::at(root),
+        None => Storage::at(&place.home()?),
+    };
+    let limits = Limits::default();
+    // Opened before anything is read: a run that is taken is refused at once.
+    let journal = Journal::open(&storage.path_of(&run_id), &run_id, limits)?;
+    for line in repair::describe(journal.mended()) {
+        say(&format!("note: {}: {line}", journal.path().display()));
+    }
+    let mut input = Input {
+        lines: Lines::new(io::stdin().lock(), limits),
+        limits,
+        refused: 0,
+        stamped: 0,
+    };
+    // The first event may say who called this run.
+    let first = input.next()?;
+    let known = journal.parent_run_id().cloned();
+    let parent = parent.or(known).or_else(|| first.as_ref()?.parent_run_id.clone());
+    let options = Options {
+        limits,
+        durability: match args.durability {
+            Durability::None => Asked::None,
+            Durability::Group => Asked::default(),
+            Durability::Each => Asked::Each,
+        },
+        ..Options::default()
+    };
+    let recorder = Recorder::start(journal, parent, options)?;
+    let recorded = record_all(&recorder, first, &mut input, args.durability);
+    let closed = recorder.close();
+    if input.stamped > 0 {
+        let lines = count(input.stamped, "line");
+        say(&format!("note: {lines} came with a seq, run_id or timestamp; those are the recorder's"));
+    }
+    recorded?;
+    closed?;
+    if input.refused > 0 {
+        let error = anyhow::anyhow!("refused {}; the rest is recorded", count(input.refused, "line"));
+        return Err(CommandError::new(Exit::Data, error));
+    }
+    Ok(Exit::Done)
+}
+
+fn parse_id(flag: &str, id: &str) -> Result<RunId> {
+    RunId::new(id).map_err(|error| CommandError::usage(format!("{flag} {id:?}: {error}")))
+}
+
+/// Records what comes in, acknowledging each event once it is as durable as asked.
+fn record_all(
+    recorder: &Recorder,
+    first: Option<Request>,
+    input: &mut Input<'_>,
+    durability: Durability,
+) -> Result<()> {
+    if durability != Durability::Group {
+        // When `record` returns, the event is as durable as asked.
+        let acknowledge = Acknowledge::default();
+        return record_each(recorder, first, input, |seq| acknowledge.write(seq..=seq));
+    }
+    // A thread of its own waits for the disk, so that many events share a sync.
+    let (tell, told) = sync_channel::<()>(1);
+    let mut done = recorder.last_seq();
+    let (recorded, failed) = (&AtomicU64::new(done), &AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let acknowledged = scope.spawn(move || -> Result<()> {
+            let acknowledge = Acknowledge::default();
+            let mut open = true;
+            while open {
+                open = told.recv().is_ok();
+                let upto = recorded.load(Ordering::SeqCst);
+                if upto > done {
+                    recorder.wait_durable(upto).inspect_err(|_| {
+                        failed.store(true, Ordering::SeqCst);
+                    })?;
+                    acknowledge.write(done + 1..=upto)?;
+                    done = upto;
+                }
+            }
+            Ok(())
+        });
+        let result = record_each(recorder, first, input, |seq| {
+            recorded.store(seq, Ordering::SeqCst);
+            // A message that waits already will do for this event as well.
+            tell.try_send(()).ok();
+            if failed.load(Ordering::SeqCst) {
+                return Err(io::Error::other("could not sync").into());
+            }
+            Ok(())
+        });
+        drop(tell);
+        // What went wrong on disk is the cause; say that.
+        acknowledged.join().expect("it does not panic").and(result)
+    })
+}
+
+fn record_each(
+    recorder: &Recorder,
+    first: Option<Request>,
+    input: &mut Input<'_>,
+    mut recorded: impl FnMut(u64) -> Result<()>,
+) -> Result<()> {
+    let mut next = first;
+    while let Some(request) = next {
+        let (line, parent) = (input.line_number(), recorder.parent_run_id());
+        if request.parent_run_id.is_some() && request.parent_run_id.as_ref() != parent {
+            let why = "every event of a run has the parent of the first".to_owned();
+            input.refuse(line, &Fault::Field { name: "parent_run_id", why });
+        } else {
+            match recorder.record(&request.draft) {
+                Ok(seq) => recorded(seq)?,
+                Err(quipu_record::Error::TooLarge { len, limit }) => {
+                    input.refuse(line, &Fault::TooLong { len: len as u64, limit });
+                }
+                Err(error) => {
+                    let error = CommandError::from(error);
+                    return Err(error.hint(format!("line {line} and those after it are not recorded")));
+                }
+            }
+        }
+        next = input.next()?;
+    }
+    Ok(())
+}
+
+/// Writes sequence numbers to stdout.
+#[derive(Default)]
+struct Acknowledge {
+    gone: Mutex<bool>,
+}
+
+impl Acknowledge {
+    fn write(&self, seqs: std::ops::RangeInclusive<u64>) -> Result<()> {
+        let mut gone = self.gone.lock().expect("nothing panics with it held");
+        if *gone {
+            return Ok(());
+        }
+        let mut out = BufWriter::new(io::stdout().lock());
+        let written = seqs.into_iter().try_for_each(|seq| writeln!(out, "{seq}"));
+        match written.and_then(|()| out.flush()) {
+            Ok(()) => Ok(()),
+            // Nobody listens, but the events are still to be recorded.
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+                *gone = true;
+                Ok(())
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+/// Requests from stdin; refuses what is none.
+struct Input<'a> {
+    lines: Lines<io::StdinLock<'a>>,
+    limits: Limits,
+    refused: u64,
+    stamped: u64,
+}
+
+impl Input<'_> {
+    fn line_number(&self) -> u64 {
+        self.lines.number()
+    }
+
+    fn refuse(&mut self, line: u64, fault: &Fault) {
+        self.refused += 1;
+        say(&format!("line {line}: {fault}"));
+    }
+
+    fn next(&mut self) -> Result<Option<Request>> {
+        while let Some(info) = self.lines.advance()? {
+            let bytes = self.lines.current();
+            if info.too_long {
+                let limit = self.limits.max_line_bytes;
+                self.refuse(info.number, &Fault::TooLong { len: info.len, limit });
+                continue;
+            }
+            if bytes.trim_ascii().is_empty() {
+                continue;
+            }
+            // Agents put out what they like; what is not text is replaced rather than refused.
+            let mut text = String::from_utf8_lossy(bytes);
+            if matches!(text, std::borrow::Cow::Owned(_)) {
+                say(&format!("note: line {}: invalid UTF-8, replaced by U+FFFD", info.number));
+            }
+            if text.contains('\0') {
+                say(&format!("note: line {}: raw NUL bytes, recorded as \\u0000", info.number));
+                text = text.replace('\0', "\\u0000").into();
+            }
+            match parse_draft(&text, self.limits.max_depth) {
+                Ok(request) => {
+                    self.stamped += u64::from(request.stamped);
+                    return Ok(Some(request));
+                }
+                Err(fault) => self.refuse(info.number, &fault),
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,195 @@
+//! How an event looks to a person.
+
+use std::io::{self, Write};
+
+use quipu_model::{AnyBlock, AnyBody, Block, Body, Content, Event, EventType, Json, Step, StepEnd};
+
+use crate::terminal::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean, clean_line};
+
+/// How much of a text is shown unless all of it is asked for.
+const SHORT_LINES: usize = 6;
+const SHORT_LINE: usize = 160;
+
+/// Writes events.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Renderer {
+    /// Whether texts are shown in full.
+    pub(crate) full: bool,
+}
+
+impl Renderer {
+    pub(crate) fn event(self, out: &mut impl Write, event: &Event<AnyBody>) -> io::Result<()> {
+        let time = event.timestamp.strftime("%H:%M:%S%.3f");
+        let style = style_of(event.body.event_type());
+        let kind = clean_line(event.body.type_word(), 40);
+        write!(out, "{DIM}{:>6} {time}{DIM:#}  {style}{kind:<18}{style:#}", event.seq)?;
+        if !event.place.path.is_empty() {
+            write!(out, "  {}", clean_line(&event.place.path, 80))?;
+        }
+        if event.place.iteration > 0 {
+            write!(out, "{DIM}#{}{DIM:#}", event.place.iteration)?;
+        }
+        match &event.body {
+            AnyBody::Known(body) => self.body(out, body)?,
+            AnyBody::Message { blocks, .. } => {
+                writeln!(out)?;
+                for block in blocks {
+                    match block {
+                        AnyBlock::Known(block) => self.block(out, block)?,
+                        AnyBlock::Unknown(json) => self.text(out, "unknown block", json.get())?,
+                    }
+                }
+            }
+            AnyBody::Foreign(foreign) => {
+                writeln!(out)?;
+                self.text(out, "payload", foreign.payload.get())?;
+            }
+        }
+        self.annotations(out, event)
+    }
+
+    fn body(self, out: &mut impl Write, body: &Body) -> io::Result<()> {
+        match body {
+            Body::RunStarted(None) | Body::RunCompleted(None) => writeln!(out),
+            Body::RunStarted(Some(step)) | Body::StepStarted(step) => {
+                writeln!(out, "  {}", step_name(step))
+            }
+            Body::CallStarted { child_run_id, step } => {
+                writeln!(out, "  {} {BOLD}→ {child_run_id}{BOLD:#}", step_name(step))
+            }
+            Body::RunCompleted(Some(end)) | Body::StepCompleted(end) => self.end(out, end),
+            Body::CallCompleted { child_run_id, end } => {
+                write!(out, " {BOLD}→ {child_run_id}{BOLD:#}")?;
+                self.end(out, end)
+            }
+            Body::UserMessage(blocks) | Body::AssistantMessage(blocks) => {
+                writeln!(out)?;
+                blocks.iter().try_for_each(|block| self.block(out, block))
+            }
+            Body::ToolCall(call) => {
+                let id = clean_line(&call.call_id, 40);
+                writeln!(out, "  {BOLD}{}{BOLD:#} {DIM}{id}{DIM:#}", clean_line(&call.name, 60))?;
+                self.value(out, "in", call.input.as_ref())
+            }
+            Body::ToolResult(result) => {
+                let id = clean_line(&result.call_id, 40);
+                writeln!(out, "  {BOLD}{}{BOLD:#} {DIM}{id}{DIM:#}", clean_line(&result.name, 60))?;
+                self.value(out, "out", result.output.as_ref())?;
+                match &result.error {
+                    Some(error) => self.text(out, "error", error),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn end(self, out: &mut impl Write, end: &StepEnd) -> io::Result<()> {
+        let name = step_name(&end.step);
+        match &end.error {
+            None => writeln!(out, "  {name} {GREEN}ok{GREEN:#}")?,
+            Some(error) => {
+                writeln!(out, "  {name} {RED}failed{RED:#}")?;
+                self.text(out, "error", error)?;
+            }
+        }
+        self.value(out, "result", end.result.as_ref())
+    }
+
+    fn block(self, out: &mut impl Write, block: &Block) -> io::Result<()> {
+        match &block.content {
+            Content::Text(text) => self.text(out, "text", text),
+            Content::Thinking(text) => self.text(out, "thinking", text),
+            Content::Command(text) => self.text(out, "command", text),
+            Content::Stream(text) => self.text(out, "stream", text),
+            Content::ToolUse { name, id, input } => {
+                self.text(out, "tool_use", &format!("{name} {id}"))?;
+                self.value(out, "in", input.as_ref())
+            }
+            Content::ToolResult { id, content } => {
+                self.text(out, "tool_result", id)?;
+                self.value(out, "out", content.as_ref())
+            }
+        }
+    }
+
+    fn value(self, out: &mut impl Write, label: &str, value: Option<&Json>) -> io::Result<()> {
+        match value {
+            None => Ok(()),
+            Some(value) => match value.as_str() {
+                Some(text) => self.text(out, label, &text),
+                None => self.text(out, label, value.get()),
+            },
+        }
+    }
+
+    /// A text under a label, indented, shortened unless asked for in full.
+    fn text(self, out: &mut impl Write, label: &str, text: &str) -> io::Result<()> {
+        let (lines, width) =
+            if self.full { (usize::MAX, usize::MAX) } else { (SHORT_LINES, SHORT_LINE) };
+        let mut rest = text.lines();
+        let first = rest.next().unwrap_or_default();
+        writeln!(out, "         {DIM}{label:>12}{DIM:#} {}", self.line(first, width))?;
+        for line in rest.by_ref().take(lines - 1) {
+            writeln!(out, "         {:>12} {}", "", self.line(line, width))?;
+        }
+        match rest.count() {
+            0 => Ok(()),
+            more => writeln!(out, "         {:>12} {DIM}… {more} more lines{DIM:#}", ""),
+        }
+    }
+
+    fn line(self, line: &str, width: usize) -> String {
+        if self.full { clean(line).into_owned() } else { clean_line(line, width) }
+    }
+
+    fn annotations(self, out: &mut impl Write, event: &Event<AnyBody>) -> io::Result<()> {
+        let notes = &event.annotations;
+        if notes.is_empty() {
+            return Ok(());
+        }
+        let mut parts = Vec::new();
+        let texts = [
+            ("model", &notes.model),
+            ("id", &notes.native_id),
+            ("after", &notes.parent_id),
+            ("subagent", &notes.subagent_id),
+        ];
+        parts.extend(texts.iter().filter_map(|(name, text)| {
+            text.as_ref().map(|text| format!("{name} {}", clean_line(text, 60)))
+        }));
+        if let Some(usage) = &notes.usage {
+            let buckets = [
+                ("in", usage.input),
+                ("cache read", usage.cache_read),
+                ("cache write", usage.cache_write),
+                ("out", usage.output),
+                ("reasoning", usage.reasoning),
+            ];
+            parts.extend(buckets.iter().filter_map(|(name, n)| n.map(|n| format!("{n} {name}"))));
+        }
+        parts.extend(notes.duration_ms.map(crate::terminal::duration));
+        parts.extend(notes.source.as_ref().map(|source| {
+            format!("from {}:{}", clean_line(&source.file, 80), source.line)
+        }));
+        let flags = [
+            ("opaque", notes.flags.opaque),
+            ("synthetic", notes.flags.synthetic),
+            ("superseded", notes.flags.superseded),
+        ];
+        parts.extend(flags.iter().filter(|flag| flag.1).map(|flag| flag.0.to_owned()));
+        writeln!(out, "         {:>12} {DIM}{}{DIM:#}", "", parts.join(", "))
+    }
+}
+
+fn step_name(step: &Step) -> String {
+    format!("{} {DIM}{}{DIM:#}", clean_line(&step.name, 60), clean_line(&step.kind, 30))
+}
+
+fn style_of(event_type: Option<EventType>) -> anstyle::Style {
+    match event_type {
+        None => RED,
+        Some(EventType::UserMessage | EventType::AssistantMessage) => CYAN,
+        Some(EventType::ToolCall | EventType::ToolResult) => YELLOW,
+        Some(_) => BOLD,
+    }
+}

@@ -1,0 +1,156 @@
+//! `quipu show`
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+
+use quipu_formats::exchange::{Item, Reader};
+use quipu_model::{EventType, Header};
+
+use super::render::Renderer;
+use crate::args::Show;
+use crate::error::{CommandError, Exit, Result, io_error};
+use crate::locate;
+use crate::terminal::{BOLD, DIM, count, duration, out, say};
+
+pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
+    let path = place.transcript(&args.run)?;
+    let file =
+        File::open(&path).map_err(io_error(format!("could not open {}", path.display())))?;
+    for word in &args.types {
+        if EventType::from_word(word).is_none() {
+            say(&format!("note: {word:?} is not a known event type"));
+        }
+    }
+    let reader = Reader::new(file);
+    let bad = if args.json {
+        json(args, reader)?
+    } else if args.output.jsonl {
+        lines(args, reader)?
+    } else {
+        human(args, &path, reader)?
+    };
+    match bad {
+        0 => Ok(Exit::Done),
+        n => Err(CommandError::new(
+            Exit::Data,
+            anyhow::anyhow!("{} of {} could not be read", count(n, "line"), path.display()),
+        )
+        .hint("`quipu verify` tells more, `quipu repair` mends a torn end")),
+    }
+}
+
+impl Show {
+    fn wants(&self, seq: u64, event_type: &str) -> bool {
+        (self.from..=self.to).contains(&seq)
+            && (self.types.is_empty() || self.types.iter().any(|wanted| wanted == event_type))
+    }
+}
+
+/// Says what is wrong with a line that is no event.
+fn complain(bad: &quipu_formats::exchange::Bad<'_>) {
+    say(&format!("{}: {}", bad.at, bad.fault));
+}
+
+fn human(args: &Show, path: &Path, mut reader: Reader<File>) -> Result<u64> {
+    let mut out = out();
+    let renderer = Renderer { full: args.full };
+    let (mut header, mut bad) = (None::<Header>, 0);
+    while let Some(item) = reader.next_decoded()? {
+        let decoded = match item {
+            Ok(decoded) => decoded,
+            Err(line) => {
+                bad += 1;
+                out.flush()?;
+                complain(&line);
+                continue;
+            }
+        };
+        let event = &decoded.event;
+        let header = header.get_or_insert_with(|| Header::new(event.run_id.clone()));
+        if header.events == 0 {
+            write!(out, "{BOLD}run {}{BOLD:#}", event.run_id)?;
+            if let Some(parent) = &event.parent_run_id {
+                write!(out, " {DIM}called by {parent}{DIM:#}")?;
+            }
+            writeln!(out, "  {DIM}{}{DIM:#}", event.timestamp.strftime("%Y-%m-%d"))?;
+        }
+        header.observe(event);
+        if args.wants(event.seq, event.body.type_word()) {
+            renderer.event(&mut out, event)?;
+        }
+        if !decoded.warnings.is_empty() {
+            out.flush()?;
+            for warning in &decoded.warnings {
+                say(&format!("{}, seq {}: {warning}", decoded.at, event.seq));
+            }
+        }
+    }
+    match &header {
+        None => say(&format!("{} has no events", path.display())),
+        Some(header) => {
+            let mut parts = vec![count(header.events, "event")];
+            if !header.children.is_empty() {
+                parts.push(count(header.children.len() as u64, "child run"));
+            }
+            if let (Some(from), Some(to)) = (header.started_at, header.ended_at) {
+                let millis = to.as_millisecond() - from.as_millisecond();
+                parts.push(duration(u64::try_from(millis).unwrap_or(0)));
+            }
+            writeln!(out, "{DIM}{}{DIM:#}", parts.join(", "))?;
+        }
+    }
+    out.flush()?;
+    Ok(bad)
+}
+
+/// Events as they are in the file, byte for byte.
+fn lines(args: &Show, mut reader: Reader<File>) -> Result<u64> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut bad = 0;
+    while let Some(item) = reader.next()? {
+        match item {
+            Item::Bad(line) => {
+                bad += 1;
+                complain(&line);
+            }
+            Item::Event(found) if args.wants(found.scan.seq, &found.scan.event_type) => {
+                out.write_all(found.text.as_bytes())?;
+                out.write_all(b"\n")?;
+            }
+            Item::Event(_) => {}
+        }
+    }
+    out.flush()?;
+    Ok(bad)
+}
+
+/// One document: `{"events":[…],"bad_lines":[…]}`, written as it is read.
+fn json(args: &Show, mut reader: Reader<File>) -> Result<u64> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut bad = Vec::new();
+    let mut before = "{\"events\":[";
+    while let Some(item) = reader.next()? {
+        match item {
+            Item::Bad(line) => {
+                complain(&line);
+                bad.push(serde_json::json!({
+                    "line": line.at.line,
+                    "offset": line.at.offset,
+                    "fault": line.fault.to_string(),
+                    "text": String::from_utf8_lossy(&line.bytes[..line.bytes.len().min(1000)]),
+                }));
+            }
+            Item::Event(found) if args.wants(found.scan.seq, &found.scan.event_type) => {
+                write!(out, "{before}\n{}", found.text)?;
+                before = ",";
+            }
+            Item::Event(_) => {}
+        }
+    }
+    let before = if before == "," { "" } else { before };
+    let count = bad.len() as u64;
+    writeln!(out, "{before}\n],\"bad_lines\":{}}}", serde_json::Value::from(bad))?;
+    out.flush()?;
+    Ok(count)
+}

@@ -1,0 +1,250 @@
+//! `quipu tail`
+//!
+//! Follows a file by its path: what is appended, a file that is cut short and written anew, and one that
+//! is moved away and replaced. Woken by the file system; looks once a second where that is silent, as on
+//! network mounts.
+
+use std::collections::VecDeque;
+use std::fs::{File, Metadata};
+use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use notify::Watcher as _;
+use quipu_formats::exchange::{Bad, Found, Item, Reader};
+use quipu_formats::lines::Limits;
+
+use super::render::Renderer;
+use crate::args::Tail;
+use crate::error::{CommandError, Exit, Result, io_error};
+use crate::locate;
+use crate::terminal::{count, out, say};
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(args: &Tail, place: &locate::Place) -> Result<Exit> {
+    let path = place.transcript(&args.run)?;
+    let mut follow = Follow::open(&path)?;
+    let mut printer = Printer::new(args);
+    // Watching begins before reading, so that nothing falls in between.
+    let changes = args.follow.then(|| Changes::of(&path)).transpose()?;
+    match args.from {
+        Some(from) => printer.from = from,
+        None => printer.from = follow.start_of_last(args.events)?,
+    }
+    follow.read(&mut printer)?;
+    let Some(changes) = changes else {
+        return match printer.bad {
+            0 => Ok(Exit::Done),
+            n => Err(CommandError::new(
+                Exit::Data,
+                anyhow::anyhow!("{} of {} could not be read", count(n, "line"), path.display()),
+            )),
+        };
+    };
+    loop {
+        changes.wait();
+        follow.catch_up(&mut printer)?;
+    }
+}
+
+/// Tells when something in the directory of a file has changed.
+struct Changes {
+    _watcher: Option<notify::RecommendedWatcher>,
+    changed: Receiver<()>,
+}
+
+impl Changes {
+    fn of(path: &Path) -> Result<Self> {
+        let (tell, changed) = sync_channel(1);
+        // One waiting message is as good as many.
+        let keep = tell.clone();
+        let watcher = notify::recommended_watcher(move |_| {
+            tell.try_send(()).ok();
+        });
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = parent.unwrap_or(Path::new("."));
+        let watcher = watcher.and_then(|mut watcher| {
+            watcher.watch(directory, notify::RecursiveMode::NonRecursive)?;
+            Ok(watcher)
+        });
+        if let Err(error) = &watcher {
+            say(&format!("note: cannot watch {}: {error}; looking once a second", directory.display()));
+            // Keeps the channel open, so that waiting takes its time.
+            std::mem::forget(keep);
+        }
+        Ok(Self { _watcher: watcher.ok(), changed })
+    }
+
+    fn wait(&self) {
+        match self.changed.recv_timeout(LOOK_EVERY) {
+            Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK_EVERY),
+        }
+    }
+}
+
+/// A file that is followed by its path.
+struct Follow {
+    path: PathBuf,
+    file: Option<File>,
+    identity: (u64, u64),
+    /// What was read so far.
+    offset: u64,
+    lines: u64,
+}
+
+impl Follow {
+    fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path)
+            .map_err(io_error(format!("could not open {}", path.display())))?;
+        let identity = identity(&file.metadata()?);
+        Ok(Self { path: path.to_owned(), file: Some(file), identity, offset: 0, lines: 0 })
+    }
+
+    /// The sequence number of the first of the last `n` events.
+    fn start_of_last(&mut self, n: u64) -> Result<u64> {
+        let Some(file) = &mut self.file else { return Ok(1) };
+        file.seek(SeekFrom::Start(0))?;
+        let keep = usize::try_from(n).unwrap_or(usize::MAX);
+        let mut last = VecDeque::new();
+        let mut reader = Reader::new(&*file);
+        while let Some(item) = reader.next()? {
+            if let Item::Event(found) = item {
+                last.push_back(found.scan.seq);
+                if last.len() > keep {
+                    last.pop_front();
+                }
+            }
+        }
+        Ok(if keep == 0 { u64::MAX } else { last.front().copied().unwrap_or(1) })
+    }
+
+    /// Reads whole lines to the end of the file.
+    fn read(&mut self, printer: &mut Printer) -> Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.seek(SeekFrom::Start(self.offset))?;
+        let mut reader =
+            Reader::resuming(&*file, Limits::default(), self.offset, self.lines);
+        while let Some(item) = reader.next()? {
+            if printer.follow && item.is_unterminated() {
+                // The rest of the line is still to come; it is read again then.
+                break;
+            }
+            match item {
+                Item::Event(found) => printer.event(&found)?,
+                Item::Bad(bad) => printer.bad(&bad)?,
+            }
+            let line = reader.line();
+            self.offset = line.offset + line.len + u64::from(line.terminated);
+            self.lines = line.number;
+        }
+        printer.flush()?;
+        Ok(())
+    }
+
+    /// Reads what is new, whatever became of the file.
+    fn catch_up(&mut self, printer: &mut Printer) -> Result<()> {
+        let there = match std::fs::metadata(&self.path) {
+            Ok(metadata) => Some(metadata),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => return Err(io_error(format!("could not look at {}", self.path.display()))(e)),
+        };
+        let replaced = there.as_ref().is_none_or(|there| identity(there) != self.identity);
+        // To the end of the old file first: something may have been written before it was moved.
+        self.read_or_restart(printer)?;
+        if !replaced {
+            return Ok(());
+        }
+        if self.file.take().is_some() && there.is_none() {
+            say(&format!("note: {} is gone; waiting for it", self.path.display()));
+        }
+        match File::open(&self.path) {
+            Ok(file) => {
+                self.identity = identity(&file.metadata()?);
+                say(&format!("note: {} is a new file; reading it from its start", self.path.display()));
+                self.restart(file, printer)
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(io_error(format!("could not open {}", self.path.display()))(e)),
+        }
+    }
+
+    fn read_or_restart(&mut self, printer: &mut Printer) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let len = file.metadata()?.len();
+        if len < self.offset {
+            say(&format!("note: {} was cut short; reading it from its start", self.path.display()));
+            let file = file.try_clone()?;
+            return self.restart(file, printer);
+        }
+        if len == self.offset {
+            return Ok(());
+        }
+        self.read(printer)
+    }
+
+    fn restart(&mut self, file: File, printer: &mut Printer) -> Result<()> {
+        self.file = Some(file);
+        self.offset = 0;
+        self.lines = 0;
+        printer.from = 1;
+        self.read(printer)
+    }
+}
+
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+struct Printer {
+    out: BufWriter<anstream::AutoStream<io::StdoutLock<'static>>>,
+    renderer: Renderer,
+    jsonl: bool,
+    follow: bool,
+    from: u64,
+    bad: u64,
+}
+
+impl Printer {
+    fn new(args: &Tail) -> Self {
+        Self {
+            out: out(),
+            renderer: Renderer { full: args.full },
+            jsonl: args.output.jsonl,
+            follow: args.follow,
+            from: 1,
+            bad: 0,
+        }
+    }
+
+    fn event(&mut self, found: &Found<'_>) -> Result<()> {
+        if found.scan.seq < self.from {
+            return Ok(());
+        }
+        if self.jsonl {
+            self.out.write_all(found.text.as_bytes())?;
+            self.out.write_all(b"\n")?;
+            return Ok(());
+        }
+        match found.decode() {
+            Ok(decoded) => Ok(self.renderer.event(&mut self.out, &decoded.event)?),
+            Err(fault) => {
+                self.bad(&Bad { at: found.at, bytes: found.text.as_bytes(), fault })
+            }
+        }
+    }
+
+    fn bad(&mut self, bad: &Bad<'_>) -> Result<()> {
+        self.bad += 1;
+        self.out.flush()?;
+        say(&format!("{}: {}", bad.at, bad.fault));
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(self.out.flush()?)
+    }
+}

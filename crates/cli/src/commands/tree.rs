@@ -1,0 +1,198 @@
+//! `quipu tree`
+
+use std::io::{self, Write};
+
+use quipu_formats::exchange::Warning;
+use quipu_formats::lines::Limits;
+use quipu_model::tree::{Forest, Link, Node, Placed, RunTree, State, Tally};
+use quipu_record::{RemarkKind, Storage};
+
+use crate::args::Tree;
+use crate::error::{CommandError, Exit, Result, io_error};
+use crate::terminal::{
+    BOLD, DIM, Drawing, GREEN, RED, YELLOW, clean_line, count, duration, out, say,
+};
+use crate::{json, locate};
+
+/// Remarks shown before the rest are only counted.
+const SHOWN_REMARKS: u64 = 20;
+
+pub(crate) fn run(args: &Tree, place: &locate::Place) -> Result<Exit> {
+    let path = place.transcript(&args.run)?;
+    let (mut bad, mut remarks) = (0u64, 0u64);
+    let forest = Storage::around(&path)
+        .forest(&path, Limits::default(), |remark| {
+            let text = match &remark.what {
+                RemarkKind::Bad(fault) => {
+                    bad += 1;
+                    fault.to_string()
+                }
+                // Does not touch the tree.
+                RemarkKind::Odd(Warning::UnknownField(_) | Warning::CarriageReturn) => return,
+                RemarkKind::Odd(warning) => warning.to_string(),
+            };
+            remarks += 1;
+            if remarks <= SHOWN_REMARKS {
+                say(&format!("{}: {}: {text}", remark.path.display(), remark.at));
+            }
+        })
+        .map_err(io_error(format!("could not read {}", path.display())))?;
+    if remarks > SHOWN_REMARKS {
+        say(&format!("… and {} more", remarks - SHOWN_REMARKS));
+    }
+    let mut out = out();
+    if args.json {
+        writeln!(out, "{:#}", json::forest(&forest))?;
+    } else {
+        write_forest(&mut out, &forest, Drawing::for_locale())?;
+    }
+    out.flush()?;
+    if bad > 0 {
+        let error = anyhow::anyhow!("{} could not be read; the tree lacks them", count(bad, "line"));
+        return Err(CommandError::new(Exit::Data, error)
+            .hint("`quipu verify` tells more, `quipu repair` mends a torn end"));
+    }
+    Ok(Exit::Done)
+}
+
+/// A line yet to be drawn.
+struct Pending {
+    run: usize,
+    node: usize,
+    prefix: String,
+    last: bool,
+}
+
+/// Draws the tree. Keeps its own stack, so that depth is no danger.
+pub(crate) fn write_forest(
+    out: &mut impl Write,
+    forest: &Forest,
+    drawing: Drawing,
+) -> io::Result<()> {
+    write_run(out, &forest.runs[0])?;
+    let mut stack = Vec::new();
+    push_children(&mut stack, 0, &forest.runs[0].roots, "");
+    let mut drawn = vec![false; forest.runs.len()];
+    while let Some(Pending { run, node: id, prefix, last }) = stack.pop() {
+        let node = &forest.runs[run].nodes[id];
+        let (branch, below) =
+            if last { (drawing.last, drawing.gap) } else { (drawing.branch, drawing.bar) };
+        write!(out, "{DIM}{prefix}{branch}{DIM:#}")?;
+        write_step(out, node, &forest.runs[run])?;
+        let prefix = format!("{prefix}{below}");
+        let mut children: Vec<(usize, usize)> = node.children.iter().map(|&id| (run, id)).collect();
+        if let (Some(child), Some(link)) = (&node.calls, forest.link(run, id)) {
+            write!(out, " {} {BOLD}run {child}{BOLD:#}", drawing.arrow)?;
+            match link {
+                Link::Missing(why) => {
+                    write!(out, " {RED}missing: {}{RED:#}", clean_line(why, 100))?;
+                }
+                Link::Cycle => write!(out, " {RED}cycle: this run is its own caller{RED:#}")?,
+                Link::Run(child) if drawn[*child] => write!(out, " {DIM}(shown above){DIM:#}")?,
+                Link::Run(child) => {
+                    drawn[*child] = true;
+                    let tree = &forest.runs[*child];
+                    write_run_facts(out, tree)?;
+                    children.extend(tree.roots.iter().map(|&id| (*child, id)));
+                }
+            }
+        }
+        writeln!(out)?;
+        let count = children.len();
+        for (n, (run, node)) in children.into_iter().enumerate().rev() {
+            stack.push(Pending { run, node, prefix: prefix.clone(), last: n + 1 == count });
+        }
+    }
+    Ok(())
+}
+
+fn push_children(stack: &mut Vec<Pending>, run: usize, nodes: &[usize], prefix: &str) {
+    for (n, &node) in nodes.iter().enumerate().rev() {
+        let last = n + 1 == nodes.len();
+        stack.push(Pending { run, node, prefix: prefix.to_owned(), last });
+    }
+}
+
+fn write_run(out: &mut impl Write, tree: &RunTree) -> io::Result<()> {
+    match &tree.run_id {
+        Some(id) => write!(out, "{BOLD}run {id}{BOLD:#}")?,
+        None => write!(out, "{BOLD}a run without events{BOLD:#}")?,
+    }
+    write_run_facts(out, tree)?;
+    if let Some(parent) = &tree.parent_run_id {
+        write!(out, " {DIM}called by {parent}{DIM:#}")?;
+    }
+    writeln!(out)
+}
+
+fn write_run_facts(out: &mut impl Write, tree: &RunTree) -> io::Result<()> {
+    if let Some(name) = &tree.name {
+        write!(out, " {}", clean_line(name, 60))?;
+    }
+    write_state(out, &tree.state)?;
+    if let Some(millis) = tree.span.millis() {
+        write!(out, " {DIM}{}{DIM:#}", duration(millis))?;
+    }
+    write!(out, " {DIM}({}){DIM:#}", count(tree.events, "event"))?;
+    write_tally(out, &tree.tally)
+}
+
+fn write_step(out: &mut impl Write, node: &Node, tree: &RunTree) -> io::Result<()> {
+    write!(out, "{}", clean_line(&node.name, 60))?;
+    let in_loop = node.parent.is_some_and(|parent| {
+        matches!(tree.nodes[parent].kind.as_str(), "for_each" | "while")
+    });
+    if in_loop || node.place.iteration > 0 {
+        write!(out, " {DIM}#{}{DIM:#}", node.place.iteration)?;
+    }
+    write!(out, " {DIM}{}{DIM:#}", clean_line(&node.kind, 30))?;
+    write_state(out, &node.state)?;
+    if node.started_seq.is_none() {
+        write!(out, " {RED}its start is missing{RED:#}")?;
+    }
+    if let Some(millis) = node.span.millis() {
+        write!(out, " {DIM}{}{DIM:#}", duration(millis))?;
+    }
+    match node.placed {
+        Placed::ByPath => {}
+        Placed::Inferred => write!(out, " {DIM}(place inferred){DIM:#}")?,
+        Placed::Ambiguous => write!(out, " {YELLOW}(place uncertain){YELLOW:#}")?,
+    }
+    write_tally(out, &node.tally)
+}
+
+fn write_state(out: &mut impl Write, state: &State) -> io::Result<()> {
+    match state {
+        State::Done => write!(out, " {GREEN}ok{GREEN:#}"),
+        State::Open => write!(out, " {YELLOW}open{YELLOW:#}"),
+        State::Failed(error) => write!(out, " {RED}failed: {}{RED:#}", clean_line(error, 100)),
+        State::Unmarked => Ok(()),
+    }
+}
+
+fn write_tally(out: &mut impl Write, tally: &Tally) -> io::Result<()> {
+    let mut parts = Vec::new();
+    for (n, what) in [(tally.messages, "message"), (tally.tool_calls, "tool call")] {
+        if n > 0 {
+            parts.push(count(n, what));
+        }
+    }
+    if tally.tool_failures > 0 {
+        parts.push(format!("{} failed", tally.tool_failures));
+    }
+    if tally.foreign > 0 {
+        parts.push(count(tally.foreign, "unknown event"));
+    }
+    if !parts.is_empty() {
+        write!(out, " {DIM}[{}]{DIM:#}", parts.join(", "))?;
+    }
+    for (word, calls) in [("without a result", &tally.dangling), ("without a call", &tally.orphans)] {
+        if let Some((name, id)) = calls.first() {
+            let more = calls.len() - 1;
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let (name, id) = (clean_line(name, 40), clean_line(id, 40));
+            write!(out, " {YELLOW}{name} {id}{more} {word}{YELLOW:#}")?;
+        }
+    }
+    Ok(())
+}

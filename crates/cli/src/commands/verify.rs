@@ -1,0 +1,89 @@
+//! `quipu verify`
+
+use std::io::Write as _;
+use std::path::Path;
+
+use quipu_formats::exchange::verify::{Report, Severity};
+use quipu_formats::lines::Limits;
+use quipu_record::Storage;
+
+use crate::args::Verify;
+use crate::error::{Exit, Result, io_error};
+use crate::terminal::{BOLD, DIM, GREEN, RED, YELLOW, clean, count, out};
+use crate::{json, locate};
+
+pub(crate) fn run(args: &Verify, place: &locate::Place) -> Result<Exit> {
+    let mut out = out();
+    let mut documents = Vec::new();
+    let mut clean = true;
+    for run in &args.runs {
+        let path = place.transcript(run)?;
+        let report = Storage::around(&path)
+            .verify(&path, Limits::default())
+            .map_err(io_error(format!("could not read {}", path.display())))?;
+        clean &= report.is_clean();
+        if args.json {
+            documents.push(json::report(&path.display().to_string(), &report));
+        } else {
+            write_report(&mut out, &path, &report, args.quiet)?;
+        }
+    }
+    if args.json {
+        writeln!(out, "{:#}", serde_json::Value::from(documents))?;
+    }
+    out.flush()?;
+    Ok(if clean { Exit::Done } else { Exit::Found })
+}
+
+fn write_report(
+    out: &mut impl std::io::Write,
+    path: &Path,
+    report: &Report,
+    quiet: bool,
+) -> Result<()> {
+    let verdict = match report.worst() {
+        None | Some(Severity::Note) => format!("{GREEN}ok{GREEN:#}"),
+        Some(Severity::Warning) => format!("{YELLOW}not clean{YELLOW:#}"),
+        Some(Severity::Error) => format!("{RED}broken{RED:#}"),
+    };
+    let name = path.display().to_string();
+    let events = count(report.events, "event");
+    writeln!(out, "{BOLD}{}{BOLD:#}: {verdict}, {events}", clean(&name))?;
+    for finding in &report.findings {
+        let severity = finding.rule.severity();
+        if quiet && severity == Severity::Note {
+            continue;
+        }
+        let style = match severity {
+            Severity::Note => DIM,
+            Severity::Warning => YELLOW,
+            Severity::Error => RED,
+        };
+        let place = match (finding.at, finding.seq) {
+            (Some(at), Some(seq)) => format!(" {at}, seq {seq}:"),
+            (Some(at), None) => format!(" {at}:"),
+            (None, Some(seq)) => format!(" seq {seq}:"),
+            (None, None) => String::new(),
+        };
+        let rule = finding.rule.name();
+        let message = clean(&finding.message);
+        writeln!(out, "  {style}{severity}[{rule}]{style:#}{place} {message}")?;
+    }
+    for (rule, &n) in &report.counts {
+        let kept = report.findings.iter().filter(|f| f.rule == *rule).count() as u64;
+        if n > kept {
+            writeln!(out, "  … and {} more {}", n - kept, rule.name())?;
+        }
+    }
+    let mut hinted: Vec<_> = report
+        .counts
+        .keys()
+        .filter(|rule| rule.severity() > Severity::Note)
+        .filter_map(|rule| rule.hint().map(|hint| (rule.name(), hint)))
+        .collect();
+    hinted.dedup();
+    for (rule, hint) in hinted {
+        writeln!(out, "  {DIM}{rule}: {hint}{DIM:#}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! Errors as a user meets them, and what the process ends with.
+
+use std::io;
+use std::process::ExitCode;
+
+use crate::terminal;
+
+/// What the process ends with. Part of the contract with scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Done = 0,
+    /// Done, and something was found: a failed check.
+    Found = 1,
+    /// Wrong usage.
+    Usage = 2,
+    /// Bad input data.
+    Data = 3,
+    /// The environment refused: I/O, permissions.
+    Environment = 4,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct CommandError {
+    exit: Exit,
+    source: anyhow::Error,
+    hints: Vec<String>,
+}
+
+pub(crate) type Result<T, E = CommandError> = std::result::Result<T, E>;
+
+impl CommandError {
+    pub(crate) fn new(exit: Exit, source: impl Into<anyhow::Error>) -> Self {
+        Self { exit, source: source.into(), hints: Vec::new() }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, anyhow::Error::msg(message.into()))
+    }
+
+    /// Says what can be done about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// Whether the reader of our output went away, which is its right.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        self.source.chain().any(|cause| {
+            cause.downcast_ref::<io::Error>().map(io::Error::kind) == Some(io::ErrorKind::BrokenPipe)
+        })
+    }
+
+    /// Writes it to stderr.
+    pub(crate) fn report(&self) {
+        // Causes that repeat what was said are left out: library errors name theirs.
+        let mut said = self.source.to_string();
+        for cause in self.source.chain().skip(1) {
+            let cause = cause.to_string();
+            if !said.contains(&cause) {
+                said = format!("{said}: {cause}");
+            }
+        }
+        terminal::say(&format!("error: {said}"));
+        for hint in &self.hints {
+            terminal::say(&format!("hint: {hint}"));
+        }
+    }
+}
+
+/// Reading or writing failed.
+pub(crate) fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> CommandError {
+    let what = what.into();
+    move |error| CommandError::new(Exit::Environment, anyhow::Error::new(error).context(what))
+}
+
+impl From<io::Error> for CommandError {
+    fn from(error: io::Error) -> Self {
+        Self::new(Exit::Environment, error)
+    }
+}
+
+impl From<quipu_record::Error> for CommandError {
+    fn from(error: quipu_record::Error) -> Self {
+        use quipu_record::Error as E;
+        let (exit, hint) = match &error {
+            E::Locked(_) => (Exit::Environment, Some("close it there first; reading is always possible")),
+            E::NotAFile(_) => (Exit::Environment, Some("a transcript is a regular file, not a link or a device")),
+            E::NotDense { .. } | E::Tail { .. } => {
+                (Exit::Data, Some("record to a new run id, or look at it with `quipu verify`"))
+            }
+            E::OtherRun { .. } | E::OtherParent { .. } | E::TooLarge { .. } => (Exit::Data, None),
+            _ => (Exit::Environment, None),
+        };
+        let error = Self::new(exit, error);
+        match hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    }
+}

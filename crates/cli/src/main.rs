@@ -1,0 +1,41 @@
+//! The `quipu` command.
+//!
+//! Arguments in, library calls, rendering out: what a command does is in the library crates, so that a
+//! server or another program can do the same. stdout is data, stderr is everything else.
+
+mod args;
+mod commands;
+mod error;
+mod json;
+mod locate;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Args, Command};
+use error::Exit;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    args.color.write_global();
+    let place = locate::Place::new(args.home.clone());
+    let done = match args.command {
+        Command::Show(show) => commands::show::run(&show, &place),
+        Command::Tree(tree) => commands::tree::run(&tree, &place),
+        Command::Tail(tail) => commands::tail::run(&tail, &place),
+        Command::Verify(verify) => commands::verify::run(&verify, &place),
+        Command::Repair(repair) => commands::repair::run(&repair, &place),
+        Command::Emit(emit) => commands::emit::run(&emit, &place),
+        Command::Demo(demo) => commands::demo::run(&demo, &place),
+    };
+    match done {
+        Ok(exit) => exit.into(),
+        Err(error) if error.is_broken_pipe() => Exit::Done.into(),
+        Err(error) => {
+            error.report();
+            error.exit().into()
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Events of every kind, for property tests. Boxed, because as one type they overflow the stack.
+//!
+//! What the format says is the same as nothing is not made: an error that is an empty text, and a
+//! `null` where a tool's input or output may be missing (see [`crate::exchange::LOSSES`]).
+
+use proptest::collection::vec;
+use proptest::option::of;
+use proptest::prelude::*;
+use quipu_model::{
+    Annotations, Block, Body, Content, Event, Fidelity, Flags, Json, Place, RunId, Source, Step,
+    StepEnd, Timestamp, ToolCall, ToolResult, Usage,
+};
+
+/// Text with what is awkward in JSON, in Go's JSON and in lines.
+pub(super) fn text() -> BoxedStrategy<String> {
+    let awkward = prop::sample::select(vec![
+        "\0",
+        "\n",
+        "\r",
+        "\t",
+        "\u{8}",
+        "\u{c}",
+        "\u{1f}",
+        "\u{7f}",
+        "\"",
+        "\\",
+        "/",
+        "<",
+        ">",
+        "&",
+        "\u{2028}",
+        "\u{2029}",
+        "\u{feff}",
+        "\u{fffd}",
+        "é",
+        "\u{1f600}",
+        "{\"seq\":1}",
+        "a",
+    ]);
+    prop_oneof![
+        3 => vec(awkward, 0..6).prop_map(|parts| parts.concat()),
+        1 => any::<String>(),
+        2 => "[a-z]{0,8}",
+    ]
+    .boxed()
+}
+
+fn full_text() -> BoxedStrategy<String> {
+    text().prop_map(|text| text + "x").boxed()
+}
+
+fn run_id() -> BoxedStrategy<RunId> {
+    "[A-Za-z0-9_][A-Za-z0-9._-]{0,40}"
+        .prop_map(|id| RunId::new(&id).unwrap())
+        .boxed()
+}
+
+fn json() -> BoxedStrategy<Json> {
+    let leaf = prop_oneof![
+        prop::sample::select(vec![
+            "null",
+            "true",
+            "false",
+            "0",
+            "-0",
+            "1.0",
+            "1e400",
+            "123456789012345678901234567890",
+            "\"\\ud800\"",
+            "\"\\u0041\"",
+            "{}",
+            "[]",
+            "{ \"b\" : 1 , \"a\" : 2 , \"a\" : 3 }",
+        ])
+        .prop_map(ToOwned::to_owned),
+        text().prop_map(|text| Json::string(&text).get().to_owned()),
+    ];
+    let tree = leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(|items| format!("[{}]", items.join(","))),
+            vec((text(), inner), 0..4).prop_map(|fields| {
+                let fields: Vec<String> = fields
+                    .into_iter()
+                    .map(|(key, value)| format!("{}:{value}", Json::string(&key).get()))
+                    .collect();
+                format!("{{{}}}", fields.join(","))
+            }),
+        ]
+    });
+    tree.prop_map(|text| Json::parse(&text).unwrap()).boxed()
+}
+
+fn not_null() -> BoxedStrategy<Json> {
+    json()
+        .prop_filter("null is none", |json| !json.is_null())
+        .boxed()
+}
+
+fn fidelity() -> BoxedStrategy<Fidelity> {
+    prop::sample::select(Fidelity::ALL).boxed()
+}
+
+fn step() -> BoxedStrategy<Step> {
+    (text(), text())
+        .prop_map(|(name, kind)| Step { name, kind })
+        .boxed()
+}
+
+fn step_end() -> BoxedStrategy<StepEnd> {
+    (step(), of(full_text()), of(json()))
+        .prop_map(|(step, error, result)| StepEnd {
+            step,
+            error,
+            result,
+        })
+        .boxed()
+}
+
+fn block() -> BoxedStrategy<Block> {
+    let content = prop_oneof![
+        text().prop_map(Content::Text),
+        text().prop_map(Content::Thinking),
+        text().prop_map(Content::Command),
+        text().prop_map(Content::Stream),
+        (text(), text(), of(json())).prop_map(|(name, id, input)| Content::ToolUse {
+            name,
+            id,
+            input
+        }),
+        (text(), of(json())).prop_map(|(id, content)| Content::ToolResult { id, content }),
+    ];
+    (fidelity(), content)
+        .prop_map(|(fidelity, content)| Block { fidelity, content })
+        .boxed()
+}
+
+fn tool() -> BoxedStrategy<ToolResult> {
+    let fields = (
+        text(),
+        text(),
+        of(not_null()),
+        of(not_null()),
+        of(full_text()),
+        fidelity(),
+    );
+    fields
+        .prop_map(
+            |(name, call_id, input, output, error, fidelity)| ToolResult {
+                name,
+                call_id,
+                input,
+                output,
+                error,
+                fidelity,
+            },
+        )
+        .boxed()
+}
+
+fn body() -> BoxedStrategy<Body> {
+    prop_oneof![
+        of(step()).prop_map(Body::RunStarted),
+        of(step_end()).prop_map(Body::RunCompleted),
+        step().prop_map(Body::StepStarted),
+        step_end().prop_map(Body::StepCompleted),
+        (run_id(), step())
+            .prop_map(|(child_run_id, step)| Body::CallStarted { child_run_id, step }),
+        (run_id(), step_end())
+            .prop_map(|(child_run_id, end)| Body::CallCompleted { child_run_id, end }),
+        vec(block(), 0..4).prop_map(Body::UserMessage),
+        vec(block(), 0..4).prop_map(Body::AssistantMessage),
+        tool().prop_map(|tool| Body::ToolCall(ToolCall {
+            name: tool.name,
+            call_id: tool.call_id,
+            input: tool.input,
+            fidelity: tool.fidelity,
+        })),
+        tool().prop_map(Body::ToolResult),
+    ]
+    .boxed()
+}
+
+fn annotations() -> BoxedStrategy<Annotations> {
+    let count = || of(any::<u64>());
+    let usage = (count(), count(), count(), count(), count()).prop_map(
+        |(input, cache_read, cache_write, output, reasoning)| Usage {
+            input,
+            cache_read,
+            cache_write,
+            output,
+            reasoning,
+        },
+    );
+    let source = (text(), any::<u64>(), any::<u64>()).prop_map(|(file, offset, line)| Source {
+        file,
+        offset,
+        line,
+    });
+    let flags = any::<[bool; 3]>().prop_map(|[opaque, synthetic, superseded]| Flags {
+        opaque,
+        synthetic,
+        superseded,
+    });
+    let texts = (of(text()), of(text()), of(text()), of(text()));
+    (texts, of(usage), count(), of(source), flags)
+        .prop_map(
+            |((native_id, parent_id, subagent_id, model), usage, duration_ms, source, flags)| {
+                Annotations {
+                    native_id,
+                    parent_id,
+                    subagent_id,
+                    model,
+                    usage,
+                    duration_ms,
+                    source,
+                    flags,
+                }
+            },
+        )
+        .boxed()
+}
+
+fn timestamp() -> BoxedStrategy<Timestamp> {
+    let nanos = Timestamp::MIN.as_nanosecond()..=Timestamp::MAX.as_nanosecond();
+    let near = 0..4_000_000_000_000_000_000i128;
+    prop_oneof![nanos.boxed(), near.boxed()]
+        .prop_map(|nanos| Timestamp::from_nanosecond(nanos).unwrap())
+        .boxed()
+}
+
+pub(super) fn event() -> BoxedStrategy<Event> {
+    let annotations = prop_oneof![Just(Annotations::default()), annotations()];
+    let place = (text(), prop_oneof![Just(0), any::<u64>()])
+        .prop_map(|(path, iteration)| Place { path, iteration });
+    (
+        any::<u64>(),
+        run_id(),
+        of(run_id()),
+        timestamp(),
+        place,
+        body(),
+        annotations,
+    )
+        .prop_map(
+            |(seq, run_id, parent_run_id, timestamp, place, body, annotations)| Event {
+                seq,
+                run_id,
+                parent_run_id,
+                timestamp,
+                place,
+                body,
+                annotations,
+            },
+        )
+        .boxed()
+}

@@ -1,0 +1,238 @@
+//! What `record` promises when the file fails.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use quipu_model::Timestamp;
+
+use super::{run_id, said};
+use crate::faulty::{Fault, FaultyFile};
+use crate::{Clock, Durability, Error, Journal, Options, Recorder};
+
+/// A clock that is far ahead at each look, so that the recorder looks at its file for every event.
+struct Hurried(std::sync::atomic::AtomicI64);
+
+impl Clock for Hurried {
+    fn now(&self) -> Timestamp {
+        let seconds = self.0.fetch_add(1, Ordering::SeqCst);
+        Timestamp::from_second(1_780_000_000 + seconds).unwrap()
+    }
+}
+
+fn recorder(durability: Durability) -> (Arc<FaultyFile>, Recorder) {
+    let file = Arc::new(FaultyFile::default());
+    let journal = Journal::over(file.clone(), Path::new("r.jsonl"), &run_id("r"));
+    let clock = Arc::new(Hurried(0.into()));
+    let options = Options {
+        durability,
+        clock,
+        ..Options::default()
+    };
+    (file, Recorder::start(journal, None, options).unwrap())
+}
+
+/// The sequence numbers in the file, all lines of which are whole.
+fn seqs(file: &FaultyFile) -> Vec<u64> {
+    let text = file.contents();
+    assert!(
+        text.is_empty() || text.ends_with('\n'),
+        "a torn line: {text:?}"
+    );
+    text.lines()
+        .map(|line| {
+            let digits = line.strip_prefix("{\"seq\":").expect("a whole line");
+            assert!(line.ends_with("}]}}"), "a whole line: {line}");
+            digits.split(',').next().unwrap().parse().unwrap()
+        })
+        .collect()
+}
+
+#[test]
+fn short_writes_are_completed() {
+    let (file, recorder) = recorder(Durability::None);
+    file.plan([
+        Fault::Short(1),
+        Fault::Interrupted,
+        Fault::Short(50),
+        Fault::Interrupted,
+    ]);
+    recorder.record(&said("one")).unwrap();
+    recorder.record(&said("two")).unwrap();
+    assert_eq!(seqs(&file), [1, 2]);
+}
+
+#[test]
+fn a_full_disk_leaves_no_fragment_and_no_gap() {
+    let (file, recorder) = recorder(Durability::None);
+    recorder.record(&said("one")).unwrap();
+    file.plan([
+        Fault::Short(20),
+        Fault::NoSpace,
+        Fault::NoSpace,
+        Fault::Short(7),
+        Fault::Zero,
+    ]);
+    for _ in 0..3 {
+        let error = recorder.record(&said("lost")).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                Error::Io {
+                    action: "write to",
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        assert_eq!(seqs(&file), [1]);
+    }
+    assert_eq!(recorder.record(&said("two")).unwrap(), 2);
+    assert_eq!(seqs(&file), [1, 2]);
+}
+
+#[test]
+fn a_fragment_that_cannot_be_undone_is_never_glued_to() {
+    let (file, recorder) = recorder(Durability::None);
+    recorder.record(&said("one")).unwrap();
+    file.fail_truncate.store(true, Ordering::SeqCst);
+    file.plan([Fault::Short(20), Fault::NoSpace]);
+    recorder.record(&said("lost")).unwrap_err();
+    let error = recorder.record(&said("refused")).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("could not undo a partial write to r.jsonl"),
+        "{error}"
+    );
+    assert_eq!(
+        file.contents().lines().count(),
+        2,
+        "the fragment is still alone"
+    );
+    file.fail_truncate.store(false, Ordering::SeqCst);
+    assert_eq!(recorder.record(&said("two")).unwrap(), 2);
+    assert_eq!(seqs(&file), [1, 2]);
+}
+
+#[test]
+fn a_file_changed_by_others_is_not_cut() {
+    let (file, recorder) = recorder(Durability::None);
+    recorder.record(&said("one")).unwrap();
+    file.bytes.lock().unwrap().extend(b"someone else's\n");
+    let error = recorder.record(&said("two")).unwrap_err();
+    assert!(matches!(error, Error::Changed { .. }), "{error}");
+    assert!(file.contents().ends_with("someone else's\n"));
+    assert_eq!(file.contents().lines().count(), 2);
+}
+
+#[test]
+fn a_file_that_was_moved_away_takes_no_more_events() {
+    let (file, recorder) = recorder(Durability::None);
+    recorder.record(&said("one")).unwrap();
+    file.away.store(true, Ordering::SeqCst);
+    assert!(matches!(
+        recorder.record(&said("two")),
+        Err(Error::Replaced(_))
+    ));
+    file.away.store(false, Ordering::SeqCst);
+    assert_eq!(
+        recorder.record(&said("two")).unwrap(),
+        2,
+        "and goes on when it is back"
+    );
+    assert_eq!(seqs(&file), [1, 2]);
+}
+
+#[test]
+fn nothing_is_acknowledged_that_is_not_in_its_place_on_disk() {
+    let (file, recorder) = recorder(Durability::Each);
+    recorder.record(&said("one")).unwrap();
+    file.fail_sync.store(true, Ordering::SeqCst);
+    let error = recorder.record(&said("two")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "could not sync r.jsonl: the disk is broken"
+    );
+    file.fail_sync.store(false, Ordering::SeqCst);
+    // A second sync would succeed and prove nothing: the system may have dropped what it could not
+    // write.
+    assert!(matches!(
+        recorder.wait_durable(2),
+        Err(Error::SyncFailed { .. })
+    ));
+    assert!(matches!(
+        recorder.record(&said("three")),
+        Err(Error::SyncFailed { .. })
+    ));
+    assert_eq!(recorder.durable_seq(), 1);
+    assert!(recorder.close().is_err());
+}
+
+#[test]
+fn a_background_sync_that_fails_is_told_to_the_next_who_records() {
+    let (file, recorder) = recorder(Durability::Group(Duration::from_millis(1)));
+    file.fail_sync.store(true, Ordering::SeqCst);
+    recorder.record(&said("one")).unwrap();
+    let began = std::time::Instant::now();
+    while recorder.record(&said("more")).is_ok() {
+        assert!(began.elapsed() < Duration::from_secs(10));
+    }
+}
+
+#[test]
+fn synced_means_all_bytes_up_to_it() {
+    let (file, recorder) = recorder(Durability::Each);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let seq = recorder.record(&said("x")).unwrap();
+                    let synced = *file.synced.lock().unwrap();
+                    let text = file.contents();
+                    let on_disk = text[..synced].lines().count() as u64;
+                    assert!(
+                        on_disk >= seq,
+                        "event {seq} was acknowledged, {on_disk} are on disk"
+                    );
+                }
+            });
+        }
+    });
+    assert_eq!(seqs(&file).len(), 400);
+}
+
+fn fault() -> impl Strategy<Value = Option<Fault>> {
+    prop_oneof![
+        3 => Just(None),
+        2 => (0usize..200).prop_map(|n| Some(Fault::Short(n))),
+        1 => Just(Some(Fault::NoSpace)),
+        1 => Just(Some(Fault::Interrupted)),
+        1 => Just(Some(Fault::Zero)),
+    ]
+}
+
+proptest! {
+    /// Against a model that is a list of what was acknowledged.
+    #[test]
+    fn whatever_fails_the_file_holds_what_was_acknowledged(
+        script in proptest::collection::vec((fault(), any::<bool>()), 1..60)
+    ) {
+        let (file, recorder) = recorder(Durability::None);
+        let mut model = Vec::new();
+        for (n, (fault, truncate_fails)) in script.into_iter().enumerate() {
+            file.plan(fault);
+            file.fail_truncate.store(truncate_fails, Ordering::SeqCst);
+            if let Ok(seq) = recorder.record(&said(&n.to_string())) {
+                model.push(seq);
+            }
+        }
+        file.plan.lock().unwrap().clear();
+        file.fail_truncate.store(false, Ordering::SeqCst);
+        model.push(recorder.record(&said("last")).unwrap());
+        prop_assert_eq!(seqs(&file), model.clone());
+        prop_assert_eq!(model.clone(), (1..=model.len() as u64).collect::<Vec<_>>());
+    }
+}

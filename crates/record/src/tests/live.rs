@@ -1,0 +1,195 @@
+//! Subscribers of a recorder that writes to a file.
+
+use std::time::{Duration, Instant};
+
+use super::{Site, dense, said};
+use crate::{Next, TryNextError};
+
+fn seq_in(line: &[u8]) -> u64 {
+    let text = std::str::from_utf8(line).unwrap();
+    assert!(text.ends_with("}\n"), "{text}");
+    text["{\"seq\":".len()..]
+        .split(',')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn subscribers_see_what_is_in_the_file_in_its_order() {
+    let site = Site::new();
+    let recorder = site.record("r");
+    let mut live = recorder.subscribe();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (0..500).for_each(|_| drop(recorder.record(&said("x")).unwrap())));
+        }
+        scope.spawn(|| {
+            let mut expected = 1;
+            while expected <= 4_000 {
+                match live.recv().expect("not closed") {
+                    Next::Line(line) => {
+                        assert_eq!((line.seq(), seq_in(line.bytes())), (expected, expected));
+                        // Written first, then handed out.
+                        assert!(recorder.last_seq() >= expected);
+                        expected += 1;
+                    }
+                    Next::Missed(gap) => {
+                        assert_eq!(*gap.start(), expected);
+                        expected = gap.end() + 1;
+                    }
+                }
+            }
+        });
+    });
+}
+
+/// SC-005 of the specification: a subscriber at a tenth of the rate, over 10,000 events, blocks
+/// nothing, and the two always add up.
+#[test]
+fn a_subscriber_at_a_tenth_of_the_rate() {
+    const EVENTS: u64 = 10_000;
+    let site = Site::new();
+    let recorder = site.record("r");
+    let mut slow = recorder.subscribe();
+    let took = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let began = Instant::now();
+            for n in 0..EVENTS {
+                recorder.record(&said(&n.to_string())).unwrap();
+                // Ten events for each the subscriber takes.
+                if n % 100 == 0 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            let took = began.elapsed();
+            recorder.close().unwrap();
+            took
+        });
+        let (mut received, mut missed, mut next) = (0, 0, 1);
+        while let Some(item) = slow.recv() {
+            match item {
+                Next::Line(line) => {
+                    assert_eq!(line.seq(), next);
+                    received += 1;
+                    next += 1;
+                    if received % 10 == 0 {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                }
+                Next::Missed(gap) => {
+                    assert_eq!(*gap.start(), next);
+                    missed += gap.end() + 1 - gap.start();
+                    next = gap.end() + 1;
+                }
+            }
+        }
+        assert_eq!(received + missed, EVENTS);
+        assert!(
+            received >= 256 && missed > 0,
+            "received {received}, missed {missed}"
+        );
+        let stats = slow.stats();
+        assert_eq!((stats.delivered, stats.missed), (received, missed));
+        writer.join().unwrap()
+    });
+    assert!(took < Duration::from_secs(5), "the writer waited: {took:?}");
+    assert_eq!(dense(&site.path("r")).len() as u64, EVENTS);
+}
+
+#[test]
+fn history_and_live_join_without_gap_or_repeat() {
+    let site = Site::new();
+    let recorder = site.record("r");
+    (0..1_000).for_each(|n| drop(recorder.record(&said(&n.to_string())).unwrap()));
+    std::thread::scope(|scope| {
+        let followers: Vec<_> = [1, 2, 500, 1_000, 1_001, 1_500]
+            .into_iter()
+            .map(|from| {
+                let mut follower = recorder.subscribe_from(from);
+                scope.spawn(move || {
+                    let mut expected = from;
+                    while let Some(event) = follower.recv().unwrap() {
+                        assert_eq!((event.seq, seq_in(&event.line)), (expected, expected));
+                        expected += 1;
+                        // Slow enough to fall behind and have to read the file again.
+                        if expected % 512 == 0 {
+                            std::thread::sleep(Duration::from_millis(2));
+                        }
+                    }
+                    expected
+                })
+            })
+            .collect();
+        for n in 0..10_000 {
+            recorder.record(&said(&n.to_string())).unwrap();
+        }
+        recorder.close().unwrap();
+        for follower in followers {
+            assert_eq!(follower.join().unwrap(), 11_001, "up to the last event");
+        }
+    });
+}
+
+#[test]
+fn a_follower_can_be_asked_without_waiting() {
+    let site = Site::new();
+    let recorder = site.record("r");
+    recorder.record(&said("one")).unwrap();
+    let mut follower = recorder.subscribe_from(0);
+    assert_eq!(follower.try_recv().unwrap().unwrap().seq, 1);
+    assert_eq!(
+        follower.try_recv().unwrap().unwrap_err(),
+        TryNextError::Empty
+    );
+    recorder.record(&said("two")).unwrap();
+    assert_eq!(follower.try_recv().unwrap().unwrap().seq, 2);
+    recorder.close().unwrap();
+    assert_eq!(
+        follower.try_recv().unwrap().unwrap_err(),
+        TryNextError::Closed
+    );
+}
+
+#[test]
+fn a_dead_subscriber_costs_nothing_and_is_counted() {
+    let site = Site::new();
+    let recorder = site.record("r");
+    let dead = recorder.subscribe();
+    (0..2_000).for_each(|_| drop(recorder.record(&said("x")).unwrap()));
+    let stats = recorder.stats();
+    assert_eq!(stats.head, 2_000);
+    assert_eq!(
+        (stats.subscribers[0].missed, stats.subscribers[0].waiting),
+        (2_000 - 256, 256)
+    );
+    drop(dead);
+    let stats = recorder.stats();
+    assert_eq!((stats.missed, stats.subscribers.len()), (2_000 - 256, 0));
+}
+
+#[test]
+fn an_executor_can_poll() {
+    use std::task::{Context, Poll, Waker};
+    let site = Site::new();
+    let recorder = site.record("r");
+    let mut live = recorder.subscribe();
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(live.poll_batch(&mut context).is_pending());
+    recorder.record(&said("one")).unwrap();
+    recorder.record(&said("two")).unwrap();
+    let Poll::Ready(Some(Ok(batch))) = live.poll_batch(&mut context) else {
+        panic!()
+    };
+    assert_eq!(batch.seqs(), 1..=2);
+    assert_eq!(
+        batch
+            .lines()
+            .map(|(_, line)| seq_in(line))
+            .collect::<Vec<_>>(),
+        [1, 2]
+    );
+    recorder.close().unwrap();
+    assert!(matches!(live.poll_batch(&mut context), Poll::Ready(None)));
+}

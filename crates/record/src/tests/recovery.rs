@@ -1,0 +1,258 @@
+//! What is left when a process dies, and how it is taken up again.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use super::{Site, dense, run_id, said};
+use crate::{Error, Options, repair, torn_path};
+
+fn append(path: &std::path::Path, bytes: &[u8]) {
+    OpenOptions::new()
+        .append(true)
+        .open(path)
+        .unwrap()
+        .write_all(bytes)
+        .unwrap();
+}
+
+#[test]
+fn a_run_is_continued() {
+    let site = Site::new();
+    for n in 1..=3 {
+        let recorder = site.record("r");
+        assert_eq!(recorder.last_seq(), n - 1);
+        assert!(recorder.mended().is_empty());
+        assert_eq!(recorder.record(&said(&n.to_string())).unwrap(), n);
+    }
+    assert_eq!(dense(&site.path("r")), ["1", "2", "3"]);
+}
+
+/// Cuts a file at every byte of its last two lines and takes it up again.
+#[test]
+fn cut_at_every_byte() {
+    let original = Site::new();
+    let recorder = original.record("r");
+    for text in ["one", "two", "three \u{1f9f6}"] {
+        recorder.record(&said(text)).unwrap();
+    }
+    drop(recorder);
+    let bytes = fs::read(original.path("r")).unwrap();
+    let ends: Vec<usize> = bytes
+        .iter()
+        .enumerate()
+        .filter(|(_, b)| **b == b'\n')
+        .map(|(at, _)| at + 1)
+        .collect();
+    let site = Site::new();
+    let path = site.path("r");
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    let torn = torn_path(&path);
+    for cut in ends[0]..=bytes.len() {
+        fs::write(&path, &bytes[..cut]).unwrap();
+        let whole = ends.iter().filter(|&&end| end <= cut).count();
+        // All but the line end is an event all the same.
+        let only_the_newline = ends.contains(&(cut + 1));
+        let kept = whole + usize::from(only_the_newline);
+        let recorder = site.record("r");
+        let mended = recorder.mended();
+        assert_eq!(mended.ended_line, only_the_newline, "cut at {cut}");
+        let start = if whole == 0 { 0 } else { ends[whole - 1] };
+        let fragment = &bytes[start..cut];
+        match &mended.set_aside {
+            Some(aside) => {
+                assert_eq!(
+                    (aside.offset, aside.bytes),
+                    (start as u64, fragment.len() as u64)
+                );
+                let kept = fs::read(&torn).unwrap();
+                assert_eq!(kept, [fragment, b"\n"].concat());
+                assert_eq!(torn.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+                fs::remove_file(&torn).unwrap();
+            }
+            None => assert!(fragment.is_empty() || only_the_newline, "cut at {cut}"),
+        }
+        assert_eq!(
+            recorder.record(&said("next")).unwrap(),
+            kept as u64 + 1,
+            "cut at {cut}"
+        );
+        drop(recorder);
+        let said = dense(&path);
+        assert_eq!(
+            (said.len(), said.last().unwrap().as_str()),
+            (kept + 1, "next")
+        );
+    }
+}
+
+#[test]
+fn torn_bytes_are_kept_one_after_the_other() {
+    let site = Site::new();
+    site.record("r").record(&said("one")).unwrap();
+    for fragment in ["{\"seq\":2,\"ru", "garbage", "\0\0\0\0"] {
+        append(&site.path("r"), fragment.as_bytes());
+        let recorder = site.record("r");
+        assert_eq!(
+            recorder.mended().set_aside.as_ref().unwrap().bytes,
+            fragment.len() as u64
+        );
+    }
+    let torn = fs::read(torn_path(&site.path("r"))).unwrap();
+    assert_eq!(torn, b"{\"seq\":2,\"ru\ngarbage\n\0\0\0\0\n");
+    assert_eq!(dense(&site.path("r")), ["one"]);
+}
+
+#[test]
+fn garbage_lines_at_the_end_are_set_aside_too() {
+    let site = Site::new();
+    site.record("r").record(&said("one")).unwrap();
+    append(&site.path("r"), b"\0\0\0\0\n{\"seq\":\n\n{\"half");
+    let mended = repair(&site.path("r"), Default::default()).unwrap();
+    assert_eq!(mended.set_aside.unwrap().bytes, 20);
+    assert_eq!(dense(&site.path("r")), ["one"]);
+    assert!(
+        repair(&site.path("r"), Default::default())
+            .unwrap()
+            .is_empty(),
+        "nothing is left to do"
+    );
+}
+
+#[test]
+fn what_is_not_ours_to_continue_is_left_alone() {
+    for (name, contents, why) in [
+        (
+            "gap",
+            "1,3",
+            "line 2 should be event 2, but is event 3 after event 1",
+        ),
+        (
+            "restart",
+            "1,1",
+            "line 2 should be event 2, but is event 1 after event 1",
+        ),
+        (
+            "start",
+            "2",
+            "line 1 should be event 1, but is event 2 after event 0",
+        ),
+        (
+            "bad line",
+            "1,x,2",
+            "line 3 should be event 3, but is event 2 after event 1",
+        ),
+    ] {
+        let site = Site::new();
+        let path = site.path("r");
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        let mut text = String::new();
+        for seq in contents.split(',') {
+            text += &match seq {
+                "x" => "x\n".to_owned(),
+                seq => format!(
+                    "{{\"seq\":{seq},\"run_id\":\"r\",\"type\":\"run.started\",\"path\":\"\",\
+                     \"iteration\":0,\"timestamp\":\"2026-06-08T08:14:42Z\",\"payload\":null}}\n"
+                ),
+            };
+        }
+        text += "{torn";
+        fs::write(&path, &text).unwrap();
+        let error = site
+            .storage
+            .record(&run_id("r"), Options::default())
+            .unwrap_err();
+        assert!(error.to_string().contains(why), "{name}: {error}");
+        assert_eq!(
+            fs::read_to_string(&path).unwrap(),
+            text,
+            "{name}: not a byte changed"
+        );
+        // Repair does not judge the numbers; it takes the torn end off.
+        let mended = repair(&path, Default::default()).unwrap();
+        assert_eq!(mended.set_aside.unwrap().bytes, 5);
+    }
+}
+
+#[test]
+fn another_run_s_file_is_refused() {
+    let site = Site::new();
+    site.record("a").record(&said("one")).unwrap();
+    fs::rename(site.path("a"), site.path("b")).unwrap();
+    let error = site
+        .storage
+        .record(&run_id("b"), Options::default())
+        .unwrap_err();
+    assert!(matches!(error, Error::OtherRun { .. }), "{error}");
+}
+
+#[test]
+fn links_directories_and_pipes_are_refused() {
+    let site = Site::new();
+    site.record("real").record(&said("one")).unwrap();
+    symlink(site.path("real"), site.path("link")).unwrap();
+    symlink("/nonexistent/target", site.path("dangling")).unwrap();
+    fs::create_dir(site.path("dir")).unwrap();
+    let pipe = std::ffi::CString::new(site.path("pipe").to_str().unwrap()).unwrap();
+    #[expect(unsafe_code, reason = "there is no safe mkfifo in std")]
+    // SAFETY: the path is a valid C string.
+    let made = unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) };
+    assert_eq!(made, 0);
+    for name in ["link", "dangling", "dir", "pipe"] {
+        let error = site
+            .storage
+            .record(&run_id(name), Options::default())
+            .unwrap_err();
+        assert!(matches!(error, Error::NotAFile(_)), "{name}: {error}");
+    }
+    assert_eq!(dense(&site.path("real")), ["one"]);
+}
+
+#[test]
+fn a_torn_file_that_is_a_link_is_not_followed() {
+    let site = Site::new();
+    site.record("r").record(&said("one")).unwrap();
+    let precious = site.dir.path().join("precious");
+    fs::write(&precious, "keep").unwrap();
+    symlink(&precious, torn_path(&site.path("r"))).unwrap();
+    append(&site.path("r"), b"torn");
+    assert!(repair(&site.path("r"), Default::default()).is_err());
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "keep");
+    assert!(
+        fs::read_to_string(site.path("r"))
+            .unwrap()
+            .ends_with("torn"),
+        "nothing is cut"
+    );
+}
+
+#[test]
+fn a_file_others_can_read_is_made_private() {
+    let site = Site::new();
+    site.record("r").record(&said("one")).unwrap();
+    fs::set_permissions(site.path("r"), fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(site.record("r").mended().made_private, Some(0o644));
+    assert_eq!(
+        site.path("r").metadata().unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+}
+
+#[test]
+fn a_file_replaced_under_the_writer_is_noticed_before_anything_is_acknowledged() {
+    let site = Site::new();
+    let options = Options {
+        durability: crate::Durability::Each,
+        ..Options::default()
+    };
+    let recorder = site.storage.record(&run_id("r"), options).unwrap();
+    recorder.record(&said("one")).unwrap();
+    let path = site.path("r");
+    fs::rename(&path, path.with_extension("moved")).unwrap();
+    fs::write(&path, "").unwrap();
+    let error = recorder.record(&said("two")).unwrap_err();
+    assert!(
+        error.to_string().contains("moved, deleted or replaced"),
+        "{error}"
+    );
+}
