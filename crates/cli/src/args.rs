@@ -9,7 +9,13 @@ use clap::{Parser, Subcommand, ValueEnum};
 #[command(version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// Where Quipu keeps its files [default: quipu in the data directory]
-    #[arg(long, global = true, env = "QUIPU_HOME", value_name = "DIR", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        env = "QUIPU_HOME",
+        value_name = "DIR",
+        hide_env_values = true
+    )]
     pub(crate) home: Option<PathBuf>,
 
     #[command(flatten)]
@@ -92,7 +98,13 @@ pub(crate) struct Tail {
     #[arg(short, long)]
     pub(crate) follow: bool,
     /// How many events to begin with
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, conflicts_with = "from")]
+    #[arg(
+        short = 'n',
+        long,
+        value_name = "N",
+        default_value_t = 10,
+        conflicts_with = "from"
+    )]
     pub(crate) events: u64,
     /// Begin with this event
     #[arg(long, value_name = "SEQ")]

@@ -38,7 +38,11 @@ pub(crate) type Result<T, E = CommandError> = std::result::Result<T, E>;
 
 impl CommandError {
     pub(crate) fn new(exit: Exit, source: impl Into<anyhow::Error>) -> Self {
-        Self { exit, source: source.into(), hints: Vec::new() }
+        Self {
+            exit,
+            source: source.into(),
+            hints: Vec::new(),
+        }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
@@ -58,7 +62,8 @@ impl CommandError {
     /// Whether the reader of our output went away, which is its right.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.source.chain().any(|cause| {
-            cause.downcast_ref::<io::Error>().map(io::Error::kind) == Some(io::ErrorKind::BrokenPipe)
+            cause.downcast_ref::<io::Error>().map(io::Error::kind)
+                == Some(io::ErrorKind::BrokenPipe)
         })
     }
 
@@ -95,11 +100,18 @@ impl From<quipu_record::Error> for CommandError {
     fn from(error: quipu_record::Error) -> Self {
         use quipu_record::Error as E;
         let (exit, hint) = match &error {
-            E::Locked(_) => (Exit::Environment, Some("close it there first; reading is always possible")),
-            E::NotAFile(_) => (Exit::Environment, Some("a transcript is a regular file, not a link or a device")),
-            E::NotDense { .. } | E::Tail { .. } => {
-                (Exit::Data, Some("record to a new run id, or look at it with `quipu verify`"))
-            }
+            E::Locked(_) => (
+                Exit::Environment,
+                Some("close it there first; reading is always possible"),
+            ),
+            E::NotAFile(_) => (
+                Exit::Environment,
+                Some("a transcript is a regular file, not a link or a device"),
+            ),
+            E::NotDense { .. } | E::Tail { .. } => (
+                Exit::Data,
+                Some("record to a new run id, or look at it with `quipu verify`"),
+            ),
             E::OtherRun { .. } | E::OtherParent { .. } | E::TooLarge { .. } => (Exit::Data, None),
             _ => (Exit::Environment, None),
         };

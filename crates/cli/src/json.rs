@@ -6,8 +6,11 @@ use quipu_record::Mended;
 use serde_json::{Value, json};
 
 pub(crate) fn report(path: &str, report: &Report) -> Value {
-    let counts: serde_json::Map<_, _> =
-        report.counts.iter().map(|(rule, n)| (rule.name().to_owned(), json!(n))).collect();
+    let counts: serde_json::Map<_, _> = report
+        .counts
+        .iter()
+        .map(|(rule, n)| (rule.name().to_owned(), json!(n)))
+        .collect();
     json!({
         "file": path,
         "clean": report.is_clean(),
@@ -127,7 +130,10 @@ fn span(span: Span) -> Value {
 
 fn tally(tally: &Tally) -> Value {
     let calls = |calls: &[(String, String)]| -> Vec<Value> {
-        calls.iter().map(|(name, id)| json!({ "name": name, "call_id": id })).collect()
+        calls
+            .iter()
+            .map(|(name, id)| json!({ "name": name, "call_id": id }))
+            .collect()
     };
     json!({
         "messages": tally.messages,

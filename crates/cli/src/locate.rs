@@ -25,8 +25,10 @@ impl Place {
         }
         match etcetera::base_strategy::choose_native_strategy() {
             Ok(strategy) => Ok(strategy.data_dir().join("quipu")),
-            Err(error) => Err(CommandError::new(Exit::Environment, anyhow::Error::new(error))
-                .hint("name a directory with --home or QUIPU_HOME")),
+            Err(error) => Err(
+                CommandError::new(Exit::Environment, anyhow::Error::new(error))
+                    .hint("name a directory with --home or QUIPU_HOME"),
+            ),
         }
     }
 
@@ -42,9 +44,11 @@ impl Place {
             return Err(CommandError::new(Exit::Environment, error));
         }
         let home = self.home()?;
-        Storage::at(&home).find_by_prefix(argument).map_err(|error| {
-            CommandError::new(Exit::Environment, error)
-                .hint("give a run id, the beginning of one, or the path of a transcript")
-        })
+        Storage::at(&home)
+            .find_by_prefix(argument)
+            .map_err(|error| {
+                CommandError::new(Exit::Environment, error)
+                    .hint("give a run id, the beginning of one, or the path of a transcript")
+            })
     }
 }

@@ -97,9 +97,21 @@ impl Drawing {
             locale.contains("utf-8") || locale.contains("utf8")
         });
         if unicode {
-            Self { branch: "├─ ", last: "└─ ", bar: "│  ", gap: "   ", arrow: "→" }
+            Self {
+                branch: "├─ ",
+                last: "└─ ",
+                bar: "│  ",
+                gap: "   ",
+                arrow: "→",
+            }
         } else {
-            Self { branch: "|- ", last: "`- ", bar: "|  ", gap: "   ", arrow: "->" }
+            Self {
+                branch: "|- ",
+                last: "`- ",
+                bar: "|  ",
+                gap: "   ",
+                arrow: "->",
+            }
         }
     }
 }
@@ -110,7 +122,11 @@ pub(crate) fn duration(millis: u64) -> String {
         0..1_000 => format!("{millis} ms"),
         1_000..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
         60_000..3_600_000 => format!("{} min {} s", millis / 60_000, millis % 60_000 / 1_000),
-        _ => format!("{} h {} min", millis / 3_600_000, millis % 3_600_000 / 60_000),
+        _ => format!(
+            "{} h {} min",
+            millis / 3_600_000,
+            millis % 3_600_000 / 60_000
+        ),
     }
 }
 
@@ -143,6 +159,9 @@ mod tests {
     fn durations() {
         let shown = [999, 1_250, 61_000, 3_720_000].map(duration);
         assert_eq!(shown, ["999 ms", "1.2 s", "1 min 1 s", "1 h 2 min"]);
-        assert_eq!((count(1, "event"), count(0, "event")), ("1 event".into(), "0 events".into()));
+        assert_eq!(
+            (count(1, "event"), count(0, "event")),
+            ("1 event".into(), "0 events".into())
+        );
     }
 }

@@ -9,6 +9,10 @@ use std::io::{self, Read};
 /// How much to read at a time, and the buffer's size unless a line needs more.
 const CHUNK: usize = 256 * 1024;
 
+/// How much to read at first. Most transcripts are short, and clearing a large buffer for each costs
+/// more than reading it.
+const FIRST_CHUNK: usize = 8 * 1024;
+
 /// What a reader may hold and take in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -184,8 +188,9 @@ impl<R: Read> Lines<R> {
             self.buffer.copy_within(self.unread.clone(), 0);
             self.unread = 0..self.unread.len();
             let half_full = self.unread.len() * 2 > self.buffer.len();
-            if half_full || self.buffer.is_empty() {
-                self.buffer.resize((self.buffer.len() * 2).max(CHUNK), 0);
+            if half_full || self.buffer.len() < CHUNK {
+                self.buffer
+                    .resize((self.buffer.len() * 2).max(FIRST_CHUNK), 0);
             } else if self.unread.len() < CHUNK / 2 && self.buffer.len() > 4 * CHUNK {
                 // One huge line should not be paid for until the end.
                 self.buffer.truncate(CHUNK);
@@ -274,6 +279,39 @@ mod tests {
             lines.advance().unwrap_err().kind(),
             io::ErrorKind::FileTooLarge
         );
+    }
+
+    #[test]
+    fn the_buffer_grows_with_the_input() {
+        // Lines of all lengths, some longer than the buffer at that time, one longer than any.
+        let mut input = Vec::new();
+        for len in (0..300).map(|n| n * 37).chain([2_000_000]).chain(0..300) {
+            input.resize(input.len() + len, b'x');
+            input.push(b'\n');
+        }
+        for step in [1000, usize::MAX] {
+            let found = all(&input, step, usize::MAX);
+            let joined: Vec<u8> = found
+                .iter()
+                .flat_map(|(b, _)| [b, &b"\n"[..]].concat())
+                .collect();
+            assert!(joined == input);
+        }
+    }
+
+    #[test]
+    fn an_interrupted_read_is_tried_again() {
+        struct Interrupted(bool);
+        impl Read for Interrupted {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                if std::mem::replace(&mut self.0, true) {
+                    return Ok(0);
+                }
+                Err(io::ErrorKind::Interrupted.into())
+            }
+        }
+        let mut lines = Lines::new(Interrupted(false), Limits::default());
+        assert_eq!(lines.advance().unwrap(), None);
     }
 
     proptest! {

@@ -85,3 +85,55 @@ impl Header {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Annotations, Body, Foreign, Json, Place, Shape, Step};
+
+    #[test]
+    fn a_header_is_what_its_events_say() {
+        let run = |id: &str| RunId::new(id).unwrap();
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let call = |child| Body::CallStarted {
+            child_run_id: run(child),
+            step: Step::new("call", "call_workflow"),
+        };
+        let foreign = AnyBody::Foreign(Foreign {
+            event_type: "run.paused".to_owned(),
+            child_run_id: None,
+            shape: Shape::Null,
+            payload: Json::null(),
+        });
+        let started = |name| Body::RunStarted(Some(Step::new(name, "workflow")));
+        let mut header = Header::new(run("r"));
+        for (second, parent, body) in [
+            (5, None, AnyBody::Known(started("ship"))),
+            (9, Some("p"), AnyBody::Known(call("b"))),
+            (3, Some("q"), AnyBody::Known(call("a"))),
+            (4, None, AnyBody::Known(call("b"))),
+            (4, None, AnyBody::Known(started("again"))),
+            (2, None, foreign),
+        ] {
+            header.observe(&Event {
+                seq: header.events + 1,
+                run_id: run("r"),
+                parent_run_id: parent.map(run),
+                timestamp: at(second),
+                place: Place::run(),
+                body,
+                annotations: Annotations::default(),
+            });
+        }
+        let expected = Header {
+            parent_run_id: Some(run("p")),
+            children: vec![run("b"), run("a")],
+            title: Some("ship".to_owned()),
+            started_at: Some(at(2)),
+            ended_at: Some(at(9)),
+            events: 6,
+            ..Header::new(run("r"))
+        };
+        assert_eq!(header, expected);
+    }
+}

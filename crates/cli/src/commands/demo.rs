@@ -45,10 +45,18 @@ pub(crate) fn run(args: &Demo, _: &locate::Place) -> Result<Exit> {
             true => format!("{GREEN}verified{GREEN:#}"),
             false => format!("{RED}not clean{RED:#}"),
         };
-        writeln!(out, "{verdict}  run {run_id}  {}, seq 1 to {}", count(report.events, "event"), report.last_seq)?;
+        writeln!(
+            out,
+            "{verdict}  run {run_id}  {}, seq 1 to {}",
+            count(report.events, "event"),
+            report.last_seq
+        )?;
     }
     let path = path.display();
-    writeln!(out, "\nNext:\n  quipu show {path}\n  quipu tree {path}\n  quipu verify {path}")?;
+    writeln!(
+        out,
+        "\nNext:\n  quipu show {path}\n  quipu tree {path}\n  quipu verify {path}"
+    )?;
     out.flush()?;
     Ok(if all_clean { Exit::Done } else { Exit::Found })
 }
@@ -67,34 +75,74 @@ fn new_run_id() -> RunId {
 /// that another workflow does, which calls a third.
 fn record_review(recorder: &Recorder) -> Result<()> {
     let workflow = Step::new("nightly-review", "workflow");
-    at(recorder, Place::run(), Body::RunStarted(Some(workflow.clone())))?;
+    at(
+        recorder,
+        Place::run(),
+        Body::RunStarted(Some(workflow.clone())),
+    )?;
 
     let checks = Step::new("checks", "parallel");
-    at(recorder, Place::step("checks"), Body::StepStarted(checks.clone()))?;
+    at(
+        recorder,
+        Place::step("checks"),
+        Body::StepStarted(checks.clone()),
+    )?;
     // Branches run at once; each records from its own thread.
     std::thread::scope(|scope| {
-        let branches = [("lint", "cargo clippy", "ok: no warnings"), ("test", "cargo test", "ok: 212 passed")];
+        let branches = [
+            ("lint", "cargo clippy", "ok: no warnings"),
+            ("test", "cargo test", "ok: 212 passed"),
+        ];
         let running = branches.map(|(name, command, output)| {
-            scope.spawn(move || record_command(recorder, &format!("checks.{name}"), name, command, output))
+            scope.spawn(move || {
+                record_command(recorder, &format!("checks.{name}"), name, command, output)
+            })
         });
-        running.into_iter().try_for_each(|branch| branch.join().expect("a branch does not panic"))
+        running
+            .into_iter()
+            .try_for_each(|branch| branch.join().expect("a branch does not panic"))
     })?;
-    at(recorder, Place::step("checks"), Body::StepCompleted(checks.succeeded(None)))?;
+    at(
+        recorder,
+        Place::step("checks"),
+        Body::StepCompleted(checks.succeeded(None)),
+    )?;
 
     let findings = Step::new("findings", "for_each");
-    at(recorder, Place::step("findings"), Body::StepStarted(findings.clone()))?;
-    for (n, file) in ["src/retry.rs", "src/cache.rs", "src/lib.rs"].into_iter().enumerate() {
+    at(
+        recorder,
+        Place::step("findings"),
+        Body::StepStarted(findings.clone()),
+    )?;
+    for (n, file) in ["src/retry.rs", "src/cache.rs", "src/lib.rs"]
+        .into_iter()
+        .enumerate()
+    {
         record_agent(recorder, n as u64, file)?;
     }
-    at(recorder, Place::step("findings"), Body::StepCompleted(findings.succeeded(None)))?;
+    at(
+        recorder,
+        Place::step("findings"),
+        Body::StepCompleted(findings.succeeded(None)),
+    )?;
 
     call(recorder, "release", "build-release", |child| {
-        record_command(child, "package", "package", "cargo build --profile dist", "ok: 4.1 MB")?;
+        record_command(
+            child,
+            "package",
+            "package",
+            "cargo build --profile dist",
+            "ok: 4.1 MB",
+        )?;
         call(child, "publish", "publish", |grandchild| {
             record_command(grandchild, "upload", "upload", "upload quipu-0.1.0", "ok")
         })
     })?;
-    at(recorder, Place::run(), Body::RunCompleted(Some(workflow.succeeded(None))))
+    at(
+        recorder,
+        Place::run(),
+        Body::RunCompleted(Some(workflow.succeeded(None))),
+    )
 }
 
 fn record_command(
@@ -110,21 +158,33 @@ fn record_command(
     let call_id = format!("call-{name}");
     let tool = "Bash".to_owned();
     let input = Json::of(&serde_json::json!({ "command": command })).ok();
-    at(recorder, place(), Body::ToolCall(ToolCall {
-        name: tool.clone(),
-        call_id: call_id.clone(),
-        input,
-        fidelity: Fidelity::Router,
-    }))?;
-    at(recorder, place(), Body::ToolResult(ToolResult {
-        name: tool,
-        call_id,
-        input: None,
-        output: Some(Json::from(output)),
-        error: None,
-        fidelity: Fidelity::Router,
-    }))?;
-    at(recorder, place(), Body::StepCompleted(step.succeeded(Some(Json::from(output)))))
+    at(
+        recorder,
+        place(),
+        Body::ToolCall(ToolCall {
+            name: tool.clone(),
+            call_id: call_id.clone(),
+            input,
+            fidelity: Fidelity::Router,
+        }),
+    )?;
+    at(
+        recorder,
+        place(),
+        Body::ToolResult(ToolResult {
+            name: tool,
+            call_id,
+            input: None,
+            output: Some(Json::from(output)),
+            error: None,
+            fidelity: Fidelity::Router,
+        }),
+    )?;
+    at(
+        recorder,
+        place(),
+        Body::StepCompleted(step.succeeded(Some(Json::from(output)))),
+    )
 }
 
 fn record_agent(recorder: &Recorder, n: u64, file: &str) -> Result<()> {
@@ -132,7 +192,11 @@ fn record_agent(recorder: &Recorder, n: u64, file: &str) -> Result<()> {
     let place = || Place::step("findings.review").iteration(n);
     at(recorder, place(), Body::StepStarted(step.clone()))?;
     let prompt = format!("Review {file} and say what is wrong with it.");
-    at(recorder, place(), Body::UserMessage(vec![Block::text(Fidelity::Router, prompt)]))?;
+    at(
+        recorder,
+        place(),
+        Body::UserMessage(vec![Block::text(Fidelity::Router, prompt)]),
+    )?;
     let mut answer = Draft::new(
         place(),
         Body::AssistantMessage(vec![
@@ -144,8 +208,11 @@ fn record_agent(recorder: &Recorder, n: u64, file: &str) -> Result<()> {
         ]),
     );
     answer.annotations.model = Some("demo-model".to_owned());
-    answer.annotations.usage =
-        Some(Usage { input: Some(412), output: Some(38), ..Usage::default() });
+    answer.annotations.usage = Some(Usage {
+        input: Some(412),
+        output: Some(38),
+        ..Usage::default()
+    });
     recorder.record(&answer)?;
     at(recorder, place(), Body::StepCompleted(step.succeeded(None)))
 }
@@ -160,15 +227,30 @@ fn call(
     let step = Step::new(path, "call_workflow");
     let child_run_id = new_run_id();
     let child = recorder.child(&child_run_id)?;
-    let started = Body::CallStarted { child_run_id: child_run_id.clone(), step: step.clone() };
+    let started = Body::CallStarted {
+        child_run_id: child_run_id.clone(),
+        step: step.clone(),
+    };
     at(recorder, Place::step(path), started)?;
     let workflow = Step::new(workflow, "workflow");
-    at(&child, Place::run(), Body::RunStarted(Some(workflow.clone())))?;
+    at(
+        &child,
+        Place::run(),
+        Body::RunStarted(Some(workflow.clone())),
+    )?;
     run(&child)?;
-    at(&child, Place::run(), Body::RunCompleted(Some(workflow.succeeded(None))))?;
+    at(
+        &child,
+        Place::run(),
+        Body::RunCompleted(Some(workflow.succeeded(None))),
+    )?;
     child.close()?;
     let end = step.succeeded(None);
-    at(recorder, Place::step(path), Body::CallCompleted { child_run_id, end })
+    at(
+        recorder,
+        Place::step(path),
+        Body::CallCompleted { child_run_id, end },
+    )
 }
 
 fn at(recorder: &Recorder, place: Place, body: Body) -> Result<()> {

@@ -18,7 +18,11 @@ use crate::terminal::{count, say};
 
 pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
     let run_id = parse_id("--run", &args.run)?;
-    let parent = args.parent.as_deref().map(|id| parse_id("--parent", id)).transpose()?;
+    let parent = args
+        .parent
+        .as_deref()
+        .map(|id| parse_id("--parent", id))
+        .transpose()?;
     let storage = match &args.storage {
         Some(root) => Storage::at(root),
         None => Storage::at(&place.home()?),
@@ -38,7 +42,9 @@ pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
     // The first event may say who called this run.
     let first = input.next()?;
     let known = journal.parent_run_id().cloned();
-    let parent = parent.or(known).or_else(|| first.as_ref()?.parent_run_id.clone());
+    let parent = parent
+        .or(known)
+        .or_else(|| first.as_ref()?.parent_run_id.clone());
     let options = Options {
         limits,
         durability: match args.durability {
@@ -53,12 +59,17 @@ pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
     let closed = recorder.close();
     if input.stamped > 0 {
         let lines = count(input.stamped, "line");
-        say(&format!("note: {lines} came with a seq, run_id or timestamp; those are the recorder's"));
+        say(&format!(
+            "note: {lines} came with a seq, run_id or timestamp; those are the recorder's"
+        ));
     }
     recorded?;
     closed?;
     if input.refused > 0 {
-        let error = anyhow::anyhow!("refused {}; the rest is recorded", count(input.refused, "line"));
+        let error = anyhow::anyhow!(
+            "refused {}; the rest is recorded",
+            count(input.refused, "line")
+        );
         return Err(CommandError::new(Exit::Data, error));
     }
     Ok(Exit::Done)
@@ -127,16 +138,30 @@ fn record_each(
         let (line, parent) = (input.line_number(), recorder.parent_run_id());
         if request.parent_run_id.is_some() && request.parent_run_id.as_ref() != parent {
             let why = "every event of a run has the parent of the first".to_owned();
-            input.refuse(line, &Fault::Field { name: "parent_run_id", why });
+            input.refuse(
+                line,
+                &Fault::Field {
+                    name: "parent_run_id",
+                    why,
+                },
+            );
         } else {
             match recorder.record(&request.draft) {
                 Ok(seq) => recorded(seq)?,
                 Err(quipu_record::Error::TooLarge { len, limit }) => {
-                    input.refuse(line, &Fault::TooLong { len: len as u64, limit });
+                    input.refuse(
+                        line,
+                        &Fault::TooLong {
+                            len: len as u64,
+                            limit,
+                        },
+                    );
                 }
                 Err(error) => {
                     let error = CommandError::from(error);
-                    return Err(error.hint(format!("line {line} and those after it are not recorded")));
+                    return Err(
+                        error.hint(format!("line {line} and those after it are not recorded"))
+                    );
                 }
             }
         }
@@ -194,7 +219,13 @@ impl Input<'_> {
             let bytes = self.lines.current();
             if info.too_long {
                 let limit = self.limits.max_line_bytes;
-                self.refuse(info.number, &Fault::TooLong { len: info.len, limit });
+                self.refuse(
+                    info.number,
+                    &Fault::TooLong {
+                        len: info.len,
+                        limit,
+                    },
+                );
                 continue;
             }
             if bytes.trim_ascii().is_empty() {
@@ -203,10 +234,16 @@ impl Input<'_> {
             // Agents put out what they like; what is not text is replaced rather than refused.
             let mut text = String::from_utf8_lossy(bytes);
             if matches!(text, std::borrow::Cow::Owned(_)) {
-                say(&format!("note: line {}: invalid UTF-8, replaced by U+FFFD", info.number));
+                say(&format!(
+                    "note: line {}: invalid UTF-8, replaced by U+FFFD",
+                    info.number
+                ));
             }
             if text.contains('\0') {
-                say(&format!("note: line {}: raw NUL bytes, recorded as \\u0000", info.number));
+                say(&format!(
+                    "note: line {}: raw NUL bytes, recorded as \\u0000",
+                    info.number
+                ));
                 text = text.replace('\0', "\\u0000").into();
             }
             match parse_draft(&text, self.limits.max_depth) {

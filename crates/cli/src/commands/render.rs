@@ -22,7 +22,11 @@ impl Renderer {
         let time = event.timestamp.strftime("%H:%M:%S%.3f");
         let style = style_of(event.body.event_type());
         let kind = clean_line(event.body.type_word(), 40);
-        write!(out, "{DIM}{:>6} {time}{DIM:#}  {style}{kind:<18}{style:#}", event.seq)?;
+        write!(
+            out,
+            "{DIM}{:>6} {time}{DIM:#}  {style}{kind:<18}{style:#}",
+            event.seq
+        )?;
         if !event.place.path.is_empty() {
             write!(out, "  {}", clean_line(&event.place.path, 80))?;
         }
@@ -68,12 +72,20 @@ impl Renderer {
             }
             Body::ToolCall(call) => {
                 let id = clean_line(&call.call_id, 40);
-                writeln!(out, "  {BOLD}{}{BOLD:#} {DIM}{id}{DIM:#}", clean_line(&call.name, 60))?;
+                writeln!(
+                    out,
+                    "  {BOLD}{}{BOLD:#} {DIM}{id}{DIM:#}",
+                    clean_line(&call.name, 60)
+                )?;
                 self.value(out, "in", call.input.as_ref())
             }
             Body::ToolResult(result) => {
                 let id = clean_line(&result.call_id, 40);
-                writeln!(out, "  {BOLD}{}{BOLD:#} {DIM}{id}{DIM:#}", clean_line(&result.name, 60))?;
+                writeln!(
+                    out,
+                    "  {BOLD}{}{BOLD:#} {DIM}{id}{DIM:#}",
+                    clean_line(&result.name, 60)
+                )?;
                 self.value(out, "out", result.output.as_ref())?;
                 match &result.error {
                     Some(error) => self.text(out, "error", error),
@@ -124,11 +136,18 @@ impl Renderer {
 
     /// A text under a label, indented, shortened unless asked for in full.
     fn text(self, out: &mut impl Write, label: &str, text: &str) -> io::Result<()> {
-        let (lines, width) =
-            if self.full { (usize::MAX, usize::MAX) } else { (SHORT_LINES, SHORT_LINE) };
+        let (lines, width) = if self.full {
+            (usize::MAX, usize::MAX)
+        } else {
+            (SHORT_LINES, SHORT_LINE)
+        };
         let mut rest = text.lines();
         let first = rest.next().unwrap_or_default();
-        writeln!(out, "         {DIM}{label:>12}{DIM:#} {}", self.line(first, width))?;
+        writeln!(
+            out,
+            "         {DIM}{label:>12}{DIM:#} {}",
+            self.line(first, width)
+        )?;
         for line in rest.by_ref().take(lines - 1) {
             writeln!(out, "         {:>12} {}", "", self.line(line, width))?;
         }
@@ -139,7 +158,11 @@ impl Renderer {
     }
 
     fn line(self, line: &str, width: usize) -> String {
-        if self.full { clean(line).into_owned() } else { clean_line(line, width) }
+        if self.full {
+            clean(line).into_owned()
+        } else {
+            clean_line(line, width)
+        }
     }
 
     fn annotations(self, out: &mut impl Write, event: &Event<AnyBody>) -> io::Result<()> {
@@ -155,7 +178,8 @@ impl Renderer {
             ("subagent", &notes.subagent_id),
         ];
         parts.extend(texts.iter().filter_map(|(name, text)| {
-            text.as_ref().map(|text| format!("{name} {}", clean_line(text, 60)))
+            text.as_ref()
+                .map(|text| format!("{name} {}", clean_line(text, 60)))
         }));
         if let Some(usage) = &notes.usage {
             let buckets = [
@@ -165,24 +189,40 @@ impl Renderer {
                 ("out", usage.output),
                 ("reasoning", usage.reasoning),
             ];
-            parts.extend(buckets.iter().filter_map(|(name, n)| n.map(|n| format!("{n} {name}"))));
+            parts.extend(
+                buckets
+                    .iter()
+                    .filter_map(|(name, n)| n.map(|n| format!("{n} {name}"))),
+            );
         }
         parts.extend(notes.duration_ms.map(crate::terminal::duration));
-        parts.extend(notes.source.as_ref().map(|source| {
-            format!("from {}:{}", clean_line(&source.file, 80), source.line)
-        }));
+        parts.extend(
+            notes
+                .source
+                .as_ref()
+                .map(|source| format!("from {}:{}", clean_line(&source.file, 80), source.line)),
+        );
         let flags = [
             ("opaque", notes.flags.opaque),
             ("synthetic", notes.flags.synthetic),
             ("superseded", notes.flags.superseded),
         ];
-        parts.extend(flags.iter().filter(|flag| flag.1).map(|flag| flag.0.to_owned()));
+        parts.extend(
+            flags
+                .iter()
+                .filter(|flag| flag.1)
+                .map(|flag| flag.0.to_owned()),
+        );
         writeln!(out, "         {:>12} {DIM}{}{DIM:#}", "", parts.join(", "))
     }
 }
 
 fn step_name(step: &Step) -> String {
-    format!("{} {DIM}{}{DIM:#}", clean_line(&step.name, 60), clean_line(&step.kind, 30))
+    format!(
+        "{} {DIM}{}{DIM:#}",
+        clean_line(&step.name, 60),
+        clean_line(&step.kind, 30)
+    )
 }
 
 fn style_of(event_type: Option<EventType>) -> anstyle::Style {

@@ -15,8 +15,7 @@ use crate::terminal::{BOLD, DIM, count, duration, out, say};
 
 pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
     let path = place.transcript(&args.run)?;
-    let file =
-        File::open(&path).map_err(io_error(format!("could not open {}", path.display())))?;
+    let file = File::open(&path).map_err(io_error(format!("could not open {}", path.display())))?;
     for word in &args.types {
         if EventType::from_word(word).is_none() {
             say(&format!("note: {word:?} is not a known event type"));
@@ -34,7 +33,11 @@ pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
         0 => Ok(Exit::Done),
         n => Err(CommandError::new(
             Exit::Data,
-            anyhow::anyhow!("{} of {} could not be read", count(n, "line"), path.display()),
+            anyhow::anyhow!(
+                "{} of {} could not be read",
+                count(n, "line"),
+                path.display()
+            ),
         )
         .hint("`quipu verify` tells more, `quipu repair` mends a torn end")),
     }
@@ -73,7 +76,11 @@ fn human(args: &Show, path: &Path, mut reader: Reader<File>) -> Result<u64> {
             if let Some(parent) = &event.parent_run_id {
                 write!(out, " {DIM}called by {parent}{DIM:#}")?;
             }
-            writeln!(out, "  {DIM}{}{DIM:#}", event.timestamp.strftime("%Y-%m-%d"))?;
+            writeln!(
+                out,
+                "  {DIM}{}{DIM:#}",
+                event.timestamp.strftime("%Y-%m-%d")
+            )?;
         }
         header.observe(event);
         if args.wants(event.seq, event.body.type_word()) {
@@ -150,7 +157,11 @@ fn json(args: &Show, mut reader: Reader<File>) -> Result<u64> {
     }
     let before = if before == "," { "" } else { before };
     let count = bad.len() as u64;
-    writeln!(out, "{before}\n],\"bad_lines\":{}}}", serde_json::Value::from(bad))?;
+    writeln!(
+        out,
+        "{before}\n],\"bad_lines\":{}}}",
+        serde_json::Value::from(bad)
+    )?;
     out.flush()?;
     Ok(count)
 }

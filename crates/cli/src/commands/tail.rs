@@ -40,7 +40,11 @@ pub(crate) fn run(args: &Tail, place: &locate::Place) -> Result<Exit> {
             0 => Ok(Exit::Done),
             n => Err(CommandError::new(
                 Exit::Data,
-                anyhow::anyhow!("{} of {} could not be read", count(n, "line"), path.display()),
+                anyhow::anyhow!(
+                    "{} of {} could not be read",
+                    count(n, "line"),
+                    path.display()
+                ),
             )),
         };
     };
@@ -64,18 +68,26 @@ impl Changes {
         let watcher = notify::recommended_watcher(move |_| {
             tell.try_send(()).ok();
         });
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
         let directory = parent.unwrap_or(Path::new("."));
         let watcher = watcher.and_then(|mut watcher| {
             watcher.watch(directory, notify::RecursiveMode::NonRecursive)?;
             Ok(watcher)
         });
         if let Err(error) = &watcher {
-            say(&format!("note: cannot watch {}: {error}; looking once a second", directory.display()));
+            say(&format!(
+                "note: cannot watch {}: {error}; looking once a second",
+                directory.display()
+            ));
             // Keeps the channel open, so that waiting takes its time.
             std::mem::forget(keep);
         }
-        Ok(Self { _watcher: watcher.ok(), changed })
+        Ok(Self {
+            _watcher: watcher.ok(),
+            changed,
+        })
     }
 
     fn wait(&self) {
@@ -98,15 +110,23 @@ struct Follow {
 
 impl Follow {
     fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path)
-            .map_err(io_error(format!("could not open {}", path.display())))?;
+        let file =
+            File::open(path).map_err(io_error(format!("could not open {}", path.display())))?;
         let identity = identity(&file.metadata()?);
-        Ok(Self { path: path.to_owned(), file: Some(file), identity, offset: 0, lines: 0 })
+        Ok(Self {
+            path: path.to_owned(),
+            file: Some(file),
+            identity,
+            offset: 0,
+            lines: 0,
+        })
     }
 
     /// The sequence number of the first of the last `n` events.
     fn start_of_last(&mut self, n: u64) -> Result<u64> {
-        let Some(file) = &mut self.file else { return Ok(1) };
+        let Some(file) = &mut self.file else {
+            return Ok(1);
+        };
         file.seek(SeekFrom::Start(0))?;
         let keep = usize::try_from(n).unwrap_or(usize::MAX);
         let mut last = VecDeque::new();
@@ -119,15 +139,20 @@ impl Follow {
                 }
             }
         }
-        Ok(if keep == 0 { u64::MAX } else { last.front().copied().unwrap_or(1) })
+        Ok(if keep == 0 {
+            u64::MAX
+        } else {
+            last.front().copied().unwrap_or(1)
+        })
     }
 
     /// Reads whole lines to the end of the file.
     fn read(&mut self, printer: &mut Printer) -> Result<()> {
-        let Some(file) = &mut self.file else { return Ok(()) };
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
         file.seek(SeekFrom::Start(self.offset))?;
-        let mut reader =
-            Reader::resuming(&*file, Limits::default(), self.offset, self.lines);
+        let mut reader = Reader::resuming(&*file, Limits::default(), self.offset, self.lines);
         while let Some(item) = reader.next()? {
             if printer.follow && item.is_unterminated() {
                 // The rest of the line is still to come; it is read again then.
@@ -150,33 +175,53 @@ impl Follow {
         let there = match std::fs::metadata(&self.path) {
             Ok(metadata) => Some(metadata),
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-            Err(e) => return Err(io_error(format!("could not look at {}", self.path.display()))(e)),
+            Err(e) => {
+                return Err(io_error(format!(
+                    "could not look at {}",
+                    self.path.display()
+                ))(e));
+            }
         };
-        let replaced = there.as_ref().is_none_or(|there| identity(there) != self.identity);
+        let replaced = there
+            .as_ref()
+            .is_none_or(|there| identity(there) != self.identity);
         // To the end of the old file first: something may have been written before it was moved.
         self.read_or_restart(printer)?;
         if !replaced {
             return Ok(());
         }
         if self.file.take().is_some() && there.is_none() {
-            say(&format!("note: {} is gone; waiting for it", self.path.display()));
+            say(&format!(
+                "note: {} is gone; waiting for it",
+                self.path.display()
+            ));
         }
         match File::open(&self.path) {
             Ok(file) => {
                 self.identity = identity(&file.metadata()?);
-                say(&format!("note: {} is a new file; reading it from its start", self.path.display()));
+                say(&format!(
+                    "note: {} is a new file; reading it from its start",
+                    self.path.display()
+                ));
                 self.restart(file, printer)
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(e) => Err(io_error(format!("could not open {}", self.path.display()))(e)),
+            Err(e) => Err(io_error(format!("could not open {}", self.path.display()))(
+                e,
+            )),
         }
     }
 
     fn read_or_restart(&mut self, printer: &mut Printer) -> Result<()> {
-        let Some(file) = &self.file else { return Ok(()) };
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
         let len = file.metadata()?.len();
         if len < self.offset {
-            say(&format!("note: {} was cut short; reading it from its start", self.path.display()));
+            say(&format!(
+                "note: {} was cut short; reading it from its start",
+                self.path.display()
+            ));
             let file = file.try_clone()?;
             return self.restart(file, printer);
         }
@@ -231,9 +276,11 @@ impl Printer {
         }
         match found.decode() {
             Ok(decoded) => Ok(self.renderer.event(&mut self.out, &decoded.event)?),
-            Err(fault) => {
-                self.bad(&Bad { at: found.at, bytes: found.text.as_bytes(), fault })
-            }
+            Err(fault) => self.bad(&Bad {
+                at: found.at,
+                bytes: found.text.as_bytes(),
+                fault,
+            }),
         }
     }
 

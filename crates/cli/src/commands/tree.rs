@@ -48,7 +48,10 @@ pub(crate) fn run(args: &Tree, place: &locate::Place) -> Result<Exit> {
     }
     out.flush()?;
     if bad > 0 {
-        let error = anyhow::anyhow!("{} could not be read; the tree lacks them", count(bad, "line"));
+        let error = anyhow::anyhow!(
+            "{} could not be read; the tree lacks them",
+            count(bad, "line")
+        );
         return Err(CommandError::new(Exit::Data, error)
             .hint("`quipu verify` tells more, `quipu repair` mends a torn end"));
     }
@@ -73,10 +76,19 @@ pub(crate) fn write_forest(
     let mut stack = Vec::new();
     push_children(&mut stack, 0, &forest.runs[0].roots, "");
     let mut drawn = vec![false; forest.runs.len()];
-    while let Some(Pending { run, node: id, prefix, last }) = stack.pop() {
+    while let Some(Pending {
+        run,
+        node: id,
+        prefix,
+        last,
+    }) = stack.pop()
+    {
         let node = &forest.runs[run].nodes[id];
-        let (branch, below) =
-            if last { (drawing.last, drawing.gap) } else { (drawing.branch, drawing.bar) };
+        let (branch, below) = if last {
+            (drawing.last, drawing.gap)
+        } else {
+            (drawing.branch, drawing.bar)
+        };
         write!(out, "{DIM}{prefix}{branch}{DIM:#}")?;
         write_step(out, node, &forest.runs[run])?;
         let prefix = format!("{prefix}{below}");
@@ -100,7 +112,12 @@ pub(crate) fn write_forest(
         writeln!(out)?;
         let count = children.len();
         for (n, (run, node)) in children.into_iter().enumerate().rev() {
-            stack.push(Pending { run, node, prefix: prefix.clone(), last: n + 1 == count });
+            stack.push(Pending {
+                run,
+                node,
+                prefix: prefix.clone(),
+                last: n + 1 == count,
+            });
         }
     }
     Ok(())
@@ -109,7 +126,12 @@ pub(crate) fn write_forest(
 fn push_children(stack: &mut Vec<Pending>, run: usize, nodes: &[usize], prefix: &str) {
     for (n, &node) in nodes.iter().enumerate().rev() {
         let last = n + 1 == nodes.len();
-        stack.push(Pending { run, node, prefix: prefix.to_owned(), last });
+        stack.push(Pending {
+            run,
+            node,
+            prefix: prefix.to_owned(),
+            last,
+        });
     }
 }
 
@@ -139,9 +161,9 @@ fn write_run_facts(out: &mut impl Write, tree: &RunTree) -> io::Result<()> {
 
 fn write_step(out: &mut impl Write, node: &Node, tree: &RunTree) -> io::Result<()> {
     write!(out, "{}", clean_line(&node.name, 60))?;
-    let in_loop = node.parent.is_some_and(|parent| {
-        matches!(tree.nodes[parent].kind.as_str(), "for_each" | "while")
-    });
+    let in_loop = node
+        .parent
+        .is_some_and(|parent| matches!(tree.nodes[parent].kind.as_str(), "for_each" | "while"));
     if in_loop || node.place.iteration > 0 {
         write!(out, " {DIM}#{}{DIM:#}", node.place.iteration)?;
     }
@@ -186,10 +208,17 @@ fn write_tally(out: &mut impl Write, tally: &Tally) -> io::Result<()> {
     if !parts.is_empty() {
         write!(out, " {DIM}[{}]{DIM:#}", parts.join(", "))?;
     }
-    for (word, calls) in [("without a result", &tally.dangling), ("without a call", &tally.orphans)] {
+    for (word, calls) in [
+        ("without a result", &tally.dangling),
+        ("without a call", &tally.orphans),
+    ] {
         if let Some((name, id)) = calls.first() {
             let more = calls.len() - 1;
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let more = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
             let (name, id) = (clean_line(name, 40), clean_line(id, 40));
             write!(out, " {YELLOW}{name} {id}{more} {word}{YELLOW:#}")?;
         }

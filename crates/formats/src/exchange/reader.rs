@@ -65,6 +65,7 @@ struct Mended {
 
 /// What a reader finds.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly every item is an event")]
 pub enum Item<'a> {
     /// An event, scanned; decode it to own it.
     Event(Found<'a>),
@@ -82,11 +83,8 @@ pub struct Found<'a> {
     /// Its fields.
     pub scan: Scan<'a>,
     line: &'a LineInfo,
-    mended: Option<&'a Mended>,
-    carriage_return: bool,
-    byte_order_mark: bool,
-    shared: bool,
-    last: bool,
+    /// What is odd about the line.
+    warnings: Vec<Warning>,
 }
 
 /// Bytes that are not an event.
@@ -195,7 +193,7 @@ impl<R: Read> Reader<R> {
             Item::Bad(bad) => return Ok(Some(Err(bad))),
             Item::Event(found) => found,
         };
-        let mut warnings = found.line_warnings();
+        let mut warnings = found.warnings;
         let decoded = self
             .decoder
             .borrow_mut()
@@ -249,15 +247,13 @@ impl<R: Read> Reader<R> {
                 },
             );
         }
-        let text = match self.mended.get() {
-            Some(mended) => &mended.text,
-            None => match std::str::from_utf8(bytes) {
-                Ok(text) => text,
-                Err(_) => {
-                    let text = String::from_utf8_lossy(bytes).into_owned();
-                    &self.mended.get_or_init(|| mend(text, true)).text
-                }
-            },
+        let text = if let Some(mended) = self.mended.get() {
+            &mended.text
+        } else if let Ok(text) = std::str::from_utf8(bytes) {
+            text
+        } else {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            &self.mended.get_or_init(|| mend(text, true)).text
         };
         let start = self.given.get();
         match Scan::parse(&text[start..], self.limits.max_depth) {
@@ -288,12 +284,27 @@ impl<R: Read> Reader<R> {
             text: object.trim_ascii(),
             scan,
             line: &self.line,
-            mended: self.mended.get(),
-            carriage_return: self.lines.current().last() == Some(&b'\r'),
-            byte_order_mark: self.mark > 0,
-            shared: more || start > 0,
-            last: !more,
+            warnings: self.line_warnings(more || start > 0, !more),
         })
+    }
+
+    /// What is odd about the line of an event: `shared` with others, and perhaps the `last` of them.
+    fn line_warnings(&self, shared: bool, last: bool) -> Vec<Warning> {
+        let mended = self.mended.get();
+        let mut warnings = Vec::new();
+        let mut warn = |applies: bool, warning: Warning| {
+            if applies {
+                warnings.push(warning);
+            }
+        };
+        let carriage_return = self.lines.current().last() == Some(&b'\r');
+        warn(self.mark > 0, Warning::ByteOrderMark);
+        warn(mended.is_some_and(|m| m.invalid_utf8), Warning::InvalidUtf8);
+        warn(mended.is_some_and(|m| m.raw_nul), Warning::RawNul);
+        warn(shared, Warning::SharedLine);
+        warn(carriage_return, Warning::CarriageReturn);
+        warn(last && !self.line.terminated, Warning::Unterminated);
+        warnings
     }
 
     /// Looks for an event behind the bytes that are none.
@@ -319,7 +330,7 @@ impl<R: Read> Reader<R> {
                 });
             if is_event {
                 self.given.set(start + at);
-                let bytes = rest[..at].as_bytes();
+                let bytes = &rest.as_bytes()[..at];
                 return Item::Bad(Bad {
                     at: self.place(start),
                     bytes,
@@ -374,37 +385,13 @@ impl Found<'_> {
     ///
     /// When the run, the time or the place cannot be read.
     pub fn decode(&self) -> Result<Decoded, Fault> {
-        let mut warnings = self.line_warnings();
+        let mut warnings = self.warnings.clone();
         let event = Decoder::default().decode(&self.scan, self.text, &mut warnings)?;
         Ok(Decoded {
             at: self.at,
             event,
             warnings,
         })
-    }
-
-    /// What is odd about the line.
-    fn line_warnings(&self) -> Vec<Warning> {
-        let unterminated = self.last && !self.line.terminated;
-        let odd = self.byte_order_mark || self.shared || self.carriage_return || unterminated;
-        if !odd && self.mended.is_none() {
-            return Vec::new();
-        }
-        let odd = [
-            (self.byte_order_mark, Warning::ByteOrderMark),
-            (
-                self.mended.is_some_and(|m| m.invalid_utf8),
-                Warning::InvalidUtf8,
-            ),
-            (self.mended.is_some_and(|m| m.raw_nul), Warning::RawNul),
-            (self.shared, Warning::SharedLine),
-            (self.carriage_return, Warning::CarriageReturn),
-            (unterminated, Warning::Unterminated),
-        ];
-        odd.into_iter()
-            .filter(|(applies, _)| *applies)
-            .map(|(_, warning)| warning)
-            .collect()
     }
 }
 

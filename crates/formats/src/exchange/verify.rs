@@ -15,8 +15,8 @@ use super::{Bad, Decoded, Fault, Position, Reader, Warning};
 /// Findings kept per rule; the rest are counted.
 const KEPT_PER_RULE: u64 = 100;
 
-/// Calls or steps that may wait at once.
-const MAX_WAITING: usize = 1_000_000;
+/// Calls or steps that may wait at once. Few in tests, so that they get there.
+const MAX_WAITING: usize = if cfg!(test) { 1000 } else { 1_000_000 };
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -207,10 +207,7 @@ impl Report {
 /// When the source fails or is larger than allowed.
 pub fn verify<R: Read>(reader: &mut Reader<R>) -> io::Result<Report> {
     let mut check = Check::default();
-    loop {
-        let Some(item) = reader.next_decoded()? else {
-            break;
-        };
+    while let Some(item) = reader.next_decoded()? {
         match item {
             Err(bad) => check.bad(&bad),
             Ok(decoded) => check.event(&decoded),
@@ -408,23 +405,16 @@ impl Check {
     }
 
     fn finish(mut self) -> Report {
-        let mut open: Vec<(u64, Rule, String)> = Vec::new();
-        for (id, (seq, name)) in self.calls.drain() {
-            open.push((
-                seq,
-                Rule::ToolDangling,
-                format!("call {id:?} of {name} has no result"),
-            ));
-        }
-        for ((place, _), seqs) in self.steps.drain() {
-            open.extend(seqs.into_iter().map(|seq| {
-                (
-                    seq,
-                    Rule::StepOpen,
-                    format!("step {:?} has not ended", place.path),
-                )
-            }));
-        }
+        let calls = self.calls.drain().map(|(id, (seq, name))| {
+            let message = format!("call {id:?} of {name} has no result");
+            (seq, Rule::ToolDangling, message)
+        });
+        let steps = self.steps.drain().flat_map(|((place, _), seqs)| {
+            let message = format!("step {:?} has not ended", place.path);
+            seqs.into_iter()
+                .map(move |seq| (seq, Rule::StepOpen, message.clone()))
+        });
+        let mut open: Vec<(u64, Rule, String)> = calls.chain(steps).collect();
         open.sort();
         for (seq, rule, message) in open {
             self.find(rule, None, Some(seq), message);

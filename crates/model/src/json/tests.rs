@@ -78,7 +78,7 @@ fn control_characters_are_found_wherever_they_are() {
 
 #[test]
 fn many_cursors_over_one_text_cost_what_they_pass() {
-    let text = r#"{"a":1} "#.repeat(200_000);
+    let text = r#"{"a":1} "#.repeat(50_000);
     let start = std::time::Instant::now();
     let mut at = 0;
     while at < text.len() - 1 {

@@ -234,15 +234,12 @@ impl TreeBuilder {
     }
 
     fn end(&mut self, event: &Event<AnyBody>, end: &StepEnd, child: Option<&RunId>) {
-        let id = match self.opened(event, end, child) {
-            Some(id) => {
-                self.open.remove(id, &self.nodes[id]);
-                id
-            }
-            None => {
-                let (parent, placed) = self.parent_of(&event.place);
-                self.insert(event, &end.step, child, parent, placed)
-            }
+        let id = if let Some(id) = self.opened(event, end, child) {
+            self.open.remove(id, &self.nodes[id]);
+            id
+        } else {
+            let (parent, placed) = self.parent_of(&event.place);
+            self.insert(event, &end.step, child, parent, placed)
         };
         let node = &mut self.nodes[id];
         node.state = outcome(end.error.as_deref());

@@ -5,7 +5,7 @@
 //! a crowd costs a bounded share of a processor; a subscriber that is alone is woken at once.
 
 use std::collections::HashMap;
-use std::sync::{OnceLock, PoisonError};
+use std::sync::PoisonError;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ pub(super) struct Notifier {
     told: AtomicBool,
     stopped: Mutex<bool>,
     tell: Condvar,
-    thread: OnceLock<()>,
+    started: AtomicBool,
 }
 
 impl Notifier {
@@ -53,7 +53,7 @@ impl Notifier {
             told: AtomicBool::new(false),
             stopped: Mutex::new(false),
             tell: Condvar::new(),
-            thread: OnceLock::new(),
+            started: AtomicBool::new(false),
         }
     }
 
@@ -103,10 +103,10 @@ impl Notifier {
 
     /// Starts the thread. It ends when the fan-out is closed, which dropping the recorder does.
     fn start(&self, fanout: &Arc<FanOut>) {
-        self.thread.get_or_init(|| {
+        if !self.started.load(Ordering::SeqCst) && !self.started.swap(true, Ordering::SeqCst) {
             let fanout = fanout.clone();
             thread::spawn(move || fanout.notifier.run(&fanout));
-        });
+        }
     }
 
     fn run(&self, fanout: &FanOut) {

@@ -107,7 +107,7 @@ fn part() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1024))]
+    #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
     fn any_bytes(input in vec(any::<u8>(), 0..200)) {

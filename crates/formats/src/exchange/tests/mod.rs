@@ -2,6 +2,7 @@
 
 mod arbitrary;
 mod corpus;
+mod decode;
 mod draft;
 mod encode;
 mod hostile;

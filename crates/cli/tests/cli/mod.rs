@@ -1,0 +1,10 @@
+mod demo;
+mod emit;
+mod env;
+mod kill;
+mod repair;
+mod repository;
+mod show;
+mod tail;
+mod tree;
+mod verify;

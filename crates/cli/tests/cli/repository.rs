@@ -1,0 +1,87 @@
+//! What is true of the repository.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+fn packages() -> BTreeMap<String, serde_json::Value> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version=1", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    packages
+        .iter()
+        .map(|p| (p["name"].as_str().unwrap().to_owned(), p.clone()))
+        .collect()
+}
+
+/// Arrows point one way: model <- formats <- record <- cli.
+#[test]
+fn crates_depend_in_one_direction() {
+    let order = ["quipu-model", "quipu-formats", "quipu-record", "quipu"];
+    for (name, package) in packages() {
+        let Some(own) = order.iter().position(|other| *other == name) else {
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let on = dependency["name"].as_str().unwrap();
+            if let Some(other) = order.iter().position(|other| *other == on) {
+                assert!(other < own, "{name} must not depend on {on}");
+            }
+        }
+    }
+}
+
+/// The crate table of ARCHITECTURE.md is what the crates say of themselves.
+#[test]
+fn the_architecture_document_describes_every_crate() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    for (name, package) in packages() {
+        let description = package["description"].as_str().unwrap_or_default();
+        let row = format!("`{name}` | {description} |");
+        assert!(
+            !description.is_empty() && text.contains(&row),
+            "no row: | … | {row}"
+        );
+    }
+}
+
+/// A test file that no `mod` names would never run.
+#[test]
+fn no_test_file_is_forgotten() {
+    let directory = root().join("crates/cli/tests/cli");
+    let modules = std::fs::read_to_string(directory.join("mod.rs")).unwrap();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let stem = name.strip_suffix(".rs").unwrap();
+        assert!(
+            stem == "mod" || modules.contains(&format!("mod {stem};\n")),
+            "{name}"
+        );
+    }
+}
+
+/// The commands of the README's first screen are those that are run here.
+#[test]
+fn the_readme_and_ci_say_the_same() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let ci = std::fs::read_to_string(root().join(".ci/run")).unwrap();
+    let first_screen: Vec<&str> = readme.lines().take(40).collect();
+    for command in ["cargo run --release -- demo", "cargo xtask test"] {
+        assert!(
+            first_screen.iter().any(|line| line.trim() == command),
+            "{command}"
+        );
+    }
+    assert!(ci.contains("cargo xtask test"));
+}

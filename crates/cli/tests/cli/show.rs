@@ -1,0 +1,187 @@
+use super::env::{TestEnv, line};
+
+fn sample() -> String {
+    let blocks = r#"{"role":"assistant","blocks":[{"type":"thinking","fidelity":"agent_emitted","thinking":"hm"},{"type":"text","fidelity":"agent_emitted","text":"one\ntwo \u001b[31mred\u001b]0;title\u0007"},{"type":"smell","strength":3}]}"#;
+    [
+        line(1, "run.started", "", r#"{"name":"nightly","kind":"workflow"}"#),
+        line(2, "message.assistant", "review", blocks),
+        line(3, "tool.call", "review", r#"{"name":"Bash","call_id":"c1","input":{"command":"ls"},"output":null,"fidelity":"router"}"#),
+        line(4, "tool.result", "review", r#"{"name":"Bash","call_id":"c1","input":null,"output":"a\nb","error":"exit 1","fidelity":"router"}"#),
+        line(5, "run.paused", "", r#"{"why":"lunch"}"#),
+        line(6, "run.completed", "", "null"),
+    ]
+    .concat()
+}
+
+#[test]
+fn shows_every_kind_of_event_and_lets_no_escape_through() {
+    let env = TestEnv::new();
+    let ran = env.run(&["show", &env.file("r.jsonl", sample())]);
+    assert_eq!(
+        ran.stdout,
+        "run r  2026-06-08
+     1 08:14:41.500  run.started         nightly workflow
+     2 08:14:42.500  message.assistant   review
+             thinking hm
+                 text one
+                      two ␛[31mred␛]0;title␇
+         unknown block {\"type\":\"smell\",\"strength\":3}
+     3 08:14:43.500  tool.call           review  Bash c1
+                   in {\"command\":\"ls\"}
+     4 08:14:44.500  tool.result         review  Bash c1
+                  out a
+                      b
+                error exit 1
+     5 08:14:45.500  run.paused        
+              payload {\"why\":\"lunch\"}
+     6 08:14:46.500  run.completed     
+6 events, 5.0 s
+"
+    );
+    assert_eq!(
+        ran.stderr,
+        "line 2 (byte 152), seq 2: unknown block type \"smell\" in block 2\n\
+         line 5 (byte 926), seq 5: unknown event type \"run.paused\"\n"
+    );
+    assert_eq!(ran.code, 0, "unknown is not an error");
+}
+
+#[test]
+fn colours_only_where_they_are_wanted() {
+    let env = TestEnv::new();
+    let file = env.file("r.jsonl", sample());
+    assert!(!env.run(&["show", &file]).stdout.contains('\x1b'));
+    assert!(
+        env.run(&["show", &file, "--color", "always"])
+            .stdout
+            .contains("\x1b[")
+    );
+}
+
+#[test]
+fn jsonl_is_what_is_in_the_file() {
+    let env = TestEnv::new();
+    let file = env.file("r.jsonl", sample());
+    assert_eq!(env.run(&["show", "--jsonl", &file]).stdout, sample());
+    let some = env.run(&[
+        "show",
+        "--jsonl",
+        &file,
+        "--from",
+        "3",
+        "--to",
+        "5",
+        "--type",
+        "tool.result",
+    ]);
+    assert_eq!(
+        some.stdout,
+        sample().lines().nth(3).unwrap().to_owned() + "\n"
+    );
+}
+
+#[test]
+fn json_is_one_document() {
+    let env = TestEnv::new();
+    let file = env.file("r.jsonl", sample() + "oops\n");
+    let ran = env.run(&["show", "--json", &file]);
+    let document: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(document["events"].as_array().unwrap().len(), 6);
+    assert_eq!(document["bad_lines"][0]["line"], 7);
+    assert_eq!(ran.code, 3);
+    let empty = env.run(&["show", "--json", &env.file("empty.jsonl", "")]);
+    let document: serde_json::Value = serde_json::from_str(&empty.stdout).unwrap();
+    assert_eq!(document["events"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_bad_line_is_named_and_the_rest_shown() {
+    let env = TestEnv::new();
+    let text =
+        line(1, "run.started", "", "null") + "oops\n" + &line(2, "run.completed", "", "null");
+    let ran = env.run(&["show", &env.file("r.jsonl", text)]);
+    assert_eq!(ran.stdout.lines().count(), 4);
+    assert_eq!(
+        ran.stderr,
+        "line 2 (byte 120): not a JSON object: expected a value (column 1)\n\
+         error: 1 line of HOME/r.jsonl could not be read\n\
+         hint: `quipu verify` tells more, `quipu repair` mends a torn end\n"
+    );
+    assert_eq!(ran.code, 3);
+}
+
+#[test]
+fn runs_are_found_by_the_beginning_of_their_id() {
+    let env = TestEnv::new();
+    for id in ["abc1", "abd2"] {
+        env.file(
+            &format!("transcripts/{id}.jsonl"),
+            line(1, "run.started", "", "null"),
+        );
+    }
+    assert_eq!(env.run(&["show", "abc"]).code, 0);
+    let ran = env.run(&["show", "ab"]);
+    assert_eq!(ran.code, 4);
+    assert!(
+        ran.stderr
+            .contains("\"ab\" is the beginning of several runs: abc1, abd2"),
+        "{}",
+        ran.stderr
+    );
+    let ran = env.run(&["show", "nope"]);
+    assert!(
+        ran.stderr.contains("no run \"nope\" in HOME/transcripts"),
+        "{}",
+        ran.stderr
+    );
+    let ran = env.run(&["show", "dir/nope.jsonl"]);
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (4, "error: there is no file dir/nope.jsonl\n")
+    );
+}
+
+#[test]
+fn an_empty_file_is_said_to_be_empty() {
+    let env = TestEnv::new();
+    let ran = env.run(&["show", &env.file("r.jsonl", "")]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
+    assert_eq!(ran.stderr, "HOME/r.jsonl has no events\n");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let env = TestEnv::new();
+    let text: String = (1..20_000)
+        .map(|seq| line(seq, "run.started", "", "null"))
+        .collect();
+    let file = env.file("r.jsonl", text);
+    for flag in ["--full", "--jsonl"] {
+        let mut child = env
+            .command(&["show", flag, &file])
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(
+            (output.status.code(), output.stderr.as_slice()),
+            (Some(0), &b""[..])
+        );
+    }
+}
+
+#[test]
+fn usage_errors_end_with_2() {
+    let env = TestEnv::new();
+    for args in [
+        &["show"][..],
+        &["frobnicate"],
+        &["show", "x", "--from", "y"],
+        &[],
+    ] {
+        assert_eq!(env.run(args).code, 2, "{args:?}");
+    }
+    assert_eq!(env.run(&["--version"]).code, 0);
+}

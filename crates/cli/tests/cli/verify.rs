@@ -1,0 +1,56 @@
+use super::env::{TestEnv, line};
+
+#[test]
+fn tells_what_is_wrong_where_and_what_to_do() {
+    let env = TestEnv::new();
+    let text = [
+        &line(1, "run.started", "", "null"),
+        "oops\n",
+        &line(3, "step.completed", "a", r#"{"name":"a","kind":"b"}"#),
+        &line(4, "run.paused", "", "null"),
+        "{\"seq\":5,\"run",
+    ]
+    .concat();
+    let ran = env.run(&["verify", &env.file("r.jsonl", &text)]);
+    assert_eq!(
+        ran.stdout,
+        "HOME/r.jsonl: broken, 3 events
+  error[bad-line] line 2 (byte 120): not a JSON object: expected a value (column 1)
+  error[seq-gap] line 3 (byte 125), seq 3: seq 2 is missing
+  warning[step-orphan] line 3 (byte 125), seq 3: step \"a\" ends but did not begin
+  error[event-type] line 4 (byte 268), seq 4: unknown event type \"run.paused\"
+  error[torn-tail] line 5 (byte 387): cut off: the file ends in the middle of this line
+  seq-gap: events are missing from the file; look for them in a .torn file or a backup
+  torn-tail: `quipu repair` sets the torn bytes aside
+  bad-line: the line is left as it is; events around it are not affected
+  event-type: written by something newer, or not a transcript
+"
+    );
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
+}
+
+#[test]
+fn json_holds_the_same() {
+    let env = TestEnv::new();
+    let good = env.file("r.jsonl", line(1, "run.started", "", "null"));
+    let torn = env.file("sub/r.jsonl", line(1, "run.started", "", "null") + "{");
+    let ran = env.run(&["verify", "--json", &good, &torn]);
+    assert_eq!(ran.code, 1);
+    let document: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(document[0]["clean"], true);
+    assert_eq!(document[1]["clean"], false);
+    assert_eq!(document[1]["findings"][0]["rule"], "torn-tail");
+    assert_eq!(document[1]["findings"][0]["line"], 2);
+    assert_eq!(document[1]["counts"]["torn-tail"], 1);
+}
+
+#[test]
+fn what_cannot_be_read_is_not_clean() {
+    let env = TestEnv::new();
+    let ran = env.run(&["verify", env.dir.path().to_str().unwrap()]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (4, ""));
+    assert_eq!(
+        ran.stderr,
+        "error: could not read HOME: Is a directory (os error 21)\n"
+    );
+}

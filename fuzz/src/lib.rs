@@ -1,0 +1,122 @@
+//! What the fuzz targets do with their input. A body panics when something is wrong.
+//!
+//! ```text
+//! cargo +nightly fuzz run exchange_reader
+//! ```
+
+use quipu_formats::exchange::{self, Escapes, Item, Reader, verify};
+use quipu_formats::lines::Limits;
+use quipu_model::json::SyntaxProblem;
+use quipu_model::tree::TreeBuilder;
+use quipu_model::{Event, InvalidJson, Json};
+
+/// A target and its name, which is also the name of the directory of its corpus.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const TARGETS: [Target; 3] = [
+    ("exchange_reader", exchange_reader),
+    ("json_cursor", json_cursor),
+    ("draft", draft),
+];
+
+/// Small, so that inputs of a few hundred bytes reach them.
+const LIMITS: Limits = Limits {
+    max_line_bytes: 1024,
+    max_total_bytes: 64 * 1024,
+    max_depth: 16,
+};
+
+/// Reads a transcript to its end, builds its tree, verifies it, and writes again what it knows.
+pub fn exchange_reader(bytes: &[u8]) {
+    let mut reader = Reader::with_limits(bytes, LIMITS);
+    let mut tree = TreeBuilder::default();
+    let mut decoded_events = 0;
+    while let Ok(Some(item)) = reader.next_decoded() {
+        let Ok(decoded) = item else { continue };
+        decoded_events += 1;
+        tree.observe(&decoded.event);
+        if let Ok(event) = decoded.event.into_known() {
+            reads_back(&event);
+        }
+    }
+    let tree = tree.finish();
+    let hung = tree.nodes.iter().map(|node| node.children.len());
+    assert_eq!(tree.roots.len() + hung.sum::<usize>(), tree.nodes.len());
+
+    let Ok(report) = verify::verify(&mut Reader::with_limits(bytes, LIMITS)) else {
+        return;
+    };
+    assert_eq!(report.events, decoded_events);
+    covers(bytes);
+}
+
+fn encode(event: &Event) -> Vec<u8> {
+    let mut line = Vec::new();
+    exchange::encode(event, Escapes::Plain, &mut line);
+    line
+}
+
+fn reads_back(event: &Event) {
+    let line = encode(event);
+    assert_eq!(line.iter().filter(|&&b| b == b'\n').count(), 1);
+    let mut reader = Reader::new(&line[..]);
+    let read = reader.next_decoded().unwrap().unwrap().unwrap();
+    assert_eq!(read.event.into_known().unwrap(), *event);
+    assert!(reader.next_decoded().unwrap().is_none());
+}
+
+/// No line that holds anything goes unmentioned.
+fn covers(bytes: &[u8]) {
+    let mut mentioned = std::collections::BTreeSet::new();
+    let mut reader = Reader::with_limits(bytes, LIMITS);
+    while let Some(item) = reader.next().unwrap() {
+        mentioned.insert(match item {
+            Item::Event(found) => found.at.line,
+            Item::Bad(bad) => bad.at.line,
+        });
+    }
+    let lines = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    for (number, line) in (1..).zip(lines.split(|&b| b == b'\n')) {
+        let blank = line.iter().all(u8::is_ascii_whitespace);
+        assert_eq!(mentioned.contains(&number), !blank, "line {number}");
+    }
+}
+
+/// Accepts what `serde_json` accepts, but for what is nested too deeply, and reads strings alike.
+pub fn json_cursor(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let theirs = serde_json::from_str::<&serde_json::value::RawValue>(text);
+    match Json::parse(text) {
+        Ok(json) => {
+            let theirs = theirs.expect("what is accepted is JSON");
+            assert_eq!(json.get(), theirs.get().replace(['\n', '\r'], " "));
+            let string = serde_json::from_str::<String>(json.get()).ok();
+            assert_eq!(json.as_str().map(std::borrow::Cow::into_owned), string);
+            assert_eq!(Json::parse(json.get()).unwrap(), json);
+        }
+        Err(InvalidJson::Syntax(error)) if error.what == SyntaxProblem::Depth => {}
+        Err(error) => assert!(theirs.is_err(), "{error}"),
+    }
+}
+
+/// Takes or refuses a draft; what it takes can be recorded.
+pub fn draft(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let Ok(request) = exchange::parse_draft(text, LIMITS.max_depth) else {
+        return;
+    };
+    reads_back(&Event {
+        seq: 1,
+        run_id: quipu_model::RunId::new("r1").unwrap(),
+        parent_run_id: request.parent_run_id,
+        timestamp: quipu_model::Timestamp::UNIX_EPOCH,
+        place: request.draft.place,
+        body: request.draft.body,
+        annotations: request.draft.annotations,
+    });
+}

@@ -1,0 +1,63 @@
+//! Developer commands. `cargo xtask test` is the whole truth; the others are for when more is wanted.
+//!
+//! Nothing here needs more than Rust and a C compiler. Other tools are used where they are, and it is
+//! said when they are not.
+
+#![expect(clippy::print_stdout, reason = "these commands talk to a developer")]
+
+mod coverage;
+mod fuzz;
+mod test;
+mod tool;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about)]
+struct Args {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run everything: format, lints, tests, doctests, interleavings, documentation
+    Test,
+    /// Measure beside the raw limit; `bench record` is the recorder and the reader
+    Bench {
+        /// What to measure, and how (see `cargo xtask bench record --help`)
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        args: Vec<String>,
+    },
+    /// Kill the recorder at random instants and show the summary
+    Kill {
+        /// How often
+        #[arg(long, default_value_t = 500)]
+        rounds: u32,
+    },
+    /// Measure the line coverage of model, formats and record; fails below 85 %
+    Coverage,
+    /// Fuzz every parser (needs a nightly toolchain and cargo-fuzz)
+    Fuzz {
+        /// Seconds for each target
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+    },
+}
+
+fn main() -> Result<()> {
+    match Args::parse().task {
+        Task::Test => test::run(),
+        Task::Bench { args } => bench(&args),
+        Task::Kill { rounds } => test::kill(rounds),
+        Task::Coverage => coverage::run(),
+        Task::Fuzz { seconds } => fuzz::run(seconds),
+    }
+}
+
+fn bench(args: &[String]) -> Result<()> {
+    tool::cargo(["build", "--release", "--package", "quipu"]).run()?;
+    let run = ["run", "--release", "--package", "quipu-bench", "--"];
+    tool::cargo(run).args(args).run()
+}
