@@ -126,6 +126,11 @@ impl Journal {
         self.last_seq
     }
 
+    /// Where the last line ends.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
     /// What opening it mended.
     pub fn mended(&self) -> &Mended {
         &self.mended

@@ -66,7 +66,11 @@ mod clock;
 mod commit;
 mod error;
 mod fanout;
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg_attr(
+    feature = "shuttle",
+    expect(dead_code, reason = "the fan-out's tests need little of it")
+)]
 mod faulty;
 mod follow;
 mod journal;

@@ -33,6 +33,9 @@ pub trait Medium: Send + Sync {
 #[derive(Debug)]
 pub(crate) struct DiskFile {
     file: File,
+    /// The same file, opened again: two threads that use one descriptor contend for it in the
+    /// kernel, and readers must not slow the writer down.
+    reader: File,
     path: PathBuf,
 }
 
@@ -50,8 +53,16 @@ impl DiskFile {
             .mode(0o600)
             .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
             .open(path)?;
+        let reader = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(path)?;
+        if identity(&reader.metadata()?) != identity(&file.metadata()?) {
+            return Err(io::Error::other("it was replaced while it was opened"));
+        }
         Ok(Self {
             file,
+            reader,
             path: path.to_owned(),
         })
     }
@@ -85,7 +96,7 @@ impl Medium for DiskFile {
     fn is_in_place(&self) -> io::Result<bool> {
         let ours = self.file.metadata()?;
         match std::fs::symlink_metadata(&self.path) {
-            Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+            Ok(there) => Ok(identity(&there) == identity(&ours)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(e) => Err(e),
         }
@@ -96,6 +107,10 @@ impl Medium for DiskFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.file.read_at(buffer, offset)
+        self.reader.read_at(buffer, offset)
     }
+}
+
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
 }

@@ -141,7 +141,11 @@ impl Recorder {
             mended: journal.mended().clone(),
             commit: Arc::new(commit),
             background: OnceLock::new(),
-            fanout: Arc::new(FanOut::new(last_seq, options.on_lag.clone())),
+            fanout: Arc::new(FanOut::new(
+                last_seq,
+                journal.medium().clone(),
+                options.on_lag.clone(),
+            )),
             options,
             writer: Mutex::new(Writer {
                 journal: Some(journal),
@@ -268,7 +272,7 @@ impl Recorder {
         template.render(journal.last_seq() + 1, time, line);
         let seq = journal.append(line)?;
         self.commit.wrote(seq);
-        self.fanout.publish(producer, seq, line);
+        self.fanout.publish(producer, seq, journal.len(), line);
         if line.capacity() > 1 << 20 {
             *line = Vec::new();
         }
@@ -302,8 +306,9 @@ impl Recorder {
     pub fn subscribe(&self) -> Subscription {
         // Under the writer's lock, so that "now" is between two events.
         let mut writer = self.lock();
+        let end = writer.journal.as_ref().map_or(0, Journal::len);
         self.fanout
-            .subscribe(&mut writer.producer, self.options.buffer)
+            .subscribe(&mut writer.producer, end, self.options.buffer)
     }
 
     /// Receives every event from `seq` on, first from the file and then live, none twice and none

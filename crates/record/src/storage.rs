@@ -150,7 +150,9 @@ impl Storage {
                 let Some(stem) = name.to_str().and_then(|name| name.strip_suffix(EXTENSION)) else {
                     continue;
                 };
-                found.entry(unlabelled(stem).to_owned()).or_insert_with(|| entry.path());
+                found
+                    .entry(unlabelled(stem).to_owned())
+                    .or_insert_with(|| entry.path());
                 found.insert(stem.to_owned(), entry.path());
             }
             found
@@ -261,10 +263,18 @@ fn read_tree(path: &Path, limits: Limits, remark: &mut impl FnMut(Remark)) -> io
 
 fn check_name(path: &Path, report: &mut Report) {
     let Some(run_id) = &report.run_id else { return };
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let stem = path
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .unwrap_or_default();
     if unlabelled(stem) != run_id.as_str() && stem != run_id.as_str() {
         let message = format!("the file is named {stem:?}, but holds run {run_id}");
-        report.add(Finding { rule: Rule::FileName, at: None, seq: None, message });
+        report.add(Finding {
+            rule: Rule::FileName,
+            at: None,
+            seq: None,
+            message,
+        });
     }
 }
 

@@ -1,36 +1,36 @@
 //! Live events, to any number of subscribers, without ever holding up the writer.
 //!
 //! ```text
-//!  writer ──► segment ─ segment ─ segment          the last few thousand lines, shared by all
-//!                 ▲         ▲        ▲
-//!             cursor A  cursor B   cursor C …      each subscriber pulls at its own pace
+//!  writer ──► pending ──► segment ─ segment ─ segment     the last few thousand lines, shared by all
+//!                             ▲         ▲        ▲
+//!                         cursor A  cursor B   cursor C …   each subscriber pulls at its own pace
 //! ```
 //!
-//! The writer does the same work however many subscribers there are: it puts the line into the
-//! current segment and moves `head`. Subscribers read segments without a lock and pull many lines at
-//! a time; a thread of its own wakes those that wait, so waking a thousand of them is not the writer's
-//! business either.
+//! The writer does the same work however many subscribers there are: it copies the line behind those
+//! that nobody has read yet and moves the tail. The first subscriber that wants them seals them into a
+//! segment, which all others then read without a lock, many lines at a time. A thread of its own wakes
+//! those that wait, so waking a thousand of them is not the writer's business either.
 //!
 //! # The contract on top
 //!
 //! To a subscriber this looks like a bounded buffer of its own, dropping the newest: of a backlog
 //! larger than the buffer, the oldest `buffer` events are kept and the rest are missed. Drop-newest,
 //! because the file is the record: what is missed can be read there, and what was promised in order
-//! stays in order. A subscriber that stalls keeps its segments alive for as long as it stalls, at most
-//! the buffer's worth; while all of them stall, and while there are none, the writer keeps nothing.
+//! stays in order. The shared segments are bounded in lines and bytes; a subscriber that falls further
+//! behind than they reach reads what is in its buffer from the file. While all of them stall, and while
+//! there are none, the writer keeps nothing.
 //!
 //! # Invariants
 //!
 //! * One producer at a time: [`FanOut::publish`] is only called with the recorder's lock held.
-//! * A slot is written once, before `head` reaches it, and read only at or below `head`.
-//! * A segment leaves the shared queue only after each subscriber that still needs it has been given
-//!   a reference of its own.
-//! * A line that is in no segment was not wanted by anybody when it was published. Whoever comes upon
-//!   it later has missed it.
+//! * A line is pending or in a segment before the tail reaches it, and is read only after that.
+//! * The lock on what is pending is taken before the one on segments and cursors, never after.
+//! * A line that is in no segment any more, or never was, is in the file.
 
 mod notify;
 mod segment;
 mod subscription;
+mod tail;
 
 #[cfg(all(test, feature = "shuttle"))]
 mod shuttle_tests;
@@ -41,24 +41,35 @@ pub use notify::LagWarning;
 pub use subscription::{Batch, Line, Next, Subscription, TryNextError};
 
 use std::collections::VecDeque;
+use std::io;
+use std::ops::RangeInclusive;
 use std::sync::PoisonError;
 
+use crate::medium::Medium;
 use crate::recorder::OnLag;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 use notify::Notifier;
-use segment::{SEGMENT_LINES, Segment};
+use segment::{Pending, SEGMENT_BYTES, SEGMENT_LINES, Segment};
 use subscription::Cursor;
+use tail::Tail;
 
-/// Segments kept for subscribers that are behind but within their buffer.
-const MIN_SEGMENTS: usize = 32;
+/// What is kept for subscribers that are behind, in lines and bytes. Whoever is further behind reads
+/// the file.
+const KEPT_LINES: u64 = 32 * SEGMENT_LINES;
+const KEPT_BYTES: usize = 8 << 20;
 
 /// Hands lines to subscribers.
 pub(crate) struct FanOut {
-    /// The last line published.
-    head: AtomicU64,
+    medium: std::sync::Arc<dyn Medium>,
+    /// Whether there are subscribers at all.
+    active: AtomicBool,
+    tail: Tail,
+    /// The last line in a segment.
+    sealed: AtomicU64,
     /// Whether any subscriber has room for more. If none has, the writer keeps nothing.
     demand: AtomicBool,
     closed: AtomicBool,
+    pending: Mutex<Pending>,
     shared: Mutex<Shared>,
     notifier: Notifier,
 }
@@ -66,6 +77,8 @@ pub(crate) struct FanOut {
 #[derive(Default)]
 struct Shared {
     segments: VecDeque<Arc<Segment>>,
+    /// How many lines are in the segments, and how many bytes.
+    kept: (u64, usize),
     cursors: Vec<Arc<Cursor>>,
     next_id: u64,
     /// What subscribers that have left received and missed.
@@ -75,7 +88,8 @@ struct Shared {
 /// The writer's side, kept under the recorder's lock.
 #[derive(Default)]
 pub(crate) struct Producer {
-    current: Option<Arc<Segment>>,
+    /// How many lines were published since it was last asked whether anybody has room.
+    unasked: u64,
 }
 
 /// What all subscribers received and missed.
@@ -111,33 +125,53 @@ struct SubscriberTotals {
 }
 
 impl Shared {
-    /// Adds a segment and lets go of the oldest that nobody within its buffer needs.
-    fn add(&mut self, segment: Arc<Segment>) {
-        self.segments.push_back(segment);
-        let widest = self
-            .cursors
-            .iter()
-            .map(|cursor| cursor.capacity)
-            .max()
-            .unwrap_or(0);
-        let needed = usize::try_from(widest.div_ceil(SEGMENT_LINES)).unwrap_or(usize::MAX);
-        while self.segments.len() > MIN_SEGMENTS.max(needed.saturating_add(2)) {
-            // A subscriber that still stands in it has lost what is beyond its buffer, but not what
-            // is in it.
-            for cursor in &self.cursors {
-                cursor.pin_if_in(&self.segments);
+    /// Adds a segment and lets go of the oldest when there is too much; gives the last of those.
+    fn add(&mut self, segment: Segment) -> Option<Arc<Segment>> {
+        self.kept.0 += segment.len();
+        self.kept.1 += segment.size();
+        self.segments.push_back(Arc::new(segment));
+        let mut gone = None;
+        while self.segments.len() > 1 && (self.kept.0 > KEPT_LINES || self.kept.1 > KEPT_BYTES) {
+            gone = self.segments.pop_front();
+            if let Some(oldest) = &gone {
+                self.kept.0 -= oldest.len();
+                self.kept.1 -= oldest.size();
             }
-            self.segments.pop_front();
         }
+        gone
+    }
+
+    /// The segment with the line of event `seq`.
+    fn find(&self, seq: u64) -> Option<Arc<Segment>> {
+        let behind = self
+            .segments
+            .partition_point(|segment| *segment.seqs().start() <= seq);
+        let segment = self.segments.get(behind.checked_sub(1)?)?;
+        segment.covers(seq).then(|| segment.clone())
+    }
+
+    fn clear(&mut self) {
+        self.segments.clear();
+        self.kept = (0, 0);
     }
 }
 
 impl FanOut {
-    pub(crate) fn new(last_seq: u64, on_lag: Option<std::sync::Arc<OnLag>>) -> Self {
+    /// A fan-out for the lines that are appended to `medium`, behind those of the first `last_seq`
+    /// events.
+    pub(crate) fn new(
+        last_seq: u64,
+        medium: std::sync::Arc<dyn Medium>,
+        on_lag: Option<std::sync::Arc<OnLag>>,
+    ) -> Self {
         Self {
-            head: AtomicU64::new(last_seq),
+            medium,
+            active: AtomicBool::new(false),
+            tail: Tail::new(last_seq),
+            sealed: AtomicU64::new(last_seq),
             demand: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            pending: Mutex::default(),
             shared: Mutex::default(),
             notifier: Notifier::new(on_lag),
         }
@@ -147,96 +181,150 @@ impl FanOut {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands out the line of event `seq`, which is the one after the last.
-    pub(crate) fn publish(self: &Arc<Self>, producer: &mut Producer, seq: u64, line: &[u8]) {
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands out the line of event `seq`, which is the one after the last, and ends at `end` in the
+    /// file.
+    pub(crate) fn publish(
+        self: &Arc<Self>,
+        producer: &mut Producer,
+        seq: u64,
+        end: u64,
+        line: &[u8],
+    ) {
+        if !self.active.load(Ordering::SeqCst) {
+            self.tail.set_seq(seq);
+            return;
+        }
+        producer.unasked += 1;
+        let ask = producer.unasked >= SEGMENT_LINES;
+        if ask {
+            producer.unasked = 0;
+            self.ask_for_room(seq);
+        }
         if self.demand.load(Ordering::SeqCst) {
-            let full = producer
-                .current
-                .as_ref()
-                .is_none_or(|segment| !segment.covers(seq));
-            if full {
-                producer.current = self.next_segment(seq);
+            let mut pending = self.pending();
+            pending.push(seq, end, line);
+            if pending.is_full() {
+                self.seal(&mut pending);
             }
-            if let Some(segment) = &producer.current {
-                segment.set(seq, line);
-            }
-            self.head.store(seq, Ordering::SeqCst);
-            self.notifier.poke(self, full);
-        } else {
-            producer.current = None;
-            self.head.store(seq, Ordering::SeqCst);
-            if seq.is_multiple_of(SEGMENT_LINES) {
-                self.notifier.poke(self, true);
-            }
+        }
+        self.tail.set(seq, end);
+        self.notifier.poke(self, ask);
+    }
+
+    /// Finds out whether any subscriber has room for event `seq`.
+    fn ask_for_room(&self, seq: u64) {
+        // First, so that a subscriber that makes room while the others are asked is not overlooked.
+        self.demand.store(false, Ordering::SeqCst);
+        let mut pending = self.pending();
+        self.seal(&mut pending);
+        drop(pending);
+        if self
+            .lock()
+            .cursors
+            .iter()
+            .any(|cursor| cursor.has_room_for(seq))
+        {
+            self.demand.store(true, Ordering::SeqCst);
         }
     }
 
-    /// A segment for event `seq` and what follows; `None` when no subscriber has room for it.
-    fn next_segment(&self, seq: u64) -> Option<Arc<Segment>> {
-        // First, so that a subscriber that makes room while the others are asked is not overlooked.
-        self.demand.store(false, Ordering::SeqCst);
-        let mut shared = self.lock();
-        if !shared.cursors.iter().any(|cursor| cursor.has_room_for(seq)) {
-            return None;
+    /// Makes what is pending readable.
+    fn seal(&self, pending: &mut Pending) {
+        if let Some(segment) = pending.seal() {
+            let last = *segment.seqs().end();
+            let gone = self.lock().add(segment);
+            if let Some(unread) = gone.and_then(|gone| Arc::try_unwrap(gone).ok()) {
+                pending.reuse(unread);
+            }
+            self.sealed.store(last, Ordering::SeqCst);
         }
-        self.demand.store(true, Ordering::SeqCst);
-        let segment = Arc::new(Segment::new(seq));
-        shared.add(segment.clone());
-        Some(segment)
     }
 
     /// Adds a subscriber. `producer` shows that the caller holds the recorder's lock, so that no
-    /// event is published meanwhile.
+    /// event is published meanwhile; `end` is where the last line ends in the file.
     pub(crate) fn subscribe(
         self: &Arc<Self>,
         producer: &mut Producer,
+        end: u64,
         capacity: usize,
     ) -> Subscription {
+        producer.unasked = 0;
+        let mut pending = self.pending();
         let mut shared = self.lock();
         if shared.cursors.is_empty() {
-            // It may be from before; nobody could find it.
-            producer.current = None;
+            // Whatever is left from earlier subscribers, this one has not asked for.
+            pending.clear();
+            shared.clear();
         }
+        self.tail.set(self.tail.seq(), end);
         shared.next_id += 1;
-        let from = self.head.load(Ordering::SeqCst) + 1;
+        let from = self.tail.seq() + 1;
         let cursor = Arc::new(Cursor::new(shared.next_id, from, capacity.max(1) as u64));
         shared.cursors.push(cursor.clone());
+        self.active.store(true, Ordering::SeqCst);
         self.demand.store(true, Ordering::SeqCst);
-        drop(shared);
-        Subscription::new(self.clone(), cursor)
+        drop((shared, pending));
+        Subscription::new(self.clone(), cursor, end)
     }
 
     fn unsubscribe(&self, cursor: &Arc<Cursor>) {
-        let head = self.head.load(Ordering::SeqCst);
+        let head = self.tail.seq();
         let mut shared = self.lock();
         shared.cursors.retain(|other| other.id != cursor.id);
         let stats = cursor.stats(head);
         shared.left.delivered += stats.delivered;
         shared.left.missed += stats.missed;
         if shared.cursors.is_empty() {
-            shared.segments.clear();
+            shared.clear();
+            self.active.store(false, Ordering::SeqCst);
             self.demand.store(false, Ordering::SeqCst);
         }
     }
 
-    /// The segment with the line of event `seq`, for a subscriber; or else the first event behind
-    /// it that is in one, if any is.
-    fn segment(&self, cursor: &Cursor, seq: u64) -> Result<Arc<Segment>, Option<u64>> {
-        let shared = self.lock();
-        if let Some(segment) = cursor.pinned(seq) {
-            return Ok(segment);
+    /// The segment with the line of event `seq`, which is in a segment, or pending, or only in the
+    /// file any more.
+    fn segment(&self, seq: u64) -> Option<Arc<Segment>> {
+        if let Some(found) = self.lock().find(seq) {
+            return Some(found);
         }
-        let behind = shared
-            .segments
-            .partition_point(|segment| segment.first() <= seq);
-        match behind.checked_sub(1).and_then(|at| shared.segments.get(at)) {
-            Some(segment) if segment.has(seq) => Ok(segment.clone()),
-            _ => Err(shared.segments.get(behind).map(|segment| segment.first())),
+        if seq > self.sealed.load(Ordering::SeqCst) {
+            self.seal(&mut self.pending());
         }
+        self.lock().find(seq)
+    }
+
+    /// Reads the lines of some events from the file, as many as are worth reading at once.
+    fn read(&self, seqs: RangeInclusive<u64>, offset: u64) -> io::Result<Segment> {
+        let wanted = usize::try_from(seqs.end() + 1 - seqs.start()).unwrap_or(usize::MAX);
+        let mut bytes = Vec::new();
+        let (mut lines, mut end) = (0, 0);
+        while lines < wanted && (lines == 0 || bytes.len() < SEGMENT_BYTES) {
+            let have = bytes.len();
+            bytes.resize(have + SEGMENT_BYTES / 4, 0);
+            let n = self
+                .medium
+                .read_at(&mut bytes[have..], offset + have as u64)?;
+            bytes.truncate(have + n);
+            if n == 0 {
+                break;
+            }
+            for at in memchr::memchr_iter(b'\n', &bytes[have..]).take(wanted - lines) {
+                (lines, end) = (lines + 1, have + at + 1);
+            }
+        }
+        if lines == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        bytes.truncate(end);
+        Ok(Segment::from_file(*seqs.start(), offset, bytes))
     }
 
     pub(crate) fn stats(&self) -> FanOutStats {
-        let head = self.head.load(Ordering::SeqCst);
+        let head = self.tail.seq();
         let shared = self.lock();
         let subscribers: Vec<_> = shared
             .cursors

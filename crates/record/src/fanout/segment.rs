@@ -1,57 +1,150 @@
-//! A run of lines, filled by the writer while subscribers read it.
+//! Lines in a row, as the writer collects them and as subscribers read them.
 
-use std::sync::OnceLock;
+use std::ops::RangeInclusive;
 
-/// How many lines a segment holds.
+/// How many lines a segment holds at most.
 pub(super) const SEGMENT_LINES: u64 = 256;
 
+/// How long a segment is at most, but for its last line.
+pub(super) const SEGMENT_BYTES: usize = 256 * 1024;
+
+/// How many buffers are kept to be used again.
+const SPARE_BUFFERS: usize = 4;
+
+/// Lines that the writer has collected and nobody has asked for yet.
+#[derive(Default)]
+pub(super) struct Pending {
+    first: u64,
+    /// Where the line of `first` begins in the file.
+    offset: u64,
+    bytes: Vec<u8>,
+    /// Where each line ends in `bytes`.
+    ends: Vec<usize>,
+    /// Buffers to be used again.
+    spare: Vec<(Vec<u8>, Vec<usize>)>,
+}
+
+impl Pending {
+    /// Collects the line of event `seq`, which ends at `end` in the file.
+    pub(super) fn push(&mut self, seq: u64, end: u64, line: &[u8]) {
+        if self.ends.is_empty() {
+            (self.first, self.offset) = (seq, end - line.len() as u64);
+        }
+        self.bytes.extend_from_slice(line);
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.ends.len() as u64 >= SEGMENT_LINES || self.bytes.len() >= SEGMENT_BYTES
+    }
+
+    /// What was collected, to be read; `None` when there is nothing.
+    pub(super) fn seal(&mut self) -> Option<Segment> {
+        if self.ends.is_empty() {
+            return None;
+        }
+        // A buffer that is well filled is given away; a few lines are not worth one.
+        let (bytes, ends) = if self.bytes.len() * 2 > self.bytes.capacity() {
+            let (bytes, ends) = self.spare.pop().unwrap_or_default();
+            (
+                std::mem::replace(&mut self.bytes, bytes),
+                std::mem::replace(&mut self.ends, ends),
+            )
+        } else {
+            (self.bytes.clone(), self.ends.clone())
+        };
+        let segment = Segment {
+            first: self.first,
+            offset: self.offset,
+            bytes,
+            ends,
+        };
+        self.clear();
+        Some(segment)
+    }
+
+    /// Takes the buffers of a segment that nobody reads any more. Fresh ones would have to be brought
+    /// into the cache, and often be asked of the system, for every segment.
+    pub(super) fn reuse(&mut self, segment: Segment) {
+        let Segment {
+            mut bytes,
+            mut ends,
+            ..
+        } = segment;
+        if self.spare.len() < SPARE_BUFFERS && bytes.capacity() <= 4 * SEGMENT_BYTES {
+            bytes.clear();
+            ends.clear();
+            self.spare.push((bytes, ends));
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.ends.clear();
+        self.bytes.clear();
+        if self.bytes.capacity() > 1 << 20 {
+            self.bytes = Vec::new();
+        }
+    }
+}
+
+/// Lines that do not change any more.
 pub(super) struct Segment {
     first: u64,
-    lines: Box<[OnceLock<Box<[u8]>>]>,
+    /// Where the first line begins in the file.
+    offset: u64,
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
 }
 
 impl Segment {
-    /// A segment whose first line is that of event `first`.
-    pub(super) fn new(first: u64) -> Self {
+    /// Lines that were read from the file: all of `bytes`, which begin with that of event `first`.
+    pub(super) fn from_file(first: u64, offset: u64, bytes: Vec<u8>) -> Self {
+        let ends = memchr::memchr_iter(b'\n', &bytes)
+            .map(|at| at + 1)
+            .collect();
         Self {
             first,
-            lines: (0..SEGMENT_LINES).map(|_| OnceLock::new()).collect(),
+            offset,
+            bytes,
+            ends,
         }
     }
 
-    pub(super) fn first(&self) -> u64 {
-        self.first
+    pub(super) fn size(&self) -> usize {
+        self.bytes.len()
     }
 
-    pub(super) fn last(&self) -> u64 {
-        self.first + SEGMENT_LINES - 1
+    /// Where the line behind that of event `seq` begins in the file.
+    pub(super) fn end_of(&self, seq: u64) -> u64 {
+        let at = usize::try_from(seq.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        self.offset + self.ends.get(at).copied().unwrap_or(0) as u64
+    }
+
+    pub(super) fn seqs(&self) -> RangeInclusive<u64> {
+        self.first..=self.first + self.len() - 1
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.ends.len() as u64
     }
 
     pub(super) fn covers(&self, seq: u64) -> bool {
-        (self.first..self.first + SEGMENT_LINES).contains(&seq)
+        self.seqs().contains(&seq)
     }
 
-    /// Whether the line of an event is here.
-    pub(super) fn has(&self, seq: u64) -> bool {
-        self.slot(seq).is_some_and(|slot| slot.get().is_some())
-    }
-
-    fn slot(&self, seq: u64) -> Option<&OnceLock<Box<[u8]>>> {
-        self.lines
-            .get(usize::try_from(seq.checked_sub(self.first)?).ok()?)
-    }
-
-    /// Puts a line in its slot.
-    pub(super) fn set(&self, seq: u64, line: &[u8]) {
-        if let Some(slot) = self.slot(seq) {
-            slot.get_or_init(|| line.into());
-        }
-    }
-
-    /// The line of an event that has been published.
+    /// The line of an event; empty when it is not one of these.
     pub(super) fn get(&self, seq: u64) -> &[u8] {
-        self.slot(seq)
-            .and_then(OnceLock::get)
-            .map_or(&[], |line| line)
+        let Some(at) = seq
+            .checked_sub(self.first)
+            .and_then(|at| usize::try_from(at).ok())
+        else {
+            return &[];
+        };
+        let start = at
+            .checked_sub(1)
+            .map_or(0, |before| self.ends.get(before).copied().unwrap_or(0));
+        self.ends
+            .get(at)
+            .map_or(&[], |&end| &self.bytes[start..end])
     }
 }

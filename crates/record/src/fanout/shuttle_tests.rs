@@ -6,11 +6,28 @@ use shuttle::sync::Arc;
 use shuttle::thread;
 
 use super::*;
+use crate::faulty::FaultyFile;
+
+fn new() -> Arc<FanOut> {
+    Arc::new(FanOut::new(
+        0,
+        std::sync::Arc::new(FaultyFile::default()),
+        None,
+    ))
+}
+
+/// Puts a line into the file; gives where it ends.
+fn append(fanout: &FanOut, line: &str) -> u64 {
+    fanout.medium.append(line.as_bytes()).unwrap();
+    fanout.medium.len().unwrap()
+}
 
 /// Publishes `events` lines and closes.
 fn write(fanout: &Arc<FanOut>, mut producer: Producer, events: u64) {
     for seq in 1..=events {
-        fanout.publish(&mut producer, seq, format!("{seq}\n").as_bytes());
+        let line = format!("{seq}\n");
+        let end = append(fanout, &line);
+        fanout.publish(&mut producer, seq, end, line.as_bytes());
     }
     fanout.close();
 }
@@ -46,12 +63,12 @@ fn check(iterations: usize, story: impl Fn() + Send + Sync + 'static) {
 #[test]
 fn every_event_is_received_or_known_to_be_missed() {
     check(10_000, || {
-        let fanout = Arc::new(FanOut::new(0, None));
+        let fanout = new();
         let mut producer = Producer::default();
         let readers: Vec<_> = [1, 2, 8]
             .into_iter()
             .map(|capacity| {
-                let subscription = fanout.subscribe(&mut producer, capacity);
+                let subscription = fanout.subscribe(&mut producer, 0, capacity);
                 thread::spawn(move || (capacity, read(subscription, 6)))
             })
             .collect();
@@ -59,7 +76,10 @@ fn every_event_is_received_or_known_to_be_missed() {
         for reader in readers {
             let (capacity, (received, missed)) = reader.join().unwrap();
             assert_eq!(received + missed, 6);
-            assert!(capacity < 6 || missed == 0, "a buffer that holds all loses none");
+            assert!(
+                capacity < 6 || missed == 0,
+                "a buffer that holds all loses none"
+            );
         }
     });
 }
@@ -69,9 +89,9 @@ fn every_event_is_received_or_known_to_be_missed() {
 #[test]
 fn room_that_is_made_is_noticed() {
     check(1_000, || {
-        let fanout = Arc::new(FanOut::new(0, None));
+        let fanout = new();
         let mut producer = Producer::default();
-        let subscription = fanout.subscribe(&mut producer, 3);
+        let subscription = fanout.subscribe(&mut producer, 0, 3);
         let events = 2 * SEGMENT_LINES + 5;
         let reader = thread::spawn(move || read(subscription, events));
         write(&fanout, producer, events);
@@ -84,7 +104,7 @@ fn room_that_is_made_is_noticed() {
 #[test]
 fn subscribers_come_and_go_while_events_are_published() {
     check(10_000, || {
-        let fanout = Arc::new(FanOut::new(0, None));
+        let fanout = new();
         let producer = Arc::new(Mutex::new(Producer::default()));
         let joining = {
             let (fanout, producer) = (fanout.clone(), producer.clone());
@@ -92,7 +112,7 @@ fn subscribers_come_and_go_while_events_are_published() {
                 for _ in 0..2 {
                     let subscription = {
                         let mut producer = producer.lock().unwrap();
-                        fanout.subscribe(&mut producer, 2)
+                        fanout.subscribe(&mut producer, fanout.medium.len().unwrap(), 2)
                     };
                     let from = subscription.next_seq();
                     let mut subscription = subscription;
@@ -104,7 +124,8 @@ fn subscribers_come_and_go_while_events_are_published() {
         };
         for seq in 1..=5 {
             let mut producer = producer.lock().unwrap();
-            fanout.publish(&mut producer, seq, b"x\n");
+            let end = append(&fanout, "x\n");
+            fanout.publish(&mut producer, seq, end, b"x\n");
         }
         joining.join().unwrap();
         assert_eq!(fanout.stats().subscribers.len(), 0);
@@ -115,11 +136,11 @@ fn subscribers_come_and_go_while_events_are_published() {
 #[test]
 fn a_waiting_subscriber_is_woken_by_an_event_and_by_the_end() {
     check(10_000, || {
-        let fanout = Arc::new(FanOut::new(0, None));
+        let fanout = new();
         let mut producer = Producer::default();
         let readers: Vec<_> = (0..3)
             .map(|_| {
-                let subscription = fanout.subscribe(&mut producer, 4);
+                let subscription = fanout.subscribe(&mut producer, 0, 4);
                 thread::spawn(move || read(subscription, 1))
             })
             .collect();

@@ -1,6 +1,5 @@
 //! The subscriber's side.
 
-use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::sync::PoisonError;
 use std::task::{Context, Poll, Wake, Waker};
@@ -21,8 +20,6 @@ pub(super) struct Cursor {
     undecided: AtomicU64,
     delivered: AtomicU64,
     missed: AtomicU64,
-    /// Segments kept for it alone.
-    pinned: Mutex<Vec<Arc<Segment>>>,
     /// Whom to wake, while it waits.
     waker: Mutex<Option<Waker>>,
 }
@@ -36,7 +33,6 @@ impl Cursor {
             undecided: AtomicU64::new(from),
             delivered: AtomicU64::new(0),
             missed: AtomicU64::new(0),
-            pinned: Mutex::default(),
             waker: Mutex::default(),
         }
     }
@@ -60,41 +56,6 @@ impl Cursor {
             .undecided
             .load(Ordering::SeqCst)
             .saturating_add(self.capacity)
-    }
-
-    /// Keeps what is in the buffer, if the oldest segment is about to go and is part of that.
-    pub(super) fn pin_if_in(&self, segments: &VecDeque<Arc<Segment>>) {
-        let next = self.next.load(Ordering::SeqCst);
-        let Some(oldest) = segments.front().filter(|segment| segment.covers(next)) else {
-            return;
-        };
-        let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-        if pinned
-            .iter()
-            .any(|segment| segment.first() == oldest.first())
-        {
-            return;
-        }
-        let end = next.saturating_add(self.capacity);
-        pinned.clear();
-        pinned.extend(
-            segments
-                .iter()
-                .take_while(|segment| segment.first() < end)
-                .cloned(),
-        );
-    }
-
-    pub(super) fn pinned(&self, seq: u64) -> Option<Arc<Segment>> {
-        let pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-        pinned.iter().find(|segment| segment.covers(seq)).cloned()
-    }
-
-    fn unpin(&self) {
-        self.pinned
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
     }
 
     pub(super) fn stats(&self, head: u64) -> SubscriberStats {
@@ -122,10 +83,12 @@ pub struct Subscription {
     cursor: Arc<Cursor>,
     segment: Option<Arc<Segment>>,
     next: u64,
+    /// Where the line of `next` begins in the file.
+    offset: u64,
     /// The end of what the last look ahead found, exclusive.
     end: u64,
-    /// What the last look ahead found to be missed, behind `end`.
-    gap: Option<RangeInclusive<u64>>,
+    /// What the last look ahead found to be missed, behind `end`, and where that ends in the file.
+    gap: Option<(RangeInclusive<u64>, u64)>,
     parker: Arc<Parker>,
     waker: Waker,
 }
@@ -165,7 +128,7 @@ pub enum TryNextError {
 }
 
 impl Subscription {
-    pub(super) fn new(fanout: Arc<FanOut>, cursor: Arc<Cursor>) -> Self {
+    pub(super) fn new(fanout: Arc<FanOut>, cursor: Arc<Cursor>, offset: u64) -> Self {
         let next = cursor.next.load(Ordering::SeqCst);
         let parker = Arc::<Parker>::default();
         // A waker needs std's `Arc`; shuttle's is another type.
@@ -175,6 +138,7 @@ impl Subscription {
             cursor,
             segment: None,
             next,
+            offset,
             end: next,
             gap: None,
             parker,
@@ -189,7 +153,7 @@ impl Subscription {
 
     /// What it received and missed.
     pub fn stats(&self) -> SubscriberStats {
-        self.cursor.stats(self.fanout.head.load(Ordering::SeqCst))
+        self.cursor.stats(self.fanout.tail.seq())
     }
 
     /// Waits for the next event; `None` once the recorder is closed and everything was given.
@@ -280,46 +244,52 @@ impl Subscription {
 
     fn take(&mut self, most: u64) -> Result<Taken, TryNextError> {
         if self.next == self.end {
-            if let Some(gap) = self.gap.take() {
-                return Ok(self.miss(gap));
+            if let Some((gap, offset)) = self.gap.take() {
+                return Ok(self.miss(gap, offset));
             }
             self.look_ahead()?;
         }
-        let segment = match self.segment_at_next() {
-            Ok(segment) => segment,
-            // It was published while nobody seemed to have room for it.
-            Err(gap) => {
-                self.cursor
-                    .missed
-                    .fetch_add(gap.end() + 1 - gap.start(), Ordering::SeqCst);
-                return Ok(self.miss(gap));
-            }
+        let Some(segment) = self.segment_at_next() else {
+            // The file was cut or taken away; what it held is missed, not made up.
+            let (last, offset) = self.fanout.tail.get();
+            let gap = self.next..=last;
+            let known = self
+                .gap
+                .take()
+                .map_or(0, |(gap, _)| gap.end() + 1 - gap.start());
+            let missed = (last + 1 - self.next).saturating_sub(known);
+            self.cursor.missed.fetch_add(missed, Ordering::SeqCst);
+            self.cursor.undecided.store(last + 1, Ordering::SeqCst);
+            return Ok(self.miss(gap, offset));
         };
-        let last = (self.end - 1).min(segment.last()).min(self.next + most - 1);
+        let last = (self.end - 1)
+            .min(*segment.seqs().end())
+            .min(self.next + most - 1);
         let seqs = self.next..=last;
         self.cursor
             .delivered
             .fetch_add(last + 1 - self.next, Ordering::SeqCst);
         self.next = last + 1;
+        self.offset = segment.end_of(last);
         self.cursor.next.store(self.next, Ordering::SeqCst);
         Ok(Taken::Batch(Batch { segment, seqs }))
     }
 
-    /// Passes over events that are missed.
-    fn miss(&mut self, gap: RangeInclusive<u64>) -> Taken {
+    /// Passes over events that are missed; the line behind them begins at `offset`.
+    fn miss(&mut self, gap: RangeInclusive<u64>, offset: u64) -> Taken {
         self.next = gap.end() + 1;
-        self.end = self.end.max(self.next);
+        self.end = self.next;
+        self.offset = offset;
         self.cursor.next.store(self.next, Ordering::SeqCst);
-        self.cursor.unpin();
         self.segment = None;
         Taken::Missed(gap)
     }
 
     /// Decides what to give next: of a backlog that is larger than the buffer, the oldest.
     fn look_ahead(&mut self) -> Result<(), TryNextError> {
-        // Read before `head`: whatever was published before closing is then seen.
+        // Read before the tail: whatever was published before closing is then seen.
         let closed = self.fanout.is_closed();
-        let head = self.fanout.head.load(Ordering::SeqCst);
+        let head = self.fanout.tail.seq();
         if head < self.next {
             return Err(if closed {
                 TryNextError::Closed
@@ -328,41 +298,50 @@ impl Subscription {
             });
         }
         let room = self.next + self.cursor.capacity;
-        self.end = room.min(head + 1);
-        if self.end <= head {
+        let undecided = if head >= room {
+            let (head, offset) = self.fanout.tail.get();
             self.cursor
                 .missed
-                .fetch_add(head + 1 - self.end, Ordering::SeqCst);
-            self.gap = Some(self.end..=head);
-        }
-        self.cursor.undecided.store(head + 1, Ordering::SeqCst);
+                .fetch_add(head + 1 - room, Ordering::SeqCst);
+            self.end = room;
+            self.gap = Some((room..=head, offset));
+            head + 1
+        } else {
+            // What is in segments already can be had without troubling the writer.
+            let sealed = self.fanout.sealed.load(Ordering::SeqCst).min(head);
+            self.end = if sealed >= self.next {
+                sealed + 1
+            } else {
+                head + 1
+            };
+            self.end
+        };
+        self.cursor.undecided.store(undecided, Ordering::SeqCst);
         // After that, so that the writer sees the room when it looks.
-        self.fanout.demand.store(true, Ordering::SeqCst);
+        if !self.fanout.demand.load(Ordering::SeqCst) {
+            self.fanout.demand.store(true, Ordering::SeqCst);
+        }
         Ok(())
     }
 
-    /// The segment with the next event; or else the events that are in none.
-    fn segment_at_next(&mut self) -> Result<Arc<Segment>, RangeInclusive<u64>> {
-        match &self.segment {
-            Some(segment) if segment.covers(self.next) => Ok(segment.clone()),
-            _ => match self.fanout.segment(&self.cursor, self.next) {
-                Ok(segment) => {
-                    self.segment = Some(segment.clone());
-                    Ok(segment)
-                }
-                Err(behind) => {
-                    let end = behind.map_or(self.end, |first| first.min(self.end));
-                    Err(self.next..=end - 1)
-                }
-            },
-        }
+    /// The segment with the next event; `None` when not even the file has it.
+    fn segment_at_next(&mut self) -> Option<Arc<Segment>> {
+        let held = self
+            .segment
+            .take()
+            .filter(|segment| segment.covers(self.next));
+        self.segment = held.or_else(|| self.fanout.segment(self.next)).or_else(|| {
+            let wanted = self.next..=self.end - 1;
+            self.fanout.read(wanted, self.offset).ok().map(Arc::new)
+        });
+        self.segment.clone()
     }
 
     fn park(&self, timeout: Option<Duration>) {
         self.fanout
             .notifier
             .register(&self.fanout, &self.cursor, &self.waker);
-        let ready = self.fanout.head.load(Ordering::SeqCst) >= self.next;
+        let ready = self.fanout.tail.seq() >= self.next;
         if !ready && !self.fanout.is_closed() {
             self.parker.park(timeout);
         }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
+use crate::faulty::FaultyFile;
 
 struct Bench {
+    file: Arc<FaultyFile>,
     fanout: Arc<FanOut>,
     producer: Producer,
     seq: u64,
@@ -13,24 +15,39 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
+        Self::warning(None)
+    }
+
+    fn warning(on_lag: Option<Arc<OnLag>>) -> Self {
+        let file = Arc::new(FaultyFile::default());
+        let fanout = Arc::new(FanOut::new(0, file.clone(), on_lag));
         Self {
-            fanout: Arc::new(FanOut::new(0, None)),
+            file,
+            fanout,
             producer: Producer::default(),
             seq: 0,
         }
+    }
+
+    /// Where the last line ends in the file.
+    fn end(&self) -> u64 {
+        self.file.bytes.lock().unwrap().len() as u64
     }
 
     fn publish(&mut self, events: u64) {
         for _ in 0..events {
             self.seq += 1;
             let line = format!("{}\n", self.seq);
+            self.file.append(line.as_bytes()).unwrap();
+            let end = self.end();
             self.fanout
-                .publish(&mut self.producer, self.seq, line.as_bytes());
+                .publish(&mut self.producer, self.seq, end, line.as_bytes());
         }
     }
 
     fn subscribe(&mut self, capacity: usize) -> Subscription {
-        self.fanout.subscribe(&mut self.producer, capacity)
+        let end = self.end();
+        self.fanout.subscribe(&mut self.producer, end, capacity)
     }
 }
 
@@ -87,8 +104,8 @@ fn nothing_is_kept_while_nobody_has_room() {
     let mut subscription = bench.subscribe(16);
     bench.publish(10_000);
     assert!(
-        bench.fanout.lock().segments.len() <= 2,
-        "only what was in the buffer"
+        bench.fanout.lock().kept.0 <= 2 * SEGMENT_LINES,
+        "little more than the buffer"
     );
     assert_eq!(
         drain(&mut subscription),
@@ -109,7 +126,7 @@ fn one_that_stalls_does_not_cost_one_that_keeps_up() {
         seen.extend(seqs);
     }
     assert_eq!(seen, (1..=40_000).collect::<Vec<_>>());
-    assert!(bench.fanout.lock().segments.len() <= MIN_SEGMENTS);
+    assert!(bench.fanout.lock().kept.0 <= KEPT_LINES);
     assert_eq!(
         drain(&mut stalled),
         ((1..=100).collect(), vec![(101, 40_000)])
@@ -190,8 +207,7 @@ fn warns_at_most_once_a_second() {
     let warnings = Arc::new(std::sync::Mutex::new(Vec::new()));
     let sink = warnings.clone();
     let on_lag: Arc<OnLag> = Arc::new(move |warning| sink.lock().unwrap().push(warning));
-    let mut bench = Bench::new();
-    bench.fanout = Arc::new(FanOut::new(0, Some(on_lag)));
+    let mut bench = Bench::warning(Some(on_lag));
     let stalled = bench.subscribe(10);
     let began = std::time::Instant::now();
     while began.elapsed() < Duration::from_millis(1500) {
@@ -202,4 +218,36 @@ fn warns_at_most_once_a_second() {
     assert!((1..=2).contains(&warnings.len()), "{warnings:?}");
     assert_eq!(warnings[0].subscriber, stalled.stats().id);
     assert!(warnings[0].missed > 0);
+}
+
+#[test]
+fn what_is_kept_is_bounded_in_bytes() {
+    let mut bench = Bench::new();
+    let mut slow = bench.subscribe(256);
+    let mut quick = bench.subscribe(256);
+    let line = [&[b'x'; 1 << 20][..], b"\n"].concat();
+    for seq in 1..=40 {
+        bench.file.append(&line).unwrap();
+        let end = bench.end();
+        bench.fanout.publish(&mut bench.producer, seq, end, &line);
+        assert!(matches!(quick.try_recv(), Ok(Next::Line(line)) if line.seq() == seq));
+        assert!(bench.fanout.lock().kept.1 <= KEPT_BYTES + line.len());
+    }
+    for seq in 1..=40 {
+        let Ok(Next::Line(got)) = slow.try_recv() else {
+            panic!("from the file if need be")
+        };
+        assert_eq!((got.seq(), got.bytes().len()), (seq, line.len()));
+    }
+}
+
+#[test]
+fn lines_that_are_nowhere_any_more_are_missed() {
+    let mut bench = Bench::new();
+    let mut stalled = bench.subscribe(256);
+    bench.publish(10_000);
+    bench.fanout.lock().clear();
+    bench.file.bytes.lock().unwrap().clear();
+    assert_eq!(drain(&mut stalled), (vec![], vec![(1, 10_000)]));
+    assert_eq!(stalled.stats().missed, 10_000);
 }
