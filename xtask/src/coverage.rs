@@ -15,21 +15,40 @@ pub(crate) fn run() -> Result<()> {
     }
     let directory = root().join("target/coverage");
     std::fs::create_dir_all(&directory)?;
-    let packages = CRATES.iter().flat_map(|name| ["--package".to_owned(), format!("quipu-{name}")]);
-    cargo(["tarpaulin", "--skip-clean", "--out", "Json", "--engine", "llvm", "--lib", "--output-dir"])
+    let packages = CRATES
+        .iter()
+        .flat_map(|name| ["--package".to_owned(), format!("quipu-{name}")]);
+    cargo([
+        "tarpaulin",
+        "--skip-clean",
+        "--out",
+        "Json",
+        "--engine",
+        "llvm",
+        "--lib",
+        "--output-dir",
+    ])
+    .args([&directory])
+    .args(["--target-dir".into(), root().join("target/tarpaulin")])
+    .args(packages)
+    .run()
+    .or_else(|_| {
+        let packages = CRATES
+            .iter()
+            .flat_map(|name| ["--package".to_owned(), format!("quipu-{name}")]);
+        cargo([
+            "tarpaulin",
+            "--skip-clean",
+            "--out",
+            "Json",
+            "--lib",
+            "--output-dir",
+        ])
         .args([&directory])
         .args(["--target-dir".into(), root().join("target/tarpaulin")])
         .args(packages)
         .run()
-        .or_else(|_| {
-            let packages =
-                CRATES.iter().flat_map(|name| ["--package".to_owned(), format!("quipu-{name}")]);
-            cargo(["tarpaulin", "--skip-clean", "--out", "Json", "--lib", "--output-dir"])
-                .args([&directory])
-                .args(["--target-dir".into(), root().join("target/tarpaulin")])
-                .args(packages)
-                .run()
-        })?;
+    })?;
     let report = std::fs::read_to_string(directory.join("tarpaulin-report.json"))?;
     let report: Value = serde_json::from_str(&report)?;
     let files = report["files"].as_array().context("a list of files")?;
@@ -38,10 +57,18 @@ pub(crate) fn run() -> Result<()> {
     for name in CRATES {
         let (mut covered, mut coverable) = (0, 0);
         for file in files {
-            let path: Vec<&str> =
-                file["path"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let path: Vec<&str> = file["path"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
             let of_crate = path.windows(3).any(|part| part == ["crates", name, "src"]);
-            if of_crate && !path.iter().any(|part| part.contains("tests") || *part == "faulty.rs") {
+            if of_crate
+                && !path
+                    .iter()
+                    .any(|part| part.contains("tests") || *part == "faulty.rs")
+            {
                 covered += file["covered"].as_u64().unwrap_or(0);
                 coverable += file["coverable"].as_u64().unwrap_or(0);
             }

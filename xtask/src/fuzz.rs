@@ -6,7 +6,10 @@ use crate::test::has_nightly;
 use crate::tool::{cargo_nightly, root};
 
 pub(crate) fn run(seconds: u32) -> Result<()> {
-    ensure!(has_nightly(), "fuzzing needs a nightly toolchain: rustup toolchain install nightly");
+    ensure!(
+        has_nightly(),
+        "fuzzing needs a nightly toolchain: rustup toolchain install nightly"
+    );
     ensure!(
         cargo_nightly(["fuzz", "--version"]).works(),
         "fuzzing needs cargo-fuzz: cargo install cargo-fuzz"
@@ -22,7 +25,11 @@ pub(crate) fn run(seconds: u32) -> Result<()> {
         std::fs::create_dir_all(&found)?;
         cargo_nightly(["fuzz", "run", target])
             .args([found, root().join("fuzz/corpus").join(target)])
-            .args(["--".to_owned(), format!("-max_total_time={seconds}"), "-max_len=65536".to_owned()])
+            .args([
+                "--".to_owned(),
+                format!("-max_total_time={seconds}"),
+                "-max_len=65536".to_owned(),
+            ])
             .run()?;
     }
     println!("\nfuzzed {} for {seconds} s each", targets.join(", "));

@@ -50,7 +50,10 @@ impl Tool {
     /// Runs it, showing what it does.
     pub(crate) fn run(mut self) -> Result<()> {
         println!("\n$ {}", self.shown());
-        let status = self.0.status().with_context(|| format!("start {}", self.shown()))?;
+        let status = self
+            .0
+            .status()
+            .with_context(|| format!("start {}", self.shown()))?;
         ensure!(status.success(), "{} failed: {status}", self.shown());
         Ok(())
     }
@@ -64,7 +67,13 @@ impl Tool {
     fn shown(&self) -> String {
         let program = self.0.get_program().to_string_lossy();
         let program = program.rsplit('/').next().unwrap_or_default().to_owned();
-        let args = self.0.get_args().map(|arg| arg.to_string_lossy().into_owned());
-        std::iter::once(program).chain(args).collect::<Vec<_>>().join(" ")
+        let args = self
+            .0
+            .get_args()
+            .map(|arg| arg.to_string_lossy().into_owned());
+        std::iter::once(program)
+            .chain(args)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }

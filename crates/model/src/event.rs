@@ -1,5 +1,7 @@
 //! Events: the knots on the cord.
 
+use std::ops::{Deref, DerefMut};
+
 use jiff::Timestamp;
 
 use crate::{Block, Content, EventType, Fidelity, Json, Role, RunId, Usage};
@@ -225,8 +227,15 @@ pub struct ToolResult {
 
 /// What sources other than a workflow engine know of an event. Readers of the exchange format
 /// ignore these fields; nothing is lost by carrying them.
+///
+/// Read and set its fields directly, as those of [`Notes`]. Most events of a recorded run have none,
+/// so none cost nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Annotations(Option<Box<Notes>>);
+
+/// The fields of [`Annotations`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Annotations {
+pub struct Notes {
     /// The event's id in the log it was read from.
     pub native_id: Option<String>,
     /// The native id of the event this one follows.
@@ -245,12 +254,55 @@ pub struct Annotations {
     pub flags: Flags,
 }
 
+const NO_NOTES: &Notes = &Notes {
+    native_id: None,
+    parent_id: None,
+    subagent_id: None,
+    model: None,
+    usage: None,
+    duration_ms: None,
+    source: None,
+    flags: Flags {
+        opaque: false,
+        synthetic: false,
+        superseded: false,
+    },
+};
+
 impl Annotations {
     /// Whether nothing is annotated.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        **self == *NO_NOTES
     }
 }
+
+impl Deref for Annotations {
+    type Target = Notes;
+
+    fn deref(&self) -> &Notes {
+        self.0.as_deref().unwrap_or(NO_NOTES)
+    }
+}
+
+impl DerefMut for Annotations {
+    fn deref_mut(&mut self) -> &mut Notes {
+        self.0.get_or_insert_default()
+    }
+}
+
+impl From<Notes> for Annotations {
+    fn from(notes: Notes) -> Self {
+        Self(Some(Box::new(notes)))
+    }
+}
+
+impl PartialEq for Annotations {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Annotations {}
 
 /// The bytes an event was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]

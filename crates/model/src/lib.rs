@@ -48,8 +48,8 @@ mod vocabulary;
 
 pub use block::{Block, Content};
 pub use event::{
-    Annotations, AnyBlock, AnyBody, Body, Draft, Event, Flags, Foreign, Place, Shape, Source, Step,
-    StepEnd, ToolCall, ToolResult,
+    Annotations, AnyBlock, AnyBody, Body, Draft, Event, Flags, Foreign, Notes, Place, Shape,
+    Source, Step, StepEnd, ToolCall, ToolResult,
 };
 pub use header::{Environment, Header, Origin};
 pub use id::{InvalidRunId, RunId};

@@ -205,8 +205,14 @@ fn victim() {
 
 fn message(len: usize) -> Draft {
     let content = Some(Json::string(&"x".repeat(len)));
-    let content = Content::ToolResult { id: "c".to_owned(), content };
-    let block = Block { fidelity: Fidelity::Router, content };
+    let content = Content::ToolResult {
+        id: "c".to_owned(),
+        content,
+    };
+    let block = Block {
+        fidelity: Fidelity::Router,
+        content,
+    };
     Draft::new(Place::step("talk"), Body::UserMessage(vec![block]))
 }
 

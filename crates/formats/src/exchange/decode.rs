@@ -16,6 +16,7 @@ use quipu_model::{
 pub(super) struct Decoder {
     run_id: Option<RunId>,
     parent_run_id: Option<RunId>,
+    second: Second,
 }
 
 impl Decoder {
@@ -34,7 +35,7 @@ impl Decoder {
             envelope.parent_run_id,
             &mut self.parent_run_id,
         )?;
-        let timestamp = timestamp(envelope.timestamp)?;
+        let timestamp = self.second.timestamp(envelope.timestamp)?;
         let place = place(envelope, Some(warnings))?;
         let body = match EventType::from_word(&scan.event_type) {
             None => {
@@ -123,13 +124,62 @@ pub(super) fn parent_run_id(envelope: &Envelope<'_>) -> Result<Option<RunId>, Fa
     run_id_or_empty("parent_run_id", envelope.parent_run_id, &mut None)
 }
 
-fn timestamp(raw: Option<RawJson<'_>>) -> Result<Timestamp, Fault> {
-    let name = "timestamp";
-    let text = raw
-        .ok_or_else(|| fault(name, "missing"))
-        .and_then(|raw| text(name, raw))?;
-    text.parse()
-        .map_err(|_| fault(name, format!("not an RFC 3339 time: {text:?}")))
+/// The last second that was read. Times of neighbouring events differ in the fraction only, and
+/// reading that is much cheaper than reading a date.
+#[derive(Debug, Default)]
+struct Second {
+    /// `2026-06-08T08:14:42`
+    text: [u8; 19],
+    seconds: i64,
+}
+
+impl Second {
+    fn timestamp(&mut self, raw: Option<RawJson<'_>>) -> Result<Timestamp, Fault> {
+        let name = "timestamp";
+        let text = raw
+            .ok_or_else(|| fault(name, "missing"))
+            .and_then(|raw| text(name, raw))?;
+        if let Some((second, fraction)) = text.as_bytes().split_first_chunk::<19>()
+            && *second == self.text
+            && let Some(nanos) = nanos(fraction)
+            && let Ok(timestamp) = Timestamp::new(self.seconds, nanos)
+        {
+            return Ok(timestamp);
+        }
+        let timestamp: Timestamp = text
+            .parse()
+            .map_err(|_| fault(name, format!("not an RFC 3339 time: {text:?}")))?;
+        // Before 1970 the fraction counts the other way; with an offset the text is another.
+        if let Some((second, b'.' | b'Z')) = text
+            .as_bytes()
+            .split_first_chunk::<19>()
+            .map(|(s, f)| (s, f.first().copied().unwrap_or(0)))
+            && text.ends_with('Z')
+            && timestamp.as_second() > 0
+        {
+            self.text = *second;
+            self.seconds = timestamp.as_second();
+        }
+        Ok(timestamp)
+    }
+}
+
+/// The nanoseconds of `.123Z` or `Z`; `None` for anything else.
+fn nanos(fraction: &[u8]) -> Option<i32> {
+    let digits = match fraction {
+        b"Z" => return Some(0),
+        [b'.', digits @ .., b'Z'] if (1..=9).contains(&digits.len()) => digits,
+        _ => return None,
+    };
+    let mut nanos = 0;
+    for at in 0..9 {
+        let digit = digits.get(at).copied().unwrap_or(b'0');
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        nanos = nanos * 10 + i32::from(digit - b'0');
+    }
+    Some(nanos)
 }
 
 /// The place of an event. Missing parts are warned of if `warnings` are asked for.

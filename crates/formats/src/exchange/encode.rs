@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use quipu_model::{
-    Annotations, Block, Body, Content, Draft, Event, Json, RunId, Step, StepEnd, Timestamp,
+    Annotations, Block, Body, Content, Draft, Event, Json, Notes, RunId, Step, StepEnd, Timestamp,
 };
 use serde::Serialize as _;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
@@ -283,7 +283,7 @@ impl Writer<'_> {
 
     /// The additive fields, behind all that the specification names.
     fn annotations(&mut self, annotations: &Annotations) {
-        let Annotations {
+        let Notes {
             native_id,
             parent_id,
             subagent_id,
@@ -292,7 +292,7 @@ impl Writer<'_> {
             duration_ms,
             source,
             flags,
-        } = annotations;
+        } = &**annotations;
         for (key, text) in [
             (r#","native_id":"#, native_id),
             (r#","parent_id":"#, parent_id),

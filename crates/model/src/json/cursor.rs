@@ -340,19 +340,11 @@ impl<'a> Cursor<'a> {
         let start = self.at;
         let mut at = start + 1;
         let mut escaped = false;
-        // Keys, ids and names end within a few bytes; setting up a vector search would cost more.
-        let near = bytes.len().min(at + 24);
-        while at < near && !matches!(bytes[at], b'"' | b'\\') {
-            at += 1;
-        }
         loop {
-            if !matches!(bytes.get(at), Some(b'"' | b'\\')) {
-                let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default())
-                else {
-                    return Err(self.error_at(bytes.len(), SyntaxProblem::End));
-                };
-                at += found;
-            }
+            let Some(found) = quote_or_backslash(bytes, at) else {
+                return Err(self.error_at(bytes.len(), SyntaxProblem::End));
+            };
+            at = found;
             if bytes[at] == b'"' {
                 break;
             }
@@ -384,4 +376,34 @@ impl<'a> Cursor<'a> {
             escaped,
         })
     }
+}
+
+/// The first quote or backslash at or behind `at`.
+///
+/// Keys and names end within a few bytes, and in code there is an escape at the end of each line, so
+/// the next few words are looked at one by one; setting up a vector search costs more. Longer runs are
+/// what vector search is for.
+#[inline]
+pub(super) fn quote_or_backslash(bytes: &[u8], mut at: usize) -> Option<usize> {
+    for _ in 0..8 {
+        let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
+            break;
+        };
+        let found = word_matches(u64::from_le_bytes(*word));
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    memchr::memchr2(b'"', b'\\', bytes.get(at..)?).map(|found| at + found)
+}
+
+/// The high bit of each byte of a word that is a quote or a backslash. Bytes above the lowest match may
+/// be marked wrongly; the lowest is right.
+const fn word_matches(word: u64) -> u64 {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let quote = word ^ (LOW * b'"' as u64);
+    let backslash = word ^ (LOW * b'\\' as u64);
+    ((quote.wrapping_sub(LOW) & !quote) | (backslash.wrapping_sub(LOW) & !backslash)) & HIGH
 }

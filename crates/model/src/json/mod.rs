@@ -151,7 +151,8 @@ impl<'a> RawStr<'a> {
 fn unescape(inner: &str, half: Option<char>) -> Option<String> {
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;
-    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+    // A quote inside a string is escaped, so what is found is always a backslash.
+    while let Some(at) = cursor::quote_or_backslash(rest.as_bytes(), 0) {
         text.push_str(&rest[..at]);
         let escape = rest.as_bytes()[at + 1];
         rest = &rest[at + 2..];

@@ -7,8 +7,8 @@ use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use quipu_model::{
-    Annotations, Block, Body, Content, Event, Fidelity, Flags, Json, Place, RunId, Source, Step,
-    StepEnd, Timestamp, ToolCall, ToolResult, Usage,
+    Annotations, Block, Body, Content, Event, Fidelity, Flags, Json, Notes, Place, RunId, Source,
+    Step, StepEnd, Timestamp, ToolCall, ToolResult, Usage,
 };
 
 /// Text with what is awkward in JSON, in Go's JSON and in lines.
@@ -205,7 +205,7 @@ fn annotations() -> BoxedStrategy<Annotations> {
     (texts, of(usage), count(), of(source), flags)
         .prop_map(
             |((native_id, parent_id, subagent_id, model), usage, duration_ms, source, flags)| {
-                Annotations {
+                Annotations::from(Notes {
                     native_id,
                     parent_id,
                     subagent_id,
@@ -214,7 +214,7 @@ fn annotations() -> BoxedStrategy<Annotations> {
                     duration_ms,
                     source,
                     flags,
-                }
+                })
             },
         )
         .boxed()

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use quipu_model::{
-    Annotations, Block, Body, Content, Draft, Event, Fidelity, Flags, Json, Place, RunId, Source,
-    Timestamp, ToolCall, ToolResult, Usage,
+    Annotations, Block, Body, Content, Draft, Event, Fidelity, Flags, Json, Notes, Place, RunId,
+    Source, Timestamp, ToolCall, ToolResult, Usage,
 };
 
 use super::{arbitrary, encode, event, known, read_one, step};
@@ -228,7 +228,7 @@ fn blocks() {
 fn annotations_stand_behind_the_payload() {
     let text = |text: &str| Some(text.to_owned());
     let mut all = event(Body::RunStarted(None));
-    all.annotations = Annotations {
+    all.annotations = Annotations::from(Notes {
         native_id: text("n"),
         parent_id: text("p"),
         subagent_id: text("s"),
@@ -251,7 +251,7 @@ fn annotations_stand_behind_the_payload() {
             synthetic: true,
             superseded: true,
         },
-    };
+    });
     check_line(
         &all,
         &format!(
