@@ -4,6 +4,10 @@
 //! limit it is compared to, several times over, and the median of the ratios is what counts.
 
 #![expect(clippy::print_stdout, reason = "a report is what this program is for")]
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "figures are rounded to two digits anyway"
+)]
 
 mod append;
 mod fanout;

@@ -229,7 +229,9 @@ fn event(seq: u64, random: u64) -> Event {
         }),
     };
     let body = match body {
-        Body::StepStarted(step) if seq % 8 == 0 => Body::StepCompleted(step.succeeded(None)),
+        Body::StepStarted(step) if seq.is_multiple_of(8) => {
+            Body::StepCompleted(step.succeeded(None))
+        }
         other => other,
     };
     Event {

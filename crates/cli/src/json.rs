@@ -1,6 +1,7 @@
 //! The JSON that commands write. Field names here are part of the contract with scripts.
 
 use quipu_formats::exchange::verify::{Finding, Report};
+use quipu_model::RunId;
 use quipu_model::tree::{Forest, Link, Node, Placed, RunTree, Span, State, Tally};
 use quipu_record::Mended;
 use serde_json::{Value, json};
@@ -14,8 +15,8 @@ pub(crate) fn report(path: &str, report: &Report) -> Value {
     json!({
         "file": path,
         "clean": report.is_clean(),
-        "run_id": report.run_id.as_ref().map(|id| id.as_str()),
-        "parent_run_id": report.parent_run_id.as_ref().map(|id| id.as_str()),
+        "run_id": report.run_id.as_ref().map(RunId::as_str),
+        "parent_run_id": report.parent_run_id.as_ref().map(RunId::as_str),
         "children": report.children.iter().map(|c| c.run_id.as_str()).collect::<Vec<_>>(),
         "events": report.events,
         "last_seq": report.last_seq,
@@ -57,8 +58,8 @@ pub(crate) fn forest(forest: &Forest) -> Value {
         let nodes = tree.nodes.iter().enumerate();
         json!({
             "run": index,
-            "run_id": tree.run_id.as_ref().map(|id| id.as_str()),
-            "parent_run_id": tree.parent_run_id.as_ref().map(|id| id.as_str()),
+            "run_id": tree.run_id.as_ref().map(RunId::as_str),
+            "parent_run_id": tree.parent_run_id.as_ref().map(RunId::as_str),
             "name": tree.name,
             "state": state(&tree.state),
             "error": error(&tree.state),
@@ -95,7 +96,7 @@ fn step(id: usize, node: &Node, link: Option<&Link>) -> Value {
             Placed::Inferred => "inferred",
             Placed::Ambiguous => "ambiguous",
         },
-        "calls": node.calls.as_ref().map(|id| id.as_str()),
+        "calls": node.calls.as_ref().map(RunId::as_str),
         "link": link.map(|link| match link {
             Link::Run(run) => json!({ "run": run }),
             Link::Missing(why) => json!({ "missing": why }),

@@ -38,7 +38,8 @@ impl Place {
         if path.exists() {
             return Ok(path.to_owned());
         }
-        let looks_like_a_path = argument.contains(['/', '\\']) || argument.ends_with(".jsonl");
+        let looks_like_a_path =
+            argument.contains(['/', '\\']) || path.extension().is_some_and(|it| it == "jsonl");
         if looks_like_a_path {
             let error = anyhow::anyhow!("there is no file {argument}");
             return Err(CommandError::new(Exit::Environment, error));

@@ -5,7 +5,7 @@
 //! screen but through [`clean`].
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 
 use anstyle::{AnsiColor, Style};
 

@@ -89,7 +89,7 @@ impl Medium for FaultyFile {
         Ok(())
     }
 
-    fn len(&self) -> io::Result<u64> {
+    fn size(&self) -> io::Result<u64> {
         Ok(self
             .bytes
             .lock()

@@ -188,7 +188,7 @@ impl Journal {
     fn check_length(&self, fragment: u64) -> Result<(), Error> {
         let found = self
             .medium
-            .len()
+            .size()
             .map_err(Error::io("look at", &self.path))?;
         let expected = self.len + fragment;
         if found == expected {
@@ -211,10 +211,10 @@ impl Drop for Journal {
 }
 
 pub(crate) fn in_place(medium: &dyn Medium, path: &Path) -> Result<(), Error> {
-    match medium.is_in_place().map_err(Error::io("look at", path))? {
-        true => Ok(()),
-        false => Err(Error::Replaced(path.to_owned())),
+    if medium.is_in_place().map_err(Error::io("look at", path))? {
+        return Ok(());
     }
+    Err(Error::Replaced(path.to_owned()))
 }
 
 /// Mends the end of a run's file without opening it for recording.

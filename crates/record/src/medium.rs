@@ -17,7 +17,7 @@ pub trait Medium: Send + Sync {
     fn sync(&self) -> io::Result<()>;
 
     /// How long the file is.
-    fn len(&self) -> io::Result<u64>;
+    fn size(&self) -> io::Result<u64>;
 
     /// Whether the file is still where it was opened.
     fn is_in_place(&self) -> io::Result<bool>;
@@ -89,7 +89,7 @@ impl Medium for DiskFile {
         self.file.sync_data()
     }
 
-    fn len(&self) -> io::Result<u64> {
+    fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
 

@@ -90,7 +90,7 @@ struct Writer {
     journal: Option<Journal>,
     line: Vec<u8>,
     time: Vec<u8>,
-    time_writer: TimeWriter,
+    times: TimeWriter,
     looked_at: Option<Timestamp>,
     producer: Producer,
 }
@@ -151,7 +151,7 @@ impl Recorder {
                 journal: Some(journal),
                 line: Vec::new(),
                 time: Vec::new(),
-                time_writer: TimeWriter::default(),
+                times: TimeWriter::default(),
                 looked_at: None,
                 producer: Producer::default(),
             }),
@@ -247,7 +247,7 @@ impl Recorder {
             journal,
             line,
             time,
-            time_writer,
+            times,
             looked_at,
             producer,
         } = &mut *writer;
@@ -267,7 +267,7 @@ impl Recorder {
             journal.check_in_place()?;
             *looked_at = Some(now);
         }
-        time_writer.write(now, time);
+        times.write(now, time);
         line.clear();
         template.render(journal.last_seq() + 1, time, line);
         let seq = journal.append(line)?;

@@ -18,7 +18,7 @@ use crate::terminal::{Drawing, GREEN, RED, count, out};
 pub(crate) fn run(args: &Demo, _: &locate::Place) -> Result<Exit> {
     let root = match &args.storage {
         Some(root) => root.clone(),
-        None => new_directory()?,
+        None => new_directory(),
     };
     let storage = Storage::at(&root);
     let run = new_run_id();
@@ -41,9 +41,10 @@ pub(crate) fn run(args: &Demo, _: &locate::Place) -> Result<Exit> {
             .verify(&storage.path_of(run_id), Limits::default())
             .map_err(io_error("could not verify"))?;
         all_clean &= report.is_clean();
-        let verdict = match report.is_clean() {
-            true => format!("{GREEN}verified{GREEN:#}"),
-            false => format!("{RED}not clean{RED:#}"),
+        let verdict = if report.is_clean() {
+            format!("{GREEN}verified{GREEN:#}")
+        } else {
+            format!("{RED}not clean{RED:#}")
         };
         writeln!(
             out,
@@ -61,10 +62,9 @@ pub(crate) fn run(args: &Demo, _: &locate::Place) -> Result<Exit> {
     Ok(if all_clean { Exit::Done } else { Exit::Found })
 }
 
-fn new_directory() -> Result<PathBuf> {
-    let root = std::env::temp_dir().join(format!("quipu-demo-{}", uuid::Uuid::new_v4().simple()));
-    // Made by the recorder, private to the user.
-    Ok(root)
+/// A name that nobody has; the recorder makes the directory, private to the user.
+fn new_directory() -> PathBuf {
+    std::env::temp_dir().join(format!("quipu-demo-{}", uuid::Uuid::new_v4().simple()))
 }
 
 fn new_run_id() -> RunId {

@@ -49,7 +49,7 @@ impl Renderer {
                 self.text(out, "payload", foreign.payload.get())?;
             }
         }
-        self.annotations(out, event)
+        write_annotations(out, event)
     }
 
     fn body(self, out: &mut impl Write, body: &Body) -> io::Result<()> {
@@ -164,57 +164,6 @@ impl Renderer {
             clean_line(line, width)
         }
     }
-
-    fn annotations(self, out: &mut impl Write, event: &Event<AnyBody>) -> io::Result<()> {
-        let notes = &event.annotations;
-        if notes.is_empty() {
-            return Ok(());
-        }
-        let mut parts = Vec::new();
-        let texts = [
-            ("model", &notes.model),
-            ("id", &notes.native_id),
-            ("after", &notes.parent_id),
-            ("subagent", &notes.subagent_id),
-        ];
-        parts.extend(texts.iter().filter_map(|(name, text)| {
-            text.as_ref()
-                .map(|text| format!("{name} {}", clean_line(text, 60)))
-        }));
-        if let Some(usage) = &notes.usage {
-            let buckets = [
-                ("in", usage.input),
-                ("cache read", usage.cache_read),
-                ("cache write", usage.cache_write),
-                ("out", usage.output),
-                ("reasoning", usage.reasoning),
-            ];
-            parts.extend(
-                buckets
-                    .iter()
-                    .filter_map(|(name, n)| n.map(|n| format!("{n} {name}"))),
-            );
-        }
-        parts.extend(notes.duration_ms.map(crate::terminal::duration));
-        parts.extend(
-            notes
-                .source
-                .as_ref()
-                .map(|source| format!("from {}:{}", clean_line(&source.file, 80), source.line)),
-        );
-        let flags = [
-            ("opaque", notes.flags.opaque),
-            ("synthetic", notes.flags.synthetic),
-            ("superseded", notes.flags.superseded),
-        ];
-        parts.extend(
-            flags
-                .iter()
-                .filter(|flag| flag.1)
-                .map(|flag| flag.0.to_owned()),
-        );
-        writeln!(out, "         {:>12} {DIM}{}{DIM:#}", "", parts.join(", "))
-    }
 }
 
 fn step_name(step: &Step) -> String {
@@ -232,4 +181,55 @@ fn style_of(event_type: Option<EventType>) -> anstyle::Style {
         Some(EventType::ToolCall | EventType::ToolResult) => YELLOW,
         Some(_) => BOLD,
     }
+}
+
+fn write_annotations(out: &mut impl Write, event: &Event<AnyBody>) -> io::Result<()> {
+    let notes = &event.annotations;
+    if notes.is_empty() {
+        return Ok(());
+    }
+    let mut parts = Vec::new();
+    let texts = [
+        ("model", &notes.model),
+        ("id", &notes.native_id),
+        ("after", &notes.parent_id),
+        ("subagent", &notes.subagent_id),
+    ];
+    parts.extend(texts.iter().filter_map(|(name, text)| {
+        text.as_ref()
+            .map(|text| format!("{name} {}", clean_line(text, 60)))
+    }));
+    if let Some(usage) = &notes.usage {
+        let buckets = [
+            ("in", usage.input),
+            ("cache read", usage.cache_read),
+            ("cache write", usage.cache_write),
+            ("out", usage.output),
+            ("reasoning", usage.reasoning),
+        ];
+        parts.extend(
+            buckets
+                .iter()
+                .filter_map(|(name, n)| n.map(|n| format!("{n} {name}"))),
+        );
+    }
+    parts.extend(notes.duration_ms.map(crate::terminal::duration));
+    parts.extend(
+        notes
+            .source
+            .as_ref()
+            .map(|source| format!("from {}:{}", clean_line(&source.file, 80), source.line)),
+    );
+    let flags = [
+        ("opaque", notes.flags.opaque),
+        ("synthetic", notes.flags.synthetic),
+        ("superseded", notes.flags.superseded),
+    ];
+    parts.extend(
+        flags
+            .iter()
+            .filter(|flag| flag.1)
+            .map(|flag| flag.0.to_owned()),
+    );
+    writeln!(out, "         {:>12} {DIM}{}{DIM:#}", "", parts.join(", "))
 }

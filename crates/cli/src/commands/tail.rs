@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fs::{File, Metadata};
-use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
+use std::io::{self, BufWriter, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Tail, place: &locate::Place) -> Result<Exit> {
     let mut follow = Follow::open(&path)?;
     let mut printer = Printer::new(args);
     // Watching begins before reading, so that nothing falls in between.
-    let changes = args.follow.then(|| Changes::of(&path)).transpose()?;
+    let changes = args.follow.then(|| Changes::of(&path));
     match args.from {
         Some(from) => printer.from = from,
         None => printer.from = follow.start_of_last(args.events)?,
@@ -61,7 +61,7 @@ struct Changes {
 }
 
 impl Changes {
-    fn of(path: &Path) -> Result<Self> {
+    fn of(path: &Path) -> Self {
         let (tell, changed) = sync_channel(1);
         // One waiting message is as good as many.
         let keep = tell.clone();
@@ -84,10 +84,10 @@ impl Changes {
             // Keeps the channel open, so that waiting takes its time.
             std::mem::forget(keep);
         }
-        Ok(Self {
+        Self {
             _watcher: watcher.ok(),
             changed,
-        })
+        }
     }
 
     fn wait(&self) {
@@ -280,6 +280,7 @@ impl Printer {
                 at: found.at,
                 bytes: found.text.as_bytes(),
                 fault,
+                terminated: true,
             }),
         }
     }

@@ -122,10 +122,8 @@ fn inspect(
         summary.torn += torn;
         files.push(path.to_str().unwrap().to_owned());
     }
-    for run in acknowledged.keys() {
-        if !env.run_path(run).exists() {
-            return Err(format!("run {run} was acknowledged and is not there"));
-        }
+    if let Some(run) = acknowledged.keys().find(|run| !env.run_path(run).exists()) {
+        return Err(format!("run {run} was acknowledged and is not there"));
     }
     for command in ["repair", "verify"] {
         let mut args = vec![command];

@@ -97,6 +97,8 @@ pub struct Bad<'a> {
     pub bytes: &'a [u8],
     /// What is wrong with them.
     pub fault: Fault,
+    /// Whether the file goes on behind their line; if not, the rest of it may be yet to come.
+    pub terminated: bool,
 }
 
 /// A decoded event.
@@ -208,6 +210,7 @@ impl<R: Read> Reader<R> {
                 at: found.at,
                 bytes: found.text.as_bytes(),
                 fault,
+                terminated: self.line.terminated,
             }),
         }))
     }
@@ -335,6 +338,7 @@ impl<R: Read> Reader<R> {
                     at: self.place(start),
                     bytes,
                     fault: Fault::Glued,
+                    terminated: self.line.terminated,
                 });
             }
         }
@@ -346,6 +350,7 @@ impl<R: Read> Reader<R> {
             at: self.place(start),
             bytes,
             fault,
+            terminated: self.line.terminated,
         })
     }
 
@@ -355,6 +360,7 @@ impl<R: Read> Reader<R> {
             at: self.place(0),
             bytes,
             fault,
+            terminated: self.line.terminated,
         })
     }
 
@@ -373,7 +379,7 @@ impl Item<'_> {
     pub fn is_unterminated(&self) -> bool {
         match self {
             Self::Event(found) => !found.line.terminated,
-            Self::Bad(bad) => bad.fault == Fault::Torn,
+            Self::Bad(bad) => !bad.terminated,
         }
     }
 }

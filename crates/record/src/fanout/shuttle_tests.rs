@@ -2,6 +2,8 @@
 //!
 //! Each test is a small story; shuttle runs it with many schedules and prints the one that fails.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 use shuttle::sync::Arc;
 use shuttle::thread;
 
@@ -19,7 +21,7 @@ fn new() -> Arc<FanOut> {
 /// Puts a line into the file; gives where it ends.
 fn append(fanout: &FanOut, line: &str) -> u64 {
     fanout.medium.append(line.as_bytes()).unwrap();
-    fanout.medium.len().unwrap()
+    fanout.medium.size().unwrap()
 }
 
 /// Publishes `events` lines and closes.
@@ -112,7 +114,7 @@ fn subscribers_come_and_go_while_events_are_published() {
                 for _ in 0..2 {
                     let subscription = {
                         let mut producer = producer.lock().unwrap();
-                        fanout.subscribe(&mut producer, fanout.medium.len().unwrap(), 2)
+                        fanout.subscribe(&mut producer, fanout.medium.size().unwrap(), 2)
                     };
                     let from = subscription.next_seq();
                     let mut subscription = subscription;

@@ -427,7 +427,7 @@ impl Parker {
                     woken = self
                         .wake
                         .wait(woken)
-                        .unwrap_or_else(PoisonError::into_inner)
+                        .unwrap_or_else(PoisonError::into_inner);
                 }
                 Some(timeout) => {
                     let waited = self.wake.wait_timeout(woken, timeout);

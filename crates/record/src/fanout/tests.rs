@@ -1,5 +1,7 @@
 //! The fan-out without a file under it.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -225,7 +227,7 @@ fn what_is_kept_is_bounded_in_bytes() {
     let mut bench = Bench::new();
     let mut slow = bench.subscribe(256);
     let mut quick = bench.subscribe(256);
-    let line = [&[b'x'; 1 << 20][..], b"\n"].concat();
+    let line = ["x".repeat(1 << 20).as_bytes(), b"\n"].concat();
     for seq in 1..=40 {
         bench.file.append(&line).unwrap();
         let end = bench.end();

@@ -1,5 +1,13 @@
 //! The recorder on real files and on files that fail.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::default_trait_access,
+    clippy::format_push_string,
+    reason = "tests may panic and write plain files"
+)]
+
 mod faults;
 mod live;
 mod recording;

@@ -146,7 +146,7 @@ fn nul_and_half_of_unicode_survive() {
     assert_eq!(dense(&site.path("r")), [text, "bad \u{fffd} utf-8"]);
     let bytes = std::fs::read(site.path("r")).unwrap();
     assert_eq!(
-        bytes.iter().filter(|&&b| b == b'\n').count(),
+        memchr::memchr_iter(b'\n', &bytes).count(),
         2,
         "one line each"
     );
@@ -243,7 +243,10 @@ fn child_runs_name_their_parent_on_every_event() {
     drop((parent, child, grandchild));
     for (id, parent) in [("p", None), ("c", Some("p")), ("g", Some("c"))] {
         for event in events(&site.path(id)) {
-            assert_eq!(event.parent_run_id.as_ref().map(|id| id.as_str()), parent);
+            assert_eq!(
+                event.parent_run_id.as_ref().map(quipu_model::RunId::as_str),
+                parent
+            );
         }
     }
     // A child that is continued keeps its parent, and takes no other.

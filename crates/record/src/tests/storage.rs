@@ -140,7 +140,7 @@ fn the_forest_follows_links_and_shows_what_is_wrong() {
     let forest = site
         .storage
         .forest(&site.path("root"), Default::default(), |remark| {
-            remarks.push(remark)
+            remarks.push(remark);
         })
         .unwrap();
     assert_eq!(forest.runs.len(), 2);
