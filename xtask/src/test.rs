@@ -17,26 +17,6 @@ pub(crate) fn run() -> Result<()> {
     } else {
         skipped("lints", "clippy is not installed");
     }
-    // Cargo runs doctests only without a list of targets; nextest does not run them at all.
-    if cargo(["nextest", "--version"]).works() {
-        cargo(["nextest", "run", "--workspace", "--no-fail-fast"]).run()?;
-        cargo(["test", "--workspace", "--doc"]).run()?;
-    } else {
-        cargo(["test", "--workspace", "--no-fail-fast"]).run()?;
-    }
-    // The fan-out on shuttle's primitives: thousands of interleavings of writer and subscribers.
-    cargo([
-        "test",
-        "--package",
-        "quipu-record",
-        "--features",
-        "shuttle",
-        "--lib",
-        "shuttle_tests",
-    ])
-    .run()?;
-    // The fuzz targets on their seed corpus; fuzzing itself is `cargo xtask fuzz`.
-    cargo(["test"]).within("fuzz").run()?;
     cargo([
         "doc",
         "--workspace",
@@ -45,6 +25,19 @@ pub(crate) fn run() -> Result<()> {
     ])
     .env("RUSTDOCFLAGS", "-D warnings")
     .run()?;
+    // The fuzz targets on their seed corpus; fuzzing itself is `cargo xtask fuzz`.
+    cargo(["test", "--test", "corpus"]).within("fuzz").run()?;
+    // The fan-out on shuttle's primitives: thousands of interleavings of writer and subscribers.
+    let interleavings = ["--features", "shuttle", "--lib", "shuttle_tests"];
+    cargo(["test", "--package", "quipu-record"])
+        .args(interleavings)
+        .run()?;
+    cargo(["test", "--workspace", "--doc"]).run()?;
+    if cargo(["nextest", "--version"]).works() {
+        cargo(["nextest", "run", "--workspace", "--no-fail-fast"]).run()?;
+    } else {
+        cargo(["test", "--workspace", "--all-targets", "--no-fail-fast"]).run()?;
+    }
     println!("\nall of it passed");
     Ok(())
 }
