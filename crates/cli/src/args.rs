@@ -8,14 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// Where Quipu keeps its files [default: quipu in the data directory]
-    #[arg(
-        long,
-        global = true,
-        env = "QUIPU_HOME",
-        value_name = "DIR",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_name = "DIR", help = HOME_HELP)]
     pub(crate) home: Option<PathBuf>,
 
     #[command(flatten)]
@@ -24,6 +17,9 @@ pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+const HOME_HELP: &str =
+    "Where Quipu keeps its files [env: QUIPU_HOME] [default: quipu in the data directory]";
 
 const AFTER_HELP: &str = "\
 Exit: 0 done; 1 done and something was found; 2 wrong usage; 3 bad input data; 4 the environment

@@ -55,6 +55,12 @@ impl CommandError {
         self
     }
 
+    /// Says what it is about.
+    pub(crate) fn about(mut self, what: &str) -> Self {
+        self.source = self.source.context(what.to_owned());
+        self
+    }
+
     pub(crate) fn exit(&self) -> Exit {
         self.exit
     }
@@ -69,6 +75,15 @@ impl CommandError {
 
     /// Writes it to stderr.
     pub(crate) fn report(&self) {
+        terminal::say(&format!("error: {self}"));
+        for hint in &self.hints {
+            terminal::say(&format!("hint: {hint}"));
+        }
+    }
+}
+
+impl std::fmt::Display for CommandError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Causes that repeat what was said are left out: library errors name theirs.
         let mut said = self.source.to_string();
         for cause in self.source.chain().skip(1) {
@@ -77,10 +92,7 @@ impl CommandError {
                 said = format!("{said}: {cause}");
             }
         }
-        terminal::say(&format!("error: {said}"));
-        for hint in &self.hints {
-            terminal::say(&format!("hint: {hint}"));
-        }
+        f.write_str(&said)
     }
 }
 
@@ -112,7 +124,10 @@ impl From<quipu_record::Error> for CommandError {
                 Exit::Data,
                 Some("record to a new run id, or look at it with `quipu verify`"),
             ),
-            E::OtherRun { .. } | E::OtherParent { .. } | E::TooLarge { .. } => (Exit::Data, None),
+            E::OtherRun { .. }
+            | E::OtherParent { .. }
+            | E::TooLarge { .. }
+            | E::NotATranscript(_) => (Exit::Data, None),
             _ => (Exit::Environment, None),
         };
         let error = Self::new(exit, error);

@@ -20,8 +20,12 @@ impl Place {
 
     /// `--home`, else `$QUIPU_HOME`, else `quipu` in the platform's data directory.
     pub(crate) fn home(&self) -> Result<PathBuf> {
-        if let Some(home) = &self.home {
-            return Ok(home.clone());
+        let named = self
+            .home
+            .clone()
+            .or_else(|| std::env::var_os("QUIPU_HOME").map(PathBuf::from));
+        if let Some(home) = named.filter(|home| !home.as_os_str().is_empty()) {
+            return Ok(home);
         }
         match etcetera::base_strategy::choose_native_strategy() {
             Ok(strategy) => Ok(strategy.data_dir().join("quipu")),
@@ -35,11 +39,12 @@ impl Place {
     /// The file that an argument means: a path, a run id, or the beginning of one.
     pub(crate) fn transcript(&self, argument: &str) -> Result<PathBuf> {
         let path = Path::new(argument);
-        if path.exists() {
-            return Ok(path.to_owned());
-        }
         let looks_like_a_path =
             argument.contains(['/', '\\']) || path.extension().is_some_and(|it| it == "jsonl");
+        // A directory that happens to have the name of a run is not what is meant.
+        if path.exists() && (looks_like_a_path || !path.is_dir()) {
+            return Ok(path.to_owned());
+        }
         if looks_like_a_path {
             let error = anyhow::anyhow!("there is no file {argument}");
             return Err(CommandError::new(Exit::Environment, error));

@@ -17,7 +17,18 @@ use clap::Parser as _;
 use args::{Args, Command};
 use error::Exit;
 
+/// Makes a write beyond the limit on file sizes an error, which can be undone and reported, instead of
+/// the end of the process in the middle of a line.
+fn refuse_rather_than_die() {
+    #[expect(unsafe_code, reason = "std has no way to ignore a signal")]
+    // SAFETY: ignoring a signal installs no handler, and no other thread runs yet.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
 fn main() -> ExitCode {
+    refuse_rather_than_die();
     let args = Args::parse();
     args.color.write_global();
     let place = locate::Place::new(args.home.clone());

@@ -44,6 +44,10 @@ pub(crate) struct Commit {
     path: PathBuf,
     /// The last sequence number that is wholly in the file.
     written: AtomicU64,
+    /// Where the file ended when that was.
+    len: AtomicU64,
+    /// Whether a sync has failed; looked at for every event.
+    failed: AtomicBool,
     state: Mutex<State>,
     round: Condvar,
     /// Whether the background thread has something to do.
@@ -52,15 +56,15 @@ pub(crate) struct Commit {
 }
 
 impl Commit {
-    pub(crate) fn new(medium: Arc<dyn Medium>, path: PathBuf, last_seq: u64) -> Self {
+    pub(crate) fn new(medium: Arc<dyn Medium>, path: PathBuf, last_seq: u64, len: u64) -> Self {
         Self {
             medium,
             path,
             written: AtomicU64::new(last_seq),
-            state: Mutex::new(State {
-                synced: last_seq,
-                ..State::default()
-            }),
+            len: AtomicU64::new(len),
+            failed: AtomicBool::new(false),
+            // What is in the file was not necessarily synced by whoever wrote it.
+            state: Mutex::default(),
             round: Condvar::new(),
             dirty: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -76,14 +80,15 @@ impl Commit {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that all events up to `seq` are in the file.
-    pub(crate) fn wrote(&self, seq: u64) {
-        self.written.store(seq, Ordering::Release);
+    /// Says that all events up to `seq` are in the file, which is `len` bytes long.
+    pub(crate) fn wrote(&self, seq: u64, len: u64) {
+        self.len.store(len, Ordering::SeqCst);
+        self.written.store(seq, Ordering::SeqCst);
     }
 
     /// The last event in the file.
     pub(crate) fn written(&self) -> u64 {
-        self.written.load(Ordering::Acquire)
+        self.written.load(Ordering::SeqCst)
     }
 
     /// The last event on disk.
@@ -112,30 +117,57 @@ impl Commit {
             state.syncing = true;
             drop(state);
             let upto = self.written();
-            // A file that is on disk but no longer in its place is not what was promised.
-            let done = self
-                .medium
-                .sync()
-                .map_err(|e| e.to_string())
-                .and_then(|()| in_place(&*self.medium, &self.path).map_err(|e| e.to_string()));
+            let done = self.sync();
             state = self.lock();
             state.syncing = false;
             match done {
                 Ok(()) => state.synced = state.synced.max(upto),
-                Err(message) => state.failed = Some(message),
+                Err(message) => {
+                    state.failed = Some(message);
+                    self.failed.store(true, Ordering::SeqCst);
+                }
             }
             self.round.notify_all();
         }
     }
 
+    /// Brings what was written to disk, and looks that it is there. A file that is on disk but no
+    /// longer in its place, or no longer whole, is not what was promised.
+    fn sync(&self) -> Result<(), String> {
+        let expected = self.len.load(Ordering::SeqCst);
+        self.medium.sync().map_err(|e| e.to_string())?;
+        in_place(&*self.medium, &self.path).map_err(|e| e.to_string())?;
+        let found = self.medium.size().map_err(|e| e.to_string())?;
+        if found < expected {
+            let path = self.path.clone();
+            return Err(Error::Changed {
+                path,
+                expected,
+                found,
+            }
+            .to_string());
+        }
+        Ok(())
+    }
+
     /// Whether a sync has failed. What it should have brought to disk may be lost, and trying again
     /// would not tell, so nothing more is taken.
     pub(crate) fn failure(&self) -> Option<Error> {
+        if !self.failed.load(Ordering::SeqCst) {
+            return None;
+        }
         let message = self.lock().failed.clone()?;
         Some(Error::SyncFailed {
             path: self.path.clone(),
             message,
         })
+    }
+}
+
+impl Commit {
+    /// Says that there will be no more events: a background thread ends, or does not begin.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
     }
 }
 
@@ -148,8 +180,8 @@ pub(crate) struct Background {
 impl Background {
     pub(crate) fn start(commit: Arc<Commit>, interval: Duration) -> std::io::Result<Self> {
         let run = move || {
-            while !commit.closed.load(Ordering::Acquire) {
-                if !commit.dirty.swap(false, Ordering::AcqRel) {
+            while !commit.closed.load(Ordering::SeqCst) {
+                if !commit.dirty.swap(false, Ordering::SeqCst) {
                     std::thread::park();
                     continue;
                 }
@@ -168,13 +200,13 @@ impl Background {
 
     /// Says that something was written.
     pub(crate) fn wake(&self, commit: &Commit) {
-        if !commit.dirty.load(Ordering::Relaxed) && !commit.dirty.swap(true, Ordering::AcqRel) {
+        if !commit.dirty.load(Ordering::SeqCst) && !commit.dirty.swap(true, Ordering::SeqCst) {
             self.thread.thread().unpark();
         }
     }
 
     pub(crate) fn stop(self, commit: &Commit) {
-        commit.closed.store(true, Ordering::Release);
+        commit.close();
         self.thread.thread().unpark();
         // It has no result, and if it panicked there is nothing left to undo.
         drop(self.thread.join());

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use quipu_formats::exchange::Fault;
 use quipu_model::RunId;
 
-/// Why an event was not recorded, or a run not opened. Whatever the reason, no sequence number was
-/// used up.
+/// Why an event was not recorded, or a run not opened. Unless it is [`Error::SyncFailed`], no sequence
+/// number was used up.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The recorder was closed.
@@ -48,6 +48,9 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// The file holds something, but no event.
+    #[error("{} is not a transcript: there is no event in it", .0.display())]
+    NotATranscript(PathBuf),
     /// The file holds another run.
     #[error("{} holds run {found}, not {expected}", path.display())]
     OtherRun {

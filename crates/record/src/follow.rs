@@ -43,13 +43,19 @@ impl Follower {
     pub(crate) fn new(live: Subscription, medium: Arc<dyn Medium>, from: u64) -> Self {
         let in_file = live.next_seq() - 1;
         let from = from.max(1);
+        // Where the file need not be read, there is no need to find the line in it either.
+        let (next, offset) = if from > in_file {
+            (in_file + 1, live.offset())
+        } else {
+            (1, 0)
+        };
         Self {
             live,
             medium,
-            next: 1,
+            next,
             from,
             in_file,
-            offset: 0,
+            offset,
             buffer: Vec::new(),
             used: 0,
         }

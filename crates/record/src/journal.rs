@@ -4,7 +4,7 @@
 //! the file, and by nothing else. A write that fails half-way is cut off again before anything else
 //! is written.
 
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{DirBuilder, TryLockError};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use quipu_model::RunId;
 
 use crate::Error;
 use crate::medium::{DiskFile, Medium};
-use crate::recover::{Mended, mend, survey};
+use crate::recover::{Mended, mend, survey, sync_directory_of};
 
 /// A run's file, locked, checked and ready to be appended to.
 pub struct Journal {
@@ -52,14 +52,9 @@ impl Journal {
     /// When another process has it open, when it is a symbolic link, when it holds another run, or
     /// when its events are not numbered 1 to n.
     pub fn open(path: &Path, run_id: &RunId, limits: Limits) -> Result<Self, Error> {
-        let directory = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-        if let Some(directory) = directory {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(directory)
-                .map_err(Error::io("create directory", directory))?;
-        }
+        // The working directory may change while the run is recorded.
+        let path = &std::path::absolute(path).map_err(Error::io("find", path))?;
+        create_directory(path.parent().unwrap_or(path))?;
         let file = open_locked(path, true)?;
         let mut found = survey(&file, path, limits, true)?;
         if let Some((in_file, _)) = &found.identity
@@ -72,14 +67,8 @@ impl Journal {
             });
         }
         let mended = mend(&file, path, &mut found)?;
-        if found.last_seq == 0
-            && let Some(directory) = directory
-        {
-            // The name of a new file is in its directory, which has to reach the disk as well.
-            File::open(directory)
-                .and_then(|directory| directory.sync_all())
-                .map_err(Error::io("sync directory", directory))?;
-        }
+        // The name of a new file is in its directory, which has to reach the disk as well.
+        sync_directory_of(path)?;
         Ok(Self {
             run_id: run_id.clone(),
             parent_run_id: found.identity.and_then(|(_, parent)| parent),
@@ -215,6 +204,20 @@ pub(crate) fn in_place(medium: &dyn Medium, path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Replaced(path.to_owned()))
+}
+
+/// Makes a directory, private to the user, and all that it is in; brings their names to disk.
+fn create_directory(directory: &Path) -> Result<(), Error> {
+    let missing: Vec<&Path> = directory
+        .ancestors()
+        .take_while(|ancestor| !ancestor.exists())
+        .collect();
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(Error::io("create directory", directory))?;
+    missing.into_iter().try_for_each(sync_directory_of)
 }
 
 /// Mends the end of a run's file without opening it for recording.

@@ -17,8 +17,8 @@
 //!
 //! # Threat model
 //!
-//! Transcripts hold prompts, code and secrets. Files are 0600 and directories 0700, also when they
-//! existed before. A run id cannot lead out of its directory ([`quipu_model::RunId`]), a run's file
+//! Transcripts hold prompts, code and secrets. Files are 0600, also when they existed before, and
+//! directories are made 0700 (`quipu verify` tells when one that existed is not). A run id cannot lead out of its directory ([`quipu_model::RunId`]), a run's file
 //! cannot be a symbolic link, a device or a pipe. Nothing is masked by default; [`Options::masker`] sees
 //! each event before it is written. A file that is moved, replaced or changed by something else while it
 //! is recorded to is noticed within 100 ms, before any acknowledgement that an event is on disk, and

@@ -19,6 +19,9 @@ use crate::recover::Mended;
 /// How often a recorder that does not sync looks whether its file is still in its place.
 const LOOK_EVERY_MS: i64 = 100;
 
+/// Buffers larger than this are not kept for the next event.
+const KEEP_BYTES: usize = 1 << 20;
+
 /// Sees each event before it is written, and may change it: the place for masking secrets.
 ///
 /// Called on the thread that records, before any lock is taken, so a slow or panicking hook delays
@@ -83,6 +86,7 @@ pub struct Recorder {
     commit: Arc<Commit>,
     background: OnceLock<Mutex<Option<Background>>>,
     fanout: Arc<FanOut>,
+    closing: Mutex<()>,
 }
 
 struct Writer {
@@ -130,11 +134,8 @@ impl Recorder {
             });
         }
         let last_seq = journal.last_seq();
-        let commit = Commit::new(
-            journal.medium().clone(),
-            journal.path().to_owned(),
-            last_seq,
-        );
+        let (medium, path) = (journal.medium().clone(), journal.path().to_owned());
+        let commit = Commit::new(medium, path, last_seq, journal.len());
         Ok(Self {
             run_id: journal.run_id().clone(),
             parent_run_id,
@@ -146,6 +147,7 @@ impl Recorder {
                 journal.medium().clone(),
                 options.on_lag.clone(),
             )),
+            closing: Mutex::default(),
             options,
             writer: Mutex::new(Writer {
                 journal: Some(journal),
@@ -204,14 +206,14 @@ impl Recorder {
 
     /// Records an event and gives its sequence number.
     ///
-    /// When this returns, the event is in the file, as durable as [`Options::durability`] says, and
-    /// was handed to subscribers after that.
+    /// When this returns, the event is in the file, and as durable as [`Options::durability`] says.
+    /// Subscribers are given it once it is in the file, which may be before it is on disk.
     ///
     /// # Errors
     ///
-    /// When it returns an error, the event is not in the file and no sequence number was used, with
-    /// one exception: under [`Durability::Each`], [`Error::SyncFailed`] means that the event may or
-    /// may not survive the machine.
+    /// When it returns an error, the event is not in the file and no sequence number was used, with one
+    /// exception: [`Error::SyncFailed`] may also mean that the event is in the file and may or may not
+    /// survive the machine.
     pub fn record(&self, draft: &Draft) -> Result<u64, Error> {
         let mut masked;
         let draft = match &self.options.masker {
@@ -225,12 +227,15 @@ impl Recorder {
         let seq = TEMPLATE.with_borrow_mut(|template| {
             template.fill(&self.run_id, self.parent_run_id.as_ref(), draft);
             let (len, limit) = (template.max_len(), self.options.limits.max_line_bytes);
-            if len > limit {
-                // A buffer of that size is not worth keeping.
+            let result = if len > limit {
+                Err(Error::TooLarge { len, limit })
+            } else {
+                self.write(template)
+            };
+            if len > KEEP_BYTES {
                 *template = Template::default();
-                return Err(Error::TooLarge { len, limit });
             }
-            self.write(template)
+            result
         })?;
         match self.options.durability {
             Durability::None => {}
@@ -254,6 +259,9 @@ impl Recorder {
         let journal = journal
             .as_mut()
             .ok_or_else(|| Error::Closed(self.run_id.clone()))?;
+        if let Some(failure) = self.commit.failure() {
+            return Err(failure);
+        }
         let now = self.options.clock.now();
         let elapsed = looked_at.map_or(i64::MAX, |at| {
             now.as_millisecond()
@@ -261,9 +269,6 @@ impl Recorder {
                 .saturating_abs()
         });
         if elapsed >= LOOK_EVERY_MS {
-            if let Some(failure) = self.commit.failure() {
-                return Err(failure);
-            }
             journal.check_in_place()?;
             *looked_at = Some(now);
         }
@@ -271,9 +276,9 @@ impl Recorder {
         line.clear();
         template.render(journal.last_seq() + 1, time, line);
         let seq = journal.append(line)?;
-        self.commit.wrote(seq);
+        self.commit.wrote(seq, journal.len());
         self.fanout.publish(producer, seq, journal.len(), line);
-        if line.capacity() > 1 << 20 {
+        if line.capacity() > KEEP_BYTES {
             *line = Vec::new();
         }
         Ok(seq)
@@ -330,10 +335,12 @@ impl Recorder {
     ///
     /// When what was written could not be brought to disk.
     pub fn close(&self) -> Result<(), Error> {
-        let journal = self.lock().journal.take();
-        let Some(journal) = journal else {
+        // Whoever closes it a second time finds it closed when that returns.
+        let _closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(journal) = self.lock().journal.take() else {
             return Ok(());
         };
+        self.commit.close();
         if let Some(background) = self.background.get()
             && let Some(background) = background
                 .lock()
@@ -342,13 +349,14 @@ impl Recorder {
         {
             background.stop(&self.commit);
         }
+        let whole = journal.check_in_place();
         let synced = match self.options.durability {
             Durability::None => Ok(()),
             Durability::Group(_) | Durability::Each => self.commit.wait(journal.last_seq()),
         };
         self.fanout.close();
         drop(journal);
-        synced
+        synced.and(whole)
     }
 
     fn lock(&self) -> MutexGuard<'_, Writer> {

@@ -5,12 +5,12 @@
 //! is an event is the *tail*. It is never destroyed: its bytes are copied to a `.torn` file beside the
 //! run, that copy is brought to disk, and only then is the file cut.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use quipu_formats::exchange::{Item, Reader};
+use quipu_formats::exchange::{Fault, Item, Reader};
 use quipu_formats::lines::Limits;
 use quipu_model::{AnyBody, Event, RunId};
 
@@ -82,13 +82,28 @@ pub(crate) fn survey(
         lacks_newline: false,
     };
     let mut last = String::new();
+    // Where the last event itself ends, and the line it is on.
+    let (mut event_end, mut event_line) = (0, 0);
+    let (mut bad, mut recognised) = (0u64, true);
     while let Some(item) = reader.next().map_err(Error::io("read", path))? {
-        let Item::Event(found) = item else { continue };
+        let found = match item {
+            Item::Event(found) => found,
+            Item::Bad(part) => {
+                bad += 1;
+                recognised &= part.bytes.starts_with(b"{") || part.fault == Fault::Zeros;
+                if part.at.line == event_line {
+                    // Torn bytes right behind the last event; only they are the tail.
+                    survey.end = event_end;
+                    survey.lacks_newline = true;
+                }
+                continue;
+            }
+        };
         let (seq, line) = (found.scan.seq, found.at.line);
-        if dense && (seq, line) != (survey.last_seq + 1, survey.last_seq + 1) {
+        if dense && ((seq, line) != (survey.last_seq + 1, survey.last_seq + 1) || bad > 0) {
             let why = format!(
-                "line {line} should be event {line}, but is event {seq} after event {} \
-                 (`quipu verify` shows all that is wrong)",
+                "line {line} should be event {line}, but is event {seq} after event {} and {bad} bad \
+                 lines (`quipu verify` shows all that is wrong)",
                 survey.last_seq
             );
             return Err(Error::NotDense {
@@ -99,13 +114,20 @@ pub(crate) fn survey(
         // Only the last event is needed, and only that is decoded.
         last.clear();
         last.push_str(found.text);
+        // In a line that was mended, places are not those of the file.
+        event_line = if found.is_mended() { 0 } else { line };
+        event_end = found.at.offset + found.text.len() as u64;
         survey.last_seq = seq;
         survey.lacks_newline = !reader.line().terminated;
         survey.end = reader.position();
+        bad = 0;
     }
     survey.tail = reader.position() - survey.end;
+    if last.is_empty() && survey.tail > 0 && (bad > 1 || !recognised) {
+        return Err(Error::NotATranscript(path.to_owned()));
+    }
     if dense && !last.is_empty() {
-        let event = decode(&last).map_err(|fault| Error::Tail {
+        let event = decode(&last, limits).map_err(|fault| Error::Tail {
             path: path.to_owned(),
             fault,
         })?;
@@ -114,8 +136,8 @@ pub(crate) fn survey(
     Ok(survey)
 }
 
-fn decode(text: &str) -> Result<Event<AnyBody>, quipu_formats::exchange::Fault> {
-    match Reader::new(text.as_bytes()).next_decoded() {
+fn decode(text: &str, limits: Limits) -> Result<Event<AnyBody>, Fault> {
+    match Reader::with_limits(text.as_bytes(), limits).next_decoded() {
         Ok(Some(Ok(decoded))) => Ok(decoded.event),
         Ok(Some(Err(bad))) => Err(bad.fault),
         Ok(None) | Err(_) => unreachable!("the text of an event was just read"),
@@ -125,7 +147,7 @@ fn decode(text: &str) -> Result<Event<AnyBody>, quipu_formats::exchange::Fault> 
 /// Mends the tail that a survey found.
 pub(crate) fn mend(file: &DiskFile, path: &Path, survey: &mut Survey) -> Result<Mended, Error> {
     let mut mended = Mended {
-        made_private: make_private(file, path)?,
+        made_private: make_private(file.file(), path)?,
         ..Mended::default()
     };
     if survey.tail > 0 {
@@ -148,20 +170,31 @@ pub(crate) fn mend(file: &DiskFile, path: &Path, survey: &mut Survey) -> Result<
 }
 
 /// Takes away the permissions of others; gives the mode that was there.
-fn make_private(file: &DiskFile, path: &Path) -> Result<Option<u32>, Error> {
-    let mut permissions = file
-        .metadata()
-        .map_err(Error::io("look at", path))?
-        .permissions();
+fn make_private(file: &File, path: &Path) -> Result<Option<u32>, Error> {
+    let metadata = file.metadata().map_err(Error::io("look at", path))?;
+    if !metadata.is_file() {
+        return Err(Error::NotAFile(path.to_owned()));
+    }
+    let mut permissions = metadata.permissions();
     let mode = permissions.mode() & 0o777;
     if mode & 0o077 == 0 {
         return Ok(None);
     }
     permissions.set_mode(0o600);
-    file.file()
-        .set_permissions(permissions)
+    file.set_permissions(permissions)
         .map_err(Error::io("make private", path))?;
     Ok(Some(mode))
+}
+
+/// Brings the names in the directory of a file to disk.
+pub(crate) fn sync_directory_of(path: &Path) -> Result<(), Error> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .map_err(Error::io("sync directory", directory))
 }
 
 /// Where the torn bytes of a run's file go.
@@ -181,6 +214,7 @@ fn set_aside(file: &DiskFile, path: &Path, offset: u64, bytes: u64) -> Result<Se
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(&torn)
         .map_err(Error::io("open", &torn))?;
+    make_private(&to, &torn)?;
     let mut from = Source {
         medium: file,
         offset,
@@ -199,6 +233,8 @@ fn set_aside(file: &DiskFile, path: &Path, offset: u64, bytes: u64) -> Result<Se
             found: offset + copied,
         });
     }
+    // The copy is only safe once its name is; then the original may be cut.
+    sync_directory_of(&torn)?;
     Ok(SetAside {
         offset,
         bytes,

@@ -29,8 +29,8 @@ const EXTENSION: &str = ".jsonl";
 #[derive(Debug)]
 pub struct Storage {
     directory: PathBuf,
-    /// The transcripts that are there, by the stem of their file. Read once, when first needed.
-    listing: OnceCell<HashMap<String, PathBuf>>,
+    /// Read once, when first needed.
+    listing: OnceCell<HashMap<String, Vec<PathBuf>>>,
 }
 
 /// Why a run was not found.
@@ -106,7 +106,10 @@ impl Storage {
         if exact.is_file() {
             return Some(exact);
         }
-        self.listing().get(run_id.as_str()).cloned()
+        match self.listing().get(run_id.as_str())?.as_slice() {
+            [path] => Some(path.clone()),
+            _ => None,
+        }
     }
 
     /// Finds a run by the beginning of its id.
@@ -116,44 +119,45 @@ impl Storage {
     /// When there is none, or more than one.
     pub fn find_by_prefix(&self, prefix: &str) -> Result<PathBuf, NotFound> {
         let listing = self.listing();
-        if let Some(path) = listing.get(prefix) {
-            return Ok(path.clone());
-        }
-        let mut matching: Vec<_> = listing
-            .iter()
-            .filter(|(stem, _)| stem.starts_with(prefix))
-            .collect();
+        let several = |paths: Vec<&PathBuf>| {
+            let names = paths.iter().take(5).map(|path| name_of(path)).collect();
+            NotFound::Several(prefix.to_owned(), names)
+        };
+        let mut matching: Vec<&PathBuf> = if let Some(paths) = listing.get(prefix) {
+            paths.iter().collect()
+        } else {
+            let starting = listing.iter().filter(|(id, _)| id.starts_with(prefix));
+            starting.flat_map(|(_, paths)| paths).collect()
+        };
         matching.sort();
+        matching.dedup();
         match matching[..] {
             [] => Err(NotFound::None(prefix.to_owned(), self.directory.clone())),
-            [(_, path)] => Ok(path.clone()),
-            _ => {
-                let names = matching
-                    .iter()
-                    .take(5)
-                    .map(|(stem, _)| (*stem).clone())
-                    .collect();
-                Err(NotFound::Several(prefix.to_owned(), names))
-            }
+            [path] => Ok(path.clone()),
+            _ => Err(several(matching)),
         }
     }
 
-    fn listing(&self) -> &HashMap<String, PathBuf> {
+    /// The transcripts that are there, by their run id and, where there is a label, by their whole name.
+    fn listing(&self) -> &HashMap<String, Vec<PathBuf>> {
         self.listing.get_or_init(|| {
-            let mut found = HashMap::new();
+            let mut found: HashMap<String, Vec<PathBuf>> = HashMap::new();
             for entry in std::fs::read_dir(&self.directory)
                 .into_iter()
                 .flatten()
                 .flatten()
             {
-                let name = entry.file_name();
-                let Some(stem) = name.to_str().and_then(|name| name.strip_suffix(EXTENSION)) else {
+                let path = entry.path();
+                // Opening anything else might wait for ever.
+                if path.extension().is_none_or(|it| it != "jsonl") || !path.is_file() {
                     continue;
-                };
-                found
-                    .entry(unlabelled(stem).to_owned())
-                    .or_insert_with(|| entry.path());
-                found.insert(stem.to_owned(), entry.path());
+                }
+                let stem = name_of(&path);
+                let id = unlabelled(&stem).to_owned();
+                if id != stem {
+                    found.entry(stem).or_default().push(path.clone());
+                }
+                found.entry(id).or_default().push(path);
             }
             found
         })
@@ -263,11 +267,8 @@ fn read_tree(path: &Path, limits: Limits, remark: &mut impl FnMut(Remark)) -> io
 
 fn check_name(path: &Path, report: &mut Report) {
     let Some(run_id) = &report.run_id else { return };
-    let stem = path
-        .file_stem()
-        .and_then(|stem| stem.to_str())
-        .unwrap_or_default();
-    if unlabelled(stem) != run_id.as_str() && stem != run_id.as_str() {
+    let stem = name_of(path);
+    if unlabelled(&stem) != run_id.as_str() && stem != run_id.as_str() {
         let message = format!("the file is named {stem:?}, but holds run {run_id}");
         report.add(Finding {
             rule: Rule::FileName,
@@ -276,6 +277,14 @@ fn check_name(path: &Path, report: &mut Report) {
             message,
         });
     }
+}
+
+/// The name of a file without its extension.
+fn name_of(path: &Path) -> String {
+    path.file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// The part of a file's stem behind the label that other engines put before the run id.

@@ -12,7 +12,7 @@ use quipu_record::{Durability as Asked, Journal, Options, Recorder, Storage};
 
 use super::repair;
 use crate::args::{Durability, Emit};
-use crate::error::{CommandError, Exit, Result};
+use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate;
 use crate::terminal::{count, say};
 
@@ -42,9 +42,15 @@ pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
     // The first event may say who called this run.
     let first = input.next()?;
     let known = journal.parent_run_id().cloned();
-    let parent = parent
-        .or(known)
-        .or_else(|| first.as_ref()?.parent_run_id.clone());
+    // A run that has events has the parent they name.
+    let from_first = || {
+        first
+            .as_ref()
+            .filter(|_| journal.last_seq() == 0)?
+            .parent_run_id
+            .clone()
+    };
+    let parent = parent.or(known).or_else(from_first);
     let options = Options {
         limits,
         durability: match args.durability {
@@ -103,10 +109,11 @@ fn record_all(
                 open = told.recv().is_ok();
                 let upto = recorded.load(Ordering::SeqCst);
                 if upto > done {
-                    recorder.wait_durable(upto).inspect_err(|_| {
-                        failed.store(true, Ordering::SeqCst);
-                    })?;
-                    acknowledge.write(done + 1..=upto)?;
+                    recorder
+                        .wait_durable(upto)
+                        .map_err(CommandError::from)
+                        .and_then(|()| acknowledge.write(done + 1..=upto))
+                        .inspect_err(|_| failed.store(true, Ordering::SeqCst))?;
                     done = upto;
                 }
             }
@@ -191,7 +198,9 @@ impl Acknowledge {
                 *gone = true;
                 Ok(())
             }
-            Err(e) => Err(e.into()),
+            Err(e) => Err(io_error(
+                "could not write acknowledgements to standard output",
+            )(e)),
         }
     }
 }
@@ -215,8 +224,15 @@ impl Input<'_> {
     }
 
     fn next(&mut self) -> Result<Option<Request>> {
-        while let Some(info) = self.lines.advance()? {
-            let bytes = self.lines.current();
+        loop {
+            let next = self.lines.advance();
+            let Some(info) = next.map_err(io_error("could not read standard input"))? else {
+                return Ok(None);
+            };
+            let mut bytes = self.lines.current();
+            if info.offset == 0 {
+                bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+            }
             if info.too_long {
                 let limit = self.limits.max_line_bytes;
                 self.refuse(
@@ -239,7 +255,19 @@ impl Input<'_> {
                     info.number
                 ));
             }
-            if text.contains('\0') {
+            let nuls = text.bytes().filter(|b| *b == 0).count();
+            let (len, limit) = (text.len() + 5 * nuls, self.limits.max_line_bytes);
+            if len > limit {
+                self.refuse(
+                    info.number,
+                    &Fault::TooLong {
+                        len: len as u64,
+                        limit,
+                    },
+                );
+                continue;
+            }
+            if nuls > 0 {
                 say(&format!(
                     "note: line {}: raw NUL bytes, recorded as \\u0000",
                     info.number
@@ -254,6 +282,5 @@ impl Input<'_> {
                 Err(fault) => self.refuse(info.number, &fault),
             }
         }
-        Ok(None)
     }
 }

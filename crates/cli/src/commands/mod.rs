@@ -8,3 +8,14 @@ pub(crate) mod show;
 pub(crate) mod tail;
 pub(crate) mod tree;
 pub(crate) mod verify;
+
+use crate::error::CommandError;
+
+/// Of several things that went wrong, the first is what the command ends with; the others are reported
+/// here.
+pub(crate) fn keep_first(failed: &mut Option<CommandError>, error: CommandError) {
+    match failed {
+        None => *failed = Some(error),
+        Some(_) => error.report(),
+    }
+}

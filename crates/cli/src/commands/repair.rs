@@ -12,11 +12,21 @@ use crate::{json, locate};
 
 pub(crate) fn run(args: &Repair, place: &locate::Place) -> Result<Exit> {
     let mut out = out();
-    let mut documents = Vec::new();
+    let (mut documents, mut failed) = (Vec::new(), None);
     for run in &args.runs {
-        let path = place.transcript(run)?;
-        let mended = quipu_record::repair(&path, Limits::default())?;
-        let name = path.display().to_string();
+        let mended = place.transcript(run).and_then(|path| {
+            let mended = quipu_record::repair(&path, Limits::default())?;
+            Ok((path.display().to_string(), mended))
+        });
+        let (name, mended) = match mended {
+            Ok(mended) => mended,
+            Err(error) => {
+                // The others are still worth mending.
+                documents.push(serde_json::json!({ "file": run, "error": error.to_string() }));
+                super::keep_first(&mut failed, error);
+                continue;
+            }
+        };
         if args.json {
             documents.push(json::mended(&name, &mended));
             continue;
@@ -32,7 +42,7 @@ pub(crate) fn run(args: &Repair, place: &locate::Place) -> Result<Exit> {
         writeln!(out, "{:#}", serde_json::Value::from(documents))?;
     }
     out.flush()?;
-    Ok(Exit::Done)
+    failed.map_or(Ok(Exit::Done), Err)
 }
 
 /// What was mended, in words.

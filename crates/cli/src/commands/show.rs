@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 
-use quipu_formats::exchange::{Item, Reader};
+use quipu_formats::exchange::{Bad, Item, Reader};
 use quipu_model::{EventType, Header};
 
 use super::render::Renderer;
@@ -22,14 +22,14 @@ pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
         }
     }
     let reader = Reader::new(file);
-    let bad = if args.json {
-        json(args, reader)?
+    let shown = if args.json {
+        json(args, reader)
     } else if args.output.jsonl {
-        lines(args, reader)?
+        lines(args, reader)
     } else {
-        human(args, &path, reader)?
+        human(args, &path, reader)
     };
-    match bad {
+    match shown.map_err(|error| error.about(&path.display().to_string()))? {
         0 => Ok(Exit::Done),
         n => Err(CommandError::new(
             Exit::Data,
@@ -50,9 +50,17 @@ impl Show {
     }
 }
 
-/// Says what is wrong with a line that is no event.
-fn complain(bad: &quipu_formats::exchange::Bad<'_>) {
-    say(&format!("{}: {}", bad.at, bad.fault));
+/// Complaints that are written out; the rest are counted.
+const SHOWN: u64 = 100;
+
+/// Says what is wrong with the `n`th line that is no event.
+fn complain(n: u64, bad: &Bad<'_>) {
+    if n <= SHOWN {
+        say(&format!("{}: {}", bad.at, bad.fault));
+    }
+    if n == SHOWN {
+        say("… and those after it are only counted");
+    }
 }
 
 fn human(args: &Show, path: &Path, mut reader: Reader<File>) -> Result<u64> {
@@ -65,7 +73,7 @@ fn human(args: &Show, path: &Path, mut reader: Reader<File>) -> Result<u64> {
             Err(line) => {
                 bad += 1;
                 out.flush()?;
-                complain(&line);
+                complain(bad, &line);
                 continue;
             }
         };
@@ -119,7 +127,7 @@ fn lines(args: &Show, mut reader: Reader<File>) -> Result<u64> {
         match item {
             Item::Bad(line) => {
                 bad += 1;
-                complain(&line);
+                complain(bad, &line);
             }
             Item::Event(found) if args.wants(found.scan.seq, &found.scan.event_type) => {
                 out.write_all(found.text.as_bytes())?;
@@ -132,16 +140,20 @@ fn lines(args: &Show, mut reader: Reader<File>) -> Result<u64> {
     Ok(bad)
 }
 
-/// One document: `{"events":[…],"bad_lines":[…]}`, written as it is read.
+/// One document: `{"events":[…],"bad_line_count":n,"bad_lines":[…]}`, written as it is read.
 fn json(args: &Show, mut reader: Reader<File>) -> Result<u64> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let mut bad = Vec::new();
+    let (mut bad, mut kept) = (0, Vec::new());
     let mut before = "{\"events\":[";
     while let Some(item) = reader.next()? {
         match item {
             Item::Bad(line) => {
-                complain(&line);
-                bad.push(serde_json::json!({
+                bad += 1;
+                complain(bad, &line);
+                if bad > SHOWN {
+                    continue;
+                }
+                kept.push(serde_json::json!({
                     "line": line.at.line,
                     "offset": line.at.offset,
                     "fault": line.fault.to_string(),
@@ -156,12 +168,11 @@ fn json(args: &Show, mut reader: Reader<File>) -> Result<u64> {
         }
     }
     let before = if before == "," { "" } else { before };
-    let count = bad.len() as u64;
+    let kept = serde_json::Value::from(kept);
     writeln!(
         out,
-        "{before}\n],\"bad_lines\":{}}}",
-        serde_json::Value::from(bad)
+        "{before}\n],\"bad_line_count\":{bad},\"bad_lines\":{kept}}}"
     )?;
     out.flush()?;
-    Ok(count)
+    Ok(bad)
 }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fs::{File, Metadata};
-use std::io::{self, BufWriter, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Tail, place: &locate::Place) -> Result<Exit> {
     let changes = args.follow.then(|| Changes::of(&path));
     match args.from {
         Some(from) => printer.from = from,
-        None => printer.from = follow.start_of_last(args.events)?,
+        None => follow.skip_to_last(args.events)?,
     }
     follow.read(&mut printer)?;
     let Some(changes) = changes else {
@@ -122,28 +122,32 @@ impl Follow {
         })
     }
 
-    /// The sequence number of the first of the last `n` events.
-    fn start_of_last(&mut self, n: u64) -> Result<u64> {
+    /// Moves to the last `n` events. By their place in the file, not their number: another writer may
+    /// have begun to count anew.
+    fn skip_to_last(&mut self, n: u64) -> Result<()> {
         let Some(file) = &mut self.file else {
-            return Ok(1);
+            return Ok(());
         };
         file.seek(SeekFrom::Start(0))?;
         let keep = usize::try_from(n).unwrap_or(usize::MAX);
         let mut last = VecDeque::new();
+        let mut end = (0, 0);
         let mut reader = Reader::new(&*file);
         while let Some(item) = reader.next()? {
-            if let Item::Event(found) = item {
-                last.push_back(found.scan.seq);
+            let is_event = matches!(item, Item::Event(_));
+            let line = *reader.line();
+            if is_event {
+                last.push_back((line.offset, line.number - 1));
                 if last.len() > keep {
                     last.pop_front();
                 }
             }
+            if line.terminated {
+                end = (reader.position(), line.number);
+            }
         }
-        Ok(if keep == 0 {
-            u64::MAX
-        } else {
-            last.front().copied().unwrap_or(1)
-        })
+        (self.offset, self.lines) = last.front().copied().unwrap_or(end);
+        Ok(())
     }
 
     /// Reads whole lines to the end of the file.
@@ -182,9 +186,8 @@ impl Follow {
                 ))(e));
             }
         };
-        let replaced = there
-            .as_ref()
-            .is_none_or(|there| identity(there) != self.identity);
+        let other = |there: &Metadata| identity(there) != self.identity;
+        let replaced = self.file.is_none() || there.as_ref().is_none_or(other);
         // To the end of the old file first: something may have been written before it was moved.
         self.read_or_restart(printer)?;
         if !replaced {
@@ -235,7 +238,7 @@ impl Follow {
         self.file = Some(file);
         self.offset = 0;
         self.lines = 0;
-        printer.from = 1;
+        printer.from = 0;
         self.read(printer)
     }
 }
@@ -245,7 +248,7 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
 }
 
 struct Printer {
-    out: BufWriter<anstream::AutoStream<io::StdoutLock<'static>>>,
+    out: Box<dyn Write>,
     renderer: Renderer,
     jsonl: bool,
     follow: bool,
@@ -256,11 +259,16 @@ struct Printer {
 impl Printer {
     fn new(args: &Tail) -> Self {
         Self {
-            out: out(),
+            // Lines are given as they are; even a colour filter would change some.
+            out: if args.output.jsonl {
+                Box::new(BufWriter::new(io::stdout().lock()))
+            } else {
+                Box::new(out())
+            },
             renderer: Renderer { full: args.full },
             jsonl: args.output.jsonl,
             follow: args.follow,
-            from: 1,
+            from: 0,
             bad: 0,
         }
     }
@@ -269,6 +277,8 @@ impl Printer {
         if found.scan.seq < self.from {
             return Ok(());
         }
+        // From here on everything, whatever its number.
+        self.from = 0;
         if self.jsonl {
             self.out.write_all(found.text.as_bytes())?;
             self.out.write_all(b"\n")?;

@@ -1,7 +1,7 @@
 //! `quipu verify`
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quipu_formats::exchange::verify::{Report, Severity};
 use quipu_formats::lines::Limits;
@@ -15,12 +15,17 @@ use crate::{json, locate};
 pub(crate) fn run(args: &Verify, place: &locate::Place) -> Result<Exit> {
     let mut out = out();
     let mut documents = Vec::new();
-    let mut clean = true;
+    let (mut clean, mut failed) = (true, None);
     for run in &args.runs {
-        let path = place.transcript(run)?;
-        let report = Storage::around(&path)
-            .verify(&path, Limits::default())
-            .map_err(io_error(format!("could not read {}", path.display())))?;
+        let (path, report) = match check(run, place) {
+            Ok(checked) => checked,
+            Err(error) => {
+                // The others are still worth checking.
+                documents.push(serde_json::json!({ "file": run, "error": error.to_string() }));
+                super::keep_first(&mut failed, error);
+                continue;
+            }
+        };
         clean &= report.is_clean();
         if args.json {
             documents.push(json::report(&path.display().to_string(), &report));
@@ -32,7 +37,19 @@ pub(crate) fn run(args: &Verify, place: &locate::Place) -> Result<Exit> {
         writeln!(out, "{:#}", serde_json::Value::from(documents))?;
     }
     out.flush()?;
-    Ok(if clean { Exit::Done } else { Exit::Found })
+    match failed {
+        Some(error) => Err(error),
+        None if clean => Ok(Exit::Done),
+        None => Ok(Exit::Found),
+    }
+}
+
+fn check(run: &str, place: &locate::Place) -> Result<(PathBuf, Report)> {
+    let path = place.transcript(run)?;
+    let report = Storage::around(&path)
+        .verify(&path, Limits::default())
+        .map_err(io_error(format!("could not read {}", path.display())))?;
+    Ok((path, report))
 }
 
 fn write_report(

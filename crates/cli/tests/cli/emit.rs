@@ -249,7 +249,7 @@ fn recording_goes_on_when_nobody_reads_the_acknowledgements() {
 fn a_full_disk_ends_it_and_leaves_whole_lines() {
     let env = TestEnv::new();
     let input = env.file("input", [STARTED; 1_000].join("\n"));
-    let script = r#"trap '' XFSZ; ulimit -f 16; exec "$0" emit --run r < "$1""#;
+    let script = r#"ulimit -f 16; exec "$0" emit --run r < "$1""#;
     let output = Command::new("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_quipu"), &input])
         .env_clear()
@@ -284,4 +284,58 @@ fn a_directory_that_cannot_be_written_is_named() {
         ran.stderr
             .starts_with("error: could not create directory /dev/null/x/transcripts: ")
     );
+}
+
+#[test]
+fn a_first_line_that_names_another_parent_is_refused_alone() {
+    let env = TestEnv::new();
+    assert_eq!(emit(&env, "r", &[STARTED]).code, 0);
+    let other = ENDED.replacen('{', r#"{"parent_run_id":"p","#, 1);
+    let ran = emit(&env, "r", &[&other, ENDED]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, "2\n"));
+    assert!(
+        ran.stderr
+            .starts_with("line 1: bad field \"parent_run_id\""),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_byte_order_mark_is_passed_over() {
+    let env = TestEnv::new();
+    assert_eq!(
+        emit(&env, "r", &[&format!("\u{feff}{STARTED}")]).stdout,
+        "1\n"
+    );
+}
+
+#[test]
+fn acknowledgements_that_cannot_be_written_end_it() {
+    if !std::path::Path::new("/dev/full").exists() {
+        eprintln!("skipped: there is no /dev/full");
+        return;
+    }
+    for durability in ["none", "group", "each"] {
+        let env = TestEnv::new();
+        let input = env.file("input", [STARTED; 3].join("\n"));
+        let output = env
+            .command(&["emit", "--run", "r", "--durability", durability])
+            .stdin(std::fs::File::open(input).unwrap())
+            .stdout(
+                std::fs::OpenOptions::new()
+                    .write(true)
+                    .open("/dev/full")
+                    .unwrap(),
+            )
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{durability}: {stderr}");
+        assert!(
+            stderr.contains("could not write acknowledgements"),
+            "{durability}: {stderr}"
+        );
+        assert_eq!(env.run(&["verify", "r"]).code, 0);
+    }
 }

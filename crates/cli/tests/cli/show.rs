@@ -185,3 +185,44 @@ fn usage_errors_end_with_2() {
     }
     assert_eq!(env.run(&["--version"]).code, 0);
 }
+
+#[test]
+fn what_is_wrong_with_many_lines_is_counted() {
+    let env = TestEnv::new();
+    let file = env.file("r.jsonl", "x\n".repeat(5_000));
+    let ran = env.run(&["show", "--json", &file]);
+    let document: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(document["bad_line_count"], 5_000);
+    assert_eq!(document["bad_lines"].as_array().unwrap().len(), 100);
+    assert_eq!((ran.code, ran.stderr.lines().count()), (3, 103));
+}
+
+#[test]
+fn a_directory_does_not_hide_a_run() {
+    let env = TestEnv::new();
+    env.file("transcripts/a1.jsonl", line(1, "run.started", "", "null"));
+    std::fs::create_dir(env.path("a1")).unwrap();
+    let output = env
+        .command(&["show", "a1"])
+        .current_dir(env.dir.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let ran = env.run(&["show", env.dir.path().to_str().unwrap()]);
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (4, "error: HOME: Is a directory (os error 21)\n")
+    );
+}
+
+#[test]
+fn an_empty_home_variable_is_as_good_as_none() {
+    let env = TestEnv::new();
+    let file = env.file("r.jsonl", line(1, "run.started", "", "null"));
+    let output = env
+        .command(&["show", &file])
+        .env("QUIPU_HOME", "")
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+}

@@ -108,3 +108,35 @@ fn follows_a_recording_live() {
     assert!(tail.line().contains("run.completed"));
     assert_eq!(emit.finish(), 0);
 }
+
+#[test]
+fn the_last_events_are_those_at_the_end_whatever_their_number() {
+    let env = TestEnv::new();
+    let restarted = (1..=30).chain(1..=5).map(started).collect::<String>();
+    let file = env.file("r.jsonl", restarted);
+    let ran = env.run(&["tail", "--jsonl", "-n", "6", &file]);
+    let seqs: Vec<_> = ran
+        .stdout
+        .lines()
+        .map(|line| line[7..].split(',').next().unwrap())
+        .collect();
+    assert_eq!(seqs, ["30", "1", "2", "3", "4", "5"]);
+}
+
+#[test]
+fn nothing_to_begin_with_still_follows() {
+    let env = TestEnv::new();
+    let file = env.file("r.jsonl", started(1));
+    let tail = env.start(&["tail", "-f", "--jsonl", "-n", "0", &file]);
+    assert!(tail.is_silent());
+    append(&file, &started(2));
+    assert_eq!(next_seq(&tail), 2);
+}
+
+#[test]
+fn lines_are_given_as_they_are() {
+    let env = TestEnv::new();
+    let odd = line(1, "run.started", "a\u{7f}b\u{9b}c", "null");
+    let file = env.file("r.jsonl", &odd);
+    assert_eq!(env.run(&["tail", "--jsonl", &file]).stdout, odd);
+}

@@ -54,3 +54,42 @@ fn what_cannot_be_read_is_not_clean() {
         "error: could not read HOME: Is a directory (os error 21)\n"
     );
 }
+
+#[test]
+fn one_that_is_missing_does_not_hide_the_others() {
+    let env = TestEnv::new();
+    let good = env.file("r.jsonl", line(1, "run.started", "", "null"));
+    for command in ["verify", "repair"] {
+        let ran = env.run(&[command, "--json", "nope", &good]);
+        let document: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert!(
+            document[0]["error"].as_str().unwrap().starts_with("no run"),
+            "{document}"
+        );
+        assert_eq!(document[1]["file"].as_str().unwrap(), "HOME/r.jsonl");
+        assert_eq!(ran.code, 4);
+    }
+}
+
+/// A child that is a pipe would keep whoever opens it waiting for ever.
+#[test]
+fn a_child_that_is_no_file_is_missing() {
+    let env = TestEnv::new();
+    let call = r#"{"seq":1,"run_id":"r","child_run_id":"kid","type":"step.call_workflow.started","path":"k","iteration":0,"timestamp":"2026-06-08T08:14:41Z","payload":{"name":"k","kind":"call_workflow"}}"#;
+    let file = env.file("r.jsonl", format!("{call}\n"));
+    let made = std::process::Command::new("mkfifo")
+        .arg(env.path("kid.jsonl"))
+        .status()
+        .unwrap();
+    assert!(made.success());
+    assert!(
+        env.run(&["verify", &file])
+            .stdout
+            .contains("run kid is not there yet")
+    );
+    assert!(
+        env.run(&["tree", &file])
+            .stdout
+            .contains("run kid missing: no transcript")
+    );
+}

@@ -385,6 +385,12 @@ impl Item<'_> {
 }
 
 impl Found<'_> {
+    /// Whether the line could not be taken as it is, so that places in it are not those of the file.
+    pub fn is_mended(&self) -> bool {
+        let mended = [Warning::InvalidUtf8, Warning::RawNul];
+        self.warnings.iter().any(|warning| mended.contains(warning))
+    }
+
     /// Decodes the event. A [`Reader::next_decoded`] loop is cheaper over many.
     ///
     /// # Errors

@@ -117,7 +117,7 @@ rules! {
     /// Parent and child do not name each other.
     LinkBroken = "link-broken", Error, None;
     /// Others can read or write the file or its directory.
-    Permissions = "permissions", Warning, Some("`quipu repair` makes it private, or `chmod 600` the file and `chmod 700` its directory");
+    Permissions = "permissions", Warning, Some("`quipu repair` makes the file private; `chmod 700` its directory");
     /// A tool call without a result.
     ToolDangling = "tool-dangling", Note, None;
     /// A step that has not ended.

@@ -101,10 +101,9 @@ impl Notifier {
             self.waiting.store(0, Ordering::SeqCst);
             std::mem::take(&mut *wakers)
         };
-        waiting
-            .iter()
-            .filter_map(|cursor| cursor.take_waker())
-            .for_each(Waker::wake);
+        for waker in waiting.iter().filter_map(|cursor| cursor.take_waker()) {
+            unharmed(|| waker.wake());
+        }
         u32::try_from(waiting.len()).unwrap_or(u32::MAX)
     }
 
@@ -114,12 +113,24 @@ impl Notifier {
         self.wake_all();
     }
 
-    /// Starts the thread. It ends when the fan-out is closed, which dropping the recorder does.
+    /// Starts the thread. It ends when the fan-out is closed, which dropping the recorder does. Without
+    /// one, subscribers look for themselves now and then.
     fn start(&self, fanout: &Arc<FanOut>) {
         if !self.started.load(Ordering::SeqCst) && !self.started.swap(true, Ordering::SeqCst) {
             let fanout = fanout.clone();
-            thread::spawn(move || fanout.notifier.run(&fanout));
+            let run = move || fanout.notifier.run(&fanout);
+            if thread::Builder::new()
+                .name("quipu-wake".to_owned())
+                .spawn(run)
+                .is_err()
+            {
+                self.started.store(false, Ordering::SeqCst);
+            }
         }
+    }
+
+    pub(super) fn is_started(&self) -> bool {
+        self.started.load(Ordering::SeqCst)
     }
 
     fn run(&self, fanout: &FanOut) {
@@ -171,6 +182,12 @@ impl Notifier {
     }
 }
 
+/// Calls what is not ours. If it panics, the others still have to be woken.
+fn unharmed(call: impl FnOnce()) {
+    // The panic was reported by its hook.
+    drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)));
+}
+
 /// What was last said of each subscriber.
 #[derive(Default)]
 struct Lag {
@@ -190,11 +207,12 @@ impl Lag {
             let due = at.is_none_or(|at: Instant| now.duration_since(at) >= WARN_EVERY);
             if due && stats.missed > before {
                 self.said.insert(stats.id, (now, stats.missed));
-                on_lag(LagWarning {
+                let warning = LagWarning {
                     subscriber: stats.id,
                     missed: stats.missed - before,
                     missed_in_all: stats.missed,
-                });
+                };
+                unharmed(|| on_lag(warning));
             }
         }
     }

@@ -9,6 +9,9 @@ use super::segment::{SEGMENT_LINES, Segment};
 use super::{FanOut, SubscriberStats};
 use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Ordering};
 
+/// How often a subscriber looks for itself when there is no thread to wake it.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// Where a subscriber stands, visible to the writer.
 pub(super) struct Cursor {
     pub(super) id: u64,
@@ -151,6 +154,11 @@ impl Subscription {
         self.next
     }
 
+    /// Where the line of the next event begins in the file.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// What it received and missed.
     pub fn stats(&self) -> SubscriberStats {
         self.cursor.stats(self.fanout.tail.seq())
@@ -173,9 +181,9 @@ impl Subscription {
     ///
     /// When there is none.
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Next, TryNextError> {
-        let deadline = Instant::now() + timeout;
+        let began = Instant::now();
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = timeout.saturating_sub(began.elapsed());
             match self.try_recv() {
                 Err(TryNextError::Empty) if !left.is_zero() => self.park(Some(left)),
                 other => return other,
@@ -343,6 +351,10 @@ impl Subscription {
             .register(&self.fanout, &self.cursor, &self.waker);
         let ready = self.fanout.tail.seq() >= self.next;
         if !ready && !self.fanout.is_closed() {
+            let timeout = match timeout {
+                None if !self.fanout.notifier.is_started() => Some(LOOK_EVERY),
+                timeout => timeout,
+            };
             self.parker.park(timeout);
         }
     }

@@ -193,3 +193,37 @@ fn an_executor_can_poll() {
     recorder.close().unwrap();
     assert!(matches!(live.poll_batch(&mut context), Poll::Ready(None)));
 }
+
+#[test]
+fn a_warning_hook_that_panics_does_not_stop_the_others() {
+    let site = Site::new();
+    let on_lag: std::sync::Arc<crate::OnLag> = std::sync::Arc::new(|_| panic!("on purpose"));
+    let options = crate::Options {
+        on_lag: Some(on_lag),
+        buffer: 4,
+        ..crate::Options::default()
+    };
+    let recorder = site.storage.record(&super::run_id("r"), options).unwrap();
+    let _stalled = recorder.subscribe();
+    let mut waiting = recorder.subscribe();
+    (0..2_000).for_each(|_| assert!(recorder.record(&said("x")).is_ok()));
+    std::thread::scope(|scope| {
+        let last = scope.spawn(move || {
+            let mut last = 0;
+            while let Some(next) = waiting.recv() {
+                last = match next {
+                    Next::Line(line) => line.seq(),
+                    Next::Missed(gap) => *gap.end(),
+                };
+                if last >= 2_001 {
+                    return last;
+                }
+            }
+            last
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        recorder.record(&said("last")).unwrap();
+        assert_eq!(last.join().unwrap(), 2_001);
+    });
+    assert!(recorder.subscribe().recv_timeout(Duration::ZERO).is_err());
+}

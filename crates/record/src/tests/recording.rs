@@ -291,3 +291,32 @@ fn durability_is_what_was_asked() {
         recorder.wait_durable(1_000).unwrap();
     }
 }
+
+/// A thread that starts to sync when the recorder is already closed has to end.
+#[test]
+fn closing_while_others_record_leaves_no_thread_behind() {
+    let threads = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+    let before = threads();
+    for _ in 0..50 {
+        let site = Site::new();
+        let durability = Durability::Group(Duration::from_millis(1));
+        let options = Options {
+            durability,
+            ..Options::default()
+        };
+        let recorder = site.storage.record(&run_id("r"), options).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| while recorder.record(&said("x")).is_ok() {});
+            scope.spawn(|| recorder.close().unwrap());
+        });
+    }
+    let began = std::time::Instant::now();
+    while threads() > before + 8 {
+        assert!(
+            began.elapsed() < Duration::from_secs(5),
+            "{} threads are left",
+            threads()
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -256,3 +256,91 @@ fn a_file_replaced_under_the_writer_is_noticed_before_anything_is_acknowledged()
         "{error}"
     );
 }
+
+#[test]
+fn torn_bytes_glued_to_the_last_event_are_the_tail() {
+    for (behind, lacks) in [("{\"seq\":2,\"ru", true), (" garbage\n", true)] {
+        let site = Site::new();
+        site.record("r").record(&said("one")).unwrap();
+        let path = site.path("r");
+        let whole = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{}{behind}", whole.trim_end())).unwrap();
+        let mended = repair(&path, Default::default()).unwrap();
+        assert_eq!(mended.ended_line, lacks);
+        assert_eq!(mended.set_aside.unwrap().bytes, behind.len() as u64);
+        assert_eq!(fs::read_to_string(&path).unwrap(), whole);
+    }
+}
+
+#[test]
+fn what_is_no_transcript_is_left_alone() {
+    for contents in ["buy milk\nand bread\n", "notes", "{}\n{}\n", "\u{1f9f6}"] {
+        let site = Site::new();
+        let path = site.path("r");
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::write(&path, contents).unwrap();
+        let refused = repair(&path, Default::default()).unwrap_err();
+        assert!(
+            matches!(refused, Error::NotATranscript(_)),
+            "{contents:?}: {refused}"
+        );
+        assert!(
+            site.storage
+                .record(&run_id("r"), Options::default())
+                .is_err()
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), contents);
+    }
+    // But a first event that was cut off is a transcript that got no further.
+    let site = Site::new();
+    let path = site.path("r");
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    fs::write(&path, "{\"seq\":1,\"run").unwrap();
+    assert_eq!(site.record("r").record(&said("one")).unwrap(), 1);
+}
+
+#[test]
+fn a_file_cut_short_by_others_is_not_acknowledged() {
+    let site = Site::new();
+    let options = Options {
+        durability: crate::Durability::Each,
+        ..Options::default()
+    };
+    let recorder = site.storage.record(&run_id("r"), options).unwrap();
+    recorder.record(&said("one")).unwrap();
+    recorder.record(&said("two")).unwrap();
+    fs::write(site.path("r"), "").unwrap();
+    let error = recorder.record(&said("three")).unwrap_err();
+    assert!(
+        error.to_string().contains("changed by something else"),
+        "{error}"
+    );
+    assert!(recorder.close().is_err());
+}
+
+#[test]
+fn what_was_not_synced_before_is_synced_before_it_is_called_durable() {
+    let site = Site::new();
+    site.record("r").record(&said("one")).unwrap();
+    let recorder = site.record("r");
+    assert_eq!(recorder.durable_seq(), 0, "whoever wrote it did not sync");
+    recorder.wait_durable(1).unwrap();
+    assert_eq!(recorder.durable_seq(), 1);
+}
+
+#[test]
+fn limits_hold_when_a_run_is_reopened() {
+    let site = Site::new();
+    let mut options = Options::default();
+    options.limits.max_line_bytes = 80 << 20;
+    let recorder = site.storage.record(&run_id("r"), options.clone()).unwrap();
+    recorder.record(&said(&"x".repeat(70 << 20))).unwrap();
+    drop(recorder);
+    assert_eq!(
+        site.storage
+            .record(&run_id("r"), options)
+            .unwrap()
+            .last_seq(),
+        1
+    );
+}

@@ -124,6 +124,20 @@ fn runs_are_found_by_the_beginning_of_their_id() {
 }
 
 #[test]
+fn a_label_that_is_not_unique_is_not_guessed() {
+    let site = Site::new();
+    site.record("a1").record(&said("hello")).unwrap();
+    let directory = site.path("a1").parent().unwrap().to_owned();
+    fs::rename(site.path("a1"), directory.join("x__a1.jsonl")).unwrap();
+    fs::copy(directory.join("x__a1.jsonl"), directory.join("y__a1.jsonl")).unwrap();
+    let storage = Storage::at(site.dir.path());
+    assert!(storage.find(&run_id("a1")).is_none());
+    let names = vec!["x__a1".to_owned(), "y__a1".to_owned()];
+    assert!(matches!(storage.find_by_prefix("a1"), Err(NotFound::Several(_, it)) if it == names));
+    assert!(storage.find_by_prefix("x__a1").is_ok());
+}
+
+#[test]
 fn the_forest_follows_links_and_shows_what_is_wrong() {
     let site = Site::new();
     let root = site.record("root");
