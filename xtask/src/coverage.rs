@@ -1,5 +1,7 @@
 //! `cargo xtask coverage`
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
@@ -8,6 +10,18 @@ use crate::tool::{cargo, root};
 const CRATES: [&str; 3] = ["model", "formats", "record"];
 const AT_LEAST: f64 = 85.0;
 
+fn measure(directory: &Path, engine: &[&str]) -> Result<()> {
+    let packages = CRATES
+        .iter()
+        .flat_map(|name| ["--package".to_owned(), format!("quipu-{name}")]);
+    cargo(["tarpaulin", "--skip-clean", "--out", "Json", "--lib"])
+        .args(engine)
+        .args([Path::new("--output-dir"), directory])
+        .args([Path::new("--target-dir"), &root().join("target/tarpaulin")])
+        .args(packages)
+        .run()
+}
+
 pub(crate) fn run() -> Result<()> {
     // tarpaulin needs no llvm-tools, which are not everywhere.
     if !cargo(["tarpaulin", "--version"]).works() {
@@ -15,40 +29,7 @@ pub(crate) fn run() -> Result<()> {
     }
     let directory = root().join("target/coverage");
     std::fs::create_dir_all(&directory)?;
-    let packages = CRATES
-        .iter()
-        .flat_map(|name| ["--package".to_owned(), format!("quipu-{name}")]);
-    cargo([
-        "tarpaulin",
-        "--skip-clean",
-        "--out",
-        "Json",
-        "--engine",
-        "llvm",
-        "--lib",
-        "--output-dir",
-    ])
-    .args([&directory])
-    .args(["--target-dir".into(), root().join("target/tarpaulin")])
-    .args(packages)
-    .run()
-    .or_else(|_| {
-        let packages = CRATES
-            .iter()
-            .flat_map(|name| ["--package".to_owned(), format!("quipu-{name}")]);
-        cargo([
-            "tarpaulin",
-            "--skip-clean",
-            "--out",
-            "Json",
-            "--lib",
-            "--output-dir",
-        ])
-        .args([&directory])
-        .args(["--target-dir".into(), root().join("target/tarpaulin")])
-        .args(packages)
-        .run()
-    })?;
+    measure(&directory, &["--engine", "llvm"]).or_else(|_| measure(&directory, &[]))?;
     let report = std::fs::read_to_string(directory.join("tarpaulin-report.json"))?;
     let report: Value = serde_json::from_str(&report)?;
     let files = report["files"].as_array().context("a list of files")?;

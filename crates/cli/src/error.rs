@@ -1,6 +1,7 @@
 //! Errors as a user meets them, and what the process ends with.
 
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::terminal;
@@ -47,6 +48,14 @@ impl CommandError {
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, anyhow::Error::msg(message.into()))
+    }
+
+    /// Some lines of a file are no events.
+    pub(crate) fn bad_lines(n: u64, path: &Path) -> Self {
+        let lines = terminal::count(n, "line");
+        let error = anyhow::anyhow!("{lines} of {} could not be read", path.display());
+        let hint = "`quipu verify` tells more, `quipu repair` mends a torn end";
+        Self::new(Exit::Data, error).hint(hint)
     }
 
     /// Says what can be done about it.

@@ -31,15 +31,7 @@ pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
     };
     match shown.map_err(|error| error.about(&path.display().to_string()))? {
         0 => Ok(Exit::Done),
-        n => Err(CommandError::new(
-            Exit::Data,
-            anyhow::anyhow!(
-                "{} of {} could not be read",
-                count(n, "line"),
-                path.display()
-            ),
-        )
-        .hint("`quipu verify` tells more, `quipu repair` mends a torn end")),
+        n => Err(CommandError::bad_lines(n, &path)),
     }
 }
 

@@ -38,14 +38,7 @@ pub(crate) fn run(args: &Tail, place: &locate::Place) -> Result<Exit> {
     let Some(changes) = changes else {
         return match printer.bad {
             0 => Ok(Exit::Done),
-            n => Err(CommandError::new(
-                Exit::Data,
-                anyhow::anyhow!(
-                    "{} of {} could not be read",
-                    count(n, "line"),
-                    path.display()
-                ),
-            )),
+            n => Err(CommandError::bad_lines(n, &path)),
         };
     };
     loop {
