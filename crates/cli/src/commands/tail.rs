@@ -20,7 +20,7 @@ use super::render::Renderer;
 use crate::args::Tail;
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate;
-use crate::terminal::{count, out, say};
+use crate::terminal::{out, say};
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
