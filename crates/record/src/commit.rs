@@ -82,13 +82,14 @@ impl Commit {
 
     /// Says that all events up to `seq` are in the file, which is `len` bytes long.
     pub(crate) fn wrote(&self, seq: u64, len: u64) {
-        self.len.store(len, Ordering::SeqCst);
-        self.written.store(seq, Ordering::SeqCst);
+        // The length first: whoever sees the event then sees a length that covers it.
+        self.len.store(len, Ordering::Relaxed);
+        self.written.store(seq, Ordering::Release);
     }
 
     /// The last event in the file.
     pub(crate) fn written(&self) -> u64 {
-        self.written.load(Ordering::SeqCst)
+        self.written.load(Ordering::Acquire)
     }
 
     /// The last event on disk.
@@ -134,7 +135,7 @@ impl Commit {
     /// Brings what was written to disk, and looks that it is there. A file that is on disk but no
     /// longer in its place, or no longer whole, is not what was promised.
     fn sync(&self) -> Result<(), String> {
-        let expected = self.len.load(Ordering::SeqCst);
+        let expected = self.len.load(Ordering::Relaxed);
         self.medium.sync().map_err(|e| e.to_string())?;
         in_place(&*self.medium, &self.path).map_err(|e| e.to_string())?;
         let found = self.medium.size().map_err(|e| e.to_string())?;
