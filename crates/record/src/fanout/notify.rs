@@ -15,7 +15,7 @@ use super::FanOut;
 use super::segment::SEGMENT_LINES;
 use super::subscription::Cursor;
 use crate::recorder::OnLag;
-use crate::sync::{Arc, AtomicBool, AtomicUsize, Condvar, Mutex, Ordering, thread};
+use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, thread};
 
 /// How long to pause for each subscriber that was woken.
 const PAUSE_EACH: Duration = Duration::from_micros(4);
@@ -45,6 +45,8 @@ pub struct LagWarning {
 
 pub(super) struct Notifier {
     on_lag: Option<std::sync::Arc<OnLag>>,
+    /// The last event that those who waited were woken for.
+    announced: AtomicU64,
     /// How many subscribers wait. Read by the writer, so that it need not do anything when it is 0.
     waiting: AtomicUsize,
     wakers: Mutex<Vec<Arc<Cursor>>>,
@@ -59,6 +61,7 @@ impl Notifier {
     pub(super) fn new(on_lag: Option<std::sync::Arc<OnLag>>) -> Self {
         Self {
             on_lag,
+            announced: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
             wakers: Mutex::default(),
             asleep: AtomicBool::new(true),
@@ -129,6 +132,10 @@ impl Notifier {
         }
     }
 
+    pub(super) fn announced(&self) -> u64 {
+        self.announced.load(Ordering::SeqCst)
+    }
+
     pub(super) fn is_started(&self) -> bool {
         self.started.load(Ordering::SeqCst)
     }
@@ -147,6 +154,8 @@ impl Notifier {
             }
             let behind = head - seen > 4 * SEGMENT_LINES && seen > 0;
             seen = head;
+            // Before anybody is woken, so that whoever is woken finds it.
+            self.announced.store(head, Ordering::SeqCst);
             let woken = self.wake_all();
             if let Some(on_lag) = &self.on_lag {
                 lag.warn(fanout, &**on_lag, Instant::now());

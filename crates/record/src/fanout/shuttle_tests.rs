@@ -152,3 +152,34 @@ fn a_waiting_subscriber_is_woken_by_an_event_and_by_the_end() {
         }
     });
 }
+
+/// Closing wakes everybody, so it would hide a wake-up that is lost: here nothing is closed until all
+/// was received.
+#[test]
+fn no_wake_up_is_lost() {
+    check(10_000, || {
+        let fanout = new();
+        let mut producer = Producer::default();
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                let mut subscription = fanout.subscribe(&mut producer, 0, 8);
+                thread::spawn(move || {
+                    for seq in 1..=5 {
+                        let Some(Next::Line(line)) = subscription.recv() else {
+                            panic!("event {seq}")
+                        };
+                        assert_eq!(line.seq(), seq);
+                    }
+                })
+            })
+            .collect();
+        for seq in 1..=5 {
+            let end = append(&fanout, "x\n");
+            fanout.publish(&mut producer, seq, end, b"x\n");
+        }
+        for reader in readers {
+            reader.join().unwrap();
+        }
+        fanout.close();
+    });
+}

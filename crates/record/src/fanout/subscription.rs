@@ -94,6 +94,8 @@ pub struct Subscription {
     gap: Option<(RangeInclusive<u64>, u64)>,
     parker: Arc<Parker>,
     waker: Waker,
+    /// Whether it has been given anything since it last waited.
+    served: bool,
 }
 
 /// What a subscriber is given.
@@ -146,6 +148,7 @@ impl Subscription {
             gap: None,
             parker,
             waker,
+            served: false,
         }
     }
 
@@ -167,8 +170,8 @@ impl Subscription {
     /// Waits for the next event; `None` once the recorder is closed and everything was given.
     pub fn recv(&mut self) -> Option<Next> {
         loop {
-            match self.try_recv() {
-                Ok(next) => return Some(next),
+            match self.take(1, self.look()) {
+                Ok(taken) => return Some(taken.into()),
                 Err(TryNextError::Closed) => return None,
                 Err(TryNextError::Empty) => self.park(None),
             }
@@ -197,13 +200,7 @@ impl Subscription {
     ///
     /// When there is none.
     pub fn try_recv(&mut self) -> Result<Next, TryNextError> {
-        match self.take(1)? {
-            Taken::Missed(gap) => Ok(Next::Missed(gap)),
-            Taken::Batch(batch) => Ok(Next::Line(Line {
-                segment: batch.segment,
-                seq: *batch.seqs.start(),
-            })),
-        }
+        self.take(1, Look::AtAll).map(Next::from)
     }
 
     /// As many events as can be had at once, if there are any. Cheaper than one by one.
@@ -212,17 +209,14 @@ impl Subscription {
     ///
     /// When there are none.
     pub fn try_batch(&mut self) -> Result<Result<Batch, RangeInclusive<u64>>, TryNextError> {
-        Ok(match self.take(SEGMENT_LINES)? {
-            Taken::Batch(batch) => Ok(batch),
-            Taken::Missed(gap) => Err(gap),
-        })
+        self.take(SEGMENT_LINES, Look::AtAll).map(Into::into)
     }
 
     /// Waits for events and gives as many as can be had at once; `None` at the end.
     pub fn recv_batch(&mut self) -> Option<Result<Batch, RangeInclusive<u64>>> {
         loop {
-            match self.try_batch() {
-                Ok(batch) => return Some(batch),
+            match self.take(SEGMENT_LINES, self.look()) {
+                Ok(taken) => return Some(taken.into()),
                 Err(TryNextError::Closed) => return None,
                 Err(TryNextError::Empty) => self.park(None),
             }
@@ -235,28 +229,55 @@ impl Subscription {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Batch, RangeInclusive<u64>>>> {
         for attempt in 0..2 {
-            match self.try_batch() {
-                Ok(batch) => return Poll::Ready(Some(batch)),
+            match self.take(SEGMENT_LINES, self.look()) {
+                Ok(taken) => return Poll::Ready(Some(taken.into())),
                 Err(TryNextError::Closed) => return Poll::Ready(None),
                 // Look again after asking to be woken: it may have come in between.
-                Err(TryNextError::Empty) if attempt == 0 => {
-                    self.fanout
-                        .notifier
-                        .register(&self.fanout, &self.cursor, context.waker());
-                }
+                Err(TryNextError::Empty) if attempt == 0 => self.ask(context.waker()),
                 Err(TryNextError::Empty) => {}
             }
         }
+        self.served = false;
         Poll::Pending
     }
 
-    fn take(&mut self, most: u64) -> Result<Taken, TryNextError> {
+    /// How eagerly to look for the next event. Whoever has just been given some can wait for the rest
+    /// to be announced; else a crowd would chase the writer line by line.
+    fn look(&self) -> Look {
+        if self.served && !self.fanout.is_closed() {
+            Look::Announced
+        } else {
+            Look::AtAll
+        }
+    }
+
+    /// The last event that can be had without troubling the writer.
+    fn announced(&self) -> u64 {
+        self.fanout
+            .notifier
+            .announced()
+            .max(self.fanout.sealed.load(Ordering::SeqCst))
+    }
+
+    /// Asks to be woken when there is more.
+    fn ask(&self, waker: &Waker) {
+        self.fanout
+            .notifier
+            .register(&self.fanout, &self.cursor, waker);
+        if self.fanout.tail.seq() >= self.next {
+            // It is there already, but perhaps nobody is awake to announce it.
+            self.fanout.notifier.poke(&self.fanout, false);
+        }
+    }
+
+    fn take(&mut self, most: u64, look: Look) -> Result<Taken, TryNextError> {
         if self.next == self.end {
             if let Some((gap, offset)) = self.gap.take() {
                 return Ok(self.miss(gap, offset));
             }
-            self.look_ahead()?;
+            self.look_ahead(look)?;
         }
+        self.served = true;
         let Some(segment) = self.segment_at_next() else {
             // The file was cut or taken away; what it held is missed, not made up.
             let (last, offset) = self.fanout.tail.get();
@@ -294,7 +315,7 @@ impl Subscription {
     }
 
     /// Decides what to give next: of a backlog that is larger than the buffer, the oldest.
-    fn look_ahead(&mut self) -> Result<(), TryNextError> {
+    fn look_ahead(&mut self, look: Look) -> Result<(), TryNextError> {
         // Read before the tail: whatever was published before closing is then seen.
         let closed = self.fanout.is_closed();
         let head = self.fanout.tail.seq();
@@ -315,12 +336,16 @@ impl Subscription {
             self.gap = Some((room..=head, offset));
             head + 1
         } else {
-            // What is in segments already can be had without troubling the writer.
-            let sealed = self.fanout.sealed.load(Ordering::SeqCst).min(head);
-            self.end = if sealed >= self.next {
-                sealed + 1
-            } else {
-                head + 1
+            // What is in segments, or was announced to all, can be had without troubling the writer
+            // for a few lines more.
+            let announced = self.fanout.notifier.announced();
+            let known = announced
+                .max(self.fanout.sealed.load(Ordering::SeqCst))
+                .min(head);
+            self.end = match look {
+                _ if known >= self.next => known + 1,
+                Look::AtAll => head + 1,
+                Look::Announced => return Err(TryNextError::Empty),
             };
             self.end
         };
@@ -345,12 +370,17 @@ impl Subscription {
         self.segment.clone()
     }
 
-    fn park(&self, timeout: Option<Duration>) {
-        self.fanout
-            .notifier
-            .register(&self.fanout, &self.cursor, &self.waker);
-        let ready = self.fanout.tail.seq() >= self.next;
-        if !ready && !self.fanout.is_closed() {
+    fn park(&mut self, timeout: Option<Duration>) {
+        self.ask(&self.waker);
+        // What was announced before this asked to be woken is not announced again.
+        let known = if self.served {
+            self.announced()
+        } else {
+            self.fanout.tail.seq()
+        };
+        let there = known >= self.next;
+        self.served = false;
+        if !there && !self.fanout.is_closed() {
             let timeout = match timeout {
                 None if !self.fanout.notifier.is_started() => Some(LOOK_EVERY),
                 timeout => timeout,
@@ -366,9 +396,40 @@ impl Drop for Subscription {
     }
 }
 
+/// How eagerly to look for the next event.
+#[derive(Clone, Copy)]
+enum Look {
+    /// Whatever there is.
+    AtAll,
+    /// Only what can be had without troubling the writer.
+    Announced,
+}
+
 enum Taken {
     Batch(Batch),
     Missed(RangeInclusive<u64>),
+}
+
+impl From<Taken> for Next {
+    /// Of a batch, the first.
+    fn from(taken: Taken) -> Self {
+        match taken {
+            Taken::Missed(gap) => Self::Missed(gap),
+            Taken::Batch(Batch { segment, seqs }) => Self::Line(Line {
+                segment,
+                seq: *seqs.start(),
+            }),
+        }
+    }
+}
+
+impl From<Taken> for Result<Batch, RangeInclusive<u64>> {
+    fn from(taken: Taken) -> Self {
+        match taken {
+            Taken::Batch(batch) => Ok(batch),
+            Taken::Missed(gap) => Err(gap),
+        }
+    }
 }
 
 impl Line {
