@@ -10,7 +10,7 @@ pub(crate) fn run_id(n: usize) -> RunId {
     RunId::new(&format!("550e8400-e29b-41d4-a716-{n:012}")).expect("a valid id")
 }
 
-/// A tool result whose line is about [`LINE`] bytes long.
+/// A tool result whose line is [`LINE`] bytes long, once there are some 100,000 of them.
 pub(crate) fn draft() -> Draft {
     Draft::new(
         Place::step("build.test").iteration(3),
@@ -18,7 +18,7 @@ pub(crate) fn draft() -> Draft {
             name: "Bash".to_owned(),
             call_id: "toolu_01H8XGJWBWBAQ4Z".to_owned(),
             input: None,
-            output: Some(Json::string(&"ok: 12 tests passed\n".repeat(12))),
+            output: Some(Json::string(&("ok: 12 tests passed\n".repeat(11) + "done"))),
             error: None,
             fidelity: Fidelity::Router,
         }),

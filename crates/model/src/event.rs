@@ -272,7 +272,7 @@ const NO_NOTES: &Notes = &Notes {
 impl Annotations {
     /// Whether nothing is annotated.
     pub fn is_empty(&self) -> bool {
-        **self == *NO_NOTES
+        self.0.is_none() || **self == *NO_NOTES
     }
 }
 

@@ -144,6 +144,9 @@ impl Template {
     }
 }
 
+/// Strings up to this length are looked through for anything that needs an escape.
+const SHORT: usize = 48;
+
 /// Writes JSON in the key order of the specification.
 struct Writer<'a> {
     out: &'a mut Vec<u8>,
@@ -160,6 +163,16 @@ impl Writer<'_> {
     }
 
     fn string(&mut self, text: &str) {
+        // Paths, names and ids need no escape of either kind, and there are several on each line.
+        if text.len() <= SHORT
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"._-/:# ".contains(&b))
+        {
+            self.raw("\"");
+            self.raw(text);
+            return self.raw("\"");
+        }
         let out = &mut *self.out;
         match self.escapes {
             Escapes::Plain => text.serialize(&mut Serializer::new(out)),
@@ -283,6 +296,9 @@ impl Writer<'_> {
 
     /// The additive fields, behind all that the specification names.
     fn annotations(&mut self, annotations: &Annotations) {
+        if annotations.is_empty() {
+            return;
+        }
         let Notes {
             native_id,
             parent_id,
