@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 /// The identity of a run, and the stem of the file it is recorded in.
 ///
-/// Usually a UUID v4, but any name that is safe as a file name on every platform is accepted:
-/// 1 to 128 ASCII letters, digits, `.`, `_` and `-`, not beginning with `.` or `-`. The
-/// check is made once, here, so that no later join of a run id to a directory can leave it.
+/// Usually a UUID v4, but any plain name is accepted: 1 to 128 ASCII letters, digits, `.`, `_` and
+/// `-`, not beginning with `.` or `-`. The check is made once, here, so that no later join of a run id
+/// to a directory can leave it. Names that some systems reserve, such as `NUL`, are not refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(Arc<str>);
 

@@ -338,10 +338,7 @@ impl Subscription {
         } else {
             // What is in segments, or was announced to all, can be had without troubling the writer
             // for a few lines more.
-            let announced = self.fanout.notifier.announced();
-            let known = announced
-                .max(self.fanout.sealed.load(Ordering::SeqCst))
-                .min(head);
+            let known = self.announced().min(head);
             self.end = match look {
                 _ if known >= self.next => known + 1,
                 Look::AtAll => head + 1,
