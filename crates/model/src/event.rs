@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use jiff::Timestamp;
 
-use crate::{Block, Content, EventType, Fidelity, Json, Role, RunId, Usage};
+use crate::{Attachment, Block, Content, EventType, Fidelity, Json, Role, RunId, Status, Usage};
 
 /// One event of a run, complete: a line of a transcript.
 ///
@@ -244,10 +244,19 @@ pub struct Notes {
     pub subagent_id: Option<String>,
     /// The model that produced it.
     pub model: Option<String>,
-    /// The tokens of the model call, on one event of each call only.
+    /// The tokens this event adds to those counted before it.
     pub usage: Option<Usage>,
+    /// The call to the model that the event belongs to, as the provider names it. Several events may
+    /// belong to one call; their usages add up to its usage.
+    pub model_call: Option<String>,
     /// How long it took.
     pub duration_ms: Option<u64>,
+    /// How a tool call ended.
+    pub status: Option<Status>,
+    /// The run that the event begins or ends: that of a sub-agent.
+    pub child: Option<RunId>,
+    /// Content that is kept outside of the event.
+    pub attachments: Vec<Attachment>,
     /// Which bytes it was read from.
     pub source: Option<Source>,
     /// Marks on the event.
@@ -260,12 +269,18 @@ const NO_NOTES: &Notes = &Notes {
     subagent_id: None,
     model: None,
     usage: None,
+    model_call: None,
     duration_ms: None,
+    status: None,
+    child: None,
+    attachments: Vec::new(),
     source: None,
     flags: Flags {
         opaque: false,
         synthetic: false,
         superseded: false,
+        undated: false,
+        dangling: false,
     },
 };
 
@@ -317,6 +332,10 @@ pub struct Source {
 
 /// Marks on an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a mark of its own; they combine freely"
+)]
 pub struct Flags {
     /// The content exists but cannot be read, such as encrypted reasoning.
     pub opaque: bool,
@@ -324,6 +343,10 @@ pub struct Flags {
     pub synthetic: bool,
     /// A later event takes its place, as after a rewind or a retry.
     pub superseded: bool,
+    /// The source gives no time; the timestamp is that of the last event that has one.
+    pub undated: bool,
+    /// A tool call whose result is not there.
+    pub dangling: bool,
 }
 
 /// What a reader found. Everything that fits the vocabulary is [`AnyBody::Known`].

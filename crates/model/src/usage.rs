@@ -28,6 +28,51 @@ impl Usage {
             .flatten()
             .fold(0, u64::saturating_add)
     }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Adds another call's tokens. What neither knows stays unknown.
+    pub fn add(&mut self, other: &Self) {
+        self.combine(other, u64::saturating_add);
+    }
+
+    /// Takes the larger of each bucket.
+    pub fn raise(&mut self, other: &Self) {
+        self.combine(other, u64::max);
+    }
+
+    /// What this has beyond another, bucket by bucket; what it does not know stays unknown.
+    #[must_use]
+    pub fn beyond(&self, other: &Self) -> Self {
+        let less = |mine: Option<u64>, theirs: Option<u64>| {
+            mine.map(|mine| mine.saturating_sub(theirs.unwrap_or(0)))
+        };
+        Self {
+            input: less(self.input, other.input),
+            cache_read: less(self.cache_read, other.cache_read),
+            cache_write: less(self.cache_write, other.cache_write),
+            output: less(self.output, other.output),
+            reasoning: less(self.reasoning, other.reasoning),
+        }
+    }
+
+    fn combine(&mut self, other: &Self, with: impl Fn(u64, u64) -> u64) {
+        for (mine, theirs) in [
+            (&mut self.input, other.input),
+            (&mut self.cache_read, other.cache_read),
+            (&mut self.cache_write, other.cache_write),
+            (&mut self.output, other.output),
+            (&mut self.reasoning, other.reasoning),
+        ] {
+            *mine = match (*mine, theirs) {
+                (Some(a), Some(b)) => Some(with(a, b)),
+                (a, b) => a.or(b),
+            };
+        }
+    }
 }
 
 #[cfg(test)]

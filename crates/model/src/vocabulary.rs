@@ -3,9 +3,6 @@
 //! A writer can only name a member of these enums, so it cannot emit anything else. A reader that
 //! meets another word keeps it as a string (see [`crate::Foreign`] and [`crate::AnyBlock`]).
 
-use std::fmt;
-use std::str::FromStr;
-
 /// A word that is not in the closed vocabulary it was looked up in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {vocabulary}: {word:?}")]
@@ -37,22 +34,24 @@ macro_rules! vocabulary {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.as_str())
             }
         }
 
-        impl FromStr for $name {
-            type Err = UnknownWord;
+        impl std::str::FromStr for $name {
+            type Err = $crate::UnknownWord;
 
-            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+            fn from_str(word: &str) -> Result<Self, $crate::UnknownWord> {
                 Self::from_word(word)
-                    .ok_or_else(|| UnknownWord { vocabulary: $label, word: word.to_owned() })
+                    .ok_or_else(|| $crate::UnknownWord { vocabulary: $label, word: word.to_owned() })
             }
         }
     };
 }
+
+pub(crate) use vocabulary;
 
 vocabulary! {
     /// What an event reports.

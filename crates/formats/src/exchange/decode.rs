@@ -6,9 +6,9 @@ use super::scan::{Block, BlockObject, Blocks, Envelope, Payload, PayloadObject, 
 use super::{Fault, Warning};
 use quipu_model::json::{Cursor, RawJson, SyntaxError};
 use quipu_model::{
-    Annotations, AnyBlock, AnyBody, BlockType, Body, Content, Event, EventType, Fidelity, Flags,
-    Foreign, Json, Place, Role, RunId, Shape, Source, Step, StepEnd, Timestamp, ToolCall,
-    ToolResult, Usage,
+    Annotations, AnyBlock, AnyBody, Attachment, BlockType, Body, Content, Event, EventType,
+    Fidelity, Flags, Foreign, Json, Place, Role, RunId, Shape, Source, Status, Step, StepEnd,
+    Timestamp, ToolCall, ToolResult, UnknownWord, Usage,
 };
 
 /// Turns scans into events. Keeps the last run ids, which every line of a file repeats.
@@ -635,6 +635,10 @@ pub(super) fn annotate(to: &mut Annotations, name: &str, raw: RawJson<'_>) -> An
         "parent_id" => ("parent_id", parsed(raw).map(|v| to.parent_id = v)),
         "subagent_id" => ("subagent_id", parsed(raw).map(|v| to.subagent_id = v)),
         "model" => ("model", parsed(raw).map(|v| to.model = v)),
+        "model_call" => ("model_call", parsed(raw).map(|v| to.model_call = v)),
+        "status" => ("status", status(raw).map(|v| to.status = Some(v))),
+        "child" => ("child", child(raw).map(|v| to.child = Some(v))),
+        "attachments" => ("attachments", attachments(raw).map(|v| to.attachments = v)),
         "duration_ms" => ("duration_ms", parsed(raw).map(|v| to.duration_ms = v)),
         "usage" => ("usage", usage(raw).map(|v| to.usage = Some(v))),
         "source" => ("source", source(raw).map(|v| to.source = Some(v))),
@@ -689,6 +693,41 @@ fn source(raw: RawJson<'_>) -> Result<Source, String> {
     Ok(Source { file, offset, line })
 }
 
+fn status(raw: RawJson<'_>) -> Result<Status, String> {
+    parsed::<String>(raw)?
+        .parse()
+        .map_err(|e: UnknownWord| e.to_string())
+}
+
+fn child(raw: RawJson<'_>) -> Result<RunId, String> {
+    RunId::new(&parsed::<String>(raw)?).map_err(|e| e.to_string())
+}
+
+fn attachments(raw: RawJson<'_>) -> Result<Vec<Attachment>, String> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Wire {
+        mime: String,
+        bytes: u64,
+        sha256: String,
+    }
+    let wire: Vec<Wire> = parsed(raw)?;
+    Ok(wire
+        .into_iter()
+        .map(
+            |Wire {
+                 mime,
+                 bytes,
+                 sha256,
+             }| Attachment {
+                mime,
+                bytes,
+                sha256,
+            },
+        )
+        .collect())
+}
+
 fn flags(raw: RawJson<'_>) -> Result<Flags, String> {
     let mut flags = Flags::default();
     for word in parsed::<Vec<String>>(raw)? {
@@ -696,6 +735,8 @@ fn flags(raw: RawJson<'_>) -> Result<Flags, String> {
             "opaque" => flags.opaque = true,
             "synthetic" => flags.synthetic = true,
             "superseded" => flags.superseded = true,
+            "undated" => flags.undated = true,
+            "dangling" => flags.dangling = true,
             _ => return Err(format!("unknown flag {word:?}")),
         }
     }

@@ -3,7 +3,8 @@
 use std::io::Write as _;
 
 use quipu_model::{
-    Annotations, Block, Body, Content, Draft, Event, Json, Notes, RunId, Step, StepEnd, Timestamp,
+    Annotations, Block, Body, Content, Draft, Event, Json, LogBody, Note, Notes, RunId, Step,
+    StepEnd, Timestamp,
 };
 use serde::Serialize as _;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
@@ -42,6 +43,43 @@ pub fn encode(event: &Event, escapes: Escapes, out: &mut Vec<u8>) {
     let mut time = Vec::with_capacity(32);
     write_timestamp(*timestamp, &mut time);
     template.render(*seq, &time, out);
+}
+
+/// Writes an event of an imported log as one line, its end included. It is a line of the exchange
+/// format but for two more types, `message.system` (a message) and `note` (`kind`, `text`,
+/// `raw`), which readers of that format hand on as they are.
+pub fn encode_log(event: &Event<LogBody>, out: &mut Vec<u8>) {
+    let mut template = Template::new(Escapes::Plain);
+    let child = match &event.body {
+        LogBody::Exchange(body) => body.child_run_id(),
+        LogBody::System(_) | LogBody::Note(_) => None,
+    };
+    let envelope = Envelope {
+        run_id: &event.run_id,
+        parent_run_id: event.parent_run_id.as_ref(),
+        child_run_id: child,
+        event_type: event.body.type_word(),
+        path: &event.place.path,
+        iteration: event.place.iteration,
+    };
+    template.write_with(&envelope, &event.annotations, |json| match &event.body {
+        LogBody::Exchange(body) => json.body(body),
+        LogBody::System(blocks) => json.message("system", blocks),
+        LogBody::Note(note) => json.note(note),
+    });
+    let mut time = Vec::with_capacity(32);
+    write_timestamp(event.timestamp, &mut time);
+    template.render(event.seq, &time, out);
+}
+
+/// What a line says before its payload.
+struct Envelope<'a> {
+    run_id: &'a RunId,
+    parent_run_id: Option<&'a RunId>,
+    child_run_id: Option<&'a RunId>,
+    event_type: &'static str,
+    path: &'a str,
+    iteration: u64,
 }
 
 /// Writes a time as RFC 3339 in UTC, to the nanosecond, without trailing zeros.
@@ -112,6 +150,23 @@ impl Template {
         body: &Body,
         annotations: &Annotations,
     ) {
+        let envelope = Envelope {
+            run_id,
+            parent_run_id,
+            child_run_id: body.child_run_id(),
+            event_type: body.event_type().as_str(),
+            path,
+            iteration,
+        };
+        self.write_with(&envelope, annotations, |json| json.body(body));
+    }
+
+    fn write_with(
+        &mut self,
+        envelope: &Envelope<'_>,
+        annotations: &Annotations,
+        payload: impl FnOnce(&mut Writer<'_>),
+    ) {
         self.bytes.clear();
         let mut json = Writer {
             out: &mut self.bytes,
@@ -119,25 +174,25 @@ impl Template {
         };
         // Run ids and event types hold nothing that needs an escape.
         json.raw(r#","run_id":""#);
-        json.raw(run_id.as_str());
-        if let Some(parent) = parent_run_id {
+        json.raw(envelope.run_id.as_str());
+        if let Some(parent) = envelope.parent_run_id {
             json.raw(r#"","parent_run_id":""#);
             json.raw(parent.as_str());
         }
-        if let Some(child) = body.child_run_id() {
+        if let Some(child) = envelope.child_run_id {
             json.raw(r#"","child_run_id":""#);
             json.raw(child.as_str());
         }
         json.raw(r#"","type":""#);
-        json.raw(body.event_type().as_str());
+        json.raw(envelope.event_type);
         json.raw(r#"","path":"#);
-        json.string(path);
+        json.string(envelope.path);
         json.raw(r#","iteration":"#);
-        json.number(iteration);
+        json.number(envelope.iteration);
         json.raw(r#","timestamp":""#);
         let hole = json.out.len();
         json.raw(r#"","payload":"#);
-        json.body(body);
+        payload(&mut json);
         json.annotations(annotations);
         json.raw("}\n");
         self.hole = hole;
@@ -232,6 +287,18 @@ impl Writer<'_> {
         }
     }
 
+    fn note(&mut self, note: &Note) {
+        self.raw(r#"{"kind":""#);
+        self.raw(note.kind.as_str());
+        self.raw("\"");
+        if let Some(text) = &note.text {
+            self.raw(r#","text":"#);
+            self.string(text);
+        }
+        self.value_field(r#","raw":"#, note.raw.as_ref());
+        self.raw("}");
+    }
+
     /// A step, its object left open.
     fn step(&mut self, step: &Step) {
         self.raw(r#"{"name":"#);
@@ -305,7 +372,11 @@ impl Writer<'_> {
             subagent_id,
             model,
             usage,
+            model_call,
             duration_ms,
+            status,
+            child,
+            attachments,
             source,
             flags,
         } = &**annotations;
@@ -342,9 +413,40 @@ impl Writer<'_> {
             }
             self.raw("}");
         }
+        if let Some(call) = model_call {
+            self.raw(r#","model_call":"#);
+            self.string(call);
+        }
         if let Some(duration_ms) = duration_ms {
             self.raw(r#","duration_ms":"#);
             self.number(*duration_ms);
+        }
+        if let Some(status) = status {
+            self.raw(r#","status":""#);
+            self.raw(status.as_str());
+            self.raw("\"");
+        }
+        if let Some(child) = child {
+            self.raw(r#","child":""#);
+            self.raw(child.as_str());
+            self.raw("\"");
+        }
+        for (index, attachment) in attachments.iter().enumerate() {
+            self.raw(if index == 0 {
+                r#","attachments":["#
+            } else {
+                ","
+            });
+            self.raw(r#"{"mime":"#);
+            self.string(&attachment.mime);
+            self.raw(r#","bytes":"#);
+            self.number(attachment.bytes);
+            self.raw(r#","sha256":"#);
+            self.string(&attachment.sha256);
+            self.raw("}");
+        }
+        if !attachments.is_empty() {
+            self.raw("]");
         }
         if let Some(source) = source {
             self.raw(r#","source":{"file":"#);
@@ -359,6 +461,8 @@ impl Writer<'_> {
             (flags.opaque, "\"opaque\""),
             (flags.synthetic, "\"synthetic\""),
             (flags.superseded, "\"superseded\""),
+            (flags.undated, "\"undated\""),
+            (flags.dangling, "\"dangling\""),
         ];
         let set: Vec<&str> = set
             .into_iter()

@@ -22,7 +22,8 @@
 //!
 //! See [`LOSSES`]. What other sources know of an event travels in additive fields behind `payload`:
 //! `native_id`, `parent_id`, `subagent_id`, `model`, `usage` (`input`, `cache_read`, `cache_write`,
-//! `output`, `reasoning`), `duration_ms`, `source` (`file`, `offset`, `line`), `flags`.
+//! `output`, `reasoning`), `model_call`, `duration_ms`, `status`, `child`, `attachments` (`mime`,
+//! `bytes`, `sha256`), `source` (`file`, `offset`, `line`), `flags`.
 
 mod decode;
 mod draft;
@@ -36,7 +37,7 @@ pub mod verify;
 mod tests;
 
 pub use draft::{Request, parse_draft};
-pub use encode::{Escapes, Template, encode, write_timestamp};
+pub use encode::{Escapes, Template, encode, encode_log, write_timestamp};
 pub use problem::{Fault, Position, Warning};
 pub use reader::{Bad, Decoded, Found, Item, Reader};
 pub use scan::Scan;

@@ -8,8 +8,10 @@
 //! be made but by checking.
 
 mod cursor;
+mod tape;
 
 pub use cursor::{Cursor, SyntaxError, SyntaxProblem};
+pub use tape::{Kind, Node, Tape};
 
 use std::borrow::Cow;
 use std::fmt;
@@ -126,6 +128,43 @@ impl<'a> RawJson<'a> {
 }
 
 impl<'a> RawStr<'a> {
+    /// The string as JSON, with its quotes.
+    #[inline]
+    pub fn raw(self) -> RawJson<'a> {
+        RawJson(self.text)
+    }
+
+    /// What the string says, when it has no escapes.
+    #[inline]
+    pub fn plain(self) -> Option<&'a str> {
+        (!self.escaped).then(|| &self.text[1..self.text.len() - 1])
+    }
+
+    /// Whether it begins with this, without reading the rest.
+    pub fn starts_with(self, prefix: &str) -> bool {
+        let inner = &self.text[1..self.text.len() - 1];
+        if !self.escaped {
+            return inner.starts_with(prefix);
+        }
+        // An escape is at most 12 bytes for what is at least one.
+        let mut end = inner.len().min(prefix.len().saturating_mul(12));
+        while !inner.is_char_boundary(end) {
+            end -= 1;
+        }
+        match memchr::memchr(b'\\', &inner.as_bytes()[..end]) {
+            None => inner.starts_with(prefix),
+            Some(at) if at >= prefix.len() => inner.starts_with(prefix),
+            Some(_) => self.to_text_lossy().starts_with(prefix),
+        }
+    }
+
+    /// Whether it says this.
+    #[inline]
+    pub fn is(self, text: &str) -> bool {
+        let inner = &self.text[1..self.text.len() - 1];
+        inner == text || (self.escaped && self.to_text().as_deref() == Some(text))
+    }
+
     /// What the string says; `None` when it holds half of a surrogate pair.
     #[inline]
     pub fn to_text(self) -> Option<Cow<'a, str>> {

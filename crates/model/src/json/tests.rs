@@ -205,3 +205,53 @@ proptest! {
         prop_assert_eq!(Json::parse(json.get()).unwrap(), json);
     }
 }
+
+/// What a tape says, as a tree of the usual kind. Escapes that serde refuses are compared as text.
+fn tree(node: Node<'_>) -> serde_json::Value {
+    match node.kind() {
+        Kind::Object => node
+            .fields()
+            .map(|(key, value)| (key.to_text_lossy().into_owned(), tree(value)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        Kind::List => node.items().map(tree).collect::<Vec<_>>().into(),
+        Kind::String => node.as_str().unwrap().into_owned().into(),
+        _ => serde_json::from_str(node.raw().get()).unwrap(),
+    }
+}
+
+#[test]
+fn a_tape_is_looked_into() {
+    let mut tape = Tape::new();
+    let text = r#" {"a":{"b":[1,-2,[],{}, "x\ny"],"":null},"c":true,"a":0} {"#;
+    let (node, end) = tape.read_first(text, 9).unwrap();
+    assert_eq!(&text[end..], " {");
+    let list = node.path(&["a", "b"]).unwrap();
+    assert_eq!(list.items().count(), 5);
+    assert_eq!(list.items().next().unwrap().as_u64(), Some(1));
+    assert_eq!(list.items().nth(1).unwrap().as_i64(), Some(-2));
+    assert!(list.items().nth(4).unwrap().is("x\ny"));
+    assert_eq!(node.get("c").unwrap().as_bool(), Some(true));
+    assert!(node.path(&["a", ""]).unwrap().is_null());
+    assert!(node.get("d").is_none() && list.get("a").is_none());
+    assert_eq!(node.fields().count(), 3);
+    assert!(tape.read(text, 9).is_err());
+    assert!(tape.read("[[1]]", 1).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4096))]
+
+    #[test]
+    fn a_tape_reads_what_serde_json_reads(text in nearly_json()) {
+        let mut tape = Tape::new();
+        let ours = tape.read(&text, Json::MAX_DEPTH);
+        prop_assert_eq!(
+            ours.as_ref().err().map(ToString::to_string),
+            Json::parse(&text).err().map(|e| e.to_string().replace("not a JSON value: ", ""))
+        );
+        if let (Ok(node), Ok(theirs)) = (ours, serde_json::from_str::<serde_json::Value>(&text)) {
+            prop_assert_eq!(tree(node), theirs);
+        }
+    }
+}

@@ -196,11 +196,14 @@ fn annotations() -> BoxedStrategy<Annotations> {
         offset,
         line,
     });
-    let flags = any::<[bool; 3]>().prop_map(|[opaque, synthetic, superseded]| Flags {
-        opaque,
-        synthetic,
-        superseded,
-    });
+    let flags =
+        any::<[bool; 5]>().prop_map(|[opaque, synthetic, superseded, undated, dangling]| Flags {
+            undated,
+            dangling,
+            opaque,
+            synthetic,
+            superseded,
+        });
     let texts = (of(text()), of(text()), of(text()), of(text()));
     (texts, of(usage), count(), of(source), flags)
         .prop_map(
@@ -214,6 +217,7 @@ fn annotations() -> BoxedStrategy<Annotations> {
                     duration_ms,
                     source,
                     flags,
+                    ..Notes::default()
                 })
             },
         )

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use quipu_model::{
-    Annotations, Block, Body, Content, Draft, Event, Fidelity, Flags, Json, Notes, Place, RunId,
-    Source, Timestamp, ToolCall, ToolResult, Usage,
+    Annotations, Attachment, Block, Body, Content, Draft, Event, Fidelity, Flags, Json, Notes,
+    Place, RunId, Source, Status, Timestamp, ToolCall, ToolResult, Usage,
 };
 
 use super::{arbitrary, encode, event, known, read_one, step};
@@ -240,7 +240,15 @@ fn annotations_stand_behind_the_payload() {
             output: Some(4),
             reasoning: Some(5),
         }),
+        model_call: text("msg_1"),
         duration_ms: Some(6),
+        status: Some(Status::Denied),
+        child: Some(RunId::new("child-1").unwrap()),
+        attachments: vec![Attachment {
+            mime: "image/png".to_owned(),
+            bytes: 3,
+            sha256: "ab".to_owned(),
+        }],
         source: Some(Source {
             file: "log.jsonl".to_owned(),
             offset: 7,
@@ -250,6 +258,8 @@ fn annotations_stand_behind_the_payload() {
             opaque: true,
             synthetic: true,
             superseded: true,
+            undated: true,
+            dangling: true,
         },
     });
     check_line(
@@ -259,8 +269,10 @@ fn annotations_stand_behind_the_payload() {
             concat!(
                 r#"null,"native_id":"n","parent_id":"p","subagent_id":"s","model":"m-1","#,
                 r#""usage":{"input":1,"cache_read":2,"cache_write":3,"output":4,"reasoning":5},"#,
-                r#""duration_ms":6,"source":{"file":"log.jsonl","offset":7,"line":8},"#,
-                r#""flags":["opaque","synthetic","superseded"]}"#
+                r#""model_call":"msg_1","duration_ms":6,"status":"denied","child":"child-1","#,
+                r#""attachments":[{"mime":"image/png","bytes":3,"sha256":"ab"}],"#,
+                r#""source":{"file":"log.jsonl","offset":7,"line":8},"#,
+                r#""flags":["opaque","synthetic","superseded","undated","dangling"]}"#
             )
         ),
     );

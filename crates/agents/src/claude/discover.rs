@@ -1,0 +1,184 @@
+//! Where sessions are, and how they are known.
+
+use std::path::{Path, PathBuf};
+
+use quipu_model::json::Node;
+
+use super::{DOCUMENT, HISTORY, SESSION, STREAM};
+use crate::{Head, Host, Match, Pick, Place};
+
+pub(super) fn places(host: &Host) -> Vec<Place> {
+    let claude = host.env("CLAUDE_CONFIG_DIR");
+    let homes = match claude {
+        Some(home) => vec![home],
+        None => vec![host.home(".claude"), host.config("claude")],
+    };
+    let mut places = Vec::new();
+    for home in homes {
+        places.push(projects("claude-code", home.join("projects")));
+        places.push(Place {
+            brand: "claude-code",
+            root: home.join("history.jsonl"),
+            depth: 0,
+            pick: |_| Pick::Gather,
+        });
+    }
+    // The desktop's sessions.
+    for root in [
+        host.config("Claude/local-agent-mode-sessions"),
+        host.home("Library/Application Support/Claude/local-agent-mode-sessions"),
+    ] {
+        places.push(Place {
+            depth: 10,
+            ..projects("claude-code", root)
+        });
+    }
+    for (brand, below) in [
+        ("openclaude", ".openclaude/projects"),
+        ("qoder", ".qoder/projects"),
+        ("iflow", ".iflow/projects"),
+        ("workbuddy", ".workbuddy/projects"),
+        ("command-code", ".commandcode/projects"),
+        ("zencoder", ".zencoder/sessions"),
+    ] {
+        places.push(projects(brand, host.home(below)));
+    }
+    places
+}
+
+fn projects(brand: &'static str, root: PathBuf) -> Place {
+    Place {
+        brand,
+        root,
+        depth: 6,
+        pick,
+    }
+}
+
+fn pick(below: &Path) -> Pick {
+    let within = |name: &str| below.iter().any(|part| part == name);
+    let ending = below.extension().and_then(|ending| ending.to_str());
+    if within("tool-results") {
+        // Large outputs that the session only refers to.
+        return if ending.is_some() {
+            Pick::Keep
+        } else {
+            Pick::Skip
+        };
+    }
+    match ending {
+        Some("jsonl") => Pick::Log,
+        _ => Pick::Skip,
+    }
+}
+
+pub(super) fn sidecars(log: &Path) -> Vec<PathBuf> {
+    let is_agent = log
+        .file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(|name| name.starts_with("agent-"));
+    if is_agent {
+        vec![log.with_extension("meta.json")]
+    } else {
+        Vec::new()
+    }
+}
+
+pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
+    if let Some(document) = head.document() {
+        if document.get("loglines").is_some() {
+            return Match::sure(DOCUMENT);
+        }
+        let mut items = document.items();
+        if items
+            .next()
+            .is_some_and(|first| is_session(first) || is_stream(first))
+        {
+            return Match::likely(DOCUMENT);
+        }
+        if head.spans_lines() && (is_session(document) || is_stream(document)) {
+            return Match::sure(DOCUMENT);
+        }
+    }
+    let mut likely = None;
+    for record in head.records() {
+        if is_session(record) {
+            return Match::sure(SESSION);
+        }
+        if is_stream(record) {
+            return Match::sure(STREAM);
+        }
+        if is_prompt(record) {
+            return Match::sure(HISTORY);
+        }
+        if is_bare(record) {
+            likely = Match::likely(SESSION);
+        }
+    }
+    likely
+}
+
+/// Whether a line is one of a session: the envelope that user, assistant and system lines have, with a
+/// message of the Anthropic kind; or one of the lines without an envelope that only Claude Code writes.
+fn is_session(record: Node<'_>) -> bool {
+    let Some(kind) = record.text("type") else {
+        return false;
+    };
+    let has = |key: &str| record.get(key).is_some();
+    match &*kind {
+        "user" | "assistant" => {
+            has("sessionId")
+                && has("uuid")
+                && record
+                    .get("message")
+                    .is_some_and(|m| m.get("parts").is_none())
+        }
+        "system" | "attachment" | "progress" => {
+            has("sessionId")
+                && has("uuid")
+                && (has("subtype") || has("attachment") || has("data"))
+                && record.get("systemPayload").is_none()
+        }
+        "summary" => has("leafUuid"),
+        "file-history-snapshot" | "file-history-delta" => has("messageId") || has("snapshot"),
+        "queue-operation" => has("operation"),
+        "last-prompt" | "ai-title" | "custom-title" | "permission-mode" | "worktree-state" => {
+            has("sessionId")
+        }
+        _ => false,
+    }
+}
+
+/// Whether a line is one of the stream.
+fn is_stream(record: Node<'_>) -> bool {
+    let Some(kind) = record.text("type") else {
+        return false;
+    };
+    let has = |key: &str| record.get(key).is_some();
+    let message = record.get("message");
+    match &*kind {
+        "system" => has("session_id") && record.get("subtype").is_some_and(|s| s.is("init")),
+        "assistant" | "user" => {
+            (has("session_id") || has("parent_tool_use_id"))
+                && message.is_some_and(|m| m.get("content").is_some())
+        }
+        "result" => has("session_id") && has("num_turns"),
+        _ => false,
+    }
+}
+
+/// Whether a line is a message of the right shape without anything around it that tells whose it is.
+fn is_bare(record: Node<'_>) -> bool {
+    record
+        .text("type")
+        .is_some_and(|kind| matches!(&*kind, "user" | "assistant"))
+        && record.get("message").is_some_and(|message| {
+            message.get("content").is_some() && message.get("role").is_some()
+        })
+}
+
+/// Whether a line is one of the history of prompts.
+fn is_prompt(record: Node<'_>) -> bool {
+    let has = |key: &str| record.get(key).is_some();
+    has("display") && has("timestamp") && has("project")
+}

@@ -1,0 +1,93 @@
+//! Real logs, read in place. They are not part of the project; where they are absent the test says so.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::testkit::read;
+
+fn fixtures() -> Option<PathBuf> {
+    let below = "shared/fixtures";
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let given = std::env::var_os("QUIPU_FIXTURES").map(PathBuf::from);
+    let path = given.unwrap_or_else(|| workspace.join("..").join(below));
+    if path.is_dir() {
+        return path.canonicalize().ok();
+    }
+    #[expect(
+        clippy::print_stderr,
+        reason = "a test that does nothing has to say so"
+    )]
+    {
+        eprintln!("skipped: no logs at {}", path.display());
+    }
+    None
+}
+
+fn files(directory: &Path, found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            files(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+/// Every log of the corpus: each record is accounted for, and reading in pieces gives the same (which
+/// [`read`] sees to). What reads as what is printed with `--nocapture`.
+#[test]
+#[expect(clippy::print_stderr, reason = "shows what reads as what")]
+fn every_log_is_accounted_for() {
+    let Some(root) = fixtures() else {
+        return;
+    };
+    let mut paths = Vec::new();
+    files(&root, &mut paths);
+    let mut table: BTreeMap<(String, &str), [u64; 6]> = BTreeMap::new();
+    for path in &paths {
+        let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
+        let folder = name.split('/').next().unwrap_or_default();
+        if matches!(folder, "MANIFEST.tsv" | "awf-run" | "atif") {
+            continue;
+        }
+        let bytes = std::fs::read(path).unwrap();
+        let Some(read) = read(&bytes, name) else {
+            eprintln!("not known: {name}");
+            continue;
+        };
+        if let Some(error) = &read.error {
+            eprintln!("{name}: {error}");
+        }
+        let dropped: u64 = read.ledger.dropped.values().sum();
+        let row = table
+            .entry((folder.to_owned(), read.dialect.name))
+            .or_default();
+        let unknown = read.ledger.drift.unknown.len() as u64;
+        for (sum, n) in row.iter_mut().zip([
+            1,
+            read.ledger.records,
+            read.ledger.mapped,
+            read.ledger.noted,
+            dropped,
+            unknown,
+        ]) {
+            *sum += n;
+        }
+        for (unknown, sighting) in &read.ledger.drift.unknown {
+            eprintln!(
+                "  {name}:{} {unknown} {}",
+                sighting.first.line, sighting.count
+            );
+        }
+    }
+    for ((folder, dialect), [files, records, mapped, noted, dropped, unknown]) in table {
+        eprintln!(
+            "{folder:24} {dialect:18} files {files:3} records {records:6} events {mapped:6} notes {noted:5} dropped {dropped:5} unknown {unknown:3}"
+        );
+    }
+}

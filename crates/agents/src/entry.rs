@@ -1,0 +1,321 @@
+//! An event as an adapter hands it over: borrowing from the record it was read from.
+//!
+//! Most of an import looks at what kind of event it is, whose it is and what it cost, and never at the
+//! text. So texts and values stay where they are until someone asks; [`Entry::to_event`] makes an
+//! event that owns them.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use quipu_model::json::{Node, RawJson, RawStr};
+use quipu_model::{
+    Annotations, Attachment, Block, Body, Content, Event, Fidelity, Flags, Json, LogBody, Note,
+    NoteKind, Notes, Place, RunId, Source, Status, Timestamp, ToolCall, ToolResult, Usage,
+};
+
+use crate::Position;
+
+/// One event of a log.
+#[derive(Debug, Clone)]
+pub struct Entry<'a> {
+    /// What happened.
+    pub what: What<'a>,
+    /// When, where the log says.
+    pub at: Option<Timestamp>,
+    /// Its id in the log.
+    pub native_id: Option<Cow<'a, str>>,
+    /// The id of what it follows.
+    pub parent_id: Option<Cow<'a, str>>,
+    /// The sub-agent that acted, where it shares the log with others.
+    pub subagent: Option<Cow<'a, str>>,
+    /// The model that produced it.
+    pub model: Option<Cow<'a, str>>,
+    /// The call to the model that it belongs to.
+    pub model_call: Option<Cow<'a, str>>,
+    /// The tokens of that call. May be repeated on every event of the call, and may grow from one to
+    /// the next: what is counted is the largest, once.
+    pub usage: Option<Usage>,
+    /// How long it took.
+    pub duration_ms: Option<u64>,
+    /// How a tool call ended.
+    pub status: Option<Status>,
+    /// The session of the sub-agent that it begins or ends, by its id in the log.
+    pub child: Option<Cow<'a, str>>,
+    /// What it refers to that is kept outside.
+    pub attachments: Vec<Attachment>,
+    /// The content exists but cannot be read.
+    pub opaque: bool,
+    /// Put there by a program, not said by a person or a model.
+    pub synthetic: bool,
+    /// The events, by sequence number, that no longer count because of this one.
+    pub voids: Option<Range<u64>>,
+}
+
+/// What happened.
+#[derive(Debug, Clone)]
+pub enum What<'a> {
+    /// Something was put to the agent.
+    User(Text<'a>),
+    /// The agent said something.
+    Assistant(Text<'a>),
+    /// The model reasoned. The text is empty where it is withheld.
+    Reasoning(Text<'a>),
+    /// A program put something into the conversation.
+    System(Text<'a>),
+    /// A tool was called.
+    Call {
+        /// The tool.
+        name: Cow<'a, str>,
+        /// What its result will name.
+        id: Cow<'a, str>,
+        /// The arguments, structured where the log has them structured.
+        input: Option<Value<'a>>,
+    },
+    /// A tool gave back.
+    Result {
+        /// The tool; left empty it is taken from the call.
+        name: Cow<'a, str>,
+        /// The call.
+        id: Cow<'a, str>,
+        /// What it gave back.
+        output: Option<Value<'a>>,
+        /// Why it failed.
+        error: Option<Text<'a>>,
+    },
+    /// Anything else.
+    Note {
+        /// What it is about.
+        kind: NoteKind,
+        /// What it says to a person.
+        text: Option<Text<'a>>,
+        /// The record, where nothing else keeps what is in it.
+        raw: Option<Value<'a>>,
+    },
+}
+
+/// A text that may still be a JSON string.
+#[derive(Debug, Clone)]
+pub enum Text<'a> {
+    /// As it stands in the log.
+    Raw(RawStr<'a>),
+    /// As it reads.
+    Plain(Cow<'a, str>),
+}
+
+/// A JSON value.
+#[derive(Debug, Clone)]
+pub enum Value<'a> {
+    /// As it stands in the log.
+    Raw(RawJson<'a>),
+    /// A string.
+    Text(Text<'a>),
+    /// Made anew, such as a value whose images were taken out.
+    Owned(Json),
+}
+
+impl<'a> Text<'a> {
+    /// No text.
+    pub const EMPTY: Text<'static> = Text::Plain(Cow::Borrowed(""));
+
+    /// What it says.
+    pub fn read(&self) -> Cow<'_, str> {
+        match self {
+            Self::Raw(raw) => raw.to_text_lossy(),
+            Self::Plain(text) => Cow::Borrowed(text),
+        }
+    }
+
+    /// Whether it says nothing at all.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Raw(raw) => raw.is(""),
+            Self::Plain(text) => text.is_empty(),
+        }
+    }
+
+    /// What it begins with, without looking at the rest.
+    pub fn starts_with(&self, prefix: &str) -> bool {
+        match self {
+            Self::Plain(text) => text.starts_with(prefix),
+            Self::Raw(raw) => raw.starts_with(prefix),
+        }
+    }
+
+    /// The string of a node; `None` when it is no string.
+    pub fn of(node: Node<'a>) -> Option<Self> {
+        node.as_raw_str().map(Self::Raw)
+    }
+}
+
+impl<'a> From<Cow<'a, str>> for Text<'a> {
+    fn from(text: Cow<'a, str>) -> Self {
+        Self::Plain(text)
+    }
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Plain(Cow::Borrowed(text))
+    }
+}
+
+impl From<String> for Text<'_> {
+    fn from(text: String) -> Self {
+        Self::Plain(Cow::Owned(text))
+    }
+}
+
+impl<'a> From<Node<'a>> for Value<'a> {
+    fn from(node: Node<'a>) -> Self {
+        Self::Raw(node.raw())
+    }
+}
+
+impl Value<'_> {
+    /// The value as JSON of its own.
+    pub fn to_json(&self) -> Json {
+        match self {
+            Self::Raw(raw) => (*raw).into(),
+            Self::Text(Text::Raw(raw)) => raw.raw().into(),
+            Self::Text(Text::Plain(text)) => Json::string(text),
+            Self::Owned(json) => json.clone(),
+        }
+    }
+}
+
+impl<'a> Entry<'a> {
+    /// An event of which nothing else is known.
+    pub fn new(what: What<'a>) -> Self {
+        Self {
+            what,
+            at: None,
+            native_id: None,
+            parent_id: None,
+            subagent: None,
+            model: None,
+            model_call: None,
+            usage: None,
+            duration_ms: None,
+            status: None,
+            child: None,
+            attachments: Vec::new(),
+            opaque: false,
+            synthetic: false,
+            voids: None,
+        }
+    }
+
+    /// A note that says something.
+    pub fn note(kind: NoteKind, text: impl Into<Text<'a>>) -> Self {
+        Self::new(What::Note {
+            kind,
+            text: Some(text.into()),
+            raw: None,
+        })
+    }
+
+    /// A note that keeps a record.
+    pub fn keep(kind: NoteKind, record: Node<'a>) -> Self {
+        Self::new(What::Note {
+            kind,
+            text: None,
+            raw: Some(record.into()),
+        })
+    }
+
+    /// Whether it is a note.
+    pub fn is_note(&self) -> bool {
+        matches!(self.what, What::Note { .. })
+    }
+
+    /// The event, owned.
+    pub fn to_event(
+        &self,
+        seq: u64,
+        at: Timestamp,
+        run_id: &RunId,
+        position: Position,
+        file: &str,
+    ) -> Event<LogBody> {
+        let owned = |text: &Option<Cow<'_, str>>| text.as_deref().map(str::to_owned);
+        Event {
+            seq,
+            run_id: run_id.clone(),
+            parent_run_id: None,
+            timestamp: at,
+            place: Place::run(),
+            body: self.what.to_body(),
+            annotations: Annotations::from(Notes {
+                native_id: owned(&self.native_id),
+                parent_id: owned(&self.parent_id),
+                subagent_id: owned(&self.subagent),
+                model: owned(&self.model),
+                model_call: owned(&self.model_call),
+                usage: self.usage,
+                duration_ms: self.duration_ms,
+                status: self.status,
+                child: self.child.as_deref().map(crate::run_id),
+                attachments: self.attachments.clone(),
+                source: Some(Source {
+                    file: file.to_owned(),
+                    offset: position.offset,
+                    line: position.line,
+                }),
+                flags: Flags {
+                    opaque: self.opaque,
+                    synthetic: self.synthetic,
+                    undated: self.at.is_none(),
+                    ..Flags::default()
+                },
+            }),
+        }
+    }
+}
+
+impl What<'_> {
+    fn to_body(&self) -> LogBody {
+        let fidelity = Fidelity::AgentEmitted;
+        let block = |content| vec![Block { fidelity, content }];
+        let text = |text: &Text<'_>| text.read().into_owned();
+        match self {
+            Self::User(said) => {
+                LogBody::Exchange(Body::UserMessage(block(Content::Text(text(said)))))
+            }
+            Self::Assistant(said) => {
+                LogBody::Exchange(Body::AssistantMessage(block(Content::Text(text(said)))))
+            }
+            Self::Reasoning(said) => {
+                LogBody::Exchange(Body::AssistantMessage(block(Content::Thinking(text(said)))))
+            }
+            Self::System(said) => LogBody::System(block(Content::Text(text(said)))),
+            Self::Call { name, id, input } => LogBody::Exchange(Body::ToolCall(ToolCall {
+                name: name.clone().into_owned(),
+                call_id: id.clone().into_owned(),
+                input: input.as_ref().map(Value::to_json),
+                fidelity,
+            })),
+            Self::Result {
+                name,
+                id,
+                output,
+                error,
+            } => LogBody::Exchange(Body::ToolResult(ToolResult {
+                name: name.clone().into_owned(),
+                call_id: id.clone().into_owned(),
+                input: None,
+                output: output.as_ref().map(Value::to_json),
+                error: error.as_ref().map(text),
+                fidelity,
+            })),
+            Self::Note {
+                kind,
+                text: said,
+                raw,
+            } => LogBody::Note(Note {
+                kind: *kind,
+                text: said.as_ref().map(text),
+                raw: raw.as_ref().map(Value::to_json),
+            }),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What an adapter is.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use quipu_model::json::Node;
+
+use crate::{Framing, Head, Host, Out, Session};
+
+/// A family of agents whose logs are alike.
+///
+/// A family says where logs may be ([`places`](Self::places)), whether a log is one of its own
+/// ([`sniff`](Self::sniff)) and how it reads ([`open`](Self::open)). It never writes, and it opens nothing
+/// itself: bytes are brought to it.
+pub trait Family: Sync {
+    /// The family's name, which is that of its module.
+    fn name(&self) -> &'static str;
+
+    /// The ways in which the family writes logs.
+    fn dialects(&self) -> &'static [Dialect];
+
+    /// Where the agents of this family keep logs on this machine. The places need not exist.
+    fn places(&self, host: &Host) -> Vec<Place>;
+
+    /// Whether this is a log of the family. Decided from what is in it, never from its name.
+    fn sniff(&self, head: &Head<'_>) -> Option<Match>;
+
+    /// A reader for a log of this dialect: from its beginning, or from where another reader was when it
+    /// saved `state`. `None` when that state is not understood.
+    fn open(
+        &self,
+        dialect: &Dialect,
+        origin: &Origin<'_>,
+        state: Option<&[u8]>,
+    ) -> Option<Box<dyn Reader>>;
+
+    /// Small documents beside a log that say more of the session. They need not exist.
+    fn sidecars(&self, _log: &Path) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// How sessions are taken out of something that holds many: a database, a tree of small files.
+    fn gather(&self) -> Option<&dyn Gather> {
+        None
+    }
+
+    /// The agent's own command that continues a session, to be run in the session's directory.
+    fn resume(&self, _brand: &str, _session: &str) -> Option<Vec<String>> {
+        None
+    }
+}
+
+/// Reads the records of one log, in order.
+///
+/// A reader holds no more than it needs to understand the next record, and what it holds can be saved.
+pub trait Reader: Send {
+    /// Takes the next record, or the document. Of a document, each item is handed to [`Out::record`].
+    fn record(&mut self, record: Node<'_>, out: &mut Out<'_>);
+
+    /// Takes a text that is no JSON.
+    fn text(&mut self, _text: &str, _out: &mut Out<'_>) {}
+
+    /// Takes a document from beside the log, after the log.
+    fn sidecar(&mut self, _name: &str, _document: Node<'_>, _out: &mut Out<'_>) {}
+
+    /// Nothing more is there for now: gives what was held back. When the log grows, reading goes on from
+    /// the state before this.
+    fn finish(&mut self, _out: &mut Out<'_>) {}
+
+    /// What the log says of the session so far.
+    fn session(&self) -> &Session;
+
+    /// All that is needed to go on later; see [`crate::state`].
+    fn save(&self) -> Vec<u8>;
+}
+
+/// One way in which a family writes logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Dialect {
+    /// Its name, unique among all dialects: `claude`, `claude-stream`, ….
+    pub name: &'static str,
+    /// The agent it is written by, where nothing else tells.
+    pub brand: &'static str,
+    /// How it is divided into records.
+    pub framing: Framing,
+}
+
+/// What a family says of a log that is its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Match {
+    /// How it reads.
+    pub dialect: Dialect,
+    /// Whether it cannot be anything else.
+    pub sure: bool,
+}
+
+impl Match {
+    /// It cannot be anything else.
+    pub const fn sure(dialect: Dialect) -> Option<Self> {
+        Some(Self {
+            dialect,
+            sure: true,
+        })
+    }
+
+    /// It is this unless another family is sure.
+    pub const fn likely(dialect: Dialect) -> Option<Self> {
+        Some(Self {
+            dialect,
+            sure: false,
+        })
+    }
+}
+
+/// Where a log was found. Some logs do not name their session, and their place does.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// Which session of those it holds.
+    pub part: Option<&'a str>,
+}
+
+impl Origin<'_> {
+    /// The file's name without its ending, as text.
+    pub fn stem(&self) -> Option<&str> {
+        self.path.file_stem()?.to_str()
+    }
+
+    /// The names of the directories above the file, the nearest first.
+    pub fn above(&self) -> impl Iterator<Item = &str> {
+        self.path
+            .ancestors()
+            .skip(1)
+            .filter_map(|path| path.file_name()?.to_str())
+    }
+}
+
+/// A directory, or a file, that an agent keeps logs in.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The agent.
+    pub brand: &'static str,
+    /// Where to begin.
+    pub root: PathBuf,
+    /// How many directories deep logs can be; 0 for files in `root` itself, or for `root` being a file.
+    pub depth: usize,
+    /// What a file or directory is, by its path below `root` (empty for `root` itself).
+    pub pick: fn(&Path) -> Pick,
+}
+
+/// What a file or directory is to the importer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pick {
+    /// A log: one session, or a part of one.
+    Log,
+    /// Kept as it is, and not read.
+    Keep,
+    /// Holds many sessions; see [`Gather`].
+    Gather,
+    /// Nothing of ours. A directory is still looked into.
+    Skip,
+}
+
+/// Takes sessions out of something that holds many.
+///
+/// A database also holds what is none of our business, and an agent's own files must not even be locked.
+/// So it is copied, the rows of each session are written out as lines (`{"table":…,"row":…}`), and those
+/// lines are what is kept and read.
+pub trait Gather: Sync {
+    /// The sessions that are there.
+    fn parts(&self, from: &Gathered<'_>) -> Result<Vec<Part>, GatherError>;
+
+    /// Writes one session, in an order that does not change when the session grows.
+    fn write(&self, from: &Gathered<'_>, part: &str, to: &mut dyn Write)
+    -> Result<(), GatherError>;
+
+    /// How what is written reads.
+    fn dialect(&self) -> Dialect;
+}
+
+/// What sessions are taken out of.
+pub enum Gathered<'a> {
+    /// A private copy of a database.
+    Database(&'a rusqlite::Connection),
+    /// A directory.
+    Tree(&'a Path),
+    /// A file.
+    File(&'a Path),
+}
+
+/// One session of many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its native id.
+    pub id: String,
+    /// Changes whenever the session does.
+    pub stamp: String,
+}
+
+/// Why sessions could not be taken out.
+#[derive(Debug, thiserror::Error)]
+pub enum GatherError {
+    /// The database refused.
+    #[error("the database cannot be read: {0}")]
+    Database(#[from] rusqlite::Error),
+    /// A file could not be read or written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It does not have the tables that are known.
+    #[error("{0}")]
+    Unknown(String),
+}

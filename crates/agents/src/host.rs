@@ -1,0 +1,136 @@
+//! The machine, as far as finding logs is concerned.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Where things are on this machine. Nothing is looked up behind the caller's back: tests give a host of
+/// their own.
+pub struct Host {
+    home: PathBuf,
+    env: Box<dyn Fn(&str) -> Option<OsString> + Send + Sync>,
+}
+
+impl Host {
+    /// A machine with this home directory and environment.
+    pub fn new(
+        home: impl Into<PathBuf>,
+        env: impl Fn(&str) -> Option<OsString> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            home: home.into(),
+            env: Box::new(env),
+        }
+    }
+
+    /// A path below the home directory.
+    pub fn home(&self, below: &str) -> PathBuf {
+        self.home.join(below)
+    }
+
+    /// The directory that a variable names, if it is set and absolute.
+    pub fn env(&self, name: &str) -> Option<PathBuf> {
+        let path = PathBuf::from((self.env)(name).filter(|value| !value.is_empty())?);
+        path.is_absolute().then_some(path)
+    }
+
+    /// The directory that a variable names, or else one below the home directory.
+    pub fn env_or_home(&self, name: &str, below: &str) -> PathBuf {
+        self.env(name).unwrap_or_else(|| self.home(below))
+    }
+
+    /// A path below the directory for programs' data (`~/.local/share`).
+    pub fn data(&self, below: &str) -> PathBuf {
+        self.env_or_home("XDG_DATA_HOME", ".local/share")
+            .join(below)
+    }
+
+    /// A path below the directory for programs' settings (`~/.config`).
+    pub fn config(&self, below: &str) -> PathBuf {
+        self.env_or_home("XDG_CONFIG_HOME", ".config").join(below)
+    }
+
+    /// The directories in which editors of the Visual Studio Code kind keep what their extensions
+    /// store, each with `globalStorage` below it.
+    pub fn editors(&self) -> Vec<PathBuf> {
+        const EDITORS: [&str; 6] = [
+            "Code",
+            "Code - Insiders",
+            "VSCodium",
+            "Cursor",
+            "Windsurf",
+            "Antigravity",
+        ];
+        let mut roots: Vec<PathBuf> = Vec::new();
+        for editor in EDITORS {
+            roots.push(self.config(editor).join("User"));
+            let mac = self.home("Library/Application Support");
+            roots.push(mac.join(editor).join("User"));
+        }
+        roots.push(self.home(".vscode-server/data/User"));
+        roots
+    }
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host")
+            .field("home", &self.home)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether a file by its name holds credentials. Such files lie beside the logs of several agents; they
+/// are never opened.
+pub fn is_credential(path: &Path) -> bool {
+    const NAMES: [&str; 14] = [
+        "auth.json",
+        "secrets.json",
+        "secret.json",
+        "oauth_creds.json",
+        "credentials.json",
+        ".credentials.json",
+        ".claude.json",
+        ".netrc",
+        "token.json",
+        "tokens.json",
+        "api_keys.json",
+        "google_accounts.json",
+        "id_rsa",
+        "id_ed25519",
+    ];
+    let Some(name) = path.file_name() else {
+        return false;
+    };
+    let name = name.to_string_lossy().to_ascii_lowercase();
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    NAMES.contains(&name.as_str())
+        || name == ".env"
+        || name.starts_with(".env.")
+        || matches!(ending, "pem" | "key" | "p12" | "pfx" | "keychain")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_known_by_name() {
+        for name in [
+            "auth.json",
+            "/x/.codex/AUTH.JSON",
+            ".env",
+            ".env.local",
+            "a.pem",
+        ] {
+            assert!(is_credential(Path::new(name)), "{name}");
+        }
+        for name in [
+            "events.jsonl",
+            "environment.json",
+            "author.json",
+            "/x/auth.json/y",
+        ] {
+            assert!(!is_credential(Path::new(name)), "{name}");
+        }
+    }
+}

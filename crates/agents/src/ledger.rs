@@ -1,0 +1,245 @@
+//! What has been counted, linked and seen so far in one log.
+//!
+//! The ledger is where every adapter's rules meet: a sequence number for each event, one usage for each
+//! call to a model, a name for each tool result, and an account of each record. It is kept with a
+//! checkpoint, so that reading goes on where it stopped as if it had never stopped.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use quipu_model::{Status, Timestamp, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::session::Tokens;
+use crate::{Drift, Entry, What, hash};
+
+/// How many calls back a usage may still be corrected.
+const RECENT_CALLS: usize = 64;
+
+/// The account of one log.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Ledger {
+    /// The last sequence number given.
+    pub seq: u64,
+    /// Records read: lines, or the items of a document.
+    pub records: u64,
+    /// Records that became at least one event of the conversation.
+    pub mapped: u64,
+    /// Records that became notes only.
+    pub noted: u64,
+    /// Records that became nothing, by the reason for it.
+    pub dropped: BTreeMap<Dropped, u64>,
+    /// Irregularities that were mended on the way.
+    pub mended: BTreeMap<Mended, u64>,
+    /// Blank lines.
+    pub blank: u64,
+    /// Results whose call is not there.
+    pub orphans: u64,
+    /// What the adapter does not know.
+    pub drift: Drift,
+    /// The identities of records, in order, by which copies in other logs are known.
+    pub units: Vec<u64>,
+    #[serde(skip)]
+    seen: HashSet<u64>,
+    counted: Tokens,
+    open: HashMap<u64, OpenCall>,
+    recent: VecDeque<(u64, Tokens)>,
+    older: HashSet<u64>,
+    last_at: Option<i128>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct OpenCall {
+    name: String,
+    at: Option<i128>,
+    seq: u64,
+}
+
+/// Why a record became nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dropped {
+    /// The same record was read before.
+    DuplicateRecord,
+    /// Another channel of the same log says the same.
+    RepeatedChannel,
+    /// Token counts that were counted before.
+    RepeatedUsage,
+    /// A part of a message that also comes whole.
+    StreamDelta,
+    /// A sign of life without content.
+    KeepAlive,
+    /// It has no content.
+    Empty,
+    /// It is longer than is read. The bytes are in the archive.
+    TooLong,
+    /// The end of the log is cut off in the middle of it.
+    TornTail,
+    /// Zeros, as a crash leaves them.
+    Padding,
+}
+
+impl Dropped {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DuplicateRecord => "duplicate_record",
+            Self::RepeatedChannel => "repeated_channel",
+            Self::RepeatedUsage => "repeated_usage",
+            Self::StreamDelta => "stream_delta",
+            Self::KeepAlive => "keep_alive",
+            Self::Empty => "empty",
+            Self::TooLong => "too_long",
+            Self::TornTail => "torn_tail",
+            Self::Padding => "padding",
+        }
+    }
+}
+
+/// What was mended in order to read a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mended {
+    /// Bytes that are no UTF-8 became U+FFFD.
+    InvalidUtf8,
+    /// Raw zeros became `\u0000`.
+    Nul,
+    /// Several records stood on one line.
+    Glued,
+    /// A time was not written as the standard says.
+    Timestamp,
+}
+
+impl Mended {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidUtf8 => "invalid_utf8",
+            Self::Nul => "nul",
+            Self::Glued => "glued",
+            Self::Timestamp => "timestamp",
+        }
+    }
+}
+
+impl Ledger {
+    /// Takes in the identity of a record. `false` when it was there before.
+    pub fn unit(&mut self, id: &str) -> bool {
+        if self.seen.len() < self.units.len() {
+            self.seen.extend(self.units.iter().copied());
+        }
+        let unit = hash(id.as_bytes());
+        let new = self.seen.insert(unit);
+        if new {
+            self.units.push(unit);
+        }
+        new
+    }
+
+    /// Calls whose results are not there.
+    pub fn open_calls(&self) -> impl Iterator<Item = u64> {
+        self.open.values().map(|call| call.seq)
+    }
+
+    /// Gives an entry its number and its time, and settles what depends on what came before it.
+    pub(crate) fn settle(&mut self, entry: &mut Entry<'_>) -> Timestamp {
+        self.seq += 1;
+        let nanos = match entry.at {
+            Some(at) => {
+                self.last_at = Some(at.as_nanosecond());
+                Some(at.as_nanosecond())
+            }
+            None => None,
+        };
+        match &mut entry.what {
+            What::Call { name, id, .. } if !id.is_empty() => {
+                let call = OpenCall {
+                    name: name.to_string(),
+                    at: nanos,
+                    seq: self.seq,
+                };
+                self.open.insert(hash(id.as_bytes()), call);
+            }
+            What::Result {
+                name, id, error, ..
+            } => {
+                if entry.status.is_none() {
+                    let failed = error.is_some();
+                    entry.status = Some(if failed { Status::Error } else { Status::Ok });
+                }
+                match self.open.remove(&hash(id.as_bytes())) {
+                    None => self.orphans += 1,
+                    Some(call) => {
+                        if name.is_empty() {
+                            *name = Cow::Owned(call.name);
+                        }
+                        if entry.duration_ms.is_none()
+                            && let (Some(from), Some(to)) = (call.at, nanos)
+                        {
+                            entry.duration_ms = u64::try_from((to - from) / 1_000_000).ok();
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        if let Some(usage) = entry.usage.take() {
+            entry.usage = self.settle_usage(entry.model_call.as_deref(), usage);
+            if let Some(usage) = &entry.usage {
+                let mut sum = self.counted();
+                sum.add(usage);
+                self.counted = sum.into();
+            }
+        }
+        self.last_at
+            .and_then(|at| Timestamp::from_nanosecond(at).ok())
+            .unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// What a usage adds to what was counted of the same call before.
+    fn settle_usage(&mut self, call: Option<&str>, usage: Usage) -> Option<Usage> {
+        let Some(call) = call else {
+            return Some(usage);
+        };
+        let key = hash(call.as_bytes());
+        if let Some((_, counted)) = self.recent.iter_mut().rev().find(|(k, _)| *k == key) {
+            let before = Usage::from(*counted);
+            let mut now = before;
+            now.raise(&usage);
+            *counted = now.into();
+            let more = now.beyond(&before);
+            return (more.total() > 0).then_some(more);
+        }
+        if self.older.contains(&key) {
+            return None;
+        }
+        if self.recent.len() == RECENT_CALLS
+            && let Some((old, _)) = self.recent.pop_front()
+        {
+            self.older.insert(old);
+        }
+        self.recent.push_back((key, usage.into()));
+        Some(usage)
+    }
+
+    /// Whether a usage of this call was counted.
+    pub fn knows_call(&self, call: &str) -> bool {
+        let key = hash(call.as_bytes());
+        self.older.contains(&key) || self.recent.iter().any(|(k, _)| *k == key)
+    }
+
+    /// The tokens counted so far.
+    pub fn counted(&self) -> Usage {
+        self.counted.into()
+    }
+
+    /// Counts a record that became nothing.
+    pub(crate) fn drop(&mut self, why: Dropped) {
+        *self.dropped.entry(why).or_default() += 1;
+    }
+
+    /// Counts something that was mended.
+    pub fn mend(&mut self, what: Mended) {
+        *self.mended.entry(what).or_default() += 1;
+    }
+}

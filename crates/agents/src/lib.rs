@@ -1,0 +1,107 @@
+//! Where each agent keeps its logs, and how they read.
+//!
+//! An agent's log is a private format that changes without notice. This crate turns any of them into the
+//! events of `quipu-model`. There is one module per *family* of agents whose logs are alike, each with
+//! the same files: `mod.rs` (what it is), `discover.rs` (where it is), `wire.rs` (what stands in it),
+//! `normalize.rs` (what that means), `tests.rs`.
+//!
+//! # What it promises
+//!
+//! * **The format is decided from content** ([`sniff`]), never from a name or a folder.
+//! * **Every record is accounted for.** It becomes events, or notes, or is dropped for a reason that is
+//!   counted ([`Ledger`]); what an adapter makes nothing of becomes a note that keeps the record.
+//! * **Order is the order of the log.** Sequence numbers are given as records come; times are not
+//!   looked at.
+//! * **Reading can stop anywhere and go on.** Reading a log in pieces, with a [`Checkpoint`] between any
+//!   two, gives what reading it at once gives.
+//! * **Usage is counted once per call to a model**, in disjoint buckets.
+//! * **What is not known is said** ([`Drift`]).
+//! * **Nothing is opened here.** Bytes are brought; no file, lock or side file of an agent is touched.
+//!
+//! # An example
+//!
+//! ```
+//! use quipu_agents::{Collect, Feed, Origin, sniff};
+//!
+//! let log = br#"{"type":"user","uuid":"u1","sessionId":"s1","timestamp":"2026-01-02T03:04:05Z","message":{"role":"user","content":"hello"}}
+//! {"type":"assistant","uuid":"u2","parentUuid":"u1","sessionId":"s1","message":{"id":"m1","role":"assistant","model":"m","content":[{"type":"text","text":"hi"}],"usage":{"input_tokens":3,"output_tokens":1}}}
+//! "#;
+//! let (family, dialect) = quipu_agents::identify(log, true).expect("a log that is known");
+//! assert_eq!(dialect.brand, "claude-code");
+//!
+//! let origin = Origin { path: "session.jsonl".as_ref(), part: None };
+//! let reader = family.open(&dialect, &origin, None).expect("from the beginning");
+//! let mut feed = Feed::new(dialect.framing, reader);
+//! let mut events = Collect::default();
+//! feed.push(log, &mut events);
+//! feed.finish(&mut events)?;
+//! assert_eq!(feed.session().id.as_deref(), Some("s1"));
+//! let words: Vec<&str> = events.events.iter().map(|event| event.body.type_word()).collect();
+//! assert_eq!(words, ["message.user", "message.assistant"]);
+//! # Ok::<(), quipu_agents::FeedError>(())
+//! ```
+
+mod collect;
+mod drift;
+mod entry;
+mod family;
+mod feed;
+mod head;
+mod host;
+mod ledger;
+mod out;
+mod registry;
+pub mod rows;
+mod session;
+pub mod state;
+mod summary;
+pub mod time;
+
+mod blocks;
+
+mod acp;
+mod aider;
+mod amp;
+mod anthropic;
+mod chat;
+mod claude;
+mod cline;
+mod codex;
+mod copilot;
+mod cursor;
+mod droid;
+mod gemini;
+mod google;
+mod goose;
+mod kimi;
+mod kiro;
+mod openai_chat;
+mod openai_responses;
+mod opencode;
+mod pi;
+mod qwen;
+
+#[cfg(test)]
+mod corpus;
+#[cfg(test)]
+mod testkit;
+
+pub use collect::Collect;
+pub use drift::{Drift, Sighting};
+pub use entry::{Entry, Text, Value, What};
+pub use family::{
+    Dialect, Family, Gather, GatherError, Gathered, Match, Origin, Part, Pick, Place, Reader,
+};
+pub use feed::{Checkpoint, Feed, FeedError, Framing, Limits};
+pub use head::{HEAD, Head};
+pub use host::{Host, is_credential};
+pub use ledger::{Dropped, Ledger, Mended};
+pub use out::{BLOB_SCHEME, Out, Position, Sink, data_url};
+pub use registry::{FAMILIES, dialect, family, identify, sniff};
+pub use session::{Session, Tokens, run_id};
+pub use summary::{ModelUse, Summary};
+
+/// The hash by which records and calls are known again. Stable: it is kept in files.
+pub fn hash(bytes: &[u8]) -> u64 {
+    twox_hash::XxHash3_64::oneshot(bytes)
+}

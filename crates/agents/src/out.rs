@@ -1,0 +1,330 @@
+//! Where an adapter puts what it reads.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use quipu_model::json::{Kind, Node};
+use quipu_model::{Attachment, Json, NoteKind, Timestamp};
+use serde::{Deserialize, Serialize};
+use sha2::Digest as _;
+
+use crate::drift;
+use crate::{Dropped, Entry, Ledger, Text, Value, What};
+
+/// A place in a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Position {
+    /// The first byte of the record.
+    pub offset: u64,
+    /// Its line, from 1.
+    pub line: u64,
+}
+
+/// Whoever wants what is read.
+pub trait Sink {
+    /// Takes an entry. `at` is its time, or the last known one where the log gives none.
+    fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>);
+
+    /// Takes content that stood inside the log, such as an image. By default it is not wanted.
+    fn blob(&mut self, _attachment: &Attachment, _bytes: &[u8]) {}
+}
+
+/// Takes entries from an adapter, numbers and links them, and keeps the account of records.
+pub struct Out<'o> {
+    sink: &'o mut dyn Sink,
+    ledger: &'o mut Ledger,
+    position: Position,
+    /// The document at hand, and how far its lines are counted.
+    document: Option<(&'o str, Position)>,
+    /// Whether the record at hand has become an event, a note, or was dropped.
+    became: Became,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Became {
+    /// No record is at hand.
+    Outside,
+    Nothing,
+    Dropped,
+    Note,
+    Event,
+}
+
+impl<'o> Out<'o> {
+    /// Entries go to `sink`.
+    pub fn new(sink: &'o mut dyn Sink, ledger: &'o mut Ledger) -> Self {
+        Self {
+            sink,
+            ledger,
+            position: Position::default(),
+            document: None,
+            became: Became::Outside,
+        }
+    }
+
+    /// Records are parts of this document.
+    pub(crate) fn of_document(mut self, text: &'o str) -> Self {
+        self.document = Some((text, Position { offset: 0, line: 1 }));
+        self
+    }
+
+    /// Reads one record of a document, as [`Self::record`] does.
+    pub fn within(&mut self, record: Node<'_>, read: impl FnOnce(&mut Self, Node<'_>)) {
+        let position = self.locate(record.offset());
+        self.record(position, record, read);
+    }
+
+    /// The place in the document at hand that is this far into it.
+    pub fn locate(&mut self, offset: usize) -> Position {
+        let Some((text, counted)) = &mut self.document else {
+            return Position {
+                offset: offset as u64,
+                line: 0,
+            };
+        };
+        let from = usize::try_from(counted.offset).unwrap_or(usize::MAX);
+        if offset < from {
+            *counted = Position { offset: 0, line: 1 };
+        }
+        let from = usize::try_from(counted.offset).unwrap_or(usize::MAX);
+        let passed = text.as_bytes().get(from..offset).unwrap_or_default();
+        counted.line += memchr::memchr_iter(b'\n', passed).count() as u64;
+        counted.offset = offset as u64;
+        *counted
+    }
+
+    /// Reads one record. Whatever `read` makes of it is accounted for: a record of which it makes
+    /// nothing, and does not say why, becomes a note that keeps it.
+    pub fn record(
+        &mut self,
+        position: Position,
+        record: Node<'_>,
+        read: impl FnOnce(&mut Self, Node<'_>),
+    ) {
+        self.item(position, |out| {
+            read(out, record);
+            if out.became == Became::Nothing {
+                out.push(Entry::keep(NoteKind::UnknownRecord, record));
+            }
+        });
+    }
+
+    /// Reads a part of a text that is no JSON, accounted for as one record.
+    pub fn item(&mut self, position: Position, read: impl FnOnce(&mut Self)) {
+        self.position = position;
+        self.became = Became::Nothing;
+        self.ledger.records += 1;
+        read(self);
+        match self.became {
+            Became::Event => self.ledger.mapped += 1,
+            Became::Note => self.ledger.noted += 1,
+            Became::Dropped => {}
+            Became::Nothing | Became::Outside => self.ledger.drop(Dropped::Empty),
+        }
+        self.became = Became::Outside;
+    }
+
+    /// Takes an entry. Outside of a record it stands for itself: something that only became known at
+    /// the end, such as the rest of a message that was not finished.
+    pub fn push(&mut self, mut entry: Entry<'_>) {
+        let became = if entry.is_note() {
+            Became::Note
+        } else {
+            Became::Event
+        };
+        self.became = match self.became {
+            Became::Outside => Became::Outside,
+            Became::Dropped => {
+                debug_assert!(false, "a record was dropped and then became something");
+                became
+            }
+            Became::Event => Became::Event,
+            Became::Nothing | Became::Note => became,
+        };
+        let at = self.ledger.settle(&mut entry);
+        self.sink.entry(self.ledger.seq, at, self.position, &entry);
+    }
+
+    /// Says why the record at hand becomes nothing. Without effect when it became something.
+    pub fn skip(&mut self, why: Dropped) {
+        if self.became == Became::Nothing {
+            self.became = Became::Dropped;
+            self.ledger.drop(why);
+        }
+    }
+
+    /// Whether a record is at hand. Of a document, the reader has to take out the records itself.
+    pub fn in_record(&self) -> bool {
+        self.became != Became::Outside
+    }
+
+    /// Where the record at hand stands.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// The number that the next entry gets.
+    pub fn next_seq(&self) -> u64 {
+        self.ledger.seq + 1
+    }
+
+    /// What was counted so far.
+    pub fn ledger(&mut self) -> &mut Ledger {
+        self.ledger
+    }
+
+    /// Takes in the identity of the record at hand. When it was there before, the record is dropped as
+    /// a duplicate, and the answer is `false`.
+    pub fn unit(&mut self, id: &str) -> bool {
+        let new = self.ledger.unit(id);
+        if !new {
+            self.skip(Dropped::DuplicateRecord);
+        }
+        new
+    }
+
+    /// Counts a record type that is not known.
+    pub fn unknown_type(&mut self, scope: &str, word: &str) {
+        let name = drift::name("type", scope, word);
+        self.ledger.drift.count(&name, self.position);
+    }
+
+    /// Counts the fields of an object that are not known.
+    pub fn check(&mut self, scope: &str, object: Node<'_>, known: &[&str]) {
+        let at = self.position;
+        self.ledger.drift.check(scope, object, known, at);
+    }
+
+    /// Hands base64 content over to be kept outside. `None` when it is no base64.
+    pub fn detach(&mut self, mime: &str, base64: &str) -> Option<Attachment> {
+        use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+        use base64::{alphabet, engine::DecodePaddingMode};
+        const ANY: GeneralPurposeConfig = GeneralPurposeConfig::new()
+            .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+            .with_decode_allow_trailing_bits(true);
+        let standard = GeneralPurpose::new(&alphabet::STANDARD, ANY);
+        let url_safe = GeneralPurpose::new(&alphabet::URL_SAFE, ANY);
+        let bytes = standard
+            .decode(base64)
+            .or_else(|_| url_safe.decode(base64))
+            .ok()?;
+        let attachment = Attachment {
+            mime: mime.to_owned(),
+            bytes: bytes.len() as u64,
+            sha256: hex(&sha2::Sha256::digest(&bytes)),
+        };
+        self.sink.blob(&attachment, &bytes);
+        Some(attachment)
+    }
+
+    /// A value with the images and other base64 content in it taken out. What was taken out is named in
+    /// its place by the address of a blob, and added to `attachments`.
+    pub fn value<'a>(&mut self, node: Node<'a>, attachments: &mut Vec<Attachment>) -> Value<'a> {
+        if node.raw().get().len() < LARGE {
+            return node.into();
+        }
+        let mut found = Vec::new();
+        self.find_base64(node, None, 0, &mut found);
+        if found.is_empty() {
+            return match Text::of(node) {
+                Some(text) => Value::Text(text),
+                None => node.into(),
+            };
+        }
+        let (start, text) = (node.offset(), node.raw().get());
+        let mut made = String::with_capacity(1024);
+        let mut from = 0;
+        for (range, attachment) in found {
+            made.push_str(&text[from..range.start - start]);
+            made.push('"');
+            made.push_str(BLOB_SCHEME);
+            made.push_str(&attachment.sha256);
+            made.push('"');
+            from = range.end - start;
+            attachments.push(attachment);
+        }
+        made.push_str(&text[from..]);
+        match Json::parse(&made) {
+            Ok(json) => Value::Owned(json),
+            Err(_) => node.into(),
+        }
+    }
+
+    fn find_base64<'a>(
+        &mut self,
+        node: Node<'a>,
+        mime: Option<&Cow<'a, str>>,
+        depth: usize,
+        found: &mut Vec<(std::ops::Range<usize>, Attachment)>,
+    ) {
+        if node.raw().get().len() < LARGE || depth > 64 {
+            return;
+        }
+        match node.kind() {
+            Kind::String => {
+                let inner = node.raw().get().trim_matches('"');
+                let (mime, data) = match data_url(inner) {
+                    Some((mime, data)) => (mime, data),
+                    None => match mime {
+                        Some(mime) => (&**mime, inner),
+                        None => return,
+                    },
+                };
+                if let Some(attachment) = self.detach(mime, data) {
+                    let start = node.offset();
+                    found.push((start..start + node.raw().get().len(), attachment));
+                }
+            }
+            Kind::List => {
+                for item in node.items() {
+                    self.find_base64(item, mime, depth + 1, found);
+                }
+            }
+            Kind::Object => {
+                let own = MIME_KEYS.iter().find_map(|key| node.text(key));
+                for (key, value) in node.fields() {
+                    let is_data = DATA_KEYS.iter().any(|data| key.is(data));
+                    let string = value.kind() == Kind::String;
+                    let mime = own.as_ref().filter(|_| is_data || !string);
+                    self.find_base64(value, mime, depth + 1, found);
+                }
+            }
+            Kind::Null | Kind::Bool | Kind::Number => {}
+        }
+    }
+}
+
+/// The address of a blob, but for its hash.
+pub const BLOB_SCHEME: &str = "agentlog-blob://local/";
+
+/// Shorter strings stay where they are.
+const LARGE: usize = 1024;
+
+const MIME_KEYS: [&str; 5] = ["media_type", "mimeType", "mime_type", "mime", "mediaType"];
+const DATA_KEYS: [&str; 5] = ["data", "blob", "base64", "content", "bytes"];
+
+/// The media type and the content of a `data:` address.
+pub fn data_url(text: &str) -> Option<(&str, &str)> {
+    let (head, data) = text.strip_prefix("data:")?.split_once(',')?;
+    Some((head.strip_suffix(";base64")?, data))
+}
+
+/// Lowercase hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|digit| char::from(DIGITS[usize::from(digit)]))
+        .collect()
+}
+
+impl What<'_> {
+    /// Whether it is a message or reasoning without any text.
+    pub fn is_blank(&self) -> bool {
+        match self {
+            Self::User(text) | Self::Assistant(text) | Self::System(text) => text.is_empty(),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Every family there is.
+
+use crate::{Dialect, Family, Head, Match};
+use crate::{
+    acp, aider, amp, anthropic, chat, claude, cline, codex, copilot, cursor, droid, gemini, google,
+    goose, kimi, kiro, openai_chat, openai_responses, opencode, pi, qwen,
+};
+
+/// The families, in the order in which they are asked.
+pub static FAMILIES: &[&dyn Family] = &[
+    &claude::Claude,
+    &codex::Codex,
+    &opencode::OpenCode,
+    &copilot::Copilot,
+    &gemini::Gemini,
+    &cursor::Cursor,
+    &pi::Pi,
+    &qwen::Qwen,
+    &kimi::Kimi,
+    &cline::Cline,
+    &droid::Droid,
+    &goose::Goose,
+    &amp::Amp,
+    &aider::Aider,
+    &kiro::Kiro,
+    &acp::Acp,
+    &anthropic::Anthropic,
+    &openai_responses::OpenAiResponses,
+    &openai_chat::OpenAiChat,
+    &google::Google,
+    &chat::Chat,
+];
+
+/// The family of this name.
+pub fn family(name: &str) -> Option<&'static dyn Family> {
+    FAMILIES
+        .iter()
+        .copied()
+        .find(|family| family.name() == name)
+}
+
+/// Whose log this is: the family that is sure, or else the first that finds it likely.
+pub fn sniff(head: &Head<'_>) -> Option<(&'static dyn Family, Dialect)> {
+    let claims: Vec<(&'static dyn Family, Match)> = FAMILIES
+        .iter()
+        .filter_map(|family| Some((*family, family.sniff(head)?)))
+        .collect();
+    let sure = claims.iter().find(|(_, claim)| claim.sure);
+    sure.or(claims.first())
+        .map(|(family, claim)| (*family, claim.dialect))
+}
+
+/// Whose log begins with these bytes. `whole` says that there are no more.
+pub fn identify(bytes: &[u8], whole: bool) -> Option<(&'static dyn Family, Dialect)> {
+    Head::look(bytes, whole, sniff)
+}
+
+/// The dialect of this name, for streams whose format is known beforehand.
+pub fn dialect(name: &str) -> Option<(&'static dyn Family, Dialect)> {
+    FAMILIES.iter().copied().find_map(|family| {
+        let dialect = family.dialects().iter().find(|d| d.name == name)?;
+        Some((family, *dialect))
+    })
+}

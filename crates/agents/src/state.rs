@@ -1,0 +1,23 @@
+//! What is kept between two readings of the same log, as bytes.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Changes whenever the adapters do, because a reader's state only means something to the code that
+/// wrote it. A state of another version is not used; the log is read again from its beginning.
+const VERSION: u16 = 1;
+
+/// As bytes.
+pub fn save<T: Serialize>(state: &T) -> Vec<u8> {
+    // Only types that always serialise are kept: numbers, texts, lists and maps of them.
+    postcard::to_stdvec(&(VERSION, state)).unwrap_or_default()
+}
+
+/// From bytes; `None` when another version wrote them, or they are damaged.
+pub fn load<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let (version, rest) = postcard::take_from_bytes::<u16>(bytes).ok()?;
+    if version != VERSION {
+        return None;
+    }
+    postcard::from_bytes(rest).ok()
+}

@@ -1,0 +1,173 @@
+//! What the tests of every family share.
+
+use std::path::Path;
+
+use proptest::test_runner::{TestRng, TestRunner};
+use quipu_model::{Event, LogBody};
+
+use crate::{Checkpoint, Collect, Dialect, Family, Feed, FeedError, Ledger, Origin, Session};
+
+/// A log that was read.
+pub(crate) struct Read {
+    pub(crate) dialect: Dialect,
+    pub(crate) session: Session,
+    pub(crate) ledger: Ledger,
+    pub(crate) events: Vec<Event<LogBody>>,
+    pub(crate) blobs: usize,
+    pub(crate) error: Option<FeedError>,
+}
+
+/// Reads a log whose format is decided from its content. `None` when no family knows it.
+pub(crate) fn read(bytes: &[u8], path: &str) -> Option<Read> {
+    let (family, dialect) = crate::identify(bytes, true)?;
+    Some(read_as(family, dialect, bytes, path))
+}
+
+/// Reads a log of a known dialect, and holds it to what is promised of every log: each record is
+/// accounted for, numbers are dense, and reading in pieces gives the same.
+pub(crate) fn read_as(
+    family: &'static dyn Family,
+    dialect: Dialect,
+    bytes: &[u8],
+    path: &str,
+) -> Read {
+    let whole = in_pieces(family, dialect, bytes, path, &[]);
+    account(&whole);
+    let mut rng = TestRunner::deterministic().rng().clone();
+    for _ in 0..3 {
+        let cuts = cuts(bytes.len(), &mut rng);
+        let pieces = in_pieces(family, dialect, bytes, path, &cuts);
+        assert_eq!(whole.events, pieces.events, "{path} in pieces {cuts:?}");
+        assert_eq!(whole.session, pieces.session, "{path} in pieces {cuts:?}");
+        assert_eq!(whole.ledger.dropped, pieces.ledger.dropped, "{path}");
+        assert_eq!(whole.ledger.records, pieces.ledger.records, "{path}");
+    }
+    whole
+}
+
+fn cuts(len: usize, rng: &mut TestRng) -> Vec<usize> {
+    use proptest::prelude::RngExt as _;
+    let mut cuts: Vec<usize> = (0..4).map(|_| rng.random_range(0..=len)).collect();
+    cuts.sort_unstable();
+    cuts
+}
+
+/// Reads a log that grows: at each cut, all that is there is read, and then reading goes on from a
+/// checkpoint, by way of bytes, as another process would.
+fn in_pieces(
+    family: &'static dyn Family,
+    dialect: Dialect,
+    bytes: &[u8],
+    path: &str,
+    cuts: &[usize],
+) -> Read {
+    let origin = Origin {
+        path: Path::new(path),
+        part: None,
+    };
+    let open = |state: Option<&[u8]>| family.open(&dialect, &origin, state).unwrap();
+    let mut feed = Feed::new(dialect.framing, open(None));
+    let mut sink = Collect::default();
+    let mut from = 0;
+    for &cut in cuts {
+        feed.push(&bytes[from..cut], &mut sink);
+        from = cut;
+        if let Some(checkpoint) = feed.checkpoint() {
+            let checkpoint = Checkpoint::from_bytes(&checkpoint.to_bytes()).unwrap();
+            from = usize::try_from(checkpoint.offset).unwrap();
+            let reader = open(Some(checkpoint.reader_state()));
+            feed = Feed::resume(checkpoint, reader);
+        }
+    }
+    feed.push(&bytes[from..], &mut sink);
+    let error = feed.finish(&mut sink).err();
+    sink.mark(feed.ledger());
+    Read {
+        dialect,
+        session: feed.session().clone(),
+        ledger: feed.ledger().clone(),
+        blobs: sink.blobs.len(),
+        events: sink.events,
+        error,
+    }
+}
+
+fn account(read: &Read) {
+    let ledger = &read.ledger;
+    let dropped: u64 = ledger.dropped.values().sum();
+    assert_eq!(
+        ledger.records,
+        ledger.mapped + ledger.noted + dropped,
+        "every record is accounted for: {ledger:?}"
+    );
+    for (index, event) in read.events.iter().enumerate() {
+        assert_eq!(event.seq, index as u64 + 1);
+    }
+}
+
+impl Read {
+    /// One line per event: what a golden test compares.
+    pub(crate) fn lines(&self) -> String {
+        let mut text = format!(
+            "{} id={:?} version={:?} cwd={:?} parent={:?} fork={:?}\n",
+            self.dialect.name,
+            self.session.id,
+            self.session.version,
+            self.session.cwd,
+            self.session.parent,
+            self.session.forked_from
+        );
+        for event in &self.events {
+            let mut line = Vec::new();
+            quipu_formats::exchange::encode_log(event, &mut line);
+            let line = String::from_utf8(line).unwrap();
+            let short: String = line.trim_end().chars().take(400).collect();
+            text.push_str(&short);
+            text.push('\n');
+        }
+        let dropped: Vec<String> = self
+            .ledger
+            .dropped
+            .iter()
+            .map(|(why, n)| format!("{}={n}", why.as_str()))
+            .collect();
+        let unknown: Vec<&str> = self
+            .ledger
+            .drift
+            .unknown
+            .keys()
+            .map(String::as_str)
+            .collect();
+        text.push_str(&format!(
+            "records={} dropped=[{}] unknown=[{}]\n",
+            self.ledger.records,
+            dropped.join(" "),
+            unknown.join(" ")
+        ));
+        text
+    }
+
+    /// The words of the events, in order, notes with their kind.
+    pub(crate) fn words(&self) -> Vec<String> {
+        self.events
+            .iter()
+            .map(|event| match &event.body {
+                LogBody::Note(note) => format!("note.{}", note.kind),
+                body => body.type_word().to_owned(),
+            })
+            .collect()
+    }
+
+    /// The tokens of all events.
+    pub(crate) fn usage(&self) -> quipu_model::Usage {
+        let mut sum = quipu_model::Usage::default();
+        for usage in self
+            .events
+            .iter()
+            .filter_map(|event| event.annotations.usage)
+        {
+            sum.add(&usage);
+        }
+        sum
+    }
+}

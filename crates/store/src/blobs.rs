@@ -1,0 +1,278 @@
+//! Large things that events refer to: images, documents, whole files.
+//!
+//! ```text
+//! <home>/blobs/ab/cdef…    the bytes as they are; the name is their SHA-256
+//! <home>/blobs/tmp/        files being written
+//! ```
+//!
+//! Not compressed: images already are, and a blob can be opened by whatever opens such files.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use jiff::Timestamp;
+
+use crate::FileError;
+use crate::address::{Digest, NotADigest, Shelf};
+use crate::durable::Unsynced;
+use crate::files;
+
+/// The name of a blob: the SHA-256 of its bytes. Shown as 64 lowercase hex digits.
+///
+/// ```
+/// use quipu_store::blobs::BlobId;
+///
+/// let id = BlobId::of(b"abc");
+/// assert!(id.to_string().starts_with("ba7816bf"));
+/// assert!(id.prefixed().starts_with("sha256:ba7816bf"));
+/// assert!(id.uri().starts_with("agentlog-blob://quipu/ba7816bf"));
+/// assert_eq!(id.uri().parse(), Ok(id));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlobId(Digest);
+
+const SCHEME: &str = "agentlog-blob://";
+
+impl BlobId {
+    /// The store that [`BlobId::uri`] names.
+    pub const STORE: &str = "quipu";
+
+    /// The name of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Digest::of(bytes))
+    }
+
+    /// The digest itself.
+    pub fn digest(&self) -> Digest {
+        self.0
+    }
+
+    /// The name as `.agentlog` has it in `blob_id`: `sha256:<hex>`.
+    pub fn prefixed(&self) -> String {
+        format!("sha256:{self}")
+    }
+
+    /// The name as a URI: `agentlog-blob://quipu/<hex>`.
+    pub fn uri(&self) -> String {
+        format!("{SCHEME}{}/{self}", Self::STORE)
+    }
+}
+
+impl From<Digest> for BlobId {
+    fn from(digest: Digest) -> Self {
+        Self(digest)
+    }
+}
+
+impl fmt::Display for BlobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl FromStr for BlobId {
+    type Err = NotADigest;
+
+    /// Reads any of the three forms. A URI may name any store: the digest says which blob it is.
+    fn from_str(text: &str) -> Result<Self, NotADigest> {
+        let hex = match text.strip_prefix(SCHEME) {
+            Some(rest) => rest.split_once('/').map_or(rest, |(_store, hex)| hex),
+            None => text.strip_prefix("sha256:").unwrap_or(text),
+        };
+        hex.parse().map(Self)
+    }
+}
+
+/// Why a blob was not kept, or not given.
+#[derive(Debug, thiserror::Error)]
+pub enum BlobError {
+    /// There is none.
+    #[error("no blob {}", .0.display())]
+    Missing(PathBuf),
+    /// The bytes are not those that the name stands for.
+    #[error("blob {} is damaged: its content is not what its name says; restore it from a copy, or import again", .0.display())]
+    Damaged(PathBuf),
+    /// The operating system refused.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// A directory of blobs. Can be shared between threads.
+#[derive(Debug)]
+pub struct Blobs {
+    root: PathBuf,
+    shelf: Shelf,
+    unsynced: Unsynced,
+}
+
+impl Blobs {
+    /// The blobs in this directory, which is made when the first is put.
+    ///
+    /// # Errors
+    ///
+    /// When the directory's path is empty, or relative and there is no working directory.
+    pub fn open(directory: &Path) -> Result<Self, BlobError> {
+        let root = std::path::absolute(directory).map_err(FileError::at("find", directory))?;
+        Ok(Self {
+            shelf: Shelf::new(root.clone(), ""),
+            unsynced: Unsynced::default(),
+            root,
+        })
+    }
+
+    /// Keeps these bytes. What is there already is not written again, unless it is damaged.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn put(&self, bytes: &[u8]) -> Result<BlobId, BlobError> {
+        let id = BlobId::of(bytes);
+        let path = self.path(&id);
+        let mut there = Vec::new();
+        let held = match files::read_capped(&path, bytes.len() as u64, &mut there) {
+            Ok(whole) => whole.is_some() && there == bytes,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => false,
+            Err(e) => return Err(FileError::at("read", path)(e).into()),
+        };
+        if !held {
+            files::place(&path, bytes, &self.root.join("tmp"))?;
+            self.unsynced.note(&path);
+        }
+        Ok(id)
+    }
+
+    /// The bytes of a blob, checked against its name.
+    ///
+    /// # Errors
+    ///
+    /// When it is missing or damaged.
+    pub fn get(&self, id: &BlobId) -> Result<Vec<u8>, BlobError> {
+        let path = self.path(id);
+        match std::fs::read(&path) {
+            Ok(bytes) if BlobId::of(&bytes) == *id => Ok(bytes),
+            Ok(_) => Err(BlobError::Damaged(path)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Err(BlobError::Missing(path)),
+            Err(e) => Err(FileError::at("read", path)(e).into()),
+        }
+    }
+
+    /// Where a blob is, or would be.
+    pub fn path(&self, id: &BlobId) -> PathBuf {
+        self.shelf.path_of(&id.0)
+    }
+
+    /// All blobs, in the order of their names. A directory that cannot be listed is an error item; the
+    /// rest goes on.
+    pub fn iter(&self) -> impl Iterator<Item = Result<BlobId, BlobError>> + use<> {
+        let entries = self.shelf.entries();
+        entries.map(|entry| Ok(BlobId(entry?.0)))
+    }
+
+    /// Brings everything that was put to disk.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses; then nothing since the last sync can be relied upon.
+    pub fn sync(&self) -> Result<(), BlobError> {
+        Ok(self.unsynced.sync(&self.root)?)
+    }
+
+    /// Removes temporary files that were left behind more than an hour ago, and says how many.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn sweep_temporary(&self, now: Timestamp) -> Result<u64, BlobError> {
+        Ok(files::sweep_temporary(&self.root.join("tmp"), now, false)?.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    use super::*;
+
+    fn open() -> (tempfile::TempDir, Blobs) {
+        let home = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(&home.path().join("blobs")).unwrap();
+        (home, blobs)
+    }
+
+    #[test]
+    fn gives_back_what_was_put() {
+        let (_home, blobs) = open();
+        assert_eq!(blobs.iter().count(), 0);
+        let mut ids = [&b""[..], b"png", &[0xff; 9000]].map(|bytes| {
+            let id = blobs.put(bytes).unwrap();
+            assert_eq!(blobs.get(&id).unwrap(), bytes);
+            id
+        });
+        ids.sort_unstable();
+        let listed: Result<Vec<_>, _> = blobs.iter().collect();
+        assert_eq!(listed.unwrap(), ids);
+        blobs.sync().unwrap();
+    }
+
+    #[test]
+    fn private_and_written_once() {
+        let (home, blobs) = open();
+        let path = blobs.path(&blobs.put(b"png").unwrap());
+        assert_eq!(std::fs::read(&path).unwrap(), b"png");
+        let before = std::fs::metadata(&path).unwrap();
+        assert_eq!(before.permissions().mode() & 0o777, 0o600);
+        for directory in path.ancestors().skip(1).take(2) {
+            let mode = std::fs::metadata(directory).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700, "{}", directory.display());
+        }
+        blobs.put(b"png").unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().ino(), before.ino());
+        let tmp = home.path().join("blobs/tmp");
+        assert_eq!(std::fs::read_dir(tmp).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn damage_is_told_and_mended_by_putting_again() {
+        let (_home, blobs) = open();
+        let id = blobs.put(b"png").unwrap();
+        for damage in [&b"pmg"[..], b"pn", b"pngg", b""] {
+            std::fs::remove_file(blobs.path(&id)).unwrap();
+            assert!(matches!(blobs.get(&id), Err(BlobError::Missing(_))));
+            files::place(&blobs.path(&id), damage, &blobs.root.join("tmp")).unwrap();
+            let error = blobs.get(&id).unwrap_err().to_string();
+            assert!(error.contains(&id.to_string()[2..]), "{error}");
+            blobs.put(b"png").unwrap();
+            assert_eq!(blobs.get(&id).unwrap(), b"png");
+        }
+    }
+
+    #[test]
+    fn only_old_temporary_files_are_swept() {
+        let (_home, blobs) = open();
+        blobs.put(b"png").unwrap();
+        std::fs::File::create(blobs.root.join("tmp/1-1")).unwrap();
+        let now = Timestamp::now();
+        assert_eq!(blobs.sweep_temporary(now).unwrap(), 0);
+        let later = now + jiff::SignedDuration::from_mins(61);
+        assert_eq!(blobs.sweep_temporary(later).unwrap(), 1);
+    }
+
+    #[test]
+    fn every_form_of_a_name_is_read() {
+        let id = BlobId::of(b"x");
+        for form in [id.to_string(), id.prefixed(), id.uri()] {
+            assert_eq!(form.parse(), Ok(id), "{form}");
+        }
+        assert_eq!(format!("agentlog-blob://other/{id}").parse(), Ok(id));
+        for wrong in [
+            "",
+            "sha256:",
+            "agentlog-blob://",
+            "agentlog-blob://quipu/../x",
+        ] {
+            assert!(wrong.parse::<BlobId>().is_err(), "{wrong}");
+        }
+    }
+}
