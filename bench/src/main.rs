@@ -10,8 +10,10 @@
 )]
 
 mod append;
+mod corpus;
 mod fanout;
 mod group;
+mod import;
 mod read;
 mod sample;
 mod startup;
@@ -52,6 +54,27 @@ enum What {
         #[arg(long, default_value = "")]
         only: String,
     },
+    /// Importing agents' logs
+    Import {
+        /// Where to work
+        #[arg(long, default_value = "target/bench/import")]
+        directory: PathBuf,
+        /// A home with logs in it, in place of one that is made up
+        #[arg(long)]
+        home: Option<PathBuf>,
+        /// How much is made up
+        #[arg(long, default_value_t = 1_000_000_000)]
+        bytes: u64,
+        /// The quipu binary
+        #[arg(long, default_value = "target/release/quipu")]
+        quipu: PathBuf,
+        /// The agentsview binary, to compare with
+        #[arg(long)]
+        agentsview: Option<PathBuf>,
+        /// How often each pair is measured
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+    },
     /// Reads a transcript in one way and tells its speed and peak memory (used by `record`)
     #[command(hide = true)]
     Read { way: read::Way, file: PathBuf },
@@ -60,6 +83,27 @@ enum What {
 fn main() -> Result<()> {
     match Args::parse().what {
         What::Read { way, file } => read::measure_here(way, &file),
+        What::Import {
+            directory,
+            home,
+            bytes,
+            quipu,
+            agentsview,
+            rounds,
+        } => {
+            let mut table = table::Table::new();
+            let agentsview = agentsview.or_else(|| import::peer(&directory));
+            let setup = import::Setup {
+                quipu,
+                directory,
+                home,
+                bytes,
+                rounds,
+                agentsview,
+            };
+            import::measure(&mut table, &setup)?;
+            table.finish()
+        }
         What::Record {
             disk,
             memory,

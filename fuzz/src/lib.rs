@@ -4,19 +4,21 @@
 //! cargo +nightly fuzz run exchange_reader
 //! ```
 
+use quipu_agents::{Checkpoint, Collect, Dialect, Family, Feed, Origin};
 use quipu_formats::exchange::{self, Escapes, Item, Reader, verify};
 use quipu_formats::lines::Limits;
-use quipu_model::json::SyntaxProblem;
+use quipu_model::json::{Kind, Node, SyntaxProblem, Tape};
 use quipu_model::tree::TreeBuilder;
 use quipu_model::{Event, InvalidJson, Json};
 
 /// A target and its name, which is also the name of the directory of its corpus.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All of them.
-pub const TARGETS: [Target; 3] = [
+/// Those that are no adapters; each of these has one of its own, `agent_` and its name.
+pub const TARGETS: [Target; 4] = [
     ("exchange_reader", exchange_reader),
     ("json_cursor", json_cursor),
+    ("json_tape", json_tape),
     ("draft", draft),
 ];
 
@@ -119,4 +121,93 @@ pub fn draft(bytes: &[u8]) {
         body: request.draft.body,
         annotations: request.draft.annotations,
     });
+}
+
+/// Reads what a cursor reads, and the same things from it.
+pub fn json_tape(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let mut tape = Tape::new();
+    match (tape.read(text, Json::MAX_DEPTH), Json::parse(text)) {
+        (Ok(node), Ok(json)) => {
+            assert_eq!(node.raw().get().replace(['\n', '\r'], " "), json.get());
+            if let Ok(theirs) = serde_json::from_str::<serde_json::Value>(text) {
+                assert_eq!(tree(node), theirs);
+            }
+        }
+        (Err(ours), Err(InvalidJson::Syntax(theirs))) => assert_eq!(ours, theirs),
+        (ours, theirs) => panic!("{ours:?} but {theirs:?}"),
+    }
+}
+
+fn tree(node: Node<'_>) -> serde_json::Value {
+    match node.kind() {
+        Kind::Object => node
+            .fields()
+            .map(|(key, value)| (key.to_text_lossy().into_owned(), tree(value)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        Kind::List => node.items().map(tree).collect::<Vec<_>>().into(),
+        Kind::String => node.as_str().unwrap().into_owned().into(),
+        _ => serde_json::from_str(node.raw().get()).unwrap(),
+    }
+}
+
+/// Reads a log in one of the dialects of a family, at once and in two pieces. The first byte says in
+/// which dialect, the second where it is cut.
+pub fn agent(family: &str, bytes: &[u8]) {
+    let family = quipu_agents::family(family).expect("a family that there is");
+    let [dialect, cut, log @ ..] = bytes else {
+        return;
+    };
+    let dialects = family.dialects();
+    let Some(dialect) = dialects.get(usize::from(*dialect) % dialects.len().max(1)) else {
+        return;
+    };
+    // What is decided from content must not fail either.
+    quipu_agents::identify(log, true);
+    let whole = read(family, dialect, log, None);
+    let pieces = read(family, dialect, log, Some(log.len() * usize::from(*cut) / 256));
+    assert_eq!(whole, pieces, "{}", dialect.name);
+}
+
+type Read = (Vec<quipu_model::Event<quipu_model::LogBody>>, quipu_agents::Session, u64);
+
+fn read(family: &dyn Family, dialect: &Dialect, log: &[u8], cut: Option<usize>) -> Read {
+    let limits = quipu_agents::Limits {
+        line: 16 * 1024,
+        document: 64 * 1024,
+        depth: 32,
+    };
+    let origin = Origin {
+        path: std::path::Path::new("log"),
+        part: None,
+    };
+    let open = |state: Option<&[u8]>| family.open(dialect, &origin, state).expect("a reader");
+    let mut feed = Feed::new(dialect.framing, open(None)).limits(limits);
+    let mut events = Collect::default();
+    let mut from = 0;
+    if let Some(cut) = cut {
+        feed.push(&log[..cut], &mut events);
+        from = cut;
+        if let Some(checkpoint) = feed.checkpoint() {
+            let checkpoint = Checkpoint::from_bytes(&checkpoint.to_bytes()).expect("reads back");
+            from = usize::try_from(checkpoint.offset).expect("a place in the log");
+            let reader = open(Some(checkpoint.reader_state()));
+            feed = Feed::resume(checkpoint, reader).limits(limits);
+        }
+    }
+    feed.push(&log[from..], &mut events);
+    drop(feed.finish(&mut events));
+    let ledger = feed.ledger();
+    let dropped: u64 = ledger.dropped.values().sum();
+    assert_eq!(ledger.records, ledger.mapped + ledger.noted + dropped);
+    for event in &events.events {
+        let mut line = Vec::new();
+        exchange::encode_log(event, &mut line);
+        assert_eq!(line.iter().filter(|&&b| b == b'\n').count(), 1);
+    }
+    let records = ledger.records;
+    (events.events, feed.session().clone(), records)
 }

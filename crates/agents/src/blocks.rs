@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use quipu_model::json::{Kind, Node};
-use quipu_model::{NoteKind, Status, Usage};
+use quipu_model::{Json, NoteKind, Status, Usage};
 
 use crate::{Entry, Out, Text, Value, What, data_url};
 
@@ -38,6 +38,41 @@ pub(crate) fn usage(node: Node<'_>) -> Option<Usage> {
             .and_then(|n| n.as_u64()),
     };
     (!usage.is_empty()).then_some(usage)
+}
+
+/// An object without some of its fields: those that are kept elsewhere.
+pub(crate) fn without<'a>(object: Node<'a>, left_out: &[&str]) -> Value<'a> {
+    if object.fields().all(|(key, _)| !left_out.iter().any(|out| key.is(out))) {
+        return object.into();
+    }
+    let mut text = String::from("{");
+    for (key, value) in object.fields() {
+        if left_out.iter().any(|out| key.is(out)) {
+            continue;
+        }
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(key.raw().get());
+        text.push(':');
+        text.push_str(value.raw().get());
+    }
+    text.push('}');
+    Json::parse(&text).map_or_else(|_| object.into(), Value::Owned)
+}
+
+/// A note that keeps a record, with the images in it kept outside.
+pub(crate) fn kept<'a>(kind: NoteKind, record: Node<'a>, out: &mut Out<'_>) -> Entry<'a> {
+    let mut attachments = Vec::new();
+    let raw = Some(out.value(record, &mut attachments));
+    Entry {
+        attachments,
+        ..Entry::new(What::Note {
+            kind,
+            text: None,
+            raw,
+        })
+    }
 }
 
 /// The usual texts of a result that says a person refused.
@@ -111,7 +146,7 @@ pub(crate) fn entry<'a>(
 /// A block that holds an image or a document.
 pub(crate) fn attachment<'a>(block: Node<'a>, out: &mut Out<'_>) -> Entry<'a> {
     let source = block.get("source").unwrap_or(block);
-    let mime = ["media_type", "mimeType", "mime"]
+    let mime = ["media_type", "mimeType", "mediaType", "mime"]
         .iter()
         .find_map(|key| source.text(key))
         .unwrap_or_default();

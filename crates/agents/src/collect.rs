@@ -38,8 +38,14 @@ impl Collect {
     /// a result.
     pub fn mark(&mut self, ledger: &Ledger) {
         let open: std::collections::HashSet<u64> = ledger.open_calls().collect();
+        // Both are walked once, in order: a hostile log may take back as much as it says.
+        self.voids.sort_by_key(|range| range.start);
+        let (mut voids, mut void_until) = (self.voids.iter().peekable(), 0);
         for event in &mut self.events {
-            if self.voids.iter().any(|range| range.contains(&event.seq)) {
+            while let Some(range) = voids.next_if(|range| range.start <= event.seq) {
+                void_until = void_until.max(range.end);
+            }
+            if event.seq < void_until {
                 event.annotations.flags.superseded = true;
             }
             if open.contains(&event.seq)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::testkit::read;
 
-fn fixtures() -> Option<PathBuf> {
+pub(crate) fn fixtures() -> Option<PathBuf> {
     let below = "shared/fixtures";
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let given = std::env::var_os("QUIPU_FIXTURES").map(PathBuf::from);
@@ -23,7 +23,7 @@ fn fixtures() -> Option<PathBuf> {
     None
 }
 
-fn files(directory: &Path, found: &mut Vec<PathBuf>) {
+pub(crate) fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -36,6 +36,19 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
             found.push(path);
         }
     }
+}
+
+/// The logs of one folder, by name; none where they are absent.
+pub(crate) fn logs(folder: &str) -> Vec<(String, Vec<u8>)> {
+    let mut paths = Vec::new();
+    if let Some(root) = fixtures() {
+        files(&root.join(folder), &mut paths);
+    }
+    let log = |path: PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        (name, std::fs::read(path).unwrap())
+    };
+    paths.into_iter().map(log).collect()
 }
 
 /// Every log of the corpus: each record is accounted for, and reading in pieces gives the same (which

@@ -49,6 +49,10 @@ pub struct Entry<'a> {
     pub synthetic: bool,
     /// The events, by sequence number, that no longer count because of this one.
     pub voids: Option<Range<u64>>,
+    /// The record it belongs to, as other logs that copy it know it. Set when it is taken in.
+    pub unit: Option<u64>,
+    /// Whether its usage is the first that is counted of a call. Set when it is taken in.
+    pub begins_call: bool,
 }
 
 /// What happened.
@@ -202,6 +206,8 @@ impl<'a> Entry<'a> {
             opaque: false,
             synthetic: false,
             voids: None,
+            unit: None,
+            begins_call: false,
         }
     }
 

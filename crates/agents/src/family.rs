@@ -177,6 +177,12 @@ pub trait Gather: Sync {
 
     /// How what is written reads.
     fn dialect(&self) -> Dialect;
+
+    /// Whether a directory holds sessions of this kind, by the names in it. For directories that are
+    /// named by a person; the places of agents say themselves what is what.
+    fn holds(&self, _directory: &Path) -> bool {
+        false
+    }
 }
 
 /// What sessions are taken out of.

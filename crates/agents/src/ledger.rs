@@ -183,8 +183,11 @@ impl Ledger {
             }
             _ => {}
         }
+        entry.unit = self.units.last().copied();
         if let Some(usage) = entry.usage.take() {
-            entry.usage = self.settle_usage(entry.model_call.as_deref(), usage);
+            let call = entry.model_call.as_deref();
+            entry.begins_call = !call.is_some_and(|call| self.knows_call(call));
+            entry.usage = self.settle_usage(call, usage);
             if let Some(usage) = &entry.usage {
                 let mut sum = self.counted();
                 sum.add(usage);

@@ -41,12 +41,15 @@
 //! # Ok::<(), quipu_agents::FeedError>(())
 //! ```
 
+mod capture;
 mod collect;
+mod cost;
 mod drift;
 mod entry;
 mod family;
 mod feed;
 mod head;
+pub mod history;
 mod host;
 mod ledger;
 mod out;

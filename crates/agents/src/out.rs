@@ -295,7 +295,7 @@ impl<'o> Out<'o> {
 }
 
 /// The address of a blob, but for its hash.
-pub const BLOB_SCHEME: &str = "agentlog-blob://local/";
+pub const BLOB_SCHEME: &str = "agentlog-blob://quipu/";
 
 /// Shorter strings stay where they are.
 const LARGE: usize = 1024;

@@ -61,7 +61,7 @@ pub struct ModelUse {
 
 impl Summary {
     /// Takes in an entry.
-    pub fn observe(&mut self, entry: &Entry<'_>, first_of_call: bool) {
+    pub fn observe(&mut self, entry: &Entry<'_>) {
         if entry.is_note() {
             self.notes += 1;
         } else {
@@ -106,7 +106,7 @@ impl Summary {
                 self.models.insert(model.to_owned(), ModelUse::default());
             }
             if let Some(used) = self.models.get_mut(model) {
-                used.calls += u64::from(first_of_call);
+                used.calls += u64::from(entry.begins_call);
                 let mut sum = Usage::from(used.tokens);
                 sum.add(usage);
                 used.tokens = sum.into();

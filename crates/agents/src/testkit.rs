@@ -92,6 +92,76 @@ fn in_pieces(
     }
 }
 
+/// Holds a reader to what is promised of logs that are broken: cut off anywhere, or with a value of the
+/// wrong kind anywhere, they are read without harm, and each record is accounted for.
+pub(crate) fn hostile(family: &'static dyn Family, dialect: Dialect, log: &str) {
+    let check = |log: &[u8]| account(&in_pieces(family, dialect, log, "log", &[]));
+    for end in 0..log.len() {
+        check(&log.as_bytes()[..end]);
+    }
+    let lines: Vec<&str> = match dialect.framing {
+        crate::Framing::Document => vec![log],
+        _ => log.lines().collect(),
+    };
+    let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
+    let wrong = [
+        "null",
+        "true",
+        "-1",
+        "1e400",
+        "18446744073709551615",
+        "\"\"",
+        "\"x\"",
+        "[]",
+        "{}",
+    ];
+    let wrong = wrong
+        .into_iter()
+        .chain(["[null,[],{}]", "{\"x\":{\"type\":[]}}", deep.as_str()]);
+    let wrong: Vec<serde_json::Value> = wrong
+        .filter_map(|text| serde_json::from_str(text).ok())
+        .collect();
+    for (index, line) in lines.iter().enumerate() {
+        let Ok(whole) = serde_json::from_str::<serde_json::Value>(line) else {
+            continue;
+        };
+        for place in places(&whole) {
+            for value in &wrong {
+                let mut changed = whole.clone();
+                if let Some(at) = changed.pointer_mut(&place) {
+                    *at = value.clone();
+                }
+                let changed = changed.to_string();
+                let mut log: Vec<&str> = lines.clone();
+                log[index] = &changed;
+                check(log.join("\n").as_bytes());
+            }
+        }
+    }
+}
+
+/// Where the values inside a value are.
+fn places(value: &serde_json::Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![(String::new(), value)];
+    while let Some((place, value)) = open.pop() {
+        match value {
+            serde_json::Value::Array(items) => {
+                let items = items.iter().enumerate();
+                open.extend(items.map(|(index, item)| (format!("{place}/{index}"), item)));
+            }
+            serde_json::Value::Object(fields) => {
+                let escape = |key: &str| key.replace('~', "~0").replace('/', "~1");
+                let fields = fields.iter();
+                open.extend(fields.map(|(key, item)| (format!("{place}/{}", escape(key)), item)));
+            }
+            _ => {}
+        }
+        found.push(place);
+    }
+    found
+}
+
 fn account(read: &Read) {
     let ledger = &read.ledger;
     let dropped: u64 = ledger.dropped.values().sum();

@@ -136,3 +136,46 @@ fn sweep_one(path: &Path, now: Timestamp, dry_run: bool) -> io::Result<Option<u6
     }
     Ok(Some(metadata.len()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_put_into_place_leaves_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let (tmp, file) = (root.path().join("tmp"), root.path().join("file"));
+        place(&file, b"one", &tmp).unwrap();
+        let error = place(&file.join("below"), b"two", &tmp).unwrap_err();
+        assert!(error.to_string().contains("file/below"), "{error}");
+        assert_eq!(std::fs::read(&file).unwrap(), b"one");
+        assert_eq!(std::fs::read_dir(&tmp).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_temporary_name_that_is_taken_is_passed_over() {
+        let root = tempfile::tempdir().unwrap();
+        let (_file, taken) = create_temporary(root.path()).unwrap();
+        let name = taken.file_name().unwrap().to_str().unwrap();
+        let (pid, number) = name.split_once('-').unwrap();
+        let number: u64 = number.parse().unwrap();
+        // Other tests count on at the same time, so a few are taken ahead.
+        for ahead in 1..100 {
+            File::create(root.path().join(format!("{pid}-{}", number + ahead))).unwrap();
+        }
+        let (_file, free) = create_temporary(root.path()).unwrap();
+        assert_ne!(free, taken);
+        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 101);
+    }
+
+    #[test]
+    fn reads_no_more_than_the_cap() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("file");
+        place(&file, b"12345", root.path()).unwrap();
+        let mut bytes = Vec::new();
+        assert!(read_capped(&file, 5, &mut bytes).unwrap().is_some());
+        assert_eq!(bytes, b"12345");
+        assert!(read_capped(&file, 4, &mut bytes).unwrap().is_none());
+    }
+}

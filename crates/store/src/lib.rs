@@ -65,7 +65,11 @@
 pub mod address;
 pub mod archive;
 pub mod blobs;
+pub mod catalogue;
 mod durable;
 mod files;
+pub mod import;
+pub mod transcript;
 
 pub use files::FileError;
+pub use import::Store;

@@ -1,12 +1,35 @@
-//! Acp: not written yet.
+//! The Agent Client Protocol, and Grok Build, which keeps its sessions in it.
+//!
+//! A session is a file of notifications, one a line, in which what is said comes in pieces and a tool call
+//! is told of several times: when it begins, when its input is known, when it ends. Beside it lie a
+//! summary of the session, and the history as the model sees it, which says the same again and is read only
+//! where it stands alone.
+
+mod discover;
+mod history;
+mod normalize;
+mod wire;
 
 #[cfg(test)]
 mod tests;
 
-use crate::{Dialect, Family, Head, Host, Match, Origin, Place, Reader};
+use std::path::{Path, PathBuf};
+
+use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
 
 /// See the module.
 pub(crate) struct Acp;
+
+pub(crate) const UPDATES: Dialect = Dialect {
+    name: "acp",
+    brand: "grok",
+    framing: Framing::Lines,
+};
+pub(crate) const HISTORY: Dialect = Dialect {
+    name: "grok-chat",
+    brand: "grok",
+    framing: Framing::Lines,
+};
 
 impl Family for Acp {
     fn name(&self) -> &'static str {
@@ -14,23 +37,33 @@ impl Family for Acp {
     }
 
     fn dialects(&self) -> &'static [Dialect] {
-        &[]
+        &[UPDATES, HISTORY]
     }
 
-    fn places(&self, _host: &Host) -> Vec<Place> {
-        Vec::new()
+    fn places(&self, host: &Host) -> Vec<Place> {
+        discover::places(host)
     }
 
-    fn sniff(&self, _head: &Head<'_>) -> Option<Match> {
-        None
+    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
+        discover::sniff(head)
     }
 
     fn open(
         &self,
-        _dialect: &Dialect,
-        _origin: &Origin<'_>,
-        _saved: Option<&[u8]>,
+        dialect: &Dialect,
+        origin: &Origin<'_>,
+        saved: Option<&[u8]>,
     ) -> Option<Box<dyn Reader>> {
-        None
+        if *dialect == HISTORY {
+            return history::open(origin, saved);
+        }
+        Some(match saved {
+            Some(saved) => Box::new(state::load::<normalize::Updates>(saved)?),
+            None => Box::new(normalize::Updates::default()),
+        })
+    }
+
+    fn sidecars(&self, log: &Path) -> Vec<PathBuf> {
+        discover::sidecars(log)
     }
 }

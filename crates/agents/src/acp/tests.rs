@@ -1,1 +1,156 @@
+use std::ffi::OsString;
 
+use insta::assert_snapshot;
+
+use super::{Acp, HISTORY, UPDATES};
+use crate::testkit::{hostile, read};
+use crate::{Collect, Family as _, Feed, Host, Origin, Pick};
+
+const SESSION: &str = concat!(
+    r#"{"timestamp":1767323040,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"list the files"},"_meta":{"modelId":"grok-4.5","promptIndex":0}},"_meta":{"eventId":"g1-1","agentTimestampMs":1767323040500}}}"#,
+    "\n",
+    r#"{"timestamp":1767323041,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}},"_meta":{"eventId":"g1-2","streamStartMs":1}}}"#,
+    "\n",
+    r#"{"timestamp":1767323041,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"I "}},"_meta":{"eventId":"g1-3","streamStartMs":1}}}"#,
+    "\n",
+    r#"{"timestamp":1767323041,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"look."}},"_meta":{"eventId":"g1-4","streamStartMs":1}}}"#,
+    "\n",
+    r#"{"timestamp":1767323042,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"tool_call","toolCallId":"c1","title":"list_dir","rawInput":{},"_meta":{"x.ai/tool":{"name":"list_dir","kind":"list"}}},"_meta":{"eventId":"g1-5"}}}"#,
+    "\n",
+    r#"{"timestamp":1767323042,"method":"_x.ai/session_notification","params":{"sessionId":"g1","update":{"sessionUpdate":"pending_interaction","kind":"permission","tool_call_id":"c1"}}}"#,
+    "\n",
+    r#"{"timestamp":1767323042,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"tool_call_update","toolCallId":"c1","rawInput":{"variant":"ListDir","target_directory":"/"},"kind":"other"},"_meta":{"eventId":"g1-6","updateParams":{"status":null}}}}"#,
+    "\n",
+    r#"{"timestamp":1767323044,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"tool_call_update","toolCallId":"c1","rawOutput":{"type":"ListDir","content":"a"}},"_meta":{"eventId":"g1-7","updateParams":{"status":"Completed"}}}}"#,
+    "\n",
+    r#"{"timestamp":1767323044,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"tool_call_update","toolCallId":"c2","title":"Run","status":"failed","rawInput":{"command":"x"},"content":[{"type":"content","content":{"type":"text","text":"User rejected it"}}]},"_meta":{"eventId":"g1-8"}}}"#,
+    "\n",
+    r#"{"timestamp":1767323045,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"plan","entries":[{"content":"a","status":"pending"}]},"_meta":{"eventId":"g1-9"}}}"#,
+    "\n",
+    r#"{"timestamp":1767323045,"method":"_x.ai/session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"subagent_spawned","subagent_id":"w","parent_session_id":"g1","child_session_id":"g2"}}}"#,
+    "\n",
+    r#"{"timestamp":1767323045,"method":"session/update","params":{"sessionId":"g2","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"done"}},"_meta":{"eventId":"g2-1"}}}"#,
+    "\n",
+    r#"{"timestamp":1767323045,"method":"session/update","params":{"sessionId":"g2","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"done"}},"_meta":{"eventId":"g2-1"}}}"#,
+    "\n",
+    r#"{"timestamp":1767323046,"method":"_x.ai/session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"turn_completed","prompt_id":"p1","stop_reason":"end_turn","usage":{"inputTokens":130,"outputTokens":12,"totalTokens":142,"cachedReadTokens":30,"reasoningTokens":4,"modelCalls":2,"costUsdTicks":2842748000,"modelUsage":{"grok-4.5":{"inputTokens":100,"outputTokens":10,"totalTokens":110,"cachedReadTokens":20,"reasoningTokens":3},"grok-4.5-build":{"inputTokens":30,"outputTokens":2,"totalTokens":32,"cachedReadTokens":10,"reasoningTokens":1}}}},"_meta":{"eventId":"g1-10"}}}"#,
+    "\n",
+    r#"{"timestamp":1767323047,"method":"_x.ai/session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"turn_completed","prompt_id":"p2","stop_reason":"cancelled","usage":{"inputTokens":10,"outputTokens":2,"totalTokens":12,"costUsdTicks":157252000}},"_meta":{"eventId":"g1-11"}}}"#,
+    "\n",
+    r#"{"timestamp":1767323047,"method":"_x.ai/session_notification","params":{"sessionId":"g1","update":{"sessionUpdate":"session_summary_generated","session_summary":"Listing"}}}"#,
+    "\n",
+    r#"{"timestamp":1767323047,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"wonder","sparkle":1}}}"#,
+    "\n",
+    r#"{"timestamp":1767323048,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"and th"}},"_meta":{"eventId":"g1-12"}}}"#,
+    "\n",
+);
+
+const CHAT: &str = concat!(
+    r#"{"type":"system","content":"You are Grok"}"#,
+    "\n",
+    r#"{"type":"user","content":[{"type":"text","text":"count"}],"prompt_index":0}"#,
+    "\n",
+    r#"{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}]}"#,
+    "\n",
+    r#"{"type":"assistant","content":"I count.","tool_calls":[{"id":"c1","name":"run","arguments":"{\"command\":\"ls\"}"}],"model_id":"grok-4.5"}"#,
+    "\n",
+    r#"{"type":"tool_result","tool_call_id":"c1","content":"1\n"}"#,
+    "\n",
+    r#"{"role":"assistant","content":"One.","reasoning_content":"old","model_id":"grok-4.5"}"#,
+    "\n",
+    r#"{"type":"wonder","content":"?"}"#,
+    "\n",
+);
+
+#[test]
+fn a_session() {
+    let read = read(SESSION.as_bytes(), "updates.jsonl").unwrap();
+    assert_snapshot!(read.lines());
+    let usage = read.usage();
+    assert_eq!(
+        (usage.input, usage.cache_read, usage.output, usage.reasoning),
+        (Some(110), Some(30), Some(14), Some(4)),
+        "the turns, each once"
+    );
+    assert_eq!(read.session.vendor_cost.as_deref(), Some("0.3"));
+    assert_eq!(read.session.title.as_deref(), Some("Listing"));
+}
+
+#[test]
+fn the_history_alone() {
+    let path = "/s/019f6000-0000-7000-8000-000000000002/chat_history.jsonl";
+    let read = read(CHAT.as_bytes(), path).unwrap();
+    assert_snapshot!(read.lines());
+}
+
+#[test]
+fn a_capture_of_the_protocol() {
+    let log = concat!(
+        r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s1"}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s1","prompt":[{"type":"text","text":"hello"}]}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"},"messageId":"m1"}}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"again"},"messageId":"m2"}}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":2,"error":{"code":-1,"message":"oh"}}"#,
+        "\n",
+    );
+    let read = read(log.as_bytes(), "log").unwrap();
+    assert_eq!(
+        read.words(),
+        [
+            "note.session",
+            "note.session",
+            "message.user",
+            "message.assistant",
+            "message.assistant",
+            "note.error"
+        ]
+    );
+    assert_eq!(read.session.id.as_deref(), Some("s1"));
+    assert_eq!(read.session.cwd.as_deref(), Some("/work"));
+}
+
+#[test]
+fn the_summary_says_more_of_the_session() {
+    let origin = Origin {
+        path: "updates.jsonl".as_ref(),
+        part: None,
+    };
+    let reader = Acp.open(&UPDATES, &origin, None).unwrap();
+    let mut feed = Feed::new(UPDATES.framing, reader);
+    let mut events = Collect::default();
+    feed.sidecar(
+        "summary.json",
+        br#"{"info":{"id":"g1","cwd":"/w"},"session_summary":"a","generated_title":"b","created_at":"2026-01-02T03:04:05Z","head_branch":"main","head_commit":"c0","git_remotes":["git@x:y.git"]}"#,
+        &mut events,
+    );
+    let session = feed.session();
+    assert_eq!(session.title.as_deref(), Some("b"));
+    assert_eq!(session.cwd.as_deref(), Some("/w"));
+    assert_eq!(session.repository.as_deref(), Some("git@x:y.git"));
+    assert_eq!(session.started_at, Some(1_767_323_045_000));
+}
+
+#[test]
+fn places() {
+    let host = Host::new("/home/x", |name| {
+        (name == "GROK_HOME").then(|| OsString::from("/grok"))
+    });
+    let places = Acp.places(&host);
+    assert_eq!(places[0].root, std::path::Path::new("/grok/sessions"));
+    let pick = |name: &str| (places[0].pick)(name.as_ref());
+    assert_eq!(pick("%2Fw/u/updates.jsonl"), Pick::Log);
+    assert_eq!(pick("%2Fw/u/chat_history.jsonl"), Pick::Keep);
+    assert_eq!(pick("%2Fw/u/summary.json"), Pick::Skip);
+}
+
+#[test]
+fn anything_is_read() {
+    hostile(&Acp, UPDATES, SESSION);
+    hostile(&Acp, HISTORY, CHAT);
+}

@@ -1,12 +1,59 @@
-//! Chat: not written yet.
+//! Agents that keep their conversations as lists of messages, each in a shape of its own.
+//!
+//! Mistral Vibe, gptme and Hermes write messages of the Chat Completions kind; Posit Assistant, `QwenPaw`,
+//! Muse, `OpenHands` and Codebuff have shapes of their own; `ChatGPT` and Claude.ai can be exported. Where many
+//! sessions lie in one thing (an export, a database, a directory of events) they are taken out one by one.
+
+mod codebuff;
+mod discover;
+mod exports;
+mod gather;
+mod muse;
+mod normalize;
+mod openhands;
+mod posit;
+mod qwenpaw;
+mod wire;
 
 #[cfg(test)]
 mod tests;
 
-use crate::{Dialect, Family, Head, Host, Match, Origin, Place, Reader};
+use std::path::{Path, PathBuf};
+
+use crate::{Dialect, Family, Framing, Gather, Head, Host, Match, Origin, Place, Reader, state};
 
 /// See the module.
 pub(crate) struct Chat;
+
+pub(crate) const VIBE: Dialect = lines("vibe", "vibe");
+pub(crate) const GPTME: Dialect = lines("gptme", "gptme");
+pub(crate) const HERMES: Dialect = document("hermes", "hermes");
+pub(crate) const HERMES_LINES: Dialect = lines("hermes-lines", "hermes");
+pub(crate) const POSIT: Dialect = lines("posit-assistant", "posit-assistant");
+pub(crate) const QWENPAW: Dialect = document("qwenpaw", "qwenpaw");
+pub(crate) const MUSE: Dialect = lines("muse", "muse");
+pub(crate) const OPENHANDS: Dialect = lines("openhands", "openhands");
+pub(crate) const CODEBUFF: Dialect = document("codebuff", "codebuff");
+pub(crate) const CHATGPT: Dialect = document("chatgpt-export", "chatgpt");
+pub(crate) const CLAUDE_AI: Dialect = document("claude-ai-export", "claude-ai");
+/// One session of many.
+pub(crate) const PART: Dialect = lines("chat-part", "chat");
+
+const fn lines(name: &'static str, brand: &'static str) -> Dialect {
+    Dialect {
+        name,
+        brand,
+        framing: Framing::Lines,
+    }
+}
+
+const fn document(name: &'static str, brand: &'static str) -> Dialect {
+    Dialect {
+        name,
+        brand,
+        framing: Framing::Document,
+    }
+}
 
 impl Family for Chat {
     fn name(&self) -> &'static str {
@@ -14,23 +61,65 @@ impl Family for Chat {
     }
 
     fn dialects(&self) -> &'static [Dialect] {
-        &[]
+        &[
+            VIBE,
+            GPTME,
+            HERMES,
+            HERMES_LINES,
+            POSIT,
+            QWENPAW,
+            MUSE,
+            OPENHANDS,
+            CODEBUFF,
+            CHATGPT,
+            CLAUDE_AI,
+            PART,
+        ]
     }
 
-    fn places(&self, _host: &Host) -> Vec<Place> {
-        Vec::new()
+    fn places(&self, host: &Host) -> Vec<Place> {
+        discover::places(host)
     }
 
-    fn sniff(&self, _head: &Head<'_>) -> Option<Match> {
-        None
+    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
+        discover::sniff(head)
     }
 
     fn open(
         &self,
-        _dialect: &Dialect,
-        _origin: &Origin<'_>,
-        _saved: Option<&[u8]>,
+        dialect: &Dialect,
+        origin: &Origin<'_>,
+        saved: Option<&[u8]>,
     ) -> Option<Box<dyn Reader>> {
-        None
+        fn reader<R>(saved: Option<&[u8]>, new: impl FnOnce() -> R) -> Option<Box<dyn Reader>>
+        where
+            R: Reader + serde::de::DeserializeOwned + 'static,
+        {
+            Some(match saved {
+                Some(saved) => Box::new(state::load::<R>(saved)?),
+                None => Box::new(new()),
+            })
+        }
+        match *dialect {
+            VIBE => reader(saved, || normalize::Messages::vibe(origin)),
+            GPTME => reader(saved, || normalize::Messages::gptme(origin)),
+            HERMES | HERMES_LINES => reader(saved, || normalize::Messages::hermes(origin)),
+            POSIT => reader(saved, || posit::Posit::new(origin)),
+            QWENPAW => reader(saved, || qwenpaw::QwenPaw::new(origin)),
+            MUSE => reader(saved, muse::Muse::default),
+            OPENHANDS => reader(saved, || openhands::OpenHands::new(origin)),
+            CODEBUFF => reader(saved, || codebuff::Codebuff::new(origin)),
+            CHATGPT | CLAUDE_AI => reader(saved, exports::Exports::default),
+            PART => reader(saved, || gather::Part::new(origin)),
+            _ => None,
+        }
+    }
+
+    fn sidecars(&self, log: &Path) -> Vec<PathBuf> {
+        discover::sidecars(log)
+    }
+
+    fn gather(&self) -> Option<&dyn Gather> {
+        Some(&gather::Many)
     }
 }

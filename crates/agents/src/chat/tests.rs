@@ -1,1 +1,350 @@
+use std::fs;
+use std::path::Path;
 
+use insta::assert_snapshot;
+
+use super::{
+    CHATGPT, CLAUDE_AI, CODEBUFF, Chat, GPTME, HERMES, MUSE, OPENHANDS, PART, POSIT, QWENPAW, VIBE,
+};
+use crate::corpus::fixtures;
+use crate::testkit::{Read, hostile, read, read_as};
+use crate::{Collect, Dialect, Family as _, Feed, Gather, Gathered, Host, Origin, Pick};
+
+const VIBE_LOG: &str = concat!(
+    r#"{"role":"user","content":"read it","message_id":"m1"}"#,
+    "\n",
+    r#"{"role":"user","content":"a reminder","message_id":"m2","injected":true}"#,
+    "\n",
+    r#"{"role":"assistant","content":"I read.","reasoning_content":"hm","message_id":"m3","tool_calls":[{"id":"c1","index":0,"function":{"name":"read_file","arguments":{"path":"a"}}}]}"#,
+    "\n",
+    r#"{"role":"tool","content":"text","name":"read_file","tool_call_id":"c1","message_id":"m4"}"#,
+    "\n",
+    r#"{"role":"tool","content":"text","name":"read_file","tool_call_id":"c1","message_id":"m4"}"#,
+    "\n",
+);
+
+const GPTME_LOG: &str = concat!(
+    r#"{"role":"system","content":"You are gptme","timestamp":"2026-01-02T03:04:05.000000","pinned":true}"#,
+    "\n",
+    r#"{"role":"user","content":"hello","timestamp":"2026-01-02T03:04:06.000000"}"#,
+    "\n",
+    r#"{"role":"assistant","content":"hi","timestamp":"2026-01-02T03:04:07.000000","metadata":{"model":"x/y","usage":{"input_tokens":20,"output_tokens":4,"cache_read_tokens":8,"cache_creation_tokens":0},"cost":0.0012}}"#,
+    "\n",
+    r#"{"role":"assistant","content":"ho","timestamp":"2026-01-02T03:04:08.000000","metadata":{"model":"x/y","usage":{"input_tokens":1,"output_tokens":1},"cost":0.0008}}"#,
+    "\n",
+);
+
+const HERMES_LOG: &str = r#"{"session_id":"h1","model":"m","platform":"cli","session_start":"2026-01-02T03:04:05","cwd":"/w","message_count":3,
+"messages":[{"role":"user","content":"go"},{"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"memory","arguments":"{\"q\":1}"}}]},
+{"role":"tool","content":"none","tool_call_id":"c","tool_name":"memory","finish_reason":"error"},{"role":"session_meta"}]}"#;
+
+const POSIT_LOG: &str = concat!(
+    r#"{"id":0,"message":{"role":"user","content":"how?","providerOptions":{"providerMetadata":{"positai":{"timestamp":1767323045000}}}}}"#,
+    "\n",
+    r#"{"id":1,"message":{"role":"assistant","content":[{"type":"reasoning","text":"hm"},{"type":"text","text":"so"},{"type":"tool-call","toolCallId":"t1","toolName":"read","input":{"p":"a"}}],"providerOptions":{"providerMetadata":{"positai":{"timestamp":1767323046000,"modelId":"m","usage":{"inputTokens":12,"outputTokens":34,"totalTokens":246,"cacheReadTokens":100,"cacheWriteTokens":100}}}}}}"#,
+    "\n",
+    r#"{"id":2,"message":{"role":"tool","content":[{"type":"tool-result","toolCallId":"t1","toolName":"read","output":{"type":"error-text","value":"no such file"}}]}}"#,
+    "\n",
+    r#"{"id":3,"message":{"role":"assistant","content":[{"type":"text","text":"given up"}]}}"#,
+    "\n",
+);
+
+const QWENPAW_LOG: &str = r#"{"agent":{"memory":{"content":[
+[{"id":"a","name":"user","role":"user","content":[{"type":"text","text":"read"}],"metadata":{},"timestamp":"2026-03-16 09:00:00.000"},[]],
+[{"id":"b","name":"F","role":"assistant","content":[{"type":"tool_use","id":"c1","name":"read_file","input":{"p":"a"},"raw_input":"{}"}],"metadata":{},"timestamp":"2026-03-16 09:00:01.250"},[]],
+[{"id":"c","name":"system","role":"system","content":[{"type":"tool_result","id":"c1","name":"read_file","output":[{"type":"text","text":"x"}]}],"metadata":{},"timestamp":"2026-03-16 09:00:01.500"},[]]
+]},"toolkit":{"active_groups":[]},"name":"F","_sys_prompt":"redacted"}}"#;
+
+const CODEBUFF_LOG: &str = r#"[{"id":"1","variant":"user","content":"fix it","timestamp":"2026-01-02T03:04:05Z"},
+{"id":"2","variant":"ai","content":"","timestamp":"2026-01-02T03:04:06Z","blocks":[
+{"type":"text","textType":"reasoning","content":"hm"},{"type":"text","content":"I fix."},
+{"type":"tool","toolCallId":"t1","toolName":"write_file","input":{"p":"a"},"output":"ok"},
+{"type":"agent","agentId":"ag1","agentName":"Picker","blocks":[{"type":"text","content":"inside"}]},{"type":"wonder"}]},
+{"id":"3","variant":"error","content":"no credits"}]"#;
+
+const CHATGPT_LOG: &str = r#"{"id":"conv1","title":"Trip","create_time":1767323045.5,"current_node":"n5","mapping":{
+"root":{"id":"root","message":null,"parent":null,"children":["n1"]},
+"n1":{"id":"n1","parent":"root","children":["n2","x2"],"message":{"id":"n1","author":{"role":"user"},"create_time":1767323046,"content":{"content_type":"text","parts":["where to?"]}}},
+"x2":{"id":"x2","parent":"n1","children":[],"message":{"id":"x2","author":{"role":"assistant"},"content":{"content_type":"text","parts":["nowhere"]},"metadata":{"model_slug":"gpt-x"}}},
+"n2":{"id":"n2","parent":"n1","children":["n3"],"message":{"id":"n2","author":{"role":"assistant"},"content":{"content_type":"thoughts","thoughts":[{"summary":"s","content":"hm"}]},"metadata":{"model_slug":"gpt-x"}}},
+"n3":{"id":"n3","parent":"n2","children":["n4"],"message":{"id":"n3","author":{"role":"assistant"},"recipient":"python","content":{"content_type":"code","text":"1+1"},"metadata":{"model_slug":"gpt-x"}}},
+"n4":{"id":"n4","parent":"n3","children":["n5"],"message":{"id":"n4","author":{"role":"tool","name":"python"},"content":{"content_type":"execution_output","text":"2"}}},
+"n5":{"id":"n5","parent":"n4","children":[],"message":{"id":"n5","author":{"role":"assistant"},"recipient":"all","content":{"content_type":"text","parts":["home",{"content_type":"image_asset_pointer"}]},"metadata":{"model_slug":"gpt-x"}}}}}"#;
+
+const CLAUDE_AI_LOG: &str = r#"{"uuid":"u1","name":"Chat","created_at":"2026-01-02T03:04:05Z","chat_messages":[
+{"uuid":"a","sender":"human","text":"hello","content":[{"type":"text","text":"hello"}],"created_at":"2026-01-02T03:04:06Z","attachments":[{"file_name":"f.txt"}]},
+{"uuid":"b","sender":"assistant","text":"hi","content":[],"created_at":"2026-01-02T03:04:07Z"}]}"#;
+
+const OPENHANDS_LOG: &str = concat!(
+    r#"{"id":"1","timestamp":"2026-01-02T03:04:05","source":"agent","kind":"SystemPromptEvent","system_prompt":{"type":"text","text":"You are"},"tools":[]}"#,
+    "\n",
+    r#"{"id":"2","timestamp":"2026-01-02T03:04:06","source":"user","kind":"MessageEvent","llm_message":{"role":"user","content":[{"type":"text","text":"go"}]}}"#,
+    "\n",
+    r#"{"id":"3","timestamp":"2026-01-02T03:04:07","source":"agent","kind":"ActionEvent","thought":[{"type":"text","text":"I run."}],"reasoning_content":"hm","action":{"command":"ls","kind":"TerminalAction"},"tool_name":"terminal","tool_call_id":"c1","tool_call":{"id":"c1","name":"terminal","arguments":"{\"command\":\"ls\"}"},"llm_response_id":"r1"}"#,
+    "\n",
+    r#"{"id":"4","timestamp":"2026-01-02T03:04:08","source":"environment","kind":"ObservationEvent","observation":{"content":[{"type":"text","text":"bad"}],"exit_code":2},"tool_name":"terminal","tool_call_id":"c1","action_id":"3"}"#,
+    "\n",
+    r#"{"id":"5","timestamp":"2026-01-02T03:04:08","source":"agent","kind":"ActionEvent","action":{"path":"a"},"tool_name":"edit","tool_call_id":"c2"}"#,
+    "\n",
+    r#"{"id":"6","timestamp":"2026-01-02T03:04:09","source":"environment","kind":"UserRejectObservation","tool_name":"edit","tool_call_id":"c2","rejection_reason":"not now"}"#,
+    "\n",
+    r#"{"id":"7","timestamp":"2026-01-02T03:04:09","source":"environment","kind":"MessageEvent","llm_message":{"role":"user","content":[{"type":"text","text":"go on"}]}}"#,
+    "\n",
+    r#"{"id":"8","kind":"Wonder","source":"agent"}"#,
+    "\n",
+);
+
+const MUSE_LOG: &str = concat!(
+    r#"{"schema_version":1,"id":"e1","stream":{"kind":"session","id":"s1"},"sequence":1,"recorded_at":1767323045000000,"record_type":"event","durability":"durable","payload_type":"run.model.configured","payload":{"model_id":"muse-x"}}"#,
+    "\n",
+    r#"{"schema_version":1,"id":"e2","stream":{"kind":"session","id":"s1"},"sequence":2,"recorded_at":1767323045000001,"record_type":"status","durability":"ephemeral","payload_type":"turn.input.user","payload":{"command_id":"r1","prompt":"go"}}"#,
+    "\n",
+    r#"{"schema_version":1,"id":"e3","stream":{"kind":"session","id":"s1"},"sequence":3,"recorded_at":1767323045000002,"record_type":"event","durability":"durable","payload_type":"run.lifecycle.started","payload":{"command_id":"r1","prompt":"go"}}"#,
+    "\n",
+    r#"{"schema_version":1,"id":"e4","stream":{"kind":"session","id":"s1"},"sequence":4,"recorded_at":1767323045000003,"record_type":"event","durability":"durable","payload_type":"task.lifecycle.proposed","payload":{"event":{"kind":"proposed","task_id":"t1","task_kind":"tool.bash"}}}"#,
+    "\n",
+    r#"{"schema_version":1,"id":"e5","stream":{"kind":"session","id":"s1"},"sequence":5,"recorded_at":1767323045000004,"record_type":"event","durability":"durable","payload_type":"task.lifecycle.scheduled","payload":{"event":{"kind":"scheduled","task_id":"t1","idempotency_key":"tool:call_1"}}}"#,
+    "\n",
+    r#"{"schema_version":1,"id":"e6","stream":{"kind":"session","id":"s1"},"sequence":6,"recorded_at":1767323046000000,"record_type":"event","durability":"durable","payload_type":"task.lifecycle.failed","payload":{"event":{"kind":"failed","task_id":"t1","reason":"no"}}}"#,
+    "\n",
+    r#"{"schema_version":1,"id":"e7","stream":{"kind":"session","id":"s1"},"sequence":7,"recorded_at":1767323046000000,"record_type":"event","durability":"durable","payload_type":"tool.result","payload":{"call_id":"call_1","correlation_facts":{"outcome":"failure","tool_name":"bash"},"text":"tool failed: no"}}"#,
+    "\n",
+    r#"{"schema_version":1,"id":"e8","stream":{"kind":"session","id":"s1"},"sequence":8,"recorded_at":1767323047000000,"record_type":"status","durability":"ephemeral","payload_type":"run.output.delta","payload":{"text":"it "}}"#,
+    "\n",
+    r#"{"schema_version":1,"id":"e9","stream":{"kind":"session","id":"s1"},"sequence":9,"recorded_at":1767323047000000,"record_type":"status","durability":"ephemeral","payload_type":"run.output.delta","payload":{"text":"failed"}}"#,
+    "\n",
+    r#"{"schema_version":1,"id":"e10","stream":{"kind":"session","id":"s1"},"sequence":10,"recorded_at":1767323048000000,"record_type":"event","durability":"durable","payload_type":"run.terminal.completed","payload":{"terminal":"completed","reason":null,"text":"it failed"}}"#,
+    "\n",
+);
+
+const LOGS: [(Dialect, &str); 10] = [
+    (VIBE, VIBE_LOG),
+    (GPTME, GPTME_LOG),
+    (HERMES, HERMES_LOG),
+    (POSIT, POSIT_LOG),
+    (QWENPAW, QWENPAW_LOG),
+    (CODEBUFF, CODEBUFF_LOG),
+    (CHATGPT, CHATGPT_LOG),
+    (CLAUDE_AI, CLAUDE_AI_LOG),
+    (OPENHANDS, OPENHANDS_LOG),
+    (MUSE, MUSE_LOG),
+];
+
+/// Every one of them, known by its content.
+#[test]
+fn every_kind() {
+    for (dialect, log) in LOGS {
+        let read = read(log.as_bytes(), "/d/named/conversation.jsonl").unwrap();
+        assert_eq!(read.dialect, dialect);
+        assert_eq!(read.ledger.orphans, 0, "{}", dialect.name);
+        assert_snapshot!(dialect.name, read.lines());
+    }
+}
+
+#[test]
+fn anything_is_read() {
+    for (dialect, log) in LOGS {
+        hostile(&Chat, dialect, log);
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file of a test, in a directory of its own"
+)]
+fn write(path: impl AsRef<Path>, text: impl AsRef<[u8]>) -> std::io::Result<()> {
+    fs::write(path, text)
+}
+
+/// A log with what lies beside it.
+fn with_sidecar(dialect: Dialect, log: &[u8], beside: &[u8]) -> (crate::Session, Collect) {
+    let origin = Origin {
+        path: "log".as_ref(),
+        part: None,
+    };
+    let mut feed = Feed::new(dialect.framing, Chat.open(&dialect, &origin, None).unwrap());
+    let mut events = Collect::default();
+    feed.push(log, &mut events);
+    feed.finish(&mut events).unwrap();
+    feed.sidecar("beside", beside, &mut events);
+    events.mark(feed.ledger());
+    (feed.session().clone(), events)
+}
+
+#[test]
+fn tokens_of_vibe_are_beside_its_log() {
+    let Some(root) = fixtures() else {
+        return;
+    };
+    let folder = root.join("vibe");
+    let log = fs::read(folder.join("av-vibe__session_basic__messages.jsonl")).unwrap();
+    let meta = fs::read(folder.join("av-vibe__session_basic__meta.json")).unwrap();
+    let (session, events) = with_sidecar(VIBE, &log, &meta);
+    let mut sum = quipu_model::Usage::default();
+    for usage in events
+        .events
+        .iter()
+        .filter_map(|event| event.annotations.usage)
+    {
+        sum.add(&usage);
+    }
+    assert_eq!(
+        session.vendor_usage.map(quipu_model::Usage::from),
+        Some(sum)
+    );
+    assert_eq!(sum.total(), 150, "session_total_llm_tokens");
+    assert_eq!(
+        session.id.as_deref(),
+        Some("abc123def-0000-0000-0000-000000000000")
+    );
+    assert_eq!(session.cwd.as_deref(), Some("/home/user/projects/myapp"));
+    assert_eq!(session.branch.as_deref(), Some("main"));
+}
+
+#[test]
+fn branches_of_posit_are_beside_its_log() {
+    let tree = br#"{"root":{"id":"c1","title":"Sales","timestamp":1767323045000,"metadata":{"gitBranch":"main"}},"messages":[{"id":"x","isActive":true,"lmMessageIds":[0,1,2]},{"id":"y","isActive":false,"lmMessageIds":[3,99]}]}"#;
+    let (session, events) = with_sidecar(POSIT, POSIT_LOG.as_bytes(), tree);
+    assert_eq!(session.title.as_deref(), Some("Sales"));
+    let gone: Vec<u64> = events
+        .events
+        .iter()
+        .filter(|event| event.annotations.flags.superseded)
+        .map(|event| event.seq)
+        .collect();
+    assert_eq!(gone, [6]);
+}
+
+#[test]
+fn usage_of_posit_is_disjoint() {
+    let Some(root) = fixtures() else {
+        return;
+    };
+    for (name, total) in [
+        ("11111111__lm-messages.jsonl", 401),
+        ("22222222__lm-messages.jsonl", 55),
+    ] {
+        let folder = fs::read_dir(root.join("posit-assistant")).unwrap();
+        let path = folder
+            .map(|entry| entry.unwrap().path())
+            .find(|path| path.to_str().is_some_and(|path| path.ends_with(name)));
+        let read = read(&fs::read(path.unwrap()).unwrap(), "log").unwrap();
+        assert_eq!(read.usage().total(), total, "the sum of totalTokens");
+    }
+}
+
+fn gathered(from: &Gathered<'_>) -> Vec<(String, Read)> {
+    let gather = Chat.gather().unwrap();
+    let parts = gather.parts(from).unwrap();
+    parts
+        .into_iter()
+        .map(|part| {
+            let mut log = Vec::new();
+            gather.write(from, &part.id, &mut log).unwrap();
+            (part.id, read_as(&Chat, PART, &log, "part"))
+        })
+        .collect()
+}
+
+#[test]
+fn exports_hold_many_conversations() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("conversations.json");
+    write(&file, format!("[{CHATGPT_LOG},\n{CLAUDE_AI_LOG}]")).unwrap();
+    let gather: &dyn Gather = Chat.gather().unwrap();
+    assert!(gather.holds(folder.path()));
+    for from in [Gathered::File(&file), Gathered::Tree(folder.path())] {
+        let read = gathered(&from);
+        let ids: Vec<&str> = read.iter().map(|(id, _)| id.as_str()).collect();
+        assert_eq!(ids, ["conv1", "u1"]);
+        for (id, read) in &read {
+            assert_eq!(read.session.id.as_ref(), Some(id));
+            assert!(read.events.len() > 2);
+        }
+    }
+    write(&file, "[1,{\"id\":7},").unwrap();
+    assert!(gather.parts(&Gathered::File(&file)).is_err());
+    assert!(!gather.holds(folder.path()));
+}
+
+#[test]
+fn events_of_openhands_are_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let conversation = folder.path().join("conv-9");
+    fs::create_dir_all(conversation.join("events")).unwrap();
+    write(
+        conversation.join("base_state.json"),
+        "{\"id\":\"conv-9\",\n\"agent\":{\"llm\":{\"model\":\"m\",\"api_key\":\"secret\"}},\"workspace\":{\"working_dir\":\"/w\"}}",
+    )
+    .unwrap();
+    for (index, line) in OPENHANDS_LOG.lines().enumerate() {
+        let name = format!("events/event-{index:05}-x.json");
+        write(conversation.join(name), line.replace(',', ",\n ")).unwrap();
+    }
+    assert!(Chat.gather().unwrap().holds(&conversation));
+    let from = Gathered::Tree(&conversation);
+    let mut log = Vec::new();
+    Chat.gather()
+        .unwrap()
+        .write(&from, "conv-9", &mut log)
+        .unwrap();
+    assert!(!String::from_utf8(log).unwrap().contains("secret"));
+    let (_, read) = gathered(&from).remove(0);
+    assert_eq!(read.session.id.as_deref(), Some("conv-9"));
+    assert_eq!(read.session.cwd.as_deref(), Some("/w"));
+    assert_eq!(read.ledger.records, 9);
+    let call = &read.events[5];
+    assert_eq!(call.annotations.model.as_deref(), Some("m"));
+}
+
+#[test]
+fn hermes_keeps_a_database() {
+    let database = rusqlite::Connection::open_in_memory().unwrap();
+    database
+        .execute_batch(
+            "create table sessions (id text, model text, title text, started_at real, input_tokens integer, output_tokens integer, cache_read_tokens integer, cache_write_tokens integer, reasoning_tokens integer, parent_session_id text);
+             create table messages (id integer primary key, session_id text, role text, content text, tool_call_id text, tool_calls text, tool_name text, timestamp real, finish_reason text, reasoning text);
+             insert into sessions values ('h1','m','Files',1767323045.5,10,5,2,0,1,null), ('h2','m',null,1767323045.5,0,0,0,0,0,'h1');
+             insert into messages values (1,'h1','user','go',null,null,null,1767323046.25,null,null);
+             insert into messages values (2,'h1','assistant','I look',null,'[{\"id\":\"c\",\"function\":{\"name\":\"ls\",\"arguments\":\"{}\"}}]',null,1767323047,'tool_calls','hm');
+             insert into messages values (3,'h1','tool','a b','c',null,'ls',1767323048,null,null);",
+        )
+        .unwrap();
+    let read = gathered(&Gathered::Database(&database));
+    assert_eq!(read.len(), 2);
+    let (_, first) = &read[0];
+    assert_eq!(
+        first.words(),
+        [
+            "note.session",
+            "message.user",
+            "message.assistant",
+            "message.assistant",
+            "tool.call",
+            "tool.result"
+        ]
+    );
+    let vendor = first.session.vendor_usage.map(quipu_model::Usage::from);
+    assert_eq!(vendor, Some(first.usage()));
+    assert_eq!(read[1].1.session.parent.as_deref(), Some("h1"));
+    let other = rusqlite::Connection::open_in_memory().unwrap();
+    let gather = Chat.gather().unwrap();
+    assert!(gather.parts(&Gathered::Database(&other)).is_err());
+}
+
+#[test]
+fn places() {
+    let host = Host::new("/home/x", |_| None);
+    let places = Chat.places(&host);
+    let pick = |brand: &str, name: &str| {
+        let place = places.iter().find(|place| place.brand == brand).unwrap();
+        (place.pick)(Path::new(name))
+    };
+    assert_eq!(pick("vibe", "s/messages.jsonl"), Pick::Log);
+    assert_eq!(pick("vibe", "s/meta.json"), Pick::Skip);
+    assert_eq!(pick("openhands", "conv"), Pick::Gather);
+    assert_eq!(pick("openhands", "conv/base_state.json"), Pick::Skip);
+    assert_eq!(pick("gptme", "2026/conversation.jsonl"), Pick::Log);
+    assert_eq!(pick("codebuff", "p/chats/t/chat-messages.json"), Pick::Log);
+    assert_eq!(pick("posit-assistant", "w/c/lm-messages.jsonl"), Pick::Log);
+}

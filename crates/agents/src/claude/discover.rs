@@ -100,6 +100,9 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
             return Match::sure(DOCUMENT);
         }
     }
+    if head.records().any(|record| is_cursor(record) || is_droid(record)) {
+        return None;
+    }
     let mut likely = None;
     for record in head.records() {
         if is_session(record) {
@@ -116,6 +119,17 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
         }
     }
     likely
+}
+
+/// Whether a line is one that Droid prints, whose stream begins as this one does.
+fn is_droid(record: Node<'_>) -> bool {
+    let has = |key: &str| record.get(key).is_some();
+    match record.text("type").as_deref() {
+        Some("message") => has("role") && has("text"),
+        Some("tool_call") => has("toolName") && has("parameters"),
+        Some("completion") => has("finalText"),
+        _ => false,
+    }
 }
 
 /// Whether a line is one of a session: the envelope that user, assistant and system lines have, with a
@@ -165,6 +179,17 @@ fn is_stream(record: Node<'_>) -> bool {
         "result" => has("session_id") && has("num_turns"),
         _ => false,
     }
+}
+
+/// Whether a line is one of the stream that Cursor's agent writes, which is alike: its beginning names no
+/// tools, and tool calls are lines of their own.
+fn is_cursor(record: Node<'_>) -> bool {
+    let has = |key: &str| record.get(key).is_some();
+    let kind = |word: &str| record.get("type").is_some_and(|kind| kind.is(word));
+    has("session_id")
+        && !has("uuid")
+        && ((kind("system") && has("permissionMode") && !has("tools"))
+            || (kind("tool_call") && has("call_id")))
 }
 
 /// Whether a line is a message of the right shape without anything around it that tells whose it is.

@@ -1,12 +1,40 @@
-//! Goose: not written yet.
+//! Goose.
+//!
+//! Sessions are kept in a database: a row for each, a row for each message with its content as JSON, and
+//! in newer versions a row for each call to a model with its tokens. Before that a session was a file of
+//! JSON lines, of which the first is about the session. `goose session export` prints a document.
+
+mod discover;
+mod gather;
+mod normalize;
+mod wire;
 
 #[cfg(test)]
 mod tests;
 
-use crate::{Dialect, Family, Head, Host, Match, Origin, Place, Reader};
+use crate::{Dialect, Family, Framing, Gather, Head, Host, Match, Origin, Place, Reader, state};
 
 /// See the module.
 pub(crate) struct Goose;
+
+/// The rows of a session.
+pub(crate) const ROWS: Dialect = Dialect {
+    name: "goose-rows",
+    brand: "goose",
+    framing: Framing::Lines,
+};
+/// A file of a session, as it was before there was a database.
+pub(crate) const LINES: Dialect = Dialect {
+    name: "goose",
+    brand: "goose",
+    framing: Framing::Lines,
+};
+/// What `goose session export --format json` prints.
+pub(crate) const EXPORT: Dialect = Dialect {
+    name: "goose-export",
+    brand: "goose",
+    framing: Framing::Document,
+};
 
 impl Family for Goose {
     fn name(&self) -> &'static str {
@@ -14,23 +42,35 @@ impl Family for Goose {
     }
 
     fn dialects(&self) -> &'static [Dialect] {
-        &[]
+        &[ROWS, LINES, EXPORT]
     }
 
-    fn places(&self, _host: &Host) -> Vec<Place> {
-        Vec::new()
+    fn places(&self, host: &Host) -> Vec<Place> {
+        discover::places(host)
     }
 
-    fn sniff(&self, _head: &Head<'_>) -> Option<Match> {
-        None
+    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
+        discover::sniff(head)
     }
 
     fn open(
         &self,
-        _dialect: &Dialect,
-        _origin: &Origin<'_>,
-        _saved: Option<&[u8]>,
+        dialect: &Dialect,
+        origin: &Origin<'_>,
+        saved: Option<&[u8]>,
     ) -> Option<Box<dyn Reader>> {
-        None
+        Some(match saved {
+            Some(saved) => Box::new(state::load::<normalize::Goose>(saved)?),
+            None => Box::new(normalize::Goose::new(dialect, origin)),
+        })
+    }
+
+    fn gather(&self) -> Option<&dyn Gather> {
+        Some(&gather::Sessions)
+    }
+
+    fn resume(&self, _brand: &str, session: &str) -> Option<Vec<String>> {
+        let command = ["goose", "session", "--resume", "--session-id", session];
+        Some(command.map(str::to_owned).to_vec())
     }
 }

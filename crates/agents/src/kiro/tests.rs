@@ -1,1 +1,135 @@
+use insta::assert_snapshot;
 
+use super::{CHAT, CONVERSATION, Kiro, ROWS, SESSION};
+use crate::testkit::{hostile, read};
+use crate::{Collect, Family as _, Feed, Gathered, Origin};
+
+const LINES: &str = concat!(
+    r#"{"version":"v1","kind":"Prompt","data":{"message_id":"m1","content":[{"kind":"text","data":"list"}],"meta":{"timestamp":1767323045}}}"#,
+    "\n",
+    r#"{"version":"v1","kind":"AssistantMessage","data":{"message_id":"m2","content":[{"kind":"text","data":"I look"},{"kind":"toolUse","data":{"toolUseId":"t1","name":"shell","input":{"command":"ls"}}}]}}"#,
+    "\n",
+    r#"{"version":"v1","kind":"ToolResults","data":{"message_id":"m3","content":[{"kind":"toolResult","data":{"toolUseId":"t1","content":[{"kind":"text","data":"no"}],"status":"error"}}],"results":{}}}"#,
+    "\n",
+    r#"{"version":"v1","kind":"Compaction","data":{"summary":"listed"}}"#,
+    "\n",
+    r#"{"version":"v1","kind":"Glitter","data":{}}"#,
+    "\n",
+);
+
+const EVENTS: &str = concat!(
+    r#"{"id":"1","timestamp":1767323045000,"payload":{"type":"user","content":"list"}}"#,
+    "\n",
+    r#"{"id":"2","timestamp":1767323046000,"payload":{"type":"tool_call","toolName":"shell","toolCallId":"t1","args":{"command":"ls"}}}"#,
+    "\n",
+    r#"{"id":"3","timestamp":1767323047000,"payload":{"type":"tool_result","toolCallId":"t1","content":"a"}}"#,
+    "\n",
+    r#"{"id":"4","timestamp":1767323048000,"payload":{"type":"assistant","content":"one","reasoningModelId":"m"}}"#,
+    "\n",
+);
+
+#[test]
+fn sessions_of_both_forms() {
+    let old = read(LINES.as_bytes(), "cli/s1.jsonl").unwrap();
+    assert_snapshot!("older", old.lines());
+    let new = read(EVENTS.as_bytes(), "s2/messages.jsonl").unwrap();
+    assert_snapshot!("newer", new.lines());
+    assert_eq!(new.session.id.as_deref(), Some("s2"));
+}
+
+#[test]
+fn what_lies_beside_a_session() {
+    let origin = Origin {
+        path: "cli/file.jsonl".as_ref(),
+        part: None,
+    };
+    let reader = Kiro.open(&SESSION, &origin, None).unwrap();
+    let mut feed = Feed::new(SESSION.framing, reader);
+    let mut sink = Collect::default();
+    feed.push(LINES.as_bytes(), &mut sink);
+    let beside = br#"{"session_id":"s1","cwd":"/work","title":"Listing","created_at":"2026-01-02T03:04:05Z"}"#;
+    feed.sidecar("file.json", beside, &mut sink);
+    let session = feed.session();
+    assert_eq!(session.id.as_deref(), Some("s1"));
+    assert_eq!(session.cwd.as_deref(), Some("/work"));
+    assert_eq!(session.started_at, Some(1_767_323_045_000));
+}
+
+const WHOLE: &str = r#"{
+  "conversation_id": "c1", "model": "m",
+  "history": [
+    {"user": {"env_context": {"env_state": {"current_working_directory": "/work"}}, "content": {"Prompt": {"prompt": "list"}}, "timestamp": "2026-01-02T03:04:05Z"},
+     "assistant": {"ToolUse": {"message_id": "a1", "content": "", "tool_uses": [{"id": "t1", "name": "shell", "args": {"command": "ls"}}]}},
+     "request_metadata": {"stream_end_timestamp_ms": 1767323046000, "model_id": "m2"}},
+    {"user": {"content": {"ToolUseResults": {"tool_use_results": [{"tool_use_id": "t1", "content": [{"Text": "a"}], "status": "Success"}]}}},
+     "assistant": {"Response": {"message_id": "a2", "content": "one"}}},
+    {"user": {"content": {"CancelledToolUses": {"prompt": "stop", "tool_use_results": [{"tool_use_id": "t2", "content": [], "status": "Error"}]}}}}
+  ]
+}"#;
+
+#[test]
+fn a_conversation() {
+    let read = read(WHOLE.as_bytes(), "c1.json").unwrap();
+    assert_eq!(read.dialect, CONVERSATION);
+    assert_snapshot!(read.lines());
+}
+
+/// Out of the database a conversation reads as it does alone.
+#[test]
+fn a_conversation_out_of_the_database() {
+    let database = rusqlite::Connection::open_in_memory().unwrap();
+    database
+        .execute_batch(
+            "create table conversations_v2 (key text, conversation_id text, value text, created_at integer, updated_at integer)",
+        )
+        .unwrap();
+    for (key, value, at) in [("/old", "{}", 1), ("/work", WHOLE, 1_767_323_045_000_i64)] {
+        database
+            .execute(
+                "insert into conversations_v2 values (?1, 'c1', ?2, ?3, ?3)",
+                (key, value, at),
+            )
+            .unwrap();
+    }
+    let gather = Kiro.gather().unwrap();
+    let from = Gathered::Database(&database);
+    let parts = gather.parts(&from).unwrap();
+    assert_eq!(parts.len(), 1);
+    assert_eq!(parts[0].stamp, "1767323045000");
+    let mut lines = Vec::new();
+    gather.write(&from, "c1", &mut lines).unwrap();
+    assert!(gather.write(&from, "c2", &mut Vec::new()).is_err());
+    let rows = read(&lines, "c1").unwrap();
+    assert_eq!(rows.dialect, ROWS);
+    assert_eq!(rows.session.cwd.as_deref(), Some("/work"));
+    let whole = read(WHOLE.as_bytes(), "c1.json").unwrap();
+    assert_eq!(rows.words(), whole.words());
+    let text = String::from_utf8(lines).unwrap();
+    hostile(&Kiro, ROWS, &text);
+}
+
+const EXECUTION: &str = r#"{"executionId":"x1","actionId":"act","context":[],"validations":{},"chat":[{"role":"human","content":"You are Kiro"},{"role":"human","content":"list"},{"role":"bot","content":"one"},{"role":"tool","content":"a"}],"metadata":{"modelId":"m","startTime":1767323045000}}"#;
+
+#[test]
+fn an_execution() {
+    let read = read(EXECUTION.as_bytes(), "x.chat").unwrap();
+    assert_eq!(read.dialect, CHAT);
+    assert_eq!(
+        read.words(),
+        [
+            "note.session",
+            "message.system",
+            "message.user",
+            "message.assistant",
+            "message.system"
+        ]
+    );
+}
+
+#[test]
+fn broken_logs() {
+    hostile(&Kiro, SESSION, LINES);
+    hostile(&Kiro, SESSION, EVENTS);
+    hostile(&Kiro, CONVERSATION, WHOLE);
+    hostile(&Kiro, CHAT, EXECUTION);
+}

@@ -54,6 +54,9 @@ pub enum SyntaxProblem {
     /// Nested deeper than allowed.
     #[error("nested too deeply")]
     Depth,
+    /// More values than are held at once.
+    #[error("too many values")]
+    Values,
 }
 
 /// Walks a JSON text.

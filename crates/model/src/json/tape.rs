@@ -58,6 +58,10 @@ impl Tape {
     /// The longest text. Places are kept in 32 bits.
     pub const MAX_LEN: usize = u32::MAX as usize;
 
+    /// The most values, keys counted as well. A text of commas and digits would take many times its own
+    /// length of memory otherwise.
+    pub const MAX_VALUES: usize = 4 << 20;
+
     /// An empty tape.
     pub fn new() -> Self {
         Self::default()
@@ -137,6 +141,9 @@ impl Tape {
         let mut at = 0;
         'value: loop {
             at = skip_space(bytes, at);
+            if self.slots.len() >= Self::MAX_VALUES {
+                return fail(bytes, at, SyntaxProblem::Values);
+            }
             let start = at;
             let mut escaped = false;
             let kind = match bytes.get(at) {

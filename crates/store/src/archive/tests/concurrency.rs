@@ -81,6 +81,29 @@ fn threads_contend_for_one_source() {
     }
 }
 
+/// Who appends waits for another who is about to, and notices what that one did.
+#[test]
+fn a_manifest_has_one_writer_at_a_time() {
+    use std::io::Write as _;
+    let kit = Kit::tiny();
+    let first = kit.begin(&key("a"), b"first");
+    let mut manifest = std::fs::OpenOptions::new()
+        .append(true)
+        .open(kit.manifest(&key("a")))
+        .unwrap();
+    manifest.lock().unwrap();
+    let writer = kit.archive.grow(&first).unwrap();
+    let waiting = std::thread::spawn(move || writer.finish(time(0), None, None));
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    assert!(!waiting.is_finished());
+    let line = std::fs::read(kit.manifest(&key("a"))).unwrap();
+    manifest.write_all(&line).unwrap();
+    manifest.unlock().unwrap();
+    let error = waiting.join().unwrap().unwrap_err();
+    assert!(matches!(error, ArchiveError::Conflict { .. }), "{error}");
+    assert_eq!(kit.latest(&key("a")).version, 2);
+}
+
 /// A sweep that comes between removes nothing that a writer counts on.
 #[test]
 fn sweeping_while_threads_write() {

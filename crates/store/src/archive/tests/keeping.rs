@@ -177,6 +177,18 @@ fn a_small_tail_is_merged_with_a_large_append() {
 }
 
 #[test]
+fn a_chunk_that_is_large_enough_is_left_alone() {
+    let kit = Kit::tiny();
+    for (len, chunks) in [(TINY.small - 1, 1), (TINY.small, 2)] {
+        let bytes = noise(len + 30, 7);
+        let kept = kit.begin(&key(&len.to_string()), &bytes[..len]);
+        let kept = kit.grow(&kept, &bytes[len..]);
+        assert_eq!(kept.chunks.len(), chunks, "{len}");
+        assert!(kit.read(&kept) == bytes);
+    }
+}
+
+#[test]
 fn reading_can_begin_anywhere() {
     let kit = Kit::tiny();
     let bytes = noise(300, 8);
@@ -231,16 +243,19 @@ fn tells_whether_a_file_still_begins_with_it() {
 #[test]
 fn a_huge_log_is_compared_by_samples() {
     let kit = Kit::new();
-    // 64 MiB and a bit: chunks 0 to 16, of which 0 and 16 are compared.
-    let mut bytes = vec![b'x'; 16 * CHUNK + 10];
+    // Chunks 0 to 17, of which 0, 16 and 17 are compared.
+    let mut bytes = vec![b'x'; 17 * CHUNK + 10];
     let kept = kit.begin(&key("a"), &bytes);
-    assert_eq!(kept.chunks.len(), 17);
+    assert_eq!(kept.chunks.len(), 18);
     let matches = |file: &[u8]| kept.matches_prefix(Cursor::new(file)).unwrap();
     assert_eq!(matches(&bytes), Prefix::Same);
-    let at = 16 * CHUNK as u64;
+    let at = 17 * CHUNK as u64;
     assert_eq!(matches(&bytes[..bytes.len() - 1]), Prefix::Differs { at });
     bytes[3 * CHUNK] = b'y';
     assert_eq!(matches(&bytes), Prefix::Same);
+    bytes[17 * CHUNK - 1] = b'y';
+    let at = 16 * CHUNK as u64;
+    assert_eq!(matches(&bytes), Prefix::Differs { at });
     bytes[CHUNK - 1] = b'y';
     assert_eq!(matches(&bytes), Prefix::Differs { at: 0 });
 }

@@ -1,0 +1,73 @@
+//! Where sessions are, and how they are known.
+
+use std::path::{Path, PathBuf};
+
+use quipu_model::json::Node;
+
+use super::{HISTORY, UPDATES};
+use crate::{Head, Host, Match, Pick, Place};
+
+pub(super) fn places(host: &Host) -> Vec<Place> {
+    vec![Place {
+        brand: "grok",
+        root: host.env_or_home("GROK_HOME", ".grok").join("sessions"),
+        depth: 5,
+        pick,
+    }]
+}
+
+fn pick(below: &Path) -> Pick {
+    match below.file_name().and_then(|name| name.to_str()) {
+        Some("updates.jsonl") => Pick::Log,
+        // It says again what the updates say.
+        Some("chat_history.jsonl") => Pick::Keep,
+        _ => Pick::Skip,
+    }
+}
+
+pub(super) fn sidecars(log: &Path) -> Vec<PathBuf> {
+    vec![log.with_file_name("summary.json")]
+}
+
+pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
+    let mut history = 0;
+    for record in head.records() {
+        if is_update(record) {
+            return Match::sure(UPDATES);
+        }
+        history += usize::from(is_history(record));
+    }
+    let says_model =
+        |record: Node<'_>| record.get("model_id").is_some() || record.get("prompt_index").is_some();
+    let ours = head
+        .records()
+        .any(|record| is_history(record) && says_model(record));
+    (history > 0 && ours)
+        .then_some(HISTORY)
+        .and_then(Match::sure)
+}
+
+/// Whether a line is a notification of the protocol.
+fn is_update(record: Node<'_>) -> bool {
+    let params = record.get("params").unwrap_or(record);
+    let named = params
+        .path(&["update", "sessionUpdate"])
+        .is_some_and(|kind| kind.as_raw_str().is_some());
+    let method = record.text("method").unwrap_or_default();
+    let spoken = record.get("jsonrpc").is_some() && method.starts_with("session/");
+    (named && params.get("sessionId").is_some()) || (spoken && record.get("params").is_some())
+}
+
+/// Whether a line is one of the history: a message without an envelope.
+fn is_history(record: Node<'_>) -> bool {
+    let kind = record
+        .text("type")
+        .or(record.text("role"))
+        .unwrap_or_default();
+    let known = matches!(
+        &*kind,
+        "system" | "user" | "assistant" | "tool_result" | "tool" | "reasoning"
+    );
+    let has = |key: &str| record.get(key).is_some();
+    known && (has("content") || has("summary")) && !has("message") && !has("uuid")
+}

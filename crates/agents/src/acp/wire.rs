@@ -1,0 +1,123 @@
+//! What stands in a notification.
+
+use std::borrow::Cow;
+
+use quipu_model::Timestamp;
+use quipu_model::json::Node;
+
+use crate::{capture, time};
+
+/// Every field of a line.
+pub(super) const LINE: &[&str] = &[
+    "jsonrpc",
+    "id",
+    "method",
+    "params",
+    "result",
+    "error",
+    "timestamp",
+    "_meta",
+    "kind",
+    "sessionId",
+    "update",
+    "direction",
+];
+
+/// Every field of an update, whatever its kind.
+pub(super) const UPDATE: &[&str] = &[
+    "sessionUpdate",
+    "_meta",
+    "content",
+    "messageId",
+    "toolCallId",
+    "title",
+    "kind",
+    "status",
+    "locations",
+    "rawInput",
+    "rawOutput",
+    "entries",
+    "availableCommands",
+    "currentModeId",
+    "configOptions",
+    "updatedAt",
+    "used",
+    "size",
+    "cost",
+    "prompt_id",
+    "stop_reason",
+    "usage",
+    "agent_result",
+    "tool_call_id",
+    "tool_index",
+    "name",
+    "session_summary",
+    "subagent_id",
+    "subagent_type",
+    "parent_session_id",
+    "parent_prompt_id",
+    "child_session_id",
+    "subagentSessionId",
+    "task",
+    "capabilities",
+    "capability_mode",
+    "description",
+    "model",
+    "reasoning_effort",
+    "duration_ms",
+    "tool_calls",
+    "tokens_used",
+    "turns",
+    "output",
+    "error",
+];
+
+/// One line, taken apart.
+pub(super) struct Line<'a> {
+    pub(super) method: Cow<'a, str>,
+    pub(super) params: Node<'a>,
+    pub(super) update: Option<Node<'a>>,
+    pub(super) session: Option<Cow<'a, str>>,
+    pub(super) event: Option<Cow<'a, str>>,
+    pub(super) at: Option<Timestamp>,
+    /// When the stream that a piece belongs to began. Another is another message.
+    pub(super) stream: Option<i64>,
+    meta: Option<Node<'a>>,
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn of(record: Node<'a>) -> Self {
+        let params = record.get("params").unwrap_or(record);
+        let meta = params.get("_meta").or(record.get("_meta"));
+        let number = |key: &str| meta?.get(key)?.as_i64();
+        let precise = number("agentTimestampMs").and_then(time::from_count);
+        Self {
+            method: record.text("method").unwrap_or_default(),
+            params,
+            update: params.get("update"),
+            session: capture::id(params, "sessionId"),
+            event: meta.and_then(|meta| capture::id(meta, "eventId")),
+            at: precise.or_else(|| time::field(record, "timestamp")),
+            stream: number("streamStartMs"),
+            meta,
+        }
+    }
+
+    /// How far a tool call is, in small letters. The envelope says it where the update does not.
+    pub(super) fn status(&self) -> String {
+        let own = self.update.and_then(|update| update.text("status"));
+        let other = || self.meta?.path(&["updateParams", "status"])?.as_str();
+        own.or_else(other).unwrap_or_default().to_ascii_lowercase()
+    }
+}
+
+/// What a tool is called: by its vendor, or else by its title.
+pub(super) fn tool(update: Node<'_>) -> Option<Cow<'_, str>> {
+    let named = update
+        .get("_meta")
+        .and_then(|meta| meta.get("x.ai/tool"))
+        .and_then(|tool| capture::id(tool, "name"));
+    named
+        .or_else(|| capture::id(update, "title"))
+        .or_else(|| capture::id(update, "kind"))
+}

@@ -1,0 +1,471 @@
+//! What `codex exec --json` writes to standard output.
+//!
+//! Items begin, change and are completed. There are no times, no model and no prompt. The stream of the
+//! first generation is read as well: the events of a rollout, each as the `msg` of an object.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use quipu_model::json::Node;
+use quipu_model::{Json, NoteKind, Status, Usage};
+use serde::{Deserialize, Serialize};
+
+use super::meter::{self, Meter};
+use super::{results, wire};
+use crate::session::{learn, update};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, state};
+
+/// Reads a stream.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Exec {
+    session: Session,
+    thread: Option<String>,
+    model: Option<String>,
+    /// Calls that have begun.
+    open: HashSet<u64>,
+    meter: Meter,
+}
+
+/// How far an item is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Started,
+    Updated,
+    Completed,
+}
+
+impl Exec {
+    fn event(&mut self, record: Node<'_>, out: &mut Out<'_>) {
+        let kind = record.text("type").unwrap_or_default();
+        let known: &[&str] = match &*kind {
+            "thread.started" => {
+                let thread = record.text("thread_id");
+                learn(&mut self.session.id, || thread.clone());
+                if thread.as_deref() != self.thread.as_deref() {
+                    self.meter.reset();
+                }
+                update(&mut self.thread, thread);
+                self.open.clear();
+                out.push(Entry::keep(NoteKind::Session, record));
+                &["type", "thread_id"]
+            }
+            "turn.started" => {
+                out.push(Entry::keep(NoteKind::Turn, record));
+                &["type"]
+            }
+            "turn.completed" => {
+                let total = record.get("usage").and_then(meter::usage);
+                self.count(NoteKind::Turn, total, None, record, out);
+                if let Some(usage) = record.get("usage") {
+                    out.check("tokens", usage, wire::TOKENS);
+                }
+                &["type", "usage"]
+            }
+            "turn.failed" => {
+                let message = record.path(&["error", "message"]).and_then(Text::of);
+                out.push(error(message, record));
+                &["type", "error"]
+            }
+            "error" => {
+                out.push(error(record.get("message").and_then(Text::of), record));
+                &["type", "message"]
+            }
+            "item.started" | "item.updated" | "item.completed" => {
+                let stage = match &*kind {
+                    "item.started" => Stage::Started,
+                    "item.updated" => Stage::Updated,
+                    _ => Stage::Completed,
+                };
+                if let Some(item) = record.get("item") {
+                    self.item(stage, item, record, out);
+                }
+                &["type", "item"]
+            }
+            _ => {
+                out.unknown_type("", &kind);
+                return out.push(Entry::keep(NoteKind::UnknownRecord, record));
+            }
+        };
+        out.check(&kind, record, known);
+    }
+
+    /// Counts what a total adds.
+    fn count(
+        &mut self,
+        kind: NoteKind,
+        total: Option<Usage>,
+        call: Option<Usage>,
+        record: Node<'_>,
+        out: &mut Out<'_>,
+    ) {
+        let added = total.and_then(|total| self.meter.take(total, call)).or(
+            // A call without a total.
+            call.filter(|_| total.is_none()),
+        );
+        let added = added.filter(|added| added.total() > 0);
+        if let Some(added) = &added {
+            let mut sum = self
+                .session
+                .vendor_usage
+                .map(Usage::from)
+                .unwrap_or_default();
+            sum.add(added);
+            self.session.vendor_usage = Some(sum.into());
+        }
+        out.push(Entry {
+            usage: added,
+            model: self.model.as_deref().map(Cow::Borrowed),
+            ..Entry::keep(kind, record)
+        });
+    }
+
+    fn item(&mut self, stage: Stage, item: Node<'_>, record: Node<'_>, out: &mut Out<'_>) {
+        let kind = item
+            .text("type")
+            .or(item.text("item_type"))
+            .unwrap_or_default();
+        let id = item.text("id").unwrap_or_default();
+        let text = |key: &str| item.get(key).and_then(Text::of);
+        let said = match &*kind {
+            "agent_message" | "assistant_message" => text("text").map(What::Assistant),
+            "reasoning" => text("text").map(What::Reasoning),
+            "todo_list" => {
+                return out.push(Entry {
+                    native_id: Some(id),
+                    ..Entry::keep(NoteKind::Todo, record)
+                });
+            }
+            "error" => {
+                return out.push(Entry {
+                    native_id: Some(id),
+                    ..error(text("message"), record)
+                });
+            }
+            "command_execution" | "file_change" | "mcp_tool_call" | "collab_tool_call"
+            | "web_search" => return self.tool(stage, &kind, id, item, out),
+            _ => {
+                out.unknown_type("item", &kind);
+                return out.push(Entry::keep(NoteKind::UnknownRecord, record));
+            }
+        };
+        // A message is whole when it is completed.
+        if stage != Stage::Completed {
+            return out.skip(Dropped::StreamDelta);
+        }
+        if let Some(what) = said {
+            out.push(Entry {
+                native_id: Some(id),
+                model: self.model.as_deref().map(Cow::Borrowed),
+                ..Entry::new(what)
+            });
+        }
+        out.check(
+            "message_item",
+            item,
+            &[
+                "id",
+                "type",
+                "item_type",
+                "text",
+                "phase",
+                "memory_citation",
+            ],
+        );
+    }
+
+    fn tool<'a>(
+        &mut self,
+        stage: Stage,
+        kind: &str,
+        id: Cow<'a, str>,
+        item: Node<'a>,
+        out: &mut Out<'_>,
+    ) {
+        out.check(kind, item, TOOL);
+        if stage == Stage::Updated {
+            return out.skip(Dropped::StreamDelta);
+        }
+        let name = match kind {
+            "mcp_tool_call" => Cow::Owned(format!(
+                "mcp__{}__{}",
+                item.text("server").unwrap_or_default(),
+                item.text("tool").unwrap_or_default()
+            )),
+            "collab_tool_call" => item.text("tool").unwrap_or_default(),
+            kind => Cow::Owned(kind.to_owned()),
+        };
+        let child = item
+            .get("receiver_thread_ids")
+            .filter(|_| name == "spawn_agent")
+            .and_then(|ids| ids.items().next()?.as_str());
+        let key = crate::hash(id.as_bytes());
+        let mut attachments = Vec::new();
+        let begun = if stage == Stage::Started {
+            self.open.insert(key);
+            false
+        } else {
+            self.open.remove(&key)
+        };
+        if !begun {
+            let input = match kind {
+                "mcp_tool_call" => item
+                    .get("arguments")
+                    .filter(|arguments| !arguments.is_null())
+                    .map(|arguments| out.value(arguments, &mut attachments)),
+                _ => object(item, INPUTS),
+            };
+            out.push(Entry {
+                native_id: Some(id.clone()),
+                child: child.clone(),
+                attachments: std::mem::take(&mut attachments),
+                ..Entry::new(What::Call {
+                    name: name.clone(),
+                    id: id.clone(),
+                    input,
+                })
+            });
+        }
+        if stage == Stage::Started {
+            return;
+        }
+        let ending = results::of_event(item);
+        let failed = !matches!(ending.status(), None | Some(Status::Ok));
+        let given = |key: &str| item.get(key).filter(|given| !given.is_null());
+        let mut output = given("aggregated_output")
+            .or(given("result"))
+            .or(given("agents_states"));
+        let mut why = None;
+        if failed {
+            why = item
+                .get("error")
+                .map(|error| error.get("message").unwrap_or(error))
+                .and_then(Text::of)
+                .or_else(|| {
+                    let told = output.and_then(Text::of)?;
+                    output = None;
+                    Some(told).filter(|text| !text.is_empty())
+                });
+            let code = item.get("exit_code").and_then(|n| n.as_i64());
+            why = why.or_else(|| {
+                Some(Text::from(match code {
+                    Some(code) => format!("exit code {code}"),
+                    None => item
+                        .text("status")
+                        .map_or_else(|| "failed".to_owned(), Cow::into_owned),
+                }))
+            });
+        }
+        let output = output.map(|output| out.value(output, &mut attachments));
+        out.push(Entry {
+            native_id: Some(id.clone()),
+            status: ending.status(),
+            child,
+            attachments,
+            ..Entry::new(What::Result {
+                name,
+                id,
+                output,
+                error: why,
+            })
+        });
+    }
+
+    /// An event of the stream of the first generation.
+    fn message(&mut self, record: Node<'_>, message: Node<'_>, out: &mut Out<'_>) {
+        let kind = message.text("type").unwrap_or_default();
+        let text = |key: &str| message.get(key).and_then(Text::of);
+        let call = message.text("call_id").unwrap_or_default();
+        let what = match &*kind {
+            "agent_message" => text("message").map(What::Assistant),
+            "agent_reasoning" | "agent_reasoning_raw_content" => text("text").map(What::Reasoning),
+            "user_message" => text("message").map(What::User),
+            "exec_command_begin"
+            | "patch_apply_begin"
+            | "mcp_tool_call_begin"
+            | "web_search_begin" => {
+                let (name, input) = match &*kind {
+                    "exec_command_begin" => ("exec_command".into(), object(message, INPUTS)),
+                    "patch_apply_begin" => ("apply_patch".into(), object(message, INPUTS)),
+                    "web_search_begin" => ("web_search".into(), object(message, INPUTS)),
+                    _ => {
+                        let invocation = message.get("invocation").unwrap_or(message);
+                        let part = |key: &str| invocation.text(key).unwrap_or_default();
+                        let name = format!("mcp__{}__{}", part("server"), part("tool"));
+                        (
+                            Cow::Owned(name),
+                            invocation.get("arguments").map(Into::into),
+                        )
+                    }
+                };
+                Some(What::Call {
+                    name,
+                    id: call,
+                    input,
+                })
+            }
+            "exec_command_end" | "patch_apply_end" | "mcp_tool_call_end" | "web_search_end" => {
+                return end(message, call, out);
+            }
+            "token_count" => {
+                let info = message.get("info").unwrap_or(message);
+                let total = info.get("total_token_usage").unwrap_or(info);
+                let last = info.get("last_token_usage").and_then(meter::usage);
+                return self.count(NoteKind::Usage, meter::usage(total), last, record, out);
+            }
+            "session_configured" => {
+                learn(&mut self.session.id, || message.text("session_id"));
+                update(&mut self.model, message.text("model"));
+                return out.push(Entry::keep(NoteKind::Session, record));
+            }
+            kind if wire::is_delta(kind) => return out.skip(Dropped::StreamDelta),
+            kind => {
+                let about = wire::event(kind).map(|(about, _)| about);
+                if about.is_none() {
+                    out.unknown_type("msg", kind);
+                }
+                return out.push(Entry::new(What::Note {
+                    kind: about.unwrap_or(NoteKind::UnknownRecord),
+                    text: text("message"),
+                    raw: Some(record.into()),
+                }));
+            }
+        };
+        let Some(what) = what else {
+            return;
+        };
+        let model = match what {
+            What::User(_) => None,
+            _ => self.model.as_deref().map(Cow::Borrowed),
+        };
+        out.push(Entry {
+            model,
+            ..Entry::new(what)
+        });
+    }
+}
+
+/// The end of a call, in the stream of the first generation.
+fn end<'a>(message: Node<'a>, call: Cow<'a, str>, out: &mut Out<'_>) {
+    let ending = results::of_event(message);
+    let failed = !matches!(ending.status(), None | Some(Status::Ok));
+    let text = |key: &str| {
+        message
+            .get(key)
+            .and_then(Text::of)
+            .filter(|text| !text.is_empty())
+    };
+    let told = text("aggregated_output").or_else(|| text("stdout"));
+    let mut attachments = Vec::new();
+    let result = message
+        .get("result")
+        .map(|result| result.get("Ok").unwrap_or(result))
+        .filter(|result| result.get("Err").is_none())
+        .map(|result| out.value(result, &mut attachments));
+    let error = failed.then(|| {
+        let refused = message.path(&["result", "Err"]).and_then(Text::of);
+        refused
+            .or_else(|| text("stderr"))
+            .or_else(|| told.clone())
+            .unwrap_or(Text::from("failed"))
+    });
+    out.push(Entry {
+        status: ending.status(),
+        duration_ms: ending.duration_ms,
+        attachments,
+        ..Entry::new(What::Result {
+            name: Cow::Borrowed(""),
+            id: call,
+            output: result.or(told.map(Value::Text)),
+            error,
+        })
+    });
+}
+
+/// The fields of the items that are calls.
+const TOOL: &[&str] = &[
+    "id",
+    "type",
+    "item_type",
+    "status",
+    "command",
+    "aggregated_output",
+    "exit_code",
+    "changes",
+    "server",
+    "tool",
+    "arguments",
+    "result",
+    "error",
+    "sender_thread_id",
+    "receiver_thread_ids",
+    "prompt",
+    "agents_states",
+    "model",
+    "reasoning_effort",
+    "query",
+    "action",
+];
+
+/// Those of them that a call is called with.
+const INPUTS: &[&str] = &[
+    "command",
+    "cwd",
+    "changes",
+    "prompt",
+    "receiver_thread_ids",
+    "model",
+    "reasoning_effort",
+    "query",
+    "action",
+];
+
+/// Some fields of an object, as an object.
+fn object<'a>(node: Node<'_>, keys: &[&str]) -> Option<Value<'a>> {
+    let mut made = String::new();
+    for (key, value) in node.fields() {
+        if keys.iter().any(|wanted| key.is(wanted)) && !value.is_null() {
+            made.push(if made.is_empty() { '{' } else { ',' });
+            made.push_str(key.raw().get());
+            made.push(':');
+            made.push_str(value.raw().get());
+        }
+    }
+    made.push('}');
+    Json::parse(&made).ok().map(Value::Owned)
+}
+
+fn error<'a>(text: Option<Text<'a>>, record: Node<'a>) -> Entry<'a> {
+    Entry::new(What::Note {
+        kind: NoteKind::Error,
+        text,
+        raw: Some(record.into()),
+    })
+}
+
+impl Reader for Exec {
+    fn record(&mut self, record: Node<'_>, out: &mut Out<'_>) {
+        if let Some(message) = record.get("msg") {
+            return self.message(record, message, out);
+        }
+        if record.get("type").is_some() {
+            return self.event(record, out);
+        }
+        // The stream of the first generation begins with its settings and the prompt.
+        if let Some(prompt) = record.get("prompt").and_then(Text::of) {
+            return out.push(Entry::new(What::User(prompt)));
+        }
+        learn(&mut self.session.cwd, || {
+            record.text("workdir").or(record.text("cwd"))
+        });
+        update(&mut self.model, record.text("model"));
+        out.push(Entry::keep(NoteKind::Session, record));
+    }
+
+    fn session(&self) -> &Session {
+        &self.session
+    }
+
+    fn save(&self) -> Vec<u8> {
+        state::save(self)
+    }
+}

@@ -1,0 +1,346 @@
+//! Takes conversations out of databases: that of the editor, which holds all of them, and those of the
+//! agent on the command line, which hold one each.
+//!
+//! The bubbles, or messages, come first and in order; what is known of the conversation as a whole
+//! changes all the time and comes last.
+
+use std::collections::HashSet;
+use std::io::Write;
+
+use quipu_model::Json;
+use quipu_model::json::{Node, Tape};
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::ROWS;
+use super::wire::OLD_KEY;
+use crate::rows::{self, tables};
+use crate::{Dialect, Gather, GatherError, Gathered, Part};
+
+/// Takes out conversations.
+pub(super) struct Conversations;
+
+/// The deepest nesting of a value.
+const DEPTH: usize = 120;
+
+impl Gather for Conversations {
+    fn parts(&self, from: &Gathered<'_>) -> Result<Vec<Part>, GatherError> {
+        let database = database(from)?;
+        let tables = tables(database)?;
+        let has = |name: &str| tables.iter().any(|table| table == name);
+        let mut parts = Vec::new();
+        if has("cursorDiskKV") {
+            composers(database, &mut parts)?;
+        }
+        if has("ItemTable") {
+            each_tab(database, |id, tab| {
+                let count = tab.get("bubbles").into_iter().flat_map(Node::items).count();
+                let sent = tab.get("lastSendTime").map_or("", |n| n.raw().get());
+                if count > 0 {
+                    parts.push(Part {
+                        id: id.to_owned(),
+                        stamp: format!("{count}.{sent}"),
+                    });
+                }
+                Ok(())
+            })?;
+        }
+        if has("blobs")
+            && has("meta")
+            && let Some(chat) = Chat::of(database)?
+        {
+            parts.push(Part {
+                id: chat.id,
+                stamp: chat.root,
+            });
+        }
+        Ok(parts)
+    }
+
+    fn write(
+        &self,
+        from: &Gathered<'_>,
+        part: &str,
+        to: &mut dyn Write,
+    ) -> Result<(), GatherError> {
+        let database = database(from)?;
+        let tables = tables(database)?;
+        let has = |name: &str| tables.iter().any(|table| table == name);
+        if has("cursorDiskKV") && write_composer(database, part, to)? {
+            return Ok(());
+        }
+        if has("ItemTable") {
+            let mut written = false;
+            each_tab(database, |id, tab| {
+                if id == part && !written {
+                    written = true;
+                    pair(to, "ItemTable", OLD_KEY, &Json::from(tab.raw()))?;
+                }
+                Ok(())
+            })?;
+            if written {
+                return Ok(());
+            }
+        }
+        if has("blobs")
+            && has("meta")
+            && let Some(chat) = Chat::of(database)?.filter(|chat| chat.id == part)
+        {
+            return chat.write(database, to);
+        }
+        Err(GatherError::Unknown(format!("no conversation {part}")))
+    }
+
+    fn dialect(&self) -> Dialect {
+        ROWS
+    }
+}
+
+fn database<'a>(from: &'a Gathered<'_>) -> Result<&'a Connection, GatherError> {
+    match from {
+        Gathered::Database(database) => Ok(database),
+        Gathered::Tree(_) | Gathered::File(_) => Err(GatherError::Unknown(
+            "conversations are in a database".to_owned(),
+        )),
+    }
+}
+
+/// A value, be it stored as text or as bytes.
+fn value(database: &Connection, query: &str, key: &str) -> Result<Option<Vec<u8>>, GatherError> {
+    let found = database
+        .query_row(query, [key], |row| {
+            let value = row.get_ref(0)?;
+            Ok(value.as_bytes_or_null().ok().flatten().map(<[u8]>::to_vec))
+        })
+        .optional()?;
+    Ok(found.flatten())
+}
+
+fn disk(database: &Connection, key: &str) -> Result<Option<Vec<u8>>, GatherError> {
+    value(
+        database,
+        "select value from cursorDiskKV where key = ?1",
+        key,
+    )
+}
+
+/// All keys that begin so. A range is found by the index, whatever else the database holds.
+fn range(prefix: &str) -> (String, String) {
+    // `;` comes right after `:`.
+    let end = prefix.trim_end_matches(':').to_owned() + ";";
+    (prefix.to_owned(), end)
+}
+
+fn composers(database: &Connection, parts: &mut Vec<Part>) -> Result<(), GatherError> {
+    let (from, to) = range("composerData:");
+    let mut statement = database
+        .prepare("select key from cursorDiskKV where key >= ?1 and key < ?2 order by key")?;
+    let mut bubbles = database.prepare(
+        "select count(*), coalesce(sum(length(value)), 0) from cursorDiskKV
+         where key >= ?1 and key < ?2",
+    )?;
+    let keys: Vec<String> = statement
+        .query_map([&from, &to], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for key in keys {
+        let Some(id) = key.strip_prefix("composerData:") else {
+            continue;
+        };
+        let (first, behind) = range(&format!("bubbleId:{id}:"));
+        let (count, size): (i64, i64) =
+            bubbles.query_row([&first, &behind], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let Some(bytes) = disk(database, &key)? else {
+            continue;
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let mut tape = Tape::new();
+        let Ok(composer) = tape.read(&text, DEPTH) else {
+            continue;
+        };
+        let inside = composer
+            .get("conversation")
+            .into_iter()
+            .flat_map(Node::items)
+            .count();
+        // Nothing was said in it.
+        if count == 0 && inside == 0 {
+            continue;
+        }
+        let updated = composer.get("lastUpdatedAt").map_or("", |n| n.raw().get());
+        parts.push(Part {
+            id: id.to_owned(),
+            stamp: format!("{updated}.{count}.{size}.{inside}.{}", bytes.len()),
+        });
+    }
+    Ok(())
+}
+
+/// Writes a conversation. `false` when there is none of this id.
+fn write_composer(
+    database: &Connection,
+    id: &str,
+    to: &mut dyn Write,
+) -> Result<bool, GatherError> {
+    let key = format!("composerData:{id}");
+    let Some(bytes) = disk(database, &key)? else {
+        return Ok(false);
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let mut tape = Tape::new();
+    let composer = tape.read(&text, DEPTH).ok();
+    let query = "select key, value from cursorDiskKV where key = ?1";
+    let mut written = HashSet::new();
+    let headers = composer.and_then(|composer| composer.get("fullConversationHeadersOnly"));
+    for header in headers.into_iter().flat_map(Node::items) {
+        let Some(bubble) = header.text("bubbleId") else {
+            continue;
+        };
+        let key = format!("bubbleId:{id}:{bubble}");
+        if written.insert(key.clone()) {
+            rows::write(database, "cursorDiskKV", query, &[&key], &["value"], to)?;
+        }
+    }
+    // Bubbles that the conversation no longer names, in the order in which they were made.
+    let (from, behind) = range(&format!("bubbleId:{id}:"));
+    let mut statement = database
+        .prepare("select key from cursorDiskKV where key >= ?1 and key < ?2 order by rowid")?;
+    let keys: Vec<String> = statement
+        .query_map([&from, &behind], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for key in keys {
+        if !written.contains(&key) {
+            rows::write(database, "cursorDiskKV", query, &[&key], &["value"], to)?;
+        }
+    }
+    rows::write(database, "cursorDiskKV", query, &[&key], &["value"], to)?;
+    Ok(true)
+}
+
+/// Looks at each conversation that an old version kept.
+fn each_tab(
+    database: &Connection,
+    mut look: impl FnMut(&str, Node<'_>) -> Result<(), GatherError>,
+) -> Result<(), GatherError> {
+    let query = "select value from ItemTable where key = ?1";
+    let Some(bytes) = value(database, query, OLD_KEY)? else {
+        return Ok(());
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let mut tape = Tape::new();
+    let Ok(data) = tape.read(&text, DEPTH) else {
+        return Ok(());
+    };
+    for tab in data.get("tabs").into_iter().flat_map(Node::items) {
+        if let Some(id) = tab.text("tabId") {
+            look(&id, tab)?;
+        }
+    }
+    Ok(())
+}
+
+fn pair(to: &mut dyn Write, table: &str, key: &str, value: &Json) -> Result<(), GatherError> {
+    let key = Json::string(key);
+    writeln!(
+        to,
+        "{{\"table\":\"{table}\",\"row\":{{\"key\":{},\"value\":{}}}}}",
+        key.get(),
+        value.get()
+    )?;
+    Ok(())
+}
+
+/// A conversation of the agent on the command line.
+struct Chat {
+    id: String,
+    /// The blob that names all messages.
+    root: String,
+    meta: Json,
+}
+
+impl Chat {
+    /// What is known of it is JSON, written in hexadecimal.
+    fn of(database: &Connection) -> Result<Option<Self>, GatherError> {
+        let Some(bytes) = value(database, "select value from meta where key = ?1", "0")? else {
+            return Ok(None);
+        };
+        let bytes = unhex(&bytes).unwrap_or(bytes);
+        let text = String::from_utf8_lossy(&bytes);
+        let mut tape = Tape::new();
+        let Ok(meta) = tape.read(&text, DEPTH) else {
+            return Ok(None);
+        };
+        let (Some(id), Some(root)) = (meta.text("agentId"), meta.text("latestRootBlobId")) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            id: id.into_owned(),
+            root: root.into_owned(),
+            meta: Json::from(meta.raw()),
+        }))
+    }
+
+    fn write(&self, database: &Connection, to: &mut dyn Write) -> Result<(), GatherError> {
+        let root = value(database, "select data from blobs where id = ?1", &self.root)?;
+        for id in named(&root.unwrap_or_default()) {
+            let query = "select id, data from blobs where id = ?1";
+            rows::write(database, "blobs", query, &[&id], &["data"], to)?;
+        }
+        pair(to, "meta", "0", &self.meta)
+    }
+}
+
+fn unhex(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| {
+        char::from(byte)
+            .to_digit(16)
+            .and_then(|d| u8::try_from(d).ok())
+    };
+    let pairs = text.chunks_exact(2);
+    if !pairs.remainder().is_empty() {
+        return None;
+    }
+    pairs
+        .map(|pair| match pair {
+            [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The blobs that the root names, in order: the first field of a message in the encoding of Protocol
+/// Buffers, as often as there are messages, each a hash of 32 bytes.
+fn named(root: &[u8]) -> Vec<String> {
+    let mut ids = Vec::new();
+    let mut rest = root;
+    while let Some((tag, behind)) = varint(rest) {
+        let skipped = match tag & 7 {
+            0 => varint(behind).map(|(_, behind)| behind),
+            1 => behind.get(8..),
+            5 => behind.get(4..),
+            2 => varint(behind).and_then(|(length, behind)| {
+                let length = usize::try_from(length).ok()?;
+                let (value, behind) = behind.split_at_checked(length)?;
+                if tag >> 3 == 1 && value.len() == 32 {
+                    ids.push(crate::out::hex(value));
+                }
+                Some(behind)
+            }),
+            _ => None,
+        };
+        let Some(behind) = skipped else {
+            break;
+        };
+        rest = behind;
+    }
+    ids
+}
+
+fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut number = 0_u64;
+    for (index, byte) in bytes.iter().take(10).enumerate() {
+        number |= u64::from(byte & 0x7f) << (7 * index);
+        if byte & 0x80 == 0 {
+            return Some((number, &bytes[index + 1..]));
+        }
+    }
+    None
+}

@@ -1,0 +1,147 @@
+//! Takes sessions out of the database.
+//!
+//! First comes what never changes of the session, then its messages in the order in which they were written,
+//! with the calls to the model between them, then the whole row of the session, which changes each time.
+
+use std::io::Write;
+
+use rusqlite::Connection;
+
+use super::ROWS;
+use crate::rows::{self, columns, tables};
+use crate::{Dialect, Gather, GatherError, Gathered, Part};
+
+/// Takes out sessions.
+pub(super) struct Sessions;
+
+/// What of a session does not change, or hardly ever.
+const FIRST: [&str; 8] = [
+    "id",
+    "session_type",
+    "working_dir",
+    "created_at",
+    "parent_session_id",
+    "schedule_id",
+    "provider_name",
+    "model_config_json",
+];
+
+/// Columns that hold JSON.
+const JSON: &[&str] = &[
+    "content_json",
+    "metadata_json",
+    "extension_data",
+    "recipe_json",
+    "user_recipe_values_json",
+    "model_config_json",
+];
+
+impl Gather for Sessions {
+    fn parts(&self, from: &Gathered<'_>) -> Result<Vec<Part>, GatherError> {
+        let database = database(from)?;
+        let query = format!(
+            "select id, coalesce(updated_at, '') || '.' ||
+                (select count(*) || '.' || coalesce(max(id), 0) from messages
+                 where session_id = sessions.id) || '.' || {},
+                exists (select 1 from messages where session_id = sessions.id)
+             from sessions order by created_at, id",
+            if has_calls(database)? {
+                "(select count(*) from usage_ledger where session_id = sessions.id)"
+            } else {
+                "'0'"
+            }
+        );
+        let mut statement = database.prepare(&query)?;
+        let mut rows = statement.query([])?;
+        let mut parts = Vec::new();
+        while let Some(row) = rows.next()? {
+            // A session in which nothing was said yet is none.
+            if row.get(2)? {
+                parts.push(Part {
+                    id: row.get(0)?,
+                    stamp: row.get(1)?,
+                });
+            }
+        }
+        Ok(parts)
+    }
+
+    fn write(
+        &self,
+        from: &Gathered<'_>,
+        part: &str,
+        to: &mut dyn Write,
+    ) -> Result<(), GatherError> {
+        let database = database(from)?;
+        let there = columns(database, "sessions")?;
+        let first: Vec<&str> = FIRST
+            .into_iter()
+            .filter(|column| there.iter().any(|there| there == column))
+            .collect();
+        let query = format!("select {} from sessions where id = ?1", first.join(", "));
+        rows::write(database, "sessions", &query, &[&part], JSON, to)?;
+        write_messages(database, part, to)?;
+        let query = "select * from sessions where id = ?1";
+        rows::write(database, "sessions", query, &[&part], JSON, to)?;
+        Ok(())
+    }
+
+    fn dialect(&self) -> Dialect {
+        ROWS
+    }
+}
+
+fn database<'a>(from: &'a Gathered<'_>) -> Result<&'a Connection, GatherError> {
+    match from {
+        Gathered::Database(database) => Ok(database),
+        Gathered::Tree(_) | Gathered::File(_) => Err(GatherError::Unknown(
+            "sessions are in a database".to_owned(),
+        )),
+    }
+}
+
+fn has_calls(database: &Connection) -> Result<bool, GatherError> {
+    Ok(tables(database)?
+        .iter()
+        .any(|table| table == "usage_ledger"))
+}
+
+/// Each message, and before it the calls that were made before it.
+fn write_messages(
+    database: &Connection,
+    session: &str,
+    to: &mut dyn Write,
+) -> Result<(), GatherError> {
+    let when = |query: &str| -> Result<Vec<(i64, i64)>, GatherError> {
+        let mut statement = database.prepare(query)?;
+        let found = statement.query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(found.collect::<Result<_, _>>()?)
+    };
+    let messages = when(
+        "select id, coalesce(created_timestamp, 0) from messages where session_id = ?1 order by id",
+    )?;
+    let calls = if has_calls(database)? {
+        when(
+            "select id, coalesce(created_timestamp, 0) from usage_ledger
+             where session_id = ?1 order by id",
+        )?
+    } else {
+        Vec::new()
+    };
+    let mut calls = calls.into_iter().peekable();
+    let call = |id: i64, to: &mut dyn Write| {
+        let query = "select * from usage_ledger where id = ?1";
+        rows::write(database, "usage_ledger", query, &[&id], JSON, to)
+    };
+    for (id, at) in messages {
+        while let Some((call_id, _)) = calls.next_if(|(_, made)| *made < at) {
+            call(call_id, to)?;
+        }
+        let query = "select * from messages where id = ?1";
+        rows::write(database, "messages", query, &[&id], JSON, to)?;
+    }
+    for (call_id, _) in calls {
+        call(call_id, to)?;
+    }
+    Ok(())
+}

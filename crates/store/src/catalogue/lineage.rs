@@ -1,0 +1,204 @@
+//! Which transcripts have something in common.
+
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+
+use quipu_agents::Summary;
+use rusqlite::{OptionalExtension as _, named_params, params};
+
+use super::write::{copy_run_id, put_uses, signed};
+use super::{Catalogue, Result, TranscriptRow};
+
+/// What decides which of two transcripts is the original.
+#[derive(Debug)]
+pub(crate) struct Lineage {
+    /// The identities of its records.
+    pub(crate) units: Vec<u64>,
+    pub(crate) native: String,
+    pub(crate) reconstructed: bool,
+    agent: String,
+    dialect: Option<String>,
+    forked_from: Option<String>,
+    first_modified: Option<i64>,
+    path: PathBuf,
+    part: Option<String>,
+}
+
+impl Lineage {
+    /// Whether both are accounts of the same session in different forms: what an agent wrote to standard
+    /// output and what it wrote to its log, an export and the database it came from.
+    pub(crate) fn retells(&self, other: &Self) -> bool {
+        self.native == other.native && self.agent == other.agent && self.dialect != other.dialect
+    }
+
+    /// Whether this is the original of what both have. Of any two transcripts, one is.
+    pub(crate) fn is_before(&self, other: &Self) -> bool {
+        let forked = |child: &Self, parent: &Self| {
+            child.native != parent.native && child.forked_from.as_ref() == Some(&parent.native)
+        };
+        match (forked(other, self), forked(self, other)) {
+            (true, false) => return true,
+            (false, true) => return false,
+            _ => {}
+        }
+        if self.native == other.native {
+            // The same session: what is longer has all that the shorter has.
+            let rank = |lineage: &Self| (lineage.reconstructed, usize::MAX - lineage.units.len());
+            return (rank(self), &self.path, &self.part) < (rank(other), &other.path, &other.part);
+        }
+        (self.first_modified, &self.path, &self.part)
+            < (other.first_modified, &other.path, &other.part)
+    }
+}
+
+/// How much of a transcript is copied.
+#[derive(Debug, Default)]
+pub(crate) struct Copied {
+    pub(crate) copy_of: Option<i64>,
+    pub(crate) events: u64,
+    pub(crate) duplicate: bool,
+}
+
+impl Catalogue {
+    /// The transcripts that may share records with this one: of the same session, forked from it or it
+    /// from them, or beginning with the same record.
+    pub(crate) fn relatives(&self, id: i64) -> Result<Vec<i64>> {
+        self.run(|database| {
+            let mut statement = database.prepare_cached(
+                "with own as (select * from transcript where id = ?1)
+                 select t.id from transcript t, own
+                     where t.native = own.native and t.id <> own.id
+                 union select t.id from transcript t, own
+                     where t.first_unit = own.first_unit and t.id <> own.id
+                 union select t.id from transcript t, own
+                     where t.native = own.forked_from and t.id <> own.id
+                 union select t.id from transcript t, own
+                     where t.forked_from = own.native and t.id <> own.id
+                 order by 1",
+            )?;
+            let rows = statement.query_map([id], |row| row.get(0))?;
+            rows.collect()
+        })
+    }
+
+    pub(crate) fn lineage(&self, id: i64) -> Result<Lineage> {
+        self.run(|database| {
+            database
+                .prepare_cached(
+                    "select t.units, t.native, t.reconstructed, t.forked_from, s.first_modified,
+                            s.path, s.part, t.agent, s.dialect
+                     from transcript t join source s on s.id = t.source where t.id = ?1",
+                )?
+                .query_row([id], |row| {
+                    let units: Vec<u8> = row.get(0)?;
+                    Ok(Lineage {
+                        units: units
+                            .as_chunks::<8>()
+                            .0
+                            .iter()
+                            .map(|unit| u64::from_le_bytes(*unit))
+                            .collect(),
+                        native: row.get(1)?,
+                        reconstructed: row.get(2)?,
+                        forked_from: row.get(3)?,
+                        first_modified: row.get(4)?,
+                        path: PathBuf::from(std::ffi::OsString::from_vec(row.get(5)?)),
+                        part: row.get(6)?,
+                        agent: row.get(7)?,
+                        dialect: row.get(8)?,
+                    })
+                })
+        })
+    }
+
+    /// Puts down how much of a transcript is a copy; `own` is what is not.
+    pub(crate) fn put_copied(
+        &self,
+        id: i64,
+        copied: &Copied,
+        own: Option<&Summary>,
+    ) -> Result<()> {
+        self.run(|database| {
+            database
+                .prepare_cached(
+                    "update transcript set copy_of = ?2, copied_events = ?3, duplicate = ?4
+                     where id = ?1",
+                )?
+                .execute(params![
+                    id,
+                    copied.copy_of,
+                    signed(copied.events),
+                    copied.duplicate
+                ])?;
+            let Some(own) = own else {
+                return Ok(());
+            };
+            let usage = own.usage();
+            let calls: u64 = own.models.values().map(|used| used.calls).sum();
+            database
+                .prepare_cached(
+                    "update transcript set calls = :calls, input = :input,
+                         cache_read = :cache_read, cache_write = :cache_write, output = :output,
+                         reasoning = :reasoning
+                     where id = :id",
+                )?
+                .execute(named_params! {
+                    ":id": id,
+                    ":calls": signed(calls),
+                    ":input": usage.input.map(signed),
+                    ":cache_read": usage.cache_read.map(signed),
+                    ":cache_write": usage.cache_write.map(signed),
+                    ":output": usage.output.map(signed),
+                    ":reasoning": usage.reasoning.map(signed),
+                })?;
+            put_uses(database, id, own)
+        })
+    }
+
+    /// Gives the plain id of each session that is there several times to the copy that has most of it.
+    pub(crate) fn settle_run_ids(&self) -> Result<()> {
+        self.run(|database| {
+            let mut shared = database.prepare_cached(
+                "select native from transcript group by native having count(*) > 1 order by 1",
+            )?;
+            let natives: Vec<String> = shared
+                .query_map([], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            for native in natives {
+                let mut copies = database.prepare_cached(
+                    "select t.id, t.run_id, s.key from transcript t
+                     join source s on s.id = t.source where t.native = ?1
+                     order by t.reconstructed, length(t.units) desc, t.events desc, s.path, s.part",
+                )?;
+                let rows: Vec<(i64, String, String)> = copies
+                    .query_map([&native], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+                    .collect::<rusqlite::Result<_>>()?;
+                let settled = rows.first().is_some_and(|first| first.1 == native);
+                if settled {
+                    continue;
+                }
+                let mut rename =
+                    database.prepare_cached("update transcript set run_id = ?2 where id = ?1")?;
+                for (id, _, key) in &rows {
+                    rename.execute(params![id, copy_run_id(&native, key)])?;
+                }
+                if let Some((first, ..)) = rows.first() {
+                    rename.execute(params![first, native])?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// One transcript, by its number.
+    pub(crate) fn row(&self, id: i64) -> Result<TranscriptRow> {
+        let run_id: String = self.run(|database| {
+            database
+                .prepare_cached("select run_id from transcript where id = ?1")?
+                .query_row([id], |row| row.get(0))
+                .optional()
+                .map(Option::unwrap_or_default)
+        })?;
+        self.exactly(&run_id)
+    }
+}

@@ -1,0 +1,534 @@
+//! What is asked of the catalogue.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use quipu_model::Usage;
+use rusqlite::types::Value;
+use rusqlite::{Row, params_from_iter};
+
+use super::{Catalogue, CatalogueError, Result};
+
+/// One transcript, as a list shows it. Times are milliseconds since 1970.
+#[derive(Debug, Clone)]
+pub struct TranscriptRow {
+    /// Its number in the catalogue.
+    pub id: i64,
+    /// The id it is known by.
+    pub run_id: String,
+    /// The id that copies of the same session share.
+    pub native: String,
+    /// The agent.
+    pub agent: String,
+    /// The agent's version.
+    pub agent_version: Option<String>,
+    /// A name, or the first prompt.
+    pub title: Option<String>,
+    /// The directory it ran in.
+    pub cwd: Option<String>,
+    /// The branch.
+    pub branch: Option<String>,
+    /// The repository.
+    pub repository: Option<String>,
+    /// The commit.
+    pub commit: Option<String>,
+    /// The session whose sub-agent this is.
+    pub parent: Option<String>,
+    /// The call in the parent that began it.
+    pub parent_call: Option<String>,
+    /// The session it branched off from.
+    pub forked_from: Option<String>,
+    /// The transcript that part of this one is a copy of.
+    pub copy_of: Option<String>,
+    /// How many of its events are copies.
+    pub copied_events: u64,
+    /// Whether all of it is a copy.
+    pub duplicate: bool,
+    /// Whether the log itself is gone.
+    pub reconstructed: bool,
+    /// When it began.
+    pub started_at: Option<i64>,
+    /// When it ended, so far.
+    pub ended_at: Option<i64>,
+    /// What is in it.
+    pub figures: Figures,
+    /// The tokens, copies not counted.
+    pub usage: Usage,
+    /// The vendor's own sum.
+    pub vendor_usage: Usage,
+    /// The vendor's own cost.
+    pub vendor_cost: Option<String>,
+    /// The models it used.
+    pub models: Vec<String>,
+    /// The log.
+    pub path: PathBuf,
+    /// Which session of several in the log.
+    pub part: Option<String>,
+    /// How the log reads.
+    pub dialect: Option<String>,
+    /// The name of its manifest in the archive.
+    pub key: String,
+    /// How long the log is.
+    pub size: u64,
+    /// When the log was last written to, in nanoseconds since 1970.
+    pub modified: Option<i64>,
+}
+
+/// How much of what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Figures {
+    /// Events, notes not counted.
+    pub events: u64,
+    /// Notes.
+    pub notes: u64,
+    /// Prompts by a person.
+    pub prompts: u64,
+    /// Messages of the agent.
+    pub replies: u64,
+    /// Tool calls.
+    pub tool_calls: u64,
+    /// Failed tool calls.
+    pub failures: u64,
+    /// Refused tool calls.
+    pub denials: u64,
+    /// Errors outside of tools.
+    pub errors: u64,
+    /// Compactions.
+    pub compactions: u64,
+    /// Images and the like.
+    pub attachments: u64,
+    /// Tool calls without a result.
+    pub dangling: u64,
+    /// Results without a call.
+    pub orphans: u64,
+    /// Calls to models, copies not counted.
+    pub calls: u64,
+}
+
+/// Which transcripts are meant. What is empty does not restrict.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Agents, by name or the beginning of it.
+    pub agents: Vec<String>,
+    /// Directories, by path or a part of it.
+    pub project: Option<String>,
+    /// Branches, by name.
+    pub branch: Option<String>,
+    /// Models, by name or a part of it.
+    pub model: Option<String>,
+    /// Titles, by a part of them.
+    pub title: Option<String>,
+    /// Ended at or after this.
+    pub since: Option<i64>,
+    /// Began before this.
+    pub until: Option<i64>,
+    /// Sub-agents as well.
+    pub subagents: bool,
+    /// Copies as well.
+    pub duplicates: bool,
+}
+
+/// In which order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// The latest first.
+    #[default]
+    Newest,
+    /// The earliest first.
+    Oldest,
+    /// Those with the most tokens first.
+    Tokens,
+    /// The longest logs first.
+    Size,
+    /// Those with the most events first.
+    Events,
+}
+
+/// Sums over transcripts.
+#[derive(Debug, Clone, Default)]
+pub struct Sum {
+    /// What they have in common.
+    pub name: String,
+    /// How many.
+    pub transcripts: u64,
+    /// Sub-agents among them.
+    pub subagents: u64,
+    /// Events.
+    pub events: u64,
+    /// Bytes of logs.
+    pub bytes: u64,
+    /// Tokens.
+    pub usage: Usage,
+    /// The earliest begin.
+    pub first: Option<i64>,
+    /// The latest end.
+    pub last: Option<i64>,
+}
+
+/// Why a transcript was not found.
+#[derive(Debug, thiserror::Error)]
+pub enum NotFound {
+    /// There is none.
+    #[error("no imported session {0:?}")]
+    None(String),
+    /// There are several.
+    #[error("{0:?} is the beginning of several sessions: {names}", names = .1.join(", "))]
+    Several(String, Vec<String>),
+    /// It could not be looked up.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+}
+
+const COLUMNS: &str = "t.id, t.run_id, t.native, t.agent, t.agent_version, t.title, t.cwd, t.branch,
+    t.repository, t.commit_id, t.parent, t.parent_call, t.forked_from,
+    (select o.run_id from transcript o where o.id = t.copy_of), t.copied_events, t.duplicate,
+    t.reconstructed, t.started_at, t.ended_at, t.events, t.notes, t.prompts, t.replies, t.tool_calls,
+    t.failures, t.denials, t.errors, t.compactions, t.attachments, t.dangling, t.orphans, t.calls,
+    t.input, t.cache_read, t.cache_write, t.output, t.reasoning, t.vendor_input,
+    t.vendor_cache_read, t.vendor_cache_write, t.vendor_output, t.vendor_reasoning, t.vendor_cost,
+    s.path, s.part, s.dialect, s.key, s.size, s.modified,
+    (select group_concat(m.model, char(10)) from model_use m where m.transcript = t.id)";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
+    let count = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
+    let tokens = |at: usize| {
+        let bucket = |n: usize| {
+            row.get::<_, Option<i64>>(at + n)
+                .map(|n| n.map(i64::unsigned_abs))
+        };
+        Ok::<_, rusqlite::Error>(Usage {
+            input: bucket(0)?,
+            cache_read: bucket(1)?,
+            cache_write: bucket(2)?,
+            output: bucket(3)?,
+            reasoning: bucket(4)?,
+        })
+    };
+    let models: Option<String> = row.get(49)?;
+    Ok(TranscriptRow {
+        id: row.get(0)?,
+        run_id: row.get(1)?,
+        native: row.get(2)?,
+        agent: row.get(3)?,
+        agent_version: row.get(4)?,
+        title: row.get(5)?,
+        cwd: row.get(6)?,
+        branch: row.get(7)?,
+        repository: row.get(8)?,
+        commit: row.get(9)?,
+        parent: row.get(10)?,
+        parent_call: row.get(11)?,
+        forked_from: row.get(12)?,
+        copy_of: row.get(13)?,
+        copied_events: count(14)?,
+        duplicate: row.get(15)?,
+        reconstructed: row.get(16)?,
+        started_at: row.get(17)?,
+        ended_at: row.get(18)?,
+        figures: Figures {
+            events: count(19)?,
+            notes: count(20)?,
+            prompts: count(21)?,
+            replies: count(22)?,
+            tool_calls: count(23)?,
+            failures: count(24)?,
+            denials: count(25)?,
+            errors: count(26)?,
+            compactions: count(27)?,
+            attachments: count(28)?,
+            dangling: count(29)?,
+            orphans: count(30)?,
+            calls: count(31)?,
+        },
+        usage: tokens(32)?,
+        vendor_usage: tokens(37)?,
+        vendor_cost: row.get(42)?,
+        path: PathBuf::from(std::ffi::OsString::from_vec(row.get(43)?)),
+        part: row.get(44)?,
+        dialect: row.get(45)?,
+        key: row.get(46)?,
+        size: count(47)?,
+        modified: row.get(48)?,
+        models: models
+            .iter()
+            .flat_map(|names| names.split('\n'))
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect(),
+    })
+}
+
+impl Filter {
+    /// The condition in SQL, and what is put into it.
+    fn sql(&self) -> (String, Vec<Value>) {
+        let (mut all, mut values) = (vec!["1 = 1".to_owned()], Vec::new());
+        let mut add = |condition: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                values.push(value);
+                all.push(condition.replace('?', &format!("?{}", values.len())));
+            }
+        };
+        let text = |text: &Option<String>| text.clone().map(Value::Text);
+        add("instr(lower(t.cwd), lower(?)) > 0", text(&self.project));
+        add("t.branch = ?", text(&self.branch));
+        add("instr(lower(t.title), lower(?)) > 0", text(&self.title));
+        add(
+            "exists (select 1 from model_use m where m.transcript = t.id
+                 and instr(lower(m.model), lower(?)) > 0)",
+            text(&self.model),
+        );
+        add(
+            "coalesce(t.ended_at, t.started_at) >= ?",
+            self.since.map(Value::Integer),
+        );
+        add("t.started_at < ?", self.until.map(Value::Integer));
+        if !self.agents.is_empty() {
+            let mut any = Vec::new();
+            for agent in &self.agents {
+                values.push(Value::Text(agent.to_lowercase()));
+                any.push(format!("substr(t.agent, 1, length(?{0})) = ?{0}", values.len()));
+            }
+            all.push(format!("({})", any.join(" or ")));
+        }
+        if !self.subagents {
+            all.push("t.parent is null".to_owned());
+        }
+        if !self.duplicates {
+            all.push("not t.duplicate".to_owned());
+        }
+        (all.join(" and "), values)
+    }
+}
+
+impl Order {
+    const fn sql(self) -> &'static str {
+        match self {
+            Self::Newest => "coalesce(t.ended_at, t.started_at) desc nulls last, t.run_id",
+            Self::Oldest => "coalesce(t.started_at, t.ended_at) asc nulls last, t.run_id",
+            Self::Tokens => {
+                "coalesce(t.input, 0) + coalesce(t.cache_read, 0) + coalesce(t.cache_write, 0)
+                     + coalesce(t.output, 0) desc, t.run_id"
+            }
+            Self::Size => "s.size desc, t.run_id",
+            Self::Events => "t.events desc, t.run_id",
+        }
+    }
+}
+
+impl Catalogue {
+    /// The transcripts that are meant, in order, at most `limit`.
+    pub fn list(
+        &self,
+        filter: &Filter,
+        order: Order,
+        limit: Option<usize>,
+    ) -> Result<Vec<TranscriptRow>> {
+        let (condition, values) = filter.sql();
+        let limit = limit.map_or(-1, |n| i64::try_from(n).unwrap_or(-1));
+        let query = format!(
+            "select {COLUMNS} from transcript t join source s on s.id = t.source
+             where {condition} order by {} limit {limit}",
+            order.sql()
+        );
+        self.run(|database| {
+            let mut statement = database.prepare(&query)?;
+            let rows = statement.query_map(params_from_iter(values), read)?;
+            rows.collect()
+        })
+    }
+
+    /// Sums by agent over the transcripts that are meant.
+    pub fn by_agent(&self, filter: &Filter) -> Result<Vec<Sum>> {
+        let (condition, values) = filter.sql();
+        let query = format!(
+            "select t.agent, count(*), sum(t.parent is not null), sum(t.events), sum(s.size),
+                    sum(t.input), sum(t.cache_read), sum(t.cache_write), sum(t.output),
+                    sum(t.reasoning), min(t.started_at), max(t.ended_at)
+             from transcript t join source s on s.id = t.source
+             where {condition} group by t.agent order by count(*) desc, t.agent"
+        );
+        self.run(|database| {
+            let mut statement = database.prepare(&query)?;
+            let rows = statement.query_map(params_from_iter(values), |row| {
+                let count = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
+                let bucket = |at: usize| {
+                    row.get::<_, Option<i64>>(at)
+                        .map(|n| n.map(i64::unsigned_abs))
+                };
+                Ok(Sum {
+                    name: row.get(0)?,
+                    transcripts: count(1)?,
+                    subagents: count(2)?,
+                    events: count(3)?,
+                    bytes: count(4)?,
+                    usage: Usage {
+                        input: bucket(5)?,
+                        cache_read: bucket(6)?,
+                        cache_write: bucket(7)?,
+                        output: bucket(8)?,
+                        reasoning: bucket(9)?,
+                    },
+                    first: row.get(10)?,
+                    last: row.get(11)?,
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// The transcript with this id, or the only one whose id begins so.
+    pub fn find(&self, id: &str) -> Result<TranscriptRow, NotFound> {
+        let query = format!(
+            "select {COLUMNS} from transcript t join source s on s.id = t.source
+             where substr(t.run_id, 1, length(?1)) = ?1
+             order by t.run_id = ?1 desc, t.run_id limit 9"
+        );
+        let found: Vec<TranscriptRow> = self.run(|database| {
+            let mut statement = database.prepare(&query)?;
+            let rows = statement.query_map([id], read)?;
+            rows.collect()
+        })?;
+        let mut whole: Vec<TranscriptRow> = found;
+        if whole.first().is_some_and(|row| row.run_id == id) {
+            whole.truncate(1);
+        }
+        // The sub-agents and copies of a session have ids that begin with its own.
+        if let Some(first) = whole.first().map(|row| row.run_id.clone())
+            && whole.iter().all(|row| {
+                row.run_id == first || row.run_id.strip_prefix(&first).is_some_and(|r| r.starts_with('.'))
+            })
+        {
+            whole.truncate(1);
+        }
+        match whole.len() {
+            0 => Err(NotFound::None(id.to_owned())),
+            1 => Ok(whole.remove(0)),
+            _ => Err(NotFound::Several(
+                id.to_owned(),
+                whole.into_iter().map(|row| row.run_id).collect(),
+            )),
+        }
+    }
+
+    /// The transcript with exactly this id.
+    pub(crate) fn exactly(&self, run_id: &str) -> Result<TranscriptRow> {
+        let query = format!(
+            "select {COLUMNS} from transcript t join source s on s.id = t.source
+             where t.run_id = ?1"
+        );
+        self.run(|database| {
+            database
+                .prepare_cached(&query)?
+                .query_row([run_id], read)
+        })
+    }
+
+    /// The ids of all transcripts, sorted.
+    pub fn run_ids(&self) -> Result<Vec<String>> {
+        self.run(|database| {
+            let mut statement = database.prepare("select run_id from transcript order by 1")?;
+            let rows = statement.query_map([], |row| row.get(0))?;
+            rows.collect()
+        })
+    }
+
+    /// The transcripts that were read from one file.
+    pub fn transcripts_at(&self, path: &Path) -> Result<Vec<TranscriptRow>> {
+        let query = format!(
+            "select {COLUMNS} from transcript t join source s on s.id = t.source
+             where s.path = ?1 order by t.run_id"
+        );
+        self.run(|database| {
+            let mut statement = database.prepare_cached(&query)?;
+            let rows = statement.query_map([path.as_os_str().as_bytes()], read)?;
+            rows.collect()
+        })
+    }
+
+    /// How many sub-agents each session has that has any, by the id that copies share.
+    pub fn child_counts(&self) -> Result<BTreeMap<String, u64>> {
+        self.run(|database| {
+            let mut statement = database.prepare(
+                "select parent, count(*) from transcript
+                 where parent is not null and not duplicate group by 1",
+            )?;
+            let rows = statement.query_map([], |row| {
+                Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// The sub-agents of a session, in the order in which they began.
+    pub fn children(&self, native: &str) -> Result<Vec<TranscriptRow>> {
+        let query = format!(
+            "select {COLUMNS} from transcript t join source s on s.id = t.source
+             where t.parent = ?1 and not t.duplicate order by t.started_at, t.run_id"
+        );
+        self.run(|database| {
+            let mut statement = database.prepare(&query)?;
+            let rows = statement.query_map([native], read)?;
+            rows.collect()
+        })
+    }
+
+    /// What adapters do not know: agent, version, name, how often, in how many logs, and where first.
+    pub fn drift(&self) -> Result<Vec<DriftRow>> {
+        self.run(|database| {
+            let mut statement = database.prepare(
+                "select s.agent, coalesce(t.agent_version, ''), d.name, sum(d.sightings), count(*),
+                        s.path, d.line, d.byte_offset
+                 from drift d join source s on s.id = d.source
+                 left join transcript t on t.source = s.id
+                 group by 1, 2, 3 order by 1, 4 desc, 3, 2",
+            )?;
+            let rows = statement.query_map([], |row| {
+                Ok(DriftRow {
+                    agent: row.get(0)?,
+                    version: row.get(1)?,
+                    name: row.get(2)?,
+                    sightings: row.get::<_, i64>(3)?.unsigned_abs(),
+                    logs: row.get::<_, i64>(4)?.unsigned_abs(),
+                    path: PathBuf::from(std::ffi::OsString::from_vec(row.get(5)?)),
+                    line: row.get::<_, i64>(6)?.unsigned_abs(),
+                    offset: row.get::<_, i64>(7)?.unsigned_abs(),
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// Counts of records by what became of them, over all logs: `(what, records)`.
+    pub fn dropped(&self) -> Result<Vec<(String, u64)>> {
+        self.run(|database| {
+            let mut statement = database
+                .prepare("select reason, sum(records) from dropped group by 1 order by 2 desc")?;
+            let rows = statement.query_map([], |row| {
+                Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+            })?;
+            rows.collect()
+        })
+    }
+}
+
+/// Something that adapters do not know.
+#[derive(Debug, Clone)]
+pub struct DriftRow {
+    /// The agent.
+    pub agent: String,
+    /// Its version; empty where the log does not say.
+    pub version: String,
+    /// `type:…` or `field:…`.
+    pub name: String,
+    /// How often it was seen.
+    pub sightings: u64,
+    /// In how many logs.
+    pub logs: u64,
+    /// One of them.
+    pub path: PathBuf,
+    /// The first line in it.
+    pub line: u64,
+    /// The first byte of that line.
+    pub offset: u64,
+}

@@ -1,0 +1,201 @@
+use std::path::{Path, PathBuf};
+
+use quipu_agents::{Ledger, ModelUse, Session, Summary, Tokens};
+use rusqlite::Connection;
+
+use super::*;
+
+fn reading(id: &str, change: impl FnOnce(&mut Reading)) -> Reading {
+    let mut summary = Summary {
+        events: 4,
+        prompts: 1,
+        tool_calls: 2,
+        first_at: Some(1_000),
+        last_at: Some(2_000),
+        title: Some(format!("about {id}")),
+        ..Summary::default()
+    };
+    let tokens = Tokens {
+        input: Some(10),
+        output: Some(5),
+        ..Tokens::default()
+    };
+    summary
+        .models
+        .insert("model-1".to_owned(), ModelUse { calls: 1, tokens });
+    summary.tools.insert("Bash".to_owned(), 2);
+    let mut reading = Reading {
+        key: format!("{id:0>64}"),
+        agent: "claude-code".to_owned(),
+        dialect: Some("claude"),
+        path: PathBuf::from(format!("/logs/{id}.jsonl")),
+        part: None,
+        stamp: Stamp::default(),
+        version: 1,
+        read_to: 100,
+        checkpoint: None,
+        ledger: Ledger::default(),
+        session: Session {
+            id: Some(id.to_owned()),
+            cwd: Some("/work/Tower".to_owned()),
+            branch: Some("main".to_owned()),
+            ..Session::default()
+        },
+        summary,
+        problem: None,
+    };
+    change(&mut reading);
+    reading
+}
+
+fn ids(catalogue: &Catalogue, filter: &Filter, order: Order) -> Vec<String> {
+    let rows = catalogue.list(filter, order, None).unwrap();
+    rows.into_iter().map(|row| row.run_id).collect()
+}
+
+fn three() -> Catalogue {
+    let catalogue = Catalogue::in_memory().unwrap();
+    catalogue.put(&reading("aaa1", |_| {})).unwrap();
+    let codex = reading("aab2", |reading| {
+        reading.agent = "codex".to_owned();
+        reading.session.cwd = Some("/work/garden".to_owned());
+        reading.session.branch = Some("dev".to_owned());
+        reading.summary.last_at = Some(9_000);
+        reading.summary.first_at = Some(8_000);
+        let used = reading.summary.models.remove("model-1").unwrap();
+        reading.summary.models.insert("gpt-x".to_owned(), used);
+    });
+    catalogue.put(&codex).unwrap();
+    let child = reading("child", |reading| {
+        reading.session.parent = Some("aaa1".to_owned());
+        reading.summary.first_at = Some(1_500);
+    });
+    catalogue.put(&child).unwrap();
+    catalogue
+}
+
+#[test]
+fn what_is_put_in_comes_out() {
+    let catalogue = three();
+    let row = catalogue.find("aaa1").unwrap();
+    assert_eq!(row.title.as_deref(), Some("about aaa1"));
+    assert_eq!(row.models, ["model-1"]);
+    assert_eq!((row.usage.input, row.usage.output), (Some(10), Some(5)));
+    assert_eq!(row.usage.cache_read, None, "unknown is not zero");
+    assert_eq!((row.figures.tool_calls, row.figures.calls), (2, 1));
+    // The same again changes nothing.
+    let before = format!("{row:?}");
+    catalogue.put(&reading("aaa1", |_| {})).unwrap();
+    assert_eq!(format!("{:?}", catalogue.find("aaa1").unwrap()), before);
+}
+
+#[test]
+fn filters_and_orders() {
+    let catalogue = three();
+    let all = Filter::default();
+    assert_eq!(ids(&catalogue, &all, Order::Newest), ["aab2", "aaa1"]);
+    assert_eq!(ids(&catalogue, &all, Order::Oldest), ["aaa1", "aab2"]);
+    let filter = |change: fn(&mut Filter)| {
+        let mut filter = Filter::default();
+        change(&mut filter);
+        ids(&catalogue, &filter, Order::Newest)
+    };
+    assert_eq!(filter(|f| f.agents = vec!["claude".to_owned()]), ["aaa1"]);
+    assert_eq!(filter(|f| f.project = Some("tower".to_owned())), ["aaa1"]);
+    assert_eq!(filter(|f| f.branch = Some("dev".to_owned())), ["aab2"]);
+    assert_eq!(filter(|f| f.model = Some("GPT".to_owned())), ["aab2"]);
+    assert_eq!(filter(|f| f.title = Some("aaa".to_owned())), ["aaa1"]);
+    assert_eq!(filter(|f| f.since = Some(3_000)), ["aab2"]);
+    assert_eq!(filter(|f| f.until = Some(3_000)), ["aaa1"]);
+    assert_eq!(filter(|f| f.subagents = true).len(), 3);
+    assert!(filter(|f| f.agents = vec!["'; drop table source".to_owned()]).is_empty());
+    let sums = catalogue.by_agent(&Filter::default()).unwrap();
+    assert_eq!(sums.len(), 2);
+    assert_eq!(sums[0].usage.input, Some(10));
+}
+
+#[test]
+fn the_beginning_of_an_id_is_enough_if_it_is_the_only_one() {
+    let catalogue = three();
+    assert_eq!(catalogue.find("aab").unwrap().run_id, "aab2");
+    assert!(matches!(catalogue.find("aa"), Err(NotFound::Several(_, names)) if names.len() == 2));
+    assert!(matches!(catalogue.find("x"), Err(NotFound::None(_))));
+    assert!(matches!(catalogue.find("a%"), Err(NotFound::None(_))));
+    assert_eq!(catalogue.children("aaa1").unwrap()[0].run_id, "child");
+}
+
+#[test]
+fn forgetting_a_source_forgets_all_of_it() {
+    let catalogue = three();
+    catalogue.forget(&format!("{:0>64}", "aaa1")).unwrap();
+    assert!(catalogue.find("aaa1").is_err());
+    for table in ["transcript", "model_use", "tool_use"] {
+        let query = format!("select count(*) from {table}");
+        let left: i64 = catalogue
+            .database()
+            .query_row(&query, [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(left, 2, "{table}");
+    }
+}
+
+#[test]
+fn a_newer_catalogue_is_not_touched() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("index.sqlite");
+    drop(Catalogue::open(&path).unwrap());
+    let newer = Connection::open(&path).unwrap();
+    newer.pragma_update(None, "user_version", 99).unwrap();
+    drop(newer);
+    let refused = Catalogue::open(&path).unwrap_err();
+    assert!(refused.to_string().contains("version 99"), "{refused}");
+}
+
+#[test]
+fn what_is_no_catalogue_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("index.sqlite");
+    let mut file = std::fs::File::create(&path).unwrap();
+    std::io::Write::write_all(&mut file, &[0x5a; 4096]).unwrap();
+    let refused = Catalogue::open(&path).unwrap_err();
+    assert!(refused.to_string().contains("index.sqlite"), "{refused}");
+}
+
+/// A store as each released version left it opens, is brought up to date, and shows what it held.
+#[test]
+fn stores_of_every_version_open() {
+    let releases = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/stores");
+    let mut opened = 0;
+    for entry in std::fs::read_dir(releases).unwrap() {
+        let release = entry.unwrap().path();
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().join("home");
+        copy(&release, &home);
+        let store = crate::Store::open(&home).unwrap();
+        let rows = store
+            .catalogue()
+            .list(&Filter::default(), Order::Oldest, None)
+            .unwrap();
+        assert!(!rows.is_empty(), "{}", release.display());
+        for row in rows {
+            let (events, notes) = (row.figures.events, row.figures.notes);
+            let transcript = store.read(row).unwrap();
+            assert_eq!(transcript.events.len() as u64, events + notes);
+        }
+        opened += 1;
+    }
+    assert!(opened > 0);
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}

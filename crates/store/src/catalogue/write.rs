@@ -1,0 +1,451 @@
+//! What reading a log puts into the catalogue.
+
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use quipu_agents::{Ledger, Session, Summary};
+use quipu_model::Usage;
+use rusqlite::{OptionalExtension as _, named_params, params};
+
+use super::{Catalogue, Result};
+
+/// What a log looked like when it was read. As long as it still looks like that, it need not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stamp {
+    /// Its length.
+    pub size: u64,
+    /// When it was last written to, in nanoseconds since 1970.
+    pub modified: Option<i64>,
+    /// Its number in the file system.
+    pub inode: Option<i64>,
+    /// What stands for all of this where it is one of many sessions in a file.
+    pub part: Option<String>,
+}
+
+/// A log that was read before.
+#[derive(Debug, Clone)]
+pub struct SourceRow {
+    /// Its number in the catalogue.
+    pub id: i64,
+    /// The name of its manifest in the archive.
+    pub key: String,
+    /// The agent.
+    pub agent: String,
+    /// How it reads.
+    pub dialect: Option<String>,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Which session of several.
+    pub part: Option<String>,
+    /// What it looked like.
+    pub stamp: Stamp,
+    /// The adapters that read it.
+    pub adapters: i64,
+    /// Why it could not be read.
+    pub problem: Option<String>,
+}
+
+/// What was found out by reading a log.
+#[derive(Debug)]
+pub struct Reading {
+    /// The name of its manifest in the archive.
+    pub key: String,
+    /// The agent.
+    pub agent: String,
+    /// How it reads; `None` when it could not be told.
+    pub dialect: Option<&'static str>,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Which session of several.
+    pub part: Option<String>,
+    /// What it looked like.
+    pub stamp: Stamp,
+    /// The version in the archive.
+    pub version: u32,
+    /// How much was read.
+    pub read_to: u64,
+    /// Where reading can go on.
+    pub checkpoint: Option<Vec<u8>>,
+    /// What was counted.
+    pub ledger: Ledger,
+    /// What the log says of the session.
+    pub session: Session,
+    /// What the session comes to.
+    pub summary: Summary,
+    /// Why it could not be read, or not wholly.
+    pub problem: Option<String>,
+}
+
+impl SourceRow {
+    /// Whether the log still looks as it did when it was read, and was read as it would be now.
+    pub fn unchanged(&self, now: &Stamp) -> bool {
+        let Stamp {
+            size,
+            modified,
+            inode,
+            part,
+        } = &self.stamp;
+        self.is_current()
+            && *size == now.size
+            && *modified == now.modified
+            && *part == now.part
+            // What was made from the archive alone does not know.
+            && (inode.is_none() || *inode == now.inode)
+    }
+
+    /// Whether today's adapters read it.
+    pub fn is_current(&self) -> bool {
+        self.adapters == ADAPTERS
+    }
+}
+
+/// Changes when what adapters make of the same bytes changes, so that logs are read again.
+pub(crate) const ADAPTERS: i64 = 1;
+
+impl Catalogue {
+    /// Every log that was read, without its checkpoint.
+    pub fn sources(&self) -> Result<Vec<SourceRow>> {
+        self.sources_where("1 = 1", &[])
+    }
+
+    /// What was read of one file.
+    pub(crate) fn sources_at(&self, path: &Path) -> Result<Vec<SourceRow>> {
+        self.sources_where("path = ?1", &[&path.as_os_str().as_bytes()])
+    }
+
+    fn sources_where(
+        &self,
+        condition: &str,
+        values: &[&dyn rusqlite::ToSql],
+    ) -> Result<Vec<SourceRow>> {
+        self.run(|database| {
+            let mut statement = database.prepare(&format!(
+                "select id, key, agent, dialect, path, part, size, modified, inode, stamp, adapters,
+                        problem
+                 from source where {condition}"
+            ))?;
+            let rows = statement.query_map(values, |row| {
+                Ok(SourceRow {
+                    id: row.get(0)?,
+                    key: row.get(1)?,
+                    agent: row.get(2)?,
+                    dialect: row.get(3)?,
+                    path: PathBuf::from(std::ffi::OsString::from_vec(row.get(4)?)),
+                    part: row.get(5)?,
+                    stamp: Stamp {
+                        size: row.get::<_, i64>(6)?.unsigned_abs(),
+                        modified: row.get(7)?,
+                        inode: row.get(8)?,
+                        part: row.get(9)?,
+                    },
+                    adapters: row.get(10)?,
+                    problem: row.get(11)?,
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// Where reading of a log stopped: the version in the archive, and the checkpoint with the summary.
+    pub fn checkpoint(&self, key: &str) -> Result<Option<(u32, Vec<u8>)>> {
+        self.run(|database| {
+            database
+                .query_row(
+                    "select version, checkpoint from source
+                     where key = ?1 and checkpoint is not null and adapters = ?2",
+                    params![key, ADAPTERS],
+                    |row| Ok((row.get(0)?, row.get(1)?)),
+                )
+                .optional()
+        })
+    }
+
+    /// Puts down what was found out by reading a log, in place of what was known of it. Gives the number
+    /// of the transcript, if there is one.
+    pub fn put(&self, reading: &Reading) -> Result<Option<i64>> {
+        let source = self.put_source(reading)?;
+        let has_transcript = reading.summary.events + reading.summary.notes > 0;
+        if !has_transcript {
+            self.run(|database| {
+                database.execute("delete from transcript where source = ?1", [source])
+            })?;
+            return Ok(None);
+        }
+        self.put_transcript(source, reading).map(Some)
+    }
+
+    fn put_source(&self, reading: &Reading) -> Result<i64> {
+        let Reading { ledger, stamp, .. } = reading;
+        let source = self.run(|database| {
+            let mut statement = database.prepare_cached(
+                "insert into source (key, agent, dialect, path, part, size, modified, inode, stamp,
+                     first_modified, version, read_to, checkpoint, adapters, records, mapped, noted,
+                     blank, problem)
+                 values (:key, :agent, :dialect, :path, :part, :size, :modified, :inode, :stamp,
+                     :modified, :version, :read_to, :checkpoint, :adapters, :records, :mapped, :noted,
+                     :blank, :problem)
+                 on conflict (key) do update set agent = excluded.agent, dialect = excluded.dialect,
+                     size = excluded.size, modified = excluded.modified, inode = excluded.inode,
+                     stamp = excluded.stamp, version = excluded.version, read_to = excluded.read_to,
+                     checkpoint = excluded.checkpoint, adapters = excluded.adapters,
+                     records = excluded.records, mapped = excluded.mapped, noted = excluded.noted,
+                     blank = excluded.blank, problem = excluded.problem, path = excluded.path
+                 returning id",
+            )?;
+            statement.query_row(
+                named_params! {
+                    ":key": reading.key,
+                    ":agent": reading.agent,
+                    ":dialect": reading.dialect,
+                    ":path": reading.path.as_os_str().as_bytes(),
+                    ":part": reading.part,
+                    ":size": signed(stamp.size),
+                    ":modified": stamp.modified,
+                    ":inode": stamp.inode,
+                    ":stamp": stamp.part,
+                    ":version": reading.version,
+                    ":read_to": signed(reading.read_to),
+                    ":checkpoint": reading.checkpoint,
+                    ":adapters": ADAPTERS,
+                    ":records": signed(ledger.records),
+                    ":mapped": signed(ledger.mapped),
+                    ":noted": signed(ledger.noted),
+                    ":blank": signed(ledger.blank),
+                    ":problem": reading.problem,
+                },
+                |row| row.get::<_, i64>(0),
+            )
+        })?;
+        self.run(|database| {
+            for table in ["dropped", "mended", "drift"] {
+                database
+                    .prepare_cached(&format!("delete from {table} where source = ?1"))?
+                    .execute([source])?;
+            }
+            for (reason, n) in &ledger.dropped {
+                database
+                    .prepare_cached("insert into dropped values (?1, ?2, ?3)")?
+                    .execute(params![source, reason.as_str(), signed(*n)])?;
+            }
+            for (what, n) in &ledger.mended {
+                database
+                    .prepare_cached("insert into mended values (?1, ?2, ?3)")?
+                    .execute(params![source, what.as_str(), signed(*n)])?;
+            }
+            for (name, sighting) in &ledger.drift.unknown {
+                database
+                    .prepare_cached("insert into drift values (?1, ?2, ?3, ?4, ?5)")?
+                    .execute(params![
+                        source,
+                        name,
+                        signed(sighting.count),
+                        signed(sighting.first.offset),
+                        signed(sighting.first.line)
+                    ])?;
+            }
+            Ok(source)
+        })
+    }
+
+    fn put_transcript(&self, source: i64, reading: &Reading) -> Result<i64> {
+        let Reading {
+            session, summary, ..
+        } = reading;
+        let fallback = fallback_id(&reading.path, reading.part.as_deref());
+        let native = quipu_agents::run_id(session.id.as_deref().unwrap_or(&fallback));
+        let usage = summary.usage();
+        let vendor: Usage = session.vendor_usage.map(Into::into).unwrap_or_default();
+        let calls: u64 = summary.models.values().map(|used| used.calls).sum();
+        let started = session.started_at.or(summary.first_at);
+        let started = match (started, summary.first_at) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        let units: Vec<u8> = reading
+            .ledger
+            .units
+            .iter()
+            .flat_map(|unit| unit.to_le_bytes())
+            .collect();
+        let run_id = self.free_run_id(source, native.as_str(), &reading.key)?;
+        self.run(|database| {
+            let mut statement = database.prepare_cached(
+                "insert into transcript (source, run_id, native, agent, agent_version, title, cwd,
+                     branch, repository, commit_id, parent, parent_call, forked_from, reconstructed,
+                     started_at, ended_at, events, notes, prompts, replies, tool_calls, failures,
+                     denials, errors, compactions, attachments, dangling, orphans, calls, input,
+                     cache_read, cache_write, output, reasoning, vendor_input, vendor_cache_read,
+                     vendor_cache_write, vendor_output, vendor_reasoning, vendor_cost, first_unit,
+                     units)
+                 values (:source, :run_id, :native, :agent, :agent_version, :title, :cwd,
+                     :branch, :repository, :commit_id, :parent, :parent_call, :forked_from,
+                     :reconstructed, :started_at, :ended_at, :events, :notes, :prompts, :replies,
+                     :tool_calls, :failures, :denials, :errors, :compactions, :attachments, :dangling,
+                     :orphans, :calls, :input, :cache_read, :cache_write, :output, :reasoning,
+                     :vendor_input, :vendor_cache_read, :vendor_cache_write, :vendor_output,
+                     :vendor_reasoning, :vendor_cost, :first_unit, :units)
+                 on conflict (source) do update set run_id = excluded.run_id,
+                     native = excluded.native, agent = excluded.agent,
+                     agent_version = excluded.agent_version, title = excluded.title,
+                     cwd = excluded.cwd, branch = excluded.branch, repository = excluded.repository,
+                     commit_id = excluded.commit_id, parent = excluded.parent,
+                     parent_call = excluded.parent_call, forked_from = excluded.forked_from,
+                     reconstructed = excluded.reconstructed, started_at = excluded.started_at,
+                     ended_at = excluded.ended_at, events = excluded.events, notes = excluded.notes,
+                     prompts = excluded.prompts, replies = excluded.replies,
+                     tool_calls = excluded.tool_calls, failures = excluded.failures,
+                     denials = excluded.denials, errors = excluded.errors,
+                     compactions = excluded.compactions, attachments = excluded.attachments,
+                     dangling = excluded.dangling, orphans = excluded.orphans,
+                     calls = excluded.calls, input = excluded.input,
+                     cache_read = excluded.cache_read, cache_write = excluded.cache_write,
+                     output = excluded.output, reasoning = excluded.reasoning,
+                     vendor_input = excluded.vendor_input,
+                     vendor_cache_read = excluded.vendor_cache_read,
+                     vendor_cache_write = excluded.vendor_cache_write,
+                     vendor_output = excluded.vendor_output,
+                     vendor_reasoning = excluded.vendor_reasoning,
+                     vendor_cost = excluded.vendor_cost, first_unit = excluded.first_unit,
+                     units = excluded.units, copy_of = null, copied_events = 0, duplicate = 0
+                 returning id",
+            )?;
+            let title = session.title.as_ref().or(summary.title.as_ref());
+            let dangling = reading.ledger.open_calls().count() as u64;
+            let transcript: i64 = statement.query_row(
+                named_params! {
+                    ":source": source,
+                    ":run_id": run_id,
+                    ":native": native.as_str(),
+                    ":agent": reading.agent,
+                    ":agent_version": session.version,
+                    ":title": title,
+                    ":cwd": session.cwd,
+                    ":branch": session.branch,
+                    ":repository": session.repository,
+                    ":commit_id": session.commit,
+                    ":parent": session.parent.as_deref().map(native_of),
+                    ":parent_call": session.parent_call,
+                    ":forked_from": session.forked_from.as_deref().map(native_of),
+                    ":reconstructed": session.reconstructed,
+                    ":started_at": started,
+                    ":ended_at": summary.last_at,
+                    ":events": signed(summary.events),
+                    ":notes": signed(summary.notes),
+                    ":prompts": signed(summary.prompts),
+                    ":replies": signed(summary.replies),
+                    ":tool_calls": signed(summary.tool_calls),
+                    ":failures": signed(summary.failures),
+                    ":denials": signed(summary.denials),
+                    ":errors": signed(summary.errors),
+                    ":compactions": signed(summary.compactions),
+                    ":attachments": signed(summary.attachments),
+                    ":dangling": signed(dangling),
+                    ":orphans": signed(reading.ledger.orphans),
+                    ":calls": signed(calls),
+                    ":input": usage.input.map(signed),
+                    ":cache_read": usage.cache_read.map(signed),
+                    ":cache_write": usage.cache_write.map(signed),
+                    ":output": usage.output.map(signed),
+                    ":reasoning": usage.reasoning.map(signed),
+                    ":vendor_input": vendor.input.map(signed),
+                    ":vendor_cache_read": vendor.cache_read.map(signed),
+                    ":vendor_cache_write": vendor.cache_write.map(signed),
+                    ":vendor_output": vendor.output.map(signed),
+                    ":vendor_reasoning": vendor.reasoning.map(signed),
+                    ":vendor_cost": session.vendor_cost,
+                    ":first_unit": reading.ledger.units.first().map(|unit| unit.cast_signed()),
+                    ":units": units,
+                },
+                |row| row.get(0),
+            )?;
+            put_uses(database, transcript, summary)?;
+            Ok(transcript)
+        })
+    }
+
+    /// A run id that no other source has: the plain one, or the plain one and a piece of the source's
+    /// key. Which of several copies gets the plain one is settled afterwards.
+    fn free_run_id(&self, source: i64, native: &str, key: &str) -> Result<String> {
+        let taken: Option<i64> = self.run(|database| {
+            database
+                .prepare_cached("select source from transcript where run_id = ?1")?
+                .query_row([native], |row| row.get(0))
+                .optional()
+        })?;
+        Ok(match taken {
+            Some(other) if other != source => copy_run_id(native, key),
+            _ => native.to_owned(),
+        })
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) -> Result<()> {
+        self.run(|database| database.execute_batch("delete from source"))
+    }
+
+    /// Forgets a source and what was read from it. The archive is not touched.
+    pub fn forget(&self, key: &str) -> Result<()> {
+        self.run(|database| database.execute("delete from source where key = ?1", [key]))?;
+        Ok(())
+    }
+}
+
+/// The run id of a session whose own id another copy of it has.
+pub(crate) fn copy_run_id(native: &str, key: &str) -> String {
+    let native: String = native.chars().take(118).collect();
+    let key: String = key.chars().take(8).collect();
+    format!("{native}.{key}")
+}
+
+fn native_of(id: &str) -> String {
+    quipu_agents::run_id(id).as_str().to_owned()
+}
+
+/// The id of a session whose log gives it none: the name of its file, and enough of a hash of its path
+/// that no other has the same.
+fn fallback_id(path: &Path, part: Option<&str>) -> String {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let hash = quipu_agents::hash(path.as_os_str().as_bytes());
+    match part {
+        Some(part) => part.to_owned(),
+        None => format!("{name}-{:08x}", hash >> 32),
+    }
+}
+
+pub(super) fn put_uses(
+    database: &rusqlite::Connection,
+    transcript: i64,
+    summary: &Summary,
+) -> rusqlite::Result<()> {
+    for table in ["model_use", "tool_use"] {
+        database
+            .prepare_cached(&format!("delete from {table} where transcript = ?1"))?
+            .execute([transcript])?;
+    }
+    for (model, used) in &summary.models {
+        let tokens = used.tokens;
+        database
+            .prepare_cached("insert into model_use values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?
+            .execute(params![
+                transcript,
+                model,
+                signed(used.calls),
+                tokens.input.map(signed),
+                tokens.cache_read.map(signed),
+                tokens.cache_write.map(signed),
+                tokens.output.map(signed),
+                tokens.reasoning.map(signed),
+            ])?;
+    }
+    for (tool, calls) in &summary.tools {
+        database
+            .prepare_cached("insert into tool_use values (?1, ?2, ?3)")?
+            .execute(params![transcript, tool, signed(*calls)])?;
+    }
+    Ok(())
+}
+
+/// SQLite has no unsigned numbers. A count beyond 63 bits is a lie of the log's.
+pub(crate) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

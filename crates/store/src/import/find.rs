@@ -1,0 +1,330 @@
+//! Finding logs.
+
+use std::collections::HashSet;
+use std::fs::{self, FileType, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use quipu_agents::{FAMILIES, Family, Host, Pick, Place, is_credential};
+
+use super::report::Problem;
+use crate::catalogue::Stamp;
+
+/// The deepest directories that are looked into below a path that was given.
+const DEEPEST: usize = 32;
+
+/// What may be a log.
+#[derive(Clone)]
+pub struct Candidate {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it looks like.
+    pub stamp: Stamp,
+    /// What it is to be done with.
+    pub found: Found,
+    /// The agent and its family, when it lies where that agent keeps logs.
+    pub place: Option<(&'static str, &'static dyn Family)>,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// A log.
+    Log,
+    /// To be kept as it is.
+    Keep,
+    /// Something that holds many sessions.
+    Many,
+}
+
+impl std::fmt::Debug for Candidate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Candidate")
+            .field("path", &self.path)
+            .field("found", &self.found)
+            .field("agent", &self.place.map(|place| place.0))
+            .finish_non_exhaustive()
+    }
+}
+
+/// What was found, and what was not looked at.
+#[derive(Debug, Default)]
+pub struct Search {
+    /// What may be logs.
+    pub found: Vec<Candidate>,
+    /// What could not be looked at.
+    pub problems: Vec<Problem>,
+    /// Files that hold credentials, by their name. They were not opened.
+    pub credentials: u64,
+    /// Empty files.
+    pub empty: u64,
+    /// Pipes, sockets and devices.
+    pub special: u64,
+    visited: HashSet<(u64, u64)>,
+    seen: HashSet<PathBuf>,
+}
+
+/// What a walk is after.
+struct Walk<'w> {
+    brand: &'static str,
+    family: &'static dyn Family,
+    root: &'w Path,
+    depth: usize,
+    pick: fn(&Path) -> Pick,
+}
+
+impl Search {
+    /// Looks where agents keep logs.
+    pub fn of_places(host: &Host, agents: &[String]) -> Self {
+        let mut search = Self::default();
+        for (family, place) in places(host, agents) {
+            search.place(family, &place, &place.root);
+        }
+        search.prefer_plain();
+        search
+    }
+
+    /// Looks at these files, and into these directories. Below the places of agents their rules apply;
+    /// elsewhere anything may be a log.
+    pub fn of_paths(host: &Host, paths: &[PathBuf], agents: &[String]) -> Self {
+        let mut search = Self::default();
+        for path in paths {
+            let path = match fs::canonicalize(whole(path)) {
+                Ok(path) => path,
+                Err(error) => {
+                    search.refused(path, &error);
+                    continue;
+                }
+            };
+            let mut in_place = false;
+            for (family, place) in places(host, agents) {
+                let root = fs::canonicalize(&place.root).unwrap_or_else(|_| place.root.clone());
+                let place = Place { root, ..place };
+                if path.starts_with(&place.root) {
+                    search.place(family, &place, &path);
+                    in_place = true;
+                } else if place.root.starts_with(&path) {
+                    search.place(family, &place, &place.root);
+                }
+            }
+            if !in_place {
+                search.anything(&path);
+            }
+        }
+        search.prefer_plain();
+        search
+    }
+
+    /// Where a log is there both plain and compressed, the plain one counts.
+    fn prefer_plain(&mut self) {
+        let paths: HashSet<PathBuf> = self.found.iter().map(|c| c.path.clone()).collect();
+        self.found.retain(|candidate| {
+            candidate.path.extension().is_none_or(|ending| ending != "zst")
+                || !paths.contains(&candidate.path.with_extension(""))
+        });
+    }
+
+    fn refused(&mut self, path: &Path, error: &io::Error) {
+        self.problems.push(Problem::refused(path, error));
+    }
+
+    fn place(&mut self, family: &'static dyn Family, place: &Place, from: &Path) {
+        let walk = Walk {
+            brand: place.brand,
+            family,
+            root: &place.root,
+            depth: place.depth,
+            pick: place.pick,
+        };
+        let metadata = match fs::metadata(from) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => return self.refused(from, &error),
+        };
+        let below = from.strip_prefix(walk.root).unwrap_or(Path::new(""));
+        // What lies inside something that holds many sessions stands for all of it.
+        let holders = below.ancestors().skip(1);
+        let holder = holders.filter(|above| (walk.pick)(above) == Pick::Gather).last();
+        if let Some(holder) = holder {
+            let path = walk.root.join(holder);
+            return match fs::metadata(&path) {
+                Ok(metadata) => self.add(&walk, &path, &metadata, Found::Many),
+                Err(error) => self.refused(&path, &error),
+            };
+        }
+        if metadata.is_file() {
+            return self.file(&walk, from, &metadata);
+        }
+        if (walk.pick)(below) == Pick::Gather {
+            return self.add(&walk, from, &metadata, Found::Many);
+        }
+        let depth = below.components().count();
+        self.directory(&walk, from, depth);
+    }
+
+    fn directory(&mut self, walk: &Walk<'_>, from: &Path, depth: usize) {
+        let mut left = vec![(from.to_owned(), depth)];
+        while let Some((directory, depth)) = left.pop() {
+            for (path, kind) in self.entries(&directory) {
+                let below = path.strip_prefix(walk.root).unwrap_or(&path);
+                let picked = (walk.pick)(below);
+                if kind.is_dir() {
+                    if picked == Pick::Gather {
+                        match fs::metadata(&path) {
+                            Ok(metadata) => self.add(walk, &path, &metadata, Found::Many),
+                            Err(error) => self.refused(&path, &error),
+                        }
+                    } else if depth < walk.depth {
+                        left.push((path, depth + 1));
+                    }
+                } else if picked != Pick::Skip {
+                    match fs::metadata(&path) {
+                        Ok(metadata) if metadata.is_file() => self.file(walk, &path, &metadata),
+                        // A link to a directory may lead anywhere, also back here.
+                        Ok(_) => {}
+                        Err(error) => self.refused(&path, &error),
+                    }
+                }
+            }
+        }
+    }
+
+    fn file(&mut self, walk: &Walk<'_>, path: &Path, metadata: &Metadata) {
+        let below = path.strip_prefix(walk.root).unwrap_or(path);
+        let found = match (walk.pick)(below) {
+            Pick::Log => Found::Log,
+            Pick::Keep => Found::Keep,
+            Pick::Gather => Found::Many,
+            Pick::Skip => return,
+        };
+        self.add(walk, path, metadata, found);
+    }
+
+    fn add(&mut self, walk: &Walk<'_>, path: &Path, metadata: &Metadata, found: Found) {
+        if is_credential(path) {
+            self.credentials += 1;
+        } else if metadata.is_file() && metadata.len() == 0 {
+            self.empty += 1;
+        } else if self.seen.insert(path.to_owned()) {
+            self.found.push(Candidate {
+                path: path.to_owned(),
+                stamp: stamp(metadata),
+                found,
+                place: Some((walk.brand, walk.family)),
+            });
+        }
+    }
+
+    /// Any file below a path may be a log.
+    fn anything(&mut self, path: &Path) {
+        let mut left = vec![(path.to_owned(), 0)];
+        while let Some((path, depth)) = left.pop() {
+            let metadata = match fs::metadata(&path) {
+                Ok(metadata) => metadata,
+                Err(error) => {
+                    self.refused(&path, &error);
+                    continue;
+                }
+            };
+            if metadata.is_dir() {
+                let holder = FAMILIES
+                    .iter()
+                    .find(|family| family.gather().is_some_and(|gather| gather.holds(&path)));
+                if let Some(family) = holder {
+                    let brand = family.gather().map_or("", |gather| gather.dialect().brand);
+                    if self.seen.insert(path.clone()) {
+                        self.found.push(Candidate {
+                            path,
+                            stamp: stamp(&metadata),
+                            found: Found::Many,
+                            place: Some((brand, *family)),
+                        });
+                    }
+                    continue;
+                }
+                if depth < DEEPEST && self.visited.insert((metadata.dev(), metadata.ino())) {
+                    let entries = self.entries(&path);
+                    left.extend(entries.into_iter().map(|(path, _)| (path, depth + 1)));
+                }
+            } else if !metadata.is_file() {
+                self.special += 1;
+            } else if is_credential(&path) {
+                self.credentials += 1;
+            } else if metadata.len() == 0 {
+                self.empty += 1;
+            } else if self.seen.insert(path.clone()) {
+                self.found.push(Candidate {
+                    path,
+                    stamp: stamp(&metadata),
+                    found: Found::Log,
+                    place: None,
+                });
+            }
+        }
+    }
+
+    /// What is in a directory, by name.
+    fn entries(&mut self, directory: &Path) -> Vec<(PathBuf, FileType)> {
+        let mut entries = Vec::new();
+        let listing = match fs::read_dir(directory) {
+            Ok(listing) => listing,
+            Err(error) => {
+                self.refused(directory, &error);
+                return entries;
+            }
+        };
+        for entry in listing {
+            match entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))) {
+                Ok(entry) => entries.push(entry),
+                Err(error) => self.refused(directory, &error),
+            }
+        }
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
+        entries
+    }
+}
+
+/// The places of the agents that are asked for.
+pub(super) fn places(
+    host: &Host,
+    agents: &[String],
+) -> impl Iterator<Item = (&'static dyn Family, Place)> {
+    FAMILIES
+        .iter()
+        .flat_map(|family| family.places(host).into_iter().map(|place| (*family, place)))
+        .filter(|(_, place)| wanted(agents, place.brand))
+}
+
+/// Whether an agent is among those asked for, by name or the beginning of it.
+pub(super) fn wanted(agents: &[String], brand: &str) -> bool {
+    agents.is_empty() || agents.iter().any(|agent| brand.starts_with(agent.as_str()))
+}
+
+/// The database that a file beside it belongs to: what changes is often only that.
+fn whole(path: &Path) -> PathBuf {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let of = name.and_then(|name| {
+        ["-wal", "-shm", "-journal"]
+            .iter()
+            .find_map(|ending| name.strip_suffix(ending))
+    });
+    match of.map(|of| path.with_file_name(of)) {
+        Some(database) if database.is_file() => database,
+        _ => path.to_owned(),
+    }
+}
+
+/// What a file looks like.
+pub(super) fn stamp(metadata: &Metadata) -> Stamp {
+    let nanos = metadata
+        .mtime()
+        .checked_mul(1_000_000_000)
+        .and_then(|seconds| seconds.checked_add(metadata.mtime_nsec()));
+    Stamp {
+        size: metadata.len(),
+        modified: nanos,
+        inode: Some(metadata.ino().cast_signed()),
+        part: None,
+    }
+}

@@ -1,0 +1,85 @@
+//! Forgetting sessions: what was kept of them, and what is known of them.
+//!
+//! Only what is ours goes. The logs of agents are not touched, and one that is still there is imported
+//! again by the next import.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use quipu_model::Timestamp;
+
+use super::{ImportError, Store};
+use crate::archive::{Source, SourceKey, Swept};
+use crate::catalogue::TranscriptRow;
+
+/// A transcript, and what the archive has of it.
+#[derive(Debug, Clone)]
+pub struct Holding {
+    /// The transcript.
+    pub row: TranscriptRow,
+    /// Its log, and what was kept beside it for its sake.
+    pub sources: Vec<Source>,
+}
+
+impl Store {
+    /// What the archive has of these transcripts.
+    pub fn holdings(&self, rows: Vec<TranscriptRow>) -> Result<Vec<Holding>, ImportError> {
+        let mut holdings = Vec::new();
+        // What a session keeps beside its log is in a directory of the same name.
+        let mut directories: HashMap<(String, PathBuf), usize> = HashMap::new();
+        let mut files: HashMap<(String, PathBuf), usize> = HashMap::new();
+        for row in rows {
+            let at = holdings.len();
+            let mut key = SourceKey::new(row.agent.clone(), row.path.clone());
+            match &row.part {
+                Some(part) => key = key.with_part(part),
+                None => {
+                    let directory = row.path.with_extension("");
+                    directories.insert((row.agent.clone(), directory), at);
+                    let dialect = row.dialect.as_deref().and_then(quipu_agents::dialect);
+                    for beside in dialect.into_iter().flat_map(|it| it.0.sidecars(&row.path)) {
+                        files.insert((row.agent.clone(), beside), at);
+                    }
+                }
+            }
+            let sources = self.archive.source(&key)?.into_iter().collect();
+            holdings.push(Holding { row, sources });
+        }
+        if directories.is_empty() {
+            return Ok(holdings);
+        }
+        // A manifest that is damaged cannot be told whose it is; a sweep will complain of it.
+        for source in self.archive.sources().flatten() {
+            let last = source.versions.last().and_then(|last| last.meta.as_ref());
+            if !last.is_some_and(|meta| meta.contains_key("keep")) {
+                continue;
+            }
+            let key = |path: &std::path::Path| (source.key.agent.clone(), path.to_owned());
+            let owner = files.get(&key(&source.key.path)).or_else(|| {
+                let mut above = source.key.path.ancestors().skip(1);
+                above.find_map(|directory| directories.get(&key(directory)))
+            });
+            if let Some(owner) = owner {
+                holdings[*owner].sources.push(source);
+            }
+        }
+        Ok(holdings)
+    }
+
+    /// Forgets transcripts, and removes what nothing else needs.
+    pub fn forget(&self, holdings: &[Holding], now: Timestamp) -> Result<Swept, ImportError> {
+        let _lock = self.lock()?;
+        // The archive first: what is left after a crash is still listed, and can be forgotten again.
+        for source in holdings.iter().flat_map(|holding| &holding.sources) {
+            self.archive.forget(&source.key)?;
+        }
+        self.archive.sync()?;
+        self.catalogue.at_once(|| {
+            for holding in holdings {
+                self.catalogue.forget(&holding.row.key)?;
+            }
+            Ok::<(), ImportError>(())
+        })?;
+        Ok(self.archive.sweep(now, false)?)
+    }
+}

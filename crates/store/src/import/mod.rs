@@ -1,0 +1,345 @@
+//! Import: finding logs, keeping them, reading them.
+//!
+//! Each log is first copied into the archive and then read, from the same bytes: what is kept is what was
+//! read, also when an agent writes to the log meanwhile. What reading found out goes to the catalogue, in
+//! batches; before a batch is committed, what it refers to is brought to disk. A process that is killed
+//! leaves the catalogue at the last batch, and the next import does the rest.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `find` | walks the places of agents, or paths that were given |
+//! | `keep` | copies and reads one log |
+//! | `database` | makes private copies of databases, so that no agent's file is locked or touched |
+//! | `link` | tells originals from copies |
+//! | `forget` | removes what was kept of a session |
+//! | `report` | what was done |
+//! | `watch` | waits for logs to change |
+
+mod database;
+mod find;
+mod forget;
+mod keep;
+mod link;
+mod report;
+pub mod watch;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
+
+use quipu_agents::Host;
+use quipu_model::Timestamp;
+
+pub use find::{Candidate, Found, Search};
+pub use forget::Holding;
+pub use report::{AgentReport, Problem, Report};
+
+use crate::archive::{Archive, ArchiveError};
+use crate::blobs::{BlobError, Blobs};
+use crate::catalogue::{Catalogue, CatalogueError, SourceRow};
+use keep::{Done, Job, Keeper};
+
+/// Where everything is kept.
+#[derive(Debug)]
+pub struct Store {
+    home: PathBuf,
+    archive: Archive,
+    blobs: Blobs,
+    catalogue: Catalogue,
+}
+
+/// How to import.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What time it is.
+    pub now: Timestamp,
+    /// Only logs of these agents, by name or the beginning of it.
+    pub agents: Vec<String>,
+    /// Look, but keep nothing.
+    pub dry_run: bool,
+    /// How many logs are read at the same time; 0 for as many as there are processors.
+    pub threads: usize,
+}
+
+/// How far an import is.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Logs to read.
+    pub files: AtomicUsize,
+    /// Logs that were read.
+    pub files_done: AtomicUsize,
+    /// Bytes to read.
+    pub bytes: AtomicU64,
+    /// Bytes that were read.
+    pub bytes_done: AtomicU64,
+    /// Set to end the import early, after the logs at hand.
+    pub stop: AtomicBool,
+}
+
+/// Why an import could not be done. What is wrong with a log is no such reason; it is in the report.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The catalogue could not be used.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// The archive could not be used.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// Blobs could not be used.
+    #[error(transparent)]
+    Blobs(#[from] BlobError),
+    /// Another process is importing.
+    #[error("another import is at work in {home}", home = .0.display())]
+    Busy(PathBuf),
+    /// The home could not be made.
+    #[error("cannot use {path}: {source}", path = .path.display())]
+    Home {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// A batch is committed when it has so many logs, or is so old.
+const BATCH: usize = 256;
+const BATCH_AGE: Duration = Duration::from_millis(1000);
+
+impl Store {
+    /// Opens the store in this directory, or makes one.
+    pub fn open(home: &Path) -> Result<Self, ImportError> {
+        let refuse = |source| ImportError::Home {
+            path: home.to_owned(),
+            source,
+        };
+        make_private(home).map_err(refuse)?;
+        Ok(Self {
+            home: home.to_owned(),
+            archive: Archive::open(&home.join("archive"))?,
+            blobs: Blobs::open(&home.join("blobs"))?,
+            catalogue: Catalogue::open(&catalogue_path(home))?,
+        })
+    }
+
+    /// Opens the store in this directory, if there is one.
+    pub fn open_existing(home: &Path) -> Result<Option<Self>, ImportError> {
+        if !catalogue_path(home).exists() {
+            return Ok(None);
+        }
+        Self::open(home).map(Some)
+    }
+
+    /// The catalogue.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// The archive.
+    pub fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
+    /// Images and the like.
+    pub fn blobs(&self) -> &Blobs {
+        &self.blobs
+    }
+
+    /// The directory.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Imports what agents have on this machine.
+    pub fn import(
+        &self,
+        host: &Host,
+        options: &Options,
+        progress: &Progress,
+    ) -> Result<Report, ImportError> {
+        self.import_found(Search::of_places(host, &options.agents), options, progress)
+    }
+
+    /// Imports these files and directories.
+    pub fn import_paths(
+        &self,
+        host: &Host,
+        paths: &[PathBuf],
+        options: &Options,
+        progress: &Progress,
+    ) -> Result<Report, ImportError> {
+        self.import_found(Search::of_paths(host, paths, &options.agents), options, progress)
+    }
+
+    /// Imports what a search found.
+    pub fn import_found(
+        &self,
+        search: Search,
+        options: &Options,
+        progress: &Progress,
+    ) -> Result<Report, ImportError> {
+        let _lock = self.lock()?;
+        let mut known: HashMap<PathBuf, Vec<SourceRow>> = HashMap::new();
+        for row in self.catalogue.sources()? {
+            known.entry(row.path.clone()).or_default().push(row);
+        }
+        let mut report = Report::of_search(&search);
+        let mut jobs = Vec::new();
+        let keeper = Keeper::new(self, options)?;
+        for candidate in search.found {
+            keeper.plan(candidate, &known, &mut jobs, &mut report);
+        }
+        if options.dry_run {
+            report.dry_run(&jobs);
+            return Ok(report);
+        }
+        self.work(&keeper, jobs, options, progress, &mut report)?;
+        Ok(report)
+    }
+
+    /// Makes the catalogue again from the archive. Nothing of the agents is looked at.
+    pub fn rebuild(&self, options: &Options, progress: &Progress) -> Result<Report, ImportError> {
+        let _lock = self.lock()?;
+        let keeper = Keeper::new(self, options)?;
+        let mut report = Report::default();
+        let mut jobs = Vec::new();
+        for source in self.archive.sources() {
+            match source {
+                Ok(source) => jobs.extend(Job::of_archive(source, &options.agents)),
+                Err(error) => report.problem(Problem::of_archive(&error)),
+            }
+        }
+        report.files = jobs.len() as u64;
+        self.catalogue.clear()?;
+        self.work(&keeper, jobs, options, progress, &mut report)?;
+        Ok(report)
+    }
+
+    fn lock(&self) -> Result<std::fs::File, ImportError> {
+        let path = self.home.join("import.lock");
+        let refuse = |source| ImportError::Home {
+            path: path.clone(),
+            source,
+        };
+        let file = private_file(&path).map_err(refuse)?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(std::fs::TryLockError::WouldBlock) => Err(ImportError::Busy(self.home.clone())),
+            Err(std::fs::TryLockError::Error(error)) => Err(refuse(error)),
+        }
+    }
+
+    /// Reads logs on several threads, and puts down what they find on this one.
+    fn work(
+        &self,
+        keeper: &Keeper<'_>,
+        mut jobs: Vec<Job>,
+        options: &Options,
+        progress: &Progress,
+        report: &mut Report,
+    ) -> Result<(), ImportError> {
+        // The longest first, so that no thread is left with one when the others are done.
+        jobs.sort_by_key(|job| std::cmp::Reverse(job.size()));
+        progress.files.fetch_add(jobs.len(), Ordering::Relaxed);
+        let bytes = jobs.iter().map(Job::size).sum();
+        progress.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = match options.threads {
+            0 => processors.min(8),
+            n => n,
+        };
+        let next = AtomicUsize::new(0);
+        let (to, from) = sync_channel::<Done>(threads * 4);
+        let mut changed = Vec::new();
+        std::thread::scope(|scope| {
+            for _ in 0..threads.min(jobs.len()) {
+                let (to, next, jobs) = (to.clone(), &next, &jobs);
+                scope.spawn(move || {
+                    while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        if progress.stop.load(Ordering::Relaxed) {
+                            return;
+                        }
+                        for done in keeper.work(job, progress) {
+                            if to.send(done).is_err() {
+                                return;
+                            }
+                        }
+                        progress.files_done.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            drop(to);
+            let mut batch: Vec<Done> = Vec::new();
+            let mut begun = Instant::now();
+            loop {
+                let done = from.recv_timeout(BATCH_AGE);
+                let ended = matches!(done, Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
+                batch.extend(done);
+                let due = batch.len() >= BATCH || begun.elapsed() >= BATCH_AGE || ended;
+                if due && !batch.is_empty() {
+                    if let Err(error) = self.commit(&mut batch, &mut changed, report) {
+                        // Threads stop at their next send.
+                        progress.stop.store(true, Ordering::Relaxed);
+                        return Err(error);
+                    }
+                    begun = Instant::now();
+                }
+                if ended {
+                    return Ok::<(), ImportError>(());
+                }
+            }
+        })?;
+        link::settle(self, &changed, report)?;
+        Ok(())
+    }
+
+    /// Brings what was kept to disk, and then puts down what was read.
+    fn commit(
+        &self,
+        batch: &mut Vec<Done>,
+        changed: &mut Vec<i64>,
+        report: &mut Report,
+    ) -> Result<(), ImportError> {
+        self.archive.sync()?;
+        self.blobs.sync()?;
+        self.catalogue.at_once(|| {
+            for done in batch.drain(..) {
+                report.took(&done);
+                match done {
+                    Done::Read(reading) => changed.extend(self.catalogue.put(&reading)?),
+                    Done::Kept { .. } | Done::Unknown { .. } => {}
+                    Done::Failed(problem) => report.problem(problem),
+                }
+            }
+            Ok::<(), ImportError>(())
+        })
+    }
+}
+
+/// The catalogue of a home.
+pub fn catalogue_path(home: &Path) -> PathBuf {
+    home.join("index.sqlite")
+}
+
+fn make_private(directory: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+}
+
+fn private_file(path: &Path) -> std::io::Result<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}

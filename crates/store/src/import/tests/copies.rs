@@ -1,0 +1,132 @@
+//! Sessions that are there several times, in whole or in part.
+
+use super::kit::*;
+
+#[test]
+fn a_fork_counts_what_it_adds() {
+    let machine = Machine::new();
+    let shared = |session: &str| {
+        prompt(session, "u1", "ask") + &reply(session, "u2", "answer") + &prompt(session, "u3", "go")
+    };
+    write(&machine.session("one.jsonl"), shared("one") + &reply("one", "u4", "left"));
+    write(&machine.session("two.jsonl"), shared("two") + &reply("two", "u5", "right"));
+    let store = machine.store();
+    let report = machine.import(&store);
+    assert_eq!(report.copies, 1);
+    assert_eq!(output_tokens(&store), 15, "the shared reply counts once");
+    assert_eq!(listed(&store), ["one", "two"]);
+    let copy = rows(&store).into_iter().find(|row| row.copy_of.is_some()).unwrap();
+    assert_eq!((copy.copied_events, copy.duplicate), (3, false));
+    assert_eq!(texts(&store, &copy.run_id).len(), 4, "and is still whole");
+}
+
+#[test]
+fn growth_of_the_original_does_not_change_what_is_a_copy() {
+    let machine = Machine::new();
+    let one = machine.session("one.jsonl");
+    write(&one, prompt("one", "u1", "ask") + &reply("one", "u2", "answer"));
+    write(
+        &machine.session("two.jsonl"),
+        prompt("two", "u1", "ask") + &reply("two", "u2", "answer") + &reply("two", "u9", "more"),
+    );
+    let store = machine.store();
+    machine.import(&store);
+    assert_eq!(output_tokens(&store), 10);
+    append(&one, reply("one", "u5", "later"));
+    machine.import(&store);
+    assert_eq!(output_tokens(&store), 15);
+    machine.import(&store);
+    assert_eq!(output_tokens(&store), 15);
+}
+
+#[test]
+fn a_backup_of_a_session_is_no_session_of_its_own() {
+    let machine = Machine::new();
+    let short = prompt("s1", "u1", "ask") + &reply("s1", "u2", "answer");
+    let long = short.clone() + &prompt("s1", "u3", "more") + &reply("s1", "u4", "fine");
+    write(&machine.session("backup/old.jsonl"), &short);
+    let store = machine.store();
+    machine.import(&store);
+    assert_eq!(listed(&store), ["s1"]);
+    assert_eq!(texts(&store, "s1").len(), 2);
+    write(&machine.session("s1.jsonl"), &long);
+    machine.import(&store);
+    assert_eq!(listed(&store), ["s1"]);
+    assert_eq!(texts(&store, "s1").len(), 4, "the id now means the longer one");
+    assert_eq!(output_tokens(&store), 10);
+    assert_eq!(rows(&store).len(), 2);
+}
+
+#[test]
+fn the_order_of_import_does_not_matter() {
+    let machine = Machine::new();
+    let short = prompt("s1", "u1", "ask") + &reply("s1", "u2", "answer");
+    let long = short.clone() + &reply("s1", "u4", "fine");
+    let (a, b) = (machine.session("a.jsonl"), machine.session("b.jsonl"));
+    write(&a, &short);
+    write(&b, &long);
+    let forward = machine.store_named("forward");
+    let backward = machine.store_named("backward");
+    for (store, order) in [(&forward, [&a, &b]), (&backward, [&b, &a])] {
+        for path in order {
+            let paths = [path.clone()];
+            let progress = crate::import::Progress::default();
+            let host = machine.host();
+            store.import_paths(&host, &paths, &options(), &progress).unwrap();
+        }
+    }
+    assert_eq!(known(&forward), known(&backward));
+}
+
+#[test]
+fn sub_agents_hang_from_their_session() {
+    let machine = Machine::new();
+    write(
+        &machine.session("s1.jsonl"),
+        prompt("s1", "u1", "ask") + &reply("s1", "u2", "answer"),
+    );
+    let line = |text: String| {
+        text.replace(r#""type":"user""#, r#""isSidechain":true,"agentId":"a7","type":"user""#)
+            .replace(r#""type":"assistant""#, r#""isSidechain":true,"agentId":"a7","type":"assistant""#)
+    };
+    write(
+        &machine.session("s1/subagents/agent-a7.jsonl"),
+        line(prompt("s1", "v1", "look") + &reply("s1", "v2", "found")),
+    );
+    write(
+        &machine.session("s1/subagents/agent-a7.meta.json"),
+        r#"{"agentType":"explore","description":"Look around"}"#,
+    );
+    let store = machine.store();
+    machine.import(&store);
+    assert_eq!(listed(&store), ["s1"], "sub-agents are not in the way");
+    let children = store.catalogue().children("s1").unwrap();
+    assert_eq!(children.len(), 1);
+    assert_eq!(children[0].run_id, "s1.agent-a7");
+    assert_eq!(children[0].title.as_deref(), Some("Look around"));
+    assert_eq!(output_tokens(&store), 10, "and what they cost is counted");
+    assert_eq!(store.catalogue().find("s1").unwrap().run_id, "s1");
+}
+
+#[test]
+fn prompts_bring_back_sessions_that_are_gone() {
+    let machine = Machine::new();
+    write(&machine.session("s1.jsonl"), prompt("s1", "u1", "still here"));
+    let line = |session: &str, text: &str| {
+        format!(r#"{{"display":"{text}","pastedContents":{{}},"timestamp":1767323045000,"project":"/work","sessionId":"{session}"}}"#) + "\n"
+    };
+    write(
+        &machine.home(".claude/history.jsonl"),
+        line("s1", "still here") + &line("gone", "what was asked") + &line("gone", "and then"),
+    );
+    let store = machine.store();
+    machine.import(&store);
+    assert_eq!(listed(&store), ["gone", "s1"]);
+    assert_eq!(texts(&store, "gone"), ["what was asked", "and then"]);
+    let gone = store.catalogue().find("gone").unwrap();
+    assert!(gone.reconstructed);
+    assert_eq!(gone.cwd.as_deref(), Some("/work"));
+    assert!(!store.catalogue().find("s1").unwrap().reconstructed);
+    let report = machine.import(&store);
+    assert_eq!((report.read, report.unchanged), (0, 2));
+}

@@ -1,0 +1,144 @@
+//! Logs that grow, change and go.
+
+use std::fs;
+
+use super::kit::*;
+use crate::archive::SourceKey;
+
+#[test]
+fn a_log_is_read_once_and_then_from_where_it_ended() {
+    let machine = Machine::new();
+    let path = machine.session("s1.jsonl");
+    write(&path, prompt("s1", "u1", "hello") + &reply("s1", "u2", "hi"));
+    let store = machine.store();
+    let report = machine.import(&store);
+    assert_eq!((report.read, report.unchanged), (1, 0));
+    assert_eq!(texts(&store, "s1"), ["hello", "hi"]);
+
+    let report = machine.import(&store);
+    assert_eq!((report.read, report.unchanged, report.bytes), (0, 1, 0));
+
+    let more = prompt("s1", "u3", "more") + &reply("s1", "u4", "fine");
+    append(&path, &more);
+    let report = machine.import(&store);
+    assert_eq!(report.read, 1);
+    assert_eq!(report.bytes, more.len() as u64, "only what is new is read");
+    assert_eq!(report.agents["claude-code"].records, 2);
+    assert_eq!(texts(&store, "s1"), ["hello", "hi", "more", "fine"]);
+    assert_eq!(output_tokens(&store), 10);
+
+    // As if it had been read at once.
+    let other = machine.store_named("other");
+    machine.import(&other);
+    assert_eq!(known(&store), known(&other));
+}
+
+#[test]
+fn any_split_of_appends_is_the_same_as_none() {
+    let whole: String = (0..6)
+        .map(|n| {
+            prompt("s1", &format!("u{n}"), "ask") + &reply("s1", &format!("a{n}"), "answer")
+        })
+        .collect();
+    let machine = Machine::new();
+    let path = machine.session("s1.jsonl");
+    write(&path, &whole);
+    let at_once = machine.store_named("at-once");
+    machine.import(&at_once);
+    for step in [1, 7, 100, 333, 1000] {
+        let store = machine.store_named(&format!("by-{step}"));
+        fs::remove_file(&path).unwrap();
+        write(&path, "");
+        for piece in whole.as_bytes().chunks(step.max(whole.len() / 40)) {
+            append(&path, piece);
+            machine.import(&store);
+        }
+        let strip = |known: Vec<String>| -> Vec<String> {
+            // The file was made again, so it is another file at another time.
+            known
+                .into_iter()
+                .map(|row| row.split(", modified:").next().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(strip(known(&store)), strip(known(&at_once)), "by {step}");
+        assert_eq!(store.read(rows(&store).remove(0)).unwrap().events.len(), 12);
+    }
+}
+
+#[test]
+fn a_rewritten_log_is_read_again_and_the_old_one_kept() {
+    let machine = Machine::new();
+    let path = machine.session("s1.jsonl");
+    write(&path, prompt("s1", "u1", "before") + &reply("s1", "u2", "yes"));
+    let store = machine.store();
+    machine.import(&store);
+    write(&path, prompt("s1", "u9", "after"));
+    machine.import(&store);
+    assert_eq!(texts(&store, "s1"), ["after"]);
+    assert_eq!(output_tokens(&store), 0);
+    let key = SourceKey::new("claude-code", path);
+    let versions = store.archive().source(&key).unwrap().unwrap().versions;
+    assert_eq!(versions.len(), 2, "nothing that was kept is lost");
+}
+
+#[test]
+fn a_log_that_its_agent_deleted_is_still_there() {
+    let machine = Machine::new();
+    let path = machine.session("s1.jsonl");
+    write(&path, prompt("s1", "u1", "keep me"));
+    let store = machine.store();
+    machine.import(&store);
+    fs::remove_file(&path).unwrap();
+    let report = machine.import(&store);
+    assert_eq!(report.files, 0);
+    assert_eq!(listed(&store), ["s1"]);
+    assert_eq!(texts(&store, "s1"), ["keep me"]);
+}
+
+#[test]
+fn the_catalogue_is_made_again_from_the_archive() {
+    let machine = Machine::new();
+    for n in 0..5 {
+        let session = format!("s{n}");
+        let path = machine.session(&format!("{session}.jsonl"));
+        write(&path, prompt(&session, &format!("u{n}"), "ask") + &reply(&session, &format!("a{n}"), "ok"));
+    }
+    let store = machine.store();
+    machine.import(&store);
+    let before = known(&store);
+    fs::remove_dir_all(machine.home(".claude")).unwrap();
+    let report = store
+        .rebuild(&options(), &crate::import::Progress::default())
+        .unwrap();
+    assert_eq!(report.read, 5);
+    assert_eq!(known(&store), before);
+}
+
+#[test]
+fn what_was_kept_before_a_crash_is_not_kept_twice() {
+    let machine = Machine::new();
+    for n in 0..5 {
+        let session = format!("s{n}");
+        write(
+            &machine.session(&format!("{session}.jsonl")),
+            prompt(&session, &format!("u{n}"), "ask"),
+        );
+    }
+    let undisturbed = machine.store_named("undisturbed");
+    machine.import(&undisturbed);
+    // Killed after the archive was written and before the catalogue was.
+    let store = machine.store();
+    machine.import(&store);
+    let home = store.home().to_owned();
+    drop(store);
+    for name in ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"] {
+        drop(fs::remove_file(home.join(name)));
+    }
+    let store = machine.store();
+    let report = machine.import(&store);
+    assert_eq!((report.read, report.new_bytes), (5, 0));
+    assert_eq!(known(&store), known(&undisturbed));
+    for source in store.archive().sources() {
+        assert_eq!(source.unwrap().versions.len(), 1);
+    }
+}

@@ -1,0 +1,4 @@
+mod badly;
+mod copies;
+mod growing;
+mod kit;
