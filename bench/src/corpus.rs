@@ -3,7 +3,6 @@
 //! Shapes and sizes are like those of real logs: short lines of bookkeeping, code and command output with
 //! much repetition, now and then a very long line, opaque reasoning that does not compress.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -76,13 +75,17 @@ impl Dice {
             let indent = self.below(4) * 4;
             let (a, b, c) = (self.word(), self.word(), self.word());
             let number = self.below(10_000);
-            let _ = match self.below(5) {
-                0 => write!(text, "{:indent$}let {a}_{b} = {c}::new({number});\\n", ""),
-                1 => write!(text, "{:indent$}if {a}.{b}() {{ return Err(\\\"{c}\\\".into()); }}\\n", ""),
-                2 => write!(text, "{n:>6}\\tpub fn {a}_{b}(&self, {c}: usize) -> Result<()> {{\\n"),
-                3 => write!(text, "{:indent$}// {a} {b} {c} {number}\\n", ""),
-                _ => write!(text, "src/{a}/{b}.rs:{number}:{n}: {c} {a} {b}\\n"),
+            let line = match self.below(5) {
+                0 => format!("{:indent$}let {a}_{b} = {c}::new({number});\\n", ""),
+                1 => format!(
+                    "{:indent$}if {a}.{b}() {{ return Err(\\\"{c}\\\".into()); }}\\n",
+                    ""
+                ),
+                2 => format!("{n:>6}\\tpub fn {a}_{b}(&self, {c}: usize) -> Result<()> {{\\n"),
+                3 => format!("{:indent$}// {a} {b} {c} {number}\\n", ""),
+                _ => format!("src/{a}/{b}.rs:{number}:{n}: {c} {a} {b}\\n"),
             };
+            text.push_str(&line);
         }
         text
     }
@@ -147,26 +150,35 @@ pub(crate) fn claude(dice: &mut Dice, id: &str, project: usize) -> String {
     let (mut text, mut parent) = (String::new(), "null".to_owned());
     let (end, mut second) = (session_len(dice), 0);
     while text.len() < end {
-        let mut line = |text: &mut String, dice: &mut Dice, kind: &str, message: &str, more: &str| {
+        let mut line = |text: &mut String,
+                        dice: &mut Dice,
+                        kind: &str,
+                        message: &str,
+                        more: &str| {
             let uuid = dice.uuid();
             second += 1 + dice.below(5);
-            let _ = writeln!(
-                text,
+            let written = format!(
                 r#"{{"parentUuid":{parent},"isSidechain":false,"userType":"external","cwd":"/work/p{project}","sessionId":"{id}","version":"2.1.200","gitBranch":"main","type":"{kind}","message":{message}{more},"uuid":"{uuid}","timestamp":"2026-03-{:02}T{:02}:{:02}:{:02}.123Z"}}"#,
-                1 + second / 86_400 % 28, second / 3600 % 24, second / 60 % 60, second % 60
+                1 + second / 86_400 % 28,
+                second / 3600 % 24,
+                second / 60 % 60,
+                second % 60
             );
+            text.push_str(&written);
+            text.push('\n');
             parent = format!("\"{uuid}\"");
         };
         let words = 5 + dice.below(60);
         let prompt = format!(r#"{{"role":"user","content":"{}"}}"#, dice.prose(words));
         line(&mut text, dice, "user", &prompt, "");
-        for _ in 0..1 + dice.below(12) {
+        for _ in 0..=dice.below(12) {
             let (message, call) = (dice.opaque(24), dice.opaque(24));
             let request = format!(r#","requestId":"req_{}""#, dice.opaque(22));
             let (read, output) = (10_000 + dice.below(90_000), 50 + dice.below(900));
             let usage = format!(
                 r#""usage":{{"input_tokens":{},"cache_creation_input_tokens":{},"cache_read_input_tokens":{read},"output_tokens":{output},"service_tier":"standard"}}"#,
-                dice.below(20), dice.below(3000)
+                dice.below(20),
+                dice.below(3000)
             );
             let head = format!(
                 r#"{{"model":"claude-sonnet-4-5","id":"msg_{message}","type":"message","role":"assistant","content":["#
@@ -174,21 +186,39 @@ pub(crate) fn claude(dice: &mut Dice, id: &str, project: usize) -> String {
             let tail = format!(r#"],"stop_reason":"tool_use","stop_sequence":null,{usage}}}"#);
             let words = 20 + dice.below(80);
             let block = match dice.below(3) {
-                0 => format!(r#"{{"type":"thinking","thinking":"{}","signature":"{}"}}"#, dice.prose(words), dice.opaque(300)),
+                0 => format!(
+                    r#"{{"type":"thinking","thinking":"{}","signature":"{}"}}"#,
+                    dice.prose(words),
+                    dice.opaque(300)
+                ),
                 _ => format!(r#"{{"type":"text","text":"{}"}}"#, dice.prose(words)),
             };
-            line(&mut text, dice, "assistant", &format!("{head}{block}{tail}"), &request);
+            line(
+                &mut text,
+                dice,
+                "assistant",
+                &format!("{head}{block}{tail}"),
+                &request,
+            );
             let (a, b) = (dice.word(), dice.word());
             let block = format!(
                 r#"{{"type":"tool_use","id":"toolu_{call}","name":"Bash","input":{{"command":"rg -n {a} src/{b}","description":"Search"}}}}"#
             );
-            line(&mut text, dice, "assistant", &format!("{head}{block}{tail}"), &request);
+            line(
+                &mut text,
+                dice,
+                "assistant",
+                &format!("{head}{block}{tail}"),
+                &request,
+            );
             let lines = dice.lines();
             let output = dice.code(lines);
             let result = format!(
                 r#"{{"role":"user","content":[{{"tool_use_id":"toolu_{call}","type":"tool_result","content":"{output}"}}]}}"#
             );
-            let twin = format!(r#","toolUseResult":{{"stdout":"{output}","stderr":"","interrupted":false}}"#);
+            let twin = format!(
+                r#","toolUseResult":{{"stdout":"{output}","stderr":"","interrupted":false}}"#
+            );
             line(&mut text, dice, "user", &result, &twin);
         }
     }
@@ -200,11 +230,14 @@ fn codex(dice: &mut Dice, id: &str, day: usize) -> String {
     let (end, mut second) = (session_len(dice), 36_000);
     let mut line = |text: &mut String, dice: &mut Dice, kind: &str, payload: &str| {
         second += 1 + dice.below(4);
-        let _ = writeln!(
-            text,
+        let written = format!(
             r#"{{"timestamp":"2026-03-{day:02}T{:02}:{:02}:{:02}.456Z","type":"{kind}","payload":{payload}}}"#,
-            second / 3600 % 24, second / 60 % 60, second % 60
+            second / 3600 % 24,
+            second / 60 % 60,
+            second % 60
         );
+        text.push_str(&written);
+        text.push('\n');
     };
     let meta = format!(
         r#"{{"id":"{id}","timestamp":"2026-03-{day:02}T10:00:00.000Z","cwd":"/work/codex","originator":"codex_cli_rs","cli_version":"0.120.0","source":"cli","model_provider":"openai"}}"#
@@ -219,15 +252,28 @@ fn codex(dice: &mut Dice, id: &str, day: usize) -> String {
         line(&mut text, dice, "turn_context", &context);
         let words = 5 + dice.below(60);
         let said = dice.prose(words);
-        line(&mut text, dice, "response_item", &format!(r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{said}"}}]}}"#));
-        line(&mut text, dice, "event_msg", &format!(r#"{{"type":"user_message","message":"{said}"}}"#));
-        for _ in 0..1 + dice.below(12) {
+        line(
+            &mut text,
+            dice,
+            "response_item",
+            &format!(
+                r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{said}"}}]}}"#
+            ),
+        );
+        line(
+            &mut text,
+            dice,
+            "event_msg",
+            &format!(r#"{{"type":"user_message","message":"{said}"}}"#),
+        );
+        for _ in 0..=dice.below(12) {
             let call = dice.opaque(24);
             let len = 200 + dice.below(1200);
             let words = 10 + dice.below(30);
             let payload = format!(
                 r#"{{"type":"reasoning","summary":[{{"type":"summary_text","text":"{}"}}],"content":null,"encrypted_content":"{}"}}"#,
-                dice.prose(words), dice.opaque(len)
+                dice.prose(words),
+                dice.opaque(len)
             );
             line(&mut text, dice, "response_item", &payload);
             let (a, b) = (dice.word(), dice.word());
@@ -237,7 +283,14 @@ fn codex(dice: &mut Dice, id: &str, day: usize) -> String {
             line(&mut text, dice, "response_item", &payload);
             let lines = dice.lines();
             let shown = dice.code(lines);
-            line(&mut text, dice, "response_item", &format!(r#"{{"type":"function_call_output","call_id":"call_{call}","output":"{shown}"}}"#));
+            line(
+                &mut text,
+                dice,
+                "response_item",
+                &format!(
+                    r#"{{"type":"function_call_output","call_id":"call_{call}","output":"{shown}"}}"#
+                ),
+            );
             input += 5_000 + dice.below(20_000);
             cached += 4_000;
             output += 100 + dice.below(500);

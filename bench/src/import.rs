@@ -52,17 +52,12 @@ struct Took {
 pub(crate) fn measure(table: &mut Table, setup: &Setup) -> Result<()> {
     fs::create_dir_all(&setup.directory)?;
     let directory = fs::canonicalize(&setup.directory)?;
-    let home = match &setup.home {
-        Some(home) => home.clone(),
-        None => {
-            let home = directory.join(format!("home-{}", setup.bytes));
-            if !home.exists() {
-                let files = corpus::write(&home, setup.bytes, 1)?;
-                println!("made {files} logs in {}", home.display());
-            }
-            home
-        }
-    };
+    let made_up = directory.join(format!("home-{}", setup.bytes));
+    let home = setup.home.clone().unwrap_or(made_up);
+    if !home.exists() {
+        let files = corpus::write(&home, setup.bytes, 1)?;
+        println!("made {files} logs in {}", home.display());
+    }
     let quipu = fs::canonicalize(&setup.quipu).context("the quipu binary")?;
     let logs = logs(&home)?;
     let bytes: u64 = logs.iter().map(|log| log.1).sum();
@@ -111,19 +106,39 @@ pub(crate) fn measure(table: &mut Table, setup: &Setup) -> Result<()> {
     let rate = bytes as f64 / 1e6 / cpu;
     println!("import: {wall:.2} s wall, {cpu:.2} s cpu, {rate:.0} MB/s cpu, {memory:.0} MiB");
     if peers.is_empty() {
-        println!("skipped: no agentsview to compare with (pip install agentsview; --agentsview PATH)");
+        println!(
+            "skipped: no agentsview to compare with (pip install agentsview; --agentsview PATH)"
+        );
     } else {
         let (peer_wall, peer_cpu, peer_memory) = show(&peers);
         println!("agentsview: {peer_wall:.2} s wall, {peer_cpu:.2} s cpu, {peer_memory:.0} MiB");
         let (ours, limit) = (format!("{cpu:.2} s"), format!("agentsview {peer_cpu:.2} s"));
-        table.row("import by cpu time, times faster", &ours, &limit, median(ratios), Goal::AtLeast(6.0));
+        table.row(
+            "import by cpu time, times faster",
+            &ours,
+            &limit,
+            median(ratios),
+            Goal::AtLeast(6.0),
+        );
     }
     let memory_text = format!("{memory:.0} MiB");
-    table.row("import, peak memory / 256 MiB", &memory_text, "256 MiB", memory / 256.0, Goal::AtMost(1.0));
+    table.row(
+        "import, peak memory / 256 MiB",
+        &memory_text,
+        "256 MiB",
+        memory / 256.0,
+        Goal::AtMost(1.0),
+    );
     let kept = size_of(&store.join("archive"))? + size_of(&store.join("index.sqlite"))?;
     let kept_text = format!("{:.0} MB", kept as f64 / 1e6);
     let share = kept as f64 / bytes as f64;
-    table.row("archive + catalogue / logs", &kept_text, &format!("{:.0} MB", bytes as f64 / 1e6), share, Goal::AtMost(0.30));
+    table.row(
+        "archive + catalogue / logs",
+        &kept_text,
+        &format!("{:.0} MB", bytes as f64 / 1e6),
+        share,
+        Goal::AtMost(0.30),
+    );
 
     unchanged(table, setup, &import, sync.as_ref())?;
     grown(table, &import, &logs, setup.rounds)?;
@@ -136,7 +151,11 @@ fn parse(table: &mut Table, logs: &[(PathBuf, u64)], rounds: usize) -> Result<()
         let mut files = Vec::new();
         let mut len = 0;
         for (path, size) in logs {
-            if path.iter().any(|part| part.to_string_lossy().contains(family)) && len < 64_000_000 {
+            if path
+                .iter()
+                .any(|part| part.to_string_lossy().contains(family))
+                && len < 64_000_000
+            {
                 files.push(fs::read(path)?);
                 len += size;
             }
@@ -233,7 +252,13 @@ fn unchanged(
         return Ok(());
     }
     let limit = format!("agentsview {:.3} s", median(theirs));
-    table.row("nothing changed, cpu", &format!("{ours:.3} s"), &limit, median(ratios), Goal::AtMost(0.5));
+    table.row(
+        "nothing changed, cpu",
+        &format!("{ours:.3} s"),
+        &limit,
+        median(ratios),
+        Goal::AtMost(0.5),
+    );
     Ok(())
 }
 
@@ -251,13 +276,25 @@ fn grown(
     for round in 0..rounds {
         let before = fs::metadata(path)?.len();
         let more = corpus::more(10_000_000, 1000 + round as u64);
-        fs::OpenOptions::new().append(true).open(path)?.write_all(more.as_bytes())?;
+        fs::OpenOptions::new()
+            .append(true)
+            .open(path)?
+            .write_all(more.as_bytes())?;
         walls.push(run(import())?.wall * 1e3);
-        fs::OpenOptions::new().write(true).open(path)?.set_len(before)?;
+        fs::OpenOptions::new()
+            .write(true)
+            .open(path)?
+            .set_len(before)?;
         run(import())?;
     }
     let wall = median(walls);
-    table.row("one log grown by 10 MB, wall", &format!("{wall:.0} ms"), "100 ms", wall / 100.0, Goal::AtMost(1.0));
+    table.row(
+        "one log grown by 10 MB, wall",
+        &format!("{wall:.0} ms"),
+        "100 ms",
+        wall / 100.0,
+        Goal::AtMost(1.0),
+    );
     Ok(())
 }
 
@@ -267,13 +304,22 @@ fn bare(table: &mut Table, quipu: &Path, store: &Path, home: &Path) -> Result<()
     clean(&mut command, home);
     let took = run(command)?;
     let text = format!("{:.0} MiB, {:.2} s", took.memory, took.wall);
-    table.row("bare quipu, peak memory / 60 MiB", &text, "60 MiB", took.memory / 60.0, Goal::AtMost(1.0));
+    table.row(
+        "bare quipu, peak memory / 60 MiB",
+        &text,
+        "60 MiB",
+        took.memory / 60.0,
+        Goal::AtMost(1.0),
+    );
     Ok(())
 }
 
 /// Only what is meant to be there is there.
 fn clean(command: &mut Command, home: &Path) {
-    command.env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin");
+    command
+        .env_clear()
+        .env("HOME", home)
+        .env("PATH", "/usr/bin:/bin");
 }
 
 fn run(mut command: Command) -> Result<Took> {
@@ -282,7 +328,9 @@ fn run(mut command: Command) -> Result<Took> {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let began = Instant::now();
-    let child = command.spawn().with_context(|| format!("run {command:?}"))?;
+    let child = command
+        .spawn()
+        .with_context(|| format!("run {command:?}"))?;
     let pid = libc::pid_t::try_from(child.id())?;
     let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
     #[expect(unsafe_code, reason = "std does not tell what a child used")]
@@ -309,7 +357,11 @@ fn logs(home: &Path) -> Result<Vec<(PathBuf, u64)>> {
             let entry = entry?;
             if entry.file_type()?.is_dir() {
                 left.push(entry.path());
-            } else if entry.path().extension().is_some_and(|ending| ending == "jsonl") {
+            } else if entry
+                .path()
+                .extension()
+                .is_some_and(|ending| ending == "jsonl")
+            {
                 logs.push((entry.path(), entry.metadata()?.len()));
             }
         }

@@ -42,7 +42,10 @@ pub(crate) fn usage(node: Node<'_>) -> Option<Usage> {
 
 /// An object without some of its fields: those that are kept elsewhere.
 pub(crate) fn without<'a>(object: Node<'a>, left_out: &[&str]) -> Value<'a> {
-    if object.fields().all(|(key, _)| !left_out.iter().any(|out| key.is(out))) {
+    if object
+        .fields()
+        .all(|(key, _)| !left_out.iter().any(|out| key.is(out)))
+    {
         return object.into();
     }
     let mut text = String::from("{");

@@ -414,12 +414,11 @@ impl Feed {
 
     /// Bytes as text, mended where they are none.
     fn text<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, str> {
-        let text = match simdutf8::basic::from_utf8(bytes) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(_) => {
-                self.ledger.mend(Mended::InvalidUtf8);
-                Cow::Owned(String::from_utf8_lossy(bytes).into_owned())
-            }
+        let text = if let Ok(text) = simdutf8::basic::from_utf8(bytes) {
+            Cow::Borrowed(text)
+        } else {
+            self.ledger.mend(Mended::InvalidUtf8);
+            Cow::Owned(String::from_utf8_lossy(bytes).into_owned())
         };
         if self.framing != Framing::Text && memchr::memchr(0, text.as_bytes()).is_some() {
             self.ledger.mend(Mended::Nul);

@@ -20,7 +20,7 @@ pub struct Head<'a> {
     tables: &'a [String],
 }
 
-impl<'a> Head<'a> {
+impl Head<'_> {
     /// Looks at the first bytes of a log. `whole` says that there are no more.
     pub fn look<T>(bytes: &[u8], whole: bool, then: impl FnOnce(&Head<'_>) -> T) -> T {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);

@@ -3,11 +3,14 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+/// Looks a variable up.
+type Environment = Box<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
+
 /// Where things are on this machine. Nothing is looked up behind the caller's back: tests give a host of
 /// their own.
 pub struct Host {
     home: PathBuf,
-    env: Box<dyn Fn(&str) -> Option<OsString> + Send + Sync>,
+    env: Environment,
 }
 
 impl Host {

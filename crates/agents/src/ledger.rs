@@ -16,6 +16,9 @@ use crate::{Drift, Entry, What, hash};
 /// How many calls back a usage may still be corrected.
 const RECENT_CALLS: usize = 64;
 
+/// A shorter id than this is likely to be used by other logs as well, for something else.
+const STRONG: usize = 16;
+
 /// The account of one log.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Ledger {
@@ -39,6 +42,10 @@ pub struct Ledger {
     pub drift: Drift,
     /// The identities of records, in order, by which copies in other logs are known.
     pub units: Vec<u64>,
+    /// The one that what is read now belongs to, if other logs could know it.
+    unit: Option<u64>,
+    /// Identities that only mean something within this log.
+    weak: HashSet<u64>,
     #[serde(skip)]
     seen: HashSet<u64>,
     counted: Tokens,
@@ -129,9 +136,14 @@ impl Ledger {
             self.seen.extend(self.units.iter().copied());
         }
         let unit = hash(id.as_bytes());
+        if id.len() < STRONG {
+            self.unit = None;
+            return self.weak.insert(unit);
+        }
         let new = self.seen.insert(unit);
         if new {
             self.units.push(unit);
+            self.unit = Some(unit);
         }
         new
     }
@@ -183,7 +195,7 @@ impl Ledger {
             }
             _ => {}
         }
-        entry.unit = self.units.last().copied();
+        entry.unit = self.unit;
         if let Some(usage) = entry.usage.take() {
             let call = entry.model_call.as_deref();
             entry.begins_call = !call.is_some_and(|call| self.knows_call(call));

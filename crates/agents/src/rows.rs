@@ -19,11 +19,7 @@ pub fn write(
     to: &mut dyn Write,
 ) -> Result<u64, GatherError> {
     let mut statement = database.prepare(query)?;
-    let columns: Vec<String> = statement
-        .column_names()
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut rows = statement.query(parameters)?;
     let mut written = 0;
     while let Some(row) = rows.next()? {

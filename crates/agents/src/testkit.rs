@@ -208,13 +208,9 @@ impl Read {
             .keys()
             .map(String::as_str)
             .collect();
-        text.push_str(&format!(
-            "records={} dropped=[{}] unknown=[{}]\n",
-            self.ledger.records,
-            dropped.join(" "),
-            unknown.join(" ")
-        ));
-        text
+        let (dropped, unknown) = (dropped.join(" "), unknown.join(" "));
+        let records = self.ledger.records;
+        text + &format!("records={records} dropped=[{dropped}] unknown=[{unknown}]\n")
     }
 
     /// The words of the events, in order, notes with their kind.

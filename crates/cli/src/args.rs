@@ -14,22 +14,35 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) color: colorchoice_clap::Color,
 
+    /// Without a command: write what is on this machine as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 const HOME_HELP: &str =
     "Where Quipu keeps its files [env: QUIPU_HOME] [default: quipu in the data directory]";
 
 const AFTER_HELP: &str = "\
+Without a command, shows what agents' sessions are on this machine and what is kept of them. Nothing
+is written.
+
 Exit: 0 done; 1 done and something was found; 2 wrong usage; 3 bad input data; 4 the environment
 refused; 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show one transcript
+    /// Import what is on this machine, and keep watching
+    Up(Up),
+    /// Find, read and keep agents' sessions; what is kept and has not changed is left alone
+    Import(Import),
+    /// List sessions and runs, one a line
+    List(List),
+    /// Show one session or run
     Show(Show),
-    /// Show the step tree of a run, across its child runs
+    /// Show a session with its sub-agents, or the step tree of a run across its child runs
     Tree(Tree),
     /// Show the end of a transcript, and follow it live
     Tail(Tail),
@@ -39,9 +52,168 @@ pub(crate) enum Command {
     Repair(Repair),
     /// Record events from standard input, one JSON object a line
     Emit(Emit),
-    /// Record a small nested run, show its tree and verify it
-    Demo(Demo),
+    /// Print the agent's own command that continues a session
+    Resume(Resume),
+    /// Forget sessions: by age, size, project or agent; agents' own files are never touched
+    Prune(Prune),
+    /// Check what is kept, and say what adapters do not know
+    Doctor(Doctor),
 }
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Up {
+    /// Import, say what was found, and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Load the samples that come with Quipu, into a home of their own
+    #[arg(long)]
+    pub(crate) demo: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = IMPORT_HELP)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
+pub(crate) struct Import {
+    /// Files and directories [default: wherever agents keep sessions on this machine]
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Only sessions of this agent, by name or the beginning of it (can be repeated)
+    #[arg(long = "agent", value_name = "NAME")]
+    pub(crate) agents: Vec<String>,
+    /// Look and count, but keep nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Go on, and import what changes as it changes
+    #[arg(long, conflicts_with_all = ["dry_run", "rebuild", "json"])]
+    pub(crate) watch: bool,
+    /// Make the catalogue again from the archive; agents' files are not looked at
+    #[arg(long, conflicts_with_all = ["dry_run", "paths"])]
+    pub(crate) rebuild: bool,
+    /// How many logs are read at the same time [default: as many as there are processors]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) threads: usize,
+    /// Write one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const IMPORT_HELP: &str = "\
+The original bytes are kept first and read second. What is wrong with a single log is said once on
+standard error and does not fail the import. Exit 3 when a given path is not there or nothing in it is
+a log that is known.";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    /// Only sessions of this agent, by name or the beginning of it (can be repeated)
+    #[arg(long = "agent", value_name = "NAME")]
+    pub(crate) agents: Vec<String>,
+    /// Only sessions in this directory, by its path or a part of it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) project: Option<String>,
+    /// Only sessions on this branch
+    #[arg(long, value_name = "NAME")]
+    pub(crate) branch: Option<String>,
+    /// Only sessions with this model, by name or a part of it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Only sessions whose title has this text in it
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) title: Option<String>,
+    /// Only sessions that went on at or after this: a date, a time, or an age such as 7d, 24h, 2w
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only sessions that began before this
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// Sub-agents and copies as well
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// In which order
+    #[arg(long, value_enum, default_value_t = Sort::Newest)]
+    pub(crate) sort: Sort,
+    /// At most so many; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: usize,
+    /// Write one JSON document
+    #[arg(long, conflicts_with = "jsonl")]
+    pub(crate) json: bool,
+    /// Write one JSON object a line
+    #[arg(long)]
+    pub(crate) jsonl: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sort {
+    /// The latest first
+    Newest,
+    /// The earliest first
+    Oldest,
+    /// The most tokens first
+    Tokens,
+    /// The longest logs first
+    Size,
+    /// The most events first
+    Events,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Resume {
+    /// The id of a session, or the beginning of one
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Run it, in the session's directory
+    #[arg(long)]
+    pub(crate) run: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = PRUNE_HELP)]
+pub(crate) struct Prune {
+    /// Only sessions whose last event is older than this, such as 90d, 12w, 1y
+    #[arg(long, value_name = "AGE")]
+    pub(crate) older_than: Option<String>,
+    /// Only sessions whose log is larger than this, such as 500MB, 2GB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) larger_than: Option<String>,
+    /// Only sessions in this directory, by its path or a part of it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) project: Option<String>,
+    /// Only sessions of this agent, by name or the beginning of it (can be repeated)
+    #[arg(long = "agent", value_name = "NAME")]
+    pub(crate) agents: Vec<String>,
+    /// Do it; without this it is only said what would go
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Write one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const PRUNE_HELP: &str = "\
+At least one filter is needed; of several, all must apply. What is removed is written down in
+<home>/receipts. A log that its agent still has is imported again by the next import.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = DOCTOR_HELP)]
+pub(crate) struct Doctor {
+    /// Show record types and fields that adapters do not know, with an example of each
+    #[arg(long)]
+    pub(crate) drift: bool,
+    /// Read everything that is kept, and check it against its name
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Write one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const DOCTOR_HELP: &str = "\
+Exit 1 when something needs attention: what is kept is damaged, a log could not be read wholly, others
+can read the home. What adapters do not know is kept as notes and is no such thing; that alone is
+exit 0.";
 
 /// How events are written out.
 #[derive(Debug, clap::Args)]
@@ -53,8 +225,8 @@ pub(crate) struct Output {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Show {
-    /// A transcript's path, a run id, or the beginning of one
-    #[arg(value_name = "RUN")]
+    /// The id of a session or run, the beginning of one, or the path of a transcript or any agent's log
+    #[arg(value_name = "ID")]
     pub(crate) run: String,
     /// Only events from this one on
     #[arg(long, value_name = "SEQ", default_value_t = 1)]
@@ -68,6 +240,9 @@ pub(crate) struct Show {
     /// Show texts in full
     #[arg(long)]
     pub(crate) full: bool,
+    /// Show a session event by event, with notes, instead of as a conversation
+    #[arg(long)]
+    pub(crate) events: bool,
     /// Write one JSON document
     #[arg(long, conflicts_with = "jsonl")]
     pub(crate) json: bool,
@@ -77,8 +252,8 @@ pub(crate) struct Show {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Tree {
-    /// A transcript's path, a run id, or the beginning of one
-    #[arg(value_name = "RUN")]
+    /// The id of a session or run, the beginning of one, or the path of a transcript
+    #[arg(value_name = "ID")]
     pub(crate) run: String,
     /// Write one JSON document
     #[arg(long)]
@@ -167,11 +342,4 @@ pub(crate) enum Durability {
     Group,
     /// On disk, a sync for each event
     Each,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Demo {
-    /// Record in DIR/transcripts [default: a new directory below the system's temporary one]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) storage: Option<PathBuf>,
 }

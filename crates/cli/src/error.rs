@@ -146,3 +146,30 @@ impl From<quipu_record::Error> for CommandError {
         }
     }
 }
+
+impl From<quipu_store::import::ImportError> for CommandError {
+    fn from(error: quipu_store::import::ImportError) -> Self {
+        use quipu_store::import::ImportError as E;
+        let hint = match &error {
+            E::Busy(_) => Some("wait for it, or end it; reading is always possible"),
+            _ => None,
+        };
+        let error = Self::new(Exit::Environment, error);
+        match hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    }
+}
+
+impl From<quipu_store::catalogue::CatalogueError> for CommandError {
+    fn from(error: quipu_store::catalogue::CatalogueError) -> Self {
+        Self::new(Exit::Environment, error)
+    }
+}
+
+impl From<quipu_store::archive::ArchiveError> for CommandError {
+    fn from(error: quipu_store::archive::ArchiveError) -> Self {
+        Self::new(Exit::Environment, error)
+    }
+}

@@ -1,10 +1,122 @@
 //! The JSON that commands write. Field names here are part of the contract with scripts.
 
 use quipu_formats::exchange::verify::{Finding, Report};
-use quipu_model::RunId;
 use quipu_model::tree::{Forest, Link, Node, Placed, RunTree, Span, State, Tally};
+use quipu_model::{RunId, Usage};
 use quipu_record::Mended;
+use quipu_store::catalogue::TranscriptRow;
+use quipu_store::import::{Problem, Report as ImportReport};
 use serde_json::{Value, json};
+
+use crate::when;
+
+/// What an import did.
+pub(crate) fn import(report: &ImportReport) -> Value {
+    let agents: serde_json::Map<_, _> = report
+        .agents
+        .iter()
+        .map(|(name, agent)| {
+            let agent = json!({
+                "files": agent.files,
+                "sessions": agent.sessions,
+                "records": agent.records,
+                "mapped": agent.mapped,
+                "noted": agent.noted,
+                "events": agent.events,
+                "notes": agent.notes,
+                "dropped": agent.dropped,
+                "mended": agent.mended,
+                "unknown": agent.unknown,
+            });
+            (name.clone(), agent)
+        })
+        .collect();
+    let unknown = report.unknown_examples.iter();
+    json!({
+        "files": report.files,
+        "unchanged": report.unchanged,
+        "read": report.read,
+        "kept": report.kept,
+        "unknown": report.unknown,
+        "empty": report.empty,
+        "credentials": report.credentials,
+        "bytes": report.bytes,
+        "new_bytes": report.new_bytes,
+        "copies": report.copies,
+        "agents": agents,
+        "problems": report.problems.iter().map(problem).collect::<Vec<_>>(),
+        "unknown_files": unknown.map(|path| path.display().to_string()).collect::<Vec<_>>(),
+    })
+}
+
+pub(crate) fn problem(problem: &Problem) -> Value {
+    json!({
+        "path": problem.path.display().to_string(),
+        "what": problem.what,
+        "count": problem.count,
+    })
+}
+
+/// All that the catalogue says of a transcript. Times are RFC 3339.
+pub(crate) fn transcript(row: &TranscriptRow) -> Value {
+    let at = |millis: Option<i64>| millis.and_then(when::of_millis).map(|at| at.to_string());
+    let modified = row.modified.and_then(when::of_nanos);
+    let figures = &row.figures;
+    json!({
+        "run_id": row.run_id,
+        "native": row.native,
+        "agent": row.agent,
+        "agent_version": row.agent_version,
+        "title": row.title,
+        "cwd": row.cwd,
+        "branch": row.branch,
+        "repository": row.repository,
+        "commit": row.commit,
+        "parent": row.parent,
+        "parent_call": row.parent_call,
+        "forked_from": row.forked_from,
+        "copy_of": row.copy_of,
+        "copied_events": row.copied_events,
+        "duplicate": row.duplicate,
+        "reconstructed": row.reconstructed,
+        "started_at": at(row.started_at),
+        "ended_at": at(row.ended_at),
+        "events": figures.events,
+        "notes": figures.notes,
+        "prompts": figures.prompts,
+        "replies": figures.replies,
+        "tool_calls": figures.tool_calls,
+        "failures": figures.failures,
+        "denials": figures.denials,
+        "errors": figures.errors,
+        "compactions": figures.compactions,
+        "attachments": figures.attachments,
+        "dangling": figures.dangling,
+        "orphans": figures.orphans,
+        "calls": figures.calls,
+        "models": row.models,
+        "usage": usage(&row.usage),
+        "vendor_usage": usage(&row.vendor_usage),
+        "vendor_cost": row.vendor_cost,
+        "path": row.path.display().to_string(),
+        "part": row.part,
+        "dialect": row.dialect,
+        "key": row.key,
+        "size": row.size,
+        "modified": modified.map(|at| at.to_string()),
+    })
+}
+
+/// Disjoint buckets; `null` is unknown, which is not zero.
+fn usage(usage: &Usage) -> Value {
+    json!({
+        "input": usage.input,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
+        "output": usage.output,
+        "reasoning": usage.reasoning,
+    })
+}
 
 pub(crate) fn report(path: &str, report: &Report) -> Value {
     let counts: serde_json::Map<_, _> = report

@@ -6,16 +6,21 @@
 mod args;
 mod commands;
 mod error;
+mod foreign;
 mod json;
 mod locate;
+mod progress;
+mod samples;
+mod table;
 mod terminal;
+mod when;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use args::{Args, Command};
-use error::Exit;
+use error::{CommandError, Exit};
 
 /// Makes a write beyond the limit on file sizes an error, which can be undone and reported, instead of
 /// the end of the process in the middle of a line.
@@ -33,13 +38,9 @@ fn main() -> ExitCode {
     args.color.write_global();
     let place = locate::Place::new(args.home.clone());
     let done = match args.command {
-        Command::Show(show) => commands::show::run(&show, &place),
-        Command::Tree(tree) => commands::tree::run(&tree, &place),
-        Command::Tail(tail) => commands::tail::run(&tail, &place),
-        Command::Verify(verify) => commands::verify::run(&verify, &place),
-        Command::Repair(repair) => commands::repair::run(&repair, &place),
-        Command::Emit(emit) => commands::emit::run(&emit, &place),
-        Command::Demo(demo) => commands::demo::run(&demo, &place),
+        None => commands::scan::run(args.json, &place),
+        Some(_) if args.json => Err(CommandError::usage("--json comes after the command")),
+        Some(command) => run(command, &place),
     };
     match done {
         Ok(exit) => exit.into(),
@@ -48,5 +49,22 @@ fn main() -> ExitCode {
             error.report();
             error.exit().into()
         }
+    }
+}
+
+fn run(command: Command, place: &locate::Place) -> error::Result<Exit> {
+    match command {
+        Command::Up(up) => commands::up::run(&up, place),
+        Command::Import(import) => commands::import::run(&import, place),
+        Command::List(list) => commands::list::run(&list, place),
+        Command::Show(show) => commands::show::run(&show, place),
+        Command::Tree(tree) => commands::tree::run(&tree, place),
+        Command::Tail(tail) => commands::tail::run(&tail, place),
+        Command::Verify(verify) => commands::verify::run(&verify, place),
+        Command::Repair(repair) => commands::repair::run(&repair, place),
+        Command::Emit(emit) => commands::emit::run(&emit, place),
+        Command::Resume(resume) => commands::resume::run(&resume, place),
+        Command::Prune(prune) => commands::prune::run(&prune, place),
+        Command::Doctor(doctor) => commands::doctor::run(&doctor, place),
     }
 }

@@ -5,7 +5,7 @@
 //! screen but through [`clean`].
 
 use std::borrow::Cow;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use anstyle::{AnsiColor, Style};
 
@@ -49,8 +49,88 @@ pub(crate) fn clean_line(text: &str, width: usize) -> String {
     line
 }
 
+/// Like [`clean`], on one line and at most `columns` wide as a terminal counts.
+pub(crate) fn fit(text: &str, columns: usize) -> String {
+    // What is far longer than any line need not be looked at.
+    let end = text
+        .char_indices()
+        .nth(columns.saturating_mul(4))
+        .map_or(text.len(), |(at, _)| at);
+    let cut = end < text.len();
+    let line = clean(text[..end].trim()).replace(['\n', '\t'], " ");
+    if !cut && width_of(&line) <= columns {
+        return line;
+    }
+    let more = Drawing::for_locale().more;
+    let mut fitted = String::new();
+    let mut left = columns.saturating_sub(width_of(more));
+    let mut buffer = [0; 4];
+    for c in line.chars() {
+        let width = width_of(c.encode_utf8(&mut buffer));
+        if width > left {
+            break;
+        }
+        left -= width;
+        fitted.push(c);
+    }
+    fitted.push_str(more);
+    fitted
+}
+
+/// How many columns a text takes that has no escapes in it.
+pub(crate) fn width_of(text: &str) -> usize {
+    if text.is_ascii() {
+        text.len()
+    } else {
+        console::measure_text_width(text)
+    }
+}
+
+/// How wide the screen is: `COLUMNS`, else the terminal's own word, else 100.
+pub(crate) fn columns() -> usize {
+    let said = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok());
+    said.or_else(|| {
+        let terminal = io::stdout().is_terminal().then(console::Term::stdout)?;
+        Some(usize::from(terminal.size_checked()?.1))
+    })
+    .unwrap_or(100)
+    .clamp(40, 1_000)
+}
+
+/// Breaks a line into lines of at most `columns`, between words where there are any. What is indented
+/// stays as it is: it is code.
+pub(crate) fn wrap(line: &str, columns: usize) -> Vec<&str> {
+    if line.starts_with([' ', '\t']) || width_of(line) <= columns {
+        return vec![line];
+    }
+    let mut lines = Vec::new();
+    let (mut begin, mut space, mut used) = (0, None, 0);
+    let mut buffer = [0; 4];
+    for (at, c) in line.char_indices() {
+        let width = width_of(c.encode_utf8(&mut buffer));
+        if c == ' ' {
+            space = Some(at);
+        }
+        if used + width > columns && at > begin {
+            let end = space.unwrap_or(at);
+            lines.push(line[begin..end].trim_end());
+            begin = space.map_or(at, |space: usize| space + 1);
+            used = width_of(line.get(begin..at).unwrap_or_default());
+            space = None;
+            if begin > at {
+                continue;
+            }
+        }
+        used += width;
+    }
+    lines.push(&line[begin..]);
+    lines
+}
+
 /// Characters that make a terminal do something, or make text look like other text.
-fn is_active(c: char) -> bool {
+pub(crate) fn is_active(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
         // C0, DEL and C1 controls; ESC and CSI among them.
@@ -83,6 +163,14 @@ pub(crate) struct Drawing {
     pub(crate) bar: &'static str,
     pub(crate) gap: &'static str,
     pub(crate) arrow: &'static str,
+    /// Before what a person said, what the agent said, what it thought.
+    pub(crate) person: &'static str,
+    pub(crate) agent: &'static str,
+    pub(crate) thought: &'static str,
+    /// Between facts.
+    pub(crate) dot: &'static str,
+    /// Something was left out.
+    pub(crate) more: &'static str,
 }
 
 impl Drawing {
@@ -103,6 +191,11 @@ impl Drawing {
                 bar: "│  ",
                 gap: "   ",
                 arrow: "→",
+                person: "❯",
+                agent: "●",
+                thought: "∴",
+                dot: " · ",
+                more: "…",
             }
         } else {
             Self {
@@ -111,6 +204,11 @@ impl Drawing {
                 bar: "|  ",
                 gap: "   ",
                 arrow: "->",
+                person: ">",
+                agent: "*",
+                thought: "~",
+                dot: ", ",
+                more: "...",
             }
         }
     }
@@ -128,6 +226,31 @@ pub(crate) fn duration(millis: u64) -> String {
             millis % 3_600_000 / 60_000
         ),
     }
+}
+
+/// Bytes for people: `12 B`, `3.4 kB`, `120 MB`.
+pub(crate) fn bytes(n: u64) -> String {
+    scaled(n, " ", &["B", "kB", "MB", "GB", "TB", "PB"])
+}
+
+/// Tokens for people: `950`, `12k`, `3.4M`.
+pub(crate) fn tokens(n: u64) -> String {
+    scaled(n, "", &["", "k", "M", "G", "T", "P"])
+}
+
+fn scaled(n: u64, gap: &str, units: &[&str]) -> String {
+    let (mut unit, mut scale) = (0, 1_u64);
+    while n / scale >= 1_000 && unit + 1 < units.len() {
+        scale *= 1_000;
+        unit += 1;
+    }
+    let (whole, tenth) = (n / scale, n % scale * 10 / scale);
+    let digits = if unit == 0 || whole >= 100 || (tenth == 0 && gap.is_empty()) {
+        whole.to_string()
+    } else {
+        format!("{whole}.{tenth}")
+    };
+    format!("{digits}{gap}{}", units[unit])
 }
 
 /// `1 event`, `2 events`.
@@ -153,6 +276,29 @@ mod tests {
             assert_eq!(clean(text), shown);
         }
         assert_eq!(clean_line("one\ntwo\tthree", 9), "one two t…");
+    }
+
+    #[test]
+    fn lines_fit_as_a_terminal_counts() {
+        assert_eq!(fit("plain", 5), "plain");
+        assert_eq!(fit("one\ntwo", 6), "one t…");
+        assert_eq!(fit("漢字漢字", 5), "漢字…");
+        assert_eq!(fit(&"x".repeat(9_000), 3), "xx…");
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefgh ij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(
+            wrap("    indented code stays", 6),
+            ["    indented code stays"]
+        );
+        assert_eq!(wrap("", 4), [""]);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let sizes = [0, 999, 1_000, 1_250_000, 340_000_000].map(bytes);
+        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "1.2 MB", "340 MB"]);
+        let counts = [0, 950, 12_000, 12_345, 3_400_000].map(tokens);
+        assert_eq!(counts, ["0", "950", "12k", "12.3k", "3.4M"]);
     }
 
     #[test]

@@ -67,8 +67,8 @@ fn feed_through(
         .latest(&key)?
         .ok_or_else(|| refuse(io::Error::other("nothing of it is in the archive")))?;
     let dialect = row.dialect.as_deref().and_then(quipu_agents::dialect);
-    let (family, dialect) = dialect
-        .ok_or_else(|| refuse(io::Error::other("no adapter knows how it reads")))?;
+    let (family, dialect) =
+        dialect.ok_or_else(|| refuse(io::Error::other("no adapter knows how it reads")))?;
     let origin = Origin {
         path: &row.path,
         part: row.part.as_deref(),
@@ -109,7 +109,10 @@ pub(crate) fn identify(
     snapshot: &Snapshot,
 ) -> io::Result<Option<(&'static dyn Family, Dialect)>> {
     let mut head = Vec::new();
-    archive.read(snapshot).take(HEAD as u64).read_to_end(&mut head)?;
+    archive
+        .read(snapshot)
+        .take(HEAD as u64)
+        .read_to_end(&mut head)?;
     let whole = snapshot.size <= head.len() as u64;
     let found = quipu_agents::identify(&head, whole);
     let document = snapshot.size <= Limits::default().document as u64;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use quipu_model::json::Node;
 
-use super::{HISTORY, UPDATES};
+use super::{GROK, HISTORY, UPDATES};
 use crate::{Head, Host, Match, Pick, Place};
 
 pub(super) fn places(host: &Host) -> Vec<Place> {
@@ -33,7 +33,8 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     let mut history = 0;
     for record in head.records() {
         if is_update(record) {
-            return Match::sure(UPDATES);
+            let grok = head.records().any(is_grok);
+            return Match::sure(if grok { GROK } else { UPDATES });
         }
         history += usize::from(is_history(record));
     }
@@ -49,13 +50,25 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
 
 /// Whether a line is a notification of the protocol.
 fn is_update(record: Node<'_>) -> bool {
-    let params = record.get("params").unwrap_or(record);
-    let named = params
-        .path(&["update", "sessionUpdate"])
+    let params = record
+        .get("params")
+        .or(record.get("data"))
+        .unwrap_or(record);
+    let update = params.get("update").unwrap_or(record);
+    let named = update
+        .get("sessionUpdate")
         .is_some_and(|kind| kind.as_raw_str().is_some());
     let method = record.text("method").unwrap_or_default();
     let spoken = record.get("jsonrpc").is_some() && method.starts_with("session/");
-    (named && params.get("sessionId").is_some()) || (spoken && record.get("params").is_some())
+    named || (spoken && record.get("params").is_some())
+}
+
+/// Whether a line is one that only Grok Build writes: with a time beside the notification, or of a kind
+/// of its own.
+fn is_grok(record: Node<'_>) -> bool {
+    let method = record.text("method").unwrap_or_default();
+    let kept = record.get("timestamp").is_some() && record.get("jsonrpc").is_none();
+    method.starts_with("_x.ai/") || (kept && method.starts_with("session/"))
 }
 
 /// Whether a line is one of the history: a message without an envelope.

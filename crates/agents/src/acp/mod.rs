@@ -20,8 +20,15 @@ use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, 
 /// See the module.
 pub(crate) struct Acp;
 
+/// Notifications of any agent.
 pub(crate) const UPDATES: Dialect = Dialect {
     name: "acp",
+    brand: "acp",
+    framing: Framing::Lines,
+};
+/// Notifications as Grok Build keeps them.
+pub(crate) const GROK: Dialect = Dialect {
+    name: "grok",
     brand: "grok",
     framing: Framing::Lines,
 };
@@ -37,7 +44,7 @@ impl Family for Acp {
     }
 
     fn dialects(&self) -> &'static [Dialect] {
-        &[UPDATES, HISTORY]
+        &[UPDATES, GROK, HISTORY]
     }
 
     fn places(&self, host: &Host) -> Vec<Place> {

@@ -59,8 +59,10 @@ struct Call {
 
 impl Updates {
     fn line(&mut self, record: Node<'_>, out: &mut Out<'_>) {
-        out.check("line", record, wire::LINE);
         let line = Line::of(record);
+        if record.get("sessionUpdate").is_none() {
+            out.check("line", record, wire::LINE);
+        }
         // A session that is loaded again tells again what it told before.
         if let Some(event) = &line.event
             && !out.unit(event)
@@ -367,6 +369,12 @@ impl Updates {
                     .any(|begin| method.starts_with(begin)) =>
             {
                 NoteKind::Context
+            }
+            "" if record
+                .get("type")
+                .is_some_and(|t| t.is("permission_request")) =>
+            {
+                NoteKind::Permission
             }
             "" if record.get("error").is_some() => {
                 self.put(capture::error(record), line, out);

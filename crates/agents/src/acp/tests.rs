@@ -2,7 +2,7 @@ use std::ffi::OsString;
 
 use insta::assert_snapshot;
 
-use super::{Acp, HISTORY, UPDATES};
+use super::{Acp, GROK, HISTORY, UPDATES};
 use crate::testkit::{hostile, read};
 use crate::{Collect, Family as _, Feed, Host, Origin, Pick};
 
@@ -116,6 +116,36 @@ fn a_capture_of_the_protocol() {
 }
 
 #[test]
+fn updates_alone_and_in_other_envelopes() {
+    let alone = concat!(
+        r#"{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"look"}}"#,
+        "\n",
+        r#"{"sessionUpdate":"tool_call","toolCallId":"r1","title":"Read file","status":"completed","rawInput":{"p":"a"},"_meta":{"toolName":"read"}}"#,
+        "\n",
+    );
+    let wrapped = concat!(
+        r#"{"id":10,"v":1,"type":"session_update","data":{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"look"}}}}"#,
+        "\n",
+        r#"{"id":20,"v":1,"type":"session_update","data":{"update":{"sessionUpdate":"tool_call","toolCallId":"r1","title":"Read file","status":"completed","rawInput":{"p":"a"},"_meta":{"toolName":"read"}}}}"#,
+        "\n",
+        r#"{"id":30,"v":1,"type":"permission_request","data":{"requestId":"p","sessionId":"s","title":"Allow?"}}"#,
+        "\n",
+    );
+    let words = [
+        "message.user",
+        "tool.call",
+        "tool.result",
+        "note.permission",
+    ];
+    for (log, count) in [(alone, 3), (wrapped, 4)] {
+        let read = read(log.as_bytes(), "log").unwrap();
+        assert_eq!(read.dialect, UPDATES);
+        assert_eq!(read.words(), words[..count]);
+        assert!(read.ledger.drift.is_empty());
+    }
+}
+
+#[test]
 fn the_summary_says_more_of_the_session() {
     let origin = Origin {
         path: "updates.jsonl".as_ref(),
@@ -151,6 +181,6 @@ fn places() {
 
 #[test]
 fn anything_is_read() {
-    hostile(&Acp, UPDATES, SESSION);
+    hostile(&Acp, GROK, SESSION);
     hostile(&Acp, HISTORY, CHAT);
 }

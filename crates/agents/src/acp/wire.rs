@@ -21,6 +21,9 @@ pub(super) const LINE: &[&str] = &[
     "sessionId",
     "update",
     "direction",
+    "v",
+    "type",
+    "data",
 ];
 
 /// Every field of an update, whatever its kind.
@@ -87,14 +90,17 @@ pub(super) struct Line<'a> {
 
 impl<'a> Line<'a> {
     pub(super) fn of(record: Node<'a>) -> Self {
-        let params = record.get("params").unwrap_or(record);
+        let params = record.get("params").or(record.get("data"));
+        let params = params.unwrap_or(record);
+        // An update may stand alone.
+        let alone = Some(record).filter(|record| record.get("sessionUpdate").is_some());
         let meta = params.get("_meta").or(record.get("_meta"));
         let number = |key: &str| meta?.get(key)?.as_i64();
         let precise = number("agentTimestampMs").and_then(time::from_count);
         Self {
             method: record.text("method").unwrap_or_default(),
             params,
-            update: params.get("update"),
+            update: params.get("update").or(alone),
             session: capture::id(params, "sessionId"),
             event: meta.and_then(|meta| capture::id(meta, "eventId")),
             at: precise.or_else(|| time::field(record, "timestamp")),
@@ -113,10 +119,12 @@ impl<'a> Line<'a> {
 
 /// What a tool is called: by its vendor, or else by its title.
 pub(super) fn tool(update: Node<'_>) -> Option<Cow<'_, str>> {
-    let named = update
-        .get("_meta")
-        .and_then(|meta| meta.get("x.ai/tool"))
-        .and_then(|tool| capture::id(tool, "name"));
+    let meta = update.get("_meta");
+    let named = meta.and_then(|meta| {
+        let tool = meta.get("x.ai/tool");
+        let own = tool.and_then(|tool| capture::id(tool, "name"));
+        own.or_else(|| capture::id(meta, "toolName"))
+    });
     named
         .or_else(|| capture::id(update, "title"))
         .or_else(|| capture::id(update, "kind"))

@@ -100,7 +100,10 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
             return Match::sure(DOCUMENT);
         }
     }
-    if head.records().any(|record| is_cursor(record) || is_droid(record)) {
+    if head
+        .records()
+        .any(|record| is_cursor(record) || is_droid(record))
+    {
         return None;
     }
     let mut likely = None;
@@ -198,7 +201,8 @@ fn is_bare(record: Node<'_>) -> bool {
         .text("type")
         .is_some_and(|kind| matches!(&*kind, "user" | "assistant"))
         && record.get("message").is_some_and(|message| {
-            message.get("content").is_some() && message.get("role").is_some()
+            let told = message.get("role").is_some() || record.get("timestamp").is_some();
+            message.get("content").is_some() && told
         })
 }
 

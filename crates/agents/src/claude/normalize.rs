@@ -111,8 +111,7 @@ impl Claude {
             ),
             _ => self.other(&kind, record, &common, out),
         }
-        // The stream has fields of its own for every kind of line.
-        if line.parent_call.is_none() && matches!(&*kind, "user" | "assistant") {
+        if line.on_disk {
             out.check("line", record, FIELDS);
         }
     }
@@ -187,8 +186,10 @@ impl Claude {
             return;
         };
         out.check("message", message, MESSAGE_FIELDS);
-        let injected =
-            line.meta || record.get("isSynthetic").and_then(|n| n.as_bool()) == Some(true);
+        let origin = record.path(&["origin", "kind"]);
+        let injected = line.meta
+            || origin.is_some_and(|origin| origin.is("task-notification"))
+            || record.get("isSynthetic").and_then(|n| n.as_bool()) == Some(true);
         if line.compact_summary {
             let text = first_text(message);
             common.put(Entry::note(NoteKind::Compaction, text), out);
@@ -411,16 +412,16 @@ fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &m
         }
         Some(content) => {
             for block in content.items() {
-                match blocks::entry(block, Speaker::Assistant, ResultFacts::default(), out) {
-                    Some(entry) => put(entry, out),
-                    None => {
-                        let kind = block.text("type").unwrap_or_default();
-                        if kind != "fallback" {
-                            out.unknown_type("assistant.content", &kind);
-                        }
-                        put(Entry::keep(NoteKind::UnknownRecord, block), out);
-                    }
+                let facts = ResultFacts::default();
+                if let Some(entry) = blocks::entry(block, Speaker::Assistant, facts, out) {
+                    put(entry, out);
+                    continue;
                 }
+                let kind = block.text("type").unwrap_or_default();
+                if kind != "fallback" {
+                    out.unknown_type("assistant.content", &kind);
+                }
+                put(Entry::keep(NoteKind::UnknownRecord, block), out);
             }
         }
         None => {}

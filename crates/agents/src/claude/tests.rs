@@ -70,18 +70,44 @@ fn cut_at_every_byte_it_is_accounted_for() {
 
 #[test]
 fn values_of_the_wrong_kind_are_no_reason_to_stop() {
-    let values = ["null", "1", "-1e400", "true", r#""x""#, "[]", "{}", "[[[]]]", r#"{"type":1}"#];
+    let values = [
+        "null",
+        "1",
+        "-1e400",
+        "true",
+        r#""x""#,
+        "[]",
+        "{}",
+        "[[[]]]",
+        r#"{"type":1}"#,
+    ];
     for key in [
-        "type", "uuid", "sessionId", "timestamp", "message", "cwd", "version", "toolUseResult",
-        "requestId", "attachment", "data", "isSidechain", "agentId", "toolDenialKind",
+        "type",
+        "uuid",
+        "sessionId",
+        "timestamp",
+        "message",
+        "cwd",
+        "version",
+        "toolUseResult",
+        "requestId",
+        "attachment",
+        "data",
+        "isSidechain",
+        "agentId",
+        "toolDenialKind",
     ] {
         for value in values {
             let log = SESSION.to_owned()
                 + &format!(r#"{{"type":"user","sessionId":"s1","{key}":{value}}}"#)
                 + "\n"
-                + &format!(r#"{{"type":"assistant","uuid":"x","sessionId":"s1","message":{{"{key}":{value},"content":{value},"usage":{value}}}}}"#)
+                + &format!(
+                    r#"{{"type":"assistant","uuid":"x","sessionId":"s1","message":{{"{key}":{value},"content":{value},"usage":{value}}}}}"#
+                )
                 + "\n"
-                + &format!(r#"{{"type":"user","uuid":"y","sessionId":"s1","message":{{"content":[{{"type":"tool_result","{key}":{value},"content":{value}}}]}}}}"#)
+                + &format!(
+                    r#"{{"type":"user","uuid":"y","sessionId":"s1","message":{{"content":[{{"type":"tool_result","{key}":{value},"content":{value}}}]}}}}"#
+                )
                 + "\n";
             assert!(session(&log).events.len() >= 8, "{key} {value}");
         }
@@ -92,11 +118,27 @@ fn values_of_the_wrong_kind_are_no_reason_to_stop() {
 fn what_is_on_the_users_side_is_not_always_a_persons() {
     let log = said("u1", r#""a real prompt""#, "")
         + &said("u2", r#""<command-name>/clear</command-name>""#, "")
-        + &said("u3", r#"[{"type":"text","text":"<ide_opened_file>x</ide_opened_file>\nfix it"}]"#, "")
-        + &said("u4", r#""This session is being continued""#, r#","isCompactSummary":true"#)
+        + &said(
+            "u3",
+            r#"[{"type":"text","text":"<ide_opened_file>x</ide_opened_file>\nfix it"}]"#,
+            "",
+        )
+        + &said(
+            "u4",
+            r#""This session is being continued""#,
+            r#","isCompactSummary":true"#,
+        )
         + &said("u5", r#""[Request interrupted by user]""#, "")
-        + &line("attachment", "u6", r#""attachment":{"type":"queued_command","prompt":"and this"}"#)
-        + &line("system", "u7", r#""subtype":"compact_boundary","content":"Conversation compacted""#);
+        + &line(
+            "attachment",
+            "u6",
+            r#""attachment":{"type":"queued_command","prompt":"and this"}"#,
+        )
+        + &line(
+            "system",
+            "u7",
+            r#""subtype":"compact_boundary","content":"Conversation compacted""#,
+        );
     assert_eq!(
         session(&log).words(),
         [
@@ -120,14 +162,28 @@ fn how_a_tool_call_ended() {
         said(uuid, &content, rest)
     };
     let log = result("1", "boom", "")
-        + &result("2", "The user doesn't want to proceed with this tool use. x", "")
+        + &result(
+            "2",
+            "The user doesn't want to proceed with this tool use. x",
+            "",
+        )
         + &result("3", "no", r#","toolDenialKind":"user-rejected""#)
         + &result("4", "Command timed out after 2m", "")
-        + &said("5", r#"[{"type":"tool_result","tool_use_id":"t5","content":"fine"}]"#, "");
+        + &said(
+            "5",
+            r#"[{"type":"tool_result","tool_use_id":"t5","content":"fine"}]"#,
+            "",
+        );
     let read = session(&log);
     let statuses: Vec<Option<Status>> = read.events.iter().map(|e| e.annotations.status).collect();
-    use Status::{Denied, Error, Ok, Timeout};
-    assert_eq!(statuses, [Error, Denied, Denied, Timeout, Ok].map(Some));
+    let expected = [
+        Status::Error,
+        Status::Denied,
+        Status::Denied,
+        Status::Timeout,
+        Status::Ok,
+    ];
+    assert_eq!(statuses, expected.map(Some));
     assert_eq!(read.ledger.orphans, 5);
 }
 
@@ -140,7 +196,8 @@ fn calls_without_a_result_stay_and_are_marked() {
 
 #[test]
 fn images_are_taken_out() {
-    let image = r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGVsbG8="}}"#;
+    let image =
+        r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGVsbG8="}}"#;
     let big = "QUJD".repeat(1000);
     let result = format!(
         r#"[{image},{{"type":"tool_result","tool_use_id":"t1","content":[{{"type":"text","text":"see"}},{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{big}"}}}}]}}]"#
@@ -149,7 +206,10 @@ fn images_are_taken_out() {
     assert_eq!(read.blobs, 2);
     assert_eq!(read.events[0].annotations.attachments[0].bytes, 5);
     let text = read.lines();
-    assert!(!text.contains("QUJDQUJD") && text.contains("agentlog-blob://"), "{text}");
+    assert!(
+        !text.contains("QUJDQUJD") && text.contains("agentlog-blob://"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -208,7 +268,10 @@ fn a_stream_comes_to_what_its_result_says() {
     );
     let read = read(log.as_bytes(), "out.jsonl").unwrap();
     assert_eq!(read.dialect.name, "claude-stream");
-    assert_eq!((read.usage().input, read.usage().output), (Some(3), Some(20)));
+    assert_eq!(
+        (read.usage().input, read.usage().output),
+        (Some(3), Some(20))
+    );
     assert_eq!(read.session.vendor_cost.as_deref(), Some("0.0123"));
     assert_eq!(read.ledger.dropped.values().sum::<u64>(), 1);
 }
@@ -244,7 +307,9 @@ fn real_sessions_count_each_call_once() {
                 let made_up = message["model"] == "<synthetic>"
                     || record["isApiErrorMessage"] == serde_json::Value::Bool(true);
                 if record["type"] == "assistant" && !made_up {
-                    let key = format!("{}:{}", message["id"], record["requestId"]);
+                    // Without an id, every line is a call of its own.
+                    let own = message["id"].is_null().then_some(calls.len());
+                    let key = format!("{}:{}:{own:?}", message["id"], record["requestId"]);
                     let output = message["usage"]["output_tokens"].as_u64().unwrap_or(0);
                     let call = calls.entry(key).or_default();
                     *call = (*call).max(output);

@@ -146,6 +146,7 @@ pub(super) const USAGE_FIELDS: &[&str] = &[
 
 /// The fields of a line that most lines have and that decide what it is.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the line")]
 pub(super) struct Line<'a> {
     pub(super) kind: Option<Node<'a>>,
     pub(super) uuid: Option<Node<'a>>,
@@ -165,6 +166,8 @@ pub(super) struct Line<'a> {
     pub(super) meta: bool,
     pub(super) compact_summary: bool,
     pub(super) api_error: bool,
+    /// Whether it is a line of a session's file; lines of the stream spell the session's id otherwise.
+    pub(super) on_disk: bool,
 }
 
 impl<'a> Line<'a> {
@@ -176,7 +179,11 @@ impl<'a> Line<'a> {
                 Some("type") => line.kind = Some(value),
                 Some("uuid") => line.uuid = Some(value),
                 Some("parentUuid") => line.parent = Some(value),
-                Some("sessionId" | "session_id") => line.session = Some(value),
+                Some("sessionId") => {
+                    line.session = Some(value);
+                    line.on_disk = true;
+                }
+                Some("session_id") => line.session = Some(value),
                 Some("timestamp") => line.timestamp = Some(value),
                 Some("cwd") => line.cwd = Some(value),
                 Some("gitBranch") => line.branch = Some(value),

@@ -1,12 +1,18 @@
 //! One module per command.
 
-pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod emit;
+pub(crate) mod import;
+pub(crate) mod list;
+pub(crate) mod prune;
 pub(crate) mod render;
 pub(crate) mod repair;
+pub(crate) mod resume;
+pub(crate) mod scan;
 pub(crate) mod show;
 pub(crate) mod tail;
 pub(crate) mod tree;
+pub(crate) mod up;
 pub(crate) mod verify;
 
 use crate::error::CommandError;

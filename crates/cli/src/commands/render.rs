@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use quipu_model::{AnyBlock, AnyBody, Block, Body, Content, Event, EventType, Json, Step, StepEnd};
+use quipu_model::{
+    AnyBlock, AnyBody, Block, Body, Content, Event, EventType, Json, LogBody, Step, StepEnd,
+};
 
 use crate::terminal::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean, clean_line};
 
@@ -19,21 +21,9 @@ pub(crate) struct Renderer {
 
 impl Renderer {
     pub(crate) fn event(self, out: &mut impl Write, event: &Event<AnyBody>) -> io::Result<()> {
-        let time = event.timestamp.strftime("%H:%M:%S%.3f");
-        let style = style_of(event.body.event_type());
-        let kind = clean_line(event.body.type_word(), 40);
-        write!(
-            out,
-            "{DIM}{:>6} {time}{DIM:#}  {style}{kind:<18}{style:#}",
-            event.seq
-        )?;
-        if !event.place.path.is_empty() {
-            write!(out, "  {}", clean_line(&event.place.path, 80))?;
-        }
-        if event.place.iteration > 0 {
-            write!(out, "{DIM}#{}{DIM:#}", event.place.iteration)?;
-        }
-        match &event.body {
+        let body = &event.body;
+        Self::begin(out, event, body.event_type(), body.type_word())?;
+        match body {
             AnyBody::Known(body) => self.body(out, body)?,
             AnyBody::Message { blocks, .. } => {
                 writeln!(out)?;
@@ -50,6 +40,61 @@ impl Renderer {
             }
         }
         write_annotations(out, event)
+    }
+
+    /// An event of an imported session.
+    pub(crate) fn log_event(self, out: &mut impl Write, event: &Event<LogBody>) -> io::Result<()> {
+        let body = &event.body;
+        match body {
+            LogBody::Exchange(known) => {
+                Self::begin(out, event, body.event_type(), body.type_word())?;
+                self.body(out, known)?;
+            }
+            LogBody::System(blocks) => {
+                Self::begin(out, event, Some(EventType::UserMessage), body.type_word())?;
+                writeln!(out)?;
+                blocks.iter().try_for_each(|block| self.block(out, block))?;
+            }
+            LogBody::Note(note) => {
+                Self::begin(out, event, Some(EventType::RunStarted), body.type_word())?;
+                writeln!(out, "  {}", note.kind.as_str())?;
+                if let Some(text) = &note.text {
+                    self.text(out, "text", text)?;
+                }
+                if let Some(raw) = note
+                    .raw
+                    .as_ref()
+                    .filter(|_| self.full || note.text.is_none())
+                {
+                    self.text(out, "record", raw.get())?;
+                }
+            }
+        }
+        write_annotations(out, event)
+    }
+
+    /// The number, time, type and place of an event.
+    fn begin<B>(
+        out: &mut impl Write,
+        event: &Event<B>,
+        known: Option<EventType>,
+        word: &str,
+    ) -> io::Result<()> {
+        let time = event.timestamp.strftime("%H:%M:%S%.3f");
+        let style = style_of(known);
+        let kind = clean_line(word, 40);
+        write!(
+            out,
+            "{DIM}{:>6} {time}{DIM:#}  {style}{kind:<18}{style:#}",
+            event.seq
+        )?;
+        if !event.place.path.is_empty() {
+            write!(out, "  {}", clean_line(&event.place.path, 80))?;
+        }
+        if event.place.iteration > 0 {
+            write!(out, "{DIM}#{}{DIM:#}", event.place.iteration)?;
+        }
+        Ok(())
     }
 
     fn body(self, out: &mut impl Write, body: &Body) -> io::Result<()> {
@@ -183,7 +228,7 @@ fn style_of(event_type: Option<EventType>) -> anstyle::Style {
     }
 }
 
-fn write_annotations(out: &mut impl Write, event: &Event<AnyBody>) -> io::Result<()> {
+fn write_annotations<B>(out: &mut impl Write, event: &Event<B>) -> io::Result<()> {
     let notes = &event.annotations;
     if notes.is_empty() {
         return Ok(());
@@ -214,6 +259,12 @@ fn write_annotations(out: &mut impl Write, event: &Event<AnyBody>) -> io::Result
         );
     }
     parts.extend(notes.duration_ms.map(crate::terminal::duration));
+    parts.extend(notes.status.map(|status| status.as_str().to_owned()));
+    parts.extend(notes.child.as_ref().map(|child| format!("run {child}")));
+    parts.extend(notes.attachments.iter().map(|it| {
+        let mime = clean_line(&it.mime, 40);
+        format!("{mime} {}", crate::terminal::bytes(it.bytes))
+    }));
     parts.extend(
         notes
             .source
@@ -224,6 +275,8 @@ fn write_annotations(out: &mut impl Write, event: &Event<AnyBody>) -> io::Result
         ("opaque", notes.flags.opaque),
         ("synthetic", notes.flags.synthetic),
         ("superseded", notes.flags.superseded),
+        ("undated", notes.flags.undated),
+        ("without a result", notes.flags.dangling),
     ];
     parts.extend(
         flags

@@ -7,8 +7,12 @@ use quipu_formats::lines::Limits;
 use quipu_model::tree::{Forest, Link, Node, Placed, RunTree, State, Tally};
 use quipu_record::{RemarkKind, Storage};
 
+use quipu_store::Store;
+use quipu_store::catalogue::TranscriptRow;
+
 use crate::args::Tree;
 use crate::error::{CommandError, Exit, Result, io_error};
+use crate::locate::Meant;
 use crate::terminal::{
     BOLD, DIM, Drawing, GREEN, RED, YELLOW, clean_line, count, duration, out, say,
 };
@@ -18,7 +22,15 @@ use crate::{json, locate};
 const SHOWN_REMARKS: u64 = 20;
 
 pub(crate) fn run(args: &Tree, place: &locate::Place) -> Result<Exit> {
-    let path = place.transcript(&args.run)?;
+    let path = match place.meant(&args.run)? {
+        Meant::Run(path) => path,
+        Meant::Session(found) => return sessions(args, &found.0, found.1),
+        Meant::Log(path) => {
+            let error = anyhow::anyhow!("{} is not imported", path.display());
+            return Err(CommandError::new(Exit::Data, error)
+                .hint("import it with `quipu import`, then give the id of the session"));
+        }
+    };
     let (mut bad, mut remarks) = (0u64, 0u64);
     let forest = Storage::around(&path)
         .forest(&path, Limits::default(), |remark| {
@@ -56,6 +68,113 @@ pub(crate) fn run(args: &Tree, place: &locate::Place) -> Result<Exit> {
             .hint("`quipu verify` tells more, `quipu repair` mends a torn end"));
     }
     Ok(Exit::Done)
+}
+
+/// Sub-agents of sub-agents are followed so deep.
+const DEEPEST: usize = 32;
+
+/// A session, and where it is in the tree.
+struct Branch {
+    row: TranscriptRow,
+    depth: usize,
+    prefix: String,
+    last: bool,
+}
+
+/// Shows a session with its sub-agents, and theirs.
+fn sessions(args: &Tree, store: &Store, root: TranscriptRow) -> Result<Exit> {
+    let drawing = Drawing::for_locale();
+    let mut stack = vec![Branch {
+        row: root,
+        depth: 0,
+        prefix: String::new(),
+        last: true,
+    }];
+    let mut seen = std::collections::HashSet::new();
+    let (mut out, mut documents) = (out(), Vec::new());
+    while let Some(Branch {
+        row,
+        depth,
+        prefix,
+        last,
+    }) = stack.pop()
+    {
+        let again = !seen.insert(row.run_id.clone());
+        if args.json {
+            let mut document = json::transcript(&row);
+            document["depth"] = depth.into();
+            documents.push(document);
+        } else {
+            if depth > 0 {
+                let branch = if last { drawing.last } else { drawing.branch };
+                write!(out, "{DIM}{prefix}{branch}{DIM:#}")?;
+            }
+            write_session(&mut out, &row)?;
+            if again {
+                write!(out, " {DIM}(shown above){DIM:#}")?;
+            }
+            writeln!(out)?;
+        }
+        if again || depth >= DEEPEST {
+            continue;
+        }
+        let below = match (depth, last) {
+            (0, _) => "",
+            (_, true) => drawing.gap,
+            (_, false) => drawing.bar,
+        };
+        let children = store.catalogue().children(&row.native)?;
+        let count = children.len();
+        for (n, row) in children.into_iter().enumerate().rev() {
+            stack.push(Branch {
+                row,
+                depth: depth + 1,
+                prefix: format!("{prefix}{below}"),
+                last: n + 1 == count,
+            });
+        }
+    }
+    if args.json {
+        let document = serde_json::json!({ "sessions": documents });
+        writeln!(out, "{document:#}")?;
+    }
+    out.flush()?;
+    Ok(Exit::Done)
+}
+
+fn write_session(out: &mut impl Write, row: &TranscriptRow) -> io::Result<()> {
+    write!(out, "{BOLD}session {}{BOLD:#} {}", row.run_id, row.agent)?;
+    if let Some(title) = &row.title {
+        write!(out, " {}", clean_line(title, 60))?;
+    }
+    if let (Some(from), Some(to)) = (row.started_at, row.ended_at) {
+        let millis = u64::try_from(to - from).unwrap_or(0);
+        write!(out, " {DIM}{}{DIM:#}", duration(millis))?;
+    }
+    let figures = &row.figures;
+    write!(out, " {DIM}({}){DIM:#}", count(figures.events, "event"))?;
+    let tally = Tally {
+        messages: figures.prompts + figures.replies,
+        tool_calls: figures.tool_calls,
+        tool_failures: figures.failures,
+        ..Tally::default()
+    };
+    write_tally(out, &tally)?;
+    for (n, what) in [
+        (figures.denials, "denied"),
+        (figures.dangling, "without a result"),
+    ] {
+        if n > 0 {
+            write!(out, " {YELLOW}{n} {what}{YELLOW:#}")?;
+        }
+    }
+    if figures.errors > 0 {
+        write!(out, " {RED}{}{RED:#}", count(figures.errors, "error"))?;
+    }
+    if row.reconstructed {
+        write!(out, " {YELLOW}reconstructed{YELLOW:#}")?;
+    }
+    Ok(())
 }
 
 /// A line yet to be drawn.

@@ -24,9 +24,10 @@ pub(crate) struct Ran {
 
 impl TestEnv {
     pub(crate) fn new() -> Self {
-        Self {
-            dir: tempfile::tempdir().unwrap(),
-        }
+        let dir = tempfile::tempdir().unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(dir.path(), mode).unwrap();
+        Self { dir }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -57,6 +58,8 @@ impl TestEnv {
             .args(args)
             .env_clear()
             .env("QUIPU_HOME", self.dir.path())
+            .env("HOME", self.path("person"))
+            .env("TZ", "UTC")
             .env("LANG", "C.UTF-8");
         command
     }

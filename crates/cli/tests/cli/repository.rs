@@ -25,10 +25,17 @@ fn packages() -> BTreeMap<String, serde_json::Value> {
         .collect()
 }
 
-/// Arrows point one way: model <- formats <- record <- cli.
+/// Arrows point one way: model <- formats, agents, record <- store <- cli.
 #[test]
 fn crates_depend_in_one_direction() {
-    let order = ["quipu-model", "quipu-formats", "quipu-record", "quipu"];
+    let order = [
+        "quipu-model",
+        "quipu-formats",
+        "quipu-agents",
+        "quipu-record",
+        "quipu-store",
+        "quipu",
+    ];
     for (name, package) in packages() {
         let Some(own) = order.iter().position(|other| *other == name) else {
             continue;
@@ -77,7 +84,7 @@ fn the_readme_and_ci_say_the_same() {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     let ci = std::fs::read_to_string(root().join(".ci/run")).unwrap();
     let first_screen: Vec<&str> = readme.lines().take(40).collect();
-    for command in ["cargo run --release -- demo", "cargo xtask test"] {
+    for command in ["cargo run --release -- up --once", "cargo xtask test"] {
         assert!(
             first_screen.iter().any(|line| line.trim() == command),
             "{command}"

@@ -179,7 +179,14 @@ fn usage_errors_end_with_2() {
         &["show"][..],
         &["frobnicate"],
         &["show", "x", "--from", "y"],
-        &[],
+        &["--json", "list"],
+        &["import", "--agent", "nobody"],
+        &["import", "--watch", "--dry-run"],
+        &["list", "--since", "soon"],
+        &["list", "--sort", "colour"],
+        &["prune"],
+        &["prune", "--older-than", "yesterday"],
+        &["prune", "--larger-than", "huge"],
     ] {
         assert_eq!(env.run(args).code, 2, "{args:?}");
     }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use quipu_model::{
     Annotations, Block, Body, Content, Draft, Event, Json, LogBody, Note, Notes, RunId, Step,
-    StepEnd, Timestamp,
+    StepEnd, Timestamp, Usage,
 };
 use serde::Serialize as _;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
@@ -362,6 +362,30 @@ impl Writer<'_> {
     }
 
     /// The additive fields, behind all that the specification names.
+    /// The buckets of a usage that are known.
+    fn usage(&mut self, usage: &Usage) {
+        let buckets = [
+            (r#""input":"#, usage.input),
+            (r#""cache_read":"#, usage.cache_read),
+            (r#""cache_write":"#, usage.cache_write),
+            (r#""output":"#, usage.output),
+            (r#""reasoning":"#, usage.reasoning),
+        ];
+        self.raw(r#","usage":{"#);
+        for (index, (key, n)) in buckets
+            .iter()
+            .filter_map(|(k, n)| n.map(|n| (k, n)))
+            .enumerate()
+        {
+            if index > 0 {
+                self.raw(",");
+            }
+            self.raw(key);
+            self.number(n);
+        }
+        self.raw("}");
+    }
+
     fn annotations(&mut self, annotations: &Annotations) {
         if annotations.is_empty() {
             return;
@@ -392,26 +416,7 @@ impl Writer<'_> {
             }
         }
         if let Some(usage) = usage {
-            let buckets = [
-                (r#""input":"#, usage.input),
-                (r#""cache_read":"#, usage.cache_read),
-                (r#""cache_write":"#, usage.cache_write),
-                (r#""output":"#, usage.output),
-                (r#""reasoning":"#, usage.reasoning),
-            ];
-            self.raw(r#","usage":{"#);
-            for (index, (key, n)) in buckets
-                .iter()
-                .filter_map(|(k, n)| n.map(|n| (k, n)))
-                .enumerate()
-            {
-                if index > 0 {
-                    self.raw(",");
-                }
-                self.raw(key);
-                self.number(n);
-            }
-            self.raw("}");
+            self.usage(usage);
         }
         if let Some(call) = model_call {
             self.raw(r#","model_call":"#);

@@ -161,13 +161,7 @@ impl Tape {
                         Kind::List
                     };
                     self.open.push(self.slots.len() as u32);
-                    self.slots.push(Slot {
-                        start: start as u32,
-                        end: 0,
-                        next: 0,
-                        kind,
-                        escaped: false,
-                    });
+                    self.push(start, start, kind, false);
                     at = skip_space(bytes, at + 1);
                     if kind == Kind::Object {
                         if bytes.get(at) != Some(&b'}') {
@@ -199,14 +193,7 @@ impl Tape {
                 _ => return fail(bytes, at, SyntaxProblem::Value),
             };
             if !matches!(kind, Kind::Object | Kind::List) {
-                let next = self.slots.len() as u32 + 1;
-                self.slots.push(Slot {
-                    start: start as u32,
-                    end: at as u32,
-                    next,
-                    kind,
-                    escaped,
-                });
+                self.push(start, at, kind, escaped);
             }
             // What may follow a value: the end, or a comma, or the end of what it is in.
             loop {
@@ -237,25 +224,31 @@ impl Tape {
         }
     }
 
-    /// Puts the key that begins at `at` on the tape, and passes its colon.
+    /// Puts a value on the tape. Where a list or an object ends is put down when it does.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the text is known to be shorter than 4 GiB"
     )]
+    fn push(&mut self, start: usize, end: usize, kind: Kind, escaped: bool) {
+        let next = self.slots.len() as u32 + 1;
+        self.slots.push(Slot {
+            start: start as u32,
+            end: end as u32,
+            next,
+            kind,
+            escaped,
+        });
+    }
+
+    /// Puts the key that begins at `at` on the tape, and passes its colon.
+    #[inline]
     fn key(&mut self, bytes: &[u8], at: usize, has_control: bool) -> Result<usize, SyntaxError> {
         if bytes.get(at) != Some(&b'"') {
             return fail(bytes, at, SyntaxProblem::Key);
         }
         let (end, escaped) = string(bytes, at, has_control)?;
-        let next = self.slots.len() as u32 + 1;
-        self.slots.push(Slot {
-            start: at as u32,
-            end: end as u32,
-            next,
-            kind: Kind::String,
-            escaped,
-        });
+        self.push(at, end, Kind::String, escaped);
         let colon = skip_space(bytes, end);
         if bytes.get(colon) != Some(&b':') {
             return fail(bytes, colon, SyntaxProblem::Colon);

@@ -74,3 +74,20 @@ pub enum ChunkFault {
     #[error("is damaged: its content is not what its name says")]
     Content,
 }
+
+impl ArchiveError {
+    /// Whether it is the place where everything is kept that failed, so that the next log would fail as
+    /// well: a full disk, a file system that may not be written to.
+    pub fn is_ours(&self) -> bool {
+        use std::io::ErrorKind::{
+            PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
+        };
+        let Self::File(FileError { source, .. }) = self else {
+            return false;
+        };
+        matches!(
+            source.kind(),
+            StorageFull | QuotaExceeded | ReadOnlyFilesystem | PermissionDenied
+        )
+    }
+}

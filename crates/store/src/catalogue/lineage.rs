@@ -60,6 +60,42 @@ pub(crate) struct Copied {
 }
 
 impl Catalogue {
+    /// Of these transcripts and those related to them, the ones that are related to any. Asked of all at
+    /// once, since most have no relatives.
+    pub(crate) fn related(&self, ids: &[i64]) -> Result<Vec<i64>> {
+        self.run(|database| {
+            database.execute_batch(
+                "create temp table if not exists changed (id integer primary key);
+                 delete from temp.changed;",
+            )?;
+            {
+                let mut insert =
+                    database.prepare_cached("insert or ignore into temp.changed values (?1)")?;
+                for id in ids {
+                    insert.execute([id])?;
+                }
+            }
+            let mut statement = database.prepare(
+                "with pairs (a, b) as (
+                     select c.id, o.id from temp.changed n join transcript c on c.id = n.id
+                         join transcript o on o.native = c.native and o.id <> c.id
+                     union select c.id, o.id from temp.changed n join transcript c on c.id = n.id
+                         join transcript o on o.first_unit = c.first_unit and o.agent = c.agent
+                             and o.id <> c.id
+                     union select c.id, o.id from temp.changed n join transcript c on c.id = n.id
+                         join transcript o on o.native = c.forked_from and o.id <> c.id
+                     union select c.id, o.id from temp.changed n join transcript c on c.id = n.id
+                         join transcript o on o.forked_from = c.native and o.id <> c.id)
+                 select a from pairs union select b from pairs
+                 union select t.id from temp.changed n join transcript t on t.id = n.id
+                     where t.copy_of is not null or t.duplicate
+                 order by 1",
+            )?;
+            let rows = statement.query_map([], |row| row.get(0))?;
+            rows.collect()
+        })
+    }
+
     /// The transcripts that may share records with this one: of the same session, forked from it or it
     /// from them, or beginning with the same record.
     pub(crate) fn relatives(&self, id: i64) -> Result<Vec<i64>> {
@@ -69,7 +105,7 @@ impl Catalogue {
                  select t.id from transcript t, own
                      where t.native = own.native and t.id <> own.id
                  union select t.id from transcript t, own
-                     where t.first_unit = own.first_unit and t.id <> own.id
+                     where t.first_unit = own.first_unit and t.agent = own.agent and t.id <> own.id
                  union select t.id from transcript t, own
                      where t.native = own.forked_from and t.id <> own.id
                  union select t.id from transcript t, own
@@ -112,12 +148,7 @@ impl Catalogue {
     }
 
     /// Puts down how much of a transcript is a copy; `own` is what is not.
-    pub(crate) fn put_copied(
-        &self,
-        id: i64,
-        copied: &Copied,
-        own: Option<&Summary>,
-    ) -> Result<()> {
+    pub(crate) fn put_copied(&self, id: i64, copied: &Copied, own: Option<&Summary>) -> Result<()> {
         self.run(|database| {
             database
                 .prepare_cached(

@@ -1,6 +1,6 @@
 //! The catalogue: what is kept, in figures.
 //!
-//! A SQLite database that is wholly derived from the archive. It answers what a list of sessions asks,
+//! A `SQLite` database that is wholly derived from the archive. It answers what a list of sessions asks,
 //! and remembers where reading of each log stopped. It may be deleted at any time; `quipu import
 //! --rebuild` makes it again.
 

@@ -287,7 +287,10 @@ impl Filter {
             let mut any = Vec::new();
             for agent in &self.agents {
                 values.push(Value::Text(agent.to_lowercase()));
-                any.push(format!("substr(t.agent, 1, length(?{0})) = ?{0}", values.len()));
+                any.push(format!(
+                    "substr(t.agent, 1, length(?{0})) = ?{0}",
+                    values.len()
+                ));
             }
             all.push(format!("({})", any.join(" or ")));
         }
@@ -396,7 +399,11 @@ impl Catalogue {
         // The sub-agents and copies of a session have ids that begin with its own.
         if let Some(first) = whole.first().map(|row| row.run_id.clone())
             && whole.iter().all(|row| {
-                row.run_id == first || row.run_id.strip_prefix(&first).is_some_and(|r| r.starts_with('.'))
+                row.run_id == first
+                    || row
+                        .run_id
+                        .strip_prefix(&first)
+                        .is_some_and(|r| r.starts_with('.'))
             })
         {
             whole.truncate(1);
@@ -417,11 +424,7 @@ impl Catalogue {
             "select {COLUMNS} from transcript t join source s on s.id = t.source
              where t.run_id = ?1"
         );
-        self.run(|database| {
-            database
-                .prepare_cached(&query)?
-                .query_row([run_id], read)
-        })
+        self.run(|database| database.prepare_cached(&query)?.query_row([run_id], read))
     }
 
     /// The ids of all transcripts, sorted.

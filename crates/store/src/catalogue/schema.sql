@@ -91,6 +91,7 @@ create table transcript (
 );
 create index transcript_native on transcript (native);
 create index transcript_parent on transcript (parent);
+create index transcript_fork on transcript (forked_from);
 create index transcript_unit on transcript (first_unit);
 create index transcript_started on transcript (started_at);
 

@@ -247,6 +247,7 @@ impl Catalogue {
         })
     }
 
+    #[expect(clippy::too_many_lines, reason = "one statement, a line per column")]
     fn put_transcript(&self, source: i64, reading: &Reading) -> Result<i64> {
         let Reading {
             session, summary, ..
@@ -445,7 +446,7 @@ pub(super) fn put_uses(
     Ok(())
 }
 
-/// SQLite has no unsigned numbers. A count beyond 63 bits is a lie of the log's.
+/// `SQLite` has no unsigned numbers. A count beyond 63 bits is a lie of the log's.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,6 +1,6 @@
 //! Private copies of databases.
 //!
-//! Opening a SQLite database, even to read, may lock it, write beside it and recover it. None of that is
+//! Opening a `SQLite` database, even to read, may lock it, write beside it and recover it. None of that is
 //! ours to do to an agent's database, so it is copied together with its journal and only the copy is
 //! opened.
 
@@ -14,7 +14,7 @@ use super::find;
 use super::keep::KeepError;
 use crate::catalogue::Stamp;
 
-/// What every SQLite database begins with.
+/// What every `SQLite` database begins with.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// How often a copy is tried while the database is being written.

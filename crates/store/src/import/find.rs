@@ -120,7 +120,10 @@ impl Search {
     fn prefer_plain(&mut self) {
         let paths: HashSet<PathBuf> = self.found.iter().map(|c| c.path.clone()).collect();
         self.found.retain(|candidate| {
-            candidate.path.extension().is_none_or(|ending| ending != "zst")
+            candidate
+                .path
+                .extension()
+                .is_none_or(|ending| ending != "zst")
                 || !paths.contains(&candidate.path.with_extension(""))
         });
     }
@@ -145,7 +148,9 @@ impl Search {
         let below = from.strip_prefix(walk.root).unwrap_or(Path::new(""));
         // What lies inside something that holds many sessions stands for all of it.
         let holders = below.ancestors().skip(1);
-        let holder = holders.filter(|above| (walk.pick)(above) == Pick::Gather).last();
+        let holder = holders
+            .filter(|above| (walk.pick)(above) == Pick::Gather)
+            .last();
         if let Some(holder) = holder {
             let path = walk.root.join(holder);
             return match fs::metadata(&path) {
@@ -292,7 +297,12 @@ pub(super) fn places(
 ) -> impl Iterator<Item = (&'static dyn Family, Place)> {
     FAMILIES
         .iter()
-        .flat_map(|family| family.places(host).into_iter().map(|place| (*family, place)))
+        .flat_map(|family| {
+            family
+                .places(host)
+                .into_iter()
+                .map(|place| (*family, place))
+        })
         .filter(|(_, place)| wanted(agents, place.brand))
 }
 

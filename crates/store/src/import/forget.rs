@@ -3,7 +3,7 @@
 //! Only what is ours goes. The logs of agents are not touched, and one that is still there is imported
 //! again by the next import.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use quipu_model::Timestamp;
@@ -31,15 +31,14 @@ impl Store {
         for row in rows {
             let at = holdings.len();
             let mut key = SourceKey::new(row.agent.clone(), row.path.clone());
-            match &row.part {
-                Some(part) => key = key.with_part(part),
-                None => {
-                    let directory = row.path.with_extension("");
-                    directories.insert((row.agent.clone(), directory), at);
-                    let dialect = row.dialect.as_deref().and_then(quipu_agents::dialect);
-                    for beside in dialect.into_iter().flat_map(|it| it.0.sidecars(&row.path)) {
-                        files.insert((row.agent.clone(), beside), at);
-                    }
+            if let Some(part) = &row.part {
+                key = key.with_part(part);
+            } else {
+                let directory = row.path.with_extension("");
+                directories.insert((row.agent.clone(), directory), at);
+                let dialect = row.dialect.as_deref().and_then(quipu_agents::dialect);
+                for beside in dialect.into_iter().flat_map(|it| it.0.sidecars(&row.path)) {
+                    files.insert((row.agent.clone(), beside), at);
                 }
             }
             let sources = self.archive.source(&key)?.into_iter().collect();
@@ -74,12 +73,20 @@ impl Store {
             self.archive.forget(&source.key)?;
         }
         self.archive.sync()?;
+        // What was a copy of something that goes is a copy no longer.
+        let mut left = Vec::new();
+        for holding in holdings {
+            left.extend(self.catalogue.relatives(holding.row.id)?);
+        }
         self.catalogue.at_once(|| {
             for holding in holdings {
                 self.catalogue.forget(&holding.row.key)?;
             }
             Ok::<(), ImportError>(())
         })?;
+        let gone: HashSet<i64> = holdings.iter().map(|holding| holding.row.id).collect();
+        left.retain(|id| !gone.contains(id));
+        super::link::settle(self, &left, &mut super::Report::default())?;
         Ok(self.archive.sweep(now, false)?)
     }
 }

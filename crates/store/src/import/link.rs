@@ -14,37 +14,27 @@ use super::report::Report;
 use super::{ImportError, Store};
 use crate::catalogue::Copied;
 
-/// Settles, for transcripts that are new or have changed, which parts of them are copies.
+/// Settles, for transcripts that are new or have changed and for those related to them, which parts of them
+/// are copies.
 pub(super) fn settle(
     store: &Store,
     changed: &[i64],
     report: &mut Report,
 ) -> Result<(), ImportError> {
     let catalogue = store.catalogue();
-    let mut left: Vec<i64> = Vec::new();
-    // A transcript that others were compared with may have changed, so its relatives are looked at too.
-    for id in changed {
-        left.push(*id);
-        left.extend(catalogue.relatives(*id)?);
-    }
-    left.sort_unstable();
-    left.dedup();
-    // Most transcripts have no relatives at all.
     let mut groups: HashMap<i64, Vec<i64>> = HashMap::new();
-    for id in left {
-        let relatives = catalogue.relatives(id)?;
-        if !relatives.is_empty() {
-            groups.insert(id, relatives);
-        }
+    for id in catalogue.related(changed)? {
+        groups.insert(id, catalogue.relatives(id)?);
     }
     let mut ids: Vec<i64> = groups.keys().copied().collect();
     ids.sort_unstable();
-    for id in ids {
-        let relatives = groups.remove(&id).unwrap_or_default();
-        settle_one(store, id, &relatives, report)?;
-    }
-    catalogue.settle_run_ids()?;
-    Ok(())
+    catalogue.at_once(|| {
+        for id in ids {
+            let relatives = groups.remove(&id).unwrap_or_default();
+            settle_one(store, id, &relatives, report)?;
+        }
+        Ok(catalogue.settle_run_ids()?)
+    })
 }
 
 fn settle_one(

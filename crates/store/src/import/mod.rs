@@ -8,18 +8,26 @@
 //! | module | what it does |
 //! |---|---|
 //! | `find` | walks the places of agents, or paths that were given |
-//! | `keep` | copies and reads one log |
+//! | `plan` | decides which of them have to be looked at |
+//! | `keep` | copies one log into the archive and hands it on |
+//! | `pass` | reads the bytes of one log, from its beginning or from where it ended |
+//! | `many` | takes sessions out of databases and trees |
+//! | `again` | reads what the archive has, without the agents' files |
 //! | `database` | makes private copies of databases, so that no agent's file is locked or touched |
 //! | `link` | tells originals from copies |
 //! | `forget` | removes what was kept of a session |
 //! | `report` | what was done |
 //! | `watch` | waits for logs to change |
 
+mod again;
 mod database;
 mod find;
 mod forget;
 mod keep;
 mod link;
+mod many;
+mod pass;
+mod plan;
 mod report;
 pub mod watch;
 
@@ -42,7 +50,8 @@ pub use report::{AgentReport, Problem, Report};
 use crate::archive::{Archive, ArchiveError};
 use crate::blobs::{BlobError, Blobs};
 use crate::catalogue::{Catalogue, CatalogueError, SourceRow};
-use keep::{Done, Job, Keeper};
+use keep::{Done, Keeper};
+use plan::Job;
 
 /// Where everything is kept.
 #[derive(Debug)]
@@ -108,7 +117,7 @@ pub enum ImportError {
 
 /// A batch is committed when it has so many logs, or is so old.
 const BATCH: usize = 256;
-const BATCH_AGE: Duration = Duration::from_millis(1000);
+const BATCH_AGE: Duration = Duration::from_secs(1);
 
 impl Store {
     /// Opens the store in this directory, or makes one.
@@ -172,7 +181,11 @@ impl Store {
         options: &Options,
         progress: &Progress,
     ) -> Result<Report, ImportError> {
-        self.import_found(Search::of_paths(host, paths, &options.agents), options, progress)
+        self.import_found(
+            Search::of_paths(host, paths, &options.agents),
+            options,
+            progress,
+        )
     }
 
     /// Imports what a search found.
@@ -191,7 +204,7 @@ impl Store {
         let mut jobs = Vec::new();
         let keeper = Keeper::new(self, options)?;
         for candidate in search.found {
-            keeper.plan(candidate, &known, &mut jobs, &mut report);
+            plan::plan(candidate, &known, &mut jobs, &mut report);
         }
         if options.dry_run {
             report.dry_run(&jobs);
@@ -311,8 +324,15 @@ impl Store {
                 report.took(&done);
                 match done {
                     Done::Read(reading) => changed.extend(self.catalogue.put(&reading)?),
-                    Done::Kept { .. } | Done::Unknown { .. } => {}
+                    Done::Kept {
+                        seen: Some(seen), ..
+                    }
+                    | Done::Looked(seen) => {
+                        self.catalogue.put(&seen)?;
+                    }
+                    Done::Kept { seen: None, .. } | Done::Unknown { .. } => {}
                     Done::Failed(problem) => report.problem(problem),
+                    Done::Stopped(error) => return Err(error.into()),
                 }
             }
             Ok::<(), ImportError>(())

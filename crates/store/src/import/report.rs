@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::find::Search;
-use super::keep::{Done, Job};
+use super::keep::Done;
+use super::plan::Job;
 use crate::archive::ArchiveError;
 
 /// What an import did.
@@ -134,7 +135,9 @@ impl Report {
 
     pub(super) fn took(&mut self, done: &Done) {
         match done {
-            Done::Kept { bytes, new_bytes } => {
+            Done::Kept {
+                bytes, new_bytes, ..
+            } => {
                 self.kept += 1;
                 self.bytes += bytes;
                 self.new_bytes += new_bytes;
@@ -145,7 +148,7 @@ impl Report {
                     self.unknown_examples.push(path.clone());
                 }
             }
-            Done::Failed(_) => {}
+            Done::Failed(_) | Done::Looked(_) | Done::Stopped(_) => {}
             Done::Read(reading) => {
                 self.read += 1;
                 self.bytes += reading.read_bytes;

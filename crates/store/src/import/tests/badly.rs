@@ -23,7 +23,10 @@ fn damaged_logs_are_read_as_far_as_they_go() {
     let whole = prompt("s", "u1", "one") + &prompt("s", "u2", "two");
     write(&machine.session("torn.jsonl"), &whole[..whole.len() - 20]);
     write(&machine.session("empty.jsonl"), "");
-    write(&machine.session("binary.jsonl"), [0xff, 0xfe, 0, 1, 2, 3, 200, 10, 0, 0, 10]);
+    write(
+        &machine.session("binary.jsonl"),
+        [0xff, 0xfe, 0, 1, 2, 3, 200, 10, 0, 0, 10],
+    );
     let mut bad = prompt("utf8", "u1", "caf\u{e9}").into_bytes();
     let at = bad.iter().position(|b| *b == 0xc3).unwrap();
     bad.remove(at);
@@ -105,7 +108,7 @@ fn what_may_not_be_read_is_said_once() {
     for n in 0..3 {
         let path = machine.session(&format!("secret{n}.jsonl"));
         write(&path, prompt("secret", "u1", "x"));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     }
     let (_, report) = with_a_good_one(&machine);
     // Whoever may read everything may read these, too.
@@ -134,7 +137,11 @@ fn agents_files_are_not_touched() {
             if metadata.is_dir() {
                 left.extend(fs::read_dir(&path).unwrap().map(|e| e.unwrap().path()));
             } else {
-                seen.push((path.clone(), metadata.modified().unwrap(), fs::read(&path).unwrap()));
+                seen.push((
+                    path.clone(),
+                    metadata.modified().unwrap(),
+                    fs::read(&path).unwrap(),
+                ));
             }
         }
         seen.sort();
@@ -167,7 +174,11 @@ fn a_damaged_database_is_reported() {
         .import_paths(&machine.host(), &paths, &options(), &Progress::default())
         .unwrap();
     assert_eq!(report.problems.len(), 1);
-    assert!(report.problems[0].what.contains("database"), "{:?}", report.problems);
+    assert!(
+        report.problems[0].what.contains("database"),
+        "{:?}",
+        report.problems
+    );
 }
 
 #[test]

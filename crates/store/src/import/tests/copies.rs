@@ -6,16 +6,27 @@ use super::kit::*;
 fn a_fork_counts_what_it_adds() {
     let machine = Machine::new();
     let shared = |session: &str| {
-        prompt(session, "u1", "ask") + &reply(session, "u2", "answer") + &prompt(session, "u3", "go")
+        prompt(session, "u1", "ask")
+            + &reply(session, "u2", "answer")
+            + &prompt(session, "u3", "go")
     };
-    write(&machine.session("one.jsonl"), shared("one") + &reply("one", "u4", "left"));
-    write(&machine.session("two.jsonl"), shared("two") + &reply("two", "u5", "right"));
+    write(
+        &machine.session("one.jsonl"),
+        shared("one") + &reply("one", "u4", "left"),
+    );
+    write(
+        &machine.session("two.jsonl"),
+        shared("two") + &reply("two", "u5", "right"),
+    );
     let store = machine.store();
     let report = machine.import(&store);
     assert_eq!(report.copies, 1);
     assert_eq!(output_tokens(&store), 15, "the shared reply counts once");
     assert_eq!(listed(&store), ["one", "two"]);
-    let copy = rows(&store).into_iter().find(|row| row.copy_of.is_some()).unwrap();
+    let copy = rows(&store)
+        .into_iter()
+        .find(|row| row.copy_of.is_some())
+        .unwrap();
     assert_eq!((copy.copied_events, copy.duplicate), (3, false));
     assert_eq!(texts(&store, &copy.run_id).len(), 4, "and is still whole");
 }
@@ -24,7 +35,10 @@ fn a_fork_counts_what_it_adds() {
 fn growth_of_the_original_does_not_change_what_is_a_copy() {
     let machine = Machine::new();
     let one = machine.session("one.jsonl");
-    write(&one, prompt("one", "u1", "ask") + &reply("one", "u2", "answer"));
+    write(
+        &one,
+        prompt("one", "u1", "ask") + &reply("one", "u2", "answer"),
+    );
     write(
         &machine.session("two.jsonl"),
         prompt("two", "u1", "ask") + &reply("two", "u2", "answer") + &reply("two", "u9", "more"),
@@ -52,7 +66,11 @@ fn a_backup_of_a_session_is_no_session_of_its_own() {
     write(&machine.session("s1.jsonl"), &long);
     machine.import(&store);
     assert_eq!(listed(&store), ["s1"]);
-    assert_eq!(texts(&store, "s1").len(), 4, "the id now means the longer one");
+    assert_eq!(
+        texts(&store, "s1").len(),
+        4,
+        "the id now means the longer one"
+    );
     assert_eq!(output_tokens(&store), 10);
     assert_eq!(rows(&store).len(), 2);
 }
@@ -72,7 +90,9 @@ fn the_order_of_import_does_not_matter() {
             let paths = [path.clone()];
             let progress = crate::import::Progress::default();
             let host = machine.host();
-            store.import_paths(&host, &paths, &options(), &progress).unwrap();
+            store
+                .import_paths(&host, &paths, &options(), &progress)
+                .unwrap();
         }
     }
     assert_eq!(known(&forward), known(&backward));
@@ -86,8 +106,14 @@ fn sub_agents_hang_from_their_session() {
         prompt("s1", "u1", "ask") + &reply("s1", "u2", "answer"),
     );
     let line = |text: String| {
-        text.replace(r#""type":"user""#, r#""isSidechain":true,"agentId":"a7","type":"user""#)
-            .replace(r#""type":"assistant""#, r#""isSidechain":true,"agentId":"a7","type":"assistant""#)
+        text.replace(
+            r#""type":"user""#,
+            r#""isSidechain":true,"agentId":"a7","type":"user""#,
+        )
+        .replace(
+            r#""type":"assistant""#,
+            r#""isSidechain":true,"agentId":"a7","type":"assistant""#,
+        )
     };
     write(
         &machine.session("s1/subagents/agent-a7.jsonl"),
@@ -111,9 +137,14 @@ fn sub_agents_hang_from_their_session() {
 #[test]
 fn prompts_bring_back_sessions_that_are_gone() {
     let machine = Machine::new();
-    write(&machine.session("s1.jsonl"), prompt("s1", "u1", "still here"));
+    write(
+        &machine.session("s1.jsonl"),
+        prompt("s1", "u1", "still here"),
+    );
     let line = |session: &str, text: &str| {
-        format!(r#"{{"display":"{text}","pastedContents":{{}},"timestamp":1767323045000,"project":"/work","sessionId":"{session}"}}"#) + "\n"
+        format!(
+            r#"{{"display":"{text}","pastedContents":{{}},"timestamp":1767323045000,"project":"/work","sessionId":"{session}"}}"#
+        ) + "\n"
     };
     write(
         &machine.home(".claude/history.jsonl"),

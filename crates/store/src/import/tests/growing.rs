@@ -9,7 +9,10 @@ use crate::archive::SourceKey;
 fn a_log_is_read_once_and_then_from_where_it_ended() {
     let machine = Machine::new();
     let path = machine.session("s1.jsonl");
-    write(&path, prompt("s1", "u1", "hello") + &reply("s1", "u2", "hi"));
+    write(
+        &path,
+        prompt("s1", "u1", "hello") + &reply("s1", "u2", "hi"),
+    );
     let store = machine.store();
     let report = machine.import(&store);
     assert_eq!((report.read, report.unchanged), (1, 0));
@@ -36,9 +39,7 @@ fn a_log_is_read_once_and_then_from_where_it_ended() {
 #[test]
 fn any_split_of_appends_is_the_same_as_none() {
     let whole: String = (0..6)
-        .map(|n| {
-            prompt("s1", &format!("u{n}"), "ask") + &reply("s1", &format!("a{n}"), "answer")
-        })
+        .map(|n| prompt("s1", &format!("u{n}"), "ask") + &reply("s1", &format!("a{n}"), "answer"))
         .collect();
     let machine = Machine::new();
     let path = machine.session("s1.jsonl");
@@ -69,7 +70,10 @@ fn any_split_of_appends_is_the_same_as_none() {
 fn a_rewritten_log_is_read_again_and_the_old_one_kept() {
     let machine = Machine::new();
     let path = machine.session("s1.jsonl");
-    write(&path, prompt("s1", "u1", "before") + &reply("s1", "u2", "yes"));
+    write(
+        &path,
+        prompt("s1", "u1", "before") + &reply("s1", "u2", "yes"),
+    );
     let store = machine.store();
     machine.import(&store);
     write(&path, prompt("s1", "u9", "after"));
@@ -101,7 +105,10 @@ fn the_catalogue_is_made_again_from_the_archive() {
     for n in 0..5 {
         let session = format!("s{n}");
         let path = machine.session(&format!("{session}.jsonl"));
-        write(&path, prompt(&session, &format!("u{n}"), "ask") + &reply(&session, &format!("a{n}"), "ok"));
+        write(
+            &path,
+            prompt(&session, &format!("u{n}"), "ask") + &reply(&session, &format!("a{n}"), "ok"),
+        );
     }
     let store = machine.store();
     machine.import(&store);

@@ -71,17 +71,17 @@ pub(crate) fn append(path: &Path, contents: impl AsRef<[u8]>) {
     file.write_all(contents.as_ref()).unwrap();
 }
 
-/// A prompt.
+/// A prompt. Ids are made as long as real ones: short ones are nobody's.
 pub(crate) fn prompt(session: &str, id: &str, text: &str) -> String {
     format!(
-        r#"{{"type":"user","uuid":"{id}","sessionId":"{session}","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/work","message":{{"role":"user","content":"{text}"}}}}"#
+        r#"{{"type":"user","uuid":"{id:0>36}","sessionId":"{session}","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/work","message":{{"role":"user","content":"{text}"}}}}"#
     ) + "\n"
 }
 
 /// A reply of one line, of a call that cost 10 tokens in and 5 out.
 pub(crate) fn reply(session: &str, id: &str, text: &str) -> String {
     format!(
-        r#"{{"type":"assistant","uuid":"{id}","sessionId":"{session}","timestamp":"2026-01-02T03:04:06.000Z","message":{{"id":"msg-{id}","role":"assistant","model":"m-1","content":[{{"type":"text","text":"{text}"}}],"usage":{{"input_tokens":10,"output_tokens":5}}}}}}"#
+        r#"{{"type":"assistant","uuid":"{id:0>36}","sessionId":"{session}","timestamp":"2026-01-02T03:04:06.000Z","message":{{"id":"msg-{id}","role":"assistant","model":"m-1","content":[{{"type":"text","text":"{text}"}}],"usage":{{"input_tokens":10,"output_tokens":5}}}}}}"#
     ) + "\n"
 }
 

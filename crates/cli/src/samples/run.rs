@@ -1,78 +1,36 @@
-//! `quipu demo`: a small nested run, recorded, shown and checked.
+//! A recorded run: nested, with parallel steps, agents, child runs and an error.
 
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::Path;
 
-use quipu_formats::lines::Limits;
 use quipu_model::{
     Block, Body, Content, Draft, Fidelity, Json, Place, RunId, Step, ToolCall, ToolResult, Usage,
 };
 use quipu_record::{Options, Recorder, Storage};
 
-use super::tree::write_forest;
-use crate::args::Demo;
-use crate::error::{Exit, Result, io_error};
-use crate::locate;
-use crate::terminal::{Drawing, GREEN, RED, count, out};
+use crate::error::Result;
 
-pub(crate) fn run(args: &Demo, _: &locate::Place) -> Result<Exit> {
-    let root = match &args.storage {
-        Some(root) => root.clone(),
-        None => new_directory(),
-    };
-    let storage = Storage::at(&root);
-    let run = new_run_id();
+/// The run that is to be looked at.
+pub(crate) const RUN: &str = "sample-nightly-review";
+
+/// Records the run, unless it is there.
+pub(super) fn record(home: &Path) -> Result<()> {
+    let storage = Storage::at(home);
+    let run = id(RUN);
+    if storage.find(&run).is_some() {
+        return Ok(());
+    }
     let recorder = storage.record(&run, Options::default())?;
     record_review(&recorder)?;
     recorder.close()?;
-
-    let path = storage.path_of(&run);
-    let mut out = out();
-    writeln!(out, "Recorded a run with two child runs:\n")?;
-    let forest = storage
-        .forest(&path, Limits::default(), |_| {})
-        .map_err(io_error(format!("could not read {}", path.display())))?;
-    write_forest(&mut out, &forest, Drawing::for_locale())?;
-    writeln!(out)?;
-    let mut all_clean = true;
-    for tree in &forest.runs {
-        let Some(run_id) = &tree.run_id else { continue };
-        let report = storage
-            .verify(&storage.path_of(run_id), Limits::default())
-            .map_err(io_error("could not verify"))?;
-        all_clean &= report.is_clean();
-        let verdict = if report.is_clean() {
-            format!("{GREEN}verified{GREEN:#}")
-        } else {
-            format!("{RED}not clean{RED:#}")
-        };
-        writeln!(
-            out,
-            "{verdict}  run {run_id}  {}, seq 1 to {}",
-            count(report.events, "event"),
-            report.last_seq
-        )?;
-    }
-    let path = path.display();
-    writeln!(
-        out,
-        "\nNext:\n  quipu show {path}\n  quipu tree {path}\n  quipu verify {path}"
-    )?;
-    out.flush()?;
-    Ok(if all_clean { Exit::Done } else { Exit::Found })
+    Ok(())
 }
 
-/// A name that nobody has; the recorder makes the directory, private to the user.
-fn new_directory() -> PathBuf {
-    std::env::temp_dir().join(format!("quipu-demo-{}", uuid::Uuid::new_v4().simple()))
-}
-
-fn new_run_id() -> RunId {
-    RunId::new(&uuid::Uuid::new_v4().to_string()).expect("a UUID is a run id")
+fn id(name: &str) -> RunId {
+    RunId::new(name).expect("the names of samples are run ids")
 }
 
 /// A review of a repository: tests and lints in parallel, then each finding in a loop, then a release
-/// that another workflow does, which calls a third.
+/// that another workflow does, which calls a third. The upload is refused.
 fn record_review(recorder: &Recorder) -> Result<()> {
     let workflow = Step::new("nightly-review", "workflow");
     at(
@@ -90,8 +48,8 @@ fn record_review(recorder: &Recorder) -> Result<()> {
     // Branches run at once; each records from its own thread.
     std::thread::scope(|scope| {
         let branches = [
-            ("lint", "cargo clippy", "ok: no warnings"),
-            ("test", "cargo test", "ok: 212 passed"),
+            ("lint", "cargo clippy", Ok("ok: no warnings")),
+            ("test", "cargo test", Ok("ok: 212 passed")),
         ];
         let running = branches.map(|(name, command, output)| {
             scope.spawn(move || {
@@ -126,23 +84,17 @@ fn record_review(recorder: &Recorder) -> Result<()> {
         Body::StepCompleted(findings.succeeded(None)),
     )?;
 
-    call(recorder, "release", "build-release", |child| {
-        record_command(
-            child,
-            "package",
-            "package",
-            "cargo build --profile dist",
-            "ok: 4.1 MB",
-        )?;
-        call(child, "publish", "publish", |grandchild| {
-            record_command(grandchild, "upload", "upload", "upload quipu-0.1.0", "ok")
+    let refused = "upload: 403 the token has expired";
+    call(recorder, "release", "build-release", refused, |child| {
+        let package = "cargo build --profile dist";
+        record_command(child, "package", "package", package, Ok("ok: 4.1 MB"))?;
+        call(child, "publish", "publish", refused, |grandchild| {
+            let upload = "upload relay-0.3.0";
+            record_command(grandchild, "upload", "upload", upload, Err(refused))
         })
     })?;
-    at(
-        recorder,
-        Place::run(),
-        Body::RunCompleted(Some(workflow.succeeded(None))),
-    )
+    let end = workflow.failed(refused);
+    at(recorder, Place::run(), Body::RunCompleted(Some(end)))
 }
 
 fn record_command(
@@ -150,7 +102,7 @@ fn record_command(
     path: &str,
     name: &str,
     command: &str,
-    output: &str,
+    output: Result<&str, &str>,
 ) -> Result<()> {
     let step = Step::new(name, "command");
     let place = || Place::step(path);
@@ -175,16 +127,16 @@ fn record_command(
             name: tool,
             call_id,
             input: None,
-            output: Some(Json::from(output)),
-            error: None,
+            output: output.ok().map(Json::from),
+            error: output.err().map(str::to_owned),
             fidelity: Fidelity::Router,
         }),
     )?;
-    at(
-        recorder,
-        place(),
-        Body::StepCompleted(step.succeeded(Some(Json::from(output)))),
-    )
+    let end = match output {
+        Ok(output) => step.succeeded(Some(Json::from(output))),
+        Err(error) => step.failed(error),
+    };
+    at(recorder, place(), Body::StepCompleted(end))
 }
 
 fn record_agent(recorder: &Recorder, n: u64, file: &str) -> Result<()> {
@@ -207,7 +159,7 @@ fn record_agent(recorder: &Recorder, n: u64, file: &str) -> Result<()> {
             Block::text(Fidelity::AgentEmitted, format!("{file} looks right to me.")),
         ]),
     );
-    answer.annotations.model = Some("demo-model".to_owned());
+    answer.annotations.model = Some("sample-model".to_owned());
     answer.annotations.usage = Some(Usage {
         input: Some(412),
         output: Some(38),
@@ -217,15 +169,16 @@ fn record_agent(recorder: &Recorder, n: u64, file: &str) -> Result<()> {
     at(recorder, place(), Body::StepCompleted(step.succeeded(None)))
 }
 
-/// Calls a child run: its own file, linked both ways.
+/// Calls a child run that fails: its own file, linked both ways.
 fn call(
     recorder: &Recorder,
     path: &str,
     workflow: &str,
+    error: &str,
     run: impl FnOnce(&Recorder) -> Result<()>,
 ) -> Result<()> {
     let step = Step::new(path, "call_workflow");
-    let child_run_id = new_run_id();
+    let child_run_id = id(&format!("sample-{workflow}"));
     let child = recorder.child(&child_run_id)?;
     let started = Body::CallStarted {
         child_run_id: child_run_id.clone(),
@@ -233,24 +186,15 @@ fn call(
     };
     at(recorder, Place::step(path), started)?;
     let workflow = Step::new(workflow, "workflow");
-    at(
-        &child,
-        Place::run(),
-        Body::RunStarted(Some(workflow.clone())),
-    )?;
+    let begin = Body::RunStarted(Some(workflow.clone()));
+    at(&child, Place::run(), begin)?;
     run(&child)?;
-    at(
-        &child,
-        Place::run(),
-        Body::RunCompleted(Some(workflow.succeeded(None))),
-    )?;
+    let end = workflow.failed(error);
+    at(&child, Place::run(), Body::RunCompleted(Some(end)))?;
     child.close()?;
-    let end = step.succeeded(None);
-    at(
-        recorder,
-        Place::step(path),
-        Body::CallCompleted { child_run_id, end },
-    )
+    let end = step.failed(error);
+    let completed = Body::CallCompleted { child_run_id, end };
+    at(recorder, Place::step(path), completed)
 }
 
 fn at(recorder: &Recorder, place: Place, body: Body) -> Result<()> {

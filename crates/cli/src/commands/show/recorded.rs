@@ -1,44 +1,30 @@
-//! `quipu show`
+//! A transcript in the exchange format, event by event.
 
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 
 use quipu_formats::exchange::{Bad, Item, Reader};
-use quipu_model::{EventType, Header};
+use quipu_model::Header;
 
-use super::render::Renderer;
 use crate::args::Show;
+use crate::commands::render::Renderer;
 use crate::error::{CommandError, Exit, Result, io_error};
-use crate::locate;
 use crate::terminal::{BOLD, DIM, count, duration, out, say};
 
-pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
-    let path = place.transcript(&args.run)?;
-    let file = File::open(&path).map_err(io_error(format!("could not open {}", path.display())))?;
-    for word in &args.types {
-        if EventType::from_word(word).is_none() {
-            say(&format!("note: {word:?} is not a known event type"));
-        }
-    }
+pub(super) fn run(args: &Show, path: &Path) -> Result<Exit> {
+    let file = File::open(path).map_err(io_error(format!("could not open {}", path.display())))?;
     let reader = Reader::new(file);
     let shown = if args.json {
         json(args, reader)
     } else if args.output.jsonl {
         lines(args, reader)
     } else {
-        human(args, &path, reader)
+        human(args, path, reader)
     };
     match shown.map_err(|error| error.about(&path.display().to_string()))? {
         0 => Ok(Exit::Done),
-        n => Err(CommandError::bad_lines(n, &path)),
-    }
-}
-
-impl Show {
-    fn wants(&self, seq: u64, event_type: &str) -> bool {
-        (self.from..=self.to).contains(&seq)
-            && (self.types.is_empty() || self.types.iter().any(|wanted| wanted == event_type))
+        n => Err(CommandError::bad_lines(n, path)),
     }
 }
 

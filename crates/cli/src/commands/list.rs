@@ -1,0 +1,432 @@
+//! `quipu list`
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write};
+use std::path::Path;
+
+use quipu_formats::exchange::Reader;
+use quipu_model::{AnyBody, Body, Usage};
+use quipu_record::{Clock as _, SystemClock};
+use quipu_store::Store;
+use quipu_store::catalogue::{Figures, Filter, Order, TranscriptRow};
+
+use crate::args::{List, Sort};
+use crate::error::{Exit, Result};
+use crate::locate::Place;
+use crate::table::Table;
+use crate::terminal::{DIM, RED, YELLOW, columns, count, out, say, tokens};
+use crate::{json, when};
+
+/// What recorded runs are listed as.
+const RECORDED: &str = "quipu";
+
+/// The shortest beginning of an id that is shown.
+const SHORT_ID: usize = 8;
+
+/// An id that needs more than this is shown whole.
+const LONG_ID: usize = 24;
+
+/// Which transcripts are asked for, and how.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    filter: Filter,
+    order: Order,
+    limit: Option<usize>,
+}
+
+pub(crate) fn run(args: &List, place: &Place) -> Result<Exit> {
+    let now = SystemClock.now();
+    let at = |text: &Option<String>| match text {
+        Some(text) => when::point(text, now).map(|at| Some(at.as_millisecond())),
+        None => Ok(None),
+    };
+    let wanted = Wanted {
+        filter: Filter {
+            agents: args.agents.clone(),
+            project: args.project.clone(),
+            branch: args.branch.clone(),
+            model: args.model.clone(),
+            title: args.title.clone(),
+            since: at(&args.since)?,
+            until: at(&args.until)?,
+            subagents: args.all,
+            duplicates: args.all,
+        },
+        order: match args.sort {
+            Sort::Newest => Order::Newest,
+            Sort::Oldest => Order::Oldest,
+            Sort::Tokens => Order::Tokens,
+            Sort::Size => Order::Size,
+            Sort::Events => Order::Events,
+        },
+        limit: (args.limit > 0).then_some(args.limit),
+    };
+    let home = place.home()?;
+    let store = place.store()?;
+    // One more than is shown tells whether there are more.
+    let more = Wanted {
+        limit: wanted.limit.map(|limit| limit.saturating_add(1)),
+        ..wanted
+    };
+    let mut rows = match &store {
+        Some(store) => rows(store, &home, &more)?,
+        None => merged(Vec::new(), recorded(&home), &more),
+    };
+    let limit = if args.limit > 0 {
+        args.limit
+    } else {
+        usize::MAX
+    };
+    let is_cut = rows.len() > limit;
+    rows.truncate(limit);
+    let mut out = out();
+    if args.jsonl {
+        for row in &rows {
+            writeln!(out, "{}", json::transcript(row))?;
+        }
+    } else if args.json {
+        let rows: Vec<_> = rows.iter().map(json::transcript).collect();
+        writeln!(out, "{:#}", serde_json::Value::from(rows))?;
+    } else if !rows.is_empty() {
+        write_rows(&mut out, &rows, store.as_ref())?;
+    }
+    out.flush()?;
+    drop(out);
+    if rows.is_empty() && !args.json && !args.jsonl {
+        let empty = store.is_none() && more.filter_is_empty();
+        say(if empty {
+            "nothing is kept yet; `quipu up --once` imports what is on this machine"
+        } else {
+            "nothing that is kept is like that"
+        });
+    }
+    if is_cut && !args.json && !args.jsonl {
+        say(&format!("the first {limit}; --limit 0 shows all"));
+    }
+    Ok(Exit::Done)
+}
+
+impl Wanted {
+    fn filter_is_empty(&self) -> bool {
+        let Filter {
+            agents,
+            project,
+            branch,
+            model,
+            title,
+            since,
+            until,
+            ..
+        } = &self.filter;
+        let texts = [project, branch, model, title];
+        agents.is_empty()
+            && texts.iter().all(|text| text.is_none())
+            && since.is_none()
+            && until.is_none()
+    }
+
+    /// Whether a recorded run is asked for.
+    fn wants_run(&self, row: &TranscriptRow) -> bool {
+        let filter = &self.filter;
+        let agents = &filter.agents;
+        let title = row.title.as_deref().unwrap_or_default().to_lowercase();
+        (agents.is_empty()
+            || agents
+                .iter()
+                .any(|it| row.agent.starts_with(&it.to_lowercase())))
+            && filter.project.is_none()
+            && filter.branch.is_none()
+            && filter.model.is_none()
+            && filter
+                .title
+                .as_ref()
+                .is_none_or(|it| title.contains(&it.to_lowercase()))
+            && filter
+                .since
+                .is_none_or(|since| row.ended_at.or(row.started_at) >= Some(since))
+            && filter
+                .until
+                .is_none_or(|until| row.started_at.is_some_and(|at| at < until))
+            && (filter.subagents || row.parent.is_none())
+    }
+}
+
+/// The transcripts that are asked for: imported sessions and recorded runs.
+pub(super) fn rows(store: &Store, home: &Path, wanted: &Wanted) -> Result<Vec<TranscriptRow>> {
+    let imported = store
+        .catalogue()
+        .list(&wanted.filter, wanted.order, wanted.limit)?;
+    Ok(merged(imported, recorded(home), wanted))
+}
+
+fn merged(
+    mut rows: Vec<TranscriptRow>,
+    mut runs: Vec<TranscriptRow>,
+    wanted: &Wanted,
+) -> Vec<TranscriptRow> {
+    runs.retain(|run| wanted.wants_run(run));
+    if !runs.is_empty() {
+        rows.append(&mut runs);
+        let latest = |row: &TranscriptRow| row.ended_at.or(row.started_at);
+        // The catalogue's own order goes by the same, so what it left out comes behind.
+        match wanted.order {
+            Order::Newest => rows.sort_by_key(|row| Reverse(latest(row))),
+            Order::Oldest => {
+                let first = |row: &TranscriptRow| row.started_at.or(row.ended_at);
+                rows.sort_by_key(|row| (first(row).is_none(), first(row)));
+            }
+            Order::Tokens => rows.sort_by_key(|row| Reverse(row.usage.total())),
+            Order::Size => rows.sort_by_key(|row| Reverse(row.size)),
+            Order::Events => rows.sort_by_key(|row| Reverse(row.figures.events)),
+        }
+    }
+    rows.truncate(wanted.limit.unwrap_or(usize::MAX));
+    rows
+}
+
+/// The recorded runs of a home, by their first and last lines.
+fn recorded(home: &Path) -> Vec<TranscriptRow> {
+    let mut rows = Vec::new();
+    let Ok(listing) = std::fs::read_dir(home.join("transcripts")) else {
+        return rows;
+    };
+    for entry in listing.flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|ending| ending == "jsonl")
+            && path.is_file()
+            && let Ok(Some(row)) = recorded_run(&path)
+        {
+            rows.push(row);
+        }
+    }
+    rows.sort_by(|a, b| a.run_id.cmp(&b.run_id));
+    rows
+}
+
+fn recorded_run(path: &Path) -> io::Result<Option<TranscriptRow>> {
+    /// The last line of a run is looked for in this much of its end.
+    const TAIL: u64 = 64 << 10;
+    let mut reader = Reader::new(File::open(path)?);
+    let Some(Ok(first)) = reader.next_decoded()? else {
+        return Ok(None);
+    };
+    let first = first.event;
+    let mut file = File::open(path)?;
+    let size = file.metadata()?.len();
+    let from = size.saturating_sub(TAIL);
+    file.seek(SeekFrom::Start(from))?;
+    let mut tail = BufReader::new(file.take(TAIL));
+    if from > 0 {
+        // The middle of a line.
+        io::BufRead::skip_until(&mut tail, b'\n')?;
+    }
+    let mut reader = Reader::new(tail);
+    let (mut events, mut ended) = (first.seq, first.timestamp);
+    while let Some(item) = reader.next_decoded()? {
+        if let Ok(last) = item {
+            (events, ended) = (last.event.seq, last.event.timestamp);
+        }
+    }
+    let title = match &first.body {
+        AnyBody::Known(Body::RunStarted(Some(step))) => Some(step.name.clone()),
+        _ => None,
+    };
+    Ok(Some(TranscriptRow {
+        id: 0,
+        run_id: first.run_id.to_string(),
+        native: first.run_id.to_string(),
+        agent: RECORDED.to_owned(),
+        agent_version: None,
+        title,
+        cwd: None,
+        branch: None,
+        repository: None,
+        commit: None,
+        parent: first.parent_run_id.map(|parent| parent.to_string()),
+        parent_call: None,
+        forked_from: None,
+        copy_of: None,
+        copied_events: 0,
+        duplicate: false,
+        reconstructed: false,
+        started_at: Some(first.timestamp.as_millisecond()),
+        ended_at: Some(ended.as_millisecond()),
+        figures: Figures {
+            events,
+            ..Figures::default()
+        },
+        usage: Usage::default(),
+        vendor_usage: Usage::default(),
+        vendor_cost: None,
+        models: Vec::new(),
+        path: path.to_owned(),
+        part: None,
+        dialect: None,
+        key: String::new(),
+        size,
+        modified: None,
+    }))
+}
+
+/// A table of transcripts, for people.
+pub(super) fn write_rows(
+    out: &mut impl Write,
+    rows: &[TranscriptRow],
+    store: Option<&Store>,
+) -> Result<()> {
+    let (mut ids, children) = match store {
+        Some(store) => {
+            let catalogue = store.catalogue();
+            (catalogue.run_ids()?, catalogue.child_counts()?)
+        }
+        None => (Vec::new(), BTreeMap::new()),
+    };
+    ids.extend(rows.iter().map(|row| row.run_id.clone()));
+    ids.sort();
+    ids.dedup();
+    let mut table = Table::new(&[
+        "ID", "WHEN", "AGENT", "PROJECT", "TITLE", ">ASKED", ">TOOLS", ">TOKENS", "",
+    ]);
+    let plain = anstyle::Style::new();
+    for row in rows {
+        let at = row.ended_at.or(row.started_at).and_then(when::of_millis);
+        let recorded = row.agent == RECORDED;
+        let number = |n: u64| {
+            if recorded {
+                String::new()
+            } else {
+                n.to_string()
+            }
+        };
+        let total = if row.usage.is_empty() {
+            String::new()
+        } else {
+            tokens(row.usage.total())
+        };
+        let (marks, style) = marks(row, children.get(&row.native).copied().unwrap_or(0));
+        // Who names a run means the name to be read.
+        let id = if recorded && row.run_id.len() <= LONG_ID {
+            row.run_id.clone()
+        } else {
+            short_id(&ids, &row.run_id)
+        };
+        table.styled([
+            (id, plain),
+            (at.map(when::local).unwrap_or_default(), DIM),
+            (row.agent.clone(), plain),
+            (project(row), plain),
+            (row.title.clone().unwrap_or_default(), plain),
+            (number(row.figures.prompts), plain),
+            (number(row.figures.tool_calls), plain),
+            (total, plain),
+            (marks, style),
+        ]);
+    }
+    table.write(out, columns(), Some(4))?;
+    Ok(())
+}
+
+/// What is special about a transcript.
+fn marks(row: &TranscriptRow, children: u64) -> (String, anstyle::Style) {
+    let mut marks = Vec::new();
+    let mut style = DIM;
+    if row.duplicate {
+        marks.push("copy".to_owned());
+    }
+    if row.forked_from.is_some() {
+        marks.push("forked".to_owned());
+    }
+    if row.parent.is_some() {
+        marks.push("sub-agent".to_owned());
+    }
+    if children > 0 {
+        marks.push(count(children, "sub-agent"));
+    }
+    if row.reconstructed {
+        marks.push("reconstructed".to_owned());
+        style = YELLOW;
+    }
+    if row.figures.errors > 0 {
+        marks.push(count(row.figures.errors, "error"));
+        style = RED;
+    }
+    (marks.join(", "), style)
+}
+
+/// The last part of the directory a session ran in.
+fn project(row: &TranscriptRow) -> String {
+    let Some(cwd) = &row.cwd else {
+        return String::new();
+    };
+    let is_home = etcetera::home_dir().is_ok_and(|home| home == Path::new(cwd));
+    if is_home {
+        return "~".to_owned();
+    }
+    let name = cwd.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next();
+    name.filter(|name| !name.is_empty())
+        .unwrap_or(cwd)
+        .to_owned()
+}
+
+/// The shortest beginning of an id that no other id has. Ids that go on behind the whole id with a dot
+/// are its sub-agents and copies, which do not count.
+pub(super) fn short_id(sorted: &[String], id: &str) -> String {
+    let Ok(at) = sorted.binary_search_by(|other| other.as_str().cmp(id)) else {
+        return id.to_owned();
+    };
+    let belongs = |other: &String| {
+        other
+            .strip_prefix(id)
+            .is_some_and(|rest| rest.starts_with('.'))
+    };
+    let common = |other: &String| {
+        let same = id.bytes().zip(other.bytes()).take_while(|(a, b)| a == b);
+        same.count()
+    };
+    let before = at.checked_sub(1).map(|at| &sorted[at]);
+    let after = sorted[at + 1..].iter().find(|other| !belongs(other));
+    let needed = before.into_iter().chain(after).map(common).max();
+    let needed = needed.map_or(SHORT_ID, |common| (common + 1).max(SHORT_ID));
+    // Of what begins with all of another id, the rest is what matters.
+    let ends_in_dot = id.as_bytes().get(needed - 1) == Some(&b'.');
+    let needed = if needed > LONG_ID || ends_in_dot {
+        id.len()
+    } else {
+        needed
+    };
+    id.get(..needed).unwrap_or(id).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_beginning_that_is_unique() {
+        let ids = [
+            "0199aaaa-1111-7000-8000-000000000001",
+            "0199aaaa-1111-7000-8000-000000000001.agent-a",
+            "0199aaaa-2222-7000-8000-000000000002",
+            "5d2cf00d-0000-4000-8000-000000000003",
+            "run-number-1",
+            "run-number-1.5a50f392",
+            "run-number-2",
+        ]
+        .map(str::to_owned);
+        let short: Vec<String> = ids.iter().map(|id| short_id(&ids, id)).collect();
+        assert_eq!(
+            short,
+            [
+                "0199aaaa-1",
+                "0199aaaa-1111-7000-8000-000000000001.agent-a",
+                "0199aaaa-2",
+                "5d2cf00d",
+                "run-number-1",
+                "run-number-1.5a50f392",
+                "run-number-2"
+            ]
+        );
+    }
+}

@@ -1,0 +1,199 @@
+//! `quipu prune`: forgets sessions, with a receipt.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use quipu_model::Timestamp;
+use quipu_record::{Clock as _, SystemClock};
+use quipu_store::archive::Swept;
+use quipu_store::catalogue::{Filter, Order, TranscriptRow};
+use quipu_store::import::Holding;
+use serde_json::{Value, json};
+
+use super::list::write_rows;
+use crate::args::Prune;
+use crate::error::{CommandError, Exit, Result, io_error};
+use crate::locate::Place;
+use crate::terminal::{bytes, count, out, say};
+use crate::when;
+
+pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
+    let Prune {
+        older_than,
+        larger_than,
+        project,
+        agents,
+        ..
+    } = args;
+    let any = older_than.is_some() || larger_than.is_some() || project.is_some();
+    if !any && agents.is_empty() {
+        return Err(CommandError::usage("nothing says what may go")
+            .hint("give at least one of --older-than, --larger-than, --project, --agent"));
+    }
+    let now = SystemClock.now();
+    let before = older_than
+        .as_ref()
+        .map(|age| when::age(age, now))
+        .transpose()?;
+    let larger = larger_than
+        .as_ref()
+        .map(|size| when::size(size))
+        .transpose()?;
+    let Some(store) = place.store()? else {
+        say("nothing is kept, so nothing can go");
+        return Ok(Exit::Done);
+    };
+    let filter = Filter {
+        agents: agents.clone(),
+        project: project.clone(),
+        subagents: true,
+        duplicates: true,
+        ..Filter::default()
+    };
+    let mut rows = store.catalogue().list(&filter, Order::Oldest, None)?;
+    rows.retain(|row| {
+        before.is_none_or(|before| last(row).is_some_and(|at| at < before))
+            && larger.is_none_or(|larger| row.size > larger)
+    });
+    let holdings = store.holdings(rows)?;
+    let rows: Vec<TranscriptRow> = holdings.iter().map(|it| it.row.clone()).collect();
+    let size: u64 = rows.iter().map(|row| row.size).sum();
+    let here = rows.iter().filter(|row| row.path.exists()).count() as u64;
+    let mut out = out();
+    let receipt = if args.yes && !rows.is_empty() {
+        let path = new_receipt(store.home(), &receipt(args, now, &holdings, None), now)?;
+        let swept = store.forget(&holdings, now)?;
+        write_private(&path, &receipt(args, now, &holdings, Some(swept)), true)?;
+        Some((path, swept))
+    } else {
+        None
+    };
+    if args.json {
+        let mut document = receipt_json(args, now, &holdings, receipt.as_ref().map(|it| it.1));
+        document["removed_from_disk"] = json!(receipt.is_some());
+        let path = receipt.as_ref().map(|(path, _)| path.display().to_string());
+        document["receipt"] = json!(path);
+        writeln!(out, "{document:#}")?;
+        out.flush()?;
+        return Ok(Exit::Done);
+    }
+    if rows.is_empty() {
+        say("nothing that is kept is like that");
+        return Ok(Exit::Done);
+    }
+    let transcripts = count(rows.len() as u64, "transcript");
+    match &receipt {
+        None => {
+            write_rows(&mut out, &rows, Some(&store))?;
+            let line = format!("{transcripts} of {} would go; --yes does it.", bytes(size));
+            writeln!(out, "\n{line}")?;
+        }
+        Some((path, swept)) => {
+            let freed = bytes(swept.bytes);
+            writeln!(
+                out,
+                "Forgot {transcripts} of {}; {freed} freed.",
+                bytes(size)
+            )?;
+            writeln!(out, "{}", path.display())?;
+        }
+    }
+    out.flush()?;
+    drop(out);
+    if here > 0 {
+        let logs = count(here, "log");
+        say(&format!(
+            "the agents still have {logs} of these; the next import brings them back"
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// When something last happened in a session.
+fn last(row: &TranscriptRow) -> Option<Timestamp> {
+    let modified = row.modified.and_then(when::of_nanos);
+    let said = row.ended_at.or(row.started_at).and_then(when::of_millis);
+    said.or(modified)
+}
+
+/// What went, so that it can be told later what is not there any more, and why.
+fn receipt(args: &Prune, now: Timestamp, holdings: &[Holding], swept: Option<Swept>) -> String {
+    let document = receipt_json(args, now, holdings, swept);
+    format!("{document:#}\n")
+}
+
+fn receipt_json(args: &Prune, now: Timestamp, holdings: &[Holding], swept: Option<Swept>) -> Value {
+    let removed = holdings.iter().map(|holding| {
+        let row = &holding.row;
+        let sources = holding.sources.iter().map(|source| {
+            let last = source.versions.last();
+            let chunks = last.into_iter().flat_map(|last| &last.chunks);
+            json!({
+                "path": source.key.path.display().to_string(),
+                "part": source.key.part,
+                "manifest": source.key.id().to_string(),
+                "versions": source.versions.len(),
+                "size": last.map(|last| last.size),
+                "chunks": chunks.map(|chunk| chunk.id.to_string()).collect::<Vec<_>>(),
+            })
+        });
+        json!({
+            "run_id": row.run_id,
+            "agent": row.agent,
+            "title": row.title,
+            "project": row.cwd,
+            "path": row.path.display().to_string(),
+            "part": row.part,
+            "size": row.size,
+            "ended_at": last(row).map(|at| at.to_string()),
+            "sources": sources.collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "quipu": env!("CARGO_PKG_VERSION"),
+        "time": now.to_string(),
+        "filters": {
+            "older_than": args.older_than,
+            "larger_than": args.larger_than,
+            "project": args.project,
+            "agents": args.agents,
+        },
+        "removed": removed.collect::<Vec<_>>(),
+        "swept": swept.map(|swept| json!({
+            "chunks": swept.chunks,
+            "temporary": swept.temporary,
+            "bytes": swept.bytes,
+        })),
+    })
+}
+
+/// Writes the receipt before anything goes; what was swept is added afterwards.
+fn new_receipt(home: &Path, text: &str, now: Timestamp) -> Result<PathBuf> {
+    let directory = home.join("receipts");
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&directory)
+        .map_err(io_error(format!("could not make {}", directory.display())))?;
+    let path = directory.join(format!("prune-{}.json", now.strftime("%Y%m%dT%H%M%S%.fZ")));
+    write_private(&path, text, false)?;
+    Ok(path)
+}
+
+fn write_private(path: &Path, text: &str, again: bool) -> Result<()> {
+    let mut options = OpenOptions::new();
+    options
+        .write(true)
+        .truncate(again)
+        .create_new(!again)
+        .mode(0o600);
+    options
+        .open(path)
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        })
+        .map_err(io_error(format!("could not write {}", path.display())))
+}

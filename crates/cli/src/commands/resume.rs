@@ -1,0 +1,154 @@
+//! `quipu resume`: the agent's own command that continues a session.
+
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use quipu_store::Store;
+use quipu_store::catalogue::TranscriptRow;
+
+use crate::args::Resume;
+use crate::error::{CommandError, Exit, Result};
+use crate::locate::Place;
+use crate::terminal::is_active;
+
+pub(crate) fn run(args: &Resume, place: &Place) -> Result<Exit> {
+    let (store, row) = place.session(&args.id)?;
+    let (command, directory) = command(&store, row)?;
+    if args.run {
+        if let Some(directory) = &directory
+            && !Path::new(directory).is_dir()
+        {
+            let error = anyhow::anyhow!("the session's directory {directory} is not there");
+            return Err(CommandError::new(Exit::Environment, error));
+        }
+        let mut run = Command::new(&command[0]);
+        run.args(&command[1..]);
+        if let Some(directory) = &directory {
+            run.current_dir(directory);
+        }
+        // Comes back only when it could not be done.
+        let error = anyhow::Error::new(run.exec()).context(format!("could not run {}", command[0]));
+        return Err(CommandError::new(Exit::Environment, error)
+            .hint("is the agent installed, and in PATH?"));
+    }
+    let words: Vec<String> = command.iter().map(|word| quote(word)).collect();
+    let line = match &directory {
+        Some(directory) => format!("{} && {}", cd(directory), words.join(" ")),
+        None => words.join(" "),
+    };
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(Exit::Done)
+}
+
+/// The command, and the directory to run it in.
+fn command(store: &Store, row: TranscriptRow) -> Result<(Vec<String>, Option<String>)> {
+    let refuse = |why: String, hint: String| {
+        Err(CommandError::new(Exit::Data, anyhow::Error::msg(why)).hint(hint))
+    };
+    if row.reconstructed {
+        return refuse(
+            format!("the log of session {} is gone", row.run_id),
+            "its prompts are left: `quipu show` has them".to_owned(),
+        );
+    }
+    if let Some(parent) = &row.parent {
+        return refuse(
+            format!("session {} is a sub-agent", row.run_id),
+            format!("continue the session that called it: `quipu resume {parent}`"),
+        );
+    }
+    let family = row.dialect.as_deref().and_then(quipu_agents::dialect);
+    let (agent, run_id) = (row.agent.clone(), row.run_id.clone());
+    let directory = row.cwd.clone();
+    let id = native_id(store, row)?;
+    let command = family.and_then(|(family, _)| family.resume(&agent, &id));
+    let Some(command) = command.filter(|command| !command.is_empty()) else {
+        return refuse(
+            format!("{agent} has no command that continues session {run_id}"),
+            "`quipu show` has what was said in it".to_owned(),
+        );
+    };
+    // A log could name its session like a flag, and have the agent do what nobody asked for.
+    if id.starts_with('-') || id.contains('\0') {
+        return refuse(
+            format!("the id of session {run_id} is no id but a flag"),
+            "look at the log with `quipu show`".to_owned(),
+        );
+    }
+    Ok((command, directory))
+}
+
+/// The session's id in the agent's own terms.
+fn native_id(store: &Store, row: TranscriptRow) -> Result<String> {
+    // An id that does not fit was changed, and has a hash at its end.
+    let hashed = row.native.rsplit_once('-').is_some_and(|(_, hash)| {
+        hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+    });
+    let native = row.native.clone();
+    if !hashed {
+        return Ok(native);
+    }
+    Ok(store.read(row)?.session.id.unwrap_or(native))
+}
+
+fn cd(directory: &str) -> String {
+    if directory.starts_with('-') {
+        return format!("cd -- {}", quote(directory));
+    }
+    format!("cd {}", quote(directory))
+}
+
+/// A word as a shell reads it back. Control characters are escaped, so that it can also be looked at.
+pub(super) fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    if !word.contains(is_active) && !word.contains(char::is_control) {
+        return format!("'{}'", word.replace('\'', r"'\''"));
+    }
+    let mut quoted = String::from("$'");
+    for c in word.chars() {
+        match c {
+            '\'' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() || is_active(c) => {
+                let mut buffer = [0; 4];
+                for byte in c.encode_utf8(&mut buffer).bytes() {
+                    quoted.push_str("\\x");
+                    quoted.extend(
+                        [byte >> 4, byte & 15]
+                            .map(|digit| char::from_digit(u32::from(digit), 16).unwrap_or('0')),
+                    );
+                }
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('\'');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        for (word, quoted) in [
+            ("claude", "claude"),
+            ("/home/ada/my project", "'/home/ada/my project'"),
+            ("it's", r"'it'\''s'"),
+            ("$(reboot)", "'$(reboot)'"),
+            ("", "''"),
+            ("a\x1b[31m'b\\", r"$'a\x1b[31m\'b\\'"),
+            ("\u{202e}x", r"$'\xe2\x80\xaex'"),
+            ("é", "'é'"),
+        ] {
+            assert_eq!(quote(word), quoted);
+        }
+        assert_eq!(cd("-x"), "cd -- -x");
+    }
+}

@@ -1,0 +1,312 @@
+//! Bare `quipu`: what is on this machine, and what is kept of it. Nothing is written.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use quipu_agents::FAMILIES;
+use quipu_model::Timestamp;
+use quipu_record::{Clock as _, SystemClock};
+use quipu_store::Store;
+use quipu_store::catalogue::{Filter, SourceRow};
+use quipu_store::import::{Found, Search};
+use serde_json::{Value, json};
+
+use super::import::report_problems;
+use crate::error::{Exit, Result};
+use crate::locate::Place;
+use crate::table::Table;
+use crate::terminal::{BOLD, YELLOW, bytes, clean, columns, count, out, tokens};
+use crate::when;
+
+/// Claude Code deletes what it has not written to for so many days, unless it is told otherwise.
+const EXPIRES: (&str, i64) = ("claude-code", 30);
+
+/// What is deleted within so many days expires soon.
+const SOON: i64 = 7;
+
+/// What was found of one agent.
+#[derive(Debug, Default)]
+struct Agent {
+    logs: u64,
+    bytes: u64,
+    newest: Option<i64>,
+    kept: u64,
+    changed: u64,
+    expiring: u64,
+    oldest_expiring: Option<i64>,
+}
+
+pub(crate) fn run(as_json: bool, place: &Place) -> Result<Exit> {
+    let host = Place::host()?;
+    let home = place.home()?;
+    let search = Search::of_places(&host, &[]);
+    let store = place.store()?;
+    let now = SystemClock.now();
+    let agents = found(&search, store.as_ref(), now)?;
+    let kept = match &store {
+        Some(store) => Some(Kept::of(store)?),
+        None => None,
+    };
+    let mut out = out();
+    if as_json {
+        let places: Vec<PathBuf> = FAMILIES
+            .iter()
+            .flat_map(|family| family.places(&host))
+            .map(|place| place.root)
+            .collect();
+        let document = json!({
+            "home": home.display().to_string(),
+            "agents": agents.iter().map(|(name, agent)| agent.json(name, now)).collect::<Vec<_>>(),
+            "kept": kept.as_ref().map(Kept::json),
+            "credentials": search.credentials,
+            "empty": search.empty,
+            "problems": search.problems.iter().map(crate::json::problem).collect::<Vec<_>>(),
+            "places": places.iter().map(|path| json!({
+                "path": path.display().to_string(),
+                "exists": path.exists(),
+            })).collect::<Vec<_>>(),
+        });
+        writeln!(out, "{document:#}")?;
+        out.flush()?;
+        return Ok(Exit::Done);
+    }
+
+    if agents.is_empty() {
+        let looked = FAMILIES.iter().flat_map(|family| family.places(&host));
+        let mut brands: Vec<&str> = looked.map(|place| place.brand).collect();
+        brands.sort_unstable();
+        brands.dedup();
+        writeln!(out, "No sessions of any agent were found on this machine.")?;
+        writeln!(out, "Looked for {}.", brands.join(", "))?;
+    } else {
+        let mut table = Table::new(&["AGENT", ">LOGS", ">SIZE", "NEWEST", ">KEPT", ">NEW"]);
+        for (name, agent) in &agents {
+            let newest = agent.newest.and_then(when::of_nanos);
+            table.row([
+                name.clone(),
+                agent.logs.to_string(),
+                bytes(agent.bytes),
+                newest.map(|at| when::ago(at, now)).unwrap_or_default(),
+                agent.kept.to_string(),
+                (agent.logs - agent.kept).to_string(),
+            ]);
+        }
+        table.write(&mut out, columns(), None)?;
+    }
+    for agent in agents.values().filter(|agent| agent.expiring > 0) {
+        let (name, days) = EXPIRES;
+        let oldest = agent.oldest_expiring.and_then(when::of_nanos);
+        let left = oldest.map_or(0, |at| (days - when::days(at, now)).max(0));
+        let logs = count(agent.expiring, "log");
+        let when = match left {
+            0 => "the oldest about now".to_owned(),
+            n => format!("the oldest in about {}", count(n.unsigned_abs(), "day")),
+        };
+        writeln!(
+            out,
+            "\n{YELLOW}{name} deletes logs after about {days} days: {logs} within a week, {when}.{YELLOW:#}"
+        )?;
+    }
+    writeln!(out)?;
+    match &kept {
+        Some(kept) if kept.transcripts > 0 => kept.write(&mut out)?,
+        _ => writeln!(out, "Nothing is kept yet.")?,
+    }
+    let is_new = agents.values().any(|agent| agent.kept < agent.logs);
+    let is_kept = kept.as_ref().is_some_and(|kept| kept.transcripts > 0);
+    let next: [(&str, &str); 3] = match (agents.is_empty(), is_kept) {
+        (true, false) => [
+            ("quipu up --demo", "look around in samples"),
+            ("quipu import PATH", "import sessions that lie elsewhere"),
+            ("quipu --help", "everything else"),
+        ],
+        (_, true) if !is_new => [
+            ("quipu list", "what is kept"),
+            ("quipu show ID", "one session"),
+            ("quipu up", "keep watching"),
+        ],
+        _ => [
+            ("quipu up --once", "import all of it"),
+            ("quipu import --dry-run", "only count"),
+            ("quipu list", "what is kept"),
+        ],
+    };
+    writeln!(out, "\nNext:")?;
+    for (command, what) in next {
+        writeln!(out, "  {BOLD}{command:<24}{BOLD:#}{what}")?;
+    }
+    out.flush()?;
+    report_problems(&search.problems);
+    Ok(Exit::Done)
+}
+
+/// What a search found, by agent.
+fn found(
+    search: &Search,
+    store: Option<&Store>,
+    now: Timestamp,
+) -> Result<BTreeMap<String, Agent>> {
+    let mut known: HashMap<PathBuf, Vec<SourceRow>> = HashMap::new();
+    if let Some(store) = store {
+        for row in store.catalogue().sources()? {
+            known.entry(row.path.clone()).or_default().push(row);
+        }
+    }
+    let soon = i64::try_from(when::days_before(now, EXPIRES.1 - SOON).as_nanosecond());
+    let mut agents: BTreeMap<String, Agent> = BTreeMap::new();
+    for candidate in &search.found {
+        if candidate.found == Found::Keep {
+            continue;
+        }
+        let brand = candidate.place.map_or("unknown", |place| place.0);
+        let agent = agents.entry(brand.to_owned()).or_default();
+        let stamp = &candidate.stamp;
+        agent.logs += 1;
+        agent.bytes += if candidate.path.is_dir() {
+            0
+        } else {
+            stamp.size
+        };
+        agent.newest = agent.newest.max(stamp.modified);
+        let mut path = candidate.path.clone();
+        if path.extension().is_some_and(|ending| ending == "zst") {
+            path.set_extension("");
+        }
+        if let Some(rows) = known.get(&path) {
+            // A database changes with every word; what counts is that sessions of it are kept.
+            let same = |row: &SourceRow| {
+                candidate.found == Found::Many
+                    || (row.stamp.size == stamp.size && row.stamp.modified == stamp.modified)
+            };
+            if rows.iter().any(same) {
+                agent.kept += 1;
+            } else {
+                agent.changed += 1;
+            }
+        }
+        let expires = brand == EXPIRES.0 && candidate.found == Found::Log;
+        if expires
+            && let (Some(modified), Ok(soon)) = (stamp.modified, soon)
+            && modified < soon
+        {
+            agent.expiring += 1;
+            let oldest = agent.oldest_expiring.unwrap_or(i64::MAX);
+            agent.oldest_expiring = Some(oldest.min(modified));
+        }
+    }
+    Ok(agents)
+}
+
+impl Agent {
+    fn json(&self, name: &str, now: Timestamp) -> Value {
+        let at = |nanos: Option<i64>| nanos.and_then(when::of_nanos).map(|at| at.to_string());
+        let oldest = self.oldest_expiring.and_then(when::of_nanos);
+        json!({
+            "agent": name,
+            "logs": self.logs,
+            "bytes": self.bytes,
+            "newest": at(self.newest),
+            "kept": self.kept,
+            "changed": self.changed,
+            "expiring": self.expiring,
+            "days_left": oldest.map(|at| (EXPIRES.1 - when::days(at, now)).max(0)),
+        })
+    }
+}
+
+/// What is kept, in figures.
+struct Kept {
+    transcripts: u64,
+    subagents: u64,
+    events: u64,
+    bytes: u64,
+    tokens: u64,
+    gone: u64,
+    first: Option<i64>,
+}
+
+impl Kept {
+    fn of(store: &Store) -> Result<Self> {
+        let catalogue = store.catalogue();
+        let all = Filter {
+            subagents: true,
+            ..Filter::default()
+        };
+        let mut kept = Self {
+            transcripts: 0,
+            subagents: 0,
+            events: 0,
+            bytes: 0,
+            tokens: 0,
+            gone: 0,
+            first: None,
+        };
+        for sum in catalogue.by_agent(&all)? {
+            kept.transcripts += sum.transcripts;
+            kept.subagents += sum.subagents;
+            kept.events += sum.events;
+            kept.bytes += sum.bytes;
+            kept.tokens += sum.usage.total();
+            kept.first = match (kept.first, sum.first) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+        }
+        let mut there: HashMap<PathBuf, bool> = HashMap::new();
+        for row in catalogue.sources()? {
+            let exists = there
+                .entry(row.path)
+                .or_insert_with_key(|path| path.exists() || packed(path).exists());
+            kept.gone += u64::from(!*exists);
+        }
+        Ok(kept)
+    }
+
+    fn write(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
+        let sessions = count(self.transcripts - self.subagents, "session");
+        let with = match self.subagents {
+            0 => String::new(),
+            n => format!(" with {}", count(n, "sub-agent")),
+        };
+        let since = self.first.and_then(when::of_millis);
+        let since = since.map(|at| format!(" since {}", when::local_day(at)));
+        let mut line = format!(
+            "Kept: {sessions}{with}{}, {}, {} of logs",
+            since.unwrap_or_default(),
+            count(self.events, "event"),
+            bytes(self.bytes),
+        );
+        if self.tokens > 0 {
+            line = format!("{line}, {} tokens", tokens(self.tokens));
+        }
+        writeln!(out, "{}.", clean(&line))?;
+        if self.gone > 0 {
+            let (of, is) = (
+                count(self.gone, "log"),
+                if self.gone == 1 { "is" } else { "are" },
+            );
+            writeln!(out, "{of} of them {is} only here: the agent's own is gone.")?;
+        }
+        Ok(())
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "sessions": self.transcripts - self.subagents,
+            "subagents": self.subagents,
+            "events": self.events,
+            "bytes": self.bytes,
+            "tokens": self.tokens,
+            "gone": self.gone,
+            "first": self.first.and_then(when::of_millis).map(|at| at.to_string()),
+        })
+    }
+}
+
+/// The path of a log once it is compressed.
+fn packed(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".zst");
+    name.into()
+}

@@ -1,0 +1,140 @@
+//! `quipu show`
+
+mod diff;
+mod recorded;
+mod session;
+mod tool;
+
+use std::fs::File;
+use std::io::{BufWriter, Read as _, Write as _};
+use std::path::Path;
+
+use quipu_formats::exchange::encode_log;
+use quipu_model::{Event, EventType, LogBody};
+use quipu_store::catalogue::TranscriptRow;
+
+use super::render::Renderer;
+use crate::args::Show;
+use crate::error::{CommandError, Exit, Result, io_error};
+use crate::locate::{self, Meant};
+use crate::terminal::{columns, count, out, say};
+use crate::{foreign, json};
+
+pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
+    let meant = place.meant(&args.run)?;
+    for word in &args.types {
+        let known = EventType::from_word(word).is_some()
+            || [LogBody::SYSTEM, LogBody::NOTE].contains(&word.as_str());
+        if !known {
+            say(&format!("note: {word:?} is not a known event type"));
+        }
+    }
+    match meant {
+        Meant::Run(path) => {
+            if is_database(&path) {
+                let error = anyhow::anyhow!("{} is a database", path.display());
+                return Err(CommandError::new(Exit::Data, error)
+                    .hint("import it with `quipu import`, then show one of its sessions"));
+            }
+            recorded::run(args, &path)
+        }
+        Meant::Log(path) => {
+            let read = foreign::read(&path);
+            let log = read.map_err(io_error(format!("could not read {}", path.display())))?;
+            let log = log.ok_or_else(|| {
+                let error = anyhow::anyhow!("{} is no log that is known", path.display());
+                CommandError::new(Exit::Data, error)
+            })?;
+            let problem = log.problem.as_ref().map(ToString::to_string);
+            show(args, &log.row(&path), 0, &log.events, problem)
+        }
+        Meant::Session(found) => {
+            let (store, row) = *found;
+            let children = store.catalogue().children(&row.native)?.len() as u64;
+            let transcript = store.read(row)?;
+            let problem = transcript.problem.map(|problem| problem.to_string());
+            show(args, &transcript.row, children, &transcript.events, problem)
+        }
+    }
+}
+
+impl Show {
+    fn wants(&self, seq: u64, event_type: &str) -> bool {
+        (self.from..=self.to).contains(&seq)
+            && (self.types.is_empty() || self.types.iter().any(|wanted| wanted == event_type))
+    }
+}
+
+fn is_database(path: &Path) -> bool {
+    let mut magic = [0; 16];
+    // What is read from a pipe is gone.
+    path.is_file()
+        && File::open(path)
+            .and_then(|mut file| file.read_exact(&mut magic))
+            .is_ok()
+        && magic == *b"SQLite format 3\0"
+}
+
+/// Shows a session as was asked.
+fn show(
+    args: &Show,
+    row: &TranscriptRow,
+    children: u64,
+    events: &[Event<LogBody>],
+    problem: Option<String>,
+) -> Result<Exit> {
+    let wanted = events
+        .iter()
+        .filter(|event| args.wants(event.seq, event.body.type_word()));
+    if args.output.jsonl || args.json {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        let mut line = Vec::new();
+        let mut before = "";
+        if args.json {
+            write!(
+                out,
+                "{{\"session\":{},\n\"events\":[",
+                json::transcript(row)
+            )?;
+        }
+        for event in wanted {
+            line.clear();
+            encode_log(event, &mut line);
+            if args.json {
+                writeln!(out, "{before}")?;
+                out.write_all(line.trim_ascii_end())?;
+                before = ",";
+            } else {
+                out.write_all(&line)?;
+            }
+        }
+        if args.json {
+            let problem = serde_json::Value::from(problem.clone());
+            writeln!(out, "\n],\"problem\":{problem}}}")?;
+        }
+        out.flush()?;
+    } else {
+        let mut out = out();
+        let view = session::View::new(args, columns());
+        view.header(&mut out, row, children)?;
+        if args.events {
+            let renderer = Renderer { full: args.full };
+            for event in wanted {
+                renderer.log_event(&mut out, event)?;
+            }
+        } else {
+            view.conversation(&mut out, &row.agent, events)?;
+        }
+        out.flush()?;
+        if events.is_empty() {
+            say("nothing of it could be read as a session");
+        }
+    }
+    if let Some(problem) = problem {
+        say(&format!("not all of it could be read: {problem}"));
+    }
+    if row.figures.dangling > 0 && args.full {
+        say(&count(row.figures.dangling, "tool call without a result"));
+    }
+    Ok(Exit::Done)
+}

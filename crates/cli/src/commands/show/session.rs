@@ -1,0 +1,540 @@
+//! A session as a conversation.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use anstyle::Style;
+use quipu_model::{
+    Block, Body, Content, Event, LogBody, Note, NoteKind, Notes, Status, ToolCall, ToolResult,
+};
+use quipu_store::catalogue::TranscriptRow;
+
+use super::{diff, tool};
+use crate::args::Show;
+use crate::terminal::{
+    BOLD, CYAN, DIM, Drawing, GREEN, RED, YELLOW, bytes, clean, count, duration, fit, tokens,
+    width_of, wrap,
+};
+use crate::when;
+
+/// How much is shown of each, in lines, unless all of it is asked for.
+const PROMPT: usize = 30;
+const REPLY: usize = 60;
+const THOUGHT: usize = 2;
+const OUTPUT: usize = 3;
+const FAILURE: usize = 6;
+const CHANGE: usize = 14;
+
+/// How a session is shown.
+pub(super) struct View<'v> {
+    args: &'v Show,
+    columns: usize,
+    drawing: Drawing,
+}
+
+/// Who speaks.
+#[derive(Clone, PartialEq, Eq)]
+enum Speaker {
+    Nobody,
+    Person,
+    Program,
+    Agent(Option<String>),
+}
+
+impl<'v> View<'v> {
+    pub(super) fn new(args: &'v Show, columns: usize) -> Self {
+        Self {
+            args,
+            columns,
+            drawing: Drawing::for_locale(),
+        }
+    }
+
+    /// So many lines, or all of them.
+    fn most(&self, lines: usize) -> usize {
+        if self.args.full { usize::MAX } else { lines }
+    }
+
+    /// What is known of the session as a whole.
+    pub(super) fn header(
+        &self,
+        out: &mut impl Write,
+        row: &TranscriptRow,
+        children: u64,
+    ) -> io::Result<()> {
+        let title = row.title.as_deref().unwrap_or("a session without a title");
+        writeln!(out, "{BOLD}{}{BOLD:#}", fit(title, self.columns))?;
+        let mut agent = row.agent.clone();
+        if let Some(version) = &row.agent_version {
+            agent = format!("{agent} {version}");
+        }
+        let mut place = vec![agent];
+        place.extend(row.cwd.clone());
+        place.extend(row.branch.clone());
+        self.facts(out, &place)?;
+
+        let mut figures = Vec::new();
+        let from = row.started_at.and_then(when::of_millis);
+        let to = row.ended_at.and_then(when::of_millis);
+        if let Some(from) = from {
+            let mut time = when::local(from);
+            if let Some(to) = to {
+                let millis = u64::try_from(to.as_millisecond() - from.as_millisecond());
+                time = format!("{time}, {}", duration(millis.unwrap_or(0)));
+            }
+            figures.push(time);
+        }
+        let counts = &row.figures;
+        for (n, what) in [
+            (counts.prompts, "prompt"),
+            (counts.tool_calls, "tool call"),
+            (children, "sub-agent"),
+            (counts.compactions, "compaction"),
+            (counts.errors, "error"),
+        ] {
+            if n > 0 {
+                figures.push(count(n, what));
+            }
+        }
+        for (n, what) in [(counts.failures, "failed"), (counts.denials, "denied")] {
+            if n > 0 {
+                figures.push(format!("{n} {what}"));
+            }
+        }
+        self.facts(out, &figures)?;
+
+        let mut spent = row.models.clone();
+        spent.retain(|model| !model.is_empty());
+        let usage = &row.usage;
+        let buckets = [
+            (usage.input, "in"),
+            (usage.cache_read, "from cache"),
+            (usage.cache_write, "to cache"),
+            (usage.output, "out"),
+        ];
+        let buckets: Vec<String> = buckets
+            .iter()
+            .filter_map(|(n, what)| {
+                n.filter(|n| *n > 0)
+                    .map(|n| format!("{} {what}", tokens(n)))
+            })
+            .collect();
+        if !buckets.is_empty() {
+            spent.push(format!("tokens: {}", buckets.join(", ")));
+        }
+        if let Some(cost) = &row.vendor_cost {
+            spent.push(format!("${cost} by the agent's own count"));
+        }
+        self.facts(out, &spent)?;
+
+        let mut links = vec![format!("session {}", row.run_id)];
+        if let Some(parent) = &row.parent {
+            links.push(format!("sub-agent of {parent}"));
+        }
+        if let Some(from) = &row.forked_from {
+            links.push(format!("forked from {from}"));
+        }
+        if let Some(of) = &row.copy_of {
+            let events = count(row.copied_events, "event");
+            links.push(if row.duplicate {
+                format!("all of it is a copy of {of}")
+            } else {
+                format!("{events} copied from {of}")
+            });
+        }
+        if row.reconstructed {
+            links.push("put together from the history of prompts; the log is gone".to_owned());
+        }
+        self.facts(out, &links)?;
+        let part = row.part.as_ref().map(|part| format!(" ({part})"));
+        let log = format!("{}{}", row.path.display(), part.unwrap_or_default());
+        self.facts(out, &[log])
+    }
+
+    fn facts(&self, out: &mut impl Write, facts: &[String]) -> io::Result<()> {
+        if facts.is_empty() {
+            return Ok(());
+        }
+        let line = facts.join(self.drawing.dot);
+        writeln!(
+            out,
+            "{DIM}{}{DIM:#}",
+            clean(&line).replace(['\n', '\t'], " ")
+        )
+    }
+
+    /// The conversation: who said what, and what tools did.
+    pub(super) fn conversation(
+        &self,
+        out: &mut impl Write,
+        agent: &str,
+        events: &[Event<LogBody>],
+    ) -> io::Result<()> {
+        let results = pair(events);
+        let calls: HashMap<usize, usize> = results.iter().map(|(call, at)| (*at, *call)).collect();
+        let (mut speaker, mut model) = (Speaker::Nobody, None);
+        let mut withheld = false;
+        for (at, event) in events.iter().enumerate() {
+            let notes: &Notes = &event.annotations;
+            let wanted = self.args.wants(event.seq, event.body.type_word());
+            if !wanted {
+                continue;
+            }
+            let call = calls.get(&at).map(|call| &events[*call]);
+            if call.is_some_and(|call| self.args.wants(call.seq, call.body.type_word())) {
+                // Shown with its call.
+                continue;
+            }
+            let now = match &event.body {
+                LogBody::Exchange(Body::UserMessage(_)) if !notes.flags.synthetic => {
+                    Speaker::Person
+                }
+                LogBody::Exchange(Body::UserMessage(_)) | LogBody::System(_) => Speaker::Program,
+                LogBody::Note(note) if !matters(note.kind) => continue,
+                LogBody::Note(_) => speaker.clone(),
+                LogBody::Exchange(_) => Speaker::Agent(notes.subagent_id.clone()),
+            };
+            let is_withheld = is_withheld(event);
+            if is_withheld && withheld {
+                continue;
+            }
+            withheld = is_withheld;
+            // A prompt is set off even from a prompt before it.
+            let is_note = matches!(event.body, LogBody::Note(_));
+            if (now != speaker || now == Speaker::Person) && !is_note {
+                let other_model = notes.model.is_some() && notes.model != model;
+                if other_model {
+                    model.clone_from(&notes.model);
+                }
+                let shown = model.as_deref().filter(|_| other_model);
+                self.speaker(out, &now, agent, shown, event)?;
+                speaker = now;
+            }
+            match &event.body {
+                LogBody::Note(note) => self.note(out, note)?,
+                LogBody::System(blocks) => self.blocks(out, blocks, DIM, THOUGHT)?,
+                LogBody::Exchange(body) => match body {
+                    Body::UserMessage(blocks) if notes.flags.synthetic => {
+                        self.blocks(out, blocks, DIM, THOUGHT)?;
+                    }
+                    Body::UserMessage(blocks) => self.blocks(out, blocks, BOLD, PROMPT)?,
+                    Body::AssistantMessage(blocks) => {
+                        let style = if notes.flags.superseded {
+                            DIM
+                        } else {
+                            Style::new()
+                        };
+                        self.blocks(out, blocks, style, REPLY)?;
+                    }
+                    Body::ToolCall(call) => {
+                        let result = results.get(&at).map(|at| &events[*at]);
+                        self.call(out, call, notes, result)?;
+                    }
+                    Body::ToolResult(result) => self.orphan(out, result, notes)?,
+                    _ => {}
+                },
+            }
+            for attachment in &notes.attachments {
+                let mime = fit(&attachment.mime, 40);
+                writeln!(out, "  {DIM}[{mime} {}]{DIM:#}", bytes(attachment.bytes))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The line before what someone says.
+    fn speaker(
+        &self,
+        out: &mut impl Write,
+        speaker: &Speaker,
+        agent: &str,
+        model: Option<&str>,
+        event: &Event<LogBody>,
+    ) -> io::Result<()> {
+        let flags = event.annotations.flags;
+        let (style, mark, name) = match speaker {
+            Speaker::Person => (CYAN, self.drawing.person, "user".to_owned()),
+            Speaker::Program | Speaker::Nobody => (DIM, self.drawing.person, "context".to_owned()),
+            Speaker::Agent(None) => (GREEN, self.drawing.agent, agent.to_owned()),
+            Speaker::Agent(Some(sub)) => (
+                GREEN,
+                self.drawing.agent,
+                format!("sub-agent {}", fit(sub, 40)),
+            ),
+        };
+        write!(out, "\n{style}{mark} {name}{style:#}")?;
+        if let Some(model) = model {
+            write!(out, " {DIM}{}{DIM:#}", fit(model, 60))?;
+        }
+        if !flags.undated {
+            write!(out, " {DIM}{}{DIM:#}", when::local_time(event.timestamp))?;
+        }
+        if flags.superseded {
+            write!(out, " {YELLOW}(superseded){YELLOW:#}")?;
+        }
+        writeln!(out)
+    }
+
+    fn blocks(
+        &self,
+        out: &mut impl Write,
+        blocks: &[Block],
+        style: Style,
+        most: usize,
+    ) -> io::Result<()> {
+        for block in blocks {
+            match &block.content {
+                Content::Text(text) | Content::Command(text) | Content::Stream(text) => {
+                    self.prose(out, "  ", text, style, self.most(most))?;
+                }
+                Content::Thinking(text) if text.trim().is_empty() => {
+                    let mark = self.drawing.thought;
+                    writeln!(out, "  {DIM}{mark} reasoning, withheld{DIM:#}")?;
+                }
+                Content::Thinking(text) => {
+                    let first = format!("  {} ", self.drawing.thought);
+                    self.prose(out, &first, text, DIM, self.most(THOUGHT))?;
+                }
+                Content::ToolUse { name, .. } => self.prose(out, "  ", name, DIM, 1)?,
+                Content::ToolResult { content, .. } => {
+                    let text = content.as_ref().map(tool::text).unwrap_or_default();
+                    self.prose(out, "  ", &text, DIM, self.most(OUTPUT))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A text, broken into lines that fit; code is left as it is.
+    fn prose(
+        &self,
+        out: &mut impl Write,
+        first: &str,
+        text: &str,
+        style: Style,
+        most: usize,
+    ) -> io::Result<()> {
+        let indent = width_of(first);
+        let room = self.columns.saturating_sub(indent);
+        let (mut shown, mut left, mut code) = (0, 0_u64, false);
+        for line in text.trim_end().lines() {
+            if shown >= most {
+                left += 1;
+                continue;
+            }
+            code ^= line.trim_start().starts_with("```");
+            let line = clean(line);
+            let pieces = if code {
+                vec![&*line]
+            } else {
+                wrap(&line, room)
+            };
+            for (n, piece) in pieces.iter().enumerate() {
+                if shown >= most {
+                    // The rest of a line that is long is a line.
+                    left += u64::from(n > 0);
+                    break;
+                }
+                if shown == 0 {
+                    write!(out, "{style}{first}{style:#}")?;
+                } else if !piece.is_empty() {
+                    write!(out, "{:indent$}", "")?;
+                }
+                writeln!(out, "{style}{piece}{style:#}")?;
+                shown += 1;
+            }
+        }
+        if left > 0 {
+            let more = self.drawing.more;
+            let lines = count(left, "more line");
+            writeln!(out, "{:indent$}{DIM}{more} {lines}{DIM:#}", "")?;
+        }
+        Ok(())
+    }
+
+    /// A tool call and how it ended.
+    fn call(
+        &self,
+        out: &mut impl Write,
+        call: &ToolCall,
+        notes: &Notes,
+        result: Option<&Event<LogBody>>,
+    ) -> io::Result<()> {
+        let ended = result.map(|event| (tool_result(event), &*event.annotations));
+        let input = tool::value(call.input.as_ref());
+        let changes = diff::of(&input);
+        let mut told = tool::telling(&input);
+        if let Some(changes) = &changes {
+            told = format!("{told}  {}", diff::tally(changes));
+        }
+        let (style, word) = match &ended {
+            None => (YELLOW, "no result"),
+            Some((result, notes)) => status(*result, notes),
+        };
+        let mut end = word.to_owned();
+        if let Some(millis) = ended.as_ref().and_then(|(_, notes)| notes.duration_ms) {
+            end = format!("{end}, {}", duration(millis));
+        }
+        if notes.flags.superseded {
+            end.push_str(", superseded");
+        }
+        let name = fit(&call.name, 40);
+        let used = 2 + width_of(self.drawing.arrow) + width_of(&name) + width_of(&end) + 4;
+        let room = self.columns.saturating_sub(used).max(20);
+        let told = if self.args.full {
+            clean(&told).replace('\n', "\n      ")
+        } else {
+            fit(&told, room)
+        };
+        write!(out, "  {} {BOLD}{name}{BOLD:#}", self.drawing.arrow)?;
+        if !told.is_empty() {
+            write!(out, "  {told}")?;
+        }
+        writeln!(out, "  {style}{end}{style:#}")?;
+        if let Some(changes) = &changes {
+            diff::write(out, changes, 6, self.columns, self.most(CHANGE))?;
+        }
+        if let Some((Some(result), notes)) = ended {
+            // An edit that went well has nothing to add.
+            let silent = changes.is_some() && word == "ok" && !self.args.full;
+            self.result(out, result, notes, silent)?;
+        }
+        Ok(())
+    }
+
+    fn result(
+        &self,
+        out: &mut impl Write,
+        result: &ToolResult,
+        notes: &Notes,
+        silent: bool,
+    ) -> io::Result<()> {
+        if let Some(child) = &notes.child {
+            let arrow = self.drawing.arrow;
+            writeln!(out, "      {DIM}{arrow} session {child}{DIM:#}")?;
+        }
+        let (style, word) = status(Some(result), notes);
+        let failed = word != "ok";
+        let error = result.error.as_deref().filter(|error| !error.is_empty());
+        let output = result.output.as_ref().map(tool::text);
+        if failed && let Some(error) = error {
+            self.output(out, error, style, FAILURE)?;
+        }
+        let repeated = output.as_deref().map(str::trim) == error.map(str::trim);
+        if !silent
+            && !repeated
+            && let Some(output) = output
+        {
+            let style = if failed && error.is_none() {
+                style
+            } else {
+                DIM
+            };
+            let most = if failed { FAILURE } else { OUTPUT };
+            self.output(out, &output, style, most)?;
+        }
+        Ok(())
+    }
+
+    /// What a tool said; blank lines are not worth the room.
+    fn output(
+        &self,
+        out: &mut impl Write,
+        text: &str,
+        style: Style,
+        most: usize,
+    ) -> io::Result<()> {
+        if self.args.full {
+            return self.prose(out, "      ", text, style, usize::MAX);
+        }
+        let text = tool::without_figures(text);
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .collect();
+        self.prose(out, "      ", &lines.join("\n"), style, most)
+    }
+
+    /// A result whose call is not shown.
+    fn orphan(&self, out: &mut impl Write, result: &ToolResult, notes: &Notes) -> io::Result<()> {
+        let (style, word) = status(Some(result), notes);
+        let name = fit(&result.name, 40);
+        let name = if name.is_empty() { "a tool" } else { &name };
+        writeln!(
+            out,
+            "  {DIM}result of{DIM:#} {BOLD}{name}{BOLD:#}  {style}{word}{style:#}"
+        )?;
+        self.result(out, result, notes, false)
+    }
+
+    fn note(&self, out: &mut impl Write, note: &Note) -> io::Result<()> {
+        let style = if note.kind == NoteKind::Error {
+            RED
+        } else {
+            DIM
+        };
+        let first = format!("  -- {}: ", note.kind.as_str().replace('_', " "));
+        let text = match (&note.text, &note.raw) {
+            (Some(text), _) => text.clone(),
+            (None, Some(raw)) => fit(raw.get(), self.columns),
+            (None, None) => String::new(),
+        };
+        let text = if text.trim().is_empty() { "." } else { &text };
+        self.prose(out, &first, text, style, self.most(THOUGHT))
+    }
+}
+
+/// Notes that a reader of the conversation has to know.
+fn matters(kind: NoteKind) -> bool {
+    matches!(
+        kind,
+        NoteKind::Compaction | NoteKind::Error | NoteKind::Rewind | NoteKind::ModelChange
+    )
+}
+
+fn is_withheld(event: &Event<LogBody>) -> bool {
+    let LogBody::Exchange(Body::AssistantMessage(blocks)) = &event.body else {
+        return false;
+    };
+    let empty =
+        |block: &Block| matches!(&block.content, Content::Thinking(t) if t.trim().is_empty());
+    !blocks.is_empty() && blocks.iter().all(empty)
+}
+
+fn tool_result(event: &Event<LogBody>) -> Option<&ToolResult> {
+    match &event.body {
+        LogBody::Exchange(Body::ToolResult(result)) => Some(result),
+        _ => None,
+    }
+}
+
+/// How a call ended, in a word.
+fn status(result: Option<&ToolResult>, notes: &Notes) -> (Style, &'static str) {
+    match notes.status {
+        Some(Status::Denied) => (YELLOW, "denied"),
+        Some(Status::Timeout) => (RED, "timed out"),
+        Some(Status::Error) => (RED, "failed"),
+        None if result.is_some_and(|result| result.error.is_some()) => (RED, "failed"),
+        Some(Status::Ok) | None => (GREEN, "ok"),
+    }
+}
+
+/// Which result answers which call: the first behind it that names it.
+fn pair(events: &[Event<LogBody>]) -> HashMap<usize, usize> {
+    let mut open: HashMap<&str, usize> = HashMap::new();
+    let mut pairs = HashMap::new();
+    for (at, event) in events.iter().enumerate() {
+        match &event.body {
+            LogBody::Exchange(Body::ToolCall(call)) if !call.call_id.is_empty() => {
+                open.insert(&call.call_id, at);
+            }
+            LogBody::Exchange(Body::ToolResult(result)) => {
+                if let Some(call) = open.remove(result.call_id.as_str()) {
+                    pairs.insert(call, at);
+                }
+            }
+            _ => {}
+        }
+    }
+    pairs
+}

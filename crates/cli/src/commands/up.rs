@@ -1,0 +1,123 @@
+//! `quipu up`: import what is here, and keep watching.
+
+use std::io::Write;
+use std::path::Path;
+
+use quipu_record::{Clock as _, SystemClock};
+use quipu_store::Store;
+use quipu_store::catalogue::{Filter, Order};
+use quipu_store::import::{Found, Options, Search};
+
+use super::import::{report_drift, report_problems, watch, write_report};
+use super::list;
+use crate::args::Up;
+use crate::error::Exit;
+use crate::error::Result;
+use crate::locate::Place;
+use crate::progress::with_bar;
+use crate::samples;
+use crate::terminal::{BOLD, YELLOW, out, say};
+
+/// How many sessions are shown at the end.
+const SHOWN: usize = 10;
+
+pub(crate) fn run(args: &Up, place: &Place) -> Result<Exit> {
+    let home = place.home()?;
+    let host = Place::host()?;
+    let options = Options {
+        now: SystemClock.now(),
+        agents: Vec::new(),
+        dry_run: false,
+        threads: 0,
+    };
+    if args.demo {
+        show_samples(&home, "These are samples that come with Quipu")?;
+        return Ok(Exit::Done);
+    }
+    let search = Search::of_places(&host, &[]);
+    let nothing_here = !search.found.iter().any(|it| it.found != Found::Keep);
+    if nothing_here && !keeps_anything(place)? {
+        show_samples(
+            &home,
+            "No sessions of any agent were found on this machine. These are samples that come with Quipu",
+        )?;
+    } else {
+        let store = Store::open(&home)?;
+        let report = with_bar(|progress| store.import_found(search, &options, progress))?;
+        let mut out = out();
+        write_report(&mut out, &report, false)?;
+        writeln!(out)?;
+        let rows = store
+            .catalogue()
+            .list(&Filter::default(), Order::Newest, Some(SHOWN))?;
+        list::write_rows(&mut out, &rows, Some(&store))?;
+        let first = rows.first().map_or("ID", |row| row.run_id.as_str());
+        next(&mut out, "", first)?;
+        out.flush()?;
+        drop(out);
+        report_problems(&report.problems);
+        report_drift(&report);
+    }
+    if !args.once {
+        watch(&Store::open(&home)?, &host, &[], &options)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn keeps_anything(place: &Place) -> Result<bool> {
+    let Some(store) = place.store()? else {
+        return Ok(false);
+    };
+    let all = Filter {
+        subagents: true,
+        ..Filter::default()
+    };
+    Ok(!store
+        .catalogue()
+        .list(&all, Order::Newest, Some(1))?
+        .is_empty())
+}
+
+/// Loads the samples into a home of their own, and shows what is there.
+fn show_samples(home: &Path, why: &str) -> Result<()> {
+    let samples = samples::home(home);
+    let report = samples::load(&samples)?;
+    let mut out = out();
+    writeln!(out, "{YELLOW}{why},{YELLOW:#}")?;
+    writeln!(
+        out,
+        "{YELLOW}in a home of their own: {}{YELLOW:#}\n",
+        samples.display()
+    )?;
+    write_report(&mut out, &report, false)?;
+    writeln!(out)?;
+    let store = Store::open(&samples)?;
+    let rows = list::rows(&store, &samples, &list::Wanted::default())?;
+    list::write_rows(&mut out, &rows, Some(&store))?;
+    let flag = format!(
+        "--home {} ",
+        super::resume::quote(&samples.to_string_lossy())
+    );
+    let claude = rows.iter().find(|row| row.agent == "claude-code");
+    next(
+        &mut out,
+        &flag,
+        claude.map_or("ID", |row| row.run_id.as_str()),
+    )?;
+    writeln!(out, "  {BOLD}quipu {flag}tree {}{BOLD:#}", samples::RUN)?;
+    out.flush()?;
+    drop(out);
+    report_problems(&report.problems);
+    if !report.problems.is_empty() {
+        say("the samples should have none of these; this is a bug in Quipu");
+    }
+    Ok(())
+}
+
+/// What can be done now.
+fn next(out: &mut impl Write, flag: &str, id: &str) -> std::io::Result<()> {
+    let id: String = id.chars().take(8).collect();
+    writeln!(out, "\nNext:")?;
+    writeln!(out, "  {BOLD}quipu {flag}list{BOLD:#}")?;
+    writeln!(out, "  {BOLD}quipu {flag}show {id}{BOLD:#}")
+}

@@ -1,0 +1,188 @@
+//! Reading an agent's log where it lies, without keeping it.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use quipu_agents::{
+    Collect, Dialect, Family, Feed, FeedError, HEAD, Limits, Origin, Session, Summary,
+};
+use quipu_agents::{Entry, Position, Sink, is_credential};
+use quipu_model::{Attachment, Event, LogBody, Timestamp, Usage};
+use quipu_store::catalogue::{Figures, TranscriptRow};
+
+/// A log, read.
+pub(crate) struct Log {
+    /// The agent that wrote it.
+    pub(crate) agent: &'static str,
+    /// How it reads.
+    pub(crate) dialect: &'static str,
+    /// What it says of the session.
+    pub(crate) session: Session,
+    /// What the session comes to.
+    pub(crate) summary: Summary,
+    pub(crate) events: Vec<Event<LogBody>>,
+    /// Why it could not be read wholly.
+    pub(crate) problem: Option<FeedError>,
+    dangling: u64,
+    orphans: u64,
+}
+
+impl Log {
+    /// What the catalogue would say of it.
+    pub(crate) fn row(&self, path: &Path) -> TranscriptRow {
+        let (session, summary) = (&self.session, &self.summary);
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let id = quipu_agents::run_id(session.id.as_deref().unwrap_or(&name));
+        let metadata = path.metadata().ok();
+        let started = session.started_at.or(summary.first_at);
+        TranscriptRow {
+            id: 0,
+            run_id: id.to_string(),
+            native: id.to_string(),
+            agent: self.agent.to_owned(),
+            agent_version: session.version.clone(),
+            title: session.title.clone().or_else(|| summary.title.clone()),
+            cwd: session.cwd.clone(),
+            branch: session.branch.clone(),
+            repository: session.repository.clone(),
+            commit: session.commit.clone(),
+            parent: session.parent.clone(),
+            parent_call: session.parent_call.clone(),
+            forked_from: session.forked_from.clone(),
+            copy_of: None,
+            copied_events: 0,
+            duplicate: false,
+            reconstructed: session.reconstructed,
+            started_at: started.min(summary.first_at).or(started),
+            ended_at: summary.last_at,
+            figures: Figures {
+                events: summary.events,
+                notes: summary.notes,
+                prompts: summary.prompts,
+                replies: summary.replies,
+                tool_calls: summary.tool_calls,
+                failures: summary.failures,
+                denials: summary.denials,
+                errors: summary.errors,
+                compactions: summary.compactions,
+                attachments: summary.attachments,
+                dangling: self.dangling,
+                orphans: self.orphans,
+                calls: summary.models.values().map(|used| used.calls).sum(),
+            },
+            usage: summary.usage(),
+            vendor_usage: session.vendor_usage.map(Usage::from).unwrap_or_default(),
+            vendor_cost: session.vendor_cost.clone(),
+            models: summary.models.keys().cloned().collect(),
+            path: path.to_owned(),
+            part: None,
+            dialect: Some(self.dialect.to_owned()),
+            key: String::new(),
+            size: metadata.map_or(0, |metadata| metadata.len()),
+            modified: None,
+        }
+    }
+}
+
+/// Keeps events and sums them up.
+struct Both {
+    events: Collect,
+    summary: Summary,
+}
+
+impl Sink for Both {
+    fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>) {
+        self.summary.observe(entry);
+        self.events.entry(seq, at, position, entry);
+    }
+
+    // Images are not shown, so they need not be held.
+    fn blob(&mut self, _attachment: &Attachment, _bytes: &[u8]) {}
+}
+
+/// Whether a file is the log of an agent that is known.
+pub(crate) fn is_known(path: &Path) -> bool {
+    !is_credential(path) && identify(path).is_ok_and(|found| found.is_some())
+}
+
+fn identify(path: &Path) -> io::Result<Option<(&'static dyn Family, Dialect)>> {
+    let size = path.metadata()?.len();
+    let mut head = Vec::new();
+    open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
+    let packed = is_packed(path);
+    let whole = head.len() < HEAD;
+    let found = quipu_agents::identify(&head, whole);
+    // A document is only known by its whole.
+    if found.is_some() || whole || packed || size > Limits::default().document as u64 {
+        return Ok(found);
+    }
+    let mut all = Vec::new();
+    open(path)?.read_to_end(&mut all)?;
+    Ok(quipu_agents::identify(&all, true))
+}
+
+fn is_packed(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "zst")
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    if is_packed(path) {
+        let error = io::Error::other("a compressed log; `quipu import` reads it");
+        return Err(error);
+    }
+    File::open(path)
+}
+
+/// Reads the log of an agent. `None` when it is not known whose it is.
+pub(crate) fn read(path: &Path) -> io::Result<Option<Log>> {
+    let Some((family, dialect)) = identify(path)? else {
+        return Ok(None);
+    };
+    let origin = Origin { path, part: None };
+    let Some(reader) = family.open(&dialect, &origin, None) else {
+        return Ok(None);
+    };
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let mut sink = Both {
+        events: Collect::new(quipu_agents::run_id(&name), &path.to_string_lossy()),
+        summary: Summary::default(),
+    };
+    let mut feed = Feed::new(dialect.framing, reader);
+    let mut file = open(path)?;
+    let mut piece = vec![0; 1 << 18];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => feed.push(&piece[..read], &mut sink),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    for beside in family.sidecars(path) {
+        if is_credential(&beside) || !beside.is_file() {
+            continue;
+        }
+        let name = beside.file_name().unwrap_or_default().to_string_lossy();
+        feed.sidecar(&name, &std::fs::read(&beside)?, &mut sink);
+    }
+    let problem = feed.finish(&mut sink).err();
+    sink.events.mark(feed.ledger());
+    let mut events = sink.events.events;
+    if let Some(id) = &feed.session().id {
+        let id = quipu_agents::run_id(id);
+        for event in &mut events {
+            event.run_id = id.clone();
+        }
+    }
+    Ok(Some(Log {
+        agent: dialect.brand,
+        dialect: dialect.name,
+        session: feed.session().clone(),
+        summary: sink.summary,
+        events,
+        problem,
+        dangling: feed.ledger().open_calls().count() as u64,
+        orphans: feed.ledger().orphans,
+    }))
+}

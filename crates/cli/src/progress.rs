@@ -1,0 +1,70 @@
+//! A progress bar on a terminal, and nothing elsewhere.
+
+use std::io::IsTerminal as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use quipu_store::import::Progress;
+
+/// What is done sooner than this needs no bar.
+const PATIENCE: Duration = Duration::from_millis(300);
+const EVERY: Duration = Duration::from_millis(100);
+
+/// Does something that tells how far it is, with a bar where there is someone to see it.
+pub(crate) fn with_bar<T>(work: impl FnOnce(&Progress) -> T) -> T {
+    let progress = Progress::default();
+    if !std::io::stderr().is_terminal() {
+        return work(&progress);
+    }
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let drawer = scope.spawn(|| draw(&progress, &ended));
+        // Also when the work panics; the scope waits for the drawer.
+        let _end = End(&ended, drawer.thread().clone());
+        work(&progress)
+    })
+}
+
+struct End<'e>(&'e AtomicBool, std::thread::Thread);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+        self.1.unpark();
+    }
+}
+
+fn draw(progress: &Progress, ended: &AtomicBool) {
+    let begun = Instant::now();
+    let mut bar = None;
+    while !ended.load(Ordering::Acquire) {
+        if begun.elapsed() >= PATIENCE && progress.files.load(Ordering::Relaxed) > 0 {
+            let bar = bar.get_or_insert_with(new_bar);
+            let bytes = progress.bytes.load(Ordering::Relaxed);
+            bar.set_length(bytes);
+            bar.set_position(progress.bytes_done.load(Ordering::Relaxed).min(bytes));
+            bar.set_message(format!(
+                "{}/{} logs",
+                progress.files_done.load(Ordering::Relaxed),
+                progress.files.load(Ordering::Relaxed)
+            ));
+            bar.tick();
+        }
+        std::thread::park_timeout(EVERY);
+    }
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+}
+
+fn new_bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(10));
+    let style = ProgressStyle::with_template(
+        "{wide_bar} {decimal_bytes}/{decimal_total_bytes}, {msg}, {decimal_bytes_per_sec}, {eta} left",
+    );
+    match style {
+        Ok(style) => bar.with_style(style.progress_chars("=> ")),
+        Err(_) => bar,
+    }
+}

@@ -1,0 +1,190 @@
+//! Times and sizes, as people write and read them.
+
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, ToSpan as _};
+
+use crate::error::{CommandError, Result};
+
+/// A point in time: RFC 3339, a date or a time of the local zone, or an age (`7d`).
+pub(crate) fn point(text: &str, now: Timestamp) -> Result<Timestamp> {
+    if let Some(age) = duration(text) {
+        return now
+            .checked_sub(age)
+            .map_err(|_| CommandError::usage(format!("{text:?} is too long ago")));
+    }
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Ok(at);
+    }
+    let local = match text.parse::<Date>() {
+        // The parser of dates is content with a time behind the date.
+        Ok(date) if text.len() <= "+002026-11-15".len() && !text.contains([':', 'T', ' ']) => {
+            Ok(date.at(0, 0, 0, 0))
+        }
+        _ => text.parse::<DateTime>(),
+    };
+    local
+        .and_then(|at| TimeZone::system().to_timestamp(at))
+        .map_err(|_| {
+            CommandError::usage(format!("{text:?} is no time"))
+                .hint("write a date (2026-11-15), a time (2026-11-15T08:00:00Z) or an age (24h, 7d, 2w, 1y)")
+        })
+}
+
+/// An age before now.
+pub(crate) fn age(text: &str, now: Timestamp) -> Result<Timestamp> {
+    let age = duration(text).ok_or_else(|| {
+        CommandError::usage(format!("{text:?} is no age")).hint("write 24h, 90d, 12w or 1y")
+    })?;
+    now.checked_sub(age)
+        .map_err(|_| CommandError::usage(format!("{text:?} is too long ago")))
+}
+
+/// `24h`, `7d`, `2w`, `1y`. A day has 24 hours here, and a year 365 days.
+fn duration(text: &str) -> Option<SignedDuration> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let hours = match unit {
+        "h" => 1,
+        "d" => 24,
+        "w" => 24 * 7,
+        "y" => 24 * 365,
+        _ => return None,
+    };
+    let number: i64 = number.parse().ok().filter(|n| *n >= 0)?;
+    SignedDuration::from_hours(1).checked_mul(i32::try_from(number.checked_mul(hours)?).ok()?)
+}
+
+/// `500`, `20kB`, `500MB`, `2GB`, `1.5G`: decimal, as disks are sold.
+pub(crate) fn size(text: &str) -> Result<u64> {
+    let wrong =
+        || CommandError::usage(format!("{text:?} is no size")).hint("write 500MB, 2GB or 1.5GB");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
+    let factor: u64 = match text[digits.len()..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kb" => 1_000,
+        "m" | "mb" => 1_000_000,
+        "g" | "gb" => 1_000_000_000,
+        "t" | "tb" => 1_000_000_000_000,
+        _ => return Err(wrong()),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let whole: u64 = whole.parse().map_err(|_| wrong())?;
+    let mut part = 0;
+    if !fraction.is_empty() {
+        let digits: u64 = fraction.parse().map_err(|_| wrong())?;
+        let scale = u32::try_from(fraction.len())
+            .ok()
+            .and_then(|n| 10_u64.checked_pow(n))
+            .ok_or_else(wrong)?;
+        part = u64::try_from(u128::from(digits) * u128::from(factor) / u128::from(scale))
+            .map_err(|_| wrong())?;
+    }
+    whole
+        .checked_mul(factor)
+        .and_then(|bytes| bytes.checked_add(part))
+        .ok_or_else(wrong)
+}
+
+/// A time in the local zone, to the minute.
+pub(crate) fn local(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::system())
+        .strftime("%Y-%m-%d %H:%M")
+        .to_string()
+}
+
+/// The time of day in the local zone, to the second.
+pub(crate) fn local_time(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::system())
+        .strftime("%H:%M:%S")
+        .to_string()
+}
+
+/// The day in the local zone.
+pub(crate) fn local_day(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::system())
+        .strftime("%Y-%m-%d")
+        .to_string()
+}
+
+/// A time as the catalogue has it.
+pub(crate) fn of_millis(millis: i64) -> Option<Timestamp> {
+    Timestamp::from_millisecond(millis).ok()
+}
+
+/// A time as the file system has it.
+pub(crate) fn of_nanos(nanos: i64) -> Option<Timestamp> {
+    Timestamp::from_nanosecond(i128::from(nanos)).ok()
+}
+
+/// How long ago, roughly.
+pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
+    let seconds = now.as_second().saturating_sub(at.as_second()).max(0);
+    match seconds {
+        0..60 => "just now".to_owned(),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        3_600..86_400 => format!("{} h ago", seconds / 3_600),
+        _ => {
+            let days = seconds / 86_400;
+            format!("{days} day{} ago", if days == 1 { "" } else { "s" })
+        }
+    }
+}
+
+/// Whole days from one time to another.
+pub(crate) fn days(from: Timestamp, to: Timestamp) -> i64 {
+    (to.as_second() - from.as_second()).div_euclid(86_400)
+}
+
+/// So many days earlier.
+pub(crate) fn days_before(at: Timestamp, days: i64) -> Timestamp {
+    at.checked_sub((days.saturating_mul(24)).hours())
+        .unwrap_or(Timestamp::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        let hours = |text: &str| (now.as_second() - point(text, now).unwrap().as_second()) / 3_600;
+        assert_eq!(["24h", "7d", "2w", "1y"].map(hours), [24, 168, 336, 8_760]);
+        assert_eq!(hours("2026-11-15T10:00:00Z"), 2);
+        assert!(point("2026-11-01", now).is_ok() && point("2026-11-01T08:00", now).is_ok());
+        for wrong in ["", "d", "-3d", "7", "soon", "2026-13-01", "99999999999999y"] {
+            assert!(point(wrong, now).is_err(), "{wrong}");
+        }
+        assert!(age("2026-11-01", now).is_err());
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        let read = ["7", "20kB", "500 MB", "1.5GB", "2t"].map(|text| size(text).unwrap());
+        assert_eq!(
+            read,
+            [7, 20_000, 500_000_000, 1_500_000_000, 2_000_000_000_000]
+        );
+        for wrong in [
+            "",
+            "GB",
+            "2XB",
+            "-1",
+            "1.x",
+            "99999999999999999999",
+            "1.5.2G",
+        ] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ages_are_told() {
+        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        let told = ["11:59:30", "11:00:00", "10:00:00"]
+            .map(|time| ago(format!("2026-11-15T{time}Z").parse().unwrap(), now));
+        assert_eq!(told, ["just now", "1 h ago", "2 h ago"]);
+        let week = days_before(now, 7);
+        assert_eq!((days(week, now), ago(week, now)), (7, "7 days ago".into()));
+    }
+}

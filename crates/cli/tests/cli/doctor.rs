@@ -1,0 +1,135 @@
+use super::env::TestEnv;
+use super::machine::{PROJECT, SESSION, assistant, furnish, json, text, user};
+
+#[test]
+fn an_empty_home_needs_nothing() {
+    let env = TestEnv::new();
+    let home = env.path("none");
+    let ran = env.run(&["--home", home.to_str().unwrap(), "doctor"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    assert!(
+        ran.stdout.contains("which is not there yet"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout.ends_with("Nothing needs attention.\n"),
+        "{}",
+        ran.stdout
+    );
+    assert!(!home.exists());
+}
+
+#[test]
+fn what_is_not_known_is_listed_with_its_place() {
+    let env = TestEnv::new();
+    let odd = assistant(SESSION, 1, &text("hi")).replace("\"cwd\"", "\"mood\":\"good\",\"cwd\"");
+    let log = user(SESSION, 0, "hello")
+        + &odd
+        + &odd.replace("-0001-", "-0002-").replace("\"m1\"", "\"m2\"");
+    env.file(&format!("{PROJECT}/{SESSION}.jsonl"), log);
+    let ran = env.run(&["import"]);
+    assert_eq!(ran.code, 0);
+    assert_eq!(
+        ran.stderr,
+        "2 records or fields that Quipu does not know were kept as they are; see `quipu doctor --drift`\n"
+    );
+    let ran = env.run(&["doctor", "--drift"]);
+    assert_eq!(ran.code, 0, "drift alone is no fault");
+    let row = ran.stdout.lines().nth(1).unwrap();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(
+        cells,
+        [
+            "claude-code",
+            "2.1.200",
+            "field",
+            "line.mood",
+            "2",
+            "1",
+            &format!("HOME/{PROJECT}/{SESSION}.jsonl:2")
+        ]
+    );
+    let document = json(&env, &["doctor", "--json"]);
+    assert_eq!(
+        (
+            &document["drift"][0]["sightings"],
+            &document["drift"][0]["line"]
+        ),
+        (&2.into(), &2.into())
+    );
+    assert!(
+        env.run(&["doctor"])
+            .stdout
+            .contains("`quipu doctor --drift` lists them")
+    );
+}
+
+#[test]
+fn damage_is_found() {
+    let env = TestEnv::new();
+    furnish(&env);
+    json(&env, &["import", "--json"]);
+    let ran = env.run(&["doctor", "--check"]);
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+    assert!(ran.stdout.contains("snapshots checked"), "{}", ran.stdout);
+    // A chunk that holds something else.
+    let chunks = env.path("archive/chunks");
+    let fan = std::fs::read_dir(chunks)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let chunk = std::fs::read_dir(fan)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    std::fs::write(&chunk, "nonsense").unwrap();
+    assert_eq!(env.run(&["doctor"]).code, 0, "nobody looked");
+    let ran = env.run(&["doctor", "--check"]);
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.stdout
+            .contains("needs attention: 1 damage in the archive"),
+        "{}",
+        ran.stdout
+    );
+    // A manifest that is no manifest.
+    let sources = env.path("archive/sources");
+    let fan = std::fs::read_dir(sources)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let manifest = std::fs::read_dir(fan)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    std::fs::write(&manifest, "{}\n{}\n").unwrap();
+    let document = env.run(&["doctor", "--json"]);
+    assert_eq!(document.code, 1);
+    let document: serde_json::Value = serde_json::from_str(&document.stdout).unwrap();
+    assert_eq!(document["archive"]["damaged"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_home_that_others_can_read_needs_attention() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let env = TestEnv::new();
+    furnish(&env);
+    json(&env, &["import", "--json"]);
+    std::fs::set_permissions(env.dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = env.run(&["doctor"]);
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.stdout.contains("others can look into HOME (mode 755)"),
+        "{}",
+        ran.stdout
+    );
+}

@@ -1,0 +1,340 @@
+use std::io::Write as _;
+use std::time::Duration;
+
+use super::env::TestEnv;
+use super::machine::{
+    DELETED, PROJECT, SESSION, assistant, database, figures, furnish, json, listing, text, user,
+};
+
+#[test]
+fn imports_everything_that_a_home_has() {
+    let env = TestEnv::new();
+    furnish(&env);
+    let ran = env.run(&["import"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
+    assert!(
+        ran.stdout.starts_with(
+            "AGENT        LOGS  SESSIONS  RECORDS  EVENTS  NOTES  DROPPED
+claude-code"
+        ),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        !ran.stdout.contains('\x1b'),
+        "no escapes where there is no terminal"
+    );
+    let rows = figures(&env, "");
+    let ids: Vec<&str> = rows
+        .iter()
+        .map(|row| row["run_id"].as_str().unwrap())
+        .collect();
+    let sub = format!("{SESSION}.agent-a1");
+    assert!(
+        ids.contains(&SESSION) && ids.contains(&&*sub) && ids.contains(&DELETED),
+        "{ids:?}"
+    );
+    let row = |id: &str| rows.iter().find(|row| row["run_id"] == id).unwrap();
+    let main = row(SESSION);
+    assert_eq!(
+        (
+            &main["prompts"],
+            &main["tool_calls"],
+            &main["failures"],
+            &main["denials"],
+            &main["dangling"]
+        ),
+        (&1.into(), &5.into(), &1.into(), &1.into(), &1.into())
+    );
+    assert_eq!(row(&sub)["parent"], SESSION);
+    assert_eq!(row(&sub)["parent_call"], "t5");
+    assert_eq!(
+        (&row(DELETED)["reconstructed"], &row(DELETED)["prompts"]),
+        (&true.into(), &2.into())
+    );
+}
+
+#[test]
+fn the_json_summary_accounts_for_every_record() {
+    let env = TestEnv::new();
+    furnish(&env);
+    let report = json(&env, &["import", "--json"]);
+    for key in [
+        "files",
+        "unchanged",
+        "read",
+        "kept",
+        "unknown",
+        "empty",
+        "credentials",
+        "bytes",
+        "new_bytes",
+        "copies",
+    ] {
+        assert!(report[key].is_u64(), "{key}: {report}");
+    }
+    assert_eq!(
+        (&report["credentials"], &report["unchanged"]),
+        (&1.into(), &0.into())
+    );
+    assert!(report["problems"].as_array().unwrap().is_empty());
+    assert!(report["unknown_files"].as_array().unwrap().is_empty());
+    let claude = &report["agents"]["claude-code"];
+    let n = |key: &str| claude[key].as_u64().unwrap();
+    let dropped: u64 = claude["dropped"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|n| n.as_u64().unwrap())
+        .sum();
+    assert_eq!(n("records"), n("mapped") + n("noted") + dropped);
+    assert!(n("events") >= n("mapped") && n("sessions") >= 3 && claude["mended"].is_object());
+}
+
+#[test]
+fn what_has_not_changed_is_not_read_again() {
+    let env = TestEnv::new();
+    furnish(&env);
+    let first = json(&env, &["import", "--json"]);
+    let before = figures(&env, "");
+    let second = json(&env, &["import", "--json"]);
+    assert_eq!(
+        (&second["read"], &second["new_bytes"]),
+        (&0.into(), &0.into()),
+        "{second}"
+    );
+    assert!(second["unchanged"].as_u64() > Some(0) && first["read"].as_u64() > Some(0));
+    assert_eq!(before, figures(&env, ""));
+    assert!(env.run(&["import"]).stdout.starts_with("Nothing new"));
+}
+
+#[test]
+fn a_log_that_grew_is_read_from_where_it_ended() {
+    let env = TestEnv::new();
+    furnish(&env);
+    json(&env, &["import", "--json"]);
+    let log = env.path(&format!("{PROJECT}/{SESSION}.jsonl"));
+    let more = user(SESSION, 30, "One more thing") + &assistant(SESSION, 31, &text("Sure."));
+    let mut file = std::fs::OpenOptions::new().append(true).open(log).unwrap();
+    file.write_all(more.as_bytes()).unwrap();
+    let report = json(&env, &["import", "--json"]);
+    assert_eq!(report["new_bytes"], more.len());
+    assert_eq!(report["agents"]["claude-code"]["events"], 2);
+    assert_eq!(report["agents"]["claude-code"]["sessions"], 0, "no new one");
+    let shown = env.run(&["show", SESSION, "--jsonl"]);
+    assert_eq!(shown.stdout.matches("One more thing").count(), 1);
+}
+
+#[test]
+fn a_dry_run_leaves_nothing_behind() {
+    let env = TestEnv::new();
+    furnish(&env);
+    let home = env.path("new/home");
+    let ran = env.run(&["--home", home.to_str().unwrap(), "import", "--dry-run"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("Nothing was kept."), "{}", ran.stdout);
+    assert!(!home.exists() && !env.path("new").exists());
+}
+
+#[test]
+fn nothing_of_the_agents_is_touched() {
+    let env = TestEnv::new();
+    furnish(&env);
+    let open = database(&env);
+    let before = listing(&env.path("person"));
+    assert!(
+        before
+            .iter()
+            .any(|file| file.0.ends_with("opencode.db-wal"))
+    );
+    for args in [
+        &["import"][..],
+        &["import", "--rebuild"],
+        &["up", "--once"],
+        &["list"],
+        &["show", SESSION],
+        &["show", "ses_1"],
+        &["doctor", "--check"],
+        &["prune", "--agent", "claude", "--yes"],
+        &[],
+    ] {
+        let ran = env.run(args);
+        assert_eq!(ran.code, 0, "{args:?}: {}{}", ran.stdout, ran.stderr);
+        let after = listing(&env.path("person"));
+        let names = |files: &[(std::path::PathBuf, i64, i64, Vec<u8>)]| -> Vec<String> {
+            files
+                .iter()
+                .map(|file| file.0.display().to_string())
+                .collect()
+        };
+        assert_eq!(names(&before), names(&after), "{args:?}");
+        assert!(before == after, "{args:?}");
+    }
+    drop(open);
+}
+
+#[test]
+fn what_is_given_is_what_is_read() {
+    let env = TestEnv::new();
+    let log = env.file(
+        "elsewhere/x.jsonl",
+        user(SESSION, 0, "hi") + &assistant(SESSION, 1, &text("yes")),
+    );
+    let report = json(&env, &["import", "--json", &log]);
+    assert_eq!(report["agents"]["claude-code"]["events"], 2);
+
+    // A path that is not there, and one without anything known in it.
+    let ran = env.run(&["import", "nowhere"]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(ran.stderr.contains("nowhere"), "{}", ran.stderr);
+    let ran = env.run(&["import", &env.file("elsewhere/notes.txt", "just text\n")]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("notes.txt is not known, for one"),
+        "{}",
+        ran.stderr
+    );
+
+    // What is wrong with one log does not fail the others.
+    env.file("elsewhere/bad.jsonl", b"\x00\xff\xfe\n{\"oops");
+    let ran = env.run(&["import", env.path("elsewhere").to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+#[test]
+fn only_the_agents_that_are_asked_for() {
+    let env = TestEnv::new();
+    furnish(&env);
+    let report = json(&env, &["import", "--json", "--agent", "codex"]);
+    assert_eq!((&report["files"], &report["read"]), (&0.into(), &0.into()));
+    let report = json(
+        &env,
+        &["import", "--json", "--agent", "codex", "--agent", "claude"],
+    );
+    assert!(report["read"].as_u64() > Some(0));
+}
+
+#[test]
+fn a_home_that_cannot_be_used_is_the_environments_fault() {
+    let env = TestEnv::new();
+    furnish(&env);
+    let file = env.file("file", "");
+    let ran = env.run(&["--home", &format!("{file}/home"), "import"]);
+    assert_eq!(ran.code, 4, "{}", ran.stderr);
+    assert!(
+        ran.stderr.starts_with("error: cannot use HOME/file/home"),
+        "{}",
+        ran.stderr
+    );
+    // A catalogue that is none.
+    env.file(
+        "index.sqlite",
+        "this is no database, although it is long enough to be one".repeat(30),
+    );
+    let ran = env.run(&["import"]);
+    assert_eq!(ran.code, 4, "{}", ran.stderr);
+}
+
+#[test]
+fn the_catalogue_can_be_made_again() {
+    let env = TestEnv::new();
+    furnish(&env);
+    json(&env, &["import", "--json"]);
+    let before = figures(&env, "");
+    for file in ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"] {
+        std::fs::remove_file(env.path(file)).ok();
+    }
+    std::fs::remove_dir_all(env.path("person")).unwrap();
+    let report = json(&env, &["import", "--rebuild", "--json"]);
+    assert!(report["read"].as_u64() > Some(0));
+    assert_eq!(before, figures(&env, ""));
+    assert!(env.run(&["show", SESSION]).stdout.contains("Make it work"));
+}
+
+#[test]
+fn changes_are_imported_as_they_happen() {
+    let env = TestEnv::new();
+    furnish(&env);
+    let watching = env.start(&["import", "--watch"]);
+    assert!(watching.error_line().starts_with("watching "));
+    let log = env.path(&format!("{PROJECT}/{SESSION}.jsonl"));
+    let mut file = std::fs::OpenOptions::new().append(true).open(log).unwrap();
+    file.write_all(user(SESSION, 40, "while you watch").as_bytes())
+        .unwrap();
+    drop(file);
+    let said = loop {
+        let line = watching.line();
+        if line.contains("+1 event") {
+            break line;
+        }
+    };
+    assert!(
+        said.contains("claude-code") && said.contains(SESSION),
+        "{said}"
+    );
+    // A session that begins while it watches.
+    let other = "22222222-2222-4333-8444-555555555555";
+    env.file(
+        &format!("{PROJECT}/{other}.jsonl"),
+        user(other, 0, "a new one"),
+    );
+    let said = watching.line();
+    assert!(said.contains(other) && said.contains("a new one"), "{said}");
+    drop(watching);
+    assert!(env.run(&["show", other]).stdout.contains("a new one"));
+}
+
+/// Kill -9 at several instants; what is done afterwards is what an undisturbed import does.
+#[test]
+fn killed_while_importing() {
+    let env = TestEnv::new();
+    furnish(&env);
+    for n in 0..400 {
+        let session = format!("{n:08}-aaaa-4333-8444-555555555555");
+        let lines: String = (0..40)
+            .map(|at| {
+                user(&session, 2 * at, &format!("prompt {at} of {n}"))
+                    + &assistant(&session, 2 * at + 1, &text(&"word ".repeat(40)))
+            })
+            .collect();
+        env.file(&format!("{PROJECT}/{session}.jsonl"), lines);
+    }
+    let run = |home: &str, args: &[&str]| {
+        let home = env.path(home);
+        let mut all = vec!["--home", home.to_str().unwrap()];
+        all.extend(args);
+        env.run(&all)
+    };
+    let ran = run("calm", &["import"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let calm = figures(&env, "calm");
+    assert!(calm.len() >= 400);
+    let mut unfinished = 0;
+    for round in 0..6_u64 {
+        let home = format!("round-{round}");
+        // Killed more than once, at instants that differ.
+        for time in [20 + 25 * round, 60 + 40 * round] {
+            let mut child = env
+                .command(&[
+                    "--home",
+                    env.path(&home).to_str().unwrap(),
+                    "import",
+                    "--threads",
+                    "2",
+                ])
+                .stdout(std::process::Stdio::null())
+                .stderr(std::process::Stdio::null())
+                .spawn()
+                .unwrap();
+            std::thread::sleep(Duration::from_millis(time));
+            child.kill().unwrap();
+            unfinished += u32::from(!child.wait().unwrap().success());
+        }
+        let ran = run(&home, &["import"]);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "round {round}");
+        assert!(calm == figures(&env, &home), "round {round}");
+        let ran = run(&home, &["doctor", "--check"]);
+        assert_eq!(ran.code, 0, "round {round}: {}", ran.stdout);
+    }
+    assert!(unfinished > 0, "the test must have something to test");
+}

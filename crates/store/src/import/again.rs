@@ -1,0 +1,79 @@
+//! Reading what the archive has.
+
+use std::io::{self, Read as _};
+use std::sync::atomic::Ordering;
+
+use super::Progress;
+use super::keep::{Done, Input, KeepError, Keeper, PIECE, SIDECAR, failed};
+use super::pass::{Pass, Read1};
+use crate::archive::{self, SourceKey};
+use crate::catalogue::Stamp;
+
+impl Keeper<'_> {
+    /// Reads what the archive has of a source.
+    pub(super) fn archived(&self, source: &archive::Source, progress: &Progress) -> Done {
+        let key = &source.key;
+        match self.try_archived(source, progress) {
+            Ok(read) => Done::Read(Box::new(read)),
+            Err(error) => failed(&key.path, error),
+        }
+    }
+
+    fn try_archived(
+        &self,
+        source: &archive::Source,
+        progress: &Progress,
+    ) -> Result<Read1, KeepError> {
+        let Some(snapshot) = source.versions.last() else {
+            return Err(io::Error::other("nothing was kept").into());
+        };
+        let key = &source.key;
+        let nanos = snapshot
+            .modified
+            .and_then(|at| i64::try_from(at.as_nanosecond()).ok());
+        let stamp = Stamp {
+            size: snapshot.size,
+            modified: nanos,
+            ..Stamp::default()
+        };
+        let found = crate::transcript::identify(self.archive, snapshot)?;
+        let input = Input {
+            key: key.clone(),
+            path: &key.path,
+            part: key.part.as_deref(),
+            stamp,
+            dialect: found,
+        };
+        let mut sidecars = Vec::new();
+        if let Some((family, _)) = found {
+            for beside in family.sidecars(&key.path) {
+                let of = SourceKey::new(key.agent.clone(), beside.clone());
+                if let Some(kept) = self.archive.latest(&of)? {
+                    let mut bytes = Vec::new();
+                    self.archive
+                        .read(&kept)
+                        .take(SIDECAR)
+                        .read_to_end(&mut bytes)?;
+                    let name = beside.file_name().unwrap_or_default();
+                    sidecars.push((name.to_string_lossy().into_owned(), bytes));
+                }
+            }
+        }
+        let id = key.id().to_string();
+        let mut reading = Pass::new(self, &input, &id, None);
+        let mut from = self.archive.read(snapshot);
+        let mut piece = vec![0; PIECE];
+        loop {
+            let read = from.read(&mut piece)?;
+            if read == 0 {
+                break;
+            }
+            reading.push(&piece[..read]);
+            progress
+                .bytes_done
+                .fetch_add(read as u64, Ordering::Relaxed);
+        }
+        let size = snapshot.size;
+        Ok(reading.done(&input, &id, &key.agent, snapshot, &sidecars, size, 0))
+    }
+}

@@ -1,0 +1,222 @@
+//! One pass over the bytes of a log.
+
+use std::collections::BTreeMap;
+
+use quipu_agents::{
+    Checkpoint, Dialect, Dropped, Entry, Feed, Framing, Ledger, Origin, Position, Session, Sink,
+    Summary, state,
+};
+use quipu_model::{Attachment, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::keep::{Input, Keeper};
+use crate::archive::Snapshot;
+use crate::blobs::Blobs;
+use crate::catalogue::Reading;
+
+/// A reading, and what was known before it.
+pub(super) struct Read1 {
+    reading: Reading,
+    pub(super) before: Before,
+    pub(super) read_bytes: u64,
+    pub(super) new_bytes: u64,
+}
+
+impl std::ops::Deref for Read1 {
+    type Target = Reading;
+
+    fn deref(&self) -> &Reading {
+        &self.reading
+    }
+}
+
+/// What was counted before.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    pub(super) records: u64,
+    pub(super) mapped: u64,
+    pub(super) noted: u64,
+    pub(super) events: u64,
+    pub(super) notes: u64,
+    pub(super) dropped: BTreeMap<Dropped, u64>,
+}
+
+/// Where reading of a log stopped.
+#[derive(Serialize, Deserialize)]
+struct Stopped {
+    dialect: String,
+    feed: Checkpoint,
+    summary: Summary,
+}
+
+/// One pass over a log.
+pub(super) struct Pass<'k> {
+    feed: Option<Feed>,
+    dialect: Option<Dialect>,
+    from: u64,
+    before: Before,
+    taker: Taker<'k>,
+}
+
+impl<'k> Pass<'k> {
+    /// Goes on where reading stopped, if that was in the same version of the log.
+    pub(super) fn new(
+        keeper: &'k Keeper<'_>,
+        input: &Input<'_>,
+        key: &str,
+        version: Option<u32>,
+    ) -> Self {
+        let mut pass = Self {
+            feed: None,
+            dialect: None,
+            from: 0,
+            before: Before::default(),
+            taker: Taker {
+                summary: Summary::default(),
+                blobs: keeper.blobs,
+                failed: None,
+            },
+        };
+        let Some((family, dialect)) = input.dialect else {
+            return pass;
+        };
+        pass.dialect = Some(dialect);
+        let origin = Origin {
+            path: input.path,
+            part: input.part,
+        };
+        let stopped = version.and_then(|version| keeper.stopped(key, version));
+        if let Some(stopped) = stopped
+            && stopped.dialect == dialect.name
+            && let Some(reader) = family.open(&dialect, &origin, Some(stopped.feed.reader_state()))
+        {
+            pass.from = stopped.feed.offset;
+            let feed = Feed::resume(stopped.feed, reader);
+            pass.before = Before::of(feed.ledger(), &stopped.summary);
+            pass.taker.summary = stopped.summary;
+            pass.feed = Some(feed);
+            return pass;
+        }
+        if let Some(reader) = family.open(&dialect, &origin, None) {
+            pass.feed = Some(Feed::new(dialect.framing, reader));
+        }
+        pass
+    }
+
+    /// Where reading begins.
+    pub(super) fn from(&self) -> u64 {
+        self.from
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        if let Some(feed) = &mut self.feed
+            && !bytes.is_empty()
+        {
+            feed.push(bytes, &mut self.taker);
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what a reading is made of")]
+    pub(super) fn done(
+        mut self,
+        input: &Input<'_>,
+        key: &str,
+        brand: &str,
+        snapshot: &Snapshot,
+        sidecars: &[(String, Vec<u8>)],
+        read_bytes: u64,
+        new_bytes: u64,
+    ) -> Read1 {
+        let mut problem = None;
+        let mut checkpoint = None;
+        let (mut ledger, mut session) = (Ledger::default(), Session::default());
+        match &mut self.feed {
+            None => problem = Some("kept, but no adapter knows this format".to_owned()),
+            Some(feed) => {
+                let dialect = self.dialect.map_or("", |dialect| dialect.name);
+                let resumable = self.dialect.is_some_and(|d| d.framing == Framing::Lines);
+                checkpoint = resumable.then(|| feed.checkpoint()).flatten().map(|feed| {
+                    state::save(&Stopped {
+                        dialect: dialect.to_owned(),
+                        feed,
+                        summary: self.taker.summary.clone(),
+                    })
+                });
+                for (name, bytes) in sidecars {
+                    feed.sidecar(name, bytes, &mut self.taker);
+                }
+                if let Err(error) = feed.finish(&mut self.taker) {
+                    problem = Some(error.to_string());
+                }
+                ledger = feed.ledger().clone();
+                session = feed.session().clone();
+            }
+        }
+        if let Some(failed) = self.taker.failed {
+            problem = Some(failed);
+        }
+        let reading = Reading {
+            key: key.to_owned(),
+            agent: brand.to_owned(),
+            dialect: self.dialect.map(|dialect| dialect.name),
+            path: input.path.to_owned(),
+            part: input.part.map(str::to_owned),
+            stamp: input.stamp.clone(),
+            version: snapshot.version,
+            read_to: snapshot.size,
+            checkpoint,
+            ledger,
+            session,
+            summary: self.taker.summary,
+            problem,
+        };
+        Read1 {
+            reading,
+            before: self.before,
+            read_bytes,
+            new_bytes,
+        }
+    }
+}
+
+impl Keeper<'_> {
+    fn stopped(&self, key: &str, version: u32) -> Option<Stopped> {
+        let (of, bytes) = self.catalogue.lock().ok()?.checkpoint(key).ok()??;
+        if of != version {
+            return None;
+        }
+        state::load(&bytes)
+    }
+}
+
+impl Before {
+    fn of(ledger: &Ledger, summary: &Summary) -> Self {
+        Self {
+            records: ledger.records,
+            mapped: ledger.mapped,
+            noted: ledger.noted,
+            events: summary.events,
+            notes: summary.notes,
+            dropped: ledger.dropped.clone(),
+        }
+    }
+}
+
+/// Sums up what is read, and keeps what stands outside of it.
+struct Taker<'k> {
+    summary: Summary,
+    blobs: &'k Blobs,
+    failed: Option<String>,
+}
+
+impl Sink for Taker<'_> {
+    fn entry(&mut self, _seq: u64, _at: Timestamp, _position: Position, entry: &Entry<'_>) {
+        self.summary.observe(entry);
+    }
+
+    fn blob(&mut self, _attachment: &Attachment, bytes: &[u8]) {
+        if let Err(error) = self.blobs.put(bytes) {
+            self.failed = Some(error.to_string());
+        }
+    }
+}
