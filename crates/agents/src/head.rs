@@ -10,6 +10,9 @@ pub const HEAD: usize = 256 * 1024;
 /// How many records are looked at.
 const RECORDS: usize = 12;
 
+/// How many lines are looked at, records or not.
+const LINES: usize = 256;
+
 /// The records a log begins with.
 pub struct Head<'a> {
     text: &'a str,
@@ -33,13 +36,18 @@ impl Head<'_> {
         let mut tapes = Vec::new();
         let mut sse = 0;
         let mut lines = text.split_inclusive('\n').peekable();
+        let mut looked = 0;
         while let Some(line) = lines.next() {
+            looked += 1;
+            if tapes.len() == RECORDS || looked > LINES {
+                break;
+            }
             let complete = whole || line.ends_with('\n') || lines.peek().is_some();
             let line = line.trim();
             let data = line.strip_prefix("data:").map(str::trim_start);
             sse += usize::from(data.is_some() || line.starts_with("event:"));
             let line = data.unwrap_or(line);
-            if tapes.len() < RECORDS && complete && line.starts_with(['{', '[']) {
+            if complete && line.starts_with(['{', '[']) {
                 let mut tape = Tape::new();
                 if tape.read_first(line, 128).is_ok() {
                     tapes.push((tape, line));

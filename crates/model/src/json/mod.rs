@@ -146,16 +146,29 @@ impl<'a> RawStr<'a> {
         if !self.escaped {
             return inner.starts_with(prefix);
         }
-        // An escape is at most 12 bytes for what is at least one.
-        let mut end = inner.len().min(prefix.len().saturating_mul(12));
-        while !inner.is_char_boundary(end) {
-            end -= 1;
+        // As many characters as the prefix has bytes are enough, each of them whole.
+        let mut end = 0;
+        for _ in 0..prefix.len() {
+            let rest = &inner.as_bytes()[end..];
+            end += match rest {
+                [] => break,
+                [b'\\', b'u', a, b, ..] => {
+                    let high = matches!(
+                        (a, b),
+                        (b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B')
+                    );
+                    if high && rest.get(6..8) == Some(b"\\u") {
+                        12
+                    } else {
+                        6
+                    }
+                }
+                [b'\\', ..] => 2,
+                _ => inner[end..].chars().next().map_or(1, char::len_utf8),
+            };
         }
-        match memchr::memchr(b'\\', &inner.as_bytes()[..end]) {
-            None => inner.starts_with(prefix),
-            Some(at) if at >= prefix.len() => inner.starts_with(prefix),
-            Some(_) => self.to_text_lossy().starts_with(prefix),
-        }
+        let head = inner.get(..end).unwrap_or(inner);
+        unescape(head, Some('\u{fffd}')).is_some_and(|text| text.starts_with(prefix))
     }
 
     /// Whether it says this.

@@ -199,6 +199,20 @@ proptest! {
     }
 
     #[test]
+    fn beginnings_are_those_of_the_text(text in "(\\PC|[\n\u{1f600}\"\\\\]){0,9}", prefix in "(\\PC|[\n\"]){0,3}", len in 0..9usize) {
+        let json = Json::string(&text);
+        let escaped: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+        let escaped = format!("\"{escaped}\"");
+        let own: String = text.chars().take(len).collect();
+        for written in [json.get(), &escaped] {
+            let mut tape = Tape::new();
+            let raw = tape.read(written, 1).unwrap().as_raw_str().unwrap();
+            prop_assert!(raw.starts_with(&own));
+            prop_assert_eq!(raw.starts_with(&prefix), text.starts_with(&prefix));
+        }
+    }
+
+    #[test]
     fn strings_read_back(text in ".*") {
         let json = Json::string(&text);
         prop_assert_eq!(json.as_str().map(Cow::into_owned), Some(text));
