@@ -85,28 +85,54 @@ impl std::fmt::Debug for Host {
 /// Whether a file by its name holds credentials. Such files lie beside the logs of several agents; they
 /// are never opened.
 pub fn is_credential(path: &Path) -> bool {
-    const NAMES: [&str; 14] = [
-        "auth.json",
-        "secrets.json",
-        "secret.json",
-        "oauth_creds.json",
-        "credentials.json",
-        ".credentials.json",
-        ".claude.json",
+    /// Directories of which nothing is opened.
+    const DIRECTORIES: [&str; 5] = [".ssh", ".aws", ".gnupg", ".kube", "credentials"];
+    /// Files of these names.
+    const STEMS: [&str; 10] = [
+        ".claude",
         ".netrc",
-        "token.json",
-        "tokens.json",
-        "api_keys.json",
-        "google_accounts.json",
-        "id_rsa",
+        ".npmrc",
+        ".pypirc",
+        "apps",
+        "google_accounts",
+        "hosts",
+        "id_dsa",
+        "id_ecdsa",
         "id_ed25519",
     ];
-    let Some(name) = path.file_name() else {
+    /// Words in the names of settings that are credentials.
+    const WORDS: [&str; 8] = [
+        "auth",
+        "credential",
+        "creds",
+        "oauth",
+        "rsa",
+        "secret",
+        "token",
+        "key",
+    ];
+    let lower = |name: &std::ffi::OsStr| name.to_string_lossy().to_ascii_lowercase();
+    let Some(name) = path.file_name().map(lower) else {
         return false;
     };
-    let name = name.to_string_lossy().to_ascii_lowercase();
-    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-    NAMES.contains(&name.as_str())
+    let mut above = path.ancestors().skip(1).filter_map(Path::file_name);
+    if above.any(|name| DIRECTORIES.contains(&lower(name).as_str())) {
+        return true;
+    }
+    let (stem, ending) = match name.rsplit_once('.') {
+        Some((stem, ending)) if !stem.is_empty() => (stem, ending),
+        _ => (name.as_str(), ""),
+    };
+    let settings = matches!(
+        ending,
+        "" | "json" | "yaml" | "yml" | "toml" | "ini" | "encrypted" | "enc" | "dat"
+    );
+    let is_word = |word: &str| {
+        let one = word.strip_suffix('s').unwrap_or(word);
+        WORDS.contains(&word) || WORDS.contains(&one)
+    };
+    let named = STEMS.contains(&stem) || stem.split(['-', '_', '.', ' ']).any(is_word);
+    (settings && named)
         || name == ".env"
         || name.starts_with(".env.")
         || matches!(ending, "pem" | "key" | "p12" | "pfx" | "keychain")
@@ -119,6 +145,18 @@ mod tests {
     #[test]
     fn credentials_are_known_by_name() {
         for name in [
+            "auth-profiles.json",
+            "/x/credentials/kimi.json",
+            "mcp-oauth-tokens-v2.json",
+            "mcp-auth.json",
+            "auth.encrypted",
+            "secrets.yaml",
+            "/home/x/.aws/config",
+            "id_ecdsa",
+            "id_rsa",
+            ".claude.json",
+            "oauth_creds.json",
+            "google_accounts.json",
             "auth.json",
             "/x/.codex/AUTH.JSON",
             ".env",
@@ -128,6 +166,10 @@ mod tests {
             assert!(is_credential(Path::new(name)), "{name}");
         }
         for name in [
+            "tokenizer.json",
+            "my-token-session.jsonl",
+            "session-2026.json",
+            "ses_0key.json",
             "events.jsonl",
             "environment.json",
             "author.json",

@@ -16,6 +16,10 @@ use crate::{Drift, Entry, What, hash};
 /// How many calls back a usage may still be corrected.
 const RECENT_CALLS: usize = 64;
 
+/// How many calls wait for their results at most, and how much of their names is kept.
+const OPEN_CALLS: usize = 16 * 1024;
+const LONGEST_NAME: usize = 200;
+
 /// A shorter id than this is likely to be used by other logs as well, for something else.
 const STRONG: usize = 16;
 
@@ -164,9 +168,9 @@ impl Ledger {
             None => None,
         };
         match &mut entry.what {
-            What::Call { name, id, .. } if !id.is_empty() => {
+            What::Call { name, id, .. } if !id.is_empty() && self.open.len() < OPEN_CALLS => {
                 let call = OpenCall {
-                    name: name.to_string(),
+                    name: name.chars().take(LONGEST_NAME).collect(),
                     at: nanos,
                     seq: self.seq,
                 };

@@ -11,6 +11,10 @@ use crate::{Entry, What};
 /// The longest title that is taken from a prompt, in characters.
 const TITLE: usize = 120;
 
+/// A log that names more models than this is making them up. What is beyond is counted as one.
+const MODELS: usize = 200;
+const OTHERS: &str = "(others)";
+
 /// What a session comes to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
@@ -101,7 +105,10 @@ impl Summary {
             What::User(_) | What::System(_) => {}
         }
         if let Some(usage) = &entry.usage {
-            let model = entry.model.as_deref().unwrap_or_default();
+            let mut model = entry.model.as_deref().unwrap_or_default();
+            if self.models.len() >= MODELS && !self.models.contains_key(model) {
+                model = OTHERS;
+            }
             if !self.models.contains_key(model) {
                 self.models.insert(model.to_owned(), ModelUse::default());
             }
@@ -127,6 +134,11 @@ impl Summary {
 fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
     /// A log that names more tools than this is making them up.
     const MOST: usize = 1000;
+    const LONGEST: usize = 200;
+    let name = name
+        .char_indices()
+        .nth(LONGEST)
+        .map_or(name, |(end, _)| &name[..end]);
     if let Some(count) = counts.get_mut(name) {
         *count += 1;
     } else if counts.len() < MOST {
@@ -134,12 +146,22 @@ fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
     }
 }
 
-/// The first line of a prompt that says something.
+/// What editors put before what a person asks.
+const REQUEST: &str = "## My request for Codex:";
+
+/// The first line of a prompt that says something: no mark-up, nothing that a program wraps prompts in.
 fn title(prompt: &str) -> Option<String> {
-    let line = prompt
+    let asked = prompt
+        .split_once(REQUEST)
+        .map_or(prompt, |(_, asked)| asked);
+    let wraps = |line: &str| {
+        let tag = line.starts_with('<') && line.ends_with('>');
+        tag || line.starts_with("[[ ##") || line.starts_with("Caveat:") || line.starts_with("```")
+    };
+    let line = asked
         .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())?;
+        .map(|line| line.trim().trim_start_matches('#').trim_start())
+        .find(|line| !line.is_empty() && !wraps(line))?;
     let mut title: String = line.chars().take(TITLE).collect();
     if line.chars().nth(TITLE).is_some() {
         title.push('…');

@@ -8,15 +8,21 @@ use clap::{Parser, Subcommand, ValueEnum};
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    #[arg(long, global = true, value_name = "DIR", help = HOME_HELP)]
-    pub(crate) home: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) color: colorchoice_clap::Color,
-
     /// Without a command: write what is on this machine as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
+
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        help = HOME_HELP,
+        help_heading = "Global options"
+    )]
+    pub(crate) home: Option<PathBuf>,
+
+    #[command(flatten, next_help_heading = "Global options")]
+    pub(crate) color: colorchoice_clap::Color,
 
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -26,10 +32,10 @@ const HOME_HELP: &str =
     "Where Quipu keeps its files [env: QUIPU_HOME] [default: quipu in the data directory]";
 
 const AFTER_HELP: &str = "\
-Without a command, shows what agents' sessions are on this machine and what is kept of them. Nothing
+Without a command, shows what agents' sessions are on this machine and what is kept of them. Nothing \
 is written.
 
-Exit: 0 done; 1 done and something was found; 2 wrong usage; 3 bad input data; 4 the environment
+Exit: 0 done; 1 done and something was found; 2 wrong usage; 3 bad input data; 4 the environment \
 refused; 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
@@ -101,8 +107,8 @@ pub(crate) struct Import {
 }
 
 const IMPORT_HELP: &str = "\
-The original bytes are kept first and read second. What is wrong with a single log is said once on
-standard error and does not fail the import. Exit 3 when a given path is not there or nothing in it is
+The original bytes are kept first and read second. What is wrong with a single log is said once on \
+standard error and does not fail the import. Exit 3 when a given path is not there or nothing in it is \
 a log that is known.";
 
 #[derive(Debug, clap::Args)]
@@ -110,7 +116,7 @@ pub(crate) struct List {
     /// Only sessions of this agent, by name or the beginning of it (can be repeated)
     #[arg(long = "agent", value_name = "NAME")]
     pub(crate) agents: Vec<String>,
-    /// Only sessions in this directory, by its path or a part of it
+    /// Only sessions in this directory or below it: a path, or the beginning of a name in one
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<String>,
     /// Only sessions on this branch
@@ -122,7 +128,7 @@ pub(crate) struct List {
     /// Only sessions whose title has this text in it
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
-    /// Only sessions that went on at or after this: a date, a time, or an age such as 7d, 24h, 2w
+    /// Only sessions that went on at or after this: a date, a time, today, yesterday, or an age such as 24h, 7d, 2w, 3mo, 1y
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
     /// Only sessions that began before this
@@ -172,29 +178,33 @@ pub(crate) struct Resume {
 #[derive(Debug, clap::Args)]
 #[command(after_help = PRUNE_HELP)]
 pub(crate) struct Prune {
-    /// Only sessions whose last event is older than this, such as 90d, 12w, 1y
+    /// Only sessions whose last event is older than this, such as 90d, 12w, 6mo, 1y
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<String>,
     /// Only sessions whose log is larger than this, such as 500MB, 2GB
     #[arg(long, value_name = "SIZE")]
     pub(crate) larger_than: Option<String>,
-    /// Only sessions in this directory, by its path or a part of it
+    /// Only sessions in this directory or below it: a path, or a whole name in one
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<String>,
-    /// Only sessions of this agent, by name or the beginning of it (can be repeated)
+    /// Only sessions of this agent, by its whole name (can be repeated)
     #[arg(long = "agent", value_name = "NAME")]
     pub(crate) agents: Vec<String>,
     /// Do it; without this it is only said what would go
     #[arg(long)]
     pub(crate) yes: bool,
+    /// With --yes: also what exists only here, because the agent's own log is gone
+    #[arg(long, requires = "yes")]
+    pub(crate) last_copies: bool,
     /// Write one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 const PRUNE_HELP: &str = "\
-At least one filter is needed; of several, all must apply. What is removed is written down in
-<home>/receipts. A log that its agent still has is imported again by the next import.";
+At least one filter is needed; of several, all must apply. What is removed is written down in \
+<home>/receipts. A log that its agent still has is imported again by \
+the next import.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = DOCTOR_HELP)]
@@ -211,14 +221,14 @@ pub(crate) struct Doctor {
 }
 
 const DOCTOR_HELP: &str = "\
-Exit 1 when something needs attention: what is kept is damaged, a log could not be read wholly, others
-can read the home. What adapters do not know is kept as notes and is no such thing; that alone is
+Exit 1 when something needs attention: what is kept is damaged, a log could not be read wholly, others \
+can read the home. What adapters do not know is kept as notes and is no such thing; that alone is \
 exit 0.";
 
 /// How events are written out.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Output {
-    /// Write events as JSON lines, as they are in the file
+    /// Write events as JSON lines, as they are in the file but for escapes
     #[arg(long)]
     pub(crate) jsonl: bool,
 }
@@ -329,10 +339,7 @@ pub(crate) struct Emit {
 
 const EMIT_HELP: &str = r#"Each line is an event without seq, run_id and timestamp, which the recorder gives:
   {"type":"step.started","path":"build","iteration":0,"payload":{"name":"build","kind":"command"}}
-Links (child_run_id, parent_run_id) and the additive fields (model, usage, duration_ms, …) may be
-there as well. The seq of each event is written to standard output, one a line, once the event is as
-durable as asked. A line that cannot be recorded is refused on standard error with its number, the
-rest goes on, and the command ends with 3."#;
+Links (child_run_id, parent_run_id) and the additive fields (model, usage, duration_ms, …) may be there as well. The seq of each event is written to standard output, one a line, once the event is as durable as asked. A line that cannot be recorded is refused on standard error with its number, the rest goes on, and the command ends with 3."#;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Durability {

@@ -32,6 +32,7 @@ impl From<Exit> for ExitCode {
 pub(crate) struct CommandError {
     exit: Exit,
     source: anyhow::Error,
+    details: Vec<String>,
     hints: Vec<String>,
 }
 
@@ -42,6 +43,7 @@ impl CommandError {
         Self {
             exit,
             source: source.into(),
+            details: Vec::new(),
             hints: Vec::new(),
         }
     }
@@ -61,6 +63,12 @@ impl CommandError {
     /// Says what can be done about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
+        self
+    }
+
+    /// Lines that come between what went wrong and what can be done.
+    pub(crate) fn details(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+        self.details.extend(lines);
         self
     }
 
@@ -85,6 +93,9 @@ impl CommandError {
     /// Writes it to stderr.
     pub(crate) fn report(&self) {
         terminal::say(&format!("error: {self}"));
+        for line in &self.details {
+            terminal::say(&format!("  {line}"));
+        }
         for hint in &self.hints {
             terminal::say(&format!("hint: {hint}"));
         }

@@ -1,5 +1,7 @@
 //! The JSON that commands write. Field names here are part of the contract with scripts.
 
+use std::borrow::Cow;
+
 use quipu_formats::exchange::verify::{Finding, Report};
 use quipu_model::tree::{Forest, Link, Node, Placed, RunTree, Span, State, Tally};
 use quipu_model::{RunId, Usage};
@@ -8,7 +10,42 @@ use quipu_store::catalogue::TranscriptRow;
 use quipu_store::import::{Problem, Report as ImportReport};
 use serde_json::{Value, json};
 
+use crate::terminal::is_active;
 use crate::when;
+
+/// JSON as it goes out: characters that a terminal might act on, or that make text look like other text,
+/// are written as escapes. To a reader of JSON it is the same.
+pub(crate) fn escape(text: &str) -> Cow<'_, str> {
+    // White space between values is no part of a text.
+    let is_escaped = |c: char| is_active(c) && c != '\r';
+    if !text.contains(is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    let mut units = [0; 2];
+    for c in text.chars() {
+        if is_escaped(c) {
+            for unit in c.encode_utf16(&mut units) {
+                escaped.push_str("\\u");
+                let digits = [12, 8, 4, 0].map(|shift| u32::from(*unit >> shift & 15));
+                escaped.extend(digits.map(|digit| char::from_digit(digit, 16).unwrap_or('0')));
+            }
+        } else {
+            escaped.push(c);
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// A document, over several lines.
+pub(crate) fn document(value: &Value) -> String {
+    escape(&format!("{value:#}")).into_owned()
+}
+
+/// A document on one line.
+pub(crate) fn line(value: &Value) -> String {
+    escape(&value.to_string()).into_owned()
+}
 
 /// What an import did.
 pub(crate) fn import(report: &ImportReport) -> Value {
@@ -257,4 +294,21 @@ fn tally(tally: &Tally) -> Value {
         "foreign": tally.foreign,
         "inferred": tally.inferred,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_might_act_on_is_escaped_and_reads_the_same() {
+        let text = "a\u{9b}b\u{7f}c\u{202e}d\u{200d}e\u{e0041}f\n\té🙂\x1b";
+        let value = json!({ text: [text] });
+        for written in [document(&value), line(&value)] {
+            assert!(!written.contains(is_active), "{written:?}");
+            assert!(written.contains("a\\u009bb\\u007fc\\u202ed\\u200de\\udb40\\udc41f\\n\\té🙂"));
+            assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), value);
+        }
+        assert_eq!(escape("{\r\n}"), "{\r\n}");
+    }
 }

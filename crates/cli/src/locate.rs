@@ -1,17 +1,23 @@
 //! Which file is meant.
 
 use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 use quipu_agents::Host;
 use quipu_formats::exchange::{Item, Reader};
-use quipu_record::Storage;
+use quipu_record::{NotFound as RunNotFound, Storage};
 use quipu_store::Store;
-use quipu_store::catalogue::{NotFound, TranscriptRow};
+use quipu_store::catalogue::{NotFound as SessionNotFound, TranscriptRow};
 
+use crate::commands::import::KNOWN_LOG;
+use crate::commands::list::{Ids, recorded_run};
+use crate::commands::resume::quote;
 use crate::error::{CommandError, Exit, Result};
-use crate::foreign;
+use crate::table::Table;
+use crate::terminal::columns;
+use crate::{foreign, when};
 
 /// What an argument means.
 #[derive(Debug)]
@@ -69,40 +75,115 @@ impl Place {
         Ok(Store::open_existing(&self.home()?)?)
     }
 
+    /// Whether a person named it.
+    pub(crate) fn is_named(&self) -> bool {
+        let variable = std::env::var_os("QUIPU_HOME");
+        self.home.is_some() || variable.is_some_and(|home| !home.is_empty())
+    }
+
+    /// `--home` as it is to be repeated, with a space behind it; nothing where it was not given.
+    pub(crate) fn flag(&self) -> String {
+        match &self.home {
+            Some(home) => format!("--home {} ", quote(&home.to_string_lossy())),
+            None => String::new(),
+        }
+    }
+
     /// What an argument means: a path, the id of a run or session, or the beginning of one.
     pub(crate) fn meant(&self, argument: &str) -> Result<Meant> {
         let path = Path::new(argument);
         let looks_like_a_path = argument.contains(['/', '\\']) || path.extension().is_some();
         if path.is_file() && (looks_like_a_path || !self.has(argument)?) {
             let is_agents = !is_exchange(path) && foreign::is_known(path);
-            return Ok(if is_agents {
-                Meant::Log(path.to_owned())
-            } else {
-                Meant::Run(path.to_owned())
-            });
+            return match is_agents {
+                true => Ok(Meant::Log(path.to_owned())),
+                false if may_be_transcript(path) => Ok(Meant::Run(path.to_owned())),
+                false => Err(no_log(path)),
+            };
         }
-        let run = self.transcript(argument);
-        let Some(store) = self.store()? else {
-            return run.map(Meant::Run);
+        if let Some(path) = given_path(argument)? {
+            return Ok(Meant::Run(path));
+        }
+        let run = Storage::at(&self.home()?).find_by_prefix(argument);
+        let store = self.store()?;
+        let session = match &store {
+            Some(store) => store.catalogue().find(argument),
+            None => Err(SessionNotFound::None(argument.to_owned())),
         };
         let exact = |path: &Path| path.file_stem().is_some_and(|stem| stem == argument);
-        match (run, store.catalogue().find(argument)) {
-            (Ok(path), Ok(row)) if !exact(&path) && row.run_id != argument => {
-                let error = anyhow::anyhow!(
-                    "{argument:?} is the beginning of both run {} and session {}",
-                    path.file_stem().unwrap_or_default().to_string_lossy(),
-                    row.run_id
-                );
-                Err(CommandError::new(Exit::Environment, error))
+        match (run, session, store) {
+            (Ok(path), _, _) if exact(&path) => Ok(Meant::Run(path)),
+            (_, Ok(row), Some(store)) if row.run_id == argument => {
+                Ok(Meant::Session(Box::new((store, row))))
             }
-            (Ok(path), found) if exact(&path) || found.is_err() => Ok(Meant::Run(path)),
-            (_, Ok(row)) => Ok(Meant::Session(Box::new((store, row)))),
-            (run, Err(NotFound::None(_))) => match run {
-                Ok(path) => Ok(Meant::Run(path)),
-                Err(error) => Err(error.hint("`quipu list` shows what there is")),
-            },
-            (_, Err(error)) => Err(CommandError::new(Exit::Environment, error)),
+            (Ok(path), Err(SessionNotFound::None(_)), _) => Ok(Meant::Run(path)),
+            (Err(RunNotFound::None(..)), Ok(row), Some(store)) => {
+                Ok(Meant::Session(Box::new((store, row))))
+            }
+            (Err(RunNotFound::None(..)), Err(SessionNotFound::None(_)), _) => {
+                let error = anyhow::anyhow!("no session or run begins with {argument:?}");
+                let flag = self.flag();
+                Err(CommandError::new(Exit::Data, error)
+                    .hint(format!("`quipu {flag}list --all` shows what there is")))
+            }
+            (_, Err(SessionNotFound::Catalogue(error)), _) => Err(error.into()),
+            (run, session, store) => self.ambiguous(argument, run, session, store.as_ref()),
         }
+    }
+
+    /// Several begin so: which?
+    fn ambiguous<T>(
+        &self,
+        argument: &str,
+        run: Result<PathBuf, RunNotFound>,
+        session: Result<TranscriptRow, SessionNotFound>,
+        store: Option<&Store>,
+    ) -> Result<T> {
+        let home = self.home()?;
+        let mut rows = Vec::new();
+        let runs = match run {
+            Ok(path) => vec![path],
+            Err(RunNotFound::Several(_, names)) => names
+                .iter()
+                .map(|name| home.join("transcripts").join(format!("{name}.jsonl")))
+                .collect(),
+            Err(RunNotFound::None(..)) => Vec::new(),
+        };
+        for path in &runs {
+            if let (Ok(Some(mut row)), Some(name)) = (recorded_run(path), path.file_stem()) {
+                // A label may be behind the id in the name, and tells more.
+                row.run_id = name.to_string_lossy().into_owned();
+                rows.push(row);
+            }
+        }
+        match session {
+            Ok(row) => rows.push(row),
+            Err(SessionNotFound::Several(_, ids)) => {
+                let catalogue = store.map(Store::catalogue);
+                let found = |id: &String| catalogue.and_then(|it| it.find(id).ok());
+                rows.extend(ids.iter().filter_map(found));
+            }
+            Err(_) => {}
+        }
+        let ids = Ids::of(store, &home)?;
+        let mut table = Table::new(&["ID", "WHEN", "AGENT", "TITLE"]);
+        for row in &rows {
+            let at = row.ended_at.or(row.started_at).and_then(when::of_millis);
+            table.row([
+                ids.shown(row),
+                at.map(when::local).unwrap_or_default(),
+                row.agent.clone(),
+                row.title.clone().unwrap_or_default(),
+            ]);
+        }
+        let mut text = Vec::new();
+        table.write(&mut text, columns().saturating_sub(2), Some(3))?;
+        let text = String::from_utf8_lossy(&text);
+        let text = anstream::adapter::strip_str(&text).to_string();
+        let error = anyhow::anyhow!("{argument:?} is the beginning of several sessions or runs");
+        Err(CommandError::new(Exit::Data, error)
+            .details(text.lines().map(str::to_owned))
+            .hint("give more of the id"))
     }
 
     /// Whether there is a run or session of exactly this id.
@@ -137,27 +218,97 @@ impl Place {
         }
     }
 
-    /// The file that an argument means: a path, a run id, or the beginning of one.
+    /// The file that an argument means: a path, a run id, or the beginning of one. Not that of an imported
+    /// session, which is an agent's own.
     pub(crate) fn transcript(&self, argument: &str) -> Result<PathBuf> {
-        let path = Path::new(argument);
-        let looks_like_a_path =
-            argument.contains(['/', '\\']) || path.extension().is_some_and(|it| it == "jsonl");
-        // A directory that happens to have the name of a run is not what is meant.
-        if path.exists() && (looks_like_a_path || !path.is_dir()) {
-            return Ok(path.to_owned());
+        if let Some(path) = given_path(argument)? {
+            return Ok(path);
         }
-        if looks_like_a_path {
-            let error = anyhow::anyhow!("there is no file {argument}");
-            return Err(CommandError::new(Exit::Environment, error));
+        // Where it is also the beginning of a session, only a run can be meant.
+        if let Ok(path) = Storage::at(&self.home()?).find_by_prefix(argument) {
+            return Ok(path);
         }
-        let home = self.home()?;
-        Storage::at(&home)
-            .find_by_prefix(argument)
-            .map_err(|error| {
-                CommandError::new(Exit::Environment, error)
-                    .hint("give a run id, the beginning of one, or the path of a transcript")
-            })
+        match self.meant(argument)? {
+            Meant::Run(path) | Meant::Log(path) => Ok(path),
+            Meant::Session(found) => {
+                let (store, row) = *found;
+                let id = Ids::of(Some(&store), store.home())?.short(&row.run_id);
+                let (run_id, flag) = (&row.run_id, self.flag());
+                let error = anyhow::anyhow!("{run_id} is an imported session, not a recorded run");
+                Err(CommandError::new(Exit::Data, error).hint(format!(
+                    "`quipu {flag}show {id}` shows it, `quipu {flag}import --watch` follows the agents, \
+                     `quipu {flag}doctor --check` checks what is kept"
+                )))
+            }
+        }
     }
+}
+
+/// The path that an argument is, if it is one.
+fn given_path(argument: &str) -> Result<Option<PathBuf>> {
+    let path = Path::new(argument);
+    let looks_like_a_path =
+        argument.contains(['/', '\\']) || path.extension().is_some_and(|it| it == "jsonl");
+    // A directory that happens to have the name of a run is not what is meant.
+    if path.exists() && (looks_like_a_path || !path.is_dir()) {
+        return Ok(Some(path.to_owned()));
+    }
+    if looks_like_a_path {
+        let error = anyhow::anyhow!("there is no file {argument}");
+        return Err(CommandError::new(Exit::Data, error));
+    }
+    Ok(None)
+}
+
+/// A file that is nothing we can show.
+pub(crate) fn no_log(path: &Path) -> CommandError {
+    let error = anyhow::anyhow!("{} is no transcript, nor {KNOWN_LOG}", path.display());
+    CommandError::new(Exit::Data, error)
+}
+
+/// Whether something in a file is an event, or there is nothing in it at all.
+fn may_be_transcript(path: &Path) -> bool {
+    /// An event is looked for in so many lines.
+    const LOOKED_AT: usize = 1_000;
+    /// How a line begins that the recorder wrote, whatever became of the rest of it.
+    const BEGIN: &[u8] = b"{\"seq\":";
+    let mut begin = Vec::new();
+    let Ok(file) = File::open(path) else {
+        // Whoever reads it says why it cannot be read.
+        return true;
+    };
+    if file
+        .take(BEGIN.len() as u64)
+        .read_to_end(&mut begin)
+        .is_err()
+        || BEGIN.starts_with(&begin)
+        || is_database(path)
+    {
+        return true;
+    }
+    let Ok(file) = File::open(path) else {
+        return true;
+    };
+    let mut reader = Reader::new(file);
+    for _ in 0..LOOKED_AT {
+        match reader.next() {
+            Ok(Some(Item::Event(_))) | Err(_) => return true,
+            Ok(Some(Item::Bad(_))) => {}
+            Ok(None) => return false,
+        }
+    }
+    false
+}
+
+/// Whether a file is a database, which has many sessions in it.
+pub(crate) fn is_database(path: &Path) -> bool {
+    let mut magic = [0; 16];
+    // What is read from a pipe is gone.
+    path.is_file()
+        && File::open(path)
+            .and_then(|mut file| file.read_exact(&mut magic))
+            .is_ok()
+        && magic == *b"SQLite format 3\0"
 }
 
 /// Whether a file begins as a transcript does.

@@ -6,6 +6,7 @@
 mod args;
 mod commands;
 mod error;
+mod filter;
 mod foreign;
 mod json;
 mod locate;

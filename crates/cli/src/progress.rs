@@ -9,6 +9,8 @@ use quipu_store::import::Progress;
 
 /// What is done sooner than this needs no bar.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// How fast it goes is told from then on.
+const SETTLED: Duration = Duration::from_secs(1);
 const EVERY: Duration = Duration::from_millis(100);
 
 /// Does something that tells how far it is, with a bar where there is someone to see it.
@@ -37,10 +39,15 @@ impl Drop for End<'_> {
 
 fn draw(progress: &Progress, ended: &AtomicBool) {
     let begun = Instant::now();
-    let mut bar = None;
+    let (mut bar, mut rated) = (None, false);
     while !ended.load(Ordering::Acquire) {
         if begun.elapsed() >= PATIENCE && progress.files.load(Ordering::Relaxed) > 0 {
-            let bar = bar.get_or_insert_with(new_bar);
+            let bar: &mut ProgressBar = bar.get_or_insert_with(new_bar);
+            // A rate of the first moments is no rate.
+            if !rated && begun.elapsed() >= SETTLED {
+                rated = true;
+                bar.set_style(with_rate());
+            }
             let bytes = progress.bytes.load(Ordering::Relaxed);
             bar.set_length(bytes);
             bar.set_position(progress.bytes_done.load(Ordering::Relaxed).min(bytes));
@@ -59,12 +66,19 @@ fn draw(progress: &Progress, ended: &AtomicBool) {
 }
 
 fn new_bar() -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(10));
-    let style = ProgressStyle::with_template(
+    ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(10)).with_style(
+        style("{wide_bar} {decimal_bytes}/{decimal_total_bytes}, {msg}"),
+    )
+}
+
+fn with_rate() -> ProgressStyle {
+    style(
         "{wide_bar} {decimal_bytes}/{decimal_total_bytes}, {msg}, {decimal_bytes_per_sec}, {eta} left",
-    );
-    match style {
-        Ok(style) => bar.with_style(style.progress_chars("=> ")),
-        Err(_) => bar,
-    }
+    )
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ")
 }

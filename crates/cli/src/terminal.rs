@@ -16,14 +16,23 @@ pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
 pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
 
-/// Text with everything that a terminal might act on made visible instead. Tabs and line ends stay.
+/// Text with everything that a terminal might act on made visible instead. Tabs and line ends stay, and
+/// so do the joiners of emoji and of scripts that need them.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_active) {
         return Cow::Borrowed(text);
     }
     let mut cleaned = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
+    let mut before = None;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let between = (before, chars.peek());
+        before = Some(c);
         match c {
+            '\u{200c}' | '\u{200d}' if matches!(between, (Some(a), Some(b)) if is_joined(a) && is_joined(*b)) =>
+            {
+                cleaned.push(c);
+            }
             // The control pictures of Unicode stand for the characters 0 to 31 and 127.
             '\0'..='\x1f' if is_active(c) => {
                 cleaned.extend(char::from_u32(0x2400 + u32::from(c)));
@@ -34,6 +43,11 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(cleaned)
+}
+
+/// Whether a joiner beside it is a matter of spelling: letters beyond ASCII, emoji and their modifiers.
+fn is_joined(c: char) -> bool {
+    !c.is_ascii() && !c.is_whitespace() && !is_active(c)
 }
 
 /// Like [`clean`], on one line and at most `width` characters long.
@@ -62,19 +76,61 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
         return line;
     }
     let more = Drawing::for_locale().more;
-    let mut fitted = String::new();
-    let mut left = columns.saturating_sub(width_of(more));
-    let mut buffer = [0; 4];
-    for c in line.chars() {
+    let room = columns.saturating_sub(width_of(more));
+    let end = end_of(&line, room);
+    format!("{}{more}", &line[..end])
+}
+
+/// Like [`fit`], for the path of a file: what is left out is left out at its beginning.
+pub(crate) fn fit_path(path: &str, columns: usize) -> String {
+    let line = clean(path.trim()).replace(['\n', '\t'], " ");
+    if width_of(&line) <= columns {
+        return line;
+    }
+    let more = Drawing::for_locale().more;
+    let room = columns.saturating_sub(width_of(more));
+    // Whole parts, unless not even the name fits.
+    let ends = line.char_indices().filter(|(at, c)| *c == '/' && *at > 0);
+    for (at, _) in ends {
+        if width_of(&line[at..]) <= room {
+            return format!("{more}{}", &line[at..]);
+        }
+    }
+    let name = line.rsplit('/').next().unwrap_or(&line);
+    fit(name, columns)
+}
+
+/// Where a text ends that is at most `columns` wide.
+fn end_of(line: &str, columns: usize) -> usize {
+    let (mut left, mut buffer) = (columns, [0; 4]);
+    for (at, c) in line.char_indices() {
         let width = width_of(c.encode_utf8(&mut buffer));
         if width > left {
-            break;
+            return at;
         }
         left -= width;
-        fitted.push(c);
     }
-    fitted.push_str(more);
-    fitted
+    line.len()
+}
+
+/// A line without tabs: each goes to the next of the columns that are multiples of four.
+pub(crate) fn expand(line: &str) -> Cow<'_, str> {
+    const STOP: usize = 4;
+    if !line.contains('\t') {
+        return Cow::Borrowed(line);
+    }
+    let (mut expanded, mut at, mut buffer) = (String::new(), 0, [0; 4]);
+    for c in line.chars() {
+        if c == '\t' {
+            let gap = STOP - at % STOP;
+            expanded.extend(std::iter::repeat_n(' ', gap));
+            at += gap;
+        } else {
+            expanded.push(c);
+            at += width_of(c.encode_utf8(&mut buffer));
+        }
+    }
+    Cow::Owned(expanded)
 }
 
 /// How many columns a text takes that has no escapes in it.
@@ -86,38 +142,43 @@ pub(crate) fn width_of(text: &str) -> usize {
     }
 }
 
-/// How wide the screen is: `COLUMNS`, else the terminal's own word, else 100.
+/// How wide the screen is: `COLUMNS`, else the terminal's own word, else 80; 120 where there is none.
 pub(crate) fn columns() -> usize {
     let said = std::env::var("COLUMNS")
         .ok()
         .and_then(|columns| columns.parse().ok());
-    said.or_else(|| {
-        let terminal = io::stdout().is_terminal().then(console::Term::stdout)?;
-        Some(usize::from(terminal.size_checked()?.1))
+    said.unwrap_or_else(|| {
+        if !io::stdout().is_terminal() {
+            return 120;
+        }
+        let size = console::Term::stdout().size_checked();
+        size.map_or(80, |size| usize::from(size.1))
     })
-    .unwrap_or(100)
     .clamp(40, 1_000)
 }
 
 /// Breaks a line into lines of at most `columns`, between words where there are any. What is indented
-/// stays as it is: it is code.
-pub(crate) fn wrap(line: &str, columns: usize) -> Vec<&str> {
-    if line.starts_with([' ', '\t']) || width_of(line) <= columns {
-        return vec![line];
+/// stays so.
+pub(crate) fn wrap(line: &str, columns: usize) -> Vec<String> {
+    if width_of(line) <= columns {
+        return vec![line.to_owned()];
     }
+    let text = line.trim_start_matches(' ');
+    let indent = (line.len() - text.len()).min(columns / 2);
+    let room = columns.saturating_sub(indent).max(1);
     let mut lines = Vec::new();
     let (mut begin, mut space, mut used) = (0, None, 0);
     let mut buffer = [0; 4];
-    for (at, c) in line.char_indices() {
+    for (at, c) in text.char_indices() {
         let width = width_of(c.encode_utf8(&mut buffer));
         if c == ' ' {
             space = Some(at);
         }
-        if used + width > columns && at > begin {
+        if used + width > room && at > begin {
             let end = space.unwrap_or(at);
-            lines.push(line[begin..end].trim_end());
+            lines.push(text[begin..end].trim_end());
             begin = space.map_or(at, |space: usize| space + 1);
-            used = width_of(line.get(begin..at).unwrap_or_default());
+            used = width_of(text.get(begin..at).unwrap_or_default());
             space = None;
             if begin > at {
                 continue;
@@ -125,8 +186,9 @@ pub(crate) fn wrap(line: &str, columns: usize) -> Vec<&str> {
         }
         used += width;
     }
-    lines.push(&line[begin..]);
-    lines
+    lines.push(&text[begin..]);
+    let indented = |line: &&str| format!("{:indent$}{line}", "");
+    lines.iter().map(indented).collect()
 }
 
 /// Characters that make a terminal do something, or make text look like other text.
@@ -272,6 +334,9 @@ mod tests {
             ("a\rb\0c\x7f", "a␍b␀c␡"),
             ("\u{202e}txt.exe", "\\u{202e}txt.exe"),
             ("é 漢 🙂", "é 漢 🙂"),
+            ("👩\u{200d}💻", "👩\u{200d}💻"),
+            ("می\u{200c}خواهم", "می\u{200c}خواهم"),
+            ("pay\u{200d}pal\u{200c}", "pay\\u{200d}pal\\u{200c}"),
         ] {
             assert_eq!(clean(text), shown);
         }
@@ -287,10 +352,16 @@ mod tests {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("abcdefgh ij", 4), ["abcd", "efgh", "ij"]);
         assert_eq!(
-            wrap("    indented code stays", 6),
-            ["    indented code stays"]
+            wrap("  indented text stays so", 10),
+            ["  indented", "  text", "  stays so"]
         );
         assert_eq!(wrap("", 4), [""]);
+        assert_eq!(expand("\ta\tb"), "    a   b");
+        assert_eq!(
+            fit_path("/home/ada/src/relay/retry.rs", 18),
+            "…/relay/retry.rs"
+        );
+        assert_eq!(fit_path("/home/ada/a-very-long-name.rs", 9), "a-very-l…");
     }
 
     #[test]

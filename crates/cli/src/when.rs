@@ -6,19 +6,20 @@ use jiff::{SignedDuration, Timestamp, ToSpan as _};
 
 use crate::error::{CommandError, Result};
 
-/// A point in time: RFC 3339, a date or a time of the local zone, or an age (`7d`).
+/// A point in time: RFC 3339, a date or a time of the local zone, `today`, `yesterday`, or an age (`7d`).
 pub(crate) fn point(text: &str, now: Timestamp) -> Result<Timestamp> {
-    if let Some(age) = duration(text) {
-        return now
-            .checked_sub(age)
-            .map_err(|_| CommandError::usage(format!("{text:?} is too long ago")));
+    if let Some(at) = before(text, now) {
+        return at;
     }
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(at);
     }
-    let local = match text.parse::<Date>() {
+    let today = now.to_zoned(TimeZone::system()).date();
+    let local = match (text, text.parse::<Date>()) {
+        ("today", _) => Ok(today.at(0, 0, 0, 0)),
+        ("yesterday", _) => today.yesterday().map(|date| date.at(0, 0, 0, 0)),
         // The parser of dates is content with a time behind the date.
-        Ok(date) if text.len() <= "+002026-11-15".len() && !text.contains([':', 'T', ' ']) => {
+        (_, Ok(date)) if text.len() <= "+002026-11-15".len() && !text.contains([':', 'T', ' ']) => {
             Ok(date.at(0, 0, 0, 0))
         }
         _ => text.parse::<DateTime>(),
@@ -26,32 +27,51 @@ pub(crate) fn point(text: &str, now: Timestamp) -> Result<Timestamp> {
     local
         .and_then(|at| TimeZone::system().to_timestamp(at))
         .map_err(|_| {
-            CommandError::usage(format!("{text:?} is no time"))
-                .hint("write a date (2026-11-15), a time (2026-11-15T08:00:00Z) or an age (24h, 7d, 2w, 1y)")
+            CommandError::usage(format!("{text:?} is no time")).hint(
+                "write a date (2026-11-15), a time (2026-11-15T08:00:00Z), today, yesterday or an age (24h, 7d, 2w, 3mo, 1y)",
+            )
         })
 }
 
 /// An age before now.
 pub(crate) fn age(text: &str, now: Timestamp) -> Result<Timestamp> {
-    let age = duration(text).ok_or_else(|| {
-        CommandError::usage(format!("{text:?} is no age")).hint("write 24h, 90d, 12w or 1y")
-    })?;
-    now.checked_sub(age)
-        .map_err(|_| CommandError::usage(format!("{text:?} is too long ago")))
+    before(text, now).unwrap_or_else(|| {
+        Err(CommandError::usage(format!("{text:?} is no age"))
+            .hint("write 24h, 90d, 12w, 6mo or 1y"))
+    })
 }
 
-/// `24h`, `7d`, `2w`, `1y`. A day has 24 hours here, and a year 365 days.
-fn duration(text: &str) -> Option<SignedDuration> {
-    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let hours = match unit {
-        "h" => 1,
-        "d" => 24,
-        "w" => 24 * 7,
-        "y" => 24 * 365,
+/// So long before now: `24h`, `7d`, `2w`, `3mo`, `1y`. A day has 24 hours here; months and years are those
+/// of the calendar. `None` when it is not written like that.
+fn before(text: &str, now: Timestamp) -> Option<Result<Timestamp>> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let hours = match &text[digits.len()..] {
+        "h" => Some(1),
+        "d" => Some(24),
+        "w" => Some(24 * 7),
+        "mo" | "y" => None,
         _ => return None,
     };
-    let number: i64 = number.parse().ok().filter(|n| *n >= 0)?;
-    SignedDuration::from_hours(1).checked_mul(i32::try_from(number.checked_mul(hours)?).ok()?)
+    let number: Option<i64> = digits.parse().ok();
+    let at = number.and_then(|number| {
+        if let Some(hours) = hours {
+            let hours = i32::try_from(number.checked_mul(hours)?).ok()?;
+            let age = SignedDuration::from_hours(1).checked_mul(hours)?;
+            return now.checked_sub(age).ok();
+        }
+        let span = jiff::Span::new();
+        let span = if text.ends_with("mo") {
+            span.try_months(number)
+        } else {
+            span.try_years(number)
+        };
+        let zoned = now.to_zoned(TimeZone::system());
+        Some(zoned.checked_sub(span.ok()?).ok()?.timestamp())
+    });
+    Some(at.ok_or_else(|| CommandError::usage(format!("{text:?} is too long ago"))))
 }
 
 /// `500`, `20kB`, `500MB`, `2GB`, `1.5G`: decimal, as disks are sold.
@@ -92,10 +112,20 @@ pub(crate) fn local(at: Timestamp) -> String {
         .to_string()
 }
 
+/// Stands for a time that is not known.
+pub(crate) const UNDATED: &str = "--:--:--";
+
 /// The time of day in the local zone, to the second.
 pub(crate) fn local_time(at: Timestamp) -> String {
     at.to_zoned(TimeZone::system())
         .strftime("%H:%M:%S")
+        .to_string()
+}
+
+/// The time of day in the local zone, to the millisecond.
+pub(crate) fn local_millis(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::system())
+        .strftime("%H:%M:%S%.3f")
         .to_string()
 }
 
@@ -151,6 +181,10 @@ mod tests {
         let hours = |text: &str| (now.as_second() - point(text, now).unwrap().as_second()) / 3_600;
         assert_eq!(["24h", "7d", "2w", "1y"].map(hours), [24, 168, 336, 8_760]);
         assert_eq!(hours("2026-11-15T10:00:00Z"), 2);
+        assert_eq!([hours("3mo"), hours("0mo")], [92 * 24, 0]);
+        let day = |text: &str| local_day(point(text, now).unwrap());
+        assert_eq!(day("today"), local_day(now));
+        assert_eq!(day("yesterday"), local_day(days_before(now, 1)));
         assert!(point("2026-11-01", now).is_ok() && point("2026-11-01T08:00", now).is_ok());
         for wrong in ["", "d", "-3d", "7", "soon", "2026-13-01", "99999999999999y"] {
             assert!(point(wrong, now).is_err(), "{wrong}");

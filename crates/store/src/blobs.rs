@@ -163,6 +163,21 @@ impl Blobs {
         self.shelf.path_of(&id.0)
     }
 
+    /// Removes a blob that nothing refers to any more.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn remove(&self, id: &BlobId) -> Result<(), BlobError> {
+        let path = self.path(id);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(FileError::at("remove", &path)(error).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// All blobs, in the order of their names. A directory that cannot be listed is an error item; the
     /// rest goes on.
     pub fn iter(&self) -> impl Iterator<Item = Result<BlobId, BlobError>> + use<> {

@@ -9,7 +9,7 @@ use quipu_model::{Event, LogBody};
 
 use crate::archive::{Archive, Snapshot, SourceKey};
 use crate::catalogue::TranscriptRow;
-use crate::import::{ImportError, Store};
+use crate::import::{BESIDE, ImportError, Store};
 
 /// A transcript, whole.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ fn feed_through(
         from.consume(read);
     }
     for beside in family.sidecars(&row.path) {
-        let of = SourceKey::new(row.agent.clone(), beside.clone());
+        let of = SourceKey::new(row.agent.clone(), beside.clone()).with_part(BESIDE);
         if let Some(kept) = archive.latest(&of)? {
             let mut bytes = Vec::new();
             archive

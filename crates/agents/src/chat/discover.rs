@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use quipu_model::json::{Kind, Node};
 
+use super::wire;
 use super::{
     CHATGPT, CLAUDE_AI, CODEBUFF, GPTME, HERMES, HERMES_LINES, MUSE, OPENHANDS, POSIT, QWENPAW,
     VIBE,
@@ -114,10 +115,18 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
                 .iter()
                 .any(|key| record.get(key).is_some())
         };
+        let plain = |record: Node<'_>| {
+            record
+                .fields()
+                .all(|(key, _)| wire::GPTME.iter().any(|known| key.is(known)))
+        };
+        // Without any field of its own, it has to be without those of others.
         return if head.records().any(told) {
             Match::sure(GPTME)
-        } else {
+        } else if head.records().all(plain) {
             Match::likely(GPTME)
+        } else {
+            None
         };
     }
     None
@@ -210,6 +219,7 @@ fn is_vibe(record: Node<'_>) -> bool {
     is_message(record) && record.get("message_id").is_some() && record.get("timestamp").is_none()
 }
 
+/// Times are as Python prints them, and so never end in `Z`.
 fn is_gptme(record: Node<'_>) -> bool {
     is_message(record)
         && record
@@ -217,7 +227,8 @@ fn is_gptme(record: Node<'_>) -> bool {
             .is_some_and(|content| content.kind() == Kind::String)
         && record
             .get("timestamp")
-            .is_some_and(|timestamp| timestamp.kind() == Kind::String)
+            .and_then(|timestamp| timestamp.as_str())
+            .is_some_and(|timestamp| timestamp.contains('T') && !timestamp.ends_with('Z'))
 }
 
 fn is_codebuff(record: Node<'_>) -> bool {

@@ -12,6 +12,7 @@ use super::PART;
 use super::exports::Exports;
 use super::normalize::Messages;
 use super::openhands::OpenHands;
+use crate::rows::Cell;
 use crate::{
     Dialect, Gather, GatherError, Gathered, Origin, Out, Reader, Session, capture, rows, state,
 };
@@ -32,7 +33,7 @@ impl Gather for Many {
                 let id = directory.file_name().and_then(|name| name.to_str());
                 Ok(vec![crate::Part {
                     id: id.unwrap_or_default().to_owned(),
-                    stamp: events.len().to_string(),
+                    stamp: format!("{}.{}", events.len(), newest(&events)),
                 }])
             }
             Gathered::Tree(directory) => export_parts(&directory.join(EXPORT)),
@@ -158,13 +159,32 @@ fn events(directory: &Path) -> Result<Vec<PathBuf>, GatherError> {
     Ok(events)
 }
 
+/// When the newest of these files changed, in nanoseconds since 1970. An event that was being written has
+/// the same place when it is whole.
+fn newest(files: &[PathBuf]) -> u128 {
+    let changed = files.iter().filter_map(|file| {
+        let at = fs::metadata(file).ok()?.modified().ok()?;
+        Some(at.duration_since(std::time::UNIX_EPOCH).ok()?.as_nanos())
+    });
+    changed.max().unwrap_or(0)
+}
+
 fn openhands(directory: &Path, to: &mut dyn Write) -> Result<(), GatherError> {
     let mut tape = Tape::new();
     let mut put = |path: &Path, name: Option<&str>, to: &mut dyn Write| {
         let bytes = fs::read(path)?;
         let text = String::from_utf8_lossy(&bytes);
-        // One that is being written is read when it is whole.
         let Ok(value) = tape.read(&text, 128) else {
+            // The settings hold keys, so nothing is kept of what is left of them.
+            if name.is_none() {
+                let path = path.file_name().unwrap_or_default().to_string_lossy();
+                let (path, text) = (Json::string(&path), Json::string(&text));
+                let (path, text) = (path.get(), text.get());
+                writeln!(
+                    to,
+                    "{{\"kind\":\"file\",\"file\":{{\"path\":{path},\"text\":{text}}}}}"
+                )?;
+            }
             return Ok(());
         };
         match name {
@@ -211,13 +231,15 @@ fn hermes_parts(database: &rusqlite::Connection) -> Result<Vec<crate::Part>, Gat
          left join messages m on m.session_id = s.id group by s.id order by s.id",
     )?;
     let parts = statement.query_map([], |row| {
-        let (count, last): (i64, i64) = (row.get(1)?, row.get(2)?);
+        let (count, last) = (Cell::of(row, 1)?.text(), Cell::of(row, 2)?.text());
         Ok(crate::Part {
-            id: row.get(0)?,
+            id: Cell::of(row, 0)?.text(),
             stamp: format!("{count}:{last}"),
         })
     })?;
-    Ok(parts.collect::<Result<_, _>>()?)
+    let mut parts = parts.collect::<Result<Vec<crate::Part>, _>>()?;
+    parts.retain(|part| !part.id.is_empty());
+    Ok(parts)
 }
 
 fn hermes_write(
@@ -225,10 +247,12 @@ fn hermes_write(
     part: &str,
     to: &mut dyn Write,
 ) -> Result<(), GatherError> {
+    let key = rows::key(database, "sessions", "id", part)?;
+    let key = key.ok_or_else(|| GatherError::Unknown(format!("no session {part}")))?;
     let session = "select * from sessions where id = ?1";
-    rows::write(database, "sessions", session, &[&part], &[], to)?;
+    rows::write(database, "sessions", session, &[&key], &[], to)?;
     let messages = "select * from messages where session_id = ?1 order by id";
-    rows::write(database, "messages", messages, &[&part], &[], to)?;
+    rows::write(database, "messages", messages, &[&key], &[], to)?;
     Ok(())
 }
 

@@ -32,12 +32,14 @@ pub(super) struct Muse {
 impl Muse {
     fn line(&mut self, record: Node<'_>, out: &mut Out<'_>) {
         out.check("record", record, wire::MUSE);
-        if let Some(id) = capture::id(record, "id")
-            && !out.unit(&id)
-        {
-            return;
-        }
         let stream = record.path(&["stream", "id"]);
+        // Records are numbered anew in every stream.
+        if let Some(id) = capture::id(record, "id") {
+            let of = stream.and_then(|stream| stream.as_str());
+            if !out.unit(&format!("{} {id}", of.unwrap_or_default())) {
+                return;
+            }
+        }
         learn(&mut self.session.id, || stream?.as_str());
         let Some(payload) = record.get("payload") else {
             return;

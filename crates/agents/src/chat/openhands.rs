@@ -54,6 +54,10 @@ impl OpenHands {
         if let Some(state) = record.get("base_state") {
             return self.base(record, state, out);
         }
+        // An event that is not whole; see `gather`.
+        if let Some(file) = record.get("file") {
+            return out.push(Entry::keep(NoteKind::MalformedLine, file));
+        }
         out.check("event", record, wire::OPENHANDS);
         let id = capture::id(record, "id");
         if let Some(id) = &id

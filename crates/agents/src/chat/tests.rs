@@ -348,3 +348,96 @@ fn places() {
     assert_eq!(pick("codebuff", "p/chats/t/chat-messages.json"), Pick::Log);
     assert_eq!(pick("posit-assistant", "w/c/lm-messages.jsonl"), Pick::Log);
 }
+
+#[test]
+fn events_that_are_not_whole_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let conversation = folder.path();
+    fs::create_dir_all(conversation.join("events")).unwrap();
+    let (base, event) = ("base_state.json", "events/event-00000-x.json");
+    write(
+        conversation.join(base),
+        r#"{"id":"c","agent":{"llm":{"api_key":"secret""#,
+    )
+    .unwrap();
+    write(conversation.join(event), r#"{"id":"e","kind":"Mess"#).unwrap();
+    let from = Gathered::Tree(conversation);
+    let (_, read) = gathered(&from).remove(0);
+    assert_eq!(read.words(), ["note.malformed_line"]);
+    assert!(read.lines().contains("Mess"));
+    assert!(!read.lines().contains("secret"));
+    assert!(read.ledger.drift.is_empty());
+    let gather = Chat.gather().unwrap();
+    let stamp = gather.parts(&from).unwrap().remove(0).stamp;
+    let file = fs::File::options()
+        .append(true)
+        .open(conversation.join(event))
+        .unwrap();
+    file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(9_000_000_000))
+        .unwrap();
+    assert_ne!(gather.parts(&from).unwrap().remove(0).stamp, stamp);
+}
+
+/// One row that is not as the others are does not keep the others from being read.
+#[test]
+fn rows_of_any_kind() {
+    let database = rusqlite::Connection::open_in_memory().unwrap();
+    database
+        .execute_batch(
+            "create table sessions (id text, model text, started_at real);
+             create table messages (id, session_id text, role text, content text);
+             insert into sessions values ('h1','m',1), (x'ff00','m','x'), (null,'m',1), ('h3',7,x'ff');
+             insert into messages values ('first','h1','user','go'), (x'ff',x'ff00','user','and you'),
+                (3,'h3',x'ff','hello');",
+        )
+        .unwrap();
+    let read = gathered(&Gathered::Database(&database));
+    let ids: Vec<&str> = read.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(ids, ["h1", "h3", "x'ff00'"]);
+    assert!(read.iter().all(|(_, read)| read.ledger.records == 2));
+}
+
+/// Each stream numbers its records itself.
+#[test]
+fn records_of_different_streams_are_no_copies() {
+    let log = |stream: &str| {
+        let (id, stream) = ("record-0000000000000001", format!("\"id\":\"{stream}\""));
+        let line = MUSE_LOG.lines().next().unwrap();
+        line.replace("\"id\":\"e1\"", &format!("\"id\":\"{id}\""))
+            .replace("\"id\":\"s1\"", &stream)
+    };
+    let units = |log: &str| read(log.as_bytes(), "x").unwrap().ledger.units;
+    assert_eq!(units(&log("a")).len(), 1);
+    assert_ne!(units(&log("a")), units(&log("b")));
+    assert_eq!(units(&format!("{}\n{}", log("a"), log("a"))).len(), 1);
+}
+
+/// What other agents write looks much the same.
+#[test]
+fn gptme_is_told_from_others() {
+    let name = |log: &str| crate::identify(log.as_bytes(), true).map(|(_, dialect)| dialect.name);
+    let plain = r#"{"role":"user","content":"hi","timestamp":"2026-01-02T03:04:05.000001"}"#;
+    assert_eq!(name(plain), Some("gptme"));
+    for other in [
+        r#"{"timestamp":"2025-09-10T12:00:00Z","role":"user","content":"hi","model":"m"}"#,
+        r#"{"timestamp":"2025-09-10T12:00:00Z","role":"user","content":"hi"}"#,
+        r#"{"timestamp":"2025-09-10T12:00:00.1","role":"user","content":"hi","model":"m"}"#,
+    ] {
+        assert_ne!(name(other), Some("gptme"), "{other}");
+    }
+    for (file, log) in crate::corpus::logs("codex") {
+        if !file.contains("session_branch") && !file.contains("session_toolcall") {
+            continue;
+        }
+        for end in 0..=log.len() {
+            for whole in [false, true] {
+                let found = crate::identify(&log[..end], whole);
+                let family = found.map(|(family, _)| family.name());
+                assert!(
+                    matches!(family, None | Some("codex")),
+                    "{file} {end} {family:?}"
+                );
+            }
+        }
+    }
+}

@@ -385,13 +385,13 @@ fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &m
         out.check("usage", node, USAGE_FIELDS);
         blocks::usage(node)
     });
-    let call =
-        message.text("id").map(
-            |id| match line.request.and_then(|request| request.as_str()) {
-                Some(request) => Cow::Owned(format!("{id}:{request}")),
-                None => id,
-            },
-        );
+    let request = || line.request.and_then(|request| request.as_str());
+    let call = message.text("id").map(|id| match request() {
+        // Those of the vendor are unique by themselves, and not every line names the request. Gateways
+        // make up others.
+        Some(request) if !id.starts_with("msg_") => Cow::Owned(format!("{id}:{request}")),
+        _ => id,
+    });
     let content = message.get("content");
     let first = Cell::new(true);
     let put = |mut entry: Entry<'a>, out: &mut Out<'_>| {

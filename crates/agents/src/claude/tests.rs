@@ -309,7 +309,10 @@ fn real_sessions_count_each_call_once() {
                 if record["type"] == "assistant" && !made_up {
                     // Without an id, every line is a call of its own.
                     let own = message["id"].is_null().then_some(calls.len());
-                    let key = format!("{}:{}:{own:?}", message["id"], record["requestId"]);
+                    let id = message["id"].as_str().unwrap_or_default();
+                    let request = record["requestId"].as_str().unwrap_or_default();
+                    let request = if id.starts_with("msg_") { "" } else { request };
+                    let key = format!("{id}:{request}:{own:?}");
                     let output = message["usage"]["output_tokens"].as_u64().unwrap_or(0);
                     let call = calls.entry(key).or_default();
                     *call = (*call).max(output);

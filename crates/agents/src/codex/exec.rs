@@ -2,6 +2,13 @@
 //!
 //! Items begin, change and are completed. There are no times, no model and no prompt. The stream of the
 //! first generation is read as well: the events of a rollout, each as the `msg` of an object.
+//!
+//! At the end of a turn the tokens of the whole thread are told, so what a turn took is what it adds to the
+//! turn before. Running totals never fall. Where any count is lower than it was at the end of the turn
+//! before, the stream is not one of running totals after all, and from there on each turn counts as it is.
+//! A thread that was resumed begins with what was taken before, in another stream: the first turn of a
+//! stream counts as it is, because nothing in the stream tells that it was resumed. Several streams of one
+//! thread in one file are read as one.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -24,6 +31,8 @@ pub(super) struct Exec {
     /// Calls that have begun.
     open: HashSet<u64>,
     meter: Meter,
+    /// Whether turns tell their own tokens, and not those of all turns.
+    by_turn: bool,
 }
 
 /// How far an item is.
@@ -43,6 +52,7 @@ impl Exec {
                 learn(&mut self.session.id, || thread.clone());
                 if thread.as_deref() != self.thread.as_deref() {
                     self.meter.reset();
+                    self.by_turn = false;
                 }
                 update(&mut self.thread, thread);
                 self.open.clear();
@@ -54,8 +64,14 @@ impl Exec {
                 &["type"]
             }
             "turn.completed" => {
-                let total = record.get("usage").and_then(meter::usage);
-                self.count(NoteKind::Turn, total, None, record, out);
+                let told = record.get("usage").and_then(meter::usage);
+                self.by_turn |= told.is_some_and(|told| self.meter.falls(&told));
+                let (total, turn) = if self.by_turn {
+                    (None, told)
+                } else {
+                    (told, None)
+                };
+                self.count(NoteKind::Turn, total, turn, record, out);
                 if let Some(usage) = record.get("usage") {
                     out.check("tokens", usage, wire::TOKENS);
                 }

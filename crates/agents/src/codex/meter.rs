@@ -38,6 +38,23 @@ impl Meter {
         Some(highest.beyond(&last))
     }
 
+    /// Whether any count of a total is lower than it was in the one before. Then it is not a running
+    /// total, since none of its counts can fall.
+    pub(super) fn falls(&self, total: &Usage) -> bool {
+        let Some(last) = self.last.map(Usage::from) else {
+            return false;
+        };
+        [
+            (total.input, last.input),
+            (total.cache_read, last.cache_read),
+            (total.cache_write, last.cache_write),
+            (total.output, last.output),
+            (total.reasoning, last.reasoning),
+        ]
+        .into_iter()
+        .any(|counts| matches!(counts, (Some(now), Some(before)) if now < before))
+    }
+
     /// The next total is that of something else.
     pub(super) fn reset(&mut self) {
         self.last = None;

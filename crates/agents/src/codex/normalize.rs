@@ -567,9 +567,11 @@ impl Rollout {
             }
             None => call,
         };
-        // What a sub-agent was given is its parent's. What a fork copied counts as well, since its original
-        // may be gone; where it is there, the turns tell that it is a copy.
-        let anothers = self.inherited && self.session.parent.is_some();
+        // What a sub-agent was given is its parent's, where the log says itself which part of it that is.
+        // All else that was copied counts, since its original may be gone; where it is there, the turns tell
+        // that it is a copy. Times alone do not tell: those of the turn and of the session may differ by
+        // more than they should.
+        let anothers = self.inherited && self.own_from.is_some() && self.session.parent.is_some();
         let added = added.filter(|added| added.total() > 0 && !anothers);
         if let Some(added) = &added {
             let mut sum = self

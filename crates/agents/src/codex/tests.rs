@@ -1047,3 +1047,47 @@ fn real_rollouts_are_told_once() {
         assert!(compared >= 10, "{compared}");
     }
 }
+
+/// A sub-agent whose turn seems to have begun before itself, without a word on what it inherited.
+#[test]
+fn times_do_not_tell_what_is_inherited() {
+    let logs = corpus::logs("traex");
+    let log = logs
+        .iter()
+        .find(|(name, _)| name.contains("rollout_subagent"));
+    let Some((name, log)) = log else {
+        return;
+    };
+    assert_eq!(read(log, name).unwrap().usage().total(), 4380);
+}
+
+#[test]
+fn tokens_of_a_stream_with_several_turns() {
+    let turn = |input: u64, cached: u64, output: u64| {
+        format!(
+            r#"{{"type":"turn.completed","usage":{{"input_tokens":{input},"cached_input_tokens":{cached},"output_tokens":{output}}}}}"#
+        )
+    };
+    let sum = |lines: &[String]| {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let read = read(log(&lines).as_bytes(), "x").unwrap();
+        assert_eq!(read.dialect, EXEC);
+        assert_eq!(read.session.vendor_usage, Some(read.usage().into()));
+        read.usage().total()
+    };
+    let thread = |id: &str| format!(r#"{{"type":"thread.started","thread_id":"{id}"}}"#);
+    let (one, two) = (thread("t1"), thread("t2"));
+    // Running totals, over streams of the same thread.
+    let totals = [one.clone(), turn(100, 40, 5), one.clone(), turn(150, 60, 9)];
+    assert_eq!(sum(&totals), 159);
+    // Nothing was added.
+    assert_eq!(sum(&[one.clone(), turn(100, 40, 5), turn(100, 40, 5)]), 105);
+    // Another thread.
+    assert_eq!(
+        sum(&[one.clone(), turn(100, 40, 5), two, turn(150, 60, 9)]),
+        264
+    );
+    // One count falls, so these are no totals, and neither is what comes after.
+    let turns = [one, turn(100, 40, 5), turn(120, 100, 9), turn(150, 120, 9)];
+    assert_eq!(sum(&turns), 105 + 129 + 159);
+}

@@ -8,12 +8,12 @@ use std::collections::HashSet;
 use std::io::Write;
 
 use quipu_model::Json;
-use quipu_model::json::{Node, Tape};
+use quipu_model::json::{Kind, Node, Tape};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::ROWS;
 use super::wire::OLD_KEY;
-use crate::rows::{self, tables};
+use crate::rows::{self, Cell, tables};
 use crate::{Dialect, Gather, GatherError, Gathered, Part};
 
 /// Takes out conversations.
@@ -34,11 +34,11 @@ impl Gather for Conversations {
         if has("ItemTable") {
             each_tab(database, |id, tab| {
                 let count = tab.get("bubbles").into_iter().flat_map(Node::items).count();
-                let sent = tab.get("lastSendTime").map_or("", |n| n.raw().get());
-                if count > 0 {
+                if count > 0 || tab.kind() != Kind::Object {
+                    let hash = crate::hash(tab.raw().get().as_bytes());
                     parts.push(Part {
                         id: id.to_owned(),
-                        stamp: format!("{count}.{sent}"),
+                        stamp: format!("{count}.{hash:016x}"),
                     });
                 }
                 Ok(())
@@ -130,48 +130,117 @@ fn range(prefix: &str) -> (String, String) {
     (prefix.to_owned(), end)
 }
 
+/// Of so many conversations, the newest, every value is looked at. An edit need not change how long it is.
+const NEWEST: usize = 50;
+
+/// A conversation, and when it changed last.
+struct Composer {
+    id: String,
+    stamp: String,
+    changed: i64,
+}
+
 fn composers(database: &Connection, parts: &mut Vec<Part>) -> Result<(), GatherError> {
     let (from, to) = range("composerData:");
-    let mut statement = database
-        .prepare("select key from cursorDiskKV where key >= ?1 and key < ?2 order by key")?;
+    let query = "select key from cursorDiskKV where key >= ?1 and key < ?2 order by key";
     let mut bubbles = database.prepare(
         "select count(*), coalesce(sum(length(value)), 0) from cursorDiskKV
          where key >= ?1 and key < ?2",
     )?;
-    let keys: Vec<String> = statement
-        .query_map([&from, &to], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    for key in keys {
-        let Some(id) = key.strip_prefix("composerData:") else {
-            continue;
-        };
+    let mut ids = Vec::new();
+    for key in rows::cells(database, query, &[&from, &to])? {
+        ids.extend(key.text().strip_prefix("composerData:").map(str::to_owned));
+    }
+    // Bubbles are left of conversations that are gone.
+    let known: HashSet<String> = ids.iter().cloned().collect();
+    let lone = bubble_owners(database)?;
+    ids.extend(lone.into_iter().filter(|id| !known.contains(id)));
+    let mut composers = Vec::new();
+    for id in ids {
         let (first, behind) = range(&format!("bubbleId:{id}:"));
         let (count, size): (i64, i64) =
             bubbles.query_row([&first, &behind], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let Some(bytes) = disk(database, &key)? else {
-            continue;
-        };
+        let bytes = disk(database, &format!("composerData:{id}"))?.unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let mut tape = Tape::new();
-        let Ok(composer) = tape.read(&text, DEPTH) else {
-            continue;
-        };
-        let inside = composer
-            .get("conversation")
+        let composer = tape.read(&text, DEPTH).ok();
+        let field = |key: &str| composer.and_then(|composer| composer.get(key));
+        let inside = field("conversation")
             .into_iter()
             .flat_map(Node::items)
             .count();
         // Nothing was said in it.
-        if count == 0 && inside == 0 {
+        if count == 0 && inside == 0 && (composer.is_some() || bytes.is_empty()) {
             continue;
         }
-        let updated = composer.get("lastUpdatedAt").map_or("", |n| n.raw().get());
-        parts.push(Part {
-            id: id.to_owned(),
+        let updated = field("lastUpdatedAt").map_or("", |n| n.raw().get());
+        let number = |key: &str| field(key).and_then(|n| n.as_i64());
+        composers.push(Composer {
             stamp: format!("{updated}.{count}.{size}.{inside}.{}", bytes.len()),
+            changed: number("lastUpdatedAt").or(number("createdAt")).unwrap_or(0),
+            id,
         });
     }
+    let mut newest: Vec<&mut Composer> = composers.iter_mut().collect();
+    newest.sort_by_key(|composer| std::cmp::Reverse(composer.changed));
+    for composer in newest.into_iter().take(NEWEST) {
+        let hash = values(database, &composer.id)?;
+        composer.stamp = format!("{}.{hash:016x}", composer.stamp);
+    }
+    parts.extend(composers.into_iter().map(|composer| Part {
+        id: composer.id,
+        stamp: composer.stamp,
+    }));
     Ok(())
+}
+
+/// The conversations that bubbles are of. Each is found by one look into the index, however many bubbles
+/// it has.
+fn bubble_owners(database: &Connection) -> Result<Vec<String>, GatherError> {
+    const PREFIX: &[u8] = b"bubbleId:";
+    let mut statement = database.prepare(
+        "select key from cursorDiskKV where key >= ?1 and key < 'bubbleId;' order by key limit 1",
+    )?;
+    let mut owners = Vec::new();
+    let mut from = PREFIX.to_vec();
+    loop {
+        let found = statement
+            .query_row([Cell::Text(from)], |row| Cell::of(row, 0))
+            .optional()?;
+        let Some(Cell::Text(mut key)) = found else {
+            return Ok(owners);
+        };
+        let ids = key.get(PREFIX.len()..).unwrap_or_default();
+        if let Some(end) = ids.iter().position(|byte| *byte == b':') {
+            owners.push(String::from_utf8_lossy(&ids[..end]).into_owned());
+            // `;` comes right after `:`, and so after all bubbles of this one.
+            key.truncate(PREFIX.len() + end);
+            key.push(b';');
+        } else {
+            key.push(b':');
+        }
+        from = key;
+    }
+}
+
+/// All values of a conversation as one number.
+fn values(database: &Connection, id: &str) -> Result<u64, GatherError> {
+    let (first, behind) = range(&format!("bubbleId:{id}:"));
+    let mut statement = database.prepare(
+        "select key, value from cursorDiskKV where key >= ?1 and key < ?2
+         union all select key, value from cursorDiskKV where key = ?3",
+    )?;
+    let mut rows = statement.query([&first, &behind, &format!("composerData:{id}")])?;
+    let mut sum = 0_u64;
+    while let Some(row) = rows.next()? {
+        let hash = |index: usize| -> Result<u64, GatherError> {
+            let value = row.get_ref(index)?.as_bytes_or_null().ok().flatten();
+            Ok(crate::hash(value.unwrap_or_default()))
+        };
+        // In whatever order they come.
+        sum = sum.wrapping_add(hash(1)?.wrapping_mul(hash(0)? | 1));
+    }
+    Ok(sum)
 }
 
 /// Writes a conversation. `false` when there is none of this id.
@@ -181,12 +250,11 @@ fn write_composer(
     to: &mut dyn Write,
 ) -> Result<bool, GatherError> {
     let key = format!("composerData:{id}");
-    let Some(bytes) = disk(database, &key)? else {
-        return Ok(false);
-    };
+    let bytes = disk(database, &key)?.unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let mut tape = Tape::new();
     let composer = tape.read(&text, DEPTH).ok();
+    let mut count = 0;
     let query = "select key, value from cursorDiskKV where key = ?1";
     let mut written = HashSet::new();
     let headers = composer.and_then(|composer| composer.get("fullConversationHeadersOnly"));
@@ -196,23 +264,19 @@ fn write_composer(
         };
         let key = format!("bubbleId:{id}:{bubble}");
         if written.insert(key.clone()) {
-            rows::write(database, "cursorDiskKV", query, &[&key], &["value"], to)?;
+            count += rows::write(database, "cursorDiskKV", query, &[&key], &["value"], to)?;
         }
     }
     // Bubbles that the conversation no longer names, in the order in which they were made.
     let (from, behind) = range(&format!("bubbleId:{id}:"));
-    let mut statement = database
-        .prepare("select key from cursorDiskKV where key >= ?1 and key < ?2 order by rowid")?;
-    let keys: Vec<String> = statement
-        .query_map([&from, &behind], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    for key in keys {
-        if !written.contains(&key) {
-            rows::write(database, "cursorDiskKV", query, &[&key], &["value"], to)?;
+    let unnamed = "select key from cursorDiskKV where key >= ?1 and key < ?2 order by rowid";
+    for key in rows::cells(database, unnamed, &[&from, &behind])? {
+        if !written.contains(&key.text()) {
+            count += rows::write(database, "cursorDiskKV", query, &[&key], &["value"], to)?;
         }
     }
-    rows::write(database, "cursorDiskKV", query, &[&key], &["value"], to)?;
-    Ok(true)
+    count += rows::write(database, "cursorDiskKV", query, &[&key], &["value"], to)?;
+    Ok(count > 0)
 }
 
 /// Looks at each conversation that an old version kept.
@@ -227,12 +291,19 @@ fn each_tab(
     let text = String::from_utf8_lossy(&bytes);
     let mut tape = Tape::new();
     let Ok(data) = tape.read(&text, DEPTH) else {
-        return Ok(());
+        // It is no JSON, and still all that there is.
+        let text = Json::string(&text);
+        let mut tape = Tape::new();
+        return match tape.read(text.get(), DEPTH) {
+            Ok(text) => look(OLD_KEY, text),
+            Err(_) => Ok(()),
+        };
     };
-    for tab in data.get("tabs").into_iter().flat_map(Node::items) {
-        if let Some(id) = tab.text("tabId") {
-            look(&id, tab)?;
-        }
+    let tabs = data.get("tabs").into_iter().flat_map(Node::items);
+    for (index, tab) in tabs.enumerate() {
+        let id = tab.text("tabId").filter(|id| !id.is_empty());
+        let id = id.unwrap_or_else(|| format!("tab {index}").into());
+        look(&id, tab)?;
     }
     Ok(())
 }

@@ -388,8 +388,60 @@ fn anything_may_stand_anywhere() {
     broken
         .execute_batch("create table cursorDiskKV (key text, value blob); insert into cursorDiskKV values ('composerData:x', x'ff'), ('composerData:y', null), ('composerData:z', 7);")
         .unwrap();
-    assert_eq!(
-        Conversations.parts(&Gathered::Database(&broken)).unwrap(),
-        []
-    );
+    let parts = Conversations.parts(&Gathered::Database(&broken)).unwrap();
+    assert_eq!(parts.len(), 1);
+    let log = read_as(&Cursor, ROWS, &gathered(&broken, "x"), "x");
+    assert_eq!(log.words(), ["note.session"]);
+}
+
+/// Bubbles whose conversation is gone, or is no JSON.
+#[test]
+fn bubbles_without_a_conversation() {
+    let database = Connection::open_in_memory().unwrap();
+    database
+        .execute_batch(
+            r#"create table cursorDiskKV (key text unique on conflict replace, value blob);
+             insert into cursorDiskKV values
+                ('composerData:torn', '{"name":"T'),
+                ('bubbleId:torn:b1', '{"type":1,"bubbleId":"b1","text":"one"}'),
+                ('bubbleId:lone:b2', '{"type":1,"bubbleId":"b2","text":"two"}'),
+                ('bubbleId:lone:b1', '{"type":2,"bubbleId":"b1","text":"three"}'),
+                ('composerData:gone', null),
+                ('bubbleId:gone:b1', '{"type":2,"bubbleId":"b1","text":"four"}'),
+                ('bubbleId:odd', '{}'),
+                ('bubbleId:' || cast(x'ff' as text) || ':b', '{}');"#,
+        )
+        .unwrap();
+    let parts = Conversations.parts(&Gathered::Database(&database)).unwrap();
+    let ids: Vec<&str> = parts.iter().map(|part| part.id.as_str()).collect();
+    assert_eq!(ids, ["gone", "torn", "lone"]);
+    let read = |id: &str| read_as(&Cursor, ROWS, &gathered(&database, id), "x");
+    assert_eq!(read("torn").words(), ["message.user", "note.session"]);
+    assert!(read("torn").lines().contains(r#"{\"name\":\"T"#));
+    let lone = read("lone");
+    assert_eq!(lone.words(), ["message.user", "message.assistant"]);
+    assert_eq!(lone.session.id.as_deref(), Some("lone"));
+    assert_eq!(read("gone").words(), ["message.assistant"]);
+}
+
+/// An edit need not change how long a value is.
+#[test]
+fn an_edit_in_place_changes_the_stamp() {
+    let database = state();
+    let stamp = |id: &str| {
+        let parts = Conversations.parts(&Gathered::Database(&database)).unwrap();
+        let part = parts.into_iter().find(|part| part.id == id);
+        part.unwrap().stamp
+    };
+    let (c1, old, tab1) = (stamp("c1"), stamp("old"), stamp("tab1"));
+    database
+        .execute_batch(
+            "update cursorDiskKV set value = replace(value, '2026-01-02', '2026-01-03')
+                where key = 'bubbleId:c1:b7';
+             update ItemTable set value = replace(value, 'old answer', 'new answer');",
+        )
+        .unwrap();
+    assert_ne!(stamp("c1"), c1);
+    assert_eq!(stamp("old"), old);
+    assert_ne!(stamp("tab1"), tab1);
 }

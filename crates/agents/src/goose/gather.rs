@@ -8,7 +8,7 @@ use std::io::Write;
 use rusqlite::Connection;
 
 use super::ROWS;
-use crate::rows::{self, columns, tables};
+use crate::rows::{self, Cell, columns, tables};
 use crate::{Dialect, Gather, GatherError, Gathered, Part};
 
 /// Takes out sessions.
@@ -55,12 +55,10 @@ impl Gather for Sessions {
         let mut rows = statement.query([])?;
         let mut parts = Vec::new();
         while let Some(row) = rows.next()? {
+            let (id, stamp) = (Cell::of(row, 0)?.text(), Cell::of(row, 1)?.text());
             // A session in which nothing was said yet is none.
-            if row.get(2)? {
-                parts.push(Part {
-                    id: row.get(0)?,
-                    stamp: row.get(1)?,
-                });
+            if Cell::of(row, 2)?.number() != 0 && !id.is_empty() {
+                parts.push(Part { id, stamp });
             }
         }
         Ok(parts)
@@ -73,16 +71,18 @@ impl Gather for Sessions {
         to: &mut dyn Write,
     ) -> Result<(), GatherError> {
         let database = database(from)?;
+        let key = rows::key(database, "sessions", "id", part)?;
+        let key = key.ok_or_else(|| GatherError::Unknown(format!("no session {part}")))?;
         let there = columns(database, "sessions")?;
         let first: Vec<&str> = FIRST
             .into_iter()
             .filter(|column| there.iter().any(|there| there == column))
             .collect();
         let query = format!("select {} from sessions where id = ?1", first.join(", "));
-        rows::write(database, "sessions", &query, &[&part], JSON, to)?;
-        write_messages(database, part, to)?;
+        rows::write(database, "sessions", &query, &[&key], JSON, to)?;
+        write_messages(database, &key, to)?;
         let query = "select * from sessions where id = ?1";
-        rows::write(database, "sessions", query, &[&part], JSON, to)?;
+        rows::write(database, "sessions", query, &[&key], JSON, to)?;
         Ok(())
     }
 
@@ -109,12 +109,14 @@ fn has_calls(database: &Connection) -> Result<bool, GatherError> {
 /// Each message, and before it the calls that were made before it.
 fn write_messages(
     database: &Connection,
-    session: &str,
+    session: &Cell,
     to: &mut dyn Write,
 ) -> Result<(), GatherError> {
-    let when = |query: &str| -> Result<Vec<(i64, i64)>, GatherError> {
+    let when = |query: &str| -> Result<Vec<(Cell, i64)>, GatherError> {
         let mut statement = database.prepare(query)?;
-        let found = statement.query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let found = statement.query_map([session], |row| {
+            Ok((Cell::of(row, 0)?, Cell::of(row, 1)?.number()))
+        })?;
         Ok(found.collect::<Result<_, _>>()?)
     };
     let messages = when(
@@ -129,7 +131,7 @@ fn write_messages(
         Vec::new()
     };
     let mut calls = calls.into_iter().peekable();
-    let call = |id: i64, to: &mut dyn Write| {
+    let call = |id: Cell, to: &mut dyn Write| {
         let query = "select * from usage_ledger where id = ?1";
         rows::write(database, "usage_ledger", query, &[&id], JSON, to)
     };

@@ -268,3 +268,30 @@ fn a_database_that_is_another() {
     assert!(Sessions.parts(&from).is_err());
     assert!(Sessions.parts(&Gathered::Tree("/".as_ref())).is_err());
 }
+
+/// One row that is not as the others are does not keep the others from being read.
+#[test]
+fn rows_of_any_kind() {
+    let database = database(true);
+    database
+        .execute_batch(
+            "insert into sessions (id, updated_at) values (x'ff00', x'ff'), (null, 'x');
+             insert into messages (session_id, role, content_json, created_timestamp)
+                values (x'ff00', x'ff', '[{\"type\":\"text\",\"text\":\"hi\"}]', 'x'), (null, 1, 2, 3);
+             update sessions set updated_at = 7 where id = '20260102_2';
+             update messages set created_timestamp = 'x', role = x'ff' where id = 1;
+             update usage_ledger set created_timestamp = x'ff' where id = 1;",
+        )
+        .unwrap();
+    let from = Gathered::Database(&database);
+    let parts = Sessions.parts(&from).unwrap();
+    let mut ids: Vec<&str> = parts.iter().map(|part| part.id.as_str()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["20260102_2", "x'ff00'"]);
+    for (id, records) in [("20260102_2", MESSAGES.len() as u64 + 4), ("x'ff00'", 3)] {
+        let mut lines = Vec::new();
+        Sessions.write(&from, id, &mut lines).unwrap();
+        let read = crate::testkit::read_as(&super::Goose, ROWS, &lines, "x");
+        assert_eq!(read.ledger.records, records, "{id}");
+    }
+}

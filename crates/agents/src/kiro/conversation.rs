@@ -248,6 +248,7 @@ impl Reader for Conversation {
             return match record.text("table").as_deref() {
                 Some("kiro_conversation") => self.row(row, out),
                 Some("kiro_turn") => self.turn(row, out),
+                Some("kiro_value") => out.push(Entry::keep(NoteKind::MalformedLine, row)),
                 other => out.unknown_type("table", other.unwrap_or_default()),
             };
         }

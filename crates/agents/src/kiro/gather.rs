@@ -7,6 +7,7 @@ use quipu_model::json::{Node, Tape};
 use rusqlite::OptionalExtension as _;
 
 use super::ROWS;
+use crate::rows::{self, Cell};
 use crate::{Dialect, Gather, GatherError, Gathered, Part};
 
 /// The conversations of a database. One that was continued elsewhere is there once for each directory; the
@@ -20,13 +21,19 @@ impl Gather for Conversations {
              where conversation_id is not null group by conversation_id order by conversation_id",
         )?;
         let parts = statement.query_map([], |row| {
-            let changed: Option<i64> = row.get(1)?;
+            let (id, changed) = (Cell::of(row, 0)?, Cell::of(row, 1)?);
+            let stamp = match changed {
+                Cell::Null => "0".to_owned(),
+                changed => changed.text(),
+            };
             Ok(Part {
-                id: row.get(0)?,
-                stamp: changed.unwrap_or(0).to_string(),
+                id: id.text(),
+                stamp,
             })
         })?;
-        Ok(parts.collect::<Result<_, _>>()?)
+        let mut parts = parts.collect::<Result<Vec<Part>, _>>()?;
+        parts.retain(|part| !part.id.is_empty());
+        Ok(parts)
     }
 
     fn write(
@@ -35,34 +42,47 @@ impl Gather for Conversations {
         part: &str,
         to: &mut dyn Write,
     ) -> Result<(), GatherError> {
-        let mut statement = database(from)?.prepare(
+        let database = database(from)?;
+        let id = rows::key(database, "conversations_v2", "conversation_id", part)?;
+        let mut statement = database.prepare(
             "select key, value, created_at from conversations_v2 where conversation_id = ?1 \
              order by updated_at desc, created_at desc, key desc limit 1",
         )?;
         let found = statement
-            .query_row([part], |row| {
-                let key: Option<String> = row.get(0)?;
-                let value: String = row.get(1)?;
-                let created: Option<i64> = row.get(2)?;
-                Ok((key, value, created))
+            .query_row([id.unwrap_or(Cell::Null)], |row| {
+                Ok((Cell::of(row, 0)?, Cell::of(row, 1)?, Cell::of(row, 2)?))
             })
             .optional()?;
         let Some((key, value, created)) = found else {
             return Err(GatherError::Unknown(format!("no conversation {part}")));
         };
-        let key = key.map_or_else(Json::null, |key| Json::string(&key));
+        let key = match key {
+            Cell::Null => Json::null(),
+            key => Json::string(&key.text()),
+        };
         let id = Json::string(part);
-        let created = created.map_or_else(|| "null".to_owned(), |at| at.to_string());
+        let created = match created {
+            Cell::Null => "null".to_owned(),
+            created => created.number().to_string(),
+        };
         writeln!(
             to,
             "{{\"table\":\"kiro_conversation\",\"row\":{{\"conversation_id\":{},\"key\":{},\"created_at\":{created}}}}}",
             id.get(),
             key.get()
         )?;
+        let value = value.text();
         let mut tape = Tape::new();
-        let conversation = tape
-            .read(&value, 128)
-            .map_err(|error| GatherError::Unknown(format!("conversation {part}: {error}")))?;
+        let Ok(conversation) = tape.read(&value, 128) else {
+            // It is no conversation, and still all that there is.
+            let value = Json::string(&value);
+            writeln!(
+                to,
+                "{{\"table\":\"kiro_value\",\"row\":{{\"value\":{}}}}}",
+                value.get()
+            )?;
+            return Ok(());
+        };
         let turns = conversation.get("history").into_iter();
         for (index, turn) in turns.flat_map(Node::items).enumerate() {
             // Line ends in JSON are never inside of its strings.

@@ -133,3 +133,34 @@ fn broken_logs() {
     hostile(&Kiro, CONVERSATION, WHOLE);
     hostile(&Kiro, CHAT, EXECUTION);
 }
+
+/// One row that is not as the others are does not keep the others from being read.
+#[test]
+fn rows_of_any_kind() {
+    let database = rusqlite::Connection::open_in_memory().unwrap();
+    database
+        .execute_batch(
+            "create table conversations_v2 (key text, conversation_id text, value text, created_at integer, updated_at integer);
+             insert into conversations_v2 values
+                ('/work', 'c1', '{\"history\":[]}', 1, 1),
+                (x'ff', x'ff00', x'7b7d', 'x', 'x'),
+                (null, 'c3', '{torn', null, null),
+                ('/work', null, '{}', 1, 1);",
+        )
+        .unwrap();
+    let gather = Kiro.gather().unwrap();
+    let from = Gathered::Database(&database);
+    let parts = gather.parts(&from).unwrap();
+    let ids: Vec<&str> = parts.iter().map(|part| part.id.as_str()).collect();
+    assert_eq!(ids, ["c1", "c3", "x'ff00'"]);
+    let written = |id: &str| {
+        let mut lines = Vec::new();
+        gather.write(&from, id, &mut lines).unwrap();
+        crate::testkit::read_as(&Kiro, ROWS, &lines, "x")
+    };
+    assert_eq!(written("c1").words(), ["note.session"]);
+    assert_eq!(written("x'ff00'").words(), ["note.session"]);
+    let torn = written("c3");
+    assert_eq!(torn.words(), ["note.session", "note.malformed_line"]);
+    assert!(torn.lines().contains("{torn"));
+}

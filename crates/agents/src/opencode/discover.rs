@@ -107,6 +107,7 @@ fn is_row(record: Node<'_>) -> bool {
         "session" => has("id") && (has("directory") || has("data")),
         "message" | "session_message" => has("session_id") && has("data"),
         "part" => has("message_id") && has("data"),
+        "file" => has("path") && (has("text") || has("error")),
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! Takes sessions out of the database, and out of the tree of small files that was before it.
+//! Takes sessions out of the database. The tree of small files that was before it is in [`tree`].
 //!
 //! The rows of a session are written so that a session that grows changes as little as possible of what
 //! was written before. First comes what never changes of the session itself; then its messages in the
@@ -7,16 +7,13 @@
 //! message ends. So what is new is at the end, behind the last message that had ended. What a person went
 //! back from is in the first row, because that has to be known before the messages; going back is rare.
 
-use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use quipu_model::Json;
-use quipu_model::json::{Node, Tape};
 use rusqlite::Connection;
 
-use super::ROWS;
-use crate::rows::{self, columns, tables};
+use super::{ROWS, tree};
+use crate::rows::{self, Cell, columns, tables};
 use crate::{Dialect, Gather, GatherError, Gathered, Part};
 
 /// Takes out sessions.
@@ -43,14 +40,11 @@ const JSON: &[&str] = &[
     "metadata",
 ];
 
-/// The deepest nesting of a file.
-const DEPTH: usize = 120;
-
 impl Gather for Sessions {
     fn parts(&self, from: &Gathered<'_>) -> Result<Vec<Part>, GatherError> {
         match from {
             Gathered::Database(database) => database_parts(database),
-            Gathered::Tree(root) => tree_parts(root),
+            Gathered::Tree(root) => tree::parts(root),
             Gathered::File(_) => Err(unknown()),
         }
     }
@@ -63,7 +57,7 @@ impl Gather for Sessions {
     ) -> Result<(), GatherError> {
         match from {
             Gathered::Database(database) => write_database(database, part, to),
-            Gathered::Tree(root) => write_tree(root, part, to),
+            Gathered::Tree(root) => tree::write(root, part, to),
             Gathered::File(_) => Err(unknown()),
         }
     }
@@ -79,7 +73,7 @@ impl Gather for Sessions {
     }
 }
 
-fn unknown() -> GatherError {
+pub(super) fn unknown() -> GatherError {
     GatherError::Unknown("neither the database nor the directory of OpenCode".to_owned())
 }
 
@@ -105,10 +99,47 @@ impl Schema {
     }
 }
 
-/// A part is told of only by its message: looking at every part would read most of a database that can
-/// be many gigabytes, and when a part ends its message does so soon after.
+/// For so long after the newest change of anything a session may still change in its parts. In
+/// milliseconds.
+const RECENT: i64 = 7 * 24 * 60 * 60 * 1000;
+
+/// So many sessions may so in any case: one whose time lies in the future must not make all others old.
+const NEWEST: usize = 50;
+
+/// A session, and when anything of it but its parts changed last.
+struct Found {
+    key: Cell,
+    stamp: String,
+    changed: i64,
+}
+
+/// Parts are changed in place, again and again until they end. Looking at every part would read most of a
+/// database that can be many gigabytes, so that is done for sessions that are new; of the others, how
+/// many parts there are and when a message changed is enough.
 fn database_parts(database: &Connection) -> Result<Vec<Part>, GatherError> {
     let schema = Schema::of(database)?;
+    let mut found = found(database, &schema, "session")?;
+    if schema.has_messages() {
+        // Messages of a session that is not there.
+        let lone = "(select distinct session_id as id, 0 as time_updated, 0 as time_created
+            from message where not exists
+                (select 1 from session as known where known.id = message.session_id)) as session";
+        found.append(&mut self::found(database, &schema, lone)?);
+        mark_recent(database, &mut found)?;
+    }
+    let parts = found.into_iter().map(|found| Part {
+        id: found.key.text(),
+        stamp: found.stamp,
+    });
+    // Without an id nothing can be asked for.
+    Ok(parts.filter(|part| !part.id.is_empty()).collect())
+}
+
+fn found(
+    database: &Connection,
+    schema: &Schema,
+    sessions: &str,
+) -> Result<Vec<Found>, GatherError> {
     let count = |there: bool, query: &'static str| if there { query } else { "'0'" };
     let messages = count(
         schema.has_messages(),
@@ -122,25 +153,51 @@ fn database_parts(database: &Connection) -> Result<Vec<Part>, GatherError> {
           from session_message where session_message.session_id = session.id)",
     );
     let query = format!(
-        "select id, coalesce(time_updated, 0), {messages}, {second} from session
+        "select id, coalesce(time_updated, 0), {messages}, {second} from {sessions}
          order by time_created, id"
     );
     let mut statement = database.prepare(&query)?;
     let mut rows = statement.query([])?;
-    let mut parts = Vec::new();
+    let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let (id, updated): (String, i64) = (row.get(0)?, row.get(1)?);
-        let (messages, second): (String, String) = (row.get(2)?, row.get(3)?);
+        let updated = Cell::of(row, 1)?;
+        let (messages, second) = (Cell::of(row, 2)?.text(), Cell::of(row, 3)?.text());
         // A session in which nothing was said yet.
-        if messages.starts_with('0') && second.starts_with('0') {
+        let is_empty = |counts: &str| counts.split('.').all(|count| count == "0");
+        if is_empty(&messages) && is_empty(&second) {
             continue;
         }
-        parts.push(Part {
-            id,
-            stamp: format!("{updated}.{messages}.{second}"),
+        let newest = |stamp: &str| stamp.split('.').nth(1)?.parse().ok();
+        found.push(Found {
+            key: Cell::of(row, 0)?,
+            stamp: format!("{}.{messages}.{second}", updated.text()),
+            changed: updated
+                .number()
+                .max(newest(&messages).unwrap_or(0))
+                .max(newest(&second).unwrap_or(0)),
         });
     }
-    Ok(parts)
+    Ok(found)
+}
+
+/// Adds to the stamps of new sessions what tells of a change in their parts.
+fn mark_recent(database: &Connection, found: &mut [Found]) -> Result<(), GatherError> {
+    let mut order: Vec<&mut Found> = found.iter_mut().collect();
+    order.sort_by_key(|found| std::cmp::Reverse(found.changed));
+    let newest = order.first().map_or(0, |found| found.changed);
+    // The remainder keeps hostile numbers from overflowing the sum.
+    let mut statement = database.prepare(
+        "select coalesce(sum(time_updated % 1000000007), 0) || '.' ||
+            coalesce(sum(octet_length(data)), 0)
+         from part where session_id = ?1",
+    )?;
+    for (index, found) in order.into_iter().enumerate() {
+        if index < NEWEST || found.changed >= newest.saturating_sub(RECENT) {
+            let parts = statement.query_row([&found.key], |row| Cell::of(row, 0))?;
+            found.stamp = format!("{}.{}", found.stamp, parts.text());
+        }
+    }
+    Ok(())
 }
 
 fn write_database(
@@ -149,32 +206,26 @@ fn write_database(
     to: &mut dyn Write,
 ) -> Result<(), GatherError> {
     let schema = Schema::of(database)?;
+    let mut key = rows::key(database, "session", "id", session)?;
+    if key.is_none() && schema.has_messages() {
+        key = rows::key(database, "message", "session_id", session)?;
+    }
+    let key = key.ok_or_else(|| GatherError::Unknown(format!("no session {session}")))?;
     let there = columns(database, "session")?;
     let first: Vec<&str> = FIRST
         .into_iter()
         .filter(|column| there.iter().any(|there| there == column))
         .collect();
     let query = format!("select {} from session where id = ?1", first.join(", "));
-    rows::write(database, "session", &query, &[&session], JSON, to)?;
+    rows::write(database, "session", &query, &[&key], JSON, to)?;
     if schema.has("project") {
         let query = "select id, worktree from project
             where id = (select project_id from session where id = ?1)";
-        rows::write(database, "project", query, &[&session], &[], to)?;
+        rows::write(database, "project", query, &[&key], &[], to)?;
     }
     let mut written = 0;
     if schema.has_messages() {
-        let mut statement = database
-            .prepare("select id from message where session_id = ?1 order by time_created, id")?;
-        let mut ids = statement.query([session])?;
-        while let Some(row) = ids.next()? {
-            let id: String = row.get(0)?;
-            let query = "select id, session_id, time_created, time_updated, data
-                from message where id = ?1";
-            written += rows::write(database, "message", query, &[&id], &["data"], to)?;
-            let query = "select id, message_id, session_id, time_created, time_updated, data
-                from part where message_id = ?1 order by time_created, id";
-            rows::write(database, "part", query, &[&id], &["data"], to)?;
-        }
+        written = write_messages(database, &key, to)?;
     }
     // Both kinds are there while one takes the place of the other, and say the same.
     if schema.has("session_message") && written == 0 {
@@ -185,200 +236,43 @@ fn write_database(
             "time_created, id"
         };
         let query = format!("select * from session_message where session_id = ?1 order by {order}");
-        rows::write(
-            database,
-            "session_message",
-            &query,
-            &[&session],
-            &["data"],
-            to,
-        )?;
+        rows::write(database, "session_message", &query, &[&key], &["data"], to)?;
     }
     if schema.has("todo") {
         let query = "select * from todo where session_id = ?1 order by position";
-        rows::write(database, "todo", query, &[&session], &[], to)?;
+        rows::write(database, "todo", query, &[&key], &[], to)?;
     }
     let query = "select * from session where id = ?1";
-    rows::write(database, "session", query, &[&session], JSON, to)?;
+    rows::write(database, "session", query, &[&key], JSON, to)?;
     Ok(())
 }
 
-/// The JSON files of a directory, by name; none when it is not there.
-fn files(directory: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(directory) else {
-        return Vec::new();
-    };
-    let mut paths: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
-        .collect();
-    paths.sort();
-    paths
-}
-
-/// Looks into a JSON file. `None` when it cannot be read, or is none.
-fn look<T>(path: &Path, then: impl FnOnce(Node<'_>) -> T) -> Option<T> {
-    let bytes = fs::read(path).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    let mut tape = Tape::new();
-    let node = tape.read(&text, DEPTH).ok()?;
-    Some(then(node))
-}
-
-/// The files of all sessions.
-fn session_files(root: &Path) -> Vec<PathBuf> {
-    let Ok(projects) = fs::read_dir(root.join("session")) else {
-        return Vec::new();
-    };
-    let mut projects: Vec<PathBuf> = projects
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.is_dir())
-        .collect();
-    projects.sort();
-    projects.iter().flat_map(|project| files(project)).collect()
-}
-
-/// Whether an id can be the name of a directory here, and of none elsewhere.
-fn is_name(id: &str) -> bool {
-    !id.is_empty() && !id.starts_with('.') && !id.contains(['/', '\\', '\0'])
-}
-
-fn tree_parts(root: &Path) -> Result<Vec<Part>, GatherError> {
-    if !root.join("session").is_dir() {
-        return Err(unknown());
-    }
-    let mut parts = Vec::new();
-    for path in session_files(root) {
-        let found = look(&path, |info| {
-            let updated = info
-                .path(&["time", "updated"])
-                .map(|n| n.raw().get().to_owned());
-            Some((info.text("id")?.into_owned(), updated.unwrap_or_default()))
-        });
-        let Some((id, updated)) = found.flatten().filter(|(id, _)| is_name(id)) else {
-            continue;
-        };
-        let messages = files(&root.join("message").join(&id));
-        if messages.is_empty() {
-            continue;
-        }
-        let mut newest = 0;
-        let mut count = 0;
-        for message in &messages {
-            newest = newest.max(changed(message));
-            let Some(name) = message.file_stem() else {
-                continue;
-            };
-            for part in files(&root.join("part").join(name)) {
-                newest = newest.max(changed(&part));
-                count += 1;
-            }
-        }
-        parts.push(Part {
-            id,
-            stamp: format!("{updated}.{}.{count}.{newest}", messages.len()),
-        });
-    }
-    Ok(parts)
-}
-
-/// When a file changed last, in nanoseconds since 1970.
-fn changed(path: &Path) -> u128 {
-    fs::metadata(path)
-        .and_then(|metadata| metadata.modified())
-        .ok()
-        .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
-        .map_or(0, |since| since.as_nanos())
-}
-
-/// The file of a session.
-fn session_file(root: &Path, id: &str) -> Option<PathBuf> {
-    let all = session_files(root);
-    let is =
-        |path: &Path| look(path, |info| info.get("id").is_some_and(|n| n.is(id))) == Some(true);
-    // Nearly always the file has the name of the session.
-    let named = all
-        .iter()
-        .find(|path| path.file_stem().is_some_and(|stem| stem == id) && is(path));
-    named.or_else(|| all.iter().find(|path| is(path))).cloned()
-}
-
-fn write_tree(root: &Path, session: &str, to: &mut dyn Write) -> Result<(), GatherError> {
-    let file = session_file(root, session).filter(|_| is_name(session));
-    let file = file.ok_or_else(|| GatherError::Unknown(format!("no session {session}")))?;
-    let name = Json::string(session);
-    let first = look(&file, |info| {
-        // What never changes of it, in the same words.
-        let fields = [
-            "id",
-            "projectID",
-            "parentID",
-            "directory",
-            "version",
-            "revert",
-        ];
-        let kept: String = fields
-            .iter()
-            .filter_map(|field| Some((field, Json::from(info.get(field)?.raw()))))
-            .fold(String::from("{"), |kept, (field, value)| {
-                kept + "\"" + field + "\":" + value.get() + ","
-            });
-        let created = info
-            .path(&["time", "created"])
-            .map_or("null", |n| n.raw().get());
-        let kept = kept + "\"time\":{\"created\":" + created + "}}";
-        (kept, Json::from(info.raw()))
-    });
-    let Some((first, whole)) = first else {
-        return Err(GatherError::Unknown(format!("no session {session}")));
-    };
-    line(to, "session", &name, "", &first)?;
-    let mut messages: Vec<(i64, String, PathBuf)> = Vec::new();
-    for path in files(&root.join("message").join(session)) {
-        let found = look(&path, |info| {
-            let created = info.path(&["time", "created"]).and_then(|n| n.as_i64());
-            Some((created.unwrap_or(0), info.text("id")?.into_owned()))
-        });
-        if let Some((created, id)) = found.flatten() {
-            messages.push((created, id, path));
-        }
-    }
-    messages.sort();
-    for (_, id, path) in messages {
-        let Some(info) = look(&path, |info| Json::from(info.raw())) else {
-            continue;
-        };
-        let message = Json::string(&id);
-        let of = format!("\"session_id\":{},", name.get());
-        line(to, "message", &message, &of, info.get())?;
-        if !is_name(&id) {
-            continue;
-        }
-        for path in files(&root.join("part").join(&id)) {
-            let part = look(&path, |part| {
-                let id = part.get("id").map(|id| Json::from(id.raw()));
-                (id.unwrap_or_else(Json::null), Json::from(part.raw()))
-            });
-            if let Some((part, whole)) = part {
-                let of = format!("{of}\"message_id\":{},", message.get());
-                line(to, "part", &part, &of, whole.get())?;
-            }
-        }
-    }
-    line(to, "session", &name, "", whole.get())
-}
-
-fn line(
+/// Writes the messages of a session, each with its parts, and gives back how many there were.
+fn write_messages(
+    database: &Connection,
+    session: &Cell,
     to: &mut dyn Write,
-    table: &str,
-    id: &Json,
-    of: &str,
-    data: &str,
-) -> Result<(), GatherError> {
-    let id = id.get();
-    writeln!(
-        to,
-        "{{\"table\":\"{table}\",\"row\":{{\"id\":{id},{of}\"data\":{data}}}}}"
-    )?;
-    Ok(())
+) -> Result<u64, GatherError> {
+    let query = "select id from message where session_id = ?1 order by time_created, id";
+    let mut ids = rows::cells(database, query, &[session])?;
+    // All that have no id are found at once.
+    let mut without = false;
+    ids.retain(|id| *id != Cell::Null || !std::mem::replace(&mut without, true));
+    let mut written = 0;
+    for id in ids {
+        let query = "select id, session_id, time_created, time_updated, data
+            from message where id is ?1 and session_id = ?2";
+        written += rows::write(database, "message", query, &[&id, session], &["data"], to)?;
+        let query = "select id, message_id, session_id, time_created, time_updated, data
+            from part where message_id = ?1 order by time_created, id";
+        rows::write(database, "part", query, &[&id], &["data"], to)?;
+    }
+    // Parts of a message that is not there.
+    let query = "select id, message_id, session_id, time_created, time_updated, data
+        from part where session_id = ?1 and not exists
+            (select 1 from message
+             where message.id = part.message_id and message.session_id = part.session_id)
+        order by time_created, id";
+    rows::write(database, "part", query, &[session], &["data"], to)?;
+    Ok(written)
 }

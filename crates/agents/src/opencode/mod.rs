@@ -15,6 +15,7 @@ mod gather;
 mod normalize;
 mod rows;
 mod tokens;
+mod tree;
 mod v2;
 mod wire;
 
@@ -79,13 +80,13 @@ impl Family for OpenCode {
     fn open(
         &self,
         dialect: &Dialect,
-        _origin: &Origin<'_>,
+        origin: &Origin<'_>,
         saved: Option<&[u8]>,
     ) -> Option<Box<dyn Reader>> {
         Some(match (dialect.name, saved) {
             ("opencode-export", None) => Box::new(document::Document::default()),
             ("opencode-export", Some(saved)) => Box::new(state::load::<document::Document>(saved)?),
-            ("opencode-rows", None) => Box::new(rows::Rows::default()),
+            ("opencode-rows", None) => Box::new(rows::Rows::new(origin)),
             ("opencode-rows", Some(saved)) => Box::new(state::load::<rows::Rows>(saved)?),
             ("opencode-run", None) => Box::new(events::Run::default()),
             ("opencode-run", Some(saved)) => Box::new(state::load::<events::Run>(saved)?),

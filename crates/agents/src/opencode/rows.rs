@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::normalize::{Core, Message};
 use super::v2;
 use super::wire::ROW_COLUMNS;
-use crate::{Entry, Out, Reader, Session, state};
+use crate::{Entry, Origin, Out, Reader, Session, Text, What, state};
 
 /// Reads rows.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -20,6 +20,13 @@ pub(super) struct Rows {
 }
 
 impl Rows {
+    /// What is left of a session whose own row or file is lost does not name it.
+    pub(super) fn new(origin: &Origin<'_>) -> Self {
+        let mut rows = Self::default();
+        rows.core.session.id = origin.part.map(str::to_owned);
+        rows
+    }
+
     /// A session has a row of its own; in the old tree it is a document.
     fn session(&mut self, row: Node<'_>, out: &mut Out<'_>) {
         let info = row.get("data").unwrap_or(row);
@@ -55,6 +62,15 @@ impl Rows {
     }
 }
 
+/// A file of the old tree that is not what its place says, kept as it is.
+fn file(row: Node<'_>) -> Entry<'_> {
+    Entry::new(What::Note {
+        kind: NoteKind::MalformedLine,
+        text: row.get("path").and_then(Text::of),
+        raw: Some(row.into()),
+    })
+}
+
 impl Reader for Rows {
     fn record(&mut self, record: Node<'_>, out: &mut Out<'_>) {
         let table = record.text("table").unwrap_or_default();
@@ -70,6 +86,7 @@ impl Reader for Rows {
             "part" => self.part(row, out),
             "session_message" => v2::message(&mut self.core, row, out),
             "todo" => out.push(Entry::keep(NoteKind::Todo, row)),
+            "file" => out.push(file(row)),
             "project" => out.push(Entry::keep(NoteKind::Context, row)),
             other => out.unknown_type("table", other),
         }

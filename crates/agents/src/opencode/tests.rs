@@ -371,7 +371,13 @@ fn the_tree_reads_as_the_export_does() {
     assert!(Sessions.holds(root));
     let from = Gathered::Tree(root);
     let parts = Sessions.parts(&from).unwrap();
-    assert_eq!(parts.len(), 1);
+    let ids: Vec<&str> = parts.iter().map(|part| part.id.as_str()).collect();
+    assert_eq!(ids, ["ses_1", "broken", "up"]);
+    for (id, text) in [("broken", "{"), ("up", "../../etc")] {
+        let read = read_as(&OpenCode, ROWS, &gathered(&from, id), "storage");
+        assert_eq!(read.words(), ["note.malformed_line"], "{id}");
+        assert!(read.lines().contains(text), "{id}");
+    }
     assert!(Sessions.write(&from, "../../etc", &mut Vec::new()).is_err());
     let lines = gathered(&from, &parts[0].id);
     let tree = read(&lines, "storage").unwrap();
@@ -701,4 +707,182 @@ fn other_rows_are_left_alone() {
             "{text}"
         );
     }
+}
+
+/// Nothing of a tree that is not whole is left out.
+#[test]
+fn a_tree_that_is_not_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let message = |id: &str, at: u64| {
+        format!(r#"{{"id":"{id}","sessionID":"s","role":"user","time":{{"created":{at}}}}}"#)
+    };
+    let text = r#"{"id":"prt_1","type":"text","text":"hi"}"#;
+    for (path, text) in [
+        // A session with torn files.
+        (
+            "session/p/ses_a.json",
+            r#"{"id":"ses_a","directory":"/w","version":"1"}"#,
+        ),
+        (
+            "session/q/ses_a.json",
+            r#"{"id":"ses_a","directory":"/other"}"#,
+        ),
+        ("message/ses_a/msg_1.json", "{\"id\":\"msg_1\",\"ro"),
+        ("part/msg_1/prt_1.json", text),
+        (
+            "message/ses_a/msg_2.json",
+            &message("msg_2", 1_767_323_045_000),
+        ),
+        ("part/msg_2/prt_2.json", ""),
+        ("part/msg_2/prt_3.json", "[1]"),
+        ("message/ses_a/msg_3.json", r#"{"role":"user"}"#),
+        // One whose own file is torn.
+        ("session/p/ses_b.json", "{\"id\":\"ses_b\""),
+        (
+            "message/ses_b/msg_4.json",
+            &message("msg_4", 1_767_323_045_000),
+        ),
+        // One whose own file is gone.
+        (
+            "message/ses_c/msg_5.json",
+            &message("msg_5", 1_767_323_045_000),
+        ),
+        ("part/msg_5/prt_5.json", text),
+        // Parts whose message is gone.
+        ("part/msg_6/prt_6.json", text),
+        ("part/msg_6/prt_7.json", "{"),
+        // A file beside all sessions.
+        ("part/prt_8.json", "{}"),
+        // A session in which nothing was said, and one under the name of another.
+        ("session/p/ses_d.json", r#"{"id":"ses_d"}"#),
+        ("session/p/other.json", r#"{"id":"ses_a","title":"copy"}"#),
+    ] {
+        put(&root.join(path), text);
+    }
+    let from = Gathered::Tree(root);
+    let parts = Sessions.parts(&from).unwrap();
+    let ids: Vec<&str> = parts.iter().map(|part| part.id.as_str()).collect();
+    let expected = ["ses_a", "other", "ses_b", "ses_c", "msg_6", "stray files"];
+    assert_eq!(ids, expected);
+    let read = |id: &str| {
+        let lines = gathered(&from, id);
+        let origin = crate::Origin {
+            path: Path::new("storage"),
+            part: Some(id),
+        };
+        let reader = crate::Family::open(&OpenCode, &ROWS, &origin, None).unwrap();
+        assert_eq!(reader.session().id.as_deref(), Some(id));
+        let read = read_as(&OpenCode, ROWS, &lines, "storage");
+        assert_eq!(crate::identify(&lines, true).unwrap().1, ROWS);
+        read
+    };
+    let a = read("ses_a");
+    assert_snapshot!(a.lines());
+    for (id, words) in [
+        ("other", vec!["note.malformed_line"]),
+        ("ses_b", vec!["note.turn", "note.malformed_line"]),
+        ("ses_c", vec!["note.turn", "message.user"]),
+        ("msg_6", vec!["message.user", "note.malformed_line"]),
+        ("stray files", vec!["note.malformed_line"]),
+    ] {
+        assert_eq!(read(id).words(), words, "{id}");
+    }
+}
+
+/// One row that is not as the others are does not keep the others from being read.
+#[test]
+fn rows_of_any_kind() {
+    let mut tape = Tape::new();
+    let database = schema();
+    fill(&database, tape.read(EXPORT_TEXT, 128).unwrap());
+    for id in 2..20 {
+        let other = EXPORT_TEXT
+            .replace("ses_1", &format!("ses_x{id}"))
+            .replace("msg_", &format!("msg_{id}_"))
+            .replace("prt_", &format!("prt_{id}_"));
+        let mut tape = Tape::new();
+        fill(&database, tape.read(&other, 128).unwrap());
+    }
+    let from = Gathered::Database(&database);
+    let before: Vec<u64> = Sessions
+        .parts(&from)
+        .unwrap()
+        .iter()
+        .map(|part| records(&from, &part.id))
+        .collect();
+    assert_eq!(before.len(), 19);
+    database
+        .execute_batch(
+            "update message set id = x'ff00' where id = 'msg_2';
+             update message set id = null where id = 'msg_2_2';
+             update message set session_id = 'ses_lost' where session_id = 'ses_x3';
+             update message set time_created = 'x', time_updated = x'ff', data = x'ff00' where id = 'msg_5_1';
+             update part set id = x'ff', time_updated = 'x', data = null where id = 'prt_6_1';
+             update part set time_updated = 9223372036854775807 where session_id = 'ses_x7';
+             update session set time_updated = 'x', time_created = x'ff' where id = 'ses_x4';
+             update session set time_updated = 9223372036854775807, title = x'ff' where id = 'ses_x8';
+             update session set id = x'ff00' where id = 'ses_x9';
+             update message set session_id = x'ff00' where session_id = 'ses_x9';
+             update part set session_id = x'ff00' where session_id = 'ses_x9';
+             insert into session (id, time_created) values (null, 1);",
+        )
+        .unwrap();
+    let after = Sessions.parts(&from).unwrap();
+    assert_eq!(after.len(), 20);
+    let ids: Vec<&str> = after.iter().map(|part| part.id.as_str()).collect();
+    assert!(
+        ids.contains(&"x'ff00'") && ids.contains(&"ses_lost"),
+        "{ids:?}"
+    );
+    // Nothing is lost of any. What has no session of its own lacks that and the project.
+    for id in ids {
+        let expected = match id {
+            // Only the parts that no message names.
+            "ses_x3" => 3 + before[0] - 8,
+            "ses_lost" => before[0] - 3,
+            _ => before[0],
+        };
+        assert_eq!(records(&from, id), expected, "{id}");
+    }
+}
+
+fn records(from: &Gathered<'_>, id: &str) -> u64 {
+    read_as(&OpenCode, ROWS, &gathered(from, id), "db")
+        .ledger
+        .records
+}
+
+/// Parts are changed in place. Only those of new sessions are looked at.
+#[test]
+fn parts_that_change_in_place_change_the_stamp() {
+    let mut tape = Tape::new();
+    let database = schema();
+    fill(&database, tape.read(EXPORT_TEXT, 128).unwrap());
+    let from = Gathered::Database(&database);
+    let stamp = || {
+        let parts = Sessions.parts(&from).unwrap();
+        let part = parts.into_iter().find(|part| part.id == "ses_1");
+        part.unwrap().stamp
+    };
+    let change = |sql: &str| database.execute_batch(sql).unwrap();
+    let first = stamp();
+    change("update part set time_updated = time_updated + 1 where id = 'prt_7'");
+    let second = stamp();
+    assert_ne!(first, second);
+    change("update part set data = data || ' ' where id = 'prt_7'");
+    let third = stamp();
+    assert_ne!(second, third);
+    // As many sessions that are newer by more than a week.
+    for id in 0..50 {
+        let at = 1_767_323_099_000_i64 + 8 * 24 * 60 * 60 * 1000;
+        change(&format!(
+            "insert into session (id, time_created, time_updated) values ('new_{id}', {at}, {at});
+             insert into message values ('new_{id}', 'new_{id}', {at}, {at}, '{{}}')"
+        ));
+    }
+    let old = stamp();
+    assert!(first.starts_with(&old));
+    change("update part set data = data || ' ' where id = 'prt_7'");
+    assert_eq!(stamp(), old);
 }

@@ -1,16 +1,20 @@
 //! `quipu doctor`: is what is kept sound, and what is not known?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use quipu_agents::FAMILIES;
+use quipu_agents::{FAMILIES, Host};
 use quipu_store::Store;
 use quipu_store::archive::{ArchiveError, Usage};
-use quipu_store::catalogue::{DriftRow, Filter};
+use quipu_store::catalogue::DriftRow;
+use quipu_store::import::Search;
 use serde_json::{Value, json};
 
+use super::import::explain;
+use super::list::Census;
 use crate::args::Doctor;
 use crate::error::{Exit, Result};
 use crate::locate::Place;
@@ -26,11 +30,17 @@ struct Findings {
     /// What needs attention.
     attention: Vec<String>,
     permissions: Option<u32>,
+    /// Why the home cannot be used.
+    unreachable: Option<String>,
     catalogue_version: Option<i64>,
-    transcripts: u64,
+    census: Census,
     usage: Usage,
     damaged: Vec<String>,
     checked: Option<u64>,
+    /// Logs that are kept and not in the catalogue.
+    uncatalogued: u64,
+    /// Logs and directories of agents that cannot be read, and why.
+    unreadable: Vec<(PathBuf, String)>,
     /// Problems by what they say: how many logs, and one of them.
     problems: BTreeMap<String, (u64, String)>,
     dropped: Vec<(String, u64)>,
@@ -40,8 +50,13 @@ struct Findings {
 pub(crate) fn run(args: &Doctor, place: &Place) -> Result<Exit> {
     let home = place.home()?;
     let host = Place::host()?;
-    let mut found = Findings::default();
-    if let Ok(metadata) = home.metadata() {
+    let mut found = Findings {
+        unreachable: unreachable(&home, place.is_named()),
+        ..Findings::default()
+    };
+    if let Some(why) = &found.unreachable {
+        found.attention.push(why.clone());
+    } else if let Ok(metadata) = home.metadata() {
         let mode = metadata.permissions().mode() & 0o777;
         found.permissions = Some(mode);
         if mode & 0o077 != 0 {
@@ -51,12 +66,26 @@ pub(crate) fn run(args: &Doctor, place: &Place) -> Result<Exit> {
             ));
         }
     }
-    match place.store() {
-        Ok(None) => {}
-        Ok(Some(store)) => examine(&store, args.check, &mut found)?,
-        Err(error) => found.attention.push(error.to_string()),
+    if found.unreachable.is_none() {
+        match place.store() {
+            Ok(None) => {}
+            Ok(Some(store)) => examine(&store, args.check, &mut found)?,
+            Err(error) => found.attention.push(error.to_string()),
+        }
     }
-    let mut places: BTreeMap<&str, Vec<std::path::PathBuf>> = BTreeMap::new();
+    found.unreadable = unreadable(&host);
+    if let Some((path, why)) = found.unreadable.first() {
+        let (n, path) = (found.unreadable.len() as u64, path.display());
+        let places = match n {
+            1 => "1 log or directory of an agent".to_owned(),
+            n => format!("{n} logs or directories of agents"),
+        };
+        let one = if n == 1 { "" } else { ", for one" };
+        found
+            .attention
+            .push(format!("{places} cannot be read: {path}: {why}{one}"));
+    }
+    let mut places: BTreeMap<&str, Vec<PathBuf>> = BTreeMap::new();
     for at in FAMILIES.iter().flat_map(|family| family.places(&host)) {
         let there = places.entry(at.brand).or_default();
         if at.root.exists() {
@@ -66,7 +95,7 @@ pub(crate) fn run(args: &Doctor, place: &Place) -> Result<Exit> {
     let mut out = out();
     if args.json {
         let document = found.json(&home, &places);
-        writeln!(out, "{document:#}")?;
+        writeln!(out, "{}", crate::json::document(&document))?;
     } else if args.drift {
         found.write_drift(&mut out)?;
     } else {
@@ -80,25 +109,74 @@ pub(crate) fn run(args: &Doctor, place: &Place) -> Result<Exit> {
     })
 }
 
+/// Why a home cannot be used, if it cannot. `named` is whether a person named it.
+fn unreachable(home: &Path, named: bool) -> Option<String> {
+    let shown = home.display();
+    match home.metadata() {
+        Ok(metadata) if metadata.is_dir() => {
+            let error = std::fs::read_dir(home).err()?;
+            return Some(format!("the home {shown} cannot be looked into: {error}"));
+        }
+        Ok(_) => return Some(format!("the home {shown} is not a directory")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Some(format!("the home {shown} cannot be reached: {error}")),
+    }
+    let above = home.parent().filter(|it| !it.as_os_str().is_empty())?;
+    match above.metadata() {
+        Ok(metadata) if metadata.is_dir() => None,
+        Ok(_) => Some(format!(
+            "the home {shown} cannot be made: {} is not a directory",
+            above.display()
+        )),
+        // The directory for data may not be there yet; one that was named should be.
+        Err(_) if named => Some(format!(
+            "the home {shown} is not there, and neither is {}",
+            above.display()
+        )),
+        Err(_) => None,
+    }
+}
+
+/// What agents have that we may not read.
+fn unreadable(host: &Host) -> Vec<(PathBuf, String)> {
+    let search = Search::of_places(host, &[]);
+    let mut found: Vec<(PathBuf, String)> = search
+        .problems
+        .into_iter()
+        .map(|problem| (problem.path, problem.what))
+        .collect();
+    for candidate in search.found {
+        // Opening a pipe might wait for ever.
+        if candidate.path.is_file()
+            && let Err(error) = File::open(&candidate.path)
+        {
+            found.push((candidate.path, error.to_string()));
+        }
+    }
+    found
+}
+
 fn examine(store: &Store, check: bool, found: &mut Findings) -> Result<()> {
     let (catalogue, archive) = (store.catalogue(), store.archive());
     let version = catalogue
         .database()
         .query_row("pragma user_version", [], |row| row.get::<_, i64>(0));
     found.catalogue_version = version.ok();
-    let all = Filter {
-        subagents: true,
-        duplicates: true,
-        ..Filter::default()
-    };
-    found.transcripts = catalogue
-        .by_agent(&all)?
-        .iter()
-        .map(|sum| sum.transcripts)
-        .sum();
+    found.census = Census::of(store)?;
+    // By name, not by agent: what once seemed to be another agent's log is still kept as that.
+    let known: HashSet<(PathBuf, Option<String>)> = catalogue
+        .sources()?
+        .into_iter()
+        .map(|source| (source.path, source.part))
+        .collect();
     found.usage = archive.usage()?;
     let mut checked = 0;
     for source in archive.sources() {
+        if let Ok(source) = &source {
+            let of = (source.key.path.clone(), source.key.part.clone());
+            let is_log = source.key.part.as_deref() != Some(quipu_store::import::BESIDE);
+            found.uncatalogued += u64::from(is_log && !known.contains(&of));
+        }
         match source {
             Ok(source) if check => {
                 for version in &source.versions {
@@ -114,6 +192,15 @@ fn examine(store: &Store, check: bool, found: &mut Findings) -> Result<()> {
         }
     }
     found.checked = check.then_some(checked);
+    if found.uncatalogued > 0 {
+        let (logs, are) = match found.uncatalogued {
+            1 => ("1 archived log".to_owned(), "is"),
+            n => (format!("{n} archived logs"), "are"),
+        };
+        found.attention.push(format!(
+            "{logs} {are} not in the catalogue: run `quipu import --rebuild`"
+        ));
+    }
     if !found.damaged.is_empty() {
         let damages = count(found.damaged.len() as u64, "damage");
         found.attention.push(format!("{damages} in the archive"));
@@ -141,10 +228,13 @@ impl Findings {
         &self,
         out: &mut impl Write,
         home: &Path,
-        places: &BTreeMap<&str, Vec<std::path::PathBuf>>,
+        places: &BTreeMap<&str, Vec<PathBuf>>,
     ) -> Result<()> {
         let ok = format!("{GREEN}ok{GREEN:#}");
         match self.permissions {
+            _ if self.unreachable.is_some() => {
+                writeln!(out, "home       {} {RED}unreachable{RED:#}", home.display())?;
+            }
             None => writeln!(out, "home       {}, which is not there yet", home.display())?,
             Some(mode) if mode & 0o077 != 0 => {
                 writeln!(
@@ -156,12 +246,15 @@ impl Findings {
             Some(_) => writeln!(out, "home       {} {ok}", home.display())?,
         }
         if let Some(version) = self.catalogue_version {
-            let transcripts = count(self.transcripts, "transcript");
-            writeln!(out, "catalogue  version {version}, {transcripts} {ok}")?;
+            let state = match self.uncatalogued {
+                0 => ok.clone(),
+                n => format!("{YELLOW}{} missing{YELLOW:#}", count(n, "log")),
+            };
+            writeln!(out, "catalogue  version {version}, {} {state}", self.census)?;
             let usage = &self.usage;
             let ratio = match usage.original_bytes {
                 0 => String::new(),
-                n => format!(", {} % of it", usage.compressed_bytes * 100 / n),
+                n => format!(", compressed to {} %", usage.compressed_bytes * 100 / n),
             };
             let state = match (self.damaged.len(), self.checked) {
                 (0, Some(n)) => format!("{ok}, {} checked", count(n, "snapshot")),
@@ -170,7 +263,7 @@ impl Findings {
             };
             writeln!(
                 out,
-                "archive    {}, {} in {}, {}{ratio} {state}",
+                "archive    {}, {} in {}{ratio}, {} {state}",
                 count(usage.sources, "source"),
                 bytes(usage.original_bytes),
                 count(usage.chunks, "chunk"),
@@ -189,6 +282,7 @@ impl Findings {
             .map(|(brand, _)| *brand)
             .collect();
         let missing = places.len() - there.len();
+        let are = if missing == 1 { "is" } else { "are" };
         let names = if there.is_empty() {
             "none here".to_owned()
         } else {
@@ -196,8 +290,25 @@ impl Findings {
         };
         writeln!(
             out,
-            "agents     {names} {DIM}({missing} more are known){DIM:#}"
+            "agents     {names} {DIM}({missing} more {are} known){DIM:#}"
         )?;
+        self.write_read(out)?;
+        writeln!(out)?;
+        for attention in &self.attention {
+            writeln!(
+                out,
+                "{YELLOW}needs attention: {}{YELLOW:#}",
+                clean(attention)
+            )?;
+        }
+        if self.attention.is_empty() {
+            writeln!(out, "Nothing needs attention.")?;
+        }
+        Ok(())
+    }
+
+    /// What reading found.
+    fn write_read(&self, out: &mut impl Write) -> Result<()> {
         if !self.problems.is_empty() {
             writeln!(
                 out,
@@ -216,7 +327,9 @@ impl Findings {
             )?;
             let mut table = Table::new(&[">RECORDS", "WHY"]);
             for (why, records) in &self.dropped {
-                table.row([records.to_string(), why.replace('_', " ")]);
+                let why = explain(why, *records);
+                let why = why.split_once(' ').map_or("", |(_, why)| why);
+                table.row([records.to_string(), why.to_owned()]);
             }
             table.write(out, columns(), None)?;
         }
@@ -228,17 +341,6 @@ impl Findings {
                 count(sightings, "sighting"),
                 count(self.drift.len() as u64, "name")
             )?;
-        }
-        writeln!(out)?;
-        for attention in &self.attention {
-            writeln!(
-                out,
-                "{YELLOW}needs attention: {}{YELLOW:#}",
-                clean(attention)
-            )?;
-        }
-        if self.attention.is_empty() {
-            writeln!(out, "Nothing needs attention.")?;
         }
         Ok(())
     }
@@ -276,8 +378,8 @@ impl Findings {
         Ok(())
     }
 
-    fn json(&self, home: &Path, places: &BTreeMap<&str, Vec<std::path::PathBuf>>) -> Value {
-        let roots = |roots: &[std::path::PathBuf]| -> Vec<String> {
+    fn json(&self, home: &Path, places: &BTreeMap<&str, Vec<PathBuf>>) -> Value {
+        let roots = |roots: &[PathBuf]| -> Vec<String> {
             roots
                 .iter()
                 .map(|root| root.display().to_string())
@@ -287,7 +389,16 @@ impl Findings {
             "home": home.display().to_string(),
             "mode": self.permissions.map(|mode| format!("{mode:o}")),
             "catalogue_version": self.catalogue_version,
-            "transcripts": self.transcripts,
+            "unreachable": self.unreachable,
+            "transcripts": self.census.sessions + self.census.subagents + self.census.copies,
+            "sessions": self.census.sessions,
+            "subagents": self.census.subagents,
+            "copies": self.census.copies,
+            "uncatalogued": self.uncatalogued,
+            "unreadable": self.unreadable.iter().map(|(path, what)| json!({
+                "path": path.display().to_string(),
+                "what": what,
+            })).collect::<Vec<_>>(),
             "archive": {
                 "sources": self.usage.sources,
                 "versions": self.usage.versions,

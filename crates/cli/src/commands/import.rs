@@ -1,5 +1,6 @@
 //! `quipu import`
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,12 +11,14 @@ use quipu_store::Store;
 use quipu_store::import::watch::{Changed, Watch};
 use quipu_store::import::{ImportError, Options, Problem, Progress, Report, Search};
 
+use super::list::Census;
 use crate::args::Import;
 use crate::error::{CommandError, Exit, Result};
+use crate::filter::{Naming, check_agents};
 use crate::locate::Place;
 use crate::progress::with_bar;
 use crate::table::Table;
-use crate::terminal::{bytes, columns, count, fit, out, say};
+use crate::terminal::{DIM, bytes, clean, columns, count, fit, out, say};
 use crate::{json, when};
 
 pub(crate) fn run(args: &Import, place: &Place) -> Result<Exit> {
@@ -27,12 +30,9 @@ pub(crate) fn run(args: &Import, place: &Place) -> Result<Exit> {
         dry_run: args.dry_run,
         threads: args.threads,
     };
-    check_agents(&args.agents, &host)?;
+    check_agents(&args.agents, &host, &[], Naming::Beginning)?;
     let missing: Vec<&PathBuf> = args.paths.iter().filter(|path| !path.exists()).collect();
-    let report = if args.rebuild {
-        let store = Store::open(&home)?;
-        with_bar(|progress| store.rebuild(&options, progress))?
-    } else if args.dry_run {
+    let (store, report) = if args.dry_run {
         // Where nothing is kept yet, nothing is made.
         let existing = Store::open_existing(&home)?;
         let temporary = tempfile::tempdir()?;
@@ -40,16 +40,29 @@ pub(crate) fn run(args: &Import, place: &Place) -> Result<Exit> {
             Some(store) => store,
             None => Store::open(temporary.path())?,
         };
-        store.import_found(search(args, &host), &options, &Progress::default())?
+        let report = store.import_found(search(args, &host), &options, &Progress::default())?;
+        (None, report)
     } else {
-        let store = Store::open(&home)?;
-        with_bar(|progress| store.import_found(search(args, &host), &options, progress))?
+        let (store, report);
+        if args.rebuild {
+            store = Store::open_to_rebuild(&home)?;
+            report = with_bar(|progress| store.rebuild(&options, progress))?;
+        } else {
+            store = Store::open(&home)?;
+            let search = || search(args, &host);
+            report = with_bar(|progress| store.import_found(search(), &options, progress))?;
+        }
+        (Some(store), report)
     };
     let mut out = out();
     if args.json {
-        writeln!(out, "{:#}", json::import(&report))?;
+        writeln!(out, "{}", json::document(&json::import(&report)))?;
     } else {
-        write_report(&mut out, &report, args.dry_run)?;
+        let census = match &store {
+            Some(store) => Some(Census::of(store)?),
+            None => None,
+        };
+        write_report(&mut out, &report, census)?;
     }
     out.flush()?;
     drop(out);
@@ -61,7 +74,7 @@ pub(crate) fn run(args: &Import, place: &Place) -> Result<Exit> {
         return Err(CommandError::new(Exit::Data, error));
     }
     if !args.paths.is_empty() && nothing {
-        let error = anyhow::anyhow!("nothing that was given is a log of an agent that is known");
+        let error = anyhow::anyhow!("nothing that was given is {KNOWN_LOG}");
         let error = CommandError::new(Exit::Data, error);
         return Err(match report.unknown_examples.first() {
             Some(path) => error.hint(format!("{} is not known, for one", path.display())),
@@ -74,6 +87,9 @@ pub(crate) fn run(args: &Import, place: &Place) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// What can be imported and shown.
+pub(crate) const KNOWN_LOG: &str = "a log of an agent that is known";
+
 fn search(args: &Import, host: &Host) -> Search {
     if args.paths.is_empty() {
         Search::of_places(host, &args.agents)
@@ -82,66 +98,39 @@ fn search(args: &Import, host: &Host) -> Search {
     }
 }
 
-/// A name that no agent has would import nothing, silently.
-fn check_agents(agents: &[String], host: &Host) -> Result<()> {
-    let mut known: Vec<&str> = FAMILIES
-        .iter()
-        .flat_map(|family| {
-            let places = family.places(host).into_iter().map(|place| place.brand);
-            let dialects = family.dialects().iter().map(|dialect| dialect.brand);
-            places.chain(dialects).collect::<Vec<_>>()
-        })
-        .collect();
-    known.sort_unstable();
-    known.dedup();
-    match agents
-        .iter()
-        .find(|agent| !known.iter().any(|name| name.starts_with(agent.as_str())))
-    {
-        None => Ok(()),
-        Some(agent) => Err(CommandError::usage(format!("no agent is called {agent:?}"))
-            .hint(format!("known are {}", known.join(", ")))),
-    }
-}
-
-/// What was done, for people.
-pub(super) fn write_report(out: &mut impl Write, report: &Report, dry: bool) -> Result<()> {
-    if dry {
-        let mut table = Table::new(&["AGENT", ">LOGS"]);
-        for (name, agent) in &report.agents {
-            table.row([name.clone(), agent.files.to_string()]);
-        }
-        if !report.agents.is_empty() {
-            table.write(out, columns(), None)?;
-        }
-        writeln!(
-            out,
-            "{} to read, {}; {} unchanged. Nothing was kept.",
-            count(report.read, "log"),
-            bytes(report.bytes),
-            report.unchanged
-        )?;
-        return Ok(());
-    }
+/// What was done, for people. `census` is what is kept now.
+pub(super) fn write_report(
+    out: &mut impl Write,
+    report: &Report,
+    census: Option<Census>,
+) -> Result<()> {
+    let Some(census) = census else {
+        return write_dry(out, report);
+    };
+    let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
     if !report.agents.is_empty() {
         let mut table = Table::new(&[
-            "AGENT",
-            ">LOGS",
-            ">SESSIONS",
-            ">RECORDS",
-            ">EVENTS",
-            ">NOTES",
-            ">DROPPED",
+            "AGENT", ">LOGS", ">NEW", ">RECORDS", ">EVENTS", ">NOTES", ">REPEATS", ">SKIPPED",
         ]);
-        let mut sums = [0; 6];
+        let mut sums = [0; 7];
         for (name, agent) in &report.agents {
+            let (mut repeats, mut skipped) = (0, 0);
+            for (reason, n) in &agent.dropped {
+                *reasons.entry(reason).or_default() += n;
+                if is_repeat(reason) {
+                    repeats += n;
+                } else {
+                    skipped += n;
+                }
+            }
             let row = [
                 agent.files,
                 agent.sessions,
                 agent.records,
                 agent.events,
                 agent.notes,
-                agent.dropped.values().sum(),
+                repeats,
+                skipped,
             ];
             for (sum, n) in sums.iter_mut().zip(row) {
                 *sum += n;
@@ -154,6 +143,14 @@ pub(super) fn write_report(out: &mut impl Write, report: &Report, dry: bool) -> 
             table.row(cells);
         }
         table.write(out, columns(), None)?;
+    }
+    if !reasons.is_empty() {
+        let parts = reasons.iter().map(|(reason, n)| explain(reason, *n));
+        let parts = parts.collect::<Vec<_>>().join(", ");
+        writeln!(
+            out,
+            "{DIM}Records that became no event, kept all the same: {parts}.{DIM:#}"
+        )?;
     }
     let mut parts = vec![match report.read {
         0 if report.unchanged > 0 => "nothing new".to_owned(),
@@ -180,7 +177,67 @@ pub(super) fn write_report(out: &mut impl Write, report: &Report, dry: bool) -> 
         line.replace_range(..1, &first);
     }
     writeln!(out, "{line}.")?;
+    if !report.unknown_examples.is_empty() {
+        let shown = report.unknown_examples.iter().take(UNKNOWN_SHOWN);
+        let names: Vec<String> = shown.map(|path| path.display().to_string()).collect();
+        let more = match report.unknown.saturating_sub(names.len() as u64) {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        let names = clean(&names.join(", ")).replace(['\n', '\t'], " ");
+        writeln!(out, "{DIM}Not known: {names}{more}.{DIM:#}")?;
+    }
+    if census != Census::default() {
+        writeln!(out, "Kept now: {census}.")?;
+    }
     Ok(())
+}
+
+/// What would be done.
+fn write_dry(out: &mut impl Write, report: &Report) -> Result<()> {
+    let mut table = Table::new(&["AGENT", ">LOGS"]);
+    for (name, agent) in &report.agents {
+        table.row([name.clone(), agent.files.to_string()]);
+    }
+    if !report.agents.is_empty() {
+        table.write(out, columns(), None)?;
+    }
+    writeln!(
+        out,
+        "{} to read, {}; {} unchanged. Nothing was kept.",
+        count(report.read, "log"),
+        bytes(report.bytes),
+        report.unchanged
+    )?;
+    Ok(())
+}
+
+/// How many files that are not known are named.
+const UNKNOWN_SHOWN: usize = 3;
+
+/// Whether a record was left out because it was read before.
+fn is_repeat(reason: &str) -> bool {
+    matches!(
+        reason,
+        "duplicate_record" | "repeated_channel" | "repeated_usage" | "stream_delta"
+    )
+}
+
+/// Why so many records became nothing, in words.
+pub(super) fn explain(reason: &str, n: u64) -> String {
+    let what = match reason {
+        "duplicate_record" => "read before",
+        "repeated_channel" => "said elsewhere in the same log",
+        "repeated_usage" => "token counts that were counted before",
+        "stream_delta" => "parts of messages that also come whole",
+        "keep_alive" => "signs of life",
+        "empty" => "empty",
+        "too_long" => "too long to be read",
+        "torn_tail" => "cut off at the end of the log",
+        "padding" => "zeros, as a crash leaves them",
+        other => return format!("{n} {}", other.replace('_', " ")),
+    };
+    format!("{n} {what}")
 }
 
 /// What went wrong, each kind once.
@@ -199,8 +256,13 @@ pub(super) fn report_problems(problems: &[Problem]) {
 pub(super) fn report_drift(report: &Report) {
     let unknown: u64 = report.agents.values().map(|agent| agent.unknown).sum();
     if unknown > 0 {
+        let (what, were) = if unknown == 1 {
+            ("record or field", "was kept as it is")
+        } else {
+            ("records or fields", "were kept as they are")
+        };
         say(&format!(
-            "{unknown} records or fields that Quipu does not know were kept as they are; see `quipu doctor --drift`"
+            "{unknown} {what} that Quipu does not know {were}; see `quipu doctor --drift`"
         ));
     }
 }

@@ -14,24 +14,32 @@ use quipu_store::catalogue::{Figures, Filter, Order, TranscriptRow};
 
 use crate::args::{List, Sort};
 use crate::error::{Exit, Result};
+use crate::filter::{Naming, Project, check_agents};
 use crate::locate::Place;
-use crate::table::Table;
+use crate::table::{Give, Table};
 use crate::terminal::{DIM, RED, YELLOW, columns, count, out, say, tokens};
 use crate::{json, when};
 
 /// What recorded runs are listed as.
-const RECORDED: &str = "quipu";
+pub(crate) const RECORDED: &str = "quipu";
 
 /// The shortest beginning of an id that is shown.
 const SHORT_ID: usize = 8;
 
+/// How wide the column of ids becomes at most.
+const ID_WIDTH: usize = 14;
+
 /// An id that needs more than this is shown whole.
 const LONG_ID: usize = 24;
+
+/// How wide the column of projects becomes at most.
+const PROJECT_WIDTH: usize = 16;
 
 /// Which transcripts are asked for, and how.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     filter: Filter,
+    project: Option<Project>,
     order: Order,
     limit: Option<usize>,
 }
@@ -42,10 +50,10 @@ pub(crate) fn run(args: &List, place: &Place) -> Result<Exit> {
         Some(text) => when::point(text, now).map(|at| Some(at.as_millisecond())),
         None => Ok(None),
     };
-    let wanted = Wanted {
+    let mut wanted = Wanted {
         filter: Filter {
             agents: args.agents.clone(),
-            project: args.project.clone(),
+            project: None,
             branch: args.branch.clone(),
             model: args.model.clone(),
             title: args.title.clone(),
@@ -54,6 +62,7 @@ pub(crate) fn run(args: &List, place: &Place) -> Result<Exit> {
             subagents: args.all,
             duplicates: args.all,
         },
+        project: args.project.as_deref().map(Project::new).transpose()?,
         order: match args.sort {
             Sort::Newest => Order::Newest,
             Sort::Oldest => Order::Oldest,
@@ -61,18 +70,18 @@ pub(crate) fn run(args: &List, place: &Place) -> Result<Exit> {
             Sort::Size => Order::Size,
             Sort::Events => Order::Events,
         },
-        limit: (args.limit > 0).then_some(args.limit),
+        limit: None,
     };
     let home = place.home()?;
     let store = place.store()?;
+    let mut known = agents_of(store.as_ref())?;
+    known.push(RECORDED.to_owned());
+    check_agents(&args.agents, &Place::host()?, &known, Naming::Beginning)?;
     // One more than is shown tells whether there are more.
-    let more = Wanted {
-        limit: wanted.limit.map(|limit| limit.saturating_add(1)),
-        ..wanted
-    };
+    wanted.limit = (args.limit > 0).then_some(args.limit.saturating_add(1));
     let mut rows = match &store {
-        Some(store) => rows(store, &home, &more)?,
-        None => merged(Vec::new(), recorded(&home), &more),
+        Some(store) => rows(store, &home, &wanted)?,
+        None => merged(Vec::new(), recorded(&home), &wanted),
     };
     let limit = if args.limit > 0 {
         args.limit
@@ -84,35 +93,122 @@ pub(crate) fn run(args: &List, place: &Place) -> Result<Exit> {
     let mut out = out();
     if args.jsonl {
         for row in &rows {
-            writeln!(out, "{}", json::transcript(row))?;
+            writeln!(out, "{}", json::line(&json::transcript(row)))?;
         }
     } else if args.json {
         let rows: Vec<_> = rows.iter().map(json::transcript).collect();
-        writeln!(out, "{:#}", serde_json::Value::from(rows))?;
+        writeln!(out, "{}", json::document(&rows.into()))?;
     } else if !rows.is_empty() {
-        write_rows(&mut out, &rows, store.as_ref())?;
+        let ids = Ids::of(store.as_ref(), &home)?;
+        write_rows(&mut out, &rows, store.as_ref(), &ids, |_| None)?;
     }
     out.flush()?;
     drop(out);
-    if rows.is_empty() && !args.json && !args.jsonl {
-        let empty = store.is_none() && more.filter_is_empty();
-        say(if empty {
-            "nothing is kept yet; `quipu up --once` imports what is on this machine"
+    if args.json || args.jsonl {
+        return Ok(Exit::Done);
+    }
+    if rows.is_empty() {
+        let empty = store.is_none() && wanted.filter_is_empty();
+        say(&if empty {
+            let flag = place.flag();
+            format!("nothing is kept yet; `quipu {flag}up --once` imports what is on this machine")
         } else {
-            "nothing that is kept is like that"
+            "nothing that is kept is like that".to_owned()
         });
     }
-    if is_cut && !args.json && !args.jsonl {
-        say(&format!("the first {limit}; --limit 0 shows all"));
+    if is_cut {
+        wanted.limit = None;
+        let all = match &store {
+            Some(store) => how_many(store, &home, &wanted)?,
+            None => merged(Vec::new(), recorded(&home), &wanted).len() as u64,
+        };
+        say(&format!("the first {limit} of {all}; --limit 0 shows all"));
     }
     Ok(Exit::Done)
+}
+
+/// The agents that something is kept of.
+pub(super) fn agents_of(store: Option<&Store>) -> Result<Vec<String>> {
+    let all = Filter {
+        subagents: true,
+        duplicates: true,
+        ..Filter::default()
+    };
+    let Some(store) = store else {
+        return Ok(Vec::new());
+    };
+    let sums = store.catalogue().by_agent(&all)?;
+    Ok(sums.into_iter().map(|sum| sum.name).collect())
+}
+
+/// How many transcripts there are of each kind.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Census {
+    pub(super) sessions: u64,
+    pub(super) subagents: u64,
+    pub(super) copies: u64,
+}
+
+impl Census {
+    /// Of everything that is imported.
+    pub(super) fn of(store: &Store) -> Result<Self> {
+        let sum = |filter: Filter| -> Result<(u64, u64)> {
+            let sums = store.catalogue().by_agent(&filter)?;
+            let all = sums.iter().map(|sum| sum.transcripts).sum();
+            Ok((all, sums.iter().map(|sum| sum.subagents).sum()))
+        };
+        let (originals, subagents) = sum(Filter {
+            subagents: true,
+            ..Filter::default()
+        })?;
+        let (all, _) = sum(Filter {
+            subagents: true,
+            duplicates: true,
+            ..Filter::default()
+        })?;
+        Ok(Self {
+            sessions: originals.saturating_sub(subagents),
+            subagents,
+            copies: all.saturating_sub(originals),
+        })
+    }
+
+    pub(super) fn of_rows(rows: &[TranscriptRow]) -> Self {
+        let mut census = Self::default();
+        for row in rows {
+            match (row.duplicate, &row.parent) {
+                (true, _) => census.copies += 1,
+                (false, Some(_)) => census.subagents += 1,
+                (false, None) => census.sessions += 1,
+            }
+        }
+        census
+    }
+}
+
+/// `3 sessions, 1 sub-agent, 2 copies`.
+impl std::fmt::Display for Census {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut parts = Vec::new();
+        if self.sessions > 0 || self.subagents + self.copies == 0 {
+            parts.push(count(self.sessions, "session"));
+        }
+        if self.subagents > 0 {
+            parts.push(count(self.subagents, "sub-agent"));
+        }
+        match self.copies {
+            0 => {}
+            1 => parts.push("1 copy".to_owned()),
+            n => parts.push(format!("{n} copies")),
+        }
+        f.write_str(&parts.join(", "))
+    }
 }
 
 impl Wanted {
     fn filter_is_empty(&self) -> bool {
         let Filter {
             agents,
-            project,
             branch,
             model,
             title,
@@ -120,8 +216,9 @@ impl Wanted {
             until,
             ..
         } = &self.filter;
-        let texts = [project, branch, model, title];
+        let texts = [branch, model, title];
         agents.is_empty()
+            && self.project.is_none()
             && texts.iter().all(|text| text.is_none())
             && since.is_none()
             && until.is_none()
@@ -136,7 +233,7 @@ impl Wanted {
             || agents
                 .iter()
                 .any(|it| row.agent.starts_with(&it.to_lowercase())))
-            && filter.project.is_none()
+            && self.project.is_none()
             && filter.branch.is_none()
             && filter.model.is_none()
             && filter
@@ -155,10 +252,26 @@ impl Wanted {
 
 /// The transcripts that are asked for: imported sessions and recorded runs.
 pub(super) fn rows(store: &Store, home: &Path, wanted: &Wanted) -> Result<Vec<TranscriptRow>> {
-    let imported = store
+    // The catalogue does not know what a directory is.
+    let limit = wanted.limit.filter(|_| wanted.project.is_none());
+    let mut imported = store
         .catalogue()
-        .list(&wanted.filter, wanted.order, wanted.limit)?;
+        .list(&wanted.filter, wanted.order, limit)?;
+    if let Some(project) = &wanted.project {
+        imported.retain(|row| row.cwd.as_deref().is_some_and(|cwd| project.has(cwd)));
+    }
     Ok(merged(imported, recorded(home), wanted))
+}
+
+/// How many transcripts are asked for, whatever the limit.
+fn how_many(store: &Store, home: &Path, wanted: &Wanted) -> Result<u64> {
+    if wanted.project.is_some() {
+        return Ok(rows(store, home, wanted)?.len() as u64);
+    }
+    let sums = store.catalogue().by_agent(&wanted.filter)?;
+    let imported: u64 = sums.iter().map(|sum| sum.transcripts).sum();
+    let runs = merged(Vec::new(), recorded(home), wanted).len() as u64;
+    Ok(imported + runs)
 }
 
 fn merged(
@@ -205,7 +318,7 @@ fn recorded(home: &Path) -> Vec<TranscriptRow> {
     rows
 }
 
-fn recorded_run(path: &Path) -> io::Result<Option<TranscriptRow>> {
+pub(crate) fn recorded_run(path: &Path) -> io::Result<Option<TranscriptRow>> {
     /// The last line of a run is looked for in this much of its end.
     const TAIL: u64 = 64 << 10;
     let mut reader = Reader::new(File::open(path)?);
@@ -270,25 +383,74 @@ fn recorded_run(path: &Path) -> io::Result<Option<TranscriptRow>> {
     }))
 }
 
-/// A table of transcripts, for people.
+/// The ids of everything that is kept, sorted.
+#[derive(Debug, Default)]
+pub(crate) struct Ids(Vec<String>);
+
+impl Ids {
+    pub(crate) fn of(store: Option<&Store>, home: &Path) -> Result<Self> {
+        let mut ids = match store {
+            Some(store) => store.catalogue().run_ids()?,
+            None => Vec::new(),
+        };
+        let listing = std::fs::read_dir(home.join("transcripts"));
+        for entry in listing.into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|ending| ending == "jsonl") {
+                ids.extend(
+                    path.file_stem()
+                        .and_then(|stem| stem.to_str())
+                        .map(str::to_owned),
+                );
+            }
+        }
+        ids.sort();
+        ids.dedup();
+        Ok(Self(ids))
+    }
+
+    /// The shortest beginning of an id that no other id has.
+    pub(crate) fn short(&self, id: &str) -> String {
+        short_id(&self.0, id)
+    }
+
+    /// What a transcript is shown as. Who names a run means the name to be read.
+    pub(crate) fn shown(&self, row: &TranscriptRow) -> String {
+        let short = self.short(&row.run_id);
+        if row.agent != RECORDED || short.len() >= ID_WIDTH {
+            return short;
+        }
+        row.run_id.get(..ID_WIDTH).unwrap_or(&row.run_id).to_owned()
+    }
+}
+
+/// A table of transcripts, for people. `mark` may add to what is special about each.
 pub(super) fn write_rows(
     out: &mut impl Write,
     rows: &[TranscriptRow],
     store: Option<&Store>,
+    ids: &Ids,
+    mark: impl Fn(&TranscriptRow) -> Option<&'static str>,
 ) -> Result<()> {
-    let (mut ids, children) = match store {
-        Some(store) => {
-            let catalogue = store.catalogue();
-            (catalogue.run_ids()?, catalogue.child_counts()?)
-        }
-        None => (Vec::new(), BTreeMap::new()),
+    const GIVING: [Give; 8] = [
+        Give::Drop(5),
+        Give::Drop(6),
+        Give::Shrink(8, 13),
+        Give::Shrink(3, 10),
+        Give::Drop(7),
+        Give::Drop(3),
+        Give::Drop(8),
+        Give::Drop(2),
+    ];
+    let children = match store {
+        Some(store) => store.catalogue().child_counts()?,
+        None => BTreeMap::new(),
     };
-    ids.extend(rows.iter().map(|row| row.run_id.clone()));
-    ids.sort();
-    ids.dedup();
     let mut table = Table::new(&[
         "ID", "WHEN", "AGENT", "PROJECT", "TITLE", ">ASKED", ">TOOLS", ">TOKENS", "",
     ]);
+    table.overflow(0, ID_WIDTH);
+    table.cut(3, PROJECT_WIDTH);
     let plain = anstyle::Style::new();
     for row in rows {
         let at = row.ended_at.or(row.started_at).and_then(when::of_millis);
@@ -305,15 +467,12 @@ pub(super) fn write_rows(
         } else {
             tokens(row.usage.total())
         };
-        let (marks, style) = marks(row, children.get(&row.native).copied().unwrap_or(0));
-        // Who names a run means the name to be read.
-        let id = if recorded && row.run_id.len() <= LONG_ID {
-            row.run_id.clone()
-        } else {
-            short_id(&ids, &row.run_id)
-        };
+        let (mut marks, style) = marks(row, children.get(&row.native).copied().unwrap_or(0));
+        if let Some(mark) = mark(row) {
+            marks.insert(0, mark.to_owned());
+        }
         table.styled([
-            (id, plain),
+            (ids.shown(row), plain),
             (at.map(when::local).unwrap_or_default(), DIM),
             (row.agent.clone(), plain),
             (project(row), plain),
@@ -321,17 +480,22 @@ pub(super) fn write_rows(
             (number(row.figures.prompts), plain),
             (number(row.figures.tool_calls), plain),
             (total, plain),
-            (marks, style),
+            (marks.join(", "), style),
         ]);
     }
-    table.write(out, columns(), Some(4))?;
+    table.write_giving(out, columns(), Some(4), &GIVING)?;
     Ok(())
 }
 
 /// What is special about a transcript.
-fn marks(row: &TranscriptRow, children: u64) -> (String, anstyle::Style) {
+fn marks(row: &TranscriptRow, children: u64) -> (Vec<String>, anstyle::Style) {
     let mut marks = Vec::new();
     let mut style = DIM;
+    // What went wrong comes first, because the rest may be cut.
+    if row.figures.errors > 0 {
+        marks.push(count(row.figures.errors, "error"));
+        style = RED;
+    }
     if row.duplicate {
         marks.push("copy".to_owned());
     }
@@ -346,13 +510,11 @@ fn marks(row: &TranscriptRow, children: u64) -> (String, anstyle::Style) {
     }
     if row.reconstructed {
         marks.push("reconstructed".to_owned());
-        style = YELLOW;
+        if row.figures.errors == 0 {
+            style = YELLOW;
+        }
     }
-    if row.figures.errors > 0 {
-        marks.push(count(row.figures.errors, "error"));
-        style = RED;
-    }
-    (marks.join(", "), style)
+    (marks, style)
 }
 
 /// The last part of the directory a session ran in.
@@ -372,7 +534,7 @@ fn project(row: &TranscriptRow) -> String {
 
 /// The shortest beginning of an id that no other id has. Ids that go on behind the whole id with a dot
 /// are its sub-agents and copies, which do not count.
-pub(super) fn short_id(sorted: &[String], id: &str) -> String {
+fn short_id(sorted: &[String], id: &str) -> String {
     let Ok(at) = sorted.binary_search_by(|other| other.as_str().cmp(id)) else {
         return id.to_owned();
     };

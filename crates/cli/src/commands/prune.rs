@@ -12,11 +12,13 @@ use quipu_store::catalogue::{Filter, Order, TranscriptRow};
 use quipu_store::import::Holding;
 use serde_json::{Value, json};
 
-use super::list::write_rows;
+use super::list::{Census, Ids, agents_of, write_rows};
+use super::scan::packed;
 use crate::args::Prune;
 use crate::error::{CommandError, Exit, Result, io_error};
+use crate::filter::{Naming, Project, check_agents};
 use crate::locate::Place;
-use crate::terminal::{bytes, count, out, say};
+use crate::terminal::{YELLOW, bytes, count, out, say};
 use crate::when;
 
 pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
@@ -33,34 +35,35 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
             .hint("give at least one of --older-than, --larger-than, --project, --agent"));
     }
     let now = SystemClock.now();
-    let before = older_than
-        .as_ref()
-        .map(|age| when::age(age, now))
-        .transpose()?;
-    let larger = larger_than
-        .as_ref()
-        .map(|size| when::size(size))
-        .transpose()?;
-    let Some(store) = place.store()? else {
+    let store = place.store()?;
+    let known = agents_of(store.as_ref())?;
+    check_agents(agents, &Place::host()?, &known, Naming::Whole)?;
+    let wanted = Wanted::new(args, now)?;
+    let Some(store) = store else {
         say("nothing is kept, so nothing can go");
         return Ok(Exit::Done);
     };
     let filter = Filter {
         agents: agents.clone(),
-        project: project.clone(),
         subagents: true,
         duplicates: true,
         ..Filter::default()
     };
     let mut rows = store.catalogue().list(&filter, Order::Oldest, None)?;
-    rows.retain(|row| {
-        before.is_none_or(|before| last(row).is_some_and(|at| at < before))
-            && larger.is_none_or(|larger| row.size > larger)
-    });
+    rows.retain(|row| wanted.has(row));
     let holdings = store.holdings(rows)?;
     let rows: Vec<TranscriptRow> = holdings.iter().map(|it| it.row.clone()).collect();
     let size: u64 = rows.iter().map(|row| row.size).sum();
-    let here = rows.iter().filter(|row| row.path.exists()).count() as u64;
+    let only = rows.iter().filter(|row| is_only_here(row)).count() as u64;
+    let there = rows.len() as u64 - only;
+    let only_here = format!(
+        "{only} of these {} only here; this cannot be undone",
+        if only == 1 { "exists" } else { "exist" }
+    );
+    if args.yes && only > 0 && !args.last_copies {
+        return Err(CommandError::usage(only_here)
+            .hint("look at them without --yes; --yes --last-copies removes them as well"));
+    }
     let mut out = out();
     let receipt = if args.yes && !rows.is_empty() {
         let path = new_receipt(store.home(), &receipt(args, now, &holdings, None), now)?;
@@ -72,10 +75,17 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
     };
     if args.json {
         let mut document = receipt_json(args, now, &holdings, receipt.as_ref().map(|it| it.1));
+        if !args.yes
+            && let Some(fields) = document.as_object_mut()
+            && let Some(rows) = fields.remove("removed")
+        {
+            fields.insert("would_remove".to_owned(), rows);
+        }
         document["removed_from_disk"] = json!(receipt.is_some());
+        document["only_here"] = json!(only);
         let path = receipt.as_ref().map(|(path, _)| path.display().to_string());
         document["receipt"] = json!(path);
-        writeln!(out, "{document:#}")?;
+        writeln!(out, "{}", crate::json::document(&document))?;
         out.flush()?;
         return Ok(Exit::Done);
     }
@@ -83,32 +93,71 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
         say("nothing that is kept is like that");
         return Ok(Exit::Done);
     }
-    let transcripts = count(rows.len() as u64, "transcript");
-    match &receipt {
-        None => {
-            write_rows(&mut out, &rows, Some(&store))?;
-            let line = format!("{transcripts} of {} would go; --yes does it.", bytes(size));
-            writeln!(out, "\n{line}")?;
-        }
-        Some((path, swept)) => {
-            let freed = bytes(swept.bytes);
-            writeln!(
-                out,
-                "Forgot {transcripts} of {}; {freed} freed.",
-                bytes(size)
-            )?;
-            writeln!(out, "{}", path.display())?;
+    let transcripts = format!("{} of {}", Census::of_rows(&rows), bytes(size));
+    if let Some((path, swept)) = &receipt {
+        let freed = bytes(swept.bytes);
+        writeln!(out, "Forgot {transcripts}; {freed} freed.")?;
+        writeln!(out, "{}", path.display())?;
+    } else {
+        let ids = Ids::of(Some(&store), store.home())?;
+        let mark = |row: &TranscriptRow| is_only_here(row).then_some("only here");
+        write_rows(&mut out, &rows, Some(&store), &ids, mark)?;
+        let flags = match only {
+            0 => "--yes",
+            _ => "--yes --last-copies",
+        };
+        writeln!(out, "\n{transcripts} would go; {flags} does it.")?;
+        if only > 0 {
+            writeln!(out, "{YELLOW}{only_here}.{YELLOW:#}")?;
         }
     }
     out.flush()?;
     drop(out);
-    if here > 0 {
-        let logs = count(here, "log");
+    if there > 0 {
+        let logs = count(there, "log");
         say(&format!(
             "the agents still have {logs} of these; the next import brings them back"
         ));
     }
     Ok(Exit::Done)
+}
+
+/// Which sessions may go. Of several conditions, all apply.
+struct Wanted<'w> {
+    before: Option<Timestamp>,
+    larger: Option<u64>,
+    project: Option<Project>,
+    agents: &'w [String],
+}
+
+impl<'w> Wanted<'w> {
+    fn new(args: &'w Prune, now: Timestamp) -> Result<Self> {
+        let (older, larger) = (args.older_than.as_ref(), args.larger_than.as_ref());
+        Ok(Self {
+            before: older.map(|age| when::age(age, now)).transpose()?,
+            larger: larger.map(|size| when::size(size)).transpose()?,
+            project: args.project.as_deref().map(Project::new).transpose()?,
+            agents: &args.agents,
+        })
+    }
+
+    fn has(&self, row: &TranscriptRow) -> bool {
+        let is_named = |agent: &String| agent.to_lowercase() == row.agent;
+        let is_in = |project: &Project| {
+            let cwd = row.cwd.as_deref();
+            cwd.is_some_and(|cwd| project.has_exactly(cwd))
+        };
+        self.before
+            .is_none_or(|before| last(row).is_some_and(|at| at < before))
+            && self.larger.is_none_or(|larger| row.size > larger)
+            && self.project.as_ref().is_none_or(is_in)
+            && (self.agents.is_empty() || self.agents.iter().any(is_named))
+    }
+}
+
+/// Whether the agent's own log is gone.
+fn is_only_here(row: &TranscriptRow) -> bool {
+    !row.path.exists() && !packed(&row.path).exists()
 }
 
 /// When something last happened in a session.
@@ -121,7 +170,7 @@ fn last(row: &TranscriptRow) -> Option<Timestamp> {
 /// What went, so that it can be told later what is not there any more, and why.
 fn receipt(args: &Prune, now: Timestamp, holdings: &[Holding], swept: Option<Swept>) -> String {
     let document = receipt_json(args, now, holdings, swept);
-    format!("{document:#}\n")
+    format!("{}\n", crate::json::document(&document))
 }
 
 fn receipt_json(args: &Prune, now: Timestamp, holdings: &[Holding], swept: Option<Swept>) -> Value {

@@ -4,13 +4,42 @@ use std::io::{self, Write};
 
 use quipu_model::{
     AnyBlock, AnyBody, Block, Body, Content, Event, EventType, Json, LogBody, Step, StepEnd,
+    Timestamp,
 };
 
-use crate::terminal::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean, clean_line};
+use crate::terminal::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean, clean_line, count};
+use crate::when;
 
 /// How much of a text is shown unless all of it is asked for.
 const SHORT_LINES: usize = 6;
 const SHORT_LINE: usize = 160;
+
+/// Notices when the day changes from one event to the next, in the local zone.
+#[derive(Debug, Default)]
+pub(crate) struct Days(Option<String>);
+
+impl Days {
+    /// Begins with a day that was said already.
+    pub(crate) fn since(at: Option<Timestamp>) -> Self {
+        Self(at.map(when::local_day))
+    }
+
+    /// The day of an event, when it is another than that of the one before it.
+    pub(crate) fn changed<B>(&mut self, event: &Event<B>) -> Option<&str> {
+        if event.annotations.flags.undated {
+            return None;
+        }
+        let day = when::local_day(event.timestamp);
+        let is_other = self.0.as_ref().is_some_and(|before| *before != day);
+        let day = self.0.insert(day);
+        is_other.then_some(day)
+    }
+}
+
+/// The line before what happened on another day.
+pub(crate) fn write_day(out: &mut impl Write, day: &str) -> io::Result<()> {
+    writeln!(out, "{DIM}== {day} =={DIM:#}")
+}
 
 /// Writes events.
 #[derive(Debug, Clone, Copy)]
@@ -80,7 +109,11 @@ impl Renderer {
         known: Option<EventType>,
         word: &str,
     ) -> io::Result<()> {
-        let time = event.timestamp.strftime("%H:%M:%S%.3f");
+        let time = if event.annotations.flags.undated {
+            format!("{:<12}", when::UNDATED)
+        } else {
+            when::local_millis(event.timestamp)
+        };
         let style = style_of(known);
         let kind = clean_line(word, 40);
         write!(
@@ -198,7 +231,10 @@ impl Renderer {
         }
         match rest.count() {
             0 => Ok(()),
-            more => writeln!(out, "         {:>12} {DIM}… {more} more lines{DIM:#}", ""),
+            more => {
+                let more = count(more as u64, "more line");
+                writeln!(out, "         {:>12} {DIM}… {more}{DIM:#}", "")
+            }
         }
     }
 
@@ -258,7 +294,8 @@ fn write_annotations<B>(out: &mut impl Write, event: &Event<B>) -> io::Result<()
                 .filter_map(|(name, n)| n.map(|n| format!("{n} {name}"))),
         );
     }
-    parts.extend(notes.duration_ms.map(crate::terminal::duration));
+    let millis = notes.duration_ms.filter(|millis| *millis > 0);
+    parts.extend(millis.map(crate::terminal::duration));
     parts.extend(notes.status.map(|status| status.as_str().to_owned()));
     parts.extend(notes.child.as_ref().map(|child| format!("run {child}")));
     parts.extend(notes.attachments.iter().map(|it| {

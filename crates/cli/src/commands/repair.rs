@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Repair, place: &locate::Place) -> Result<Exit> {
         }
     }
     if args.json {
-        writeln!(out, "{:#}", serde_json::Value::from(documents))?;
+        writeln!(out, "{}", json::document(&documents.into()))?;
     }
     out.flush()?;
     failed.map_or(Ok(Exit::Done), Err)

@@ -11,11 +11,18 @@ use quipu_store::catalogue::TranscriptRow;
 use crate::args::Resume;
 use crate::error::{CommandError, Exit, Result};
 use crate::locate::Place;
-use crate::terminal::is_active;
+use crate::terminal::{is_active, say};
 
 pub(crate) fn run(args: &Resume, place: &Place) -> Result<Exit> {
     let (store, row) = place.session(&args.id)?;
+    let log = row.path.clone();
     let (command, directory) = command(&store, row)?;
+    if !log.exists() {
+        say(&format!(
+            "note: the agent's own log {} is gone, so it may not know this session any more",
+            log.display()
+        ));
+    }
     if args.run {
         if let Some(directory) = &directory
             && !Path::new(directory).is_dir()
@@ -102,7 +109,7 @@ fn cd(directory: &str) -> String {
 }
 
 /// A word as a shell reads it back. Control characters are escaped, so that it can also be looked at.
-pub(super) fn quote(word: &str) -> String {
+pub(crate) fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -67,7 +67,7 @@ pub(crate) fn run(as_json: bool, place: &Place) -> Result<Exit> {
                 "exists": path.exists(),
             })).collect::<Vec<_>>(),
         });
-        writeln!(out, "{document:#}")?;
+        writeln!(out, "{}", crate::json::document(&document))?;
         out.flush()?;
         return Ok(Exit::Done);
     }
@@ -115,30 +115,43 @@ pub(crate) fn run(as_json: bool, place: &Place) -> Result<Exit> {
     }
     let is_new = agents.values().any(|agent| agent.kept < agent.logs);
     let is_kept = kept.as_ref().is_some_and(|kept| kept.transcripts > 0);
-    let next: [(&str, &str); 3] = match (agents.is_empty(), is_kept) {
-        (true, false) => [
-            ("quipu up --demo", "look around in samples"),
-            ("quipu import PATH", "import sessions that lie elsewhere"),
-            ("quipu --help", "everything else"),
-        ],
-        (_, true) if !is_new => [
-            ("quipu list", "what is kept"),
-            ("quipu show ID", "one session"),
-            ("quipu up", "keep watching"),
-        ],
-        _ => [
-            ("quipu up --once", "import all of it"),
-            ("quipu import --dry-run", "only count"),
-            ("quipu list", "what is kept"),
-        ],
-    };
-    writeln!(out, "\nNext:")?;
-    for (command, what) in next {
-        writeln!(out, "  {BOLD}{command:<24}{BOLD:#}{what}")?;
-    }
+    write_next(&mut out, place, (agents.is_empty(), is_kept, is_new))?;
     out.flush()?;
     report_problems(&search.problems);
     Ok(Exit::Done)
+}
+
+/// What can be done now.
+fn write_next(
+    out: &mut impl std::io::Write,
+    place: &Place,
+    (is_empty, is_kept, is_new): (bool, bool, bool),
+) -> std::io::Result<()> {
+    let next: [(&str, &str); 3] = match (is_empty, is_kept) {
+        (true, false) => [
+            ("up --demo", "look around in samples"),
+            ("import PATH", "import sessions that lie elsewhere"),
+            ("--help", "everything else"),
+        ],
+        (_, true) if !is_new => [
+            ("list", "what is kept"),
+            ("show ID", "one session"),
+            ("up", "keep watching"),
+        ],
+        _ => [
+            ("up --once", "import all of it"),
+            ("import --dry-run", "only count"),
+            ("list", "what is kept"),
+        ],
+    };
+    writeln!(out, "\nNext:")?;
+    let flag = place.flag();
+    for (command, what) in next {
+        let command = format!("quipu {flag}{command}");
+        let gap = if flag.is_empty() { "" } else { "  " };
+        writeln!(out, "  {BOLD}{command:<24}{BOLD:#}{gap}{what}")?;
+    }
+    Ok(())
 }
 
 /// What a search found, by agent.
@@ -305,7 +318,7 @@ impl Kept {
 }
 
 /// The path of a log once it is compressed.
-fn packed(path: &Path) -> PathBuf {
+pub(super) fn packed(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".zst");
     name.into()

@@ -19,8 +19,8 @@ use quipu_formats::lines::Limits;
 use super::render::Renderer;
 use crate::args::Tail;
 use crate::error::{CommandError, Exit, Result, io_error};
-use crate::locate;
 use crate::terminal::{out, say};
+use crate::{json, locate};
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -252,7 +252,7 @@ struct Printer {
 impl Printer {
     fn new(args: &Tail) -> Self {
         Self {
-            // Lines are given as they are; even a colour filter would change some.
+            // Even a colour filter would change some lines.
             out: if args.output.jsonl {
                 Box::new(BufWriter::new(io::stdout().lock()))
             } else {
@@ -273,7 +273,7 @@ impl Printer {
         // From here on everything, whatever its number.
         self.from = 0;
         if self.jsonl {
-            self.out.write_all(found.text.as_bytes())?;
+            self.out.write_all(json::escape(found.text).as_bytes())?;
             self.out.write_all(b"\n")?;
             return Ok(());
         }

@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Tree, place: &locate::Place) -> Result<Exit> {
     }
     let mut out = out();
     if args.json {
-        writeln!(out, "{:#}", json::forest(&forest))?;
+        writeln!(out, "{}", json::document(&json::forest(&forest)))?;
     } else {
         write_forest(&mut out, &forest, Drawing::for_locale())?;
     }
@@ -136,7 +136,7 @@ fn sessions(args: &Tree, store: &Store, root: TranscriptRow) -> Result<Exit> {
     }
     if args.json {
         let document = serde_json::json!({ "sessions": documents });
-        writeln!(out, "{document:#}")?;
+        writeln!(out, "{}", crate::json::document(&document))?;
     }
     out.flush()?;
     Ok(Exit::Done)
@@ -149,7 +149,9 @@ fn write_session(out: &mut impl Write, row: &TranscriptRow) -> io::Result<()> {
     }
     if let (Some(from), Some(to)) = (row.started_at, row.ended_at) {
         let millis = u64::try_from(to - from).unwrap_or(0);
-        write!(out, " {DIM}{}{DIM:#}", duration(millis))?;
+        if millis > 0 {
+            write!(out, " {DIM}{}{DIM:#}", duration(millis))?;
+        }
     }
     let figures = &row.figures;
     write!(out, " {DIM}({}){DIM:#}", count(figures.events, "event"))?;

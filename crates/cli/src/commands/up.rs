@@ -9,7 +9,7 @@ use quipu_store::catalogue::{Filter, Order};
 use quipu_store::import::{Found, Options, Search};
 
 use super::import::{report_drift, report_problems, watch, write_report};
-use super::list;
+use super::list::{self, Census, Ids};
 use crate::args::Up;
 use crate::error::Exit;
 use crate::error::Result;
@@ -45,14 +45,15 @@ pub(crate) fn run(args: &Up, place: &Place) -> Result<Exit> {
         let store = Store::open(&home)?;
         let report = with_bar(|progress| store.import_found(search, &options, progress))?;
         let mut out = out();
-        write_report(&mut out, &report, false)?;
+        write_report(&mut out, &report, Some(Census::of(&store)?))?;
         writeln!(out)?;
         let rows = store
             .catalogue()
             .list(&Filter::default(), Order::Newest, Some(SHOWN))?;
-        list::write_rows(&mut out, &rows, Some(&store))?;
-        let first = rows.first().map_or("ID", |row| row.run_id.as_str());
-        next(&mut out, "", first)?;
+        let ids = Ids::of(Some(&store), &home)?;
+        list::write_rows(&mut out, &rows, Some(&store), &ids, |_| None)?;
+        let first = rows.first().map(|row| ids.short(&row.run_id));
+        next(&mut out, &place.flag(), first.as_deref().unwrap_or("ID"))?;
         out.flush()?;
         drop(out);
         report_problems(&report.problems);
@@ -89,21 +90,16 @@ fn show_samples(home: &Path, why: &str) -> Result<()> {
         "{YELLOW}in a home of their own: {}{YELLOW:#}\n",
         samples.display()
     )?;
-    write_report(&mut out, &report, false)?;
-    writeln!(out)?;
     let store = Store::open(&samples)?;
+    write_report(&mut out, &report, Some(Census::of(&store)?))?;
+    writeln!(out)?;
     let rows = list::rows(&store, &samples, &list::Wanted::default())?;
-    list::write_rows(&mut out, &rows, Some(&store))?;
-    let flag = format!(
-        "--home {} ",
-        super::resume::quote(&samples.to_string_lossy())
-    );
+    let ids = Ids::of(Some(&store), &samples)?;
+    list::write_rows(&mut out, &rows, Some(&store), &ids, |_| None)?;
+    let flag = Place::new(Some(samples)).flag();
     let claude = rows.iter().find(|row| row.agent == "claude-code");
-    next(
-        &mut out,
-        &flag,
-        claude.map_or("ID", |row| row.run_id.as_str()),
-    )?;
+    let claude = claude.map(|row| ids.short(&row.run_id));
+    next(&mut out, &flag, claude.as_deref().unwrap_or("ID"))?;
     writeln!(out, "  {BOLD}quipu {flag}tree {}{BOLD:#}", samples::RUN)?;
     out.flush()?;
     drop(out);
@@ -116,7 +112,6 @@ fn show_samples(home: &Path, why: &str) -> Result<()> {
 
 /// What can be done now.
 fn next(out: &mut impl Write, flag: &str, id: &str) -> std::io::Result<()> {
-    let id: String = id.chars().take(8).collect();
     writeln!(out, "\nNext:")?;
     writeln!(out, "  {BOLD}quipu {flag}list{BOLD:#}")?;
     writeln!(out, "  {BOLD}quipu {flag}show {id}{BOLD:#}")

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Verify, place: &locate::Place) -> Result<Exit> {
         }
     }
     if args.json {
-        writeln!(out, "{:#}", serde_json::Value::from(documents))?;
+        writeln!(out, "{}", json::document(&documents.into()))?;
     }
     out.flush()?;
     match failed {

@@ -133,3 +133,39 @@ fn a_home_that_others_can_read_needs_attention() {
         ran.stdout
     );
 }
+
+#[test]
+fn a_home_that_cannot_be_reached_is_a_problem() {
+    let env = TestEnv::new();
+    let file = env.file("file", "x");
+    for (home, why) in [
+        (file.clone(), "HOME/file is not a directory"),
+        (format!("{file}/home"), "cannot be reached"),
+        (
+            format!("{}/no/where", env.dir.path().display()),
+            "neither is HOME/no",
+        ),
+    ] {
+        let ran = env.run(&["--home", &home, "doctor"]);
+        assert_eq!(ran.code, 1, "{home}: {}", ran.stdout);
+        assert!(ran.stdout.contains(why), "{home}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn what_is_kept_and_not_in_the_catalogue_is_told() {
+    let env = TestEnv::new();
+    furnish(&env);
+    json(&env, &["import", "--json"]);
+    assert_eq!(env.run(&["doctor"]).code, 0);
+    for name in ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"] {
+        std::fs::remove_file(env.path(name)).ok();
+    }
+    drop(quipu_store::Store::open(env.dir.path()).unwrap());
+    let ran = env.run(&["doctor"]);
+    assert_eq!(ran.code, 1);
+    let advice = "archived logs are not in the catalogue: run `quipu import --rebuild`";
+    assert!(ran.stdout.contains(advice), "{}", ran.stdout);
+    json(&env, &["import", "--rebuild", "--json"]);
+    assert_eq!(env.run(&["doctor"]).code, 0);
+}

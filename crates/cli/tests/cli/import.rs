@@ -14,7 +14,7 @@ fn imports_everything_that_a_home_has() {
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
     assert!(
         ran.stdout.starts_with(
-            "AGENT        LOGS  SESSIONS  RECORDS  EVENTS  NOTES  DROPPED
+            "AGENT        LOGS  NEW  RECORDS  EVENTS  NOTES  REPEATS  SKIPPED
 claude-code"
         ),
         "{}",
@@ -155,7 +155,7 @@ fn nothing_of_the_agents_is_touched() {
         &["show", SESSION],
         &["show", "ses_1"],
         &["doctor", "--check"],
-        &["prune", "--agent", "claude", "--yes"],
+        &["prune", "--agent", "claude-code", "--yes"],
         &[],
     ] {
         let ran = env.run(args);

@@ -83,7 +83,7 @@ fn a_table_for_people() {
     );
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     let ran = env.run(&["list", "--limit", "2"]);
-    assert_eq!(ran.stderr, "the first 2; --limit 0 shows all\n");
+    assert_eq!(ran.stderr, "the first 2 of 3; --limit 0 shows all\n");
     let coloured = env.run(&["--color", "always", "list"]);
     assert!(coloured.stdout.contains("\x1b["));
     let output = env
@@ -152,11 +152,17 @@ fn ids_are_as_short_as_they_can_be() {
         assert_eq!(env.run(&["show", id]).code, 0, "{id}");
     }
     let ran = env.run(&["show", "0199"]);
-    assert_eq!(ran.code, 4);
-    assert!(
-        ran.stderr.contains("is the beginning of several sessions"),
-        "{}",
-        ran.stderr
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (
+            3,
+            "error: \"0199\" is the beginning of several sessions or runs
+  ID          WHEN              AGENT        TITLE
+  0199aaaa-1  2026-11-01 10:00  claude-code  hi
+  0199aaaa-2  2026-11-01 10:00  claude-code  hi
+hint: give more of the id
+"
+        )
     );
     assert_eq!(env.run(&["show", "7"]).code, 0);
 }
@@ -170,4 +176,112 @@ fn an_empty_home_says_what_to_do() {
     assert_eq!(env.run(&["list", "--json"]).stdout, "[]\n");
     assert_eq!(env.run(&["list", "--jsonl"]).stdout, "");
     assert!(!env.path("index.sqlite").exists());
+}
+
+#[test]
+fn lines_fit_the_width() {
+    let env = TestEnv::new();
+    furnish(&env);
+    let long = "44444444-2222-4333-8444-555555555555";
+    let wide = user(long, 0, &"漢字かな ".repeat(30))
+        .replace("/w/demo", &format!("/w/{}", "x".repeat(60)));
+    env.file(&format!("{PROJECT}/{long}.jsonl"), wide);
+    json(&env, &["import", "--json"]);
+    for columns in [60, 80, 100, 120] {
+        for args in [
+            &["list"][..],
+            &["prune", "--older-than", "0h"],
+            &["show", long],
+        ] {
+            let output = env
+                .command(args)
+                .env("COLUMNS", columns.to_string())
+                .output()
+                .unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            for line in text.lines() {
+                // Behind the table is prose.
+                if line.is_empty() && args[0] == "prune" {
+                    break;
+                }
+                // The path of a log and the id of a sub-agent or copy are there to be copied.
+                if line.starts_with('/') || line.starts_with(&format!("{SESSION}.")) {
+                    continue;
+                }
+                let width = line.chars().count() + line.chars().filter(|c| *c > '\u{3000}').count();
+                assert!(width <= columns, "{args:?} {columns}: {width} {line}");
+            }
+        }
+    }
+    let output = env
+        .command(&["list"])
+        .env("COLUMNS", "80")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let header = text.lines().next().unwrap();
+    assert!(
+        header.contains("TITLE") && !header.contains("ASKED"),
+        "{text}"
+    );
+}
+
+#[test]
+fn projects_are_directories_or_names() {
+    let env = TestEnv::new();
+    three(&env);
+    for (project, expected) in [
+        ("demo", &["3333", "1111"][..]),
+        ("de", &["3333", "1111"]),
+        ("emo", &[]),
+        ("/w/demo", &["3333", "1111"]),
+        ("/w/demo/", &["3333", "1111"]),
+        ("/w/", &["3333", "2222", "1111"]),
+        ("/w/dem", &[]),
+        (".", &[]),
+    ] {
+        assert_eq!(ids(&env, &["--project", project]), expected, "{project}");
+    }
+    let output = env
+        .command(&["list", "--project", ".", "--jsonl"])
+        .current_dir("/")
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 3);
+    let ran = env.run(&["list", "--agent", "claud-code"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    assert!(ran.stderr.contains("claude-code, cline"), "{}", ran.stderr);
+    assert_eq!(ids(&env, &["--agent", "quipu"]), [""; 0]);
+    for since in ["today", "yesterday", "3mo", "1y"] {
+        assert_eq!(env.run(&["list", "--since", since]).code, 0, "{since}");
+    }
+}
+
+#[test]
+fn documents_have_no_characters_that_act() {
+    let env = TestEnv::new();
+    let id = "44444444-2222-4333-8444-555555555555";
+    let odd = "a\u{9b}b\u{7f}c\u{202e}d\u{200b}e";
+    env.file(&format!("{PROJECT}/{id}.jsonl"), user(id, 0, odd));
+    json(&env, &["import", "--json"]);
+    for args in [
+        &["list", "--json"][..],
+        &["list", "--jsonl"],
+        &["show", id, "--json"],
+        &["show", id, "--jsonl"],
+        &["tree", id, "--json"],
+        &["prune", "--older-than", "0h", "--json"],
+    ] {
+        let ran = env.run(args);
+        assert!(
+            ran.stdout.contains("a\\u009bb\\u007fc\\u202ed\\u200be"),
+            "{args:?}: {}",
+            ran.stdout
+        );
+        assert!(
+            !ran.stdout
+                .contains(['\u{9b}', '\u{7f}', '\u{202e}', '\u{200b}']),
+            "{args:?}"
+        );
+    }
 }

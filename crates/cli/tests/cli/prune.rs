@@ -30,7 +30,7 @@ fn nothing_goes_unless_it_is_said_so() {
         "{}",
         ran.stdout
     );
-    assert!(ran.stdout.contains("1 transcript of"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("1 session of"), "{}", ran.stdout);
     assert!(
         ran.stdout.ends_with("would go; --yes does it.\n"),
         "{}",
@@ -85,7 +85,7 @@ fn what_goes_is_written_down() {
     let left = figures(&env, "");
     assert_eq!(left.len(), 1);
     assert_eq!(left[0]["run_id"], OTHER);
-    assert_eq!(env.run(&["show", SESSION]).code, 4);
+    assert_eq!(env.run(&["show", SESSION]).code, 3);
     assert_eq!(env.run(&["show", OTHER]).code, 0);
     assert_eq!(env.run(&["doctor", "--check"]).code, 0);
     assert!(
@@ -104,12 +104,15 @@ fn by_age_and_size() {
     let count = |args: &[&str]| {
         let mut all = vec!["prune", "--json"];
         all.extend(args);
-        json(&env, &all)["removed"].as_array().unwrap().len()
+        json(&env, &all)["would_remove"].as_array().unwrap().len()
     };
     let all = figures(&env, "").len();
     assert_eq!(count(&["--older-than", "0h"]), all);
     assert_eq!(count(&["--older-than", "90y"]), 0);
-    assert_eq!(count(&["--larger-than", "1kB", "--agent", "claude"]), 1);
+    assert_eq!(
+        count(&["--larger-than", "1kB", "--agent", "claude-code"]),
+        1
+    );
     assert_eq!(count(&["--larger-than", "1GB"]), 0);
     assert_eq!(count(&["--larger-than", "0", "--project", "other"]), 1);
     assert_eq!(count(&["--agent", "codex"]), 0);
@@ -119,9 +122,58 @@ fn by_age_and_size() {
 #[test]
 fn an_empty_home_has_nothing_to_forget() {
     let env = TestEnv::new();
-    let ran = env.run(&["prune", "--agent", "claude", "--yes"]);
+    let ran = env.run(&["prune", "--agent", "claude-code", "--yes"]);
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
         (0, "nothing is kept, so nothing can go\n")
     );
+}
+
+#[test]
+fn the_last_copy_needs_another_word() {
+    let env = TestEnv::new();
+    two(&env);
+    std::fs::remove_file(env.path(&format!("{PROJECT}/{OTHER}.jsonl"))).unwrap();
+    let args = ["prune", "--project", "other"];
+    let ran = env.run(&args);
+    assert!(ran.stdout.contains("  only here\n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.ends_with(
+            "would go; --yes --last-copies does it.\n1 of these exists only here; this cannot be undone.\n"
+        ),
+        "{}",
+        ran.stdout
+    );
+    let before = figures(&env, "");
+    let ran = env.run(&[&args[..], &["--yes"]].concat());
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("--yes --last-copies"), "{}", ran.stderr);
+    assert!(before == figures(&env, "") && receipts(&env).is_empty());
+    assert_eq!(env.run(&[&args[..], &["--last-copies"]].concat()).code, 2);
+    let document = json(&env, &[&args[..], &["--json"]].concat());
+    assert_eq!(
+        (&document["only_here"], &document["removed"]),
+        (&1.into(), &().into())
+    );
+    let document = json(
+        &env,
+        &[&args[..], &["--yes", "--last-copies", "--json"]].concat(),
+    );
+    assert_eq!(document["removed"][0]["run_id"], OTHER);
+    assert_eq!(env.run(&["show", OTHER]).code, 3);
+}
+
+#[test]
+fn a_beginning_is_not_enough_to_forget() {
+    let env = TestEnv::new();
+    two(&env);
+    let ran = env.run(&["prune", "--agent", "claude"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("claude-code"), "{}", ran.stderr);
+    for project in ["othe", "Other", "/w/othe"] {
+        let ran = env.run(&["prune", "--project", project]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{project}");
+    }
+    let ran = env.run(&["prune", "--project", "/w/other"]);
+    assert!(ran.stdout.contains("22222222"), "{}", ran.stdout);
 }

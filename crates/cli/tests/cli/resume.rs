@@ -85,7 +85,7 @@ fn what_cannot_be_continued_is_said() {
         (DELETED, 3, "is gone"),
         (&*format!("{SESSION}.agent-a1"), 3, "is a sub-agent"),
         ("recorded", 3, "is a recorded run"),
-        ("nothing-like-it", 4, "no run \"nothing-like-it\""),
+        ("nothing-like-it", 3, "begins with \"nothing-like-it\""),
     ] {
         let ran = env.run(&["resume", id]);
         assert_eq!(ran.code, code, "{}", ran.stderr);
@@ -106,4 +106,17 @@ fn an_id_is_no_flag() {
     let ran = env.run(&["resume", id]);
     assert_eq!((ran.code, ran.stdout.as_str()), (3, ""), "{}", ran.stderr);
     assert!(ran.stderr.contains("is no id but a flag"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_log_that_is_gone_is_said() {
+    let env = TestEnv::new();
+    resume(&env, SESSION, "/w/demo");
+    std::fs::remove_file(env.path(&format!("{PROJECT}/{SESSION}.jsonl"))).unwrap();
+    let ran = env.run(&["resume", SESSION]);
+    assert_eq!(
+        (ran.code, ran.stdout),
+        (0, format!("cd /w/demo && claude --resume {SESSION}\n"))
+    );
+    assert!(ran.stderr.contains("is gone"), "{}", ran.stderr);
 }

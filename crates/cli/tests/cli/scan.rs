@@ -15,8 +15,8 @@ fn says_what_it_looked_for_when_there_is_nothing() {
         "No sessions of any agent were found",
         "claude-code",
         "Nothing is kept yet.",
-        "quipu up --demo",
-        "quipu import PATH",
+        "quipu --home HOME/data up --demo",
+        "quipu --home HOME/data import PATH",
     ] {
         assert!(ran.stdout.contains(part), "{part} in {}", ran.stdout);
     }
@@ -42,7 +42,8 @@ fn counts_what_is_here_kept_and_new() {
     );
     assert!(!env.path("data").exists());
     let ran = env.run(&["--home", home]);
-    assert!(ran.stdout.contains("quipu up --once"), "{}", ran.stdout);
+    let next = "quipu --home HOME/data up --once";
+    assert!(ran.stdout.contains(next), "{}", ran.stdout);
 
     json(&env, &["--home", home, "import", "--json"]);
     let document = json(&env, &["--home", home, "--json"]);

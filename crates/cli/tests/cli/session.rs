@@ -25,7 +25,15 @@ HOME/{PROJECT}/{SESSION}.jsonl
 
 ● claude-code claude-test-1 10:01:00
   ∴ It is broken.
+
+== 2026-11-02 ==
+
+● claude-code 10:01:00
   I will look.
+
+== 2026-11-01 ==
+
+● claude-code 10:02:00
   → Bash  ls -l  ok, 1 min 0 s
       a.rs
       b.rs
@@ -33,7 +41,7 @@ HOME/{PROJECT}/{SESSION}.jsonl
       … 2 more lines
   → Bash  false  failed, 1 min 0 s
       Exit code 1
-  → Edit  /w/demo/a.rs  +1 -1  ok, 1 min 0 s
+  → Edit  a.rs  +1 -1  ok, 1 min 0 s
         one
       - two
       + 2
@@ -57,7 +65,17 @@ HOME/{PROJECT}/{SESSION}.jsonl
         "3",
     ]);
     let said: Vec<&str> = some.stdout.lines().skip(8).collect();
-    assert_eq!(said, ["  ∴ It is broken.", "  I will look."]);
+    assert_eq!(
+        said,
+        [
+            "  ∴ It is broken.",
+            "",
+            "== 2026-11-02 ==",
+            "",
+            "● claude-code 10:01:00",
+            "  I will look."
+        ]
+    );
 }
 
 #[test]
@@ -165,7 +183,7 @@ fn nothing_of_a_log_reaches_the_terminal_as_an_escape() {
         &["tree", SESSION],
         &["doctor"],
         &["doctor", "--drift"],
-        &["prune", "--agent", "claude"],
+        &["prune", "--agent", "claude-code"],
         &["resume", SESSION],
         &["import", "--rebuild"],
         &["up", "--once"],
@@ -211,5 +229,125 @@ fn the_tree_has_the_sub_agents() {
         plain.stdout.is_ascii(),
         "{}",
         String::from_utf8_lossy(&plain.stdout)
+    );
+}
+
+#[test]
+fn sessions_are_not_runs() {
+    let env = TestEnv::new();
+    furnish(&env);
+    json(&env, &["import", "--json"]);
+    for command in ["tail", "verify", "repair"] {
+        let ran = env.run(&[command, "1111"]);
+        assert_eq!(ran.code, 3);
+        let said = format!("{SESSION} is an imported session, not a recorded run");
+        assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("`quipu show 11111111`"),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+/// A line of a Codex session.
+fn codex(second: u32, kind: &str, payload: &serde_json::Value) -> String {
+    let at = format!("2026-11-11T16:02:{second:02}Z");
+    serde_json::json!({"timestamp": at, "type": kind, "payload": payload}).to_string() + "\n"
+}
+
+#[test]
+fn codex_reads_as_a_conversation_too() {
+    let env = TestEnv::new();
+    let id = "019a5c11-7a40-7c31-9d52-6f0e8b1c2a90";
+    let message = |role: &str, text: &str| serde_json::json!({"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]});
+    let call = |id: &str, name: &str, arguments: &serde_json::Value| serde_json::json!({"type": "function_call", "name": name, "call_id": id, "arguments": arguments.to_string()});
+    let output = |id: &str, text: &str| {
+        let text = serde_json::json!({"output": text, "metadata": {"exit_code": 0, "duration_seconds": 0.0}});
+        serde_json::json!({"type": "function_call_output", "call_id": id, "output": text.to_string()})
+    };
+    let reasoning =
+        serde_json::json!({"type": "reasoning", "summary": [], "encrypted_content": "x"});
+    let patch = "*** Begin Patch\n*** Update File: a.rs\n@@\n-old\n+new\n*** End Patch";
+    let shell = serde_json::json!({"command": ["bash", "-lc", format!("apply_patch <<'EOF'\n{patch}\nEOF")]});
+    let plan = serde_json::json!({"plan": [{"step": "Look", "status": "completed"}, {"step": "Do", "status": "pending"}]});
+    let item = |second: u32, payload: &serde_json::Value| codex(second, "response_item", payload);
+    let log = [
+        codex(0, "session_meta", &serde_json::json!({"id": id, "timestamp": "2026-11-11T16:02:00Z", "cwd": "/w/demo", "originator": "codex-tui", "cli_version": "0.145.0", "source": "cli"})),
+        item(1, &message("developer", "Do this.\nDo that.\nAnd that.")),
+        item(1, &message("user", "<environment_context>\n  <cwd>/w/demo</cwd>\n</environment_context>")),
+        item(2, &message("user", "Fix it")),
+        item(3, &reasoning),
+        item(4, &call("c1", "update_plan", &plan)),
+        item(4, &output("c1", "Plan updated")),
+        item(5, &reasoning),
+        item(6, &call("c2", "shell", &shell)),
+        item(6, &output("c2", "Success.")),
+        item(7, &reasoning),
+        item(8, &call("c3", "shell", &serde_json::json!({"command": ["bash", "-lc", "ls"]}))),
+        item(8, &output("c3", "a.rs\n")),
+    ]
+    .concat();
+    let file = env.file(&format!("rollout-2026-11-11T16-02-00-{id}.jsonl"), log);
+    let ran = env.run(&["show", &file]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let said: Vec<&str> = ran
+        .stdout
+        .lines()
+        .skip_while(|line| !line.is_empty())
+        .collect();
+    assert_eq!(
+        said.join("\n"),
+        "
+❯ context 16:02:01
+  … 6 lines of instructions
+
+❯ user 16:02:02
+  Fix it
+
+● codex 16:02:03
+  ∴ reasoning, withheld
+  → update_plan  1 of 2 done  ok
+      [x] Look
+      [ ] Do
+  → shell  a.rs  +1 -1  ok
+      *** Update File: a.rs
+      @@
+      - old
+      + new
+  → shell  ls  ok
+      a.rs"
+    );
+}
+
+#[test]
+fn changes_of_the_model_are_told_in_words() {
+    let env = TestEnv::new();
+    let fallback = user(SESSION, 2, "x").replace(
+        r#""type":"user""#,
+        r#""type":"system","subtype":"model_refusal_fallback","originalModel":"claude-test-1","fallbackModel":"claude-test-2""#,
+    );
+    let long = "/w/demo/".to_owned() + &"deep/".repeat(30) + "name.rs";
+    let edit = serde_json::json!({"file_path": long, "old_string": "\tone", "new_string": "\ttwo"});
+    let log = user(SESSION, 0, "hello")
+        + &assistant(SESSION, 1, &text("hi"))
+        + &fallback
+        + &assistant(SESSION, 3, &call("t1", "Edit", &edit));
+    let ran = env.run(&["show", &env.file("some.jsonl", log)]);
+    assert!(
+        ran.stdout
+            .contains("  -- model: claude-test-1 → claude-test-2\n"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout.contains("/deep/name.rs  +1 -1  no result\n"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout.contains("      -     one\n      +     two\n"),
+        "{}",
+        ran.stdout
     );
 }

@@ -121,23 +121,31 @@ fn runs_are_found_by_the_beginning_of_their_id() {
     }
     assert_eq!(env.run(&["show", "abc"]).code, 0);
     let ran = env.run(&["show", "ab"]);
-    assert_eq!(ran.code, 4);
-    assert!(
-        ran.stderr
-            .contains("\"ab\" is the beginning of several runs: abc1, abd2"),
-        "{}",
-        ran.stderr
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (
+            3,
+            "error: \"ab\" is the beginning of several sessions or runs
+  ID    WHEN              AGENT  TITLE
+  abc1  2026-06-08 08:14  quipu
+  abd2  2026-06-08 08:14  quipu
+hint: give more of the id
+"
+        )
     );
     let ran = env.run(&["show", "nope"]);
-    assert!(
-        ran.stderr.contains("no run \"nope\" in HOME/transcripts"),
-        "{}",
-        ran.stderr
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (
+            3,
+            "error: no session or run begins with \"nope\"\n\
+             hint: `quipu list --all` shows what there is\n"
+        )
     );
     let ran = env.run(&["show", "dir/nope.jsonl"]);
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
-        (4, "error: there is no file dir/nope.jsonl\n")
+        (3, "error: there is no file dir/nope.jsonl\n")
     );
 }
 
@@ -196,7 +204,10 @@ fn usage_errors_end_with_2() {
 #[test]
 fn what_is_wrong_with_many_lines_is_counted() {
     let env = TestEnv::new();
-    let file = env.file("r.jsonl", "x\n".repeat(5_000));
+    let file = env.file(
+        "r.jsonl",
+        line(1, "run.started", "", "null") + &"x\n".repeat(5_000),
+    );
     let ran = env.run(&["show", "--json", &file]);
     let document: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(document["bad_line_count"], 5_000);
@@ -232,4 +243,40 @@ fn an_empty_home_variable_is_as_good_as_none() {
         .output()
         .unwrap();
     assert!(output.status.success());
+}
+
+#[test]
+fn what_is_no_log_is_said_once() {
+    let env = TestEnv::new();
+    let file = env.file("words", "one\ntwo\n".repeat(200));
+    for args in [
+        &["show", &file][..],
+        &["show", &file, "--json"],
+        &["tree", &file],
+    ] {
+        let ran = env.run(args);
+        assert_eq!(
+            (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+            (
+                3,
+                "",
+                "error: HOME/words is no transcript, nor a log of an agent that is known\n"
+            ),
+            "{args:?}"
+        );
+    }
+}
+
+#[test]
+fn another_day_is_said() {
+    let env = TestEnv::new();
+    let next = line(2, "run.completed", "", "null").replace("2026-06-08", "2026-06-09");
+    let file = env.file("r.jsonl", line(1, "run.started", "", "null") + &next);
+    let ran = env.run(&["show", &file]);
+    assert!(
+        ran.stdout
+            .contains("\n== 2026-06-09 ==\n     2 08:14:42.500"),
+        "{}",
+        ran.stdout
+    );
 }

@@ -134,9 +134,16 @@ fn nothing_to_begin_with_still_follows() {
 }
 
 #[test]
-fn lines_are_given_as_they_are() {
+fn lines_are_given_as_they_are_but_for_escapes() {
     let env = TestEnv::new();
     let odd = line(1, "run.started", "a\u{7f}b\u{9b}c", "null");
     let file = env.file("r.jsonl", &odd);
-    assert_eq!(env.run(&["tail", "--jsonl", &file]).stdout, odd);
+    let escaped = odd
+        .replace('\u{7f}', "\\u007f")
+        .replace('\u{9b}', "\\u009b");
+    for command in ["tail", "show"] {
+        assert_eq!(env.run(&[command, "--jsonl", &file]).stdout, escaped);
+    }
+    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    assert_eq!(read(&escaped), read(&odd));
 }

@@ -126,7 +126,8 @@ fn what_is_here_is_imported() {
     let ran = env.run(&["--home", home, "up", "--once"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     assert!(
-        ran.stdout.contains("11111111") && ran.stdout.contains("quipu show 11111111"),
+        ran.stdout.contains("11111111")
+            && ran.stdout.contains("quipu --home HOME/data show 11111111"),
         "{}",
         ran.stdout
     );

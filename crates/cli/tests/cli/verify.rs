@@ -63,11 +63,14 @@ fn one_that_is_missing_does_not_hide_the_others() {
         let ran = env.run(&[command, "--json", "nope", &good]);
         let document: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         assert!(
-            document[0]["error"].as_str().unwrap().starts_with("no run"),
+            document[0]["error"]
+                .as_str()
+                .unwrap()
+                .starts_with("no session or run"),
             "{document}"
         );
         assert_eq!(document[1]["file"].as_str().unwrap(), "HOME/r.jsonl");
-        assert_eq!(ran.code, 4);
+        assert_eq!(ran.code, 3);
     }
 }
 

@@ -135,9 +135,7 @@ impl Tape {
         if bytes.len() >= Self::MAX_LEN {
             return fail(bytes, 0, SyntaxProblem::Depth);
         }
-        // Control characters are looked for in the whole text at once, where it costs next to
-        // nothing; only a text that has any is looked at string by string.
-        let has_control = bytes.iter().fold(u8::MAX, |least, &b| least.min(b)) < 0x20;
+        let mut control = Control::default();
         let mut at = 0;
         'value: loop {
             at = skip_space(bytes, at);
@@ -148,7 +146,7 @@ impl Tape {
             let mut escaped = false;
             let kind = match bytes.get(at) {
                 Some(b'"') => {
-                    (at, escaped) = string(bytes, at, has_control)?;
+                    (at, escaped) = string(bytes, at, &mut control)?;
                     Kind::String
                 }
                 Some(open @ (b'{' | b'[')) => {
@@ -165,7 +163,7 @@ impl Tape {
                     at = skip_space(bytes, at + 1);
                     if kind == Kind::Object {
                         if bytes.get(at) != Some(&b'}') {
-                            at = self.key(bytes, at, has_control)?;
+                            at = self.key(bytes, at, &mut control)?;
                             continue 'value;
                         }
                     } else if bytes.get(at) != Some(&b']') {
@@ -208,7 +206,7 @@ impl Tape {
                     Some(b',') => {
                         at = skip_space(bytes, at + 1);
                         if is_object {
-                            at = self.key(bytes, at, has_control)?;
+                            at = self.key(bytes, at, &mut control)?;
                         }
                         continue 'value;
                     }
@@ -243,11 +241,16 @@ impl Tape {
 
     /// Puts the key that begins at `at` on the tape, and passes its colon.
     #[inline]
-    fn key(&mut self, bytes: &[u8], at: usize, has_control: bool) -> Result<usize, SyntaxError> {
+    fn key(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        control: &mut Control,
+    ) -> Result<usize, SyntaxError> {
         if bytes.get(at) != Some(&b'"') {
             return fail(bytes, at, SyntaxProblem::Key);
         }
-        let (end, escaped) = string(bytes, at, has_control)?;
+        let (end, escaped) = string(bytes, at, control)?;
         self.push(at, end, Kind::String, escaped);
         let colon = skip_space(bytes, end);
         if bytes.get(colon) != Some(&b':') {
@@ -279,9 +282,34 @@ fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// How far ahead control characters are looked for at a time.
+const LOOK_AHEAD: usize = 4096;
+
+/// Whether there are control characters. Looked for in many strings at once, where it costs next to
+/// nothing, but not in the whole text, which may go on for long behind the value that is read.
+#[derive(Default)]
+struct Control {
+    found: bool,
+    looked: usize,
+}
+
+impl Control {
+    #[inline]
+    fn may_be_before(&mut self, end: usize, bytes: &[u8]) -> bool {
+        if end > self.looked {
+            let to = end.max(self.looked + LOOK_AHEAD).min(bytes.len());
+            let ahead = &bytes[self.looked..to];
+            // Without a way out in the middle, so that it is done with vector instructions.
+            self.found |= ahead.iter().fold(u8::MAX, |least, &b| least.min(b)) < 0x20;
+            self.looked = to;
+        }
+        self.found
+    }
+}
+
 /// The end of the string that begins at `start`, and whether it has escapes.
 #[inline]
-fn string(bytes: &[u8], start: usize, has_control: bool) -> Result<(usize, bool), SyntaxError> {
+fn string(bytes: &[u8], start: usize, control: &mut Control) -> Result<(usize, bool), SyntaxError> {
     let mut at = start + 1;
     let mut escaped = false;
     loop {
@@ -307,7 +335,9 @@ fn string(bytes: &[u8], start: usize, has_control: bool) -> Result<(usize, bool)
             _ => return fail(bytes, at + 1, SyntaxProblem::Escape),
         }
     }
-    if has_control && let Some(control) = bytes[start..at].iter().position(|&b| b < 0x20) {
+    if control.may_be_before(at, bytes)
+        && let Some(control) = bytes[start..at].iter().position(|&b| b < 0x20)
+    {
         return fail(bytes, start + control, SyntaxProblem::Control);
     }
     Ok((at + 1, escaped))

@@ -201,8 +201,8 @@ proptest! {
     #[test]
     fn beginnings_are_those_of_the_text(text in "(\\PC|[\n\u{1f600}\"\\\\]){0,9}", prefix in "(\\PC|[\n\"]){0,3}", len in 0..9usize) {
         let json = Json::string(&text);
-        let escaped: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
-        let escaped = format!("\"{escaped}\"");
+        let units: Vec<String> = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+        let escaped = format!("\"{}\"", units.concat());
         let own: String = text.chars().take(len).collect();
         for written in [json.get(), &escaped] {
             let mut tape = Tape::new();

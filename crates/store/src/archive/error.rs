@@ -8,7 +8,7 @@ use crate::FileError;
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// A chunk cannot be used.
-    #[error("chunk {} of {} {fault}; restore it from a copy, or keep the log again if it still exists", path.display(), of.display())]
+    #[error("chunk {} of {} {fault}; restore it from a copy, or run `quipu import --rebuild` and then `quipu import`, which keeps the log again if its agent still has it", path.display(), of.display())]
     Chunk {
         /// The chunk's file.
         path: PathBuf,

@@ -9,45 +9,49 @@ use rusqlite::{OptionalExtension as _, named_params, params};
 use super::write::{copy_run_id, put_uses, signed};
 use super::{Catalogue, Result, TranscriptRow};
 
-/// What decides which of two transcripts is the original.
+/// What decides which of several transcripts is the original of what they share.
 #[derive(Debug)]
 pub(crate) struct Lineage {
-    /// The identities of its records.
+    pub(crate) id: i64,
+    /// The identities of its records, in order, each once.
     pub(crate) units: Vec<u64>,
     pub(crate) native: String,
-    pub(crate) reconstructed: bool,
+    pub(crate) forked_from: Option<String>,
+    /// When its log was first seen to be written to.
+    pub(crate) first_modified: Option<i64>,
+    /// Whether part of it is held to be a copy.
+    pub(crate) marked: bool,
+    reconstructed: bool,
     agent: String,
     dialect: Option<String>,
-    forked_from: Option<String>,
-    first_modified: Option<i64>,
     path: PathBuf,
     part: Option<String>,
 }
 
 impl Lineage {
-    /// Whether both are accounts of the same session in different forms: what an agent wrote to standard
-    /// output and what it wrote to its log, an export and the database it came from.
+    /// Whether this is another account of the same session, of which it cannot be told record by record what
+    /// it repeats: what an agent wrote to standard output, prompts from a history.
     pub(crate) fn retells(&self, other: &Self) -> bool {
-        self.native == other.native && self.agent == other.agent && self.dialect != other.dialect
+        self.units.is_empty()
+            && self.native == other.native
+            && self.agent == other.agent
+            && self.dialect != other.dialect
     }
 
-    /// Whether this is the original of what both have. Of any two transcripts, one is.
-    pub(crate) fn is_before(&self, other: &Self) -> bool {
-        let forked = |child: &Self, parent: &Self| {
-            child.native != parent.native && child.forked_from.as_ref() == Some(&parent.native)
-        };
-        match (forked(other, self), forked(self, other)) {
-            (true, false) => return true,
-            (false, true) => return false,
-            _ => {}
-        }
-        if self.native == other.native {
-            // The same session: what is longer has all that the shorter has.
-            let rank = |lineage: &Self| (lineage.reconstructed, usize::MAX - lineage.units.len());
-            return (rank(self), &self.path, &self.part) < (rank(other), &other.path, &other.part);
-        }
-        (self.first_modified, &self.path, &self.part)
-            < (other.first_modified, &other.path, &other.part)
+    /// The place among accounts of the same session; the least is the best.
+    pub(crate) fn rank(&self) -> impl Ord + use<'_> {
+        let captured = self.dialect.as_deref().is_some_and(|dialect| {
+            ["-stream", "-exec", "-run", "-events", "-sse", "-chunks"]
+                .iter()
+                .any(|ending| dialect.ends_with(ending))
+        });
+        (
+            self.reconstructed,
+            captured,
+            std::cmp::Reverse(self.units.len()),
+            &self.path,
+            &self.part,
+        )
     }
 }
 
@@ -60,6 +64,31 @@ pub(crate) struct Copied {
 }
 
 impl Catalogue {
+    /// The transcript of a log, and those that were compared with it: the transcripts that have to be settled
+    /// again when it changes.
+    pub(crate) fn compared_with(&self, key: &str) -> Result<Vec<i64>> {
+        let id: Option<i64> = self.run(|database| {
+            database
+                .prepare_cached(
+                    "select t.id from transcript t join source s on s.id = t.source
+                     where s.key = ?1",
+                )?
+                .query_row([key], |row| row.get(0))
+                .optional()
+        })?;
+        let Some(id) = id else {
+            return Ok(Vec::new());
+        };
+        let mut compared = self.relatives(id)?;
+        compared.extend(self.run(|database| {
+            let mut copies =
+                database.prepare_cached("select id from transcript where copy_of = ?1")?;
+            let rows = copies.query_map([id], |row| row.get::<_, i64>(0))?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        })?);
+        Ok(compared)
+    }
+
     /// Of these transcripts and those related to them, the ones that are related to any. Asked of all at
     /// once, since most have no relatives.
     pub(crate) fn related(&self, ids: &[i64]) -> Result<Vec<i64>> {
@@ -122,12 +151,15 @@ impl Catalogue {
             database
                 .prepare_cached(
                     "select t.units, t.native, t.reconstructed, t.forked_from, s.first_modified,
-                            s.path, s.part, t.agent, s.dialect
+                            s.path, s.part, t.agent, s.dialect,
+                            t.copied_events > 0 or t.duplicate
                      from transcript t join source s on s.id = t.source where t.id = ?1",
                 )?
                 .query_row([id], |row| {
                     let units: Vec<u8> = row.get(0)?;
                     Ok(Lineage {
+                        id,
+                        marked: row.get(9)?,
                         units: units
                             .as_chunks::<8>()
                             .0
@@ -190,7 +222,8 @@ impl Catalogue {
     pub(crate) fn settle_run_ids(&self) -> Result<()> {
         self.run(|database| {
             let mut shared = database.prepare_cached(
-                "select native from transcript group by native having count(*) > 1 order by 1",
+                "select native from transcript group by native
+                 having count(*) > 1 or min(run_id) <> native order by 1",
             )?;
             let natives: Vec<String> = shared
                 .query_map([], |row| row.get(0))?
@@ -199,7 +232,8 @@ impl Catalogue {
                 let mut copies = database.prepare_cached(
                     "select t.id, t.run_id, s.key from transcript t
                      join source s on s.id = t.source where t.native = ?1
-                     order by t.reconstructed, length(t.units) desc, t.events desc, s.path, s.part",
+                     order by t.duplicate, t.reconstructed, length(t.units) desc, t.events desc,
+                         s.path, s.part",
                 )?;
                 let rows: Vec<(i64, String, String)> = copies
                     .query_map([&native], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?

@@ -14,7 +14,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use lineage::Copied;
+pub(crate) use lineage::{Copied, Lineage};
 pub use query::{DriftRow, Figures, Filter, NotFound, Order, Sum, TranscriptRow};
 pub use write::{Reading, SourceRow, Stamp};
 
@@ -31,12 +31,14 @@ pub struct Catalogue {
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
     /// The database refused.
-    #[error("the catalogue {path} cannot be used: {source}", path = .path.display())]
+    #[error("the catalogue {path} cannot be used: {why}; `quipu import --rebuild` makes it again from the archive", path = .path.display())]
     Database {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: rusqlite::Error,
+        why: String,
+        /// Whether the file itself is damaged, or no catalogue at all.
+        damaged: bool,
     },
     /// A later version of Quipu wrote it.
     #[error("the catalogue {path} has version {found}, and this Quipu knows up to {known}; use a newer Quipu, or delete the file and run `quipu import --rebuild`", path = .path.display())]
@@ -55,26 +57,75 @@ pub(crate) type Result<T, E = CatalogueError> = std::result::Result<T, E>;
 impl Catalogue {
     /// Opens the catalogue, or makes one. An older one is brought up to date.
     pub fn open(path: &Path) -> Result<Self> {
-        let fault = fault(path);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let database = Connection::open_with_flags(path, flags).map_err(&fault)?;
-        restrict(path);
-        let catalogue = Self {
-            database,
-            path: path.to_owned(),
-        };
-        catalogue
-            .database
-            .execute_batch(
-                "pragma journal_mode = wal;
+        let opened = Connection::open_with_flags(path, flags).and_then(|database| {
+            restrict(path);
+            database.execute_batch(
+                "pragma busy_timeout = 10000;
+                 pragma journal_mode = wal;
                  pragma synchronous = normal;
                  pragma foreign_keys = on;
-                 pragma busy_timeout = 10000;
                  pragma cache_size = -16000;",
-            )
-            .map_err(&fault)?;
+            )?;
+            Ok(database)
+        });
+        let catalogue = match opened {
+            Ok(database) => Self {
+                database,
+                path: path.to_owned(),
+            },
+            Err(error) if path.exists() && is_refusal(&error) => return Self::open_read_only(path),
+            Err(error) => return Err(fault(path)(error)),
+        };
         schema::migrate(&catalogue)?;
         Ok(catalogue)
+    }
+
+    /// Opens a catalogue that may not be written to: a backup, somebody else's.
+    fn open_read_only(path: &Path) -> Result<Self> {
+        // Nobody writes to it, so nothing has to be locked either; what is written in a journal beside it is
+        // not seen.
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.-_".contains(&byte);
+        let name: Vec<String> = path
+            .as_os_str()
+            .as_encoded_bytes()
+            .iter()
+            .map(|byte| match byte {
+                byte if plain(*byte) => char::from(*byte).to_string(),
+                byte => format!("%{byte:02X}"),
+            })
+            .collect();
+        let address = format!("file:{}?immutable=1", name.concat());
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let catalogue = Self {
+            database: Connection::open_with_flags(address, flags).map_err(fault(path))?,
+            path: path.to_owned(),
+        };
+        schema::check(&catalogue)?;
+        Ok(catalogue)
+    }
+
+    /// Sets a damaged catalogue aside, so that another can take its place. Gives where it is now.
+    pub fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
+        let aside = |suffix: &str| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        let free = (1..).map(|n| aside(&format!(".damaged-{n}")));
+        let to = free
+            .take(1000)
+            .find(|to| !to.exists())
+            .unwrap_or_else(|| aside(".damaged"));
+        std::fs::rename(path, &to)?;
+        for beside in ["-wal", "-shm"] {
+            // Of no use without the file they belong to.
+            match std::fs::remove_file(aside(beside)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(to)
     }
 
     /// Opens the catalogue for reading, where there is one.
@@ -130,10 +181,26 @@ impl Catalogue {
 }
 
 fn fault(path: &Path) -> impl Fn(rusqlite::Error) -> CatalogueError {
-    move |source| CatalogueError::Database {
+    move |error| CatalogueError::Database {
         path: path.to_owned(),
-        source,
+        damaged: matches!(
+            error.sqlite_error_code(),
+            Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt)
+        ),
+        why: error.to_string(),
     }
+}
+
+/// Whether the file is all right but may not be written to.
+fn is_refusal(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(
+            rusqlite::ErrorCode::ReadOnly
+                | rusqlite::ErrorCode::CannotOpen
+                | rusqlite::ErrorCode::PermissionDenied
+        )
+    )
 }
 
 /// Titles and paths are nobody else's business.

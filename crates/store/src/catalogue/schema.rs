@@ -6,14 +6,17 @@ use super::{Catalogue, CatalogueError, Result};
 /// released version is kept as a test.
 const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
 
-pub(super) fn migrate(catalogue: &Catalogue) -> Result<()> {
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    let version = || {
-        catalogue.run(|database| {
-            database.query_row("pragma user_version", [], |row| row.get::<_, i64>(0))
-        })
-    };
-    let found = version()?;
+fn known() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+}
+
+fn version(catalogue: &Catalogue) -> Result<i64> {
+    catalogue.run(|database| database.query_row("pragma user_version", [], |row| row.get(0)))
+}
+
+/// Refuses a catalogue of a later version; gives the version of any other.
+fn check_newer(catalogue: &Catalogue) -> Result<i64> {
+    let (found, known) = (version(catalogue)?, known());
     if found > known {
         return Err(CatalogueError::Newer {
             path: catalogue.path.clone(),
@@ -21,12 +24,29 @@ pub(super) fn migrate(catalogue: &Catalogue) -> Result<()> {
             known,
         });
     }
-    if found == known {
+    Ok(found)
+}
+
+/// Refuses a catalogue that would have to be brought up to date first.
+pub(super) fn check(catalogue: &Catalogue) -> Result<()> {
+    if check_newer(catalogue)? == known() {
+        return Ok(());
+    }
+    Err(CatalogueError::Database {
+        path: catalogue.path.clone(),
+        why: "it is of an older version and may not be written to".to_owned(),
+        damaged: false,
+    })
+}
+
+pub(super) fn migrate(catalogue: &Catalogue) -> Result<()> {
+    let known = known();
+    if check_newer(catalogue)? == known {
         return Ok(());
     }
     catalogue.at_once(|| {
         // Another process may have been faster.
-        let found = usize::try_from(version()?).unwrap_or(0);
+        let found = usize::try_from(version(catalogue)?).unwrap_or(0);
         for migration in &MIGRATIONS[found..] {
             catalogue.run(|database| database.execute_batch(migration))?;
         }

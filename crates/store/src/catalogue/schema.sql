@@ -91,6 +91,7 @@ create table transcript (
 );
 create index transcript_native on transcript (native);
 create index transcript_parent on transcript (parent);
+create index transcript_copy on transcript (copy_of);
 create index transcript_fork on transcript (forked_from);
 create index transcript_unit on transcript (first_unit);
 create index transcript_started on transcript (started_at);
@@ -113,6 +114,14 @@ create table tool_use (
     calls integer not null,
     primary key (transcript, tool)
 ) without rowid;
+
+-- The blobs that a transcript refers to.
+create table blob_use (
+    transcript integer not null references transcript (id) on delete cascade,
+    blob text not null,
+    primary key (transcript, blob)
+) without rowid;
+create index blob_use_blob on blob_use (blob);
 
 create table dropped (
     source integer not null references source (id) on delete cascade,

@@ -42,6 +42,8 @@ fn reading(id: &str, change: impl FnOnce(&mut Reading)) -> Reading {
             ..Session::default()
         },
         summary,
+        blobs: Vec::new(),
+        first_modified: None,
         problem: None,
     };
     change(&mut reading);
@@ -198,4 +200,16 @@ fn copy(from: &Path, to: &Path) {
             std::fs::copy(entry.path(), to).unwrap();
         }
     }
+}
+
+#[test]
+fn a_catalogue_that_may_not_be_written_to_can_be_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("odd % name.sqlite");
+    let catalogue = Catalogue::open(&path).unwrap();
+    catalogue.put(&reading("aaa1", |_| {})).unwrap();
+    drop(catalogue);
+    let catalogue = Catalogue::open_read_only(&path).unwrap();
+    assert_eq!(catalogue.find("aaa1").unwrap().run_id, "aaa1");
+    assert!(catalogue.put(&reading("aaa2", |_| {})).is_err());
 }

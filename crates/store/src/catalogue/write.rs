@@ -72,6 +72,10 @@ pub struct Reading {
     pub session: Session,
     /// What the session comes to.
     pub summary: Summary,
+    /// The blobs it refers to, as far as they were read now.
+    pub blobs: Vec<String>,
+    /// When the log was first seen to be written to, where that is known from before.
+    pub first_modified: Option<i64>,
     /// Why it could not be read, or not wholly.
     pub problem: Option<String>,
 }
@@ -146,6 +150,24 @@ impl Catalogue {
         })
     }
 
+    /// Whether anything is known of a log.
+    pub(crate) fn knows(&self, key: &str) -> Result<bool> {
+        self.run(|database| {
+            database
+                .prepare_cached("select 1 from source where key = ?1 and adapters = ?2")?
+                .exists(params![key, ADAPTERS])
+        })
+    }
+
+    /// What is known of a log is no longer relied upon: if it still exists, it is read again, and what is kept
+    /// of it is checked.
+    pub(crate) fn distrust(&self, key: &str) -> Result<()> {
+        self.run(|database| {
+            database.execute("update source set adapters = 0 where key = ?1", [key])
+        })?;
+        Ok(())
+    }
+
     /// Where reading of a log stopped: the version in the archive, and the checkpoint with the summary.
     pub fn checkpoint(&self, key: &str) -> Result<Option<(u32, Vec<u8>)>> {
         self.run(|database| {
@@ -182,7 +204,7 @@ impl Catalogue {
                      first_modified, version, read_to, checkpoint, adapters, records, mapped, noted,
                      blank, problem)
                  values (:key, :agent, :dialect, :path, :part, :size, :modified, :inode, :stamp,
-                     :modified, :version, :read_to, :checkpoint, :adapters, :records, :mapped, :noted,
+                     :first_modified, :version, :read_to, :checkpoint, :adapters, :records, :mapped, :noted,
                      :blank, :problem)
                  on conflict (key) do update set agent = excluded.agent, dialect = excluded.dialect,
                      size = excluded.size, modified = excluded.modified, inode = excluded.inode,
@@ -201,6 +223,7 @@ impl Catalogue {
                     ":part": reading.part,
                     ":size": signed(stamp.size),
                     ":modified": stamp.modified,
+                    ":first_modified": reading.first_modified.or(stamp.modified),
                     ":inode": stamp.inode,
                     ":stamp": stamp.part,
                     ":version": reading.version,
@@ -215,6 +238,16 @@ impl Catalogue {
                 },
                 |row| row.get::<_, i64>(0),
             )
+        })?;
+        // The same log, when less of it was there, may have seemed to be another agent's.
+        self.run(|database| {
+            database
+                .prepare_cached("delete from source where path = ?1 and part is ?2 and key <> ?3")?
+                .execute(params![
+                    reading.path.as_os_str().as_bytes(),
+                    reading.part,
+                    reading.key
+                ])
         })?;
         self.run(|database| {
             for table in ["dropped", "mended", "drift"] {
@@ -360,6 +393,11 @@ impl Catalogue {
                 |row| row.get(0),
             )?;
             put_uses(database, transcript, summary)?;
+            for blob in &reading.blobs {
+                database
+                    .prepare_cached("insert or ignore into blob_use values (?1, ?2)")?
+                    .execute(params![transcript, blob])?;
+            }
             Ok(transcript)
         })
     }
@@ -379,9 +417,34 @@ impl Catalogue {
         })
     }
 
-    /// Forgets everything.
-    pub(crate) fn clear(&self) -> Result<()> {
-        self.run(|database| database.execute_batch("delete from source"))
+    /// Forgets that a file that holds many sessions was looked at as a whole.
+    pub(crate) fn forget_whole(&self, path: &Path) -> Result<()> {
+        self.run(|database| {
+            database.execute(
+                "delete from source where path = ?1 and part = ''",
+                [path.as_os_str().as_bytes()],
+            )
+        })?;
+        Ok(())
+    }
+
+    /// Forgets sources that are not among these.
+    pub(crate) fn keep_only(&self, keys: &std::collections::HashSet<String>) -> Result<()> {
+        for row in self.sources()? {
+            if !keys.contains(&row.key) {
+                self.forget(&row.key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether any transcript refers to a blob.
+    pub(crate) fn uses_blob(&self, blob: &str) -> Result<bool> {
+        self.run(|database| {
+            database
+                .prepare_cached("select 1 from blob_use where blob = ?1")?
+                .exists([blob])
+        })
     }
 
     /// Forgets a source and what was read from it. The archive is not touched.

@@ -4,8 +4,10 @@ use std::io::{self, Read as _};
 use std::sync::atomic::Ordering;
 
 use super::Progress;
-use super::keep::{Done, Input, KeepError, Keeper, PIECE, SIDECAR, failed};
+use super::keep::{Done, Input, KeepError, Keeper, PIECE, SIDECAR};
 use super::pass::{Pass, Read1};
+use super::plan::BESIDE;
+use super::report::Problem;
 use crate::archive::{self, SourceKey};
 use crate::catalogue::Stamp;
 
@@ -15,7 +17,10 @@ impl Keeper<'_> {
         let key = &source.key;
         match self.try_archived(source, progress) {
             Ok(read) => Done::Read(Box::new(read)),
-            Err(error) => failed(&key.path, error),
+            Err(error) => Done::Damaged {
+                key: key.id().to_string(),
+                problem: Problem::new(&key.path, error.to_string()),
+            },
         }
     }
 
@@ -36,7 +41,10 @@ impl Keeper<'_> {
             modified: nanos,
             ..Stamp::default()
         };
-        let found = crate::transcript::identify(self.archive, snapshot)?;
+        // How it was read when it was kept is of use where its content alone no longer tells.
+        let before = snapshot.meta.as_ref().and_then(|meta| meta.get("dialect"));
+        let before = before.and_then(|name| quipu_agents::dialect(name.as_str()?));
+        let found = crate::transcript::identify(self.archive, snapshot)?.or(before);
         let input = Input {
             key: key.clone(),
             path: &key.path,
@@ -47,7 +55,7 @@ impl Keeper<'_> {
         let mut sidecars = Vec::new();
         if let Some((family, _)) = found {
             for beside in family.sidecars(&key.path) {
-                let of = SourceKey::new(key.agent.clone(), beside.clone());
+                let of = SourceKey::new(key.agent.clone(), beside.clone()).with_part(BESIDE);
                 if let Some(kept) = self.archive.latest(&of)? {
                     let mut bytes = Vec::new();
                     self.archive

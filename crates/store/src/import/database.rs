@@ -64,13 +64,14 @@ pub(super) struct Copy {
 impl Copy {
     /// Copies a database into a directory of its own below `temporary`.
     pub(super) fn of(path: &Path, temporary: &Path) -> Result<Self, KeepError> {
-        let directory = tempfile::tempdir_in(temporary)?;
+        let directory = tempfile::Builder::new()
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))
+            .tempdir_in(temporary)?;
         let copy = directory.path().join("copy.db");
-        let state = |path: &Path| {
-            let own = fs::metadata(path).map(|metadata| find::stamp(&metadata))?;
-            Ok::<Stamp, io::Error>(stamp(path, own))
-        };
+        let state = |path: &Path| fs::metadata(path).map(|metadata| find::stamp(&metadata));
         for attempt in 1.. {
+            // What is written goes to the journal first. As long as the database itself does not change, any
+            // beginning of its journal goes with it: an entry that is cut off is not played.
             let before = state(path)?;
             fs::copy(path, &copy)?;
             for beside in BESIDE {

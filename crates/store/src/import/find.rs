@@ -99,8 +99,6 @@ impl Search {
             };
             let mut in_place = false;
             for (family, place) in places(host, agents) {
-                let root = fs::canonicalize(&place.root).unwrap_or_else(|_| place.root.clone());
-                let place = Place { root, ..place };
                 if path.starts_with(&place.root) {
                     search.place(family, &place, &path);
                     in_place = true;
@@ -170,6 +168,7 @@ impl Search {
 
     fn directory(&mut self, walk: &Walk<'_>, from: &Path, depth: usize) {
         let mut left = vec![(from.to_owned(), depth)];
+        let mut linked = HashSet::new();
         while let Some((directory, depth)) = left.pop() {
             for (path, kind) in self.entries(&directory) {
                 let below = path.strip_prefix(walk.root).unwrap_or(&path);
@@ -186,9 +185,17 @@ impl Search {
                 } else if picked != Pick::Skip {
                     match fs::metadata(&path) {
                         Ok(metadata) if metadata.is_file() => self.file(walk, &path, &metadata),
-                        // A link to a directory may lead anywhere, also back here.
+                        Ok(metadata) if !metadata.is_dir() => self.special += 1,
                         Ok(_) => {}
                         Err(error) => self.refused(&path, &error),
+                    }
+                } else if kind.is_symlink() && depth < walk.depth {
+                    // A link to a directory may lead anywhere, also back here.
+                    let leads_on = fs::metadata(&path).is_ok_and(|metadata| {
+                        metadata.is_dir() && linked.insert((metadata.dev(), metadata.ino()))
+                    });
+                    if leads_on {
+                        left.push((path, depth + 1));
                     }
                 }
             }
@@ -207,7 +214,7 @@ impl Search {
     }
 
     fn add(&mut self, walk: &Walk<'_>, path: &Path, metadata: &Metadata, found: Found) {
-        if is_credential(path) {
+        if holds_credentials(path) {
             self.credentials += 1;
         } else if metadata.is_file() && metadata.len() == 0 {
             self.empty += 1;
@@ -254,7 +261,7 @@ impl Search {
                 }
             } else if !metadata.is_file() {
                 self.special += 1;
-            } else if is_credential(&path) {
+            } else if holds_credentials(&path) {
                 self.credentials += 1;
             } else if metadata.len() == 0 {
                 self.empty += 1;
@@ -304,6 +311,18 @@ pub(super) fn places(
                 .map(|place| (*family, place))
         })
         .filter(|(_, place)| wanted(agents, place.brand))
+        // A log has one name, whatever links lead to it.
+        .map(|(family, place)| match fs::canonicalize(&place.root) {
+            Ok(root) => (family, Place { root, ..place }),
+            Err(_) => (family, place),
+        })
+}
+
+/// Whether a file holds credentials, by its name or by the name of what it is a link to.
+fn holds_credentials(path: &Path) -> bool {
+    let is_link = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
+    is_credential(path)
+        || (is_link && fs::canonicalize(path).is_ok_and(|target| is_credential(&target)))
 }
 
 /// Whether an agent is among those asked for, by name or the beginning of it.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use quipu_model::Timestamp;
 
-use super::{ImportError, Store};
+use super::{BESIDE, ImportError, Store};
 use crate::archive::{Source, SourceKey, Swept};
 use crate::catalogue::TranscriptRow;
 
@@ -49,8 +49,7 @@ impl Store {
         }
         // A manifest that is damaged cannot be told whose it is; a sweep will complain of it.
         for source in self.archive.sources().flatten() {
-            let last = source.versions.last().and_then(|last| last.meta.as_ref());
-            if !last.is_some_and(|meta| meta.contains_key("keep")) {
+            if source.key.part.as_deref() != Some(BESIDE) {
                 continue;
             }
             let key = |path: &std::path::Path| (source.key.agent.clone(), path.to_owned());
@@ -65,6 +64,19 @@ impl Store {
         Ok(holdings)
     }
 
+    /// Removes blobs that no transcript refers to.
+    fn sweep_blobs(&self) -> Result<u64, ImportError> {
+        let mut removed = 0;
+        for blob in self.blobs.iter() {
+            let blob = blob?;
+            if !self.catalogue.uses_blob(&blob.to_string())? {
+                self.blobs.remove(&blob)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
     /// Forgets transcripts, and removes what nothing else needs.
     pub fn forget(&self, holdings: &[Holding], now: Timestamp) -> Result<Swept, ImportError> {
         let _lock = self.lock()?;
@@ -76,14 +88,21 @@ impl Store {
         // What was a copy of something that goes is a copy no longer.
         let mut left = Vec::new();
         for holding in holdings {
-            left.extend(self.catalogue.relatives(holding.row.id)?);
+            left.extend(self.catalogue.compared_with(&holding.row.key)?);
         }
         self.catalogue.at_once(|| {
             for holding in holdings {
                 self.catalogue.forget(&holding.row.key)?;
+                // Also what was kept beside it, and that its database was looked at: should the agent still
+                // have any of it, the next import is to find it new.
+                for source in &holding.sources {
+                    self.catalogue.forget(&source.key.id().to_string())?;
+                }
+                self.catalogue.forget_whole(&holding.row.path)?;
             }
             Ok::<(), ImportError>(())
         })?;
+        self.sweep_blobs()?;
         let gone: HashSet<i64> = holdings.iter().map(|holding| holding.row.id).collect();
         left.retain(|id| !gone.contains(id));
         super::link::settle(self, &left, &mut super::Report::default())?;

@@ -9,8 +9,9 @@ use quipu_agents::{Dialect, Family, GatherError, HEAD, Limits, is_credential};
 use quipu_model::Timestamp;
 
 use super::find::{self, Candidate, Found};
+use super::many::poisoned;
 use super::pass::{Pass, Read1};
-use super::plan::{Job, plain_path};
+use super::plan::{BESIDE, Job, plain_path};
 use super::report::Problem;
 use super::{Options, Progress, Store, database};
 use crate::archive::{self, ArchiveError, Prefix, Snapshot, SnapshotWriter, SourceKey};
@@ -36,6 +37,8 @@ pub(super) enum Done {
     },
     /// Something that holds many sessions was looked at as a whole.
     Looked(Box<Reading>),
+    /// What is kept of a log cannot be read.
+    Damaged { key: String, problem: Problem },
     /// Nothing can be kept any more.
     Stopped(ArchiveError),
     /// Not the log of an agent that is known.
@@ -83,52 +86,62 @@ impl<'s> Keeper<'s> {
     }
 
     /// Does what is to be done.
-    pub(super) fn work(&self, job: &Job, progress: &Progress) -> Vec<Done> {
+    pub(super) fn work(&self, job: &Job, progress: &Progress, take: &mut dyn FnMut(Done)) {
         match job {
-            Job::Archived(source) => vec![self.archived(source, progress)],
+            Job::Archived(source) => take(self.archived(source, progress)),
             Job::Found(candidate) => match candidate.found {
-                Found::Log => self.log(candidate, progress),
-                Found::Keep => vec![self.keep(candidate, progress)],
-                Found::Many => self.many(candidate, progress),
+                Found::Log => self.log(candidate, progress, take),
+                Found::Keep => take(self.keep(candidate, progress)),
+                Found::Many => self.many(candidate, progress, take),
             },
         }
     }
 
-    fn log(&self, candidate: &Candidate, progress: &Progress) -> Vec<Done> {
-        let path = &candidate.path;
-        match self.try_log(candidate, progress) {
-            Ok(done) => done,
-            Err(error) => vec![failed(path, error)],
+    fn log(&self, candidate: &Candidate, progress: &Progress, take: &mut dyn FnMut(Done)) {
+        if let Err(error) = self.try_log(candidate, progress, take) {
+            take(failed(&candidate.path, error));
         }
     }
 
-    fn try_log(&self, candidate: &Candidate, progress: &Progress) -> Result<Vec<Done>, KeepError> {
+    fn try_log(
+        &self,
+        candidate: &Candidate,
+        progress: &Progress,
+        take: &mut dyn FnMut(Done),
+    ) -> Result<(), KeepError> {
         let path = &candidate.path;
         let mut file = File::open(path)?;
         if database::is_database(&mut file)? {
-            return Ok(self.many(candidate, progress));
+            self.many(candidate, progress, take);
+            return Ok(());
         }
+        // Before anything is read: what is written from now on is seen to be new.
+        let stamp = Stamp {
+            part: candidate.stamp.part.clone(),
+            ..find::stamp(&file.metadata()?)
+        };
         let mut file = if path.extension().is_some_and(|ending| ending == "zst") {
             self.unpacked(file)?
         } else {
             file
         };
-        let metadata = file.metadata()?;
-        let stamp = Stamp {
-            part: candidate.stamp.part.clone(),
-            ..find::stamp(&fs::metadata(path)?)
-        };
-        let size = metadata.len();
+        let size = file.metadata()?.len();
         let plain = plain_path(path);
-        let sniffed = sniff(&mut file, size)?;
+        let sniffed = match sniff(&mut file, size)? {
+            Some(found) => Some(found),
+            None => self.read_as_before(&plain)?,
+        };
         let brand = match (candidate.place, sniffed) {
             (Some((brand, place)), Some((family, _))) if place.name() == family.name() => brand,
             (_, Some((_, dialect))) => dialect.brand,
             (Some((brand, _)), None) => brand,
-            (None, None) => return Ok(vec![Done::Unknown { path: path.clone() }]),
+            (None, None) => {
+                take(Done::Unknown { path: path.clone() });
+                return Ok(());
+            }
         };
         if !find::wanted(&self.agents, brand) {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let input = Input {
             key: SourceKey::new(brand, plain.clone()),
@@ -137,21 +150,33 @@ impl<'s> Keeper<'s> {
             stamp,
             dialect: sniffed,
         };
-        let mut done = Vec::new();
         let mut sidecars = Vec::new();
-        if let Some((family, _)) = sniffed {
-            for beside in family.sidecars(path) {
-                if let Some((bytes, kept)) = self.sidecar(brand, &beside)? {
+        for beside in sniffed.map_or_else(Vec::new, |(family, _)| family.sidecars(path)) {
+            match self.sidecar(brand, &beside) {
+                Ok(Some((bytes, kept))) => {
                     let name = beside.file_name().unwrap_or_default();
                     sidecars.push((name.to_string_lossy().into_owned(), bytes));
-                    done.extend(kept);
+                    kept.into_iter().for_each(&mut *take);
                 }
+                Ok(None) => {}
+                Err(error) => take(failed(&beside, error)),
             }
         }
-        done.push(Done::Read(Box::new(
-            self.read(&input, &mut file, size, brand, &sidecars, progress)?,
-        )));
-        Ok(done)
+        let read = self.read(&input, &mut file, size, brand, &sidecars, progress)?;
+        take(Done::Read(Box::new(read)));
+        Ok(())
+    }
+
+    /// How a log was read before. A log that has grown is still the log it was, also where so much of it no
+    /// longer tells.
+    fn read_as_before(
+        &self,
+        path: &Path,
+    ) -> Result<Option<(&'static dyn Family, Dialect)>, KeepError> {
+        let catalogue = self.catalogue.lock().map_err(|_| poisoned())?;
+        let rows = catalogue.sources_at(path)?;
+        let row = rows.into_iter().find(|row| row.part.is_none());
+        Ok(row.and_then(|row| quipu_agents::dialect(&row.dialect?)))
     }
 
     /// A compressed log as a plain file that nobody else sees.
@@ -180,6 +205,10 @@ impl<'s> Keeper<'s> {
             None => None,
         };
         let (mut writer, same) = match (&kept, prefix) {
+            // What the catalogue does not know may have been cut short by a crash, or be damaged.
+            (Some(kept), _) if !self.is_known(&input.key)? && self.archive.check(kept).is_err() => {
+                (Some(self.archive.rewrite(kept)?), None)
+            }
             (Some(kept), Some(Prefix::Same)) if kept.size == size => (None, Some(kept)),
             (Some(kept), Some(Prefix::Same)) => (Some(self.archive.grow(kept)?), Some(kept)),
             (Some(kept), _) => (Some(self.archive.rewrite(kept)?), None),
@@ -213,7 +242,8 @@ impl<'s> Keeper<'s> {
                 .bytes_done
                 .fetch_add(read as u64, Ordering::Relaxed);
         }
-        let snapshot = self.finish(writer, same, &input.stamp, false)?;
+        let dialect = input.dialect.map(|(_, dialect)| dialect.name);
+        let snapshot = self.finish(writer, kept.as_ref(), &input.stamp, dialect)?;
         let new_bytes = snapshot.size.saturating_sub(from);
         Ok(reading.done(
             input,
@@ -226,27 +256,32 @@ impl<'s> Keeper<'s> {
         ))
     }
 
+    fn is_known(&self, key: &SourceKey) -> Result<bool, KeepError> {
+        let catalogue = self.catalogue.lock().map_err(|_| poisoned())?;
+        Ok(catalogue.knows(&key.id().to_string())?)
+    }
+
     fn finish(
         &self,
         writer: Option<SnapshotWriter>,
-        same: Option<&Snapshot>,
+        before: Option<&Snapshot>,
         stamp: &Stamp,
-        keep_only: bool,
+        dialect: Option<&str>,
     ) -> Result<Snapshot, KeepError> {
         let Some(writer) = writer else {
-            return same
+            return before
                 .cloned()
                 .ok_or_else(|| io::Error::other("nothing to keep").into());
         };
         let modified = stamp
             .modified
             .and_then(|nanos| Timestamp::from_nanosecond(i128::from(nanos)).ok());
-        let meta = keep_only.then(|| {
-            let mut meta = archive::Meta::new();
-            meta.insert("keep".to_owned(), true.into());
-            meta
-        });
-        Ok(writer.finish(self.now, modified, meta)?)
+        let mut meta = archive::Meta::new();
+        // So that the catalogue can be made again as it was: which of two logs is older, and how it read.
+        let first = before.and_then(first_modified).or(stamp.modified);
+        meta.extend(first.map(|first| (FIRST_MODIFIED.to_owned(), first.into())));
+        meta.extend(dialect.map(|dialect| ("dialect".to_owned(), dialect.into())));
+        Ok(writer.finish(self.now, modified, Some(meta))?)
     }
 
     /// Keeps a file without reading it.
@@ -258,7 +293,7 @@ impl<'s> Keeper<'s> {
                 Done::Kept {
                     bytes,
                     new_bytes,
-                    seen: Some(Box::new(super::many::seen(candidate, brand, None))),
+                    seen: Some(Box::new(super::many::seen(candidate, brand, BESIDE))),
                 }
             }
             Err(error) => failed(&candidate.path, error),
@@ -268,7 +303,7 @@ impl<'s> Keeper<'s> {
     fn try_keep(&self, brand: &str, path: &Path) -> Result<(u64, u64), KeepError> {
         let mut file = File::open(path)?;
         let stamp = find::stamp(&file.metadata()?);
-        let key = SourceKey::new(brand, path);
+        let key = SourceKey::new(brand, path).with_part(BESIDE);
         let kept = self.archive.latest(&key)?;
         let same = match &kept {
             Some(kept) => kept.matches_prefix(&mut file)? == Prefix::Same,
@@ -290,7 +325,7 @@ impl<'s> Keeper<'s> {
             }
             writer.write(&piece[..read])?;
         }
-        let snapshot = self.finish(Some(writer), None, &stamp, true)?;
+        let snapshot = self.finish(Some(writer), kept.as_ref(), &stamp, None)?;
         Ok((stamp.size, snapshot.size.saturating_sub(from)))
     }
 
@@ -313,13 +348,29 @@ impl<'s> Keeper<'s> {
     }
 }
 
+/// What the archive remembers of a log under this name.
+const FIRST_MODIFIED: &str = "first_modified";
+
+/// When a log was first seen to be written to.
+pub(super) fn first_modified(snapshot: &Snapshot) -> Option<i64> {
+    snapshot.meta.as_ref()?.get(FIRST_MODIFIED)?.as_i64()
+}
+
 /// Whose log it is.
 fn sniff(file: &mut File, size: u64) -> Result<Option<(&'static dyn Family, Dialect)>, KeepError> {
     let mut head = vec![0; HEAD.min(usize::try_from(size).unwrap_or(HEAD))];
     file.seek(SeekFrom::Start(0))?;
     let read = read_full(file, &mut head)?;
     head.truncate(read);
-    let whole = size <= read as u64;
+    // A first line may be as long as a line can be: a prompt with an image in it.
+    while memchr_newline(&head).is_none() && head.len() < Limits::default().line {
+        let before = head.len();
+        file.take(1 << 20).read_to_end(&mut head)?;
+        if head.len() == before {
+            break;
+        }
+    }
+    let whole = size <= head.len() as u64;
     let found = quipu_agents::identify(&head, whole);
     let limits = Limits::default();
     let begins = head.trim_ascii_start().first().copied();

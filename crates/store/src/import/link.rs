@@ -2,17 +2,18 @@
 //!
 //! Agents copy sessions: a fork begins with all of the session it was forked from, a resumed session may
 //! be continued in another file, a backup is the same log elsewhere. Counting each copy would count the
-//! same calls to a model several times. Logs are compared by the identities of their records (units); what
-//! another log has as well is a copy.
+//! same calls to a model several times. Logs are compared by the identities of their records (units).
+//! Related logs are put into one order, and each unit belongs to the first of them that has it; in all
+//! others it is a copy. So what is counted is what there is, whatever was imported first.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use quipu_agents::{Entry, Feed, Position, Sink, Summary};
+use quipu_agents::{Entry, Position, Sink, Summary};
 use quipu_model::Timestamp;
 
 use super::report::Report;
 use super::{ImportError, Store};
-use crate::catalogue::Copied;
+use crate::catalogue::{Copied, Lineage};
 
 /// Settles, for transcripts that are new or have changed and for those related to them, which parts of them
 /// are copies.
@@ -22,77 +23,125 @@ pub(super) fn settle(
     report: &mut Report,
 ) -> Result<(), ImportError> {
     let catalogue = store.catalogue();
-    let mut groups: HashMap<i64, Vec<i64>> = HashMap::new();
-    for id in catalogue.related(changed)? {
-        groups.insert(id, catalogue.relatives(id)?);
-    }
-    let mut ids: Vec<i64> = groups.keys().copied().collect();
-    ids.sort_unstable();
-    catalogue.at_once(|| {
-        for id in ids {
-            let relatives = groups.remove(&id).unwrap_or_default();
-            settle_one(store, id, &relatives, report)?;
+    let mut left: BTreeSet<i64> = catalogue.related(changed)?.into_iter().collect();
+    while let Some(first) = left.pop_first() {
+        let mut group = BTreeSet::from([first]);
+        let mut unseen = vec![first];
+        while let Some(id) = unseen.pop() {
+            for relative in catalogue.relatives(id)? {
+                if group.insert(relative) {
+                    unseen.push(relative);
+                }
+            }
         }
-        Ok(catalogue.settle_run_ids()?)
-    })
+        left.retain(|id| !group.contains(id));
+        catalogue.at_once(|| settle_group(store, &group, report))?;
+    }
+    Ok(catalogue.at_once(|| catalogue.settle_run_ids())?)
+}
+
+fn settle_group(
+    store: &Store,
+    group: &BTreeSet<i64>,
+    report: &mut Report,
+) -> Result<(), ImportError> {
+    let mut members = Vec::new();
+    for id in group {
+        members.push(store.catalogue().lineage(*id)?);
+    }
+    let members = in_order(members);
+    let mut owners: HashMap<u64, i64> = HashMap::new();
+    for (at, own) in members.iter().enumerate() {
+        let copied: HashSet<u64> = own
+            .units
+            .iter()
+            .copied()
+            .filter(|unit| owners.contains_key(unit))
+            .collect();
+        // What tells nothing of its records is a lesser account of a session that is told better.
+        let better = members[..at].iter().find(|other| own.retells(other));
+        let copy_of = own
+            .units
+            .iter()
+            .find_map(|unit| owners.get(unit).copied())
+            .or(better.map(|other| other.id));
+        settle_one(store, own, &copied, copy_of, report)?;
+        for unit in &own.units {
+            owners.entry(*unit).or_insert(own.id);
+        }
+    }
+    Ok(())
+}
+
+/// The one order of related transcripts. Sessions come before those that say they were forked from them, then
+/// by age; of the same session, the log comes before what else tells of it, and the longest first.
+fn in_order(members: Vec<Lineage>) -> Vec<Lineage> {
+    let mut sessions: BTreeMap<String, Vec<Lineage>> = BTreeMap::new();
+    for member in members {
+        sessions
+            .entry(member.native.clone())
+            .or_default()
+            .push(member);
+    }
+    let forked: HashMap<&str, &str> = sessions
+        .iter()
+        .filter_map(|(native, members)| {
+            let from = members.iter().find_map(|m| m.forked_from.as_deref())?;
+            (sessions.contains_key(from) && from != native).then_some((native.as_str(), from))
+        })
+        .collect();
+    // A chain of forks that bites its own tail ends where it began.
+    let depth = |native: &str| {
+        std::iter::successors(forked.get(native), |from| forked.get(*from))
+            .take(sessions.len())
+            .count()
+    };
+    let age = |members: &[Lineage]| members.iter().filter_map(|m| m.first_modified).min();
+    let mut order: Vec<(usize, Option<i64>, String)> = sessions
+        .iter()
+        .map(|(native, members)| (depth(native), age(members), native.clone()))
+        .collect();
+    order.sort();
+    let mut ordered = Vec::new();
+    for (_, _, native) in order {
+        let mut members = sessions.remove(&native).unwrap_or_default();
+        members.sort_by(|a, b| a.rank().cmp(&b.rank()));
+        ordered.extend(members);
+    }
+    ordered
 }
 
 fn settle_one(
     store: &Store,
-    id: i64,
-    relatives: &[i64],
+    own: &Lineage,
+    copied: &HashSet<u64>,
+    copy_of: Option<i64>,
     report: &mut Report,
 ) -> Result<(), ImportError> {
     let catalogue = store.catalogue();
-    let own = catalogue.lineage(id)?;
-    let mut originals: HashSet<u64> = HashSet::new();
-    let mut copy_of = None;
-    for relative in relatives {
-        let other = catalogue.lineage(*relative)?;
-        if !other.is_before(&own) {
-            continue;
-        }
-        let own_units: HashSet<u64> = own.units.iter().copied().collect();
-        let shared = other.units.iter().filter(|unit| own_units.contains(unit));
-        let before = originals.len();
-        originals.extend(shared);
-        if originals.len() > before && copy_of.is_none() {
-            copy_of = Some(*relative);
-        }
-    }
-    // A lesser account of a session is of no use where a better one is there.
-    let mut whole = None;
-    for relative in relatives {
-        let other = catalogue.lineage(*relative)?;
-        if other.is_before(&own) && own.retells(&other) {
-            whole = Some(*relative);
-        }
-    }
-    if whole.is_some() {
-        let copied = Copied {
-            copy_of: whole,
-            events: 0,
-            duplicate: true,
+    if copy_of.is_none() {
+        // What was a copy before may be none now: then all of it counts.
+        let all = if own.marked {
+            Some(split(store, own.id, copied)?.1)
+        } else {
+            None
         };
-        return Ok(catalogue.put_copied(id, &copied, Some(&Summary::default()))?);
+        return Ok(catalogue.put_copied(own.id, &Copied::default(), all.as_ref())?);
     }
-    if originals.is_empty() {
-        catalogue.put_copied(id, &Copied::default(), None)?;
-        return Ok(());
-    }
-    let (copied, rest) = split(store, id, &originals)?;
-    let duplicate = own.units.iter().all(|unit| originals.contains(unit));
     report.copies += 1;
-    catalogue.put_copied(
-        id,
-        &Copied {
-            copy_of,
-            events: copied.events + copied.notes,
-            duplicate,
-        },
-        Some(&rest),
-    )?;
-    Ok(())
+    let retold = own.units.is_empty();
+    let (events, rest) = if retold {
+        (0, Summary::default())
+    } else {
+        let (copies, rest) = split(store, own.id, copied)?;
+        (copies.events + copies.notes, rest)
+    };
+    let copied = Copied {
+        copy_of,
+        events,
+        duplicate: retold || copied.len() == own.units.len(),
+    };
+    Ok(catalogue.put_copied(own.id, &copied, Some(&rest))?)
 }
 
 /// Reads a transcript again, and sums up what is copied apart from what is not.
@@ -107,10 +156,7 @@ fn split(
         own: Summary::default(),
     };
     let row = store.catalogue().row(id)?;
-    match crate::transcript::feed(store, &row, &mut sums) {
-        Ok(Feed { .. }) => {}
-        Err(error) => return Err(error),
-    }
+    crate::transcript::feed(store, &row, &mut sums)?;
     Ok((sums.copied, sums.own))
 }
 

@@ -6,33 +6,43 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use quipu_agents::{FAMILIES, Family, Gathered, Head, Ledger, Session, Summary};
+use quipu_agents::{FAMILIES, Family, Gather, Gathered, Head, Ledger, Session, Summary};
 
 use super::find::{self, Candidate};
 use super::keep::{Done, Input, KeepError, Keeper, failed};
+use super::pass::Read1;
 use super::{Progress, database};
 use crate::archive::SourceKey;
 use crate::catalogue::{Reading, SourceRow, Stamp};
 
 impl Keeper<'_> {
     /// Takes sessions out of something that holds many.
-    pub(super) fn many(&self, candidate: &Candidate, progress: &Progress) -> Vec<Done> {
-        match self.try_many(candidate, progress) {
-            Ok(done) => done,
-            Err(error) => vec![failed(&candidate.path, error)],
+    pub(super) fn many(
+        &self,
+        candidate: &Candidate,
+        progress: &Progress,
+        take: &mut dyn FnMut(Done),
+    ) {
+        if let Err(error) = self.try_many(candidate, progress, take) {
+            take(failed(&candidate.path, error));
         }
     }
 
-    fn try_many(&self, candidate: &Candidate, progress: &Progress) -> Result<Vec<Done>, KeepError> {
+    fn try_many(
+        &self,
+        candidate: &Candidate,
+        progress: &Progress,
+        take: &mut dyn FnMut(Done),
+    ) -> Result<(), KeepError> {
         let path = &candidate.path;
         if path.is_dir() {
             let from = Gathered::Tree(path);
-            return self.parts(candidate, candidate.place, &from, progress);
+            return self.parts(candidate, candidate.place, &from, progress, take);
         }
         let mut file = File::open(path)?;
         if !database::is_database(&mut file)? {
             let from = Gathered::File(path);
-            return self.parts(candidate, candidate.place, &from, progress);
+            return self.parts(candidate, candidate.place, &from, progress, take);
         }
         drop(file);
         let copy = database::Copy::of(path, self.temporary_directory()?)?;
@@ -52,10 +62,13 @@ impl Keeper<'_> {
                 Some((brand, family))
             }
             (Some(place), None) => Some(place),
-            (None, None) => return Ok(vec![Done::Unknown { path: path.clone() }]),
+            (None, None) => {
+                take(Done::Unknown { path: path.clone() });
+                return Ok(());
+            }
         };
         let from = Gathered::Database(copy.connection());
-        self.parts(candidate, place, &from, progress)
+        self.parts(candidate, place, &from, progress, take)
     }
 
     fn parts(
@@ -64,16 +77,19 @@ impl Keeper<'_> {
         place: Option<(&'static str, &'static dyn Family)>,
         from: &Gathered<'_>,
         progress: &Progress,
-    ) -> Result<Vec<Done>, KeepError> {
+        take: &mut dyn FnMut(Done),
+    ) -> Result<(), KeepError> {
         let path = &candidate.path;
         let Some((brand, family)) = place else {
-            return Ok(vec![Done::Unknown { path: path.clone() }]);
+            take(Done::Unknown { path: path.clone() });
+            return Ok(());
         };
         let Some(gather) = family.gather() else {
-            return Ok(vec![Done::Unknown { path: path.clone() }]);
+            take(Done::Unknown { path: path.clone() });
+            return Ok(());
         };
         if !find::wanted(&self.agents, brand) {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let known: HashMap<String, SourceRow> = {
             let catalogue = self.catalogue.lock().map_err(|_| poisoned())?;
@@ -82,7 +98,7 @@ impl Keeper<'_> {
                 .filter_map(|row| Some((row.part.clone()?, row)))
                 .collect()
         };
-        let mut done = Vec::new();
+        let mut all = true;
         for part in gather.parts(from)? {
             let stamp = Stamp {
                 part: Some(part.stamp.clone()),
@@ -91,33 +107,61 @@ impl Keeper<'_> {
             let unchanged = known
                 .get(&part.id)
                 .is_some_and(|row| row.stamp.part == stamp.part && row.is_current());
-            if unchanged || progress.stop.load(Ordering::Relaxed) {
+            if progress.stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if unchanged {
                 continue;
             }
-            let mut file = tempfile::tempfile_in(self.temporary_directory()?)?;
-            {
-                let mut buffered = io::BufWriter::with_capacity(1 << 16, &mut file);
-                gather.write(from, &part.id, &mut buffered)?;
-                io::Write::flush(&mut buffered)?;
-            }
-            let size = file.metadata()?.len();
-            let input = Input {
-                key: SourceKey::new(brand, path.clone()).with_part(&part.id),
+            let of = Part {
                 path,
-                part: Some(&part.id),
-                stamp: Stamp { size, ..stamp },
-                dialect: Some((family, gather.dialect())),
+                brand,
+                family,
+                gather,
+                id: &part.id,
+                stamp,
             };
-            match self.read(&input, &mut file, size, brand, &[], progress) {
-                Ok(read) => done.push(Done::Read(Box::new(read))),
-                Err(error) => done.push(failed(path, error)),
+            match self.part(&of, from, progress) {
+                Ok(read) => take(Done::Read(Box::new(read))),
+                // The others may be all right.
+                Err(error) => {
+                    all = false;
+                    take(failed(path, error));
+                }
             }
         }
         // That all of it was looked at: the next time it need not be, unless it has changed.
-        if path.is_file() {
-            done.push(Done::Looked(Box::new(seen(candidate, brand, Some("")))));
+        if path.is_file() && all {
+            take(Done::Looked(Box::new(seen(candidate, brand, ""))));
         }
-        Ok(done)
+        Ok(())
+    }
+
+    /// Keeps and reads one session of several.
+    fn part(
+        &self,
+        part: &Part<'_>,
+        from: &Gathered<'_>,
+        progress: &Progress,
+    ) -> Result<Read1, KeepError> {
+        let mut file = tempfile::tempfile_in(self.temporary_directory()?)?;
+        {
+            let mut buffered = io::BufWriter::with_capacity(1 << 16, &mut file);
+            part.gather.write(from, part.id, &mut buffered)?;
+            io::Write::flush(&mut buffered)?;
+        }
+        let size = file.metadata()?.len();
+        let input = Input {
+            key: SourceKey::new(part.brand, part.path).with_part(part.id),
+            path: part.path,
+            part: Some(part.id),
+            stamp: Stamp {
+                size,
+                ..part.stamp.clone()
+            },
+            dialect: Some((part.family, part.gather.dialect())),
+        };
+        self.read(&input, &mut file, size, part.brand, &[], progress)
     }
 
     pub(super) fn temporary_directory(&self) -> Result<&Path, KeepError> {
@@ -126,19 +170,27 @@ impl Keeper<'_> {
     }
 }
 
+/// One session of several.
+struct Part<'p> {
+    path: &'p Path,
+    brand: &'p str,
+    family: &'static dyn Family,
+    gather: &'p dyn Gather,
+    id: &'p str,
+    stamp: Stamp,
+}
+
 /// A reading that says no more than what a file looked like: one that is only kept, or a database that was
 /// looked at as a whole (`part` is then empty).
-pub(super) fn seen(candidate: &Candidate, brand: &str, part: Option<&str>) -> Reading {
-    let mut key = SourceKey::new(brand, candidate.path.clone());
-    if part.is_some() {
-        key = key.with_part("\0all");
-    }
+pub(super) fn seen(candidate: &Candidate, brand: &str, part: &str) -> Reading {
+    let of = if part.is_empty() { "(all)" } else { part };
+    let key = SourceKey::new(brand, candidate.path.clone()).with_part(of);
     Reading {
         key: key.id().to_string(),
         agent: brand.to_owned(),
         dialect: None,
         path: candidate.path.clone(),
-        part: part.map(str::to_owned),
+        part: Some(part.to_owned()),
         stamp: candidate.stamp.clone(),
         version: 0,
         read_to: 0,
@@ -146,10 +198,12 @@ pub(super) fn seen(candidate: &Candidate, brand: &str, part: Option<&str>) -> Re
         ledger: Ledger::default(),
         session: Session::default(),
         summary: Summary::default(),
+        blobs: Vec::new(),
+        first_modified: None,
         problem: None,
     }
 }
 
-fn poisoned() -> io::Error {
+pub(super) fn poisoned() -> io::Error {
     io::Error::other("another thread failed while it used the catalogue")
 }

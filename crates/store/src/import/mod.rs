@@ -47,10 +47,11 @@ pub use find::{Candidate, Found, Search};
 pub use forget::Holding;
 pub use report::{AgentReport, Problem, Report};
 
-use crate::archive::{Archive, ArchiveError};
+use crate::archive::{self, Archive, ArchiveError};
 use crate::blobs::{BlobError, Blobs};
 use crate::catalogue::{Catalogue, CatalogueError, SourceRow};
 use keep::{Done, Keeper};
+pub use plan::BESIDE;
 use plan::Job;
 
 /// Where everything is kept.
@@ -102,6 +103,9 @@ pub enum ImportError {
     /// Blobs could not be used.
     #[error(transparent)]
     Blobs(#[from] BlobError),
+    /// Logs are kept, but the catalogue is gone.
+    #[error("logs are kept in {home}, but there is no catalogue of them; `quipu import --rebuild` makes it again", home = .0.display())]
+    NoCatalogue(PathBuf),
     /// Another process is importing.
     #[error("another import is at work in {home}", home = .0.display())]
     Busy(PathBuf),
@@ -136,11 +140,34 @@ impl Store {
     }
 
     /// Opens the store in this directory, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`ImportError::NoCatalogue`] when logs are kept there but nothing is known of them.
     pub fn open_existing(home: &Path) -> Result<Option<Self>, ImportError> {
-        if !catalogue_path(home).exists() {
-            return Ok(None);
+        if catalogue_path(home).exists() {
+            return Self::open(home).map(Some);
         }
-        Self::open(home).map(Some)
+        let archive = Archive::open(&home.join("archive"))?;
+        if archive.sources().next().is_some() {
+            return Err(ImportError::NoCatalogue(home.to_owned()));
+        }
+        Ok(None)
+    }
+
+    /// Opens the store in this directory in order to make its catalogue again: a damaged one is set aside.
+    pub fn open_to_rebuild(home: &Path) -> Result<Self, ImportError> {
+        match Self::open(home) {
+            Err(ImportError::Catalogue(CatalogueError::Database {
+                damaged: true,
+                path,
+                ..
+            })) => {
+                Catalogue::set_aside(&path).map_err(|source| ImportError::Home { path, source })?;
+                Self::open(home)
+            }
+            opened => opened,
+        }
     }
 
     /// The catalogue.
@@ -196,13 +223,21 @@ impl Store {
         progress: &Progress,
     ) -> Result<Report, ImportError> {
         let _lock = self.lock()?;
+        let mut report = Report::of_search(&search);
+        let keeper = Keeper::new(self, options)?;
+        self.clear_temporary();
+        let mut sources = self.catalogue.sources()?;
+        let unfinished = sources.is_empty() || self.pending().exists();
+        if unfinished && !options.dry_run {
+            // What is kept may be all there is of logs that are gone by now.
+            self.read_archive(&keeper, options, progress, &mut report)?;
+            sources = self.catalogue.sources()?;
+        }
         let mut known: HashMap<PathBuf, Vec<SourceRow>> = HashMap::new();
-        for row in self.catalogue.sources()? {
+        for row in sources {
             known.entry(row.path.clone()).or_default().push(row);
         }
-        let mut report = Report::of_search(&search);
         let mut jobs = Vec::new();
-        let keeper = Keeper::new(self, options)?;
         for candidate in search.found {
             plan::plan(candidate, &known, &mut jobs, &mut report);
         }
@@ -217,19 +252,63 @@ impl Store {
     /// Makes the catalogue again from the archive. Nothing of the agents is looked at.
     pub fn rebuild(&self, options: &Options, progress: &Progress) -> Result<Report, ImportError> {
         let _lock = self.lock()?;
+        self.clear_temporary();
         let keeper = Keeper::new(self, options)?;
         let mut report = Report::default();
-        let mut jobs = Vec::new();
+        self.read_archive(&keeper, options, progress, &mut report)?;
+        Ok(report)
+    }
+
+    /// Says that the archive was not read to its end; the next import does the rest.
+    fn pending(&self) -> PathBuf {
+        self.home.join("rebuild.pending")
+    }
+
+    /// Removes copies that an import left which was killed.
+    fn clear_temporary(&self) {
+        // What cannot be removed now is removed the next time.
+        drop(std::fs::remove_dir_all(self.home.join("tmp")));
+    }
+
+    fn read_archive(
+        &self,
+        keeper: &Keeper<'_>,
+        options: &Options,
+        progress: &Progress,
+        report: &mut Report,
+    ) -> Result<(), ImportError> {
+        let refuse = |source| ImportError::Home {
+            path: self.pending(),
+            source,
+        };
+        drop(private_file(&self.pending()).map_err(refuse)?);
+        // A log that once seemed to be another agent's was kept as that as well: the last counts.
+        let mut last: HashMap<(PathBuf, Option<String>), archive::Source> = HashMap::new();
         for source in self.archive.sources() {
-            match source {
-                Ok(source) => jobs.extend(Job::of_archive(source, &options.agents)),
-                Err(error) => report.problem(Problem::of_archive(&error)),
+            let source = match source {
+                Ok(source) => source,
+                Err(error) => {
+                    report.problem(Problem::of_archive(&error));
+                    continue;
+                }
+            };
+            let taken = |source: &archive::Source| source.versions.last().map(|last| last.taken);
+            let of = (source.key.path.clone(), source.key.part.clone());
+            match last.get(&of) {
+                Some(other) if taken(other) > taken(&source) => {}
+                _ => drop(last.insert(of, source)),
             }
         }
-        report.files = jobs.len() as u64;
-        self.catalogue.clear()?;
-        self.work(&keeper, jobs, options, progress, &mut report)?;
-        Ok(report)
+        // All agents, whichever are asked for: what is left out would seem not to be kept.
+        let jobs: Vec<Job> = last.into_values().filter_map(Job::of_archive).collect();
+        let keys = jobs.iter().filter_map(Job::key).collect();
+        report.files += jobs.len() as u64;
+        self.work(keeper, jobs, options, progress, report)?;
+        if progress.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.catalogue.at_once(|| self.catalogue.keep_only(&keys))?;
+        std::fs::remove_file(self.pending()).map_err(refuse)
     }
 
     fn lock(&self) -> Result<std::fs::File, ImportError> {
@@ -276,11 +355,8 @@ impl Store {
                         if progress.stop.load(Ordering::Relaxed) {
                             return;
                         }
-                        for done in keeper.work(job, progress) {
-                            if to.send(done).is_err() {
-                                return;
-                            }
-                        }
+                        // Nobody takes anything any more after something went wrong.
+                        keeper.work(job, progress, &mut |done| drop(to.send(done)));
                         progress.files_done.fetch_add(1, Ordering::Relaxed);
                     }
                 });
@@ -323,7 +399,10 @@ impl Store {
             for done in batch.drain(..) {
                 report.took(&done);
                 match done {
-                    Done::Read(reading) => changed.extend(self.catalogue.put(&reading)?),
+                    Done::Read(reading) => {
+                        changed.extend(self.catalogue.compared_with(&reading.key)?);
+                        changed.extend(self.catalogue.put(&reading)?);
+                    }
                     Done::Kept {
                         seen: Some(seen), ..
                     }
@@ -332,6 +411,10 @@ impl Store {
                     }
                     Done::Kept { seen: None, .. } | Done::Unknown { .. } => {}
                     Done::Failed(problem) => report.problem(problem),
+                    Done::Damaged { key, problem } => {
+                        self.catalogue.distrust(&key)?;
+                        report.problem(problem);
+                    }
                     Done::Stopped(error) => return Err(error.into()),
                 }
             }

@@ -74,6 +74,7 @@ impl<'k> Pass<'k> {
             taker: Taker {
                 summary: Summary::default(),
                 blobs: keeper.blobs,
+                kept: Vec::new(),
                 failed: None,
             },
         };
@@ -168,6 +169,8 @@ impl<'k> Pass<'k> {
             ledger,
             session,
             summary: self.taker.summary,
+            blobs: self.taker.kept,
+            first_modified: super::keep::first_modified(snapshot),
             problem,
         };
         Read1 {
@@ -206,6 +209,8 @@ impl Before {
 struct Taker<'k> {
     summary: Summary,
     blobs: &'k Blobs,
+    /// The blobs that were seen.
+    kept: Vec<String>,
     failed: Option<String>,
 }
 
@@ -215,8 +220,9 @@ impl Sink for Taker<'_> {
     }
 
     fn blob(&mut self, _attachment: &Attachment, bytes: &[u8]) {
-        if let Err(error) = self.blobs.put(bytes) {
-            self.failed = Some(error.to_string());
+        match self.blobs.put(bytes) {
+            Ok(id) => self.kept.push(id.to_string()),
+            Err(error) => self.failed = Some(error.to_string()),
         }
     }
 }

@@ -12,6 +12,9 @@ use super::report::Report;
 use crate::archive;
 use crate::catalogue::SourceRow;
 
+/// What files are filed under that are kept beside a log, so that they are never taken for one.
+pub const BESIDE: &str = "(beside)";
+
 /// What is to be done.
 pub(super) enum Job {
     /// A file, or everything in a database or tree.
@@ -28,6 +31,14 @@ impl Job {
         }
     }
 
+    /// The key of what the archive has.
+    pub(super) fn key(&self) -> Option<String> {
+        match self {
+            Self::Found(_) => None,
+            Self::Archived(source) => Some(source.key.id().to_string()),
+        }
+    }
+
     pub(super) fn brand(&self) -> Option<&str> {
         match self {
             Self::Found(candidate) => candidate.place.map(|place| place.0),
@@ -36,14 +47,9 @@ impl Job {
     }
 
     /// What the archive has of a log. What is only kept is not read.
-    pub(super) fn of_archive(source: archive::Source, agents: &[String]) -> Option<Self> {
-        let last = source.versions.last()?;
-        let kept_only = last
-            .meta
-            .as_ref()
-            .is_some_and(|meta| meta.contains_key("keep"));
-        let wanted = find::wanted(agents, &source.key.agent);
-        (wanted && !kept_only).then_some(Self::Archived(source))
+    pub(super) fn of_archive(source: archive::Source) -> Option<Self> {
+        let kept_only = source.key.part.as_deref() == Some(BESIDE);
+        (!kept_only).then_some(Self::Archived(source))
     }
 }
 
@@ -66,7 +72,8 @@ pub(super) fn plan(
     let rows = known.get(&path).map_or(&[][..], Vec::as_slice);
     let seen = rows.iter().find(|row| match candidate.found {
         Found::Many => row.part.as_deref() == Some(""),
-        Found::Log | Found::Keep => row.part.is_none(),
+        Found::Keep => row.part.as_deref() == Some(BESIDE),
+        Found::Log => row.part.is_none(),
     });
     if seen.is_some_and(|row| row.unchanged(&candidate.stamp)) {
         report.unchanged += 1;

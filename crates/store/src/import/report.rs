@@ -148,16 +148,16 @@ impl Report {
                     self.unknown_examples.push(path.clone());
                 }
             }
-            Done::Failed(_) | Done::Looked(_) | Done::Stopped(_) => {}
+            Done::Failed(_) | Done::Looked(_) | Done::Stopped(_) | Done::Damaged { .. } => {}
             Done::Read(reading) => {
                 self.read += 1;
                 self.bytes += reading.read_bytes;
                 self.new_bytes += reading.new_bytes;
-                if reading.dialect.is_none() {
-                    return;
-                }
                 if let Some(problem) = &reading.problem {
                     self.problem(Problem::new(&reading.path, problem.clone()));
+                }
+                if reading.dialect.is_none() {
+                    return;
                 }
                 let agent = self.agents.entry(reading.agent.clone()).or_default();
                 let (ledger, before) = (&reading.ledger, &reading.before);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -21,6 +23,8 @@ const MANY: usize = 1024;
 pub struct Watch {
     _watcher: notify::RecommendedWatcher,
     changes: Receiver<Option<PathBuf>>,
+    /// Whether there were more changes than the queue holds.
+    overflowed: Arc<AtomicBool>,
     watched: Vec<PathBuf>,
 }
 
@@ -52,15 +56,18 @@ impl Watch {
     /// Watches these paths.
     pub fn of_paths(paths: impl IntoIterator<Item = PathBuf>) -> notify::Result<Self> {
         let (to, changes) = sync_channel(MANY);
+        let overflowed = Arc::new(AtomicBool::new(false));
+        let lost = overflowed.clone();
+        let tell = move |change: Option<PathBuf>| {
+            if to.try_send(change).is_err() {
+                // Who waits is awake, as there is much to take; that some of it is missing it sees here.
+                lost.store(true, Ordering::Release);
+            }
+        };
         let handler = move |event: notify::Result<notify::Event>| match event {
             Ok(event) if event.kind.is_access() => {}
-            Ok(event) if !event.need_rescan() => {
-                for path in event.paths {
-                    // A full queue says enough: everything is looked at.
-                    drop(to.try_send(Some(path)));
-                }
-            }
-            _ => drop(to.try_send(None)),
+            Ok(event) if !event.need_rescan() => event.paths.into_iter().map(Some).for_each(&tell),
+            _ => tell(None),
         };
         let mut watcher = notify::recommended_watcher(handler)?;
         let mut watched: BTreeSet<(PathBuf, bool)> = BTreeSet::new();
@@ -90,6 +97,7 @@ impl Watch {
         Ok(Self {
             _watcher: watcher,
             changes,
+            overflowed,
             watched: done.into_iter().map(|(path, _)| path).collect(),
         })
     }
@@ -121,7 +129,8 @@ impl Watch {
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
-        if anything || paths.len() >= MANY {
+        let lost = self.overflowed.swap(false, Ordering::Acquire);
+        if anything || lost || paths.len() >= MANY {
             return Some(Changed::Anything);
         }
         Some(Changed::Paths(paths.into_iter().collect()))

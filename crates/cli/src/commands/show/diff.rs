@@ -6,7 +6,8 @@ use anstyle::Style;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use crate::terminal::{CYAN, DIM, Drawing, GREEN, RED, clean, fit};
+use super::tool;
+use crate::terminal::{CYAN, DIM, Drawing, GREEN, RED, clean, count, expand, fit};
 
 /// Edits beyond this are not compared line by line.
 const LARGEST: usize = 1 << 20;
@@ -38,13 +39,25 @@ pub(super) fn of(input: &Value) -> Option<Vec<Line>> {
         let lines: Vec<Line> = edits.iter().filter_map(of).flatten().collect();
         return (!lines.is_empty()).then_some(lines);
     }
+    let lines = |patch: &str| patch.lines().filter_map(patch_line).collect();
     let patch = input.as_str().or_else(|| {
         ["patch", "patchText", "diff", "input"]
             .iter()
             .find_map(|key| text(key))
     });
     if let Some(patch) = patch.filter(|patch| is_patch(patch)) {
-        return Some(patch.lines().filter_map(patch_line).collect());
+        return Some(lines(tool::patch(patch).unwrap_or(patch)));
+    }
+    // A shell that is told to apply a patch.
+    for key in ["command", "cmd"] {
+        let command = match input.get(key) {
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(Value::Array(words)) => tool::command(words),
+            _ => None,
+        };
+        if let Some(patch) = command.as_deref().and_then(tool::patch) {
+            return Some(lines(patch));
+        }
     }
     let names_file = ["file_path", "filePath", "path"]
         .iter()
@@ -140,13 +153,16 @@ pub(super) fn write(
             '@' => CYAN,
             _ => Style::new(),
         };
+        let text = clean(&line.text);
+        let text = expand(&text);
         let text = if most == usize::MAX {
-            clean(&line.text).into_owned()
+            text.into_owned()
         } else {
-            let begin = line.text.len() - line.text.trim_start().len();
-            let room = columns.saturating_sub(indent + 2 + begin).max(20);
-            let space = line.text[..begin].replace('\t', "    ");
-            format!("{}{}", clean(&space), fit(&line.text, room))
+            let begin = text.len() - text.trim_start_matches(' ').len();
+            let begin = begin.min(columns / 2);
+            let sign = if line.sign == '@' { 0 } else { 2 };
+            let room = columns.saturating_sub(indent + sign + begin);
+            format!("{:begin$}{}", "", fit(&text, room))
         };
         match line.sign {
             '@' => writeln!(out, "{:indent$}{style}{text}{style:#}", "")?,
@@ -156,7 +172,8 @@ pub(super) fn write(
     if lines.len() > most {
         let more = Drawing::for_locale().more;
         let left = lines.len() - most;
-        writeln!(out, "{:indent$}{DIM}{more} {left} more lines{DIM:#}", "")?;
+        let left = count(left as u64, "more line");
+        writeln!(out, "{:indent$}{DIM}{more} {left}{DIM:#}", "")?;
     }
     Ok(())
 }
@@ -186,6 +203,16 @@ mod tests {
         let lines = ["@*** Update File: a.rs", "@@@", " keep", "-old", "+new"];
         check(&serde_json::json!(patch), &lines);
         check(&serde_json::json!({"input": patch}), &lines);
+        let shell = format!("cd /w && apply_patch <<'EOF'\n{patch}\nEOF\n");
+        check(&serde_json::json!({"cmd": shell}), &lines);
+        check(
+            &serde_json::json!({"command": ["bash", "-lc", shell]}),
+            &lines,
+        );
+        check(
+            &serde_json::json!({"command": ["apply_patch", patch]}),
+            &lines,
+        );
         check(
             &serde_json::json!({"file_path": "a", "content": "1\n2"}),
             &["+1", "+2"],

@@ -5,20 +5,18 @@ mod recorded;
 mod session;
 mod tool;
 
-use std::fs::File;
-use std::io::{BufWriter, Read as _, Write as _};
-use std::path::Path;
+use std::io::{BufWriter, Write as _};
 
 use quipu_formats::exchange::encode_log;
 use quipu_model::{Event, EventType, LogBody};
 use quipu_store::catalogue::TranscriptRow;
 
-use super::render::Renderer;
+use super::render::{Days, Renderer, write_day};
 use crate::args::Show;
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate::{self, Meant};
 use crate::terminal::{columns, count, out, say};
-use crate::{foreign, json};
+use crate::{foreign, json, when};
 
 pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
     let meant = place.meant(&args.run)?;
@@ -31,7 +29,7 @@ pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
     }
     match meant {
         Meant::Run(path) => {
-            if is_database(&path) {
+            if locate::is_database(&path) {
                 let error = anyhow::anyhow!("{} is a database", path.display());
                 return Err(CommandError::new(Exit::Data, error)
                     .hint("import it with `quipu import`, then show one of its sessions"));
@@ -41,10 +39,7 @@ pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
         Meant::Log(path) => {
             let read = foreign::read(&path);
             let log = read.map_err(io_error(format!("could not read {}", path.display())))?;
-            let log = log.ok_or_else(|| {
-                let error = anyhow::anyhow!("{} is no log that is known", path.display());
-                CommandError::new(Exit::Data, error)
-            })?;
+            let log = log.ok_or_else(|| locate::no_log(&path))?;
             let problem = log.problem.as_ref().map(ToString::to_string);
             show(args, &log.row(&path), 0, &log.events, problem)
         }
@@ -63,16 +58,6 @@ impl Show {
         (self.from..=self.to).contains(&seq)
             && (self.types.is_empty() || self.types.iter().any(|wanted| wanted == event_type))
     }
-}
-
-fn is_database(path: &Path) -> bool {
-    let mut magic = [0; 16];
-    // What is read from a pipe is gone.
-    path.is_file()
-        && File::open(path)
-            .and_then(|mut file| file.read_exact(&mut magic))
-            .is_ok()
-        && magic == *b"SQLite format 3\0"
 }
 
 /// Shows a session as was asked.
@@ -94,22 +79,23 @@ fn show(
             write!(
                 out,
                 "{{\"session\":{},\n\"events\":[",
-                json::transcript(row)
+                json::line(&json::transcript(row))
             )?;
         }
         for event in wanted {
             line.clear();
             encode_log(event, &mut line);
+            let text = String::from_utf8_lossy(&line);
+            let text = json::escape(text.trim_end());
             if args.json {
-                writeln!(out, "{before}")?;
-                out.write_all(line.trim_ascii_end())?;
+                write!(out, "{before}\n{text}")?;
                 before = ",";
             } else {
-                out.write_all(&line)?;
+                writeln!(out, "{text}")?;
             }
         }
         if args.json {
-            let problem = serde_json::Value::from(problem.clone());
+            let problem = json::line(&problem.clone().into());
             writeln!(out, "\n],\"problem\":{problem}}}")?;
         }
         out.flush()?;
@@ -119,11 +105,15 @@ fn show(
         view.header(&mut out, row, children)?;
         if args.events {
             let renderer = Renderer { full: args.full };
+            let mut days = Days::since(row.started_at.and_then(when::of_millis));
             for event in wanted {
+                if let Some(day) = days.changed(event) {
+                    write_day(&mut out, day)?;
+                }
                 renderer.log_event(&mut out, event)?;
             }
         } else {
-            view.conversation(&mut out, &row.agent, events)?;
+            view.conversation(&mut out, row, events)?;
         }
         out.flush()?;
         if events.is_empty() {

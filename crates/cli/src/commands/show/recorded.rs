@@ -8,15 +8,17 @@ use quipu_formats::exchange::{Bad, Item, Reader};
 use quipu_model::Header;
 
 use crate::args::Show;
-use crate::commands::render::Renderer;
+use crate::commands::render::{Days, Renderer, write_day};
 use crate::error::{CommandError, Exit, Result, io_error};
+use crate::json::{self, escape};
 use crate::terminal::{BOLD, DIM, count, duration, out, say};
+use crate::when;
 
 pub(super) fn run(args: &Show, path: &Path) -> Result<Exit> {
     let file = File::open(path).map_err(io_error(format!("could not open {}", path.display())))?;
     let reader = Reader::new(file);
     let shown = if args.json {
-        json(args, reader)
+        document(args, reader)
     } else if args.output.jsonl {
         lines(args, reader)
     } else {
@@ -44,7 +46,7 @@ fn complain(n: u64, bad: &Bad<'_>) {
 fn human(args: &Show, path: &Path, mut reader: Reader<File>) -> Result<u64> {
     let mut out = out();
     let renderer = Renderer { full: args.full };
-    let (mut header, mut bad) = (None::<Header>, 0);
+    let (mut header, mut bad, mut days) = (None::<Header>, 0, Days::default());
     while let Some(item) = reader.next_decoded()? {
         let decoded = match item {
             Ok(decoded) => decoded,
@@ -62,14 +64,16 @@ fn human(args: &Show, path: &Path, mut reader: Reader<File>) -> Result<u64> {
             if let Some(parent) = &event.parent_run_id {
                 write!(out, " {DIM}called by {parent}{DIM:#}")?;
             }
-            writeln!(
-                out,
-                "  {DIM}{}{DIM:#}",
-                event.timestamp.strftime("%Y-%m-%d")
-            )?;
+            writeln!(out, "  {DIM}{}{DIM:#}", when::local_day(event.timestamp))?;
+        }
+        if header.events == 0 {
+            days = Days::since(Some(event.timestamp));
         }
         header.observe(event);
         if args.wants(event.seq, event.body.type_word()) {
+            if let Some(day) = days.changed(event) {
+                write_day(&mut out, day)?;
+            }
             renderer.event(&mut out, event)?;
         }
         if !decoded.warnings.is_empty() {
@@ -88,7 +92,8 @@ fn human(args: &Show, path: &Path, mut reader: Reader<File>) -> Result<u64> {
             }
             if let (Some(from), Some(to)) = (header.started_at, header.ended_at) {
                 let millis = to.as_millisecond() - from.as_millisecond();
-                parts.push(duration(u64::try_from(millis).unwrap_or(0)));
+                let millis = u64::try_from(millis).ok().filter(|millis| *millis > 0);
+                parts.extend(millis.map(duration));
             }
             writeln!(out, "{DIM}{}{DIM:#}", parts.join(", "))?;
         }
@@ -97,7 +102,7 @@ fn human(args: &Show, path: &Path, mut reader: Reader<File>) -> Result<u64> {
     Ok(bad)
 }
 
-/// Events as they are in the file, byte for byte.
+/// Events as they are in the file, but for escapes.
 fn lines(args: &Show, mut reader: Reader<File>) -> Result<u64> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut bad = 0;
@@ -108,7 +113,7 @@ fn lines(args: &Show, mut reader: Reader<File>) -> Result<u64> {
                 complain(bad, &line);
             }
             Item::Event(found) if args.wants(found.scan.seq, &found.scan.event_type) => {
-                out.write_all(found.text.as_bytes())?;
+                out.write_all(escape(found.text).as_bytes())?;
                 out.write_all(b"\n")?;
             }
             Item::Event(_) => {}
@@ -119,7 +124,7 @@ fn lines(args: &Show, mut reader: Reader<File>) -> Result<u64> {
 }
 
 /// One document: `{"events":[…],"bad_line_count":n,"bad_lines":[…]}`, written as it is read.
-fn json(args: &Show, mut reader: Reader<File>) -> Result<u64> {
+fn document(args: &Show, mut reader: Reader<File>) -> Result<u64> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let (mut bad, mut kept) = (0, Vec::new());
     let mut before = "{\"events\":[";
@@ -139,14 +144,14 @@ fn json(args: &Show, mut reader: Reader<File>) -> Result<u64> {
                 }));
             }
             Item::Event(found) if args.wants(found.scan.seq, &found.scan.event_type) => {
-                write!(out, "{before}\n{}", found.text)?;
+                write!(out, "{before}\n{}", escape(found.text))?;
                 before = ",";
             }
             Item::Event(_) => {}
         }
     }
     let before = if before == "," { "" } else { before };
-    let kept = serde_json::Value::from(kept);
+    let kept = json::line(&kept.into());
     writeln!(
         out,
         "{before}\n],\"bad_line_count\":{bad},\"bad_lines\":{kept}}}"

@@ -8,12 +8,14 @@ use quipu_model::{
     Block, Body, Content, Event, LogBody, Note, NoteKind, Notes, Status, ToolCall, ToolResult,
 };
 use quipu_store::catalogue::TranscriptRow;
+use serde_json::Value;
 
 use super::{diff, tool};
 use crate::args::Show;
+use crate::commands::render::{Days, write_day};
 use crate::terminal::{
-    BOLD, CYAN, DIM, Drawing, GREEN, RED, YELLOW, bytes, clean, count, duration, fit, tokens,
-    width_of, wrap,
+    BOLD, CYAN, DIM, Drawing, GREEN, RED, YELLOW, bytes, clean, count, duration, expand, fit,
+    fit_path, tokens, width_of, wrap,
 };
 use crate::when;
 
@@ -80,7 +82,9 @@ impl<'v> View<'v> {
             let mut time = when::local(from);
             if let Some(to) = to {
                 let millis = u64::try_from(to.as_millisecond() - from.as_millisecond());
-                time = format!("{time}, {}", duration(millis.unwrap_or(0)));
+                if let Some(millis) = millis.ok().filter(|millis| *millis > 0) {
+                    time = format!("{time}, {}", duration(millis));
+                }
             }
             figures.push(time);
         }
@@ -151,29 +155,42 @@ impl<'v> View<'v> {
         self.facts(out, &[log])
     }
 
+    /// Facts, as many on a line as fit. One that does not fit at all stays whole, to be copied.
     fn facts(&self, out: &mut impl Write, facts: &[String]) -> io::Result<()> {
-        if facts.is_empty() {
+        let dot = self.drawing.dot;
+        let mut line = String::new();
+        for fact in facts {
+            let fact = clean(fact).replace(['\n', '\t'], " ");
+            let width = width_of(&line) + width_of(dot) + width_of(&fact);
+            if !line.is_empty() && width > self.columns {
+                writeln!(out, "{DIM}{line}{DIM:#}")?;
+                line.clear();
+            }
+            if !line.is_empty() {
+                line.push_str(dot);
+            }
+            line.push_str(&fact);
+        }
+        if line.is_empty() {
             return Ok(());
         }
-        let line = facts.join(self.drawing.dot);
-        writeln!(
-            out,
-            "{DIM}{}{DIM:#}",
-            clean(&line).replace(['\n', '\t'], " ")
-        )
+        writeln!(out, "{DIM}{line}{DIM:#}")
     }
 
     /// The conversation: who said what, and what tools did.
     pub(super) fn conversation(
         &self,
         out: &mut impl Write,
-        agent: &str,
+        row: &TranscriptRow,
         events: &[Event<LogBody>],
     ) -> io::Result<()> {
         let results = pair(events);
         let calls: HashMap<usize, usize> = results.iter().map(|(call, at)| (*at, *call)).collect();
         let (mut speaker, mut model) = (Speaker::Nobody, None);
+        let mut days = Days::since(row.started_at.and_then(when::of_millis));
+        // Once in a turn is enough to know.
         let mut withheld = false;
+        let (folded, instructions) = self.instructions(events);
         for (at, event) in events.iter().enumerate() {
             let notes: &Notes = &event.annotations;
             let wanted = self.args.wants(event.seq, event.body.type_word());
@@ -198,20 +215,34 @@ impl<'v> View<'v> {
             if is_withheld && withheld {
                 continue;
             }
-            withheld = is_withheld;
+            withheld = (withheld || is_withheld) && now != Speaker::Person;
+            if let Some(day) = days.changed(event) {
+                writeln!(out)?;
+                write_day(out, day)?;
+                speaker = Speaker::Nobody;
+            }
             // A prompt is set off even from a prompt before it.
             let is_note = matches!(event.body, LogBody::Note(_));
+            let is_folded = at < folded;
             if (now != speaker || now == Speaker::Person) && !is_note {
                 let other_model = notes.model.is_some() && notes.model != model;
                 if other_model {
                     model.clone_from(&notes.model);
                 }
                 let shown = model.as_deref().filter(|_| other_model);
-                self.speaker(out, &now, agent, shown, event)?;
+                self.speaker(out, &now, &row.agent, shown, event)?;
+                if is_folded && speaker != Speaker::Program {
+                    let more = self.drawing.more;
+                    let lines = count(instructions, "line");
+                    writeln!(out, "  {DIM}{more} {lines} of instructions{DIM:#}")?;
+                }
                 speaker = now;
             }
+            if is_folded && !is_note {
+                continue;
+            }
             match &event.body {
-                LogBody::Note(note) => self.note(out, note)?,
+                LogBody::Note(note) => self.note(out, note, notes, &mut model)?,
                 LogBody::System(blocks) => self.blocks(out, blocks, DIM, THOUGHT)?,
                 LogBody::Exchange(body) => match body {
                     Body::UserMessage(blocks) if notes.flags.synthetic => {
@@ -228,7 +259,7 @@ impl<'v> View<'v> {
                     }
                     Body::ToolCall(call) => {
                         let result = results.get(&at).map(|at| &events[*at]);
-                        self.call(out, call, notes, result)?;
+                        self.call(out, call, notes, result, row.cwd.as_deref())?;
                     }
                     Body::ToolResult(result) => self.orphan(out, result, notes)?,
                     _ => {}
@@ -240,6 +271,42 @@ impl<'v> View<'v> {
             }
         }
         Ok(())
+    }
+
+    /// Where what programs say before anyone else ends, and how many lines it has, when it is more than
+    /// is shown of one.
+    fn instructions(&self, events: &[Event<LogBody>]) -> (usize, u64) {
+        if self.args.full {
+            return (0, 0);
+        }
+        let (mut end, mut lines) = (0, 0);
+        for (at, event) in events.iter().enumerate() {
+            if !self.args.wants(event.seq, event.body.type_word()) {
+                continue;
+            }
+            let blocks = match &event.body {
+                LogBody::System(blocks) => blocks,
+                LogBody::Exchange(Body::UserMessage(blocks))
+                    if event.annotations.flags.synthetic =>
+                {
+                    blocks
+                }
+                LogBody::Note(_) => continue,
+                LogBody::Exchange(_) => break,
+            };
+            end = at + 1;
+            for block in blocks {
+                if let Content::Text(text) | Content::Command(text) | Content::Stream(text) =
+                    &block.content
+                {
+                    lines += text.trim().lines().count();
+                }
+            }
+        }
+        if lines <= THOUGHT {
+            return (0, 0);
+        }
+        (end, lines as u64)
     }
 
     /// The line before what someone says.
@@ -266,9 +333,12 @@ impl<'v> View<'v> {
         if let Some(model) = model {
             write!(out, " {DIM}{}{DIM:#}", fit(model, 60))?;
         }
-        if !flags.undated {
-            write!(out, " {DIM}{}{DIM:#}", when::local_time(event.timestamp))?;
-        }
+        let time = if flags.undated {
+            when::UNDATED.to_owned()
+        } else {
+            when::local_time(event.timestamp)
+        };
+        write!(out, " {DIM}{time}{DIM:#}")?;
         if flags.superseded {
             write!(out, " {YELLOW}(superseded){YELLOW:#}")?;
         }
@@ -282,12 +352,16 @@ impl<'v> View<'v> {
         style: Style,
         most: usize,
     ) -> io::Result<()> {
+        let mut withheld = false;
         for block in blocks {
             match &block.content {
                 Content::Text(text) | Content::Command(text) | Content::Stream(text) => {
                     self.prose(out, "  ", text, style, self.most(most))?;
                 }
                 Content::Thinking(text) if text.trim().is_empty() => {
+                    if std::mem::replace(&mut withheld, true) {
+                        continue;
+                    }
                     let mark = self.drawing.thought;
                     writeln!(out, "  {DIM}{mark} reasoning, withheld{DIM:#}")?;
                 }
@@ -305,7 +379,7 @@ impl<'v> View<'v> {
         Ok(())
     }
 
-    /// A text, broken into lines that fit; code is left as it is.
+    /// A text, broken into lines that fit.
     fn prose(
         &self,
         out: &mut impl Write,
@@ -316,19 +390,14 @@ impl<'v> View<'v> {
     ) -> io::Result<()> {
         let indent = width_of(first);
         let room = self.columns.saturating_sub(indent);
-        let (mut shown, mut left, mut code) = (0, 0_u64, false);
+        let (mut shown, mut left) = (0, 0_u64);
         for line in text.trim_end().lines() {
             if shown >= most {
                 left += 1;
                 continue;
             }
-            code ^= line.trim_start().starts_with("```");
             let line = clean(line);
-            let pieces = if code {
-                vec![&*line]
-            } else {
-                wrap(&line, room)
-            };
+            let pieces = wrap(&expand(&line), room);
             for (n, piece) in pieces.iter().enumerate() {
                 if shown >= most {
                     // The rest of a line that is long is a line.
@@ -359,44 +428,59 @@ impl<'v> View<'v> {
         call: &ToolCall,
         notes: &Notes,
         result: Option<&Event<LogBody>>,
+        cwd: Option<&str>,
     ) -> io::Result<()> {
         let ended = result.map(|event| (tool_result(event), &*event.annotations));
         let input = tool::value(call.input.as_ref());
         let changes = diff::of(&input);
-        let mut told = tool::telling(&input);
-        if let Some(changes) = &changes {
-            told = format!("{told}  {}", diff::tally(changes));
-        }
+        let told = tool::telling(&input);
         let (style, word) = match &ended {
             None => (YELLOW, "no result"),
             Some((result, notes)) => status(*result, notes),
         };
         let mut end = word.to_owned();
-        if let Some(millis) = ended.as_ref().and_then(|(_, notes)| notes.duration_ms) {
+        let millis = ended.as_ref().and_then(|(_, notes)| notes.duration_ms);
+        if let Some(millis) = millis.filter(|millis| *millis > 0) {
             end = format!("{end}, {}", duration(millis));
         }
         if notes.flags.superseded {
             end.push_str(", superseded");
         }
-        let name = fit(&call.name, 40);
-        let used = 2 + width_of(self.drawing.arrow) + width_of(&name) + width_of(&end) + 4;
-        let room = self.columns.saturating_sub(used).max(20);
-        let told = if self.args.full {
-            clean(&told).replace('\n', "\n      ")
+        if let Some(changes) = &changes {
+            end = format!("{}  {style}{end}{style:#}", diff::tally(changes));
         } else {
-            fit(&told, room)
-        };
-        write!(out, "  {} {BOLD}{name}{BOLD:#}", self.drawing.arrow)?;
-        if !told.is_empty() {
-            write!(out, "  {told}")?;
+            end = format!("{style}{end}{style:#}");
         }
-        writeln!(out, "  {style}{end}{style:#}")?;
+        let arrow = self.drawing.arrow;
+        let name = fit(&call.name, (self.columns / 3).min(40));
+        let plain = anstream::adapter::strip_str(&end).to_string();
+        let used = 2 + width_of(arrow) + 1 + width_of(&name) + 2 + 2 + width_of(&plain);
+        let room = self.columns.saturating_sub(used);
+        let text = told.text.as_str();
+        let text = if self.args.full {
+            clean(text).replace('\n', "\n      ")
+        } else if told.is_path {
+            fit_path(below(text, cwd), room)
+        } else {
+            fit(text, room)
+        };
+        write!(out, "  {arrow} {BOLD}{name}{BOLD:#}")?;
+        if !text.is_empty() && (room > 3 || self.args.full) {
+            write!(out, "  {text}")?;
+        }
+        writeln!(out, "  {end}")?;
+        if !told.below.is_empty() {
+            let text = told.below.join("\n");
+            self.prose(out, "      ", &text, Style::new(), self.most(CHANGE))?;
+        }
         if let Some(changes) = &changes {
             diff::write(out, changes, 6, self.columns, self.most(CHANGE))?;
         }
         if let Some((Some(result), notes)) = ended {
-            // An edit that went well has nothing to add.
-            let silent = changes.is_some() && word == "ok" && !self.args.full;
+            // An edit that went well has nothing to add, and neither has a list of things to do.
+            let silent = (changes.is_some() || !told.below.is_empty() && text.ends_with(" done"))
+                && word == "ok"
+                && !self.args.full;
             self.result(out, result, notes, silent)?;
         }
         Ok(())
@@ -467,21 +551,97 @@ impl<'v> View<'v> {
         self.result(out, result, notes, false)
     }
 
-    fn note(&self, out: &mut impl Write, note: &Note) -> io::Result<()> {
+    fn note(
+        &self,
+        out: &mut impl Write,
+        note: &Note,
+        notes: &Notes,
+        model: &mut Option<String>,
+    ) -> io::Result<()> {
         let style = if note.kind == NoteKind::Error {
             RED
         } else {
             DIM
         };
+        let raw = tool::value(note.raw.as_ref());
+        if note.kind == NoteKind::ModelChange
+            && let Some(to) = notes.model.clone().or_else(|| model_in(&raw, &MODEL_TO, 0))
+        {
+            let from = model_in(&raw, &MODEL_FROM, 0).or_else(|| model.clone());
+            let text = match from.filter(|from| *from != to) {
+                Some(from) => format!("model: {from} {} {to}", self.drawing.arrow),
+                None if model.as_ref() == Some(&to) => return Ok(()),
+                None => format!("model {to}"),
+            };
+            *model = Some(to);
+            return self.prose(out, "  -- ", &text, style, 1);
+        }
         let first = format!("  -- {}: ", note.kind.as_str().replace('_', " "));
         let text = match (&note.text, &note.raw) {
             (Some(text), _) => text.clone(),
-            (None, Some(raw)) => fit(raw.get(), self.columns),
+            (None, Some(raw)) if self.args.full => raw.get().to_owned(),
+            (None, Some(_)) => tool::short(&raw),
             (None, None) => String::new(),
         };
         let text = if text.trim().is_empty() { "." } else { &text };
         self.prose(out, &first, text, style, self.most(THOUGHT))
     }
+}
+
+/// Where records of a change say which model it is now, and which it was.
+const MODEL_TO: [&str; 12] = [
+    "newModel",
+    "new_model",
+    "toModel",
+    "to_model",
+    "fallbackModel",
+    "fallback_model",
+    "modelId",
+    "model_id",
+    "modelID",
+    "currentModelId",
+    "model",
+    "to",
+];
+const MODEL_FROM: [&str; 8] = [
+    "previousModel",
+    "previous_model",
+    "oldModel",
+    "old_model",
+    "fromModel",
+    "from_model",
+    "originalModel",
+    "from",
+];
+
+/// The name of a model in a record, under one of these names.
+fn model_in(value: &Value, names: &[&str], depth: usize) -> Option<String> {
+    /// Records do not nest deeper before they say what they are about.
+    const DEEPEST: usize = 3;
+    let fields = value.as_object()?;
+    let here = names.iter().find_map(|name| match fields.get(*name)? {
+        Value::String(model) if !model.is_empty() => Some(model.clone()),
+        Value::Object(model) => ["id", "modelID", "model", "name"]
+            .iter()
+            .find_map(|name| model.get(*name)?.as_str())
+            .map(str::to_owned),
+        _ => None,
+    });
+    here.or_else(|| {
+        let mut inner = fields.values().filter(|_| depth < DEEPEST);
+        inner.find_map(|value| model_in(value, names, depth + 1))
+    })
+}
+
+/// A path as it is seen from the session's directory, when it is below it.
+fn below<'p>(path: &'p str, cwd: Option<&str>) -> &'p str {
+    let cwd = cwd.unwrap_or_default().trim_end_matches('/');
+    let inside = path
+        .strip_prefix(cwd)
+        .and_then(|rest| rest.strip_prefix('/'));
+    inside
+        .filter(|inside| !cwd.is_empty() && !inside.is_empty())
+        .unwrap_or(path)
 }
 
 /// Notes that a reader of the conversation has to know.

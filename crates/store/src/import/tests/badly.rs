@@ -207,3 +207,27 @@ fn files_of_ours_are_private() {
         }
     }
 }
+
+#[test]
+fn links_to_credentials_are_not_opened() {
+    let machine = Machine::new();
+    let secret = machine.home(".codex/auth.json");
+    write(
+        &secret,
+        r#"{"type":"user","sessionId":"x","uuid":"y","message":{"content":"token"}}"#,
+    );
+    fs::create_dir_all(machine.session("")).unwrap();
+    symlink(&secret, machine.session("innocent.jsonl")).unwrap();
+    let (store, report) = with_a_good_one(&machine);
+    assert_eq!(report.credentials, 1);
+    assert_eq!(rows(&store).len(), 1);
+}
+
+#[test]
+fn copies_that_a_kill_left_are_removed() {
+    let machine = Machine::new();
+    let store = machine.store();
+    write(&store.home().join("tmp/left/copy.db"), "secrets");
+    machine.import(&store);
+    assert!(!store.home().join("tmp/left").exists());
+}

@@ -161,3 +161,89 @@ fn prompts_bring_back_sessions_that_are_gone() {
     let report = machine.import(&store);
     assert_eq!((report.read, report.unchanged), (0, 2));
 }
+
+/// Whatever is copied from what, each reply counts once: three logs of two sessions, of which the one that
+/// was forked is older than the longest log of its original.
+#[test]
+fn no_reply_is_counted_by_nobody() {
+    let machine = Machine::new();
+    let lines = |session: &str, from: usize, to: usize| -> String {
+        (from..to)
+            .map(|n| reply(session, &format!("r{n}"), "x"))
+            .collect()
+    };
+    let age = |path: &std::path::Path, second: u64| {
+        let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000 + second);
+        let file = std::fs::File::options().append(true).open(path).unwrap();
+        file.set_modified(at).unwrap();
+    };
+    for (name, log, second) in [
+        ("backup.jsonl", lines("s1", 0, 10), 0),
+        ("s2.jsonl", lines("s2", 0, 10) + &lines("s2", 100, 103), 500),
+        ("s1.jsonl", lines("s1", 0, 20), 1000),
+    ] {
+        let path = machine.session(name);
+        write(&path, log);
+        age(&path, second);
+    }
+    let store = machine.store();
+    machine.import(&store);
+    assert_eq!(output_tokens(&store), 23 * 5);
+    let before = known(&store);
+    store
+        .rebuild(&options(), &crate::import::Progress::default())
+        .unwrap();
+    assert_eq!(known(&store), before, "made again as it was");
+}
+
+#[test]
+fn an_account_that_repeats_nothing_is_no_copy() {
+    let machine = Machine::new();
+    write(
+        &machine.session("s1.jsonl"),
+        prompt("s1", "u1", "ask") + &reply("s1", "u2", "answer"),
+    );
+    let stream = reply("s1", "v1", "later").replace("sessionId", "session_id");
+    let captured = machine.home("captured.jsonl");
+    write(&captured, stream);
+    let store = machine.store();
+    machine.import(&store);
+    let paths = [captured];
+    let progress = crate::import::Progress::default();
+    store
+        .import_paths(&machine.host(), &paths, &options(), &progress)
+        .unwrap();
+    assert_eq!(output_tokens(&store), 10);
+    assert!(rows(&store).iter().all(|row| !row.duplicate));
+}
+
+#[test]
+fn what_was_a_copy_counts_when_its_original_is_rewritten() {
+    let machine = Machine::new();
+    let log = prompt("s1", "u1", "ask") + &reply("s1", "u2", "answer");
+    write(&machine.session("a.jsonl"), &log);
+    write(&machine.session("b.jsonl"), &log);
+    let store = machine.store();
+    machine.import(&store);
+    assert_eq!((listed(&store).len(), output_tokens(&store)), (1, 5));
+    write(&machine.session("a.jsonl"), prompt("s9", "u9", "other"));
+    machine.import(&store);
+    assert_eq!(listed(&store), ["s1", "s9"]);
+    assert_eq!(output_tokens(&store), 5);
+}
+
+#[test]
+fn what_is_forgotten_is_found_again() {
+    let machine = Machine::new();
+    write(&machine.session("s1.jsonl"), prompt("s1", "u1", "ask"));
+    write(&machine.session("s1/tool-results/out.txt"), "a long output");
+    let store = machine.store();
+    let kept = machine.import(&store).kept;
+    assert_eq!(kept, 1);
+    assert_eq!(machine.import(&store).unchanged, 2);
+    let holdings = store.holdings(rows(&store)).unwrap();
+    store.forget(&holdings, options().now).unwrap();
+    assert_eq!(store.archive().sources().count(), 0);
+    let report = machine.import(&store);
+    assert_eq!((report.read, report.kept), (1, 1));
+}

@@ -149,3 +149,131 @@ fn what_was_kept_before_a_crash_is_not_kept_twice() {
         assert_eq!(source.unwrap().versions.len(), 1);
     }
 }
+
+#[test]
+fn a_catalogue_that_is_gone_takes_nothing_with_it() {
+    let machine = Machine::new();
+    let gone = machine.session("gone.jsonl");
+    write(&gone, prompt("gone", "u1", "only here"));
+    write(
+        &machine.session("here.jsonl"),
+        prompt("here", "u2", "still there"),
+    );
+    let store = machine.store();
+    machine.import(&store);
+    fs::remove_file(&gone).unwrap();
+    let home = store.home().to_owned();
+    drop(store);
+    for name in ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"] {
+        drop(fs::remove_file(home.join(name)));
+    }
+    let refused = crate::Store::open_existing(&home).unwrap_err();
+    assert!(refused.to_string().contains("--rebuild"), "{refused}");
+    let store = machine.store();
+    machine.import(&store);
+    assert_eq!(texts(&store, "gone"), ["only here"]);
+    let report = machine.import(&store);
+    assert_eq!((report.read, report.unchanged), (0, 1));
+}
+
+#[test]
+fn a_damaged_catalogue_is_set_aside_and_made_again() {
+    let machine = Machine::new();
+    write(&machine.session("s1.jsonl"), prompt("s1", "u1", "hello"));
+    let store = machine.store();
+    machine.import(&store);
+    let home = store.home().to_owned();
+    drop(store);
+    write(&home.join("index.sqlite"), [0x5a; 5000]);
+    let refused = crate::Store::open(&home).unwrap_err();
+    assert!(refused.to_string().contains("--rebuild"), "{refused}");
+    let store = crate::Store::open_to_rebuild(&home).unwrap();
+    store
+        .rebuild(&options(), &crate::import::Progress::default())
+        .unwrap();
+    assert_eq!(texts(&store, "s1"), ["hello"]);
+    assert!(
+        home.join("index.sqlite.damaged-1").exists(),
+        "nothing is destroyed"
+    );
+}
+
+#[test]
+fn a_damaged_chunk_is_kept_again_from_the_log() {
+    let machine = Machine::new();
+    write(&machine.session("s1.jsonl"), prompt("s1", "u1", "hello"));
+    let store = machine.store();
+    machine.import(&store);
+    let chunks = store.home().join("archive/chunks");
+    let mut left = vec![chunks];
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            left.extend(fs::read_dir(&path).unwrap().map(|e| e.unwrap().path()));
+        } else {
+            fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+                .unwrap();
+            write(&path, b"not a frame");
+        }
+    }
+    let progress = crate::import::Progress::default();
+    let report = store.rebuild(&options(), &progress).unwrap();
+    assert_eq!(report.problems.len(), 1);
+    machine.import(&store);
+    assert_eq!(texts(&store, "s1"), ["hello"]);
+}
+
+#[test]
+fn a_rebuild_that_was_killed_is_finished_by_the_next_import() {
+    let machine = Machine::new();
+    let gone = machine.session("gone.jsonl");
+    write(&gone, prompt("gone", "u1", "only here"));
+    let store = machine.store();
+    machine.import(&store);
+    fs::remove_file(&gone).unwrap();
+    write(
+        &machine.session("here.jsonl"),
+        prompt("here", "u2", "hello"),
+    );
+    machine.import(&store);
+    // As a kill leaves it: some rows are missing, and that it is not finished is written down.
+    let row = store.catalogue().find("gone").unwrap();
+    store.catalogue().forget(&row.key).unwrap();
+    write(&store.home().join("rebuild.pending"), "");
+    machine.import(&store);
+    assert_eq!(texts(&store, "gone"), ["only here"]);
+    assert!(!store.home().join("rebuild.pending").exists());
+}
+
+#[test]
+fn a_long_first_line_does_not_hide_a_log() {
+    let machine = Machine::new();
+    let path = machine.session("s1.jsonl");
+    write(
+        &path,
+        prompt("s1", "u1", &"x".repeat(700_000)) + &reply("s1", "u2", "yes"),
+    );
+    let store = machine.store();
+    machine.import(&store);
+    assert_eq!(listed(&store), ["s1"]);
+    append(&path, reply("s1", "u3", "more"));
+    machine.import(&store);
+    assert_eq!((listed(&store).len(), output_tokens(&store)), (1, 10));
+}
+
+#[test]
+fn a_log_has_one_name_whatever_links_lead_to_it() {
+    let machine = Machine::new();
+    let real = machine.home("dotfiles/claude/projects/-work/s1.jsonl");
+    write(&real, prompt("s1", "u1", "hello"));
+    std::os::unix::fs::symlink(machine.home("dotfiles/claude"), machine.home(".claude")).unwrap();
+    let store = machine.store();
+    machine.import(&store);
+    append(&real, prompt("s1", "u2", "again"));
+    let paths = [machine.session("s1.jsonl")];
+    let progress = crate::import::Progress::default();
+    store
+        .import_paths(&machine.host(), &paths, &options(), &progress)
+        .unwrap();
+    assert_eq!(rows(&store).len(), 1);
+    assert_eq!(texts(&store, "s1"), ["hello", "again"]);
+}
