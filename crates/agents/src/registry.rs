@@ -62,3 +62,32 @@ pub fn dialect(name: &str) -> Option<(&'static dyn Family, Dialect)> {
         Some((family, *dialect))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_documented() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/agents.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut names = HashSet::new();
+        for family in FAMILIES {
+            let row = format!("| {} |", family.name());
+            assert!(text.contains(&row), "docs/agents.md has no row {row}");
+            for known in family.dialects() {
+                assert!(
+                    names.insert(known.name),
+                    "two dialects are named {}",
+                    known.name
+                );
+                let word = format!("`{}`", known.name);
+                assert!(text.contains(&word), "docs/agents.md does not name {word}");
+                let (found, same) = dialect(known.name).unwrap();
+                assert_eq!((found.name(), same), (family.name(), *known));
+            }
+        }
+    }
+}
