@@ -338,3 +338,42 @@ fn killed_while_importing() {
     }
     assert!(unfinished > 0, "the test must have something to test");
 }
+
+/// A disk that takes no more, as far as a limit on the size of files can play one: the import ends and says
+/// why, and when there is room again it is as if nothing had been.
+#[test]
+fn no_room() {
+    let env = TestEnv::new();
+    furnish(&env);
+    // What does not compress.
+    let mut state = 1_u64;
+    let noise: String = (0..1_000_000)
+        .map(|_| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            char::from(b'a' + u8::try_from(state >> 33 & 15).unwrap())
+        })
+        .collect();
+    let session = "33333333-2222-4333-8444-555555555555";
+    env.file(
+        &format!("{PROJECT}/{session}.jsonl"),
+        user(session, 0, &noise),
+    );
+    let home = |name: &str| env.path(name).to_str().unwrap().to_owned();
+    let calm = home("calm");
+    assert_eq!(env.run(&["--home", &calm, "import"]).code, 0);
+    let tight = home("tight");
+    assert_eq!(env.run(&["--home", &tight, "list"]).code, 0);
+    let binary = env!("CARGO_BIN_EXE_quipu");
+    let script = format!("ulimit -f 200; exec {binary} --home {tight} import --threads 1");
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-c", &script]).env_clear();
+    shell.env("HOME", env.path("person"));
+    let output = shell.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("error: "), "{said}");
+    assert_eq!(env.run(&["--home", &tight, "import"]).code, 0);
+    assert!(figures(&env, "calm") == figures(&env, "tight"));
+}

@@ -80,14 +80,14 @@ impl ArchiveError {
     /// well: a full disk, a file system that may not be written to.
     pub fn is_ours(&self) -> bool {
         use std::io::ErrorKind::{
-            PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
+            FileTooLarge, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
         };
         let Self::File(FileError { source, .. }) = self else {
             return false;
         };
         matches!(
             source.kind(),
-            StorageFull | QuotaExceeded | ReadOnlyFilesystem | PermissionDenied
+            StorageFull | QuotaExceeded | FileTooLarge | ReadOnlyFilesystem | PermissionDenied
         )
     }
 }
