@@ -37,6 +37,42 @@ impl<'a> Pair<'a> {
     }
 }
 
+/// An interface as it goes over the wire: requests, and responses whole or in chunks.
+pub(crate) trait Wire {
+    /// Reads one payload. When nothing comes of it, says why.
+    fn payload(&mut self, payload: Node<'_>, out: &mut Out<'_>) -> Option<Dropped>;
+
+    /// The response is over.
+    fn close(&mut self, out: &mut Out<'_>);
+
+    /// Whether a response ends with the pair it stands in.
+    fn ends_with(_pair: &Pair<'_>, _record: Node<'_>) -> bool {
+        true
+    }
+}
+
+/// Reads one record: a payload, or a request and what was answered.
+pub(crate) fn one<W: Wire>(wire: &mut W, record: Node<'_>, out: &mut Out<'_>) {
+    let mut nothing = None;
+    match Pair::of(record) {
+        Some(pair) => {
+            if let Some(request) = pair.request {
+                nothing = wire.payload(request, out);
+            }
+            if let Some(response) = pair.response {
+                payloads(response, |payload| {
+                    nothing = wire.payload(payload, out).or(nothing);
+                });
+                if W::ends_with(&pair, record) {
+                    wire.close(out);
+                }
+            }
+        }
+        None => nothing = wire.payload(record, out),
+    }
+    skip(nothing, out);
+}
+
 /// Hands over each payload of a recorded response: the body itself, the items of a list of chunks, or
 /// what stands in a text, be it server-sent events or a body.
 pub(crate) fn payloads(response: Node<'_>, mut take: impl FnMut(Node<'_>)) {

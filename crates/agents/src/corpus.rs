@@ -51,6 +51,21 @@ pub(crate) fn logs(folder: &str) -> Vec<(String, Vec<u8>)> {
     paths.into_iter().map(log).collect()
 }
 
+/// The logs of one folder as the JSON documents in them: one, or one a line. What does not read is left out.
+pub(crate) fn documents(folder: &str) -> Vec<(String, Vec<u8>, Vec<serde_json::Value>)> {
+    let parse = |(name, bytes): (String, Vec<u8>)| {
+        let documents = match serde_json::from_slice(&bytes) {
+            Ok(document) => vec![document],
+            Err(_) => bytes
+                .split(|byte| *byte == b'\n')
+                .filter_map(|line| serde_json::from_slice(line).ok())
+                .collect(),
+        };
+        (name, bytes, documents)
+    };
+    logs(folder).into_iter().map(parse).collect()
+}
+
 /// Every log of the corpus: each record is accounted for, and reading in pieces gives the same (which
 /// [`read`] sees to). What reads as what is printed with `--nocapture`.
 #[test]

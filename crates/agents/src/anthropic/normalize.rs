@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::wire;
 use crate::blocks::{self, ResultFacts, Speaker};
-use crate::capture::{self, Pair, Requests};
+use crate::capture::{self, Requests};
 use crate::session::learn;
 use crate::{Dropped, Entry, Out, Reader, Session, Text, Tokens, What, state};
 
@@ -66,25 +66,6 @@ impl Common<'_> {
 }
 
 impl Messages {
-    fn one(&mut self, record: Node<'_>, out: &mut Out<'_>) {
-        let mut nothing = None;
-        match Pair::of(record) {
-            Some(pair) => {
-                if let Some(request) = pair.request {
-                    nothing = self.payload(request, out);
-                }
-                if let Some(response) = pair.response {
-                    capture::payloads(response, |payload| {
-                        nothing = self.payload(payload, out).or(nothing);
-                    });
-                    self.close(out);
-                }
-            }
-            None => nothing = self.payload(record, out),
-        }
-        capture::skip(nothing, out);
-    }
-
     /// Reads one payload. When nothing comes of it, says why.
     fn payload(&mut self, payload: Node<'_>, out: &mut Out<'_>) -> Option<Dropped> {
         let kind = payload.text("type").unwrap_or_default();
@@ -513,12 +494,22 @@ fn push_end(
     common.put(entry, out);
 }
 
+impl capture::Wire for Messages {
+    fn payload(&mut self, payload: Node<'_>, out: &mut Out<'_>) -> Option<Dropped> {
+        self.payload(payload, out)
+    }
+
+    fn close(&mut self, out: &mut Out<'_>) {
+        self.close(out);
+    }
+}
+
 impl Reader for Messages {
     fn record(&mut self, record: Node<'_>, out: &mut Out<'_>) {
         if record.kind() == Kind::Null {
             return;
         }
-        capture::records(record, out, |record, out| self.one(record, out));
+        capture::records(record, out, |record, out| capture::one(self, record, out));
     }
 
     fn finish(&mut self, out: &mut Out<'_>) {

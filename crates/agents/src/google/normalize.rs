@@ -82,28 +82,6 @@ impl Common {
 }
 
 impl Generated {
-    fn one(&mut self, record: Node<'_>, out: &mut Out<'_>) {
-        let mut nothing = None;
-        match Pair::of(record) {
-            Some(pair) => {
-                if let Some(request) = pair.request {
-                    nothing = self.payload(request, out);
-                }
-                if let Some(response) = pair.response {
-                    capture::payloads(response, |payload| {
-                        nothing = self.payload(payload, out).or(nothing);
-                    });
-                    // A chunk may stand in an envelope of its own; the end of a pair is an end.
-                    if pair.request.is_some() || record.get("method").is_some() {
-                        self.close(out);
-                    }
-                }
-            }
-            None => nothing = self.payload(record, out),
-        }
-        capture::skip(nothing, out);
-    }
-
     /// Reads one payload. When nothing comes of it, says why.
     fn payload(&mut self, payload: Node<'_>, out: &mut Out<'_>) -> Option<Dropped> {
         let request = payload.get("request").unwrap_or(payload);
@@ -462,12 +440,27 @@ fn usage(node: Node<'_>) -> Option<Usage> {
     (!usage.is_empty()).then_some(usage)
 }
 
+impl capture::Wire for Generated {
+    fn payload(&mut self, payload: Node<'_>, out: &mut Out<'_>) -> Option<Dropped> {
+        self.payload(payload, out)
+    }
+
+    fn close(&mut self, out: &mut Out<'_>) {
+        self.close(out);
+    }
+
+    // A chunk may stand in an envelope of its own; the end of a pair is an end.
+    fn ends_with(pair: &Pair<'_>, record: Node<'_>) -> bool {
+        pair.request.is_some() || record.get("method").is_some()
+    }
+}
+
 impl Reader for Generated {
     fn record(&mut self, record: Node<'_>, out: &mut Out<'_>) {
         if record.kind() == Kind::Null {
             return;
         }
-        capture::records(record, out, |record, out| self.one(record, out));
+        capture::records(record, out, |record, out| capture::one(self, record, out));
     }
 
     fn finish(&mut self, out: &mut Out<'_>) {

@@ -3,7 +3,7 @@ use quipu_model::{Body, LogBody};
 use serde_json::Value;
 
 use super::{BODY, CHUNKS, Google, SSE};
-use crate::corpus::{files, fixtures};
+use crate::corpus::documents;
 use crate::testkit::{Read, hostile, read};
 
 const CHUNKED: &str = concat!(
@@ -128,21 +128,9 @@ fn anything_is_read() {
 
 #[test]
 fn recorded_usage_is_the_total_of_the_vendor() {
-    let Some(root) = fixtures() else {
-        return;
-    };
-    let mut paths = Vec::new();
-    files(&root.join("gemini-http"), &mut paths);
-    let mut compared = 0;
-    for path in paths {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let documents: Vec<Value> = match serde_json::from_str(&text) {
-            Ok(document) => vec![document],
-            Err(_) => text
-                .lines()
-                .filter_map(|line| serde_json::from_str(line).ok())
-                .collect(),
-        };
+    let logs = documents("gemini-http");
+    let (mut compared, all) = (0, logs.len());
+    for (name, bytes, documents) in logs {
         // Of each response the last; a line with a method is a response of its own.
         let total_of = |response: &Value| response["usageMetadata"]["totalTokenCount"].as_u64();
         let last = |chunks: &[Value]| chunks.iter().filter_map(total_of).next_back();
@@ -156,10 +144,10 @@ fn recorded_usage_is_the_total_of_the_vendor() {
                 .sum(),
             _ => last(&documents).unwrap_or(0),
         };
-        let read = read(text.as_bytes(), "log").unwrap();
-        assert_eq!(read.usage().total(), total, "{}", path.display());
-        assert!(read.ledger.drift.is_empty(), "{}", path.display());
+        let read = read(&bytes, "log").unwrap();
+        assert_eq!(read.usage().total(), total, "{name}");
+        assert!(read.ledger.drift.is_empty(), "{name}");
         compared += usize::from(total > 0);
     }
-    assert!(compared >= 10);
+    assert!(all == 0 || compared >= 10);
 }

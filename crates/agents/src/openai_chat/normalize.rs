@@ -8,7 +8,7 @@ use quipu_model::{Json, NoteKind, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::{message, wire};
-use crate::capture::{self, Pair, Requests};
+use crate::capture::{self, Requests};
 use crate::cost::Cost;
 use crate::session::learn;
 use crate::{Dropped, Entry, Out, Reader, Session, Tokens, state, time};
@@ -104,25 +104,6 @@ impl Common<'_> {
 }
 
 impl Completions {
-    fn one(&mut self, record: Node<'_>, out: &mut Out<'_>) {
-        let mut nothing = None;
-        match Pair::of(record) {
-            Some(pair) => {
-                if let Some(request) = pair.request {
-                    nothing = self.payload(request, out);
-                }
-                if let Some(response) = pair.response {
-                    capture::payloads(response, |payload| {
-                        nothing = self.payload(payload, out).or(nothing);
-                    });
-                    self.close(out);
-                }
-            }
-            None => nothing = self.payload(record, out),
-        }
-        capture::skip(nothing, out);
-    }
-
     /// Reads one payload. When nothing comes of it, says why.
     fn payload(&mut self, payload: Node<'_>, out: &mut Out<'_>) -> Option<Dropped> {
         if payload.get("messages").is_some() {
@@ -469,9 +450,19 @@ impl Call {
     }
 }
 
+impl capture::Wire for Completions {
+    fn payload(&mut self, payload: Node<'_>, out: &mut Out<'_>) -> Option<Dropped> {
+        self.payload(payload, out)
+    }
+
+    fn close(&mut self, out: &mut Out<'_>) {
+        self.close(out);
+    }
+}
+
 impl Reader for Completions {
     fn record(&mut self, record: Node<'_>, out: &mut Out<'_>) {
-        capture::records(record, out, |record, out| self.one(record, out));
+        capture::records(record, out, |record, out| capture::one(self, record, out));
     }
 
     fn finish(&mut self, out: &mut Out<'_>) {

@@ -8,7 +8,7 @@ use quipu_model::{Json, NoteKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{items, wire};
-use crate::capture::{self, Pair, Requests};
+use crate::capture::{self, Requests};
 use crate::cost::Cost;
 use crate::session::learn;
 use crate::{Dropped, Entry, Out, Reader, Session, Text, What, state, time};
@@ -105,25 +105,6 @@ impl Common<'_> {
 }
 
 impl Responses {
-    fn one(&mut self, record: Node<'_>, out: &mut Out<'_>) {
-        let mut nothing = None;
-        match Pair::of(record) {
-            Some(pair) => {
-                if let Some(request) = pair.request {
-                    nothing = self.payload(request, out);
-                }
-                if let Some(response) = pair.response {
-                    capture::payloads(response, |payload| {
-                        nothing = self.payload(payload, out).or(nothing);
-                    });
-                    self.close(out);
-                }
-            }
-            None => nothing = self.payload(record, out),
-        }
-        capture::skip(nothing, out);
-    }
-
     /// Reads one payload. When nothing comes of it, says why.
     fn payload(&mut self, payload: Node<'_>, out: &mut Out<'_>) -> Option<Dropped> {
         if payload
@@ -364,12 +345,22 @@ impl Partial {
     }
 }
 
+impl capture::Wire for Responses {
+    fn payload(&mut self, payload: Node<'_>, out: &mut Out<'_>) -> Option<Dropped> {
+        self.payload(payload, out)
+    }
+
+    fn close(&mut self, out: &mut Out<'_>) {
+        self.close(out);
+    }
+}
+
 impl Reader for Responses {
     fn record(&mut self, record: Node<'_>, out: &mut Out<'_>) {
         if record.kind() == Kind::Null {
             return;
         }
-        capture::records(record, out, |record, out| self.one(record, out));
+        capture::records(record, out, |record, out| capture::one(self, record, out));
     }
 
     fn finish(&mut self, out: &mut Out<'_>) {
