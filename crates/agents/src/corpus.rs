@@ -119,3 +119,22 @@ fn every_log_is_accounted_for() {
         );
     }
 }
+
+/// No real log is claimed by two families that are both sure.
+#[test]
+fn no_log_is_claimed_twice() {
+    let Some(root) = fixtures() else {
+        return;
+    };
+    let mut paths = Vec::new();
+    files(&root, &mut paths);
+    for path in paths {
+        let bytes = std::fs::read(&path).unwrap();
+        let sure = crate::Head::look(&bytes, true, |head| {
+            let claims = crate::claims(head).into_iter();
+            let sure = claims.filter(|(_, claim)| claim.sure);
+            sure.map(|(family, _)| family.name()).collect::<Vec<_>>()
+        });
+        assert!(sure.len() < 2, "{}: {sure:?}", path.display());
+    }
+}

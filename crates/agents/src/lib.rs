@@ -100,7 +100,7 @@ pub use head::{HEAD, Head};
 pub use host::{Host, is_credential};
 pub use ledger::{Dropped, Ledger, Mended};
 pub use out::{BLOB_SCHEME, Out, Position, Sink, data_url};
-pub use registry::{FAMILIES, dialect, family, identify, sniff};
+pub use registry::{FAMILIES, claims, dialect, family, identify, sniff};
 pub use session::{Session, Tokens, run_id};
 pub use summary::{ModelUse, Summary};
 

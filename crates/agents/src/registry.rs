@@ -39,15 +39,20 @@ pub fn family(name: &str) -> Option<&'static dyn Family> {
         .find(|family| family.name() == name)
 }
 
-/// Whose log this is: the family that is sure, or else the first that finds it likely.
-pub fn sniff(head: &Head<'_>) -> Option<(&'static dyn Family, Dialect)> {
-    let claims: Vec<(&'static dyn Family, Match)> = FAMILIES
+/// Who says that a log is theirs: those that are sure first, else in the order in which they are asked.
+pub fn claims(head: &Head<'_>) -> Vec<(&'static dyn Family, Match)> {
+    let mut claims: Vec<(&'static dyn Family, Match)> = FAMILIES
         .iter()
         .filter_map(|family| Some((*family, family.sniff(head)?)))
         .collect();
-    let sure = claims.iter().find(|(_, claim)| claim.sure);
-    sure.or(claims.first())
-        .map(|(family, claim)| (*family, claim.dialect))
+    claims.sort_by_key(|(_, claim)| !claim.sure);
+    claims
+}
+
+/// Whose log this is: the family that is sure, or else the first that finds it likely.
+pub fn sniff(head: &Head<'_>) -> Option<(&'static dyn Family, Dialect)> {
+    let first = claims(head).into_iter().next();
+    first.map(|(family, claim)| (family, claim.dialect))
 }
 
 /// Whose log begins with these bytes. `whole` says that there are no more.

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use quipu_agents::{Dialect, Family, GatherError, HEAD, Limits, is_credential};
+use quipu_agents::{Dialect, Family, GatherError, HEAD, Head, Limits, Match, is_credential};
 use quipu_model::Timestamp;
 
 use super::find::{self, Candidate, Found};
@@ -127,8 +127,17 @@ impl<'s> Keeper<'s> {
         };
         let size = file.metadata()?.len();
         let plain = plain_path(path);
-        let sniffed = match sniff(&mut file, size)? {
-            Some(found) => Some(found),
+        let claims = sniff(&mut file, size)?;
+        if let [(one, first), (other, second), ..] = claims.as_slice()
+            && first.sure
+            && second.sure
+        {
+            let (one, other) = (one.name(), other.name());
+            let what = format!("looks like a log of {one} and of {other}; it is read as {one}");
+            take(Done::Failed(Problem::new(path, what)));
+        }
+        let sniffed = match claims.first() {
+            Some((family, claim)) => Some((*family, claim.dialect)),
             None => self.read_as_before(&plain)?,
         };
         let brand = match (candidate.place, sniffed) {
@@ -356,8 +365,8 @@ pub(super) fn first_modified(snapshot: &Snapshot) -> Option<i64> {
     snapshot.meta.as_ref()?.get(FIRST_MODIFIED)?.as_i64()
 }
 
-/// Whose log it is.
-fn sniff(file: &mut File, size: u64) -> Result<Option<(&'static dyn Family, Dialect)>, KeepError> {
+/// Who says that a log is theirs, the most likely first.
+fn sniff(file: &mut File, size: u64) -> Result<Vec<(&'static dyn Family, Match)>, KeepError> {
     let mut head = vec![0; HEAD.min(usize::try_from(size).unwrap_or(HEAD))];
     file.seek(SeekFrom::Start(0))?;
     let read = read_full(file, &mut head)?;
@@ -371,20 +380,20 @@ fn sniff(file: &mut File, size: u64) -> Result<Option<(&'static dyn Family, Dial
         }
     }
     let whole = size <= head.len() as u64;
-    let found = quipu_agents::identify(&head, whole);
+    let found = Head::look(&head, whole, quipu_agents::claims);
     let limits = Limits::default();
     let begins = head.trim_ascii_start().first().copied();
     let could_be_document = !whole
         && matches!(begins, Some(b'{' | b'['))
         && size <= limits.document as u64
         && !first_line_is_whole(&head);
-    if found.is_some() || !could_be_document {
+    if !found.is_empty() || !could_be_document {
         return Ok(found);
     }
     file.seek(SeekFrom::Start(0))?;
     let mut all = Vec::new();
     file.take(size).read_to_end(&mut all)?;
-    Ok(quipu_agents::identify(&all, true))
+    Ok(Head::look(&all, true, quipu_agents::claims))
 }
 
 /// The part of a piece that begins at `at` which lies behind `from`.

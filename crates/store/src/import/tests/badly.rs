@@ -231,3 +231,18 @@ fn copies_that_a_kill_left_are_removed() {
     machine.import(&store);
     assert!(!store.home().join("tmp/left").exists());
 }
+
+#[test]
+fn two_agents_may_claim_one_log() {
+    let machine = Machine::new();
+    let codex = r#"{"timestamp":"2026-01-02T03:04:05Z","type":"session_meta","payload":{"id":"019b7a00-0000-7000-8000-000000000001","timestamp":"2026-01-02T03:04:05Z","cwd":"/w","originator":"codex_cli_rs","cli_version":"0.120.0"}}"#;
+    let path = machine.home("mixed.jsonl");
+    write(&path, format!("{codex}\n") + &prompt("s1", "u1", "hello"));
+    let store = machine.store();
+    let report = store
+        .import_paths(&machine.host(), &[path], &options(), &Progress::default())
+        .unwrap();
+    assert_eq!(report.read, 1);
+    assert_eq!(report.problems.len(), 1, "{report:?}");
+    assert!(report.problems[0].what.contains("claude"), "{report:?}");
+}
