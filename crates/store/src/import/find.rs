@@ -255,7 +255,11 @@ impl Search {
                     }
                     continue;
                 }
-                if depth < DEEPEST && self.visited.insert((metadata.dev(), metadata.ino())) {
+                if depth >= DEEPEST {
+                    let what =
+                        format!("more than {DEEPEST} directories deep; name it to look into it");
+                    self.problems.push(Problem::new(&path, what));
+                } else if self.visited.insert((metadata.dev(), metadata.ino())) {
                     let entries = self.entries(&path);
                     left.extend(entries.into_iter().map(|(path, _)| (path, depth + 1)));
                 }

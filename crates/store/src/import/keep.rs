@@ -345,6 +345,11 @@ impl<'s> Keeper<'s> {
         }
         let bytes = match fs::metadata(path) {
             Ok(metadata) if metadata.is_file() && metadata.len() <= SIDECAR => fs::read(path)?,
+            Ok(metadata) if metadata.is_file() => {
+                let what =
+                    format!("beside a log and longer than {SIDECAR} bytes, so it is not read");
+                return Err(io::Error::other(what).into());
+            }
             _ => return Ok(None),
         };
         let (size, new_bytes) = self.try_keep(brand, path)?;

@@ -246,3 +246,36 @@ fn two_agents_may_claim_one_log() {
     assert_eq!(report.problems.len(), 1, "{report:?}");
     assert!(report.problems[0].what.contains("claude"), "{report:?}");
 }
+
+#[test]
+fn what_is_not_looked_at_is_said() {
+    let machine = Machine::new();
+    let deep = "d/".repeat(40);
+    write(
+        &machine.home(&format!("{deep}s.jsonl")),
+        prompt("s", "u1", "deep"),
+    );
+    let agent = machine.session("s1/subagents/agent-a7.jsonl");
+    write(&agent, prompt("s1", "u1", "x"));
+    write(
+        &agent.with_extension("meta.json"),
+        "x".repeat((1 << 20) + 1),
+    );
+    let store = machine.store();
+    let report = store
+        .import_paths(
+            &machine.host(),
+            &[machine.home("")],
+            &options(),
+            &Progress::default(),
+        )
+        .unwrap();
+    let mut said: Vec<&str> = report.problems.iter().map(|p| p.what.as_str()).collect();
+    said.sort_unstable();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(
+        said[0].contains("beside a log") && said[1].contains("directories deep"),
+        "{said:?}"
+    );
+    assert_eq!(rows(&store).len(), 1, "and the log is read all the same");
+}
