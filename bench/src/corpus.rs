@@ -108,7 +108,7 @@ pub(crate) fn write(home: &Path, bytes: u64, seed: u64) -> Result<u64> {
         let (path, text) = if dice.below(100) < 60 {
             let id = dice.uuid();
             let project = dice.below(20);
-            let path = home.join(format!(".claude/projects/-work-p{project}/{id}.jsonl"));
+            let path = home.join(format!(".claude/projects/-code-p{project}/{id}.jsonl"));
             (path, claude(&mut dice, &id, project))
         } else {
             let id = dice.uuid();
@@ -158,7 +158,7 @@ pub(crate) fn claude(dice: &mut Dice, id: &str, project: usize) -> String {
             let uuid = dice.uuid();
             second += 1 + dice.below(5);
             let written = format!(
-                r#"{{"parentUuid":{parent},"isSidechain":false,"userType":"external","cwd":"/work/p{project}","sessionId":"{id}","version":"2.1.200","gitBranch":"main","type":"{kind}","message":{message}{more},"uuid":"{uuid}","timestamp":"2026-03-{:02}T{:02}:{:02}:{:02}.123Z"}}"#,
+                r#"{{"parentUuid":{parent},"isSidechain":false,"userType":"external","cwd":"/code/p{project}","sessionId":"{id}","version":"2.1.200","gitBranch":"main","type":"{kind}","message":{message}{more},"uuid":"{uuid}","timestamp":"2026-03-{:02}T{:02}:{:02}:{:02}.123Z"}}"#,
                 1 + second / 86_400 % 28,
                 second / 3600 % 24,
                 second / 60 % 60,
@@ -240,14 +240,14 @@ fn codex(dice: &mut Dice, id: &str, day: usize) -> String {
         text.push('\n');
     };
     let meta = format!(
-        r#"{{"id":"{id}","timestamp":"2026-03-{day:02}T10:00:00.000Z","cwd":"/work/codex","originator":"codex_cli_rs","cli_version":"0.120.0","source":"cli","model_provider":"openai"}}"#
+        r#"{{"id":"{id}","timestamp":"2026-03-{day:02}T10:00:00.000Z","cwd":"/code/codex","originator":"codex_cli_rs","cli_version":"0.120.0","source":"cli","model_provider":"openai"}}"#
     );
     line(&mut text, dice, "session_meta", &meta);
     let (mut input, mut cached, mut output, mut reasoning) = (0, 0, 0, 0);
     while text.len() < end {
         let turn = dice.uuid();
         let context = format!(
-            r#"{{"turn_id":"{turn}","cwd":"/work/codex","approval_policy":"on-request","model":"gpt-5-codex","effort":"medium","summary":"auto"}}"#
+            r#"{{"turn_id":"{turn}","cwd":"/code/codex","approval_policy":"on-request","model":"gpt-5-codex","effort":"medium","summary":"auto"}}"#
         );
         line(&mut text, dice, "turn_context", &context);
         let words = 5 + dice.below(60);

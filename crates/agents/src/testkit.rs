@@ -5,7 +5,9 @@ use std::path::Path;
 use proptest::test_runner::{TestRng, TestRunner};
 use quipu_model::{Event, LogBody};
 
-use crate::{Checkpoint, Collect, Dialect, Family, Feed, FeedError, Ledger, Origin, Session};
+use crate::{
+    Checkpoint, Collect, Dialect, Family, Feed, FeedError, Host, Ledger, Origin, Pick, Session,
+};
 
 /// A log that was read.
 pub(crate) struct Read {
@@ -43,6 +45,20 @@ pub(crate) fn read_as(
         assert_eq!(whole.ledger.records, pieces.ledger.records, "{path}");
     }
     whole
+}
+
+/// Holds a family to what it picks below its places: `(place below the home, path below the place, what)`.
+pub(crate) fn picks(family: &dyn Family, expected: &[(&str, &str, Pick)]) {
+    let home = Path::new("/home/me");
+    let places = family.places(&Host::new(home, |_| None));
+    for (root, below, what) in expected {
+        let root = home.join(root);
+        let place = places.iter().find(|place| place.root == root).unwrap();
+        let below = Path::new(below);
+        assert_eq!((place.pick)(below), *what, "{}", below.display());
+        let deep = below.components().count();
+        assert!(deep <= place.depth + 1, "{}", below.display());
+    }
 }
 
 fn cuts(len: usize, rng: &mut TestRng) -> Vec<usize> {

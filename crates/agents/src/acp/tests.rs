@@ -86,7 +86,7 @@ fn the_history_alone() {
 #[test]
 fn a_capture_of_the_protocol() {
     let log = concat!(
-        r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/code","mcpServers":[]}}"#,
         "\n",
         r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s1"}}"#,
         "\n",
@@ -112,7 +112,7 @@ fn a_capture_of_the_protocol() {
         ]
     );
     assert_eq!(read.session.id.as_deref(), Some("s1"));
-    assert_eq!(read.session.cwd.as_deref(), Some("/work"));
+    assert_eq!(read.session.cwd.as_deref(), Some("/code"));
 }
 
 #[test]

@@ -6,9 +6,9 @@ const CHAT: &str = "\n# aider chat started at 2026-01-02 03:04:05\n\n> aider --m
 
 #[test]
 fn a_chat() {
-    let read = read(CHAT.as_bytes(), "/work/repo/.aider.chat.history.md").unwrap();
+    let read = read(CHAT.as_bytes(), "/code/repo/.aider.chat.history.md").unwrap();
     assert_snapshot!(read.lines());
-    assert_eq!(read.session.cwd.as_deref(), Some("/work/repo"));
+    assert_eq!(read.session.cwd.as_deref(), Some("/code/repo"));
     assert!(read.session.id.is_some());
     // The same chat is known again when it has grown.
     let begun = &CHAT[..CHAT.find("I will").unwrap()];

@@ -7,7 +7,7 @@ use crate::testkit::{Read, read, read_as};
 const SESSION: &str = concat!(
     r#"{"type":"summary","summary":"Greeting","leafUuid":"u2"}"#,
     "\n",
-    r#"{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s1","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/work","gitBranch":"main","version":"2.1.200","isSidechain":false,"message":{"role":"user","content":"list the files"}}"#,
+    r#"{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s1","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/code","gitBranch":"main","version":"2.1.200","isSidechain":false,"message":{"role":"user","content":"list the files"}}"#,
     "\n",
     r#"{"type":"assistant","uuid":"u2","parentUuid":"u1","sessionId":"s1","timestamp":"2026-01-02T03:04:06.000Z","requestId":"r1","message":{"id":"m1","role":"assistant","model":"claude-x","content":[{"type":"thinking","thinking":"","signature":"abc"}],"usage":{"input_tokens":3,"cache_read_input_tokens":10,"cache_creation_input_tokens":5,"output_tokens":1}}}"#,
     "\n",
@@ -343,7 +343,7 @@ fn session_of((name, bytes): &(String, Vec<u8>)) -> Read {
 
 #[test]
 fn a_prompt_that_was_pasted_is_kept() {
-    let log = r#"{"display":"look at [Pasted text #1]","pastedContents":{"1":{"id":1,"type":"text","content":"the text"}},"timestamp":1767323045000,"project":"/work","sessionId":"s9"}"#;
+    let log = r#"{"display":"look at [Pasted text #1]","pastedContents":{"1":{"id":1,"type":"text","content":"the text"}},"timestamp":1767323045000,"project":"/code","sessionId":"s9"}"#;
     let read = read(log.as_bytes(), "history.jsonl").unwrap();
     assert_eq!(read.dialect.name, "claude-history");
     assert!(read.session.reconstructed);

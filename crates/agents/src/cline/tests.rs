@@ -127,7 +127,7 @@ fn a_task_is_brought_together() {
     );
     put(
         &task.join("history_item.json"),
-        r#"{"id":"1767323045000","ts":1767323045000,"task":"list","workspace":"/work","parentTaskId":"1767323040000","tokensIn":20}"#,
+        r#"{"id":"1767323045000","ts":1767323045000,"task":"list","workspace":"/code","parentTaskId":"1767323040000","tokensIn":20}"#,
     );
     assert!(Tasks.holds(&task));
     assert!(!Tasks.holds(directory.path()));
@@ -138,7 +138,7 @@ fn a_task_is_brought_together() {
     assert_eq!(read.dialect, TASK);
     assert_snapshot!(read.lines());
     assert_eq!(read.usage().total(), 31);
-    assert_eq!(read.session.cwd.as_deref(), Some("/work"));
+    assert_eq!(read.session.cwd.as_deref(), Some("/code"));
     assert_eq!(read.session.parent.as_deref(), Some("1767323040000"));
 }
 

@@ -1,14 +1,12 @@
-use std::path::Path;
-
 use insta::assert_snapshot;
 use quipu_model::{Body, LogBody, Status, Usage};
 
 use super::{CHAT, CHAT_JOURNAL, Copilot, EVENTS, HISTORY, TRACES};
+use crate::Pick;
 use crate::corpus::logs;
-use crate::testkit::{Read, hostile, read};
-use crate::{Family as _, Host, Pick};
+use crate::testkit::{Read, hostile, picks, read};
 
-const SESSION: &str = r#"{"type":"session.start","data":{"sessionId":"s1","version":1,"producer":"copilot-agent","copilotVersion":"1.0.68","startTime":"2026-07-05T03:51:38.763Z","selectedModel":"gpt-5","context":{"cwd":"/work","gitRoot":"/work","branch":"main","headCommit":"abc","repository":"me/it","repositoryHost":"github.com"}},"id":"1","timestamp":"2026-07-05T03:51:38.822Z","parentId":null}
+const SESSION: &str = r#"{"type":"session.start","data":{"sessionId":"s1","version":1,"producer":"copilot-agent","copilotVersion":"1.0.68","startTime":"2026-07-05T03:51:38.763Z","selectedModel":"gpt-5","context":{"cwd":"/code","gitRoot":"/code","branch":"main","headCommit":"abc","repository":"me/it","repositoryHost":"github.com"}},"id":"1","timestamp":"2026-07-05T03:51:38.822Z","parentId":null}
 {"type":"system.message","data":{"role":"system","content":"You are Copilot."},"id":"2","timestamp":"2026-07-05T03:51:39.000Z","parentId":"1"}
 {"type":"user.message","data":{"content":"list","transformedContent":"<now/> list","attachments":[{"type":"file","path":"/a","displayName":"a"},{"type":"blob","data":"QUJD","mimeType":"image/png","displayName":"b"}],"interactionId":"i"},"id":"3","timestamp":"2026-07-05T03:51:40.000Z","parentId":"2"}
 {"type":"hook.start","data":{"hookInvocationId":"h","hookType":"preToolUse","input":{}},"id":"4","timestamp":"2026-07-05T03:51:40.100Z","parentId":"3"}
@@ -215,36 +213,29 @@ fn real_sessions_count_what_the_vendor_counted() {
 /// What is picked below a place: `(place, path, what it is)`.
 #[test]
 fn logs_are_picked_by_where_they_are() {
-    let host = Host::new("/home/me", |_| None);
-    let places = Copilot.places(&host);
-    for (root, below, expected) in [
-        (".copilot/session-state", "abc/events.jsonl", Pick::Log),
-        (".copilot/session-state", "abc.jsonl", Pick::Log),
-        (".copilot/session-state", "abc/session.db", Pick::Skip),
-        (".copilot/session-state", "abc/other.jsonl", Pick::Skip),
-        (".copilot/history-session-state", "abc.json", Pick::Log),
-        (
-            ".config/Code/User/workspaceStorage",
-            "h/chatSessions/a.json",
-            Pick::Log,
-        ),
-        (
-            ".config/Code/User/workspaceStorage",
-            "h/chatSessions/a.jsonl",
-            Pick::Log,
-        ),
-        (
-            ".config/Code/User/workspaceStorage",
-            "h/workspace.json",
-            Pick::Skip,
-        ),
-    ] {
-        let root = Path::new("/home/me").join(root);
-        let place = places.iter().find(|place| place.root == root).unwrap();
-        assert_eq!((place.pick)(Path::new(below)), expected, "{below}");
-        assert!(
-            Path::new(below).components().count() <= place.depth + 1,
-            "{below}"
-        );
-    }
+    picks(
+        &Copilot,
+        &[
+            (".copilot/session-state", "abc/events.jsonl", Pick::Log),
+            (".copilot/session-state", "abc.jsonl", Pick::Log),
+            (".copilot/session-state", "abc/session.db", Pick::Skip),
+            (".copilot/session-state", "abc/other.jsonl", Pick::Skip),
+            (".copilot/history-session-state", "abc.json", Pick::Log),
+            (
+                ".config/Code/User/workspaceStorage",
+                "h/chatSessions/a.json",
+                Pick::Log,
+            ),
+            (
+                ".config/Code/User/workspaceStorage",
+                "h/chatSessions/a.jsonl",
+                Pick::Log,
+            ),
+            (
+                ".config/Code/User/workspaceStorage",
+                "h/workspace.json",
+                Pick::Skip,
+            ),
+        ],
+    );
 }

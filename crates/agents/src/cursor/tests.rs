@@ -90,7 +90,7 @@ fn other_texts_are_left_alone() {
 }
 
 const STREAM_LINES: &str = concat!(
-    r#"{"type":"system","subtype":"init","apiKeySource":"login","cwd":"/work","session_id":"s1","model":"Auto","permissionMode":"default"}"#,
+    r#"{"type":"system","subtype":"init","apiKeySource":"login","cwd":"/code","session_id":"s1","model":"Auto","permissionMode":"default"}"#,
     "\n",
     r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"list"}]},"session_id":"s1"}"#,
     "\n",
@@ -167,7 +167,7 @@ fn state() -> Connection {
     let disk = |key: &str, value: &str| put("cursorDiskKV", key, value);
     disk(
         "composerData:c1",
-        r#"{"_v":10,"composerId":"c1","name":"Look","createdAt":1767323045000,"lastUpdatedAt":1767323050000,"createdOnBranch":"main","workspaceIdentifier":{"uri":{"fsPath":"/work"}},
+        r#"{"_v":10,"composerId":"c1","name":"Look","createdAt":1767323045000,"lastUpdatedAt":1767323050000,"createdOnBranch":"main","workspaceIdentifier":{"uri":{"fsPath":"/code"}},
             "fullConversationHeadersOnly":[{"bubbleId":"b1","type":1},{"bubbleId":"b3","type":2},{"bubbleId":"b2","type":2},{"bubbleId":"b4","type":2},{"bubbleId":"b5","type":2},{"bubbleId":"gone","type":2}],"subComposerIds":["c9"]}"#,
     );
     disk(

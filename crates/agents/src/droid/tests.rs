@@ -4,7 +4,7 @@ use crate::testkit::{hostile, read};
 use crate::{Checkpoint, Collect, Family as _, Feed, Origin};
 
 const SESSION: &str = concat!(
-    r#"{"type":"session_start","id":"d1","title":"New Session","sessionTitle":"Listing","owner":"u","version":2,"cwd":"/work","callingSessionId":"d0","callingToolUseId":"t0"}"#,
+    r#"{"type":"session_start","id":"d1","title":"New Session","sessionTitle":"Listing","owner":"u","version":2,"cwd":"/code","callingSessionId":"d0","callingToolUseId":"t0"}"#,
     "\n",
     r#"{"type":"message","id":"m1","timestamp":"2026-01-02T03:04:05.000Z","message":{"role":"user","content":[{"type":"text","text":"<system-reminder>\nbe brief\n</system-reminder>\n\nlist"}]}}"#,
     "\n",

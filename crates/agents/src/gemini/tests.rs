@@ -1,12 +1,10 @@
-use std::path::Path;
-
 use insta::assert_snapshot;
 use quipu_model::{Body, LogBody, NoteKind, Status, Usage};
 
 use super::{ANSWER, ANTIGRAVITY, DOCUMENT, Gemini, JOURNAL, STREAM};
+use crate::Pick;
 use crate::corpus::logs;
-use crate::testkit::{Read, hostile, read, read_as};
-use crate::{Family as _, Host, Pick};
+use crate::testkit::{Read, hostile, picks, read, read_as};
 
 const SESSION: &str = r#"{"sessionId":"s1","projectHash":"p1","startTime":"2026-04-29T21:39:22.319Z","lastUpdated":"2026-04-29T21:39:22.319Z","kind":"main"}
 {"id":"c","timestamp":"2026-04-29T21:39:30.000Z","type":"user","content":[{"text":"<session_context>\nToday is a day."}]}
@@ -274,29 +272,22 @@ fn real_sessions_count_what_the_vendor_counted() {
 /// What is picked below a place: `(place, path, what it is)`.
 #[test]
 fn logs_are_picked_by_where_they_are() {
-    let host = Host::new("/home/me", |_| None);
-    let places = Gemini.places(&host);
-    for (root, below, expected) in [
-        (".gemini/tmp", "slot/chats/session-1.jsonl", Pick::Log),
-        (".gemini/tmp", "slot/chats/session-1.json", Pick::Log),
-        (".gemini/tmp", "slot/chats/parent/child.jsonl", Pick::Log),
-        (".gemini/tmp", "slot/logs.json", Pick::Skip),
-        (".qwen/tmp", "slot/chats/session-1.json", Pick::Log),
-        (
-            ".gemini/antigravity/brain",
-            "id/.system_generated/logs/transcript.jsonl",
-            Pick::Log,
-        ),
-        (".gemini/antigravity/brain", "id/notes.md", Pick::Skip),
-    ] {
-        let root = Path::new("/home/me").join(root);
-        let place = places.iter().find(|place| place.root == root).unwrap();
-        assert_eq!((place.pick)(Path::new(below)), expected, "{below}");
-        assert!(
-            Path::new(below).components().count() <= place.depth + 1,
-            "{below}"
-        );
-    }
+    picks(
+        &Gemini,
+        &[
+            (".gemini/tmp", "slot/chats/session-1.jsonl", Pick::Log),
+            (".gemini/tmp", "slot/chats/session-1.json", Pick::Log),
+            (".gemini/tmp", "slot/chats/parent/child.jsonl", Pick::Log),
+            (".gemini/tmp", "slot/logs.json", Pick::Skip),
+            (".qwen/tmp", "slot/chats/session-1.json", Pick::Log),
+            (
+                ".gemini/antigravity/brain",
+                "id/.system_generated/logs/transcript.jsonl",
+                Pick::Log,
+            ),
+            (".gemini/antigravity/brain", "id/notes.md", Pick::Skip),
+        ],
+    );
 }
 
 /// A document may be longer than what is looked at.

@@ -16,7 +16,7 @@ const MESSAGES: [&str; 6] = [
     r#"{"id":"m6","role":"user","created":1767323050,"content":[{"type":"toolResponse","id":"t3","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"The user has declined to run this tool. DO NOT attempt to call this tool again."}],"isError":false}}},{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}]}"#,
 ];
 
-const ABOUT: &str = r#"{"working_dir":"/work","description":"Files","message_count":6,"total_tokens":30,"input_tokens":20,"output_tokens":10,"accumulated_total_tokens":120,"accumulated_input_tokens":100,"accumulated_output_tokens":20}"#;
+const ABOUT: &str = r#"{"working_dir":"/code","description":"Files","message_count":6,"total_tokens":30,"input_tokens":20,"output_tokens":10,"accumulated_total_tokens":120,"accumulated_input_tokens":100,"accumulated_output_tokens":20}"#;
 
 fn lines() -> String {
     let lines: Vec<&str> = [ABOUT].into_iter().chain(MESSAGES).collect();
@@ -67,10 +67,10 @@ fn database(ledger: bool) -> Connection {
              create table messages (id integer primary key autoincrement, message_id text,
                 session_id text, role text, content_json text, created_timestamp integer,
                 timestamp timestamp, tokens integer, metadata_json text);
-             insert into sessions values ('20260102_2', '', 'Files', 'sub_agent', '/work',
+             insert into sessions values ('20260102_2', '', 'Files', 'sub_agent', '/code',
                 '2026-01-02 03:04:05', '2026-01-02 03:04:50', '{}', 220, 200, 20, 100, 0, 0.5, 'x',
                 '{\"model_name\":\"m-1\"}', '20260102_1');
-             insert into sessions (id, working_dir) values ('20260102_3', '/work');",
+             insert into sessions (id, working_dir) values ('20260102_3', '/code');",
         )
         .unwrap();
     for message in MESSAGES {

@@ -5,11 +5,11 @@ use quipu_model::Usage;
 
 use super::{CONTEXT, Kimi, RECORDS, WIRE};
 use crate::corpus::logs;
-use crate::testkit::{Read, hostile, read};
-use crate::{Family as _, Host, Pick};
+use crate::testkit::{Read, hostile, picks, read};
+use crate::{Family as _, Pick};
 
 const SESSION: &str = r#"{"type":"metadata","protocol_version":"1.4","created_at":1785612803281}
-{"type":"config.update","cwd":"/work","modelAlias":"kimi-k2","thinkingEffort":"on","time":1785612803282}
+{"type":"config.update","cwd":"/code","modelAlias":"kimi-k2","thinkingEffort":"on","time":1785612803282}
 {"type":"config.update","profileName":"agent","systemPrompt":"You are Kimi.","time":1785612803283}
 {"type":"turn.prompt","input":[{"type":"text","text":"list"}],"origin":{"kind":"user"},"time":1785612812819}
 {"type":"context.append_message","message":{"role":"user","content":[{"type":"text","text":"list"}],"toolCalls":[],"origin":{"kind":"user"}},"time":1785612812820}
@@ -147,26 +147,19 @@ fn real_sessions_count_what_is_in_the_books() {
 /// What is picked below a place: `(place, path, what it is)`.
 #[test]
 fn logs_are_picked_by_where_they_are() {
-    let host = Host::new("/home/me", |_| None);
-    let places = Kimi.places(&host);
-    for (root, below, expected) in [
-        (".kimi/sessions", "h/s/wire.jsonl", Pick::Log),
-        (".kimi/sessions", "h/s/context.jsonl", Pick::Keep),
-        (".kimi/sessions", "h/s/state.json", Pick::Skip),
-        (
-            ".kimi-code/sessions",
-            "wd_x/session_1/agents/agent-0/wire.jsonl",
-            Pick::Log,
-        ),
-    ] {
-        let root = Path::new("/home/me").join(root);
-        let place = places.iter().find(|place| place.root == root).unwrap();
-        assert_eq!((place.pick)(Path::new(below)), expected, "{below}");
-        assert!(
-            Path::new(below).components().count() <= place.depth + 1,
-            "{below}"
-        );
-    }
+    picks(
+        &Kimi,
+        &[
+            (".kimi/sessions", "h/s/wire.jsonl", Pick::Log),
+            (".kimi/sessions", "h/s/context.jsonl", Pick::Keep),
+            (".kimi/sessions", "h/s/state.json", Pick::Skip),
+            (
+                ".kimi-code/sessions",
+                "wd_x/session_1/agents/agent-0/wire.jsonl",
+                Pick::Log,
+            ),
+        ],
+    );
 }
 
 #[test]
@@ -188,5 +181,5 @@ fn the_state_beside_a_log_has_its_title() {
         &mut events,
     );
     assert_eq!(feed.session().title.as_deref(), Some("Listing"));
-    assert_eq!(feed.session().cwd.as_deref(), Some("/work"));
+    assert_eq!(feed.session().cwd.as_deref(), Some("/code"));
 }

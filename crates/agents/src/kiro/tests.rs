@@ -47,18 +47,18 @@ fn what_lies_beside_a_session() {
     let mut feed = Feed::new(SESSION.framing, reader);
     let mut sink = Collect::default();
     feed.push(LINES.as_bytes(), &mut sink);
-    let beside = br#"{"session_id":"s1","cwd":"/work","title":"Listing","created_at":"2026-01-02T03:04:05Z"}"#;
+    let beside = br#"{"session_id":"s1","cwd":"/code","title":"Listing","created_at":"2026-01-02T03:04:05Z"}"#;
     feed.sidecar("file.json", beside, &mut sink);
     let session = feed.session();
     assert_eq!(session.id.as_deref(), Some("s1"));
-    assert_eq!(session.cwd.as_deref(), Some("/work"));
+    assert_eq!(session.cwd.as_deref(), Some("/code"));
     assert_eq!(session.started_at, Some(1_767_323_045_000));
 }
 
 const WHOLE: &str = r#"{
   "conversation_id": "c1", "model": "m",
   "history": [
-    {"user": {"env_context": {"env_state": {"current_working_directory": "/work"}}, "content": {"Prompt": {"prompt": "list"}}, "timestamp": "2026-01-02T03:04:05Z"},
+    {"user": {"env_context": {"env_state": {"current_working_directory": "/code"}}, "content": {"Prompt": {"prompt": "list"}}, "timestamp": "2026-01-02T03:04:05Z"},
      "assistant": {"ToolUse": {"message_id": "a1", "content": "", "tool_uses": [{"id": "t1", "name": "shell", "args": {"command": "ls"}}]}},
      "request_metadata": {"stream_end_timestamp_ms": 1767323046000, "model_id": "m2"}},
     {"user": {"content": {"ToolUseResults": {"tool_use_results": [{"tool_use_id": "t1", "content": [{"Text": "a"}], "status": "Success"}]}}},
@@ -83,7 +83,7 @@ fn a_conversation_out_of_the_database() {
             "create table conversations_v2 (key text, conversation_id text, value text, created_at integer, updated_at integer)",
         )
         .unwrap();
-    for (key, value, at) in [("/old", "{}", 1), ("/work", WHOLE, 1_767_323_045_000_i64)] {
+    for (key, value, at) in [("/old", "{}", 1), ("/code", WHOLE, 1_767_323_045_000_i64)] {
         database
             .execute(
                 "insert into conversations_v2 values (?1, 'c1', ?2, ?3, ?3)",
@@ -101,7 +101,7 @@ fn a_conversation_out_of_the_database() {
     assert!(gather.write(&from, "c2", &mut Vec::new()).is_err());
     let rows = read(&lines, "c1").unwrap();
     assert_eq!(rows.dialect, ROWS);
-    assert_eq!(rows.session.cwd.as_deref(), Some("/work"));
+    assert_eq!(rows.session.cwd.as_deref(), Some("/code"));
     let whole = read(WHOLE.as_bytes(), "c1.json").unwrap();
     assert_eq!(rows.words(), whole.words());
     let text = String::from_utf8(lines).unwrap();
@@ -142,10 +142,10 @@ fn rows_of_any_kind() {
         .execute_batch(
             "create table conversations_v2 (key text, conversation_id text, value text, created_at integer, updated_at integer);
              insert into conversations_v2 values
-                ('/work', 'c1', '{\"history\":[]}', 1, 1),
+                ('/code', 'c1', '{\"history\":[]}', 1, 1),
                 (x'ff', x'ff00', x'7b7d', 'x', 'x'),
                 (null, 'c3', '{torn', null, null),
-                ('/work', null, '{}', 1, 1);",
+                ('/code', null, '{}', 1, 1);",
         )
         .unwrap();
     let gather = Kiro.gather().unwrap();

@@ -13,7 +13,7 @@ use crate::testkit::{Read, read, read_as};
 use crate::{Gather as _, Gathered};
 
 const EXPORT_TEXT: &str = r#"{
-  "info": {"id":"ses_1","slug":"s","projectID":"p","directory":"/work","parentID":"ses_0","title":"Look around","version":"1.18.5","cost":0.25,
+  "info": {"id":"ses_1","slug":"s","projectID":"p","directory":"/code","parentID":"ses_0","title":"Look around","version":"1.18.5","cost":0.25,
     "tokens":{"input":30,"output":20,"reasoning":5,"cache":{"read":100,"write":7}},
     "revert":{"messageID":"msg_4"},"time":{"created":1767323045000,"updated":1767323099000}},
   "messages": [
@@ -23,7 +23,7 @@ const EXPORT_TEXT: &str = r#"{
       {"id":"prt_2","sessionID":"ses_1","messageID":"msg_1","type":"text","text":"Called the Read tool","synthetic":true},
       {"id":"prt_3","sessionID":"ses_1","messageID":"msg_1","type":"file","mime":"image/png","filename":"a.png","url":"data:image/png;base64,iVBORw0KGgo="},
       {"id":"prt_4","sessionID":"ses_1","messageID":"msg_1","type":"agent","name":"plan"}]},
-    {"info":{"id":"msg_2","sessionID":"ses_1","role":"assistant","parentID":"msg_1","modelID":"m-1","providerID":"x","mode":"build","agent":"build","path":{"cwd":"/work","root":"/"},"cost":0.1,
+    {"info":{"id":"msg_2","sessionID":"ses_1","role":"assistant","parentID":"msg_1","modelID":"m-1","providerID":"x","mode":"build","agent":"build","path":{"cwd":"/code","root":"/"},"cost":0.1,
        "tokens":{"total":70,"input":10,"output":5,"reasoning":5,"cache":{"read":50,"write":0}},"finish":"tool-calls","time":{"created":1767323046000,"completed":1767323050000}},
      "parts":[
       {"id":"prt_5","sessionID":"ses_1","messageID":"msg_2","type":"step-start","snapshot":"abc"},
@@ -35,13 +35,13 @@ const EXPORT_TEXT: &str = r#"{
       {"id":"prt_b","sessionID":"ses_1","messageID":"msg_2","type":"tool","tool":"task","callID":"c5","state":{"status":"running","input":{"prompt":"look"},"metadata":{"sessionId":"ses_2"},"time":{"start":1767323046700}}},
       {"id":"prt_c","sessionID":"ses_1","messageID":"msg_2","type":"patch","hash":"h","files":["a"]},
       {"id":"prt_d","sessionID":"ses_1","messageID":"msg_2","type":"step-finish","reason":"tool-calls","snapshot":"abd","tokens":{"total":70,"input":10,"output":5,"reasoning":5,"cache":{"read":50,"write":0}},"cost":0.1}]},
-    {"info":{"id":"msg_3","sessionID":"ses_1","role":"assistant","parentID":"msg_1","modelID":"m-1","providerID":"x","mode":"compaction","agent":"compaction","summary":true,"path":{"cwd":"/work","root":"/"},"cost":0.15,
+    {"info":{"id":"msg_3","sessionID":"ses_1","role":"assistant","parentID":"msg_1","modelID":"m-1","providerID":"x","mode":"compaction","agent":"compaction","summary":true,"path":{"cwd":"/code","root":"/"},"cost":0.15,
        "tokens":{"total":92,"input":20,"output":15,"reasoning":0,"cache":{"read":50,"write":7}},"finish":"stop","time":{"created":1767323051000,"completed":1767323052000}},
      "parts":[{"id":"prt_e","sessionID":"ses_1","messageID":"msg_3","type":"text","text":"We looked around.","time":{"start":1767323051500,"end":1767323051600}}]},
     {"info":{"id":"msg_4","sessionID":"ses_1","role":"user","time":{"created":1767323053000},"agent":"build","model":{"providerID":"x","modelID":"m-1"}},
      "parts":[{"id":"prt_f","sessionID":"ses_1","messageID":"msg_4","type":"text","text":"and then?"},
               {"id":"prt_g","sessionID":"ses_1","messageID":"msg_4","type":"compaction","auto":true}]},
-    {"info":{"id":"msg_5","sessionID":"ses_1","role":"assistant","parentID":"msg_4","modelID":"m-1","providerID":"x","mode":"build","agent":"build","path":{"cwd":"/work","root":"/"},"cost":0,
+    {"info":{"id":"msg_5","sessionID":"ses_1","role":"assistant","parentID":"msg_4","modelID":"m-1","providerID":"x","mode":"build","agent":"build","path":{"cwd":"/code","root":"/"},"cost":0,
        "tokens":{"input":0,"output":0,"reasoning":0,"cache":{"read":0,"write":0}},"error":{"name":"MessageAbortedError","data":{"message":"Aborted"}},"time":{"created":1767323054000,"completed":1767323055000}},
      "parts":[{"id":"prt_h","sessionID":"ses_1","messageID":"msg_5","type":"wonder","sparkle":1}]}
   ]
@@ -307,12 +307,12 @@ fn messages_of_the_second_kind() {
     database
         .execute_batch(
             r#"insert into session (id, directory, title, version, time_created, time_updated)
-                values ('ses_3', '/work', 'Second', '1.18.5', 1767323045000, 1767323045000);
+                values ('ses_3', '/code', 'Second', '1.18.5', 1767323045000, 1767323045000);
              insert into todo values ('ses_3', 'rest', 'pending', 'low', 0, 1, 1);
              insert into session_message values
                ('m2', 'ses_3', 'assistant', 2, 1767323046000, 1767323046000, '{"agent":"build","model":{"id":"m-1","providerID":"x"},"tokens":{"input":10,"output":5,"reasoning":2,"cache":{"read":3,"write":0}},"finish":"stop","time":{"created":1767323046000,"completed":1767323049000},"content":[{"type":"reasoning","id":"r1","text":""},{"type":"text","id":"t1","text":"hello"},{"type":"tool","id":"c1","name":"bash","state":{"status":"completed","input":{"command":"ls"},"content":[{"type":"text","text":"a"}],"structured":{}},"time":{"created":1767323047000,"ran":1767323047100,"completed":1767323047200}},{"type":"tool","id":"c2","name":"edit","state":{"status":"error","input":{},"content":[],"structured":{},"error":{"type":"unknown","message":"no such file"}},"time":{"created":1767323047000}}]}'),
                ('m1', 'ses_3', 'user', 1, 1767323045000, 1767323045000, '{"text":"hi","files":[{"uri":"data:text/plain;base64,aGk=","mime":"text/plain","name":"n"}],"time":{"created":1767323045000}}'),
-               ('m3', 'ses_3', 'shell', 3, 1767323050000, 1767323050000, '{"callID":"s1","command":"pwd","output":"/work","time":{"created":1767323050000,"completed":1767323050500}}'),
+               ('m3', 'ses_3', 'shell', 3, 1767323050000, 1767323050000, '{"callID":"s1","command":"pwd","output":"/code","time":{"created":1767323050000,"completed":1767323050500}}'),
                ('m4', 'ses_3', 'compaction', 4, 1767323051000, 1767323051000, '{"reason":"auto","summary":"short","recent":"","time":{"created":1767323051000}}'),
                ('m5', 'ses_3', 'model-switched', 5, 1767323051000, 1767323051000, '{"model":{"id":"m-2","providerID":"x"},"time":{"created":1767323051000}}'),
                ('m6', 'ses_3', 'synthetic', 6, 1767323051000, 1767323051000, '{"sessionID":"ses_3","text":"note","time":{"created":1767323051000}}'),

@@ -4,7 +4,7 @@ use quipu_model::LogBody;
 use crate::testkit::{hostile, read};
 
 const SESSION: &str = concat!(
-    r#"{"type":"session","version":3,"id":"s1","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/work","parentSession":"/x/2026-01-01T00-00-00-000Z_s0.jsonl"}"#,
+    r#"{"type":"session","version":3,"id":"s1","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/code","parentSession":"/x/2026-01-01T00-00-00-000Z_s0.jsonl"}"#,
     "\n",
     r#"{"type":"model_change","id":"e1","parentId":null,"timestamp":"2026-01-02T03:04:05.100Z","provider":"p","modelId":"m"}"#,
     "\n",
@@ -61,7 +61,7 @@ fn a_session() {
 const OMP: &str = concat!(
     r#"{"type":"title","v":1,"title":"Look","updatedAt":"2026-01-02T03:04:05.000Z","pad":"   "}"#,
     "\n",
-    r#"{"type":"session","version":3,"id":"child","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/work"}"#,
+    r#"{"type":"session","version":3,"id":"child","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/code"}"#,
     "\n",
     r#"{"type":"session_init","id":"a","parentId":null,"timestamp":"2026-01-02T03:04:05.000Z","systemPrompt":["be brief","be kind"],"task":"look","tools":["grep"],"agent":"scout"}"#,
     "\n",

@@ -1,27 +1,25 @@
-use std::path::Path;
-
 use insta::assert_snapshot;
 use quipu_model::{Body, LogBody, Status};
 
 use super::{Qwen, SESSION as DIALECT};
+use crate::Pick;
 use crate::corpus::logs;
-use crate::testkit::{hostile, read};
-use crate::{Family as _, Host, Pick};
+use crate::testkit::{hostile, picks, read};
 
-const SESSION: &str = r#"{"uuid":"a","parentUuid":null,"sessionId":"s1","timestamp":"2026-06-15T14:40:22.832Z","type":"user","cwd":"/work","version":"0.18.1","gitBranch":"main","message":{"role":"user","parts":[{"text":"list the files"}]}}
-{"uuid":"b","parentUuid":"a","sessionId":"s1","timestamp":"2026-06-15T14:40:22.842Z","type":"system","cwd":"/work","version":"0.18.1","subtype":"attribution_snapshot","systemPayload":{"snapshot":{}}}
-{"uuid":"c","parentUuid":"b","sessionId":"s1","timestamp":"2026-06-15T14:40:22.908Z","type":"system","cwd":"/work","version":"0.18.1","subtype":"ui_telemetry","systemPayload":{"uiEvent":{"event.name":"qwen-code.api_response","input_token_count":500,"output_token_count":20}}}
-{"uuid":"d","parentUuid":"c","sessionId":"s1","timestamp":"2026-06-15T14:40:22.909Z","type":"assistant","cwd":"/work","version":"0.18.1","model":"coder","message":{"role":"model","parts":[{"text":"Let me see.","thought":true},{"text":"Listing."},{"functionCall":{"id":"t1","name":"ls","args":{"path":"."}}}]},"usageMetadata":{"promptTokenCount":500,"candidatesTokenCount":20,"thoughtsTokenCount":5,"totalTokenCount":525,"cachedContentTokenCount":100}}
-{"uuid":"e","parentUuid":"d","sessionId":"s1","timestamp":"2026-06-15T14:40:22.950Z","type":"tool_result","cwd":"/work","version":"0.18.1","message":{"role":"user","parts":[{"functionResponse":{"id":"t1","name":"ls","response":{"error":"no"}}}]},"toolCallResult":{"callId":"t1","status":"error","errorType":"execution_denied"}}
-{"uuid":"e","parentUuid":"d","sessionId":"s1","timestamp":"2026-06-15T14:40:22.950Z","type":"tool_result","cwd":"/work","version":"0.18.1","message":{"role":"user","parts":[]}}
-{"uuid":"f","parentUuid":"e","sessionId":"s1","timestamp":"2026-06-15T14:40:23.000Z","type":"assistant","cwd":"/work","version":"0.18.1","model":"coder","message":{"role":"model","parts":[{"text":"Not allowed."}]},"usageMetadata":{"promptTokenCount":600,"candidatesTokenCount":50,"thoughtsTokenCount":30,"totalTokenCount":650,"cachedContentTokenCount":0}}
-{"uuid":"g","parentUuid":"f","sessionId":"s1","timestamp":"2026-06-15T14:40:24.000Z","type":"user","subtype":"notification","provenance":"system","cwd":"/work","version":"0.18.1","message":{"role":"user","parts":[{"text":"a task ended"}]}}
-{"uuid":"h","parentUuid":"g","sessionId":"s1","timestamp":"2026-06-15T14:40:25.000Z","type":"user","cwd":"/work","version":"0.18.1","message":{"role":"user","parts":[{"text":"try again"}]}}
-{"uuid":"i","parentUuid":"h","sessionId":"s1","timestamp":"2026-06-15T14:40:26.000Z","type":"assistant","cwd":"/work","version":"0.18.1","model":"coder","message":{"role":"model","parts":[{"text":"No."}]}}
-{"uuid":"j","parentUuid":"g","sessionId":"s1","timestamp":"2026-06-15T14:40:27.000Z","type":"system","subtype":"rewind","cwd":"/work","version":"0.18.1","systemPayload":{"truncatedCount":2}}
-{"uuid":"k","parentUuid":"j","sessionId":"s1","timestamp":"2026-06-15T14:40:28.000Z","type":"system","subtype":"custom_title","cwd":"/work","version":"0.18.1","systemPayload":{"customTitle":"Files","titleSource":"manual"}}
-{"uuid":"l","parentUuid":"k","sessionId":"s1","timestamp":"2026-06-15T14:40:29.000Z","type":"system","subtype":"custom_title","cwd":"/work","version":"0.18.1","systemPayload":{"customTitle":"Other","titleSource":"auto"}}
-{"uuid":"m","parentUuid":"l","sessionId":"s1","timestamp":"2026-06-15T14:40:30.000Z","type":"system","subtype":"wonder","cwd":"/work","version":"0.18.1","systemPayload":{},"sparkle":1}
+const SESSION: &str = r#"{"uuid":"a","parentUuid":null,"sessionId":"s1","timestamp":"2026-06-15T14:40:22.832Z","type":"user","cwd":"/code","version":"0.18.1","gitBranch":"main","message":{"role":"user","parts":[{"text":"list the files"}]}}
+{"uuid":"b","parentUuid":"a","sessionId":"s1","timestamp":"2026-06-15T14:40:22.842Z","type":"system","cwd":"/code","version":"0.18.1","subtype":"attribution_snapshot","systemPayload":{"snapshot":{}}}
+{"uuid":"c","parentUuid":"b","sessionId":"s1","timestamp":"2026-06-15T14:40:22.908Z","type":"system","cwd":"/code","version":"0.18.1","subtype":"ui_telemetry","systemPayload":{"uiEvent":{"event.name":"qwen-code.api_response","input_token_count":500,"output_token_count":20}}}
+{"uuid":"d","parentUuid":"c","sessionId":"s1","timestamp":"2026-06-15T14:40:22.909Z","type":"assistant","cwd":"/code","version":"0.18.1","model":"coder","message":{"role":"model","parts":[{"text":"Let me see.","thought":true},{"text":"Listing."},{"functionCall":{"id":"t1","name":"ls","args":{"path":"."}}}]},"usageMetadata":{"promptTokenCount":500,"candidatesTokenCount":20,"thoughtsTokenCount":5,"totalTokenCount":525,"cachedContentTokenCount":100}}
+{"uuid":"e","parentUuid":"d","sessionId":"s1","timestamp":"2026-06-15T14:40:22.950Z","type":"tool_result","cwd":"/code","version":"0.18.1","message":{"role":"user","parts":[{"functionResponse":{"id":"t1","name":"ls","response":{"error":"no"}}}]},"toolCallResult":{"callId":"t1","status":"error","errorType":"execution_denied"}}
+{"uuid":"e","parentUuid":"d","sessionId":"s1","timestamp":"2026-06-15T14:40:22.950Z","type":"tool_result","cwd":"/code","version":"0.18.1","message":{"role":"user","parts":[]}}
+{"uuid":"f","parentUuid":"e","sessionId":"s1","timestamp":"2026-06-15T14:40:23.000Z","type":"assistant","cwd":"/code","version":"0.18.1","model":"coder","message":{"role":"model","parts":[{"text":"Not allowed."}]},"usageMetadata":{"promptTokenCount":600,"candidatesTokenCount":50,"thoughtsTokenCount":30,"totalTokenCount":650,"cachedContentTokenCount":0}}
+{"uuid":"g","parentUuid":"f","sessionId":"s1","timestamp":"2026-06-15T14:40:24.000Z","type":"user","subtype":"notification","provenance":"system","cwd":"/code","version":"0.18.1","message":{"role":"user","parts":[{"text":"a task ended"}]}}
+{"uuid":"h","parentUuid":"g","sessionId":"s1","timestamp":"2026-06-15T14:40:25.000Z","type":"user","cwd":"/code","version":"0.18.1","message":{"role":"user","parts":[{"text":"try again"}]}}
+{"uuid":"i","parentUuid":"h","sessionId":"s1","timestamp":"2026-06-15T14:40:26.000Z","type":"assistant","cwd":"/code","version":"0.18.1","model":"coder","message":{"role":"model","parts":[{"text":"No."}]}}
+{"uuid":"j","parentUuid":"g","sessionId":"s1","timestamp":"2026-06-15T14:40:27.000Z","type":"system","subtype":"rewind","cwd":"/code","version":"0.18.1","systemPayload":{"truncatedCount":2}}
+{"uuid":"k","parentUuid":"j","sessionId":"s1","timestamp":"2026-06-15T14:40:28.000Z","type":"system","subtype":"custom_title","cwd":"/code","version":"0.18.1","systemPayload":{"customTitle":"Files","titleSource":"manual"}}
+{"uuid":"l","parentUuid":"k","sessionId":"s1","timestamp":"2026-06-15T14:40:29.000Z","type":"system","subtype":"custom_title","cwd":"/code","version":"0.18.1","systemPayload":{"customTitle":"Other","titleSource":"auto"}}
+{"uuid":"m","parentUuid":"l","sessionId":"s1","timestamp":"2026-06-15T14:40:30.000Z","type":"system","subtype":"wonder","cwd":"/code","version":"0.18.1","systemPayload":{},"sparkle":1}
 "#;
 
 #[test]
@@ -61,7 +59,7 @@ fn what_was_not_allowed_is_denied() {
 
 #[test]
 fn a_sub_agent_has_a_file_of_its_own() {
-    let log = r#"{"uuid":"a","parentUuid":null,"sessionId":"s1","timestamp":"2026-06-15T14:40:22.832Z","type":"user","subtype":"agent_launch_prompt","cwd":"/work","version":"0.18.1","isSidechain":true,"agentId":"explore-7f","agentName":"Explore","message":{"role":"user","parts":[{"text":"look around"}]}}
+    let log = r#"{"uuid":"a","parentUuid":null,"sessionId":"s1","timestamp":"2026-06-15T14:40:22.832Z","type":"user","subtype":"agent_launch_prompt","cwd":"/code","version":"0.18.1","isSidechain":true,"agentId":"explore-7f","agentName":"Explore","message":{"role":"user","parts":[{"text":"look around"}]}}
 "#;
     let read = read(log.as_bytes(), "agent.jsonl").unwrap();
     assert_eq!(read.session.id.as_deref(), Some("s1.agent-explore-7f"));
@@ -71,7 +69,7 @@ fn a_sub_agent_has_a_file_of_its_own() {
 
 #[test]
 fn a_branch_says_where_it_comes_from() {
-    let log = r#"{"uuid":"a","parentUuid":null,"sessionId":"s2","timestamp":"2026-06-15T14:40:22.832Z","type":"user","cwd":"/work","version":"0.18.1","forkedFrom":{"sessionId":"s1","messageUuid":"a"},"message":{"role":"user","parts":[{"text":"look"}]}}
+    let log = r#"{"uuid":"a","parentUuid":null,"sessionId":"s2","timestamp":"2026-06-15T14:40:22.832Z","type":"user","cwd":"/code","version":"0.18.1","forkedFrom":{"sessionId":"s1","messageUuid":"a"},"message":{"role":"user","parts":[{"text":"look"}]}}
 "#;
     let read = read(log.as_bytes(), "s2.jsonl").unwrap();
     assert_eq!(read.session.forked_from.as_deref(), Some("s1"));
@@ -124,20 +122,13 @@ fn real_sessions_count_what_was_measured() {
 /// What is picked below a place: `(place, path, what it is)`.
 #[test]
 fn logs_are_picked_by_where_they_are() {
-    let host = Host::new("/home/me", |_| None);
-    let places = Qwen.places(&host);
-    for (root, below, expected) in [
-        (".qwen/projects", "p/chats/s.jsonl", Pick::Log),
-        (".qwen/projects", "p/subagents/s/agent-a.jsonl", Pick::Log),
-        (".qwen/projects", "p/chats/s.runtime.json", Pick::Skip),
-        (".qwen/projects", "p/other.jsonl", Pick::Skip),
-    ] {
-        let root = Path::new("/home/me").join(root);
-        let place = places.iter().find(|place| place.root == root).unwrap();
-        assert_eq!((place.pick)(Path::new(below)), expected, "{below}");
-        assert!(
-            Path::new(below).components().count() <= place.depth + 1,
-            "{below}"
-        );
-    }
+    picks(
+        &Qwen,
+        &[
+            (".qwen/projects", "p/chats/s.jsonl", Pick::Log),
+            (".qwen/projects", "p/subagents/s/agent-a.jsonl", Pick::Log),
+            (".qwen/projects", "p/chats/s.runtime.json", Pick::Skip),
+            (".qwen/projects", "p/other.jsonl", Pick::Skip),
+        ],
+    );
 }

@@ -37,7 +37,7 @@ fn reading(id: &str, change: impl FnOnce(&mut Reading)) -> Reading {
         ledger: Ledger::default(),
         session: Session {
             id: Some(id.to_owned()),
-            cwd: Some("/work/Tower".to_owned()),
+            cwd: Some("/code/Tower".to_owned()),
             branch: Some("main".to_owned()),
             ..Session::default()
         },
@@ -60,7 +60,7 @@ fn three() -> Catalogue {
     catalogue.put(&reading("aaa1", |_| {})).unwrap();
     let codex = reading("aab2", |reading| {
         reading.agent = "codex".to_owned();
-        reading.session.cwd = Some("/work/garden".to_owned());
+        reading.session.cwd = Some("/code/garden".to_owned());
         reading.session.branch = Some("dev".to_owned());
         reading.summary.last_at = Some(9_000);
         reading.summary.first_at = Some(8_000);

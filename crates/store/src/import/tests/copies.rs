@@ -143,7 +143,7 @@ fn prompts_bring_back_sessions_that_are_gone() {
     );
     let line = |session: &str, text: &str| {
         format!(
-            r#"{{"display":"{text}","pastedContents":{{}},"timestamp":1767323045000,"project":"/work","sessionId":"{session}"}}"#
+            r#"{{"display":"{text}","pastedContents":{{}},"timestamp":1767323045000,"project":"/code","sessionId":"{session}"}}"#
         ) + "\n"
     };
     write(
@@ -156,7 +156,7 @@ fn prompts_bring_back_sessions_that_are_gone() {
     assert_eq!(texts(&store, "gone"), ["what was asked", "and then"]);
     let gone = store.catalogue().find("gone").unwrap();
     assert!(gone.reconstructed);
-    assert_eq!(gone.cwd.as_deref(), Some("/work"));
+    assert_eq!(gone.cwd.as_deref(), Some("/code"));
     assert!(!store.catalogue().find("s1").unwrap().reconstructed);
     let report = machine.import(&store);
     assert_eq!((report.read, report.unchanged), (0, 2));

@@ -263,7 +263,7 @@ fn a_long_first_line_does_not_hide_a_log() {
 #[test]
 fn a_log_has_one_name_whatever_links_lead_to_it() {
     let machine = Machine::new();
-    let real = machine.home("dotfiles/claude/projects/-work/s1.jsonl");
+    let real = machine.home("dotfiles/claude/projects/-code/s1.jsonl");
     write(&real, prompt("s1", "u1", "hello"));
     std::os::unix::fs::symlink(machine.home("dotfiles/claude"), machine.home(".claude")).unwrap();
     let store = machine.store();

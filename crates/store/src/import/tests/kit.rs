@@ -29,7 +29,7 @@ impl Machine {
 
     /// Where a session of Claude Code is.
     pub(crate) fn session(&self, name: &str) -> PathBuf {
-        self.home(".claude/projects/-work").join(name)
+        self.home(".claude/projects/-code").join(name)
     }
 
     pub(crate) fn host(&self) -> Host {
@@ -74,7 +74,7 @@ pub(crate) fn append(path: &Path, contents: impl AsRef<[u8]>) {
 /// A prompt. Ids are made as long as real ones: short ones are nobody's.
 pub(crate) fn prompt(session: &str, id: &str, text: &str) -> String {
     format!(
-        r#"{{"type":"user","uuid":"{id:0>36}","sessionId":"{session}","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/work","message":{{"role":"user","content":"{text}"}}}}"#
+        r#"{{"type":"user","uuid":"{id:0>36}","sessionId":"{session}","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/code","message":{{"role":"user","content":"{text}"}}}}"#
     ) + "\n"
 }
 
