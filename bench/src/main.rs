@@ -1,7 +1,7 @@
 //! Measures Quipu beside the raw limit of the machine, as ratios in one run.
 //!
-//! Machines are noisy, so nothing here is an absolute goal: each figure is measured in turn with the
-//! limit it is compared to, several times over, and the median of the ratios is what counts.
+//! Machines are noisy, so nothing here is an absolute goal where a ratio can be one: each figure is measured in
+//! turn with the limit it is compared to, several times over, and the median of the ratios is what counts.
 
 #![expect(clippy::print_stdout, reason = "a report is what this program is for")]
 #![expect(
@@ -10,19 +10,28 @@
 )]
 
 mod append;
+mod command;
 mod corpus;
 mod fanout;
+mod files;
 mod group;
 mod import;
+mod peers;
 mod read;
 mod sample;
+mod search;
+mod setup;
 mod startup;
+mod stats;
 mod table;
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
+
+use setup::Setup;
+use table::Table;
 
 #[derive(Parser)]
 #[command(about)]
@@ -34,109 +43,120 @@ struct Args {
 #[derive(Subcommand)]
 enum What {
     /// The recorder and the reader of the exchange format
-    Record {
-        /// Where to write on disk
-        #[arg(long, default_value = "target/bench")]
-        disk: PathBuf,
-        /// Where to write in memory
-        #[arg(long, default_value = "/dev/shm")]
-        memory: PathBuf,
-        /// The quipu binary, for start-up time
-        #[arg(long, default_value = "target/release/quipu")]
-        quipu: PathBuf,
-        /// The size of the transcript that is read
-        #[arg(long, default_value_t = 1_000_000_000)]
-        read_bytes: u64,
-        /// How often each pair is measured
-        #[arg(long, default_value_t = 5)]
-        rounds: usize,
-        /// Only the parts whose name holds this
-        #[arg(long, default_value = "")]
-        only: String,
-    },
+    Record(Record),
     /// Importing agents' logs
     Import {
-        /// Where to work
-        #[arg(long, default_value = "target/bench/import")]
-        directory: PathBuf,
-        /// A home with logs in it, in place of one that is made up
-        #[arg(long)]
-        home: Option<PathBuf>,
-        /// How much is made up
-        #[arg(long, default_value_t = 1_000_000_000)]
-        bytes: u64,
-        /// The quipu binary
-        #[arg(long, default_value = "target/release/quipu")]
-        quipu: PathBuf,
+        #[command(flatten)]
+        setup: Setup,
         /// The agentsview binary, to compare with
         #[arg(long)]
         agentsview: Option<PathBuf>,
-        /// How often each pair is measured
-        #[arg(long, default_value_t = 5)]
-        rounds: usize,
+    },
+    /// Indexing and searching what is kept
+    Search {
+        #[command(flatten)]
+        setup: Setup,
+        #[command(flatten)]
+        beside: search::Beside,
+    },
+    /// Adding up tokens and dollars
+    Stats {
+        #[command(flatten)]
+        setup: Setup,
+        /// The native ccusage binary, to compare with
+        #[arg(long)]
+        ccusage: Option<PathBuf>,
     },
     /// Reads a transcript in one way and tells its speed and peak memory (used by `record`)
     #[command(hide = true)]
     Read { way: read::Way, file: PathBuf },
+    /// Does one thing, so that what it takes can be told apart (used by `search`)
+    #[command(hide = true, subcommand)]
+    Alone(search::Alone),
+}
+
+#[derive(clap::Args)]
+struct Record {
+    /// Where to write on disk
+    #[arg(long, default_value = "target/bench")]
+    disk: PathBuf,
+    /// Where to write in memory
+    #[arg(long, default_value = "/dev/shm")]
+    memory: PathBuf,
+    /// The quipu binary, for start-up time
+    #[arg(long, default_value = "target/release/quipu")]
+    quipu: PathBuf,
+    /// The size of the transcript that is read
+    #[arg(long, default_value_t = 1_000_000_000)]
+    read_bytes: u64,
+    /// How often each pair is measured
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Only the parts whose name holds this
+    #[arg(long, default_value = "")]
+    only: String,
 }
 
 fn main() -> Result<()> {
-    match Args::parse().what {
-        What::Read { way, file } => read::measure_here(way, &file),
-        What::Import {
-            directory,
-            home,
-            bytes,
-            quipu,
-            agentsview,
-            rounds,
-        } => {
-            let mut table = table::Table::new();
-            let agentsview = agentsview.or_else(|| import::peer(&directory));
-            let setup = import::Setup {
-                quipu,
-                directory,
-                home,
-                bytes,
-                rounds,
-                agentsview,
-            };
-            import::measure(&mut table, &setup)?;
-            table.finish()
+    let what = match Args::parse().what {
+        What::Read { way, file } => return read::measure_here(way, &file),
+        What::Alone(what) => return search::alone(&what),
+        what => what,
+    };
+    let mut table = Table::new();
+    let measured = measure(&mut table, what);
+    table.finish(measured)
+}
+
+fn measure(table: &mut Table, what: What) -> Result<()> {
+    match what {
+        What::Record(what) => record(table, &what),
+        What::Import { setup, agentsview } => {
+            let peers = setup.peers()?;
+            let agentsview = agentsview.or_else(|| peers::agentsview(&peers));
+            import::measure(table, &setup, agentsview.as_deref())
         }
-        What::Record {
-            disk,
-            memory,
-            quipu,
-            read_bytes,
-            rounds,
-            only,
-        } => {
-            std::fs::create_dir_all(&disk).with_context(|| format!("create {}", disk.display()))?;
-            let mut table = table::Table::new();
-            let wanted = |part: &str| part.contains(&only);
-            if wanted("append") {
-                if memory.is_dir() {
-                    append::measure(&mut table, "tmpfs", &memory, rounds, 0.60)?;
-                } else {
-                    println!("skipped: no tmpfs at {}", memory.display());
-                }
-                append::measure(&mut table, "disk", &disk, rounds, 0.50)?;
-            }
-            if wanted("group") {
-                group::measure(&mut table, &disk, rounds)?;
-            }
-            if wanted("fanout") {
-                let dir = if memory.is_dir() { &memory } else { &disk };
-                fanout::measure(&mut table, dir, rounds)?;
-            }
-            if wanted("read") {
-                read::measure(&mut table, &disk, read_bytes, rounds)?;
-            }
-            if wanted("start") {
-                startup::measure(&mut table, &quipu, &disk, rounds)?;
-            }
-            table.finish()
+        What::Search { setup, beside } => search::measure(table, &setup, &beside),
+        What::Stats { setup, ccusage } => {
+            let peers = setup.peers()?;
+            let ccusage = ccusage.or_else(|| peers::ccusage(&peers));
+            stats::measure(table, &setup, ccusage.as_deref())
         }
+        What::Read { .. } | What::Alone(_) => Ok(()),
     }
+}
+
+fn record(table: &mut Table, what: &Record) -> Result<()> {
+    let Record {
+        disk,
+        memory,
+        quipu,
+        read_bytes,
+        rounds,
+        only,
+    } = what;
+    std::fs::create_dir_all(disk).with_context(|| format!("create {}", disk.display()))?;
+    let wanted = |part: &str| part.contains(only.as_str());
+    if wanted("append") {
+        if memory.is_dir() {
+            append::measure(table, "tmpfs", memory, *rounds, 0.60)?;
+        } else {
+            println!("skipped: no tmpfs at {}", memory.display());
+        }
+        append::measure(table, "disk", disk, *rounds, 0.50)?;
+    }
+    if wanted("group") {
+        group::measure(table, disk, *rounds)?;
+    }
+    if wanted("fanout") {
+        let dir = if memory.is_dir() { memory } else { disk };
+        fanout::measure(table, dir, *rounds)?;
+    }
+    if wanted("read") {
+        read::measure(table, disk, *read_bytes, *rounds)?;
+    }
+    if wanted("start") {
+        startup::measure(table, quipu, disk, *rounds)?;
+    }
+    Ok(())
 }

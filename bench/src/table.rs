@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 /// Rows of measured figures, printed as they come.
 pub(crate) struct Table {
     missed: Vec<String>,
+    notes: Vec<String>,
 }
 
 /// What a figure is held against.
@@ -19,10 +20,13 @@ pub(crate) enum Goal {
 impl Table {
     pub(crate) fn new() -> Self {
         println!(
-            "{:<52} {:>12} {:>22} {:>8} {:>8}  ",
+            "{:<60} {:>14} {:>24} {:>8} {:>8}  ",
             "what", "ours", "limit", "ratio", "goal"
         );
-        Self { missed: Vec::new() }
+        Self {
+            missed: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// One row: our figure, what it is compared to, and the ratio that counts.
@@ -32,14 +36,28 @@ impl Table {
             Goal::AtMost(bound) => (format!("<={bound:.2}"), ratio <= bound),
             Goal::Free => ("-".to_owned(), true),
         };
-        let verdict = if met { "" } else { "MISSED" };
-        println!("{what:<52} {ours:>12} {limit:>22} {ratio:>8.2} {goal_text:>8}  {verdict}");
+        let verdict = match (goal, met) {
+            (Goal::Free, _) => "",
+            (_, true) => "ok",
+            (_, false) => "MISSED",
+        };
+        println!("{what:<60} {ours:>14} {limit:>24} {ratio:>8.2} {goal_text:>8}  {verdict}");
         if !met {
             self.missed.push(what.to_owned());
         }
     }
 
-    pub(crate) fn finish(self) -> Result<()> {
+    /// Something to be said below the table.
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
+        self.notes.push(text.into());
+    }
+
+    /// Ends the table, also when measuring came to an end before its time.
+    pub(crate) fn finish(self, measured: Result<()>) -> Result<()> {
+        for note in &self.notes {
+            println!("\n{note}");
+        }
+        measured?;
         if self.missed.is_empty() {
             println!("\nevery goal met");
             return Ok(());

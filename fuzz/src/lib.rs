@@ -10,16 +10,18 @@ use quipu_formats::lines::Limits;
 use quipu_model::json::{Kind, Node, SyntaxProblem, Tape};
 use quipu_model::tree::TreeBuilder;
 use quipu_model::{Event, InvalidJson, Json};
+use quipu_search::query::{Clock, Problem, Query};
 
 /// A target and its name, which is also the name of the directory of its corpus.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Those that are no adapters; each of these has one of its own, `agent_` and its name.
-pub const TARGETS: [Target; 4] = [
+pub const TARGETS: [Target; 5] = [
     ("exchange_reader", exchange_reader),
     ("json_cursor", json_cursor),
     ("json_tape", json_tape),
     ("draft", draft),
+    ("search_query", search_query),
 ];
 
 /// Small, so that inputs of a few hundred bytes reach them.
@@ -138,6 +140,36 @@ pub fn json_tape(bytes: &[u8]) {
         }
         (Err(ours), Err(InvalidJson::Syntax(theirs))) => assert_eq!(ours, theirs),
         (ours, theirs) => panic!("{ours:?} but {theirs:?}"),
+    }
+}
+
+/// Reads a query and prints it as one that reads the same, or says where in it the mistake is.
+pub fn search_query(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let clock = Clock {
+        now: quipu_model::Timestamp::UNIX_EPOCH,
+        zone: jiff::tz::Offset::constant(5).to_time_zone(),
+    };
+    match Query::parse(text, &clock) {
+        Ok(query) => {
+            assert!(query.words().all(|word| !word.text.trim().is_empty()));
+            match Query::parse(&query.to_string(), &clock) {
+                Ok(same) => assert_eq!(same, query),
+                // The printed form may be longer than the one that was read.
+                Err(error) => assert!(matches!(
+                    error.what,
+                    Problem::TooLong | Problem::TooManyTerms | Problem::TooDeep
+                )),
+            }
+        }
+        Err(error) => {
+            assert!(text.get(error.at.clone()).is_some(), "{error:?}");
+            let drawn = error.render(text);
+            assert_eq!(drawn.lines().count(), 2);
+            assert!(drawn.lines().all(|line| !line.contains(char::is_control)));
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod coverage;
 mod fuzz;
+mod prices;
 mod test;
 mod tool;
 
@@ -44,6 +45,12 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         seconds: u32,
     },
+    /// Make the table of prices again from the packages it is taken from (needs Python and pip)
+    Prices {
+        /// Write nothing, and fail if the table is another
+        #[arg(long)]
+        check: bool,
+    },
 }
 
 fn main() -> Result<()> {
@@ -53,6 +60,7 @@ fn main() -> Result<()> {
         Task::Kill { rounds } => test::kill(rounds),
         Task::Coverage => coverage::run(),
         Task::Fuzz { seconds } => fuzz::run(seconds),
+        Task::Prices { check } => prices::run(check),
     }
 }
 

@@ -22,6 +22,13 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Tool 
     Tool(command)
 }
 
+/// Another program.
+pub(crate) fn program<S: AsRef<OsStr>>(name: &str, args: impl IntoIterator<Item = S>) -> Tool {
+    let mut command = Command::new(name);
+    command.args(args).current_dir(root());
+    Tool(command)
+}
+
 /// Cargo by way of rustup, which alone knows other toolchains.
 pub(crate) fn cargo_nightly<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Tool {
     let mut command = Command::new("cargo");

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use quipu_model::json::{Kind, Node};
-use quipu_model::{Json, NoteKind, Status, Usage};
+use quipu_model::{Json, NoteKind, Service, Status, Usage};
 
 use crate::{Entry, Out, Text, Value, What, data_url};
 
@@ -32,12 +32,38 @@ pub(crate) fn usage(node: Node<'_>) -> Option<Usage> {
         input: count("input_tokens"),
         cache_read: count("cache_read_input_tokens"),
         cache_write: count("cache_creation_input_tokens"),
+        cache_write_1h: node
+            .path(&["cache_creation", "ephemeral_1h_input_tokens"])
+            .and_then(|n| n.as_u64()),
         output: count("output_tokens"),
         reasoning: node
             .path(&["output_tokens_details", "thinking_tokens"])
             .and_then(|n| n.as_u64()),
     };
     (!usage.is_empty()).then_some(usage)
+}
+
+/// How a call was served, from the same counts.
+pub(crate) fn service(usage: Node<'_>) -> Service {
+    if usage.get("speed").is_some_and(|speed| speed.is("fast")) {
+        return Service::Fast;
+    }
+    match usage.text("service_tier").as_deref() {
+        Some("batch") => Service::Batch,
+        Some("priority") => Service::Priority,
+        _ => Service::Standard,
+    }
+}
+
+/// How a call was served, by a word of the other vendor's. What its own agent calls fast is what its
+/// interface calls priority.
+pub(crate) fn openai_service(tier: &str) -> Service {
+    match tier {
+        "batch" => Service::Batch,
+        "flex" => Service::Flex,
+        "priority" | "fast" => Service::Priority,
+        _ => Service::Standard,
+    }
 }
 
 /// An object without some of its fields: those that are kept elsewhere.

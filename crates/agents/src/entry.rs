@@ -10,10 +10,11 @@ use std::ops::Range;
 use quipu_model::json::{Node, RawJson, RawStr};
 use quipu_model::{
     Annotations, Attachment, Block, Body, Content, Event, Fidelity, Flags, Json, LogBody, Note,
-    NoteKind, Notes, Place, RunId, Source, Status, Timestamp, ToolCall, ToolResult, Usage,
+    NoteKind, Notes, Place, RunId, Service, Source, Status, Timestamp, ToolCall, ToolResult, Usage,
 };
 
 use crate::Position;
+use crate::calls::{Charge, Missed, Repeat};
 
 /// One event of a log.
 #[derive(Debug, Clone)]
@@ -35,6 +36,8 @@ pub struct Entry<'a> {
     /// The tokens of that call. May be repeated on every event of the call, and may grow from one to
     /// the next: what is counted is the largest, once.
     pub usage: Option<Usage>,
+    /// How that call was served.
+    pub service: Service,
     /// How long it took.
     pub duration_ms: Option<u64>,
     /// How a tool call ended.
@@ -53,6 +56,18 @@ pub struct Entry<'a> {
     pub unit: Option<u64>,
     /// Whether its usage is the first that is counted of a call. Set when it is taken in.
     pub begins_call: bool,
+    /// A usage that it repeats and that is not counted again. Set when it is taken in.
+    pub repeats: Option<Usage>,
+    /// Where its usage is counted. Set when it is taken in.
+    pub charge: Option<Charge>,
+    /// Its time, or the last before it in the log. Set when it is taken in.
+    pub when: Option<Timestamp>,
+    /// The time since the event before it, where that was no pause. Set when it is taken in.
+    pub active_ms: u64,
+    /// What of its prompt was paid for again. Set when it is taken in.
+    pub missed: Option<Missed>,
+    /// That it is a tool call that was made before. Set when it is taken in.
+    pub repeat: Option<Repeat>,
 }
 
 /// What happened.
@@ -199,6 +214,7 @@ impl<'a> Entry<'a> {
             model: None,
             model_call: None,
             usage: None,
+            service: Service::Standard,
             duration_ms: None,
             status: None,
             child: None,
@@ -208,6 +224,12 @@ impl<'a> Entry<'a> {
             voids: None,
             unit: None,
             begins_call: false,
+            repeats: None,
+            charge: None,
+            when: None,
+            active_ms: 0,
+            missed: None,
+            repeat: None,
         }
     }
 

@@ -67,6 +67,12 @@ pub trait Reader: Send {
     /// the state before this.
     fn finish(&mut self, _out: &mut Out<'_>) {}
 
+    /// Whether a line, as it stands in the log, can have no part in which calls to models are counted and
+    /// where. Asked only of who wants nothing else ([`Feed::skim`](crate::Feed::skim)); to say no is always right.
+    fn can_skip(&self, _line: &[u8]) -> bool {
+        false
+    }
+
     /// What the log says of the session so far.
     fn session(&self) -> &Session;
 

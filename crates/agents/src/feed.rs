@@ -74,6 +74,8 @@ pub struct Feed {
     payload: Vec<u8>,
     payload_at: Position,
     too_long: bool,
+    /// Whether lines that have nothing to do with calls to models are passed over.
+    skimming: bool,
 }
 
 /// Where reading stopped: what [`Feed::resume`] needs to go on from `offset`.
@@ -120,6 +122,7 @@ impl Feed {
             payload: Vec::new(),
             payload_at: Position::default(),
             too_long: false,
+            skimming: false,
         }
     }
 
@@ -167,6 +170,14 @@ impl Feed {
             reader: self.reader.save(),
             ledger: self.ledger.clone(),
         })
+    }
+
+    /// Passes over lines that have nothing to do with calls to models. What is counted of those is the same;
+    /// everything else is not all there.
+    #[must_use]
+    pub fn skim(mut self) -> Self {
+        self.skimming = true;
+        self
     }
 
     /// Takes more bytes.
@@ -298,6 +309,9 @@ impl Feed {
         };
         if line.len() > self.limits.line {
             return self.drop_record(Dropped::TooLong);
+        }
+        if self.skimming && self.reader.can_skip(line) {
+            return;
         }
         match self.framing {
             Framing::Sse => self.sse_line(line.strip_suffix(b"\r").unwrap_or(line), at, sink),

@@ -27,7 +27,10 @@ impl Head<'_> {
     /// Looks at the first bytes of a log. `whole` says that there are no more.
     pub fn look<T>(bytes: &[u8], whole: bool, then: impl FnOnce(&Head<'_>) -> T) -> T {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        let text = String::from_utf8_lossy(bytes);
+        let text = match simdutf8::basic::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(bytes),
+        };
         let text = if memchr::memchr(0, text.as_bytes()).is_some() {
             Cow::Owned(text.replace('\0', "\\u0000"))
         } else {

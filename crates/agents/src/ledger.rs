@@ -5,20 +5,21 @@
 //! checkpoint, so that reading goes on where it stopped as if it had never stopped.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use quipu_model::{Status, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
+use crate::calls::Calls;
 use crate::session::Tokens;
 use crate::{Drift, Entry, What, hash};
-
-/// How many calls back a usage may still be corrected.
-const RECENT_CALLS: usize = 64;
 
 /// How many calls wait for their results at most, and how much of their names is kept.
 const OPEN_CALLS: usize = 16 * 1024;
 const LONGEST_NAME: usize = 200;
+
+/// A longer time between two events is a pause: nobody was at work.
+const PAUSE_MS: i64 = 5 * 60 * 1000;
 
 /// A shorter id than this is likely to be used by other logs as well, for something else.
 const STRONG: usize = 16;
@@ -54,8 +55,7 @@ pub struct Ledger {
     seen: HashSet<u64>,
     counted: Tokens,
     open: HashMap<u64, OpenCall>,
-    recent: VecDeque<(u64, Tokens)>,
-    older: HashSet<u64>,
+    calls: Calls,
     last_at: Option<i128>,
 }
 
@@ -64,6 +64,8 @@ struct OpenCall {
     name: String,
     at: Option<i128>,
     seq: u64,
+    /// What it is known by among calls that ask for the same.
+    asked: Option<u64>,
 }
 
 /// Why a record became nothing.
@@ -160,34 +162,60 @@ impl Ledger {
     /// Gives an entry its number and its time, and settles what depends on what came before it.
     pub(crate) fn settle(&mut self, entry: &mut Entry<'_>) -> Timestamp {
         self.seq += 1;
-        let nanos = match entry.at {
-            Some(at) => {
-                self.last_at = Some(at.as_nanosecond());
-                Some(at.as_nanosecond())
-            }
-            None => None,
-        };
+        let before = self.last();
+        if let Some(at) = entry.at {
+            self.last_at = Some(at.as_nanosecond());
+            let gap = before.map(|before| at.as_millisecond() - before.as_millisecond());
+            let active = gap.filter(|gap| (0..=PAUSE_MS).contains(gap));
+            entry.active_ms = active.unwrap_or(0).unsigned_abs();
+        }
+        entry.when = self.last();
+        entry.unit = self.unit;
+        self.calls.settle(entry, entry.when);
+        if let Some(usage) = &entry.usage {
+            let mut sum = self.counted();
+            sum.add(usage);
+            self.counted = sum.into();
+        }
+        self.pair(entry);
+        entry.when.unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// The last time that the log told.
+    fn last(&self) -> Option<Timestamp> {
+        Timestamp::from_nanosecond(self.last_at?).ok()
+    }
+
+    /// Pairs a tool's result with its call.
+    fn pair(&mut self, entry: &mut Entry<'_>) {
+        let nanos = entry.at.map(Timestamp::as_nanosecond);
+        let asked = self.calls.ask(entry);
         match &mut entry.what {
             What::Call { name, id, .. } if !id.is_empty() && self.open.len() < OPEN_CALLS => {
                 let call = OpenCall {
                     name: name.chars().take(LONGEST_NAME).collect(),
                     at: nanos,
                     seq: self.seq,
+                    asked,
                 };
                 self.open.insert(hash(id.as_bytes()), call);
             }
             What::Result {
                 name, id, error, ..
             } => {
-                if entry.status.is_none() {
-                    let failed = error.is_some();
-                    entry.status = Some(if failed { Status::Error } else { Status::Ok });
-                }
+                let failed = error.is_some();
+                let by_error = if failed { Status::Error } else { Status::Ok };
+                let status = *entry.status.get_or_insert(by_error);
                 match self.open.remove(&hash(id.as_bytes())) {
                     None => self.orphans += 1,
                     Some(call) => {
                         if name.is_empty() {
                             *name = Cow::Owned(call.name);
+                        }
+                        if let Some(asked) = call.asked
+                            && status != Status::Ok
+                        {
+                            self.calls.failed(asked);
                         }
                         if entry.duration_ms.is_none()
                             && let (Some(from), Some(to)) = (call.at, nanos)
@@ -199,52 +227,11 @@ impl Ledger {
             }
             _ => {}
         }
-        entry.unit = self.unit;
-        if let Some(usage) = entry.usage.take() {
-            let call = entry.model_call.as_deref();
-            entry.begins_call = !call.is_some_and(|call| self.knows_call(call));
-            entry.usage = self.settle_usage(call, usage);
-            if let Some(usage) = &entry.usage {
-                let mut sum = self.counted();
-                sum.add(usage);
-                self.counted = sum.into();
-            }
-        }
-        self.last_at
-            .and_then(|at| Timestamp::from_nanosecond(at).ok())
-            .unwrap_or(Timestamp::UNIX_EPOCH)
-    }
-
-    /// What a usage adds to what was counted of the same call before.
-    fn settle_usage(&mut self, call: Option<&str>, usage: Usage) -> Option<Usage> {
-        let Some(call) = call else {
-            return Some(usage);
-        };
-        let key = hash(call.as_bytes());
-        if let Some((_, counted)) = self.recent.iter_mut().rev().find(|(k, _)| *k == key) {
-            let before = Usage::from(*counted);
-            let mut now = before;
-            now.raise(&usage);
-            *counted = now.into();
-            let more = now.beyond(&before);
-            return (more.total() > 0).then_some(more);
-        }
-        if self.older.contains(&key) {
-            return None;
-        }
-        if self.recent.len() == RECENT_CALLS
-            && let Some((old, _)) = self.recent.pop_front()
-        {
-            self.older.insert(old);
-        }
-        self.recent.push_back((key, usage.into()));
-        Some(usage)
     }
 
     /// Whether a usage of this call was counted.
     pub fn knows_call(&self, call: &str) -> bool {
-        let key = hash(call.as_bytes());
-        self.older.contains(&key) || self.recent.iter().any(|(k, _)| *k == key)
+        self.calls.knows(call)
     }
 
     /// The tokens counted so far.

@@ -41,6 +41,7 @@
 //! # Ok::<(), quipu_agents::FeedError>(())
 //! ```
 
+mod calls;
 mod capture;
 mod collect;
 mod cost;
@@ -89,6 +90,7 @@ mod corpus;
 #[cfg(test)]
 mod testkit;
 
+pub use calls::{Charge, Missed, Repeat, SLOT_MS, service_number, service_of, slot};
 pub use collect::Collect;
 pub use drift::{Drift, Sighting};
 pub use entry::{Entry, Text, Value, What};
@@ -102,7 +104,7 @@ pub use ledger::{Dropped, Ledger, Mended};
 pub use out::{BLOB_SCHEME, Out, Position, Sink, data_url};
 pub use registry::{FAMILIES, claims, dialect, family, identify, sniff};
 pub use session::{Session, Tokens, run_id};
-pub use summary::{ModelUse, Summary};
+pub use summary::{Activity, Doer, Spend, SpendKey, Summary, ToolKey, ToolUse, Waste, WasteKey};
 
 /// The hash by which records and calls are known again. Stable: it is kept in files.
 pub fn hash(bytes: &[u8]) -> u64 {

@@ -46,6 +46,8 @@ pub struct Tokens {
     pub cache_read: Option<u64>,
     /// See [`Usage::cache_write`].
     pub cache_write: Option<u64>,
+    /// See [`Usage::cache_write_1h`].
+    pub cache_write_1h: Option<u64>,
     /// See [`Usage::output`].
     pub output: Option<u64>,
     /// See [`Usage::reasoning`].
@@ -58,6 +60,7 @@ impl From<Usage> for Tokens {
             input,
             cache_read,
             cache_write,
+            cache_write_1h,
             output,
             reasoning,
         } = usage;
@@ -65,6 +68,7 @@ impl From<Usage> for Tokens {
             input,
             cache_read,
             cache_write,
+            cache_write_1h,
             output,
             reasoning,
         }
@@ -77,6 +81,7 @@ impl From<Tokens> for Usage {
             input,
             cache_read,
             cache_write,
+            cache_write_1h,
             output,
             reasoning,
         } = tokens;
@@ -84,6 +89,7 @@ impl From<Tokens> for Usage {
             input,
             cache_read,
             cache_write,
+            cache_write_1h,
             output,
             reasoning,
         }

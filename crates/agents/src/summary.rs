@@ -2,18 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use quipu_model::{NoteKind, Status, Timestamp, Usage};
+use quipu_model::{NoteKind, Service, Status, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::session::Tokens;
-use crate::{Entry, What};
+use crate::{Charge, Entry, What};
 
 /// The longest title that is taken from a prompt, in characters.
 const TITLE: usize = 120;
 
-/// A log that names more models than this is making them up. What is beyond is counted as one.
-const MODELS: usize = 200;
+/// Names are cut to so many characters.
+const LONGEST: usize = 200;
+
+/// A log with more rows than this in one of its tables is not believed to be honest, but still counted: from
+/// the first bound on by the day, and from the second on in one row.
+const BY_DAY: usize = 4096;
+const MOST: usize = 8192;
 const OTHERS: &str = "(others)";
+
+/// Slots in a day.
+const DAY: i64 = 24 * 4;
 
 /// What a session comes to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,19 +56,131 @@ pub struct Summary {
     pub last_at: Option<i64>,
     /// The first prompt, shortened.
     pub title: Option<String>,
-    /// What each model was used for. The empty name stands for a model that the log does not name.
-    pub models: BTreeMap<String, ModelUse>,
-    /// How often each tool was called.
-    pub tools: BTreeMap<String, u64>,
+    /// Calls to models and their tokens.
+    pub spend: BTreeMap<SpendKey, Spend>,
+    /// What was done when.
+    pub activity: BTreeMap<Doer, Activity>,
+    /// How each tool was used.
+    pub tools: BTreeMap<ToolKey, ToolUse>,
+    /// What was paid for that need not have been.
+    pub waste: BTreeMap<WasteKey, Spend>,
 }
 
-/// What a model was used for.
+/// Who did something, and when.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Doer {
+    /// The slot of time, see [`slot`](crate::slot); `None` where the log has no times.
+    pub slot: Option<i64>,
+    /// The sub-agent, where it shares the log with others; otherwise empty.
+    pub subagent: String,
+}
+
+/// Which calls to models are counted together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SpendKey {
+    /// Who made them.
+    pub by: Doer,
+    /// The model; empty where the log does not name it.
+    pub model: String,
+    /// How they were served.
+    #[serde(with = "crate::calls::service")]
+    pub service: Service,
+    /// The class of their prompts' length.
+    pub context: u8,
+}
+
+/// Calls to models and their tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelUse {
-    /// Calls to it.
+pub struct Spend {
+    /// How many.
     pub calls: u64,
     /// Their tokens.
     pub tokens: Tokens,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Activity {
+    /// Messages that a person wrote.
+    pub prompts: u64,
+    /// Messages of the agent.
+    pub replies: u64,
+    /// Tool calls.
+    pub tool_calls: u64,
+    /// Results that say something failed.
+    pub failures: u64,
+    /// Calls that were not allowed.
+    pub denials: u64,
+    /// Time in which something went on: between events that are less than five minutes apart.
+    pub active_ms: u64,
+}
+
+/// Which calls to tools are counted together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ToolKey {
+    /// Who made them.
+    pub by: Doer,
+    /// The tool.
+    pub tool: String,
+}
+
+/// How a tool was used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolUse {
+    /// How often it was called.
+    pub calls: u64,
+    /// Results that say something failed.
+    pub failures: u64,
+}
+
+/// Kinds of waste.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Waste {
+    /// A prompt that a cache had forgotten, because nothing was asked for too long.
+    Pause,
+    /// A prompt that was sent before and not read from a cache, without such a pause.
+    Resent,
+    /// A tool call that was made before with the same input.
+    Repeat,
+    /// A tool call that was made before with the same input, and had failed.
+    Retry,
+}
+
+/// Which waste is counted together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct WasteKey {
+    /// What it is.
+    pub kind: Waste,
+    /// The slot of time.
+    pub slot: Option<i64>,
+    /// The model that was paid; empty where it is not known.
+    pub model: String,
+    /// How it served.
+    #[serde(with = "crate::calls::service")]
+    pub service: Service,
+    /// The class of the prompt's length.
+    pub context: u8,
+}
+
+impl Waste {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Pause, Self::Resent, Self::Repeat, Self::Retry];
+
+    /// Its place among all of them. Kept in files.
+    pub fn number(self) -> u8 {
+        let at = Self::ALL.iter().position(|it| *it == self);
+        at.and_then(|at| u8::try_from(at).ok()).unwrap_or_default()
+    }
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pause => "cache_lost",
+            Self::Resent => "resent",
+            Self::Repeat => "repeated",
+            Self::Retry => "retried",
+        }
+    }
 }
 
 impl Summary {
@@ -85,10 +205,7 @@ impl Summary {
             }
             What::Assistant(_) => self.replies += 1,
             What::Reasoning(_) => self.reasoning += 1,
-            What::Call { name, .. } => {
-                self.tool_calls += 1;
-                count(&mut self.tools, name);
-            }
+            What::Call { .. } => self.tool_calls += 1,
             What::Result { .. } => {
                 self.tool_results += 1;
                 match entry.status {
@@ -104,46 +221,250 @@ impl Summary {
             },
             What::User(_) | What::System(_) => {}
         }
-        if let Some(usage) = &entry.usage {
-            let mut model = entry.model.as_deref().unwrap_or_default();
-            if self.models.len() >= MODELS && !self.models.contains_key(model) {
-                model = OTHERS;
-            }
-            if !self.models.contains_key(model) {
-                self.models.insert(model.to_owned(), ModelUse::default());
-            }
-            if let Some(used) = self.models.get_mut(model) {
-                used.calls += u64::from(entry.begins_call);
-                let mut sum = Usage::from(used.tokens);
-                sum.add(usage);
-                used.tokens = sum.into();
-            }
+        self.observe_activity(entry);
+        self.observe_spend(entry);
+        self.observe_waste(entry);
+    }
+
+    fn observe_spend(&mut self, entry: &Entry<'_>) {
+        let (Some(usage), Some(charge)) = (&entry.usage, &entry.charge) else {
+            return;
+        };
+        let key = SpendKey {
+            by: doer(entry, charge.slot),
+            model: model(entry, charge),
+            service: charge.service,
+            context: charge.context,
+        };
+        let spend = row(&mut self.spend, key);
+        spend.calls += u64::from(entry.begins_call);
+        spend.add(usage);
+    }
+
+    fn observe_waste(&mut self, entry: &Entry<'_>) {
+        if let (Some(missed), Some(charge)) = (&entry.missed, &entry.charge) {
+            let key = WasteKey {
+                kind: if missed.pause {
+                    Waste::Pause
+                } else {
+                    Waste::Resent
+                },
+                slot: charge.slot,
+                model: model(entry, charge),
+                service: charge.service,
+                context: charge.context,
+            };
+            let waste = row(&mut self.waste, key);
+            waste.calls += 1;
+            waste.add(&missed.tokens.into());
         }
+        if let Some(repeat) = &entry.repeat {
+            let (charge, tokens) = repeat.blamed.as_ref().map_or((None, None), |(at, tokens)| {
+                (Some(at), Some(Usage::from(*tokens)))
+            });
+            let key = WasteKey {
+                kind: if repeat.retry {
+                    Waste::Retry
+                } else {
+                    Waste::Repeat
+                },
+                slot: entry.when.map(crate::slot),
+                model: charge.map_or_else(String::new, |charge| model(entry, charge)),
+                service: charge.map_or(Service::Standard, |charge| charge.service),
+                context: charge.map_or(0, |charge| charge.context),
+            };
+            let waste = row(&mut self.waste, key);
+            waste.calls += 1;
+            waste.add(&tokens.unwrap_or_default());
+        }
+    }
+
+    /// Counts what was done when, and with which tool.
+    fn observe_activity(&mut self, entry: &Entry<'_>) {
+        let mut did = Activity {
+            active_ms: entry.active_ms,
+            ..Activity::default()
+        };
+        let mut tool = None;
+        match &entry.what {
+            What::User(_) if !entry.synthetic => did.prompts = 1,
+            What::Assistant(_) => did.replies = 1,
+            What::Call { name, .. } => {
+                did.tool_calls = 1;
+                tool = Some(name);
+            }
+            What::Result { name, .. } => match entry.status {
+                Some(Status::Denied) => did.denials = 1,
+                Some(Status::Error | Status::Timeout) => {
+                    did.failures = 1;
+                    tool = Some(name);
+                }
+                Some(Status::Ok) | None => {}
+            },
+            _ => {}
+        }
+        if did == Activity::default() {
+            return;
+        }
+        let by = doer(entry, entry.when.map(crate::slot));
+        row(&mut self.activity, by.clone()).add(&did);
+        if let Some(tool) = tool {
+            let tool = cut(tool).to_owned();
+            let used = row(&mut self.tools, ToolKey { by, tool });
+            used.calls += did.tool_calls;
+            used.failures += did.failures;
+        }
+    }
+
+    /// The models that were used, as far as the log names them.
+    pub fn models(&self) -> std::collections::BTreeSet<&str> {
+        let named = self.spend.keys().map(|key| key.model.as_str());
+        named.filter(|model| !model.is_empty()).collect()
+    }
+
+    /// Calls to models.
+    pub fn calls(&self) -> u64 {
+        self.spend.values().map(|spend| spend.calls).sum()
     }
 
     /// The tokens of all models.
     pub fn usage(&self) -> Usage {
         let mut sum = Usage::default();
-        for used in self.models.values() {
-            sum.add(&used.tokens.into());
+        for spend in self.spend.values() {
+            sum.add(&spend.tokens.into());
         }
         sum
     }
 }
 
-fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
-    /// A log that names more tools than this is making them up.
-    const MOST: usize = 1000;
-    const LONGEST: usize = 200;
-    let name = name
-        .char_indices()
-        .nth(LONGEST)
-        .map_or(name, |(end, _)| &name[..end]);
-    if let Some(count) = counts.get_mut(name) {
-        *count += 1;
-    } else if counts.len() < MOST {
-        counts.insert(name.to_owned(), 1);
+impl Spend {
+    /// Adds tokens.
+    pub fn add(&mut self, tokens: &Usage) {
+        let mut sum = Usage::from(self.tokens);
+        sum.add(tokens);
+        self.tokens = sum.into();
     }
+}
+
+impl Activity {
+    /// Adds what else was done.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in [
+            (&mut self.prompts, other.prompts),
+            (&mut self.replies, other.replies),
+            (&mut self.tool_calls, other.tool_calls),
+            (&mut self.failures, other.failures),
+            (&mut self.denials, other.denials),
+            (&mut self.active_ms, other.active_ms),
+        ] {
+            *mine = mine.saturating_add(theirs);
+        }
+    }
+}
+
+/// What a row is found by, and what becomes of it where a log has too many.
+trait Key: Ord + Clone {
+    /// The same, by the day.
+    fn by_day(self) -> Self;
+    /// What stands for all that cannot be told apart any more.
+    fn others(self) -> Self;
+}
+
+impl Key for Doer {
+    fn by_day(mut self) -> Self {
+        self.slot = self.slot.map(|slot| slot - slot.rem_euclid(DAY));
+        self
+    }
+
+    fn others(self) -> Self {
+        Self {
+            slot: None,
+            subagent: if self.subagent.is_empty() {
+                String::new()
+            } else {
+                OTHERS.to_owned()
+            },
+        }
+    }
+}
+
+impl Key for SpendKey {
+    fn by_day(mut self) -> Self {
+        self.by = self.by.by_day();
+        self
+    }
+
+    fn others(self) -> Self {
+        Self {
+            by: self.by.others(),
+            model: OTHERS.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Key for ToolKey {
+    fn by_day(mut self) -> Self {
+        self.by = self.by.by_day();
+        self
+    }
+
+    fn others(self) -> Self {
+        Self {
+            by: self.by.others(),
+            tool: OTHERS.to_owned(),
+        }
+    }
+}
+
+impl Key for WasteKey {
+    fn by_day(mut self) -> Self {
+        self.slot = self.slot.map(|slot| slot - slot.rem_euclid(DAY));
+        self
+    }
+
+    fn others(self) -> Self {
+        Self {
+            kind: self.kind,
+            slot: None,
+            model: OTHERS.to_owned(),
+            service: Service::Standard,
+            context: 0,
+        }
+    }
+}
+
+fn row<K: Key, V: Default>(rows: &mut BTreeMap<K, V>, key: K) -> &mut V {
+    let room = |key: &K| rows.len() < BY_DAY || rows.contains_key(key);
+    if room(&key) {
+        return rows.entry(key).or_default();
+    }
+    let key = key.by_day();
+    let room = rows.len() < MOST || rows.contains_key(&key);
+    let key = if room { key } else { key.others() };
+    rows.entry(key).or_default()
+}
+
+fn doer(entry: &Entry<'_>, slot: Option<i64>) -> Doer {
+    Doer {
+        slot,
+        subagent: cut(entry.subagent.as_deref().unwrap_or_default()).to_owned(),
+    }
+}
+
+fn model(entry: &Entry<'_>, charge: &Charge) -> String {
+    let own = entry.model.as_deref().unwrap_or_default();
+    cut(charge.model.as_deref().unwrap_or(own)).to_owned()
+}
+
+fn cut(name: &str) -> &str {
+    // Most names are so short that their characters need not be counted.
+    if name.len() <= LONGEST {
+        return name;
+    }
+    name.char_indices()
+        .nth(LONGEST)
+        .map_or(name, |(end, _)| &name[..end])
 }
 
 /// What editors put before what a person asks.

@@ -1,8 +1,12 @@
 //! The command line, as one definition.
 
+mod stats;
+
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+
+pub(crate) use stats::{BudgetArgs, Explain, Stats, StatsCommand, WasteArgs, Which};
 
 /// The flight recorder and archive for AI agents
 #[derive(Debug, Parser)]
@@ -46,6 +50,10 @@ pub(crate) enum Command {
     Import(Import),
     /// List sessions and runs, one a line
     List(List),
+    /// Look for what was said, in everything that is kept
+    Search(Search),
+    /// What it came to: tokens, dollars, turns, tools and time
+    Stats(Box<Stats>),
     /// Show one session or run
     Show(Show),
     /// Show a session with its sub-agents, or the step tree of a run across its child runs
@@ -164,6 +172,58 @@ pub(crate) enum Sort {
     /// The most events first
     Events,
 }
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SEARCH_HELP)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
+pub(crate) struct Search {
+    /// What to look for
+    #[arg(value_name = "QUERY", required = true)]
+    pub(crate) query: Vec<String>,
+    /// The query is a regular expression, looked for in the archive itself
+    #[arg(long, conflicts_with_all = ["sort", "count", "context"])]
+    pub(crate) regex: bool,
+    /// What comes first
+    #[arg(long, value_enum, default_value_t = SearchSort::Relevance)]
+    pub(crate) sort: SearchSort,
+    /// At most so many; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) limit: usize,
+    /// Show so many events before and after each
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) context: u64,
+    /// Only say how many events match
+    #[arg(long)]
+    pub(crate) count: bool,
+    /// Also what stands in copies of sessions
+    #[arg(long)]
+    pub(crate) copies: bool,
+    /// Write one JSON document
+    #[arg(long, conflicts_with = "jsonl")]
+    pub(crate) json: bool,
+    /// Write one JSON object a line
+    #[arg(long)]
+    pub(crate) jsonl: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SearchSort {
+    /// What fits best
+    Relevance,
+    /// The latest
+    Newest,
+    /// What was said in the dearest sessions
+    Cost,
+}
+
+const SEARCH_HELP: &str = r#"Words must all be there; "a phrase" in quotation marks, a OR b, -not, begin*, a NEAR b.
+Filters: agent: model: role: tool: project: path: branch: since: until: status: has:error cost:>1 session: title:
+  quipu search 'retry "connection reset" tool:bash since:7d'
+  quipu search 'path:src/auth -agent:codex' --sort newest
+A query that begins with - comes after --. docs/search.md has all of it."#;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Resume {

@@ -80,6 +80,7 @@ pub(crate) fn import(report: &ImportReport) -> Value {
         "bytes": report.bytes,
         "new_bytes": report.new_bytes,
         "copies": report.copies,
+        "index_anew": report.index_anew,
         "agents": agents,
         "problems": report.problems.iter().map(problem).collect::<Vec<_>>(),
         "unknown_files": unknown.map(|path| path.display().to_string()).collect::<Vec<_>>(),

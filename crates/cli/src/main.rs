@@ -5,6 +5,7 @@
 
 mod args;
 mod commands;
+mod config;
 mod error;
 mod filter;
 mod foreign;
@@ -58,6 +59,8 @@ fn run(command: Command, place: &locate::Place) -> error::Result<Exit> {
         Command::Up(up) => commands::up::run(&up, place),
         Command::Import(import) => commands::import::run(&import, place),
         Command::List(list) => commands::list::run(&list, place),
+        Command::Search(search) => commands::search::run(&search, place),
+        Command::Stats(stats) => commands::stats::run(&stats, place),
         Command::Show(show) => commands::show::run(&show, place),
         Command::Tree(tree) => commands::tree::run(&tree, place),
         Command::Tail(tail) => commands::tail::run(&tail, place),

@@ -8,13 +8,18 @@ use crate::error::{CommandError, Result};
 
 /// A point in time: RFC 3339, a date or a time of the local zone, `today`, `yesterday`, or an age (`7d`).
 pub(crate) fn point(text: &str, now: Timestamp) -> Result<Timestamp> {
+    point_in(text, now, &TimeZone::system())
+}
+
+/// The same, with days of another zone.
+pub(crate) fn point_in(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp> {
     if let Some(at) = before(text, now) {
         return at;
     }
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(at);
     }
-    let today = now.to_zoned(TimeZone::system()).date();
+    let today = now.to_zoned(zone.clone()).date();
     let local = match (text, text.parse::<Date>()) {
         ("today", _) => Ok(today.at(0, 0, 0, 0)),
         ("yesterday", _) => today.yesterday().map(|date| date.at(0, 0, 0, 0)),
@@ -25,7 +30,7 @@ pub(crate) fn point(text: &str, now: Timestamp) -> Result<Timestamp> {
         _ => text.parse::<DateTime>(),
     };
     local
-        .and_then(|at| TimeZone::system().to_timestamp(at))
+        .and_then(|at| zone.to_timestamp(at))
         .map_err(|_| {
             CommandError::usage(format!("{text:?} is no time")).hint(
                 "write a date (2026-11-15), a time (2026-11-15T08:00:00Z), today, yesterday or an age (24h, 7d, 2w, 3mo, 1y)",

@@ -14,10 +14,50 @@ pub struct Usage {
     pub cache_read: Option<u64>,
     /// Prompt tokens written to a cache.
     pub cache_write: Option<u64>,
+    /// How many of `cache_write` are kept for an hour, not for five minutes: they cost more.
+    pub cache_write_1h: Option<u64>,
     /// All tokens the model produced.
     pub output: Option<u64>,
     /// How many of `output` were reasoning.
     pub reasoning: Option<u64>,
+}
+
+/// How a call to a model was served, where that has a price of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Service {
+    /// As usual, or the log does not say.
+    #[default]
+    Standard,
+    /// Later, in a batch.
+    Batch,
+    /// When there is room for it.
+    Flex,
+    /// Before others.
+    Priority,
+    /// By faster machines.
+    Fast,
+}
+
+impl Service {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Standard,
+        Self::Batch,
+        Self::Flex,
+        Self::Priority,
+        Self::Fast,
+    ];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::Batch => "batch",
+            Self::Flex => "flex",
+            Self::Priority => "priority",
+            Self::Fast => "fast",
+        }
+    }
 }
 
 impl Usage {
@@ -54,6 +94,7 @@ impl Usage {
             input: less(self.input, other.input),
             cache_read: less(self.cache_read, other.cache_read),
             cache_write: less(self.cache_write, other.cache_write),
+            cache_write_1h: less(self.cache_write_1h, other.cache_write_1h),
             output: less(self.output, other.output),
             reasoning: less(self.reasoning, other.reasoning),
         }
@@ -64,6 +105,7 @@ impl Usage {
             (&mut self.input, other.input),
             (&mut self.cache_read, other.cache_read),
             (&mut self.cache_write, other.cache_write),
+            (&mut self.cache_write_1h, other.cache_write_1h),
             (&mut self.output, other.output),
             (&mut self.reasoning, other.reasoning),
         ] {
@@ -85,6 +127,7 @@ mod tests {
             input: Some(10),
             cache_read: Some(100),
             cache_write: None,
+            cache_write_1h: None,
             output: Some(5),
             reasoning: Some(4),
         };

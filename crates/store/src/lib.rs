@@ -69,6 +69,8 @@ pub mod catalogue;
 mod durable;
 mod files;
 pub mod import;
+pub mod search;
+pub mod stats;
 pub mod transcript;
 
 pub use files::FileError;

@@ -3,9 +3,9 @@
 use std::io::{self, BufRead as _, Read as _};
 
 use quipu_agents::{
-    Collect, Dialect, Family, Feed, FeedError, HEAD, Limits, Origin, Session, Sink,
+    Collect, Dialect, Entry, Family, Feed, FeedError, HEAD, Limits, Origin, Position, Session, Sink,
 };
-use quipu_model::{Event, LogBody};
+use quipu_model::{Attachment, Event, LogBody, Timestamp};
 
 use crate::archive::{Archive, Snapshot, SourceKey};
 use crate::catalogue::TranscriptRow;
@@ -54,18 +54,47 @@ fn feed_through(
     row: &TranscriptRow,
     sink: &mut dyn Sink,
 ) -> Result<(Feed, Option<FeedError>), ImportError> {
-    let refuse = |source| ImportError::Home {
-        path: row.path.clone(),
-        source,
-    };
+    let mut sink = Through(sink);
+    feed_until(store.archive(), row, &mut sink, |_| false)
+}
+
+struct Through<'s>(&'s mut dyn Sink);
+
+impl Sink for Through<'_> {
+    fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>) {
+        self.0.entry(seq, at, position, entry);
+    }
+
+    fn blob(&mut self, attachment: &Attachment, bytes: &[u8]) {
+        self.0.blob(attachment, bytes);
+    }
+}
+
+/// The latest that is kept of a transcript's log.
+pub(crate) fn snapshot(archive: &Archive, row: &TranscriptRow) -> Result<Snapshot, ImportError> {
     let mut key = SourceKey::new(row.agent.clone(), row.path.clone());
     if let Some(part) = &row.part {
         key = key.with_part(part);
     }
-    let archive = store.archive();
-    let snapshot = archive
-        .latest(&key)?
-        .ok_or_else(|| refuse(io::Error::other("nothing of it is in the archive")))?;
+    let nothing = || ImportError::Home {
+        path: row.path.clone(),
+        source: io::Error::other("nothing of it is in the archive"),
+    };
+    archive.latest(&key)?.ok_or_else(nothing)
+}
+
+/// Reads a transcript again, into a sink, as far as it is wanted.
+pub(crate) fn feed_until<S: Sink>(
+    archive: &Archive,
+    row: &TranscriptRow,
+    sink: &mut S,
+    enough: impl Fn(&S) -> bool,
+) -> Result<(Feed, Option<FeedError>), ImportError> {
+    let refuse = |source| ImportError::Home {
+        path: row.path.clone(),
+        source,
+    };
+    let snapshot = snapshot(archive, row)?;
     let dialect = row.dialect.as_deref().and_then(quipu_agents::dialect);
     let (family, dialect) =
         dialect.ok_or_else(|| refuse(io::Error::other("no adapter knows how it reads")))?;
@@ -86,6 +115,9 @@ fn feed_through(
         let read = bytes.len();
         feed.push(bytes, sink);
         from.consume(read);
+        if enough(sink) {
+            return Ok((feed, None));
+        }
     }
     for beside in family.sidecars(&row.path) {
         let of = SourceKey::new(row.agent.clone(), beside.clone()).with_part(BESIDE);

@@ -476,6 +476,7 @@ fn usage(node: Node<'_>) -> Option<Usage> {
         input: count("inputTokens").map(|input| input.saturating_sub(cached)),
         cache_read,
         cache_write,
+        cache_write_1h: None,
         output: count("outputTokens"),
         reasoning: count("reasoningTokens"),
     };

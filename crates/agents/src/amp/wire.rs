@@ -80,6 +80,7 @@ pub(super) fn usage(node: Node<'_>) -> Option<Usage> {
         input: count("inputTokens"),
         cache_read: count("cacheReadInputTokens"),
         cache_write: count("cacheCreationInputTokens"),
+        cache_write_1h: None,
         output: count("outputTokens"),
         reasoning: None,
     };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use quipu_model::json::{Kind, Node, Tape};
-use quipu_model::{Json, NoteKind, Status, Usage};
+use quipu_model::{Json, NoteKind, Service, Status, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::wire;
@@ -28,6 +28,8 @@ struct Open {
     id: Option<String>,
     model: Option<String>,
     usage: Tokens,
+    #[serde(with = "crate::calls::service")]
+    service: Service,
     /// The number of its first event.
     began: u64,
     /// Its blocks that are not whole yet, by their index.
@@ -53,6 +55,7 @@ struct Partial {
 struct Common<'a> {
     id: Option<&'a str>,
     model: Option<&'a str>,
+    service: Service,
 }
 
 impl Common<'_> {
@@ -61,6 +64,7 @@ impl Common<'_> {
         entry.native_id = owned(self.id);
         entry.model_call = owned(self.id);
         entry.model = owned(self.model);
+        entry.service = self.service;
         out.push(entry);
     }
 }
@@ -179,14 +183,15 @@ impl Messages {
         let id = capture::id(message, "id");
         let model = message.text("model");
         learn(&mut self.session.id, || id.clone());
+        let usage = message.get("usage");
         let common = Common {
             id: id.as_deref(),
             model: model.as_deref(),
+            service: usage.map(blocks::service).unwrap_or_default(),
         };
         for block in message.get("content").into_iter().flat_map(Node::items) {
             push_block(block, Speaker::Assistant, common, out);
         }
-        let usage = message.get("usage");
         if let Some(usage) = usage {
             out.check("usage", usage, wire::USAGE);
         }
@@ -258,6 +263,7 @@ impl Open {
         Common {
             id: self.id.as_deref(),
             model: self.model.as_deref(),
+            service: self.service,
         }
     }
 
@@ -267,6 +273,9 @@ impl Open {
             return;
         };
         out.check("usage", node, wire::USAGE);
+        if let Some(service) = Some(blocks::service(node)).filter(|it| *it != Service::Standard) {
+            self.service = service;
+        }
         let Some(now) = blocks::usage(node) else {
             return;
         };
@@ -274,6 +283,7 @@ impl Open {
             input,
             cache_read,
             cache_write,
+            cache_write_1h,
             output,
             reasoning,
         } = now;
@@ -281,6 +291,7 @@ impl Open {
             input: old_input,
             cache_read: old_cache_read,
             cache_write: old_cache_write,
+            cache_write_1h: old_cache_write_1h,
             output: old_output,
             reasoning: old_reasoning,
         } = self.usage;
@@ -288,6 +299,7 @@ impl Open {
             input: input.or(old_input),
             cache_read: cache_read.or(old_cache_read),
             cache_write: cache_write.or(old_cache_write),
+            cache_write_1h: cache_write_1h.or(old_cache_write_1h),
             output: output.or(old_output),
             reasoning: reasoning.or(old_reasoning),
         };

@@ -288,6 +288,7 @@ fn recorded_usage_is_counted_as_the_vendor_does() {
                 input,
                 cache_read,
                 cache_write,
+                cache_write_1h: None,
                 output,
                 reasoning: None,
             });
@@ -295,6 +296,7 @@ fn recorded_usage_is_counted_as_the_vendor_does() {
         let read = read(text.as_bytes(), "log").unwrap();
         let usage = Usage {
             reasoning: None,
+            cache_write_1h: None,
             ..read.usage()
         };
         assert_eq!(usage, sum, "{}", path.display());

@@ -182,6 +182,7 @@ impl Messages {
             input: count("input_tokens"),
             cache_read: count("cache_read_tokens"),
             cache_write: count("cache_write_tokens"),
+            cache_write_1h: None,
             output: count("output_tokens"),
             reasoning: count("reasoning_tokens"),
         };
@@ -226,6 +227,7 @@ fn usage(node: Node<'_>) -> Option<Usage> {
         input: count("input_tokens"),
         cache_read: count("cache_read_tokens"),
         cache_write: count("cache_creation_tokens"),
+        cache_write_1h: None,
         output: count("output_tokens"),
         reasoning: None,
     };
@@ -271,6 +273,7 @@ impl Reader for Messages {
             input: prompt.map(|prompt| prompt.saturating_sub(cached.unwrap_or(0))),
             cache_read: cached,
             cache_write: None,
+            cache_write_1h: None,
             output: count("session_completion_tokens"),
             reasoning: None,
         };

@@ -202,6 +202,7 @@ fn usage(node: Node<'_>) -> Option<Usage> {
         input: count("inputTokens"),
         cache_read: count("cacheReadTokens"),
         cache_write: count("cacheWriteTokens"),
+        cache_write_1h: None,
         output: count("outputTokens"),
         reasoning: count("reasoningTokens"),
     };

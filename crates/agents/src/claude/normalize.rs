@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use quipu_model::json::{Kind, Node};
 use quipu_model::{NoteKind, Status, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -381,10 +383,12 @@ fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &m
     if made_up {
         model = None;
     }
-    let usage = message.get("usage").filter(|_| !made_up).and_then(|node| {
+    let counts = message.get("usage").filter(|_| !made_up);
+    let usage = counts.and_then(|node| {
         out.check("usage", node, USAGE_FIELDS);
         blocks::usage(node)
     });
+    let service = counts.map(blocks::service).unwrap_or_default();
     let request = || line.request.and_then(|request| request.as_str());
     let call = message.text("id").map(|id| match request() {
         // Those of the vendor are unique by themselves, and not every line names the request. Gateways
@@ -402,6 +406,7 @@ fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &m
         entry.model_call.clone_from(&call);
         if first.take() {
             entry.usage = usage;
+            entry.service = service;
         }
         common.put(entry, out);
     };
@@ -554,6 +559,9 @@ pub(super) fn is_uuid(text: &str) -> bool {
         })
 }
 
+/// The counts of a call are under this name, in every generation.
+static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"usage\""));
+
 impl Reader for Claude {
     fn record(&mut self, record: Node<'_>, out: &mut Out<'_>) {
         // A document holds lines; a line is an object that is no list of them.
@@ -573,6 +581,12 @@ impl Reader for Claude {
         let title = document.text("description").or(document.text("agentType"));
         self.title(1, title);
         learn(&mut self.session.parent_call, || document.text("toolUseId"));
+    }
+
+    fn can_skip(&self, line: &[u8]) -> bool {
+        // The first lines say whose they are.
+        let known = self.begun && self.session.cwd.is_some();
+        known && USAGE.find(line).is_none()
     }
 
     fn session(&self) -> &Session {

@@ -179,6 +179,7 @@ pub(super) fn request_usage(
         input,
         cache_read: read,
         cache_write: written,
+        cache_write_1h: None,
         output: count("tokensOut"),
         reasoning: None,
     };
@@ -194,6 +195,7 @@ pub(super) fn metrics_usage(metrics: Node<'_>) -> Option<Usage> {
         input: count("inputTokens").map(|all| all.saturating_sub(cached)),
         cache_read: read,
         cache_write: written,
+        cache_write_1h: None,
         output: count("outputTokens"),
         reasoning: None,
     };

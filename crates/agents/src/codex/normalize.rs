@@ -2,15 +2,18 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use quipu_model::json::Node;
-use quipu_model::{NoteKind, Timestamp, Usage};
+use quipu_model::{NoteKind, Service, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::meter::{self, Meter};
 use super::results::{self, Ending};
 use super::twins::{Fate, Held, Twins, Who};
 use super::wire::{self, Item, Line};
+use crate::blocks;
 use crate::session::{learn, update};
 use crate::{Dropped, Entry, Mended, Origin, Out, Reader, Session, Text, What, state, time};
 
@@ -38,6 +41,8 @@ pub(super) struct Rollout {
     /// Whether the turn at hand is a copy of another session's.
     inherited: bool,
     pub(super) model: Option<String>,
+    #[serde(with = "crate::calls::service")]
+    service: Service,
     turn: Option<String>,
     /// What was said before the first turn, as one number; see [`Self::chain`].
     chained: u64,
@@ -242,6 +247,9 @@ impl Rollout {
         learn(&mut self.session.cwd, || context.text("cwd"));
         let turn = context.get("turn_id").and_then(|n| n.as_str());
         self.turn(turn.as_deref(), None, at, out);
+        if let Some(tier) = context.text("service_tier") {
+            self.service = blocks::openai_service(&tier);
+        }
         let before = self.model.take();
         self.model = context.text("model").map(Cow::into_owned);
         let changed = before.is_some() && self.model.is_some() && before != self.model;
@@ -587,6 +595,7 @@ impl Rollout {
             model: self.model.as_deref().map(Cow::Borrowed),
             model_call: response,
             usage: added,
+            service: self.service,
             ..Entry::keep(NoteKind::Usage, record)
         });
     }
@@ -619,6 +628,26 @@ fn uuid_time(id: &str) -> Option<i64> {
     i64::from_str_radix(&digits, 16).ok()
 }
 
+/// Types of lines that say nothing of calls to models: what is said, and what tools did.
+static SAID: LazyLock<[Finder<'static>; 3]> = LazyLock::new(|| {
+    [
+        "\"type\":\"response_item\"",
+        "\"type\":\"exec_command_end\"",
+        "\"type\":\"exec_command_output_delta\"",
+    ]
+    .map(Finder::new)
+}); 3] = [
+    b"\"type\":\"response_item\"",
+    b"\"type\":\"exec_command_end\"",
+    b"\"type\":\"exec_command_output_delta\"",
+];
+
+/// What every count of tokens is called, at its end. Some items have one.
+static TOKENS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("_tokens\""));
+
+/// Where the type of a line stands at the latest.
+const TYPE_WITHIN: usize = 128;
+
 impl Reader for Rollout {
     fn record(&mut self, record: Node<'_>, out: &mut Out<'_>) {
         self.line(record, out);
@@ -628,6 +657,17 @@ impl Reader for Rollout {
         let mut held = Vec::new();
         self.twins.other(|waited| held.push(waited));
         self.stand(held, out);
+    }
+
+    fn can_skip(&self, line: &[u8]) -> bool {
+        // Where lines are numbered, each may say that the copy ends here.
+        if !self.begun || self.own_from.is_some() || self.session.id.is_none() {
+            return false;
+        }
+        let head = &line[..line.len().min(TYPE_WITHIN)];
+        SAID.iter()
+            .any(|kind| kind.find(head).is_some())
+            && TOKENS.find(line).is_none()
     }
 
     fn session(&self) -> &Session {

@@ -49,6 +49,7 @@ fn buckets(usage: Usage) -> [Option<u64>; 5] {
         input,
         cache_read,
         cache_write,
+        cache_write_1h: _,
         output,
         reasoning,
     } = usage;

@@ -497,6 +497,7 @@ fn least(one: &Usage, other: &Usage) -> Usage {
         input: least(one.input, other.input),
         cache_read: least(one.cache_read, other.cache_read),
         cache_write: least(one.cache_write, other.cache_write),
+        cache_write_1h: None,
         output: least(one.output, other.output),
         reasoning: least(one.reasoning, other.reasoning),
     }

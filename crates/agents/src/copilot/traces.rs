@@ -134,6 +134,7 @@ fn span(span: Node<'_>, out: &mut Out<'_>) {
                 }),
                 cache_read: read,
                 cache_write: write,
+                cache_write_1h: None,
                 output: count("gen_ai.usage.output_tokens"),
                 reasoning: count("gen_ai.usage.reasoning.output_tokens"),
             };

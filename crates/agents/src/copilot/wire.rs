@@ -307,6 +307,7 @@ pub(super) fn usage(node: Node<'_>) -> Option<Usage> {
         }),
         cache_read: read,
         cache_write: write,
+        cache_write_1h: None,
         output: count("outputTokens"),
         reasoning: count("reasoningTokens"),
     };

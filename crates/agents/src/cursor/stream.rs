@@ -152,6 +152,7 @@ impl Stream {
             input: count("inputTokens"),
             cache_read: count("cacheReadTokens"),
             cache_write: count("cacheWriteTokens"),
+            cache_write_1h: None,
             output: count("outputTokens"),
             reasoning: count("reasoningTokens"),
         };

@@ -95,6 +95,7 @@ pub(super) fn usage(node: Node<'_>) -> Option<Usage> {
         input: count("inputTokens"),
         cache_read: count("cacheReadTokens"),
         cache_write: count("cacheCreationTokens"),
+        cache_write_1h: None,
         output: count("outputTokens"),
         reasoning: count("thinkingTokens"),
     };

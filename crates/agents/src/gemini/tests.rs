@@ -34,6 +34,7 @@ fn counts(usage: Usage) -> [u64; 5] {
         input,
         cache_read,
         cache_write,
+        cache_write_1h: _,
         output,
         reasoning,
     } = usage;

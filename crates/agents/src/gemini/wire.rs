@@ -94,6 +94,7 @@ pub(super) fn disjoint(counts: &Counts) -> Option<Usage> {
         input,
         cache_read: counts.cached,
         cache_write: None,
+        cache_write_1h: None,
         output,
         reasoning: counts.thoughts,
     };

@@ -434,6 +434,7 @@ fn usage(node: Node<'_>) -> Option<Usage> {
         }),
         cache_read: cached,
         cache_write: None,
+        cache_write_1h: None,
         output,
         reasoning: thoughts,
     };

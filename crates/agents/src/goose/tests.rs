@@ -126,6 +126,7 @@ fn a_database() {
         input: Some(100),
         cache_read: Some(100),
         cache_write: Some(0),
+        cache_write_1h: None,
         output: Some(20),
         reasoning: None,
     };

@@ -89,6 +89,7 @@ pub(super) fn usage(node: Node<'_>, prefix: &str) -> Option<Usage> {
         input,
         cache_read,
         cache_write,
+        cache_write_1h: None,
         output,
         reasoning: None,
     };

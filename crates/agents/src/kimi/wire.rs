@@ -88,6 +88,7 @@ pub(super) fn usage(node: Node<'_>) -> Option<Usage> {
         input: count(["inputOther", "input_other"]),
         cache_read: count(["inputCacheRead", "input_cache_read"]),
         cache_write: count(["inputCacheCreation", "input_cache_creation"]),
+        cache_write_1h: None,
         output: count(["output", "output_tokens"]),
         reasoning: None,
     };

@@ -293,6 +293,7 @@ pub(crate) fn usage(node: Node<'_>) -> Option<Usage> {
         input: prompt.map(|prompt| prompt.saturating_sub(cached)),
         cache_read,
         cache_write,
+        cache_write_1h: None,
         output: match (completion, reasoning) {
             (Some(completion), Some(reasoning)) if beside => {
                 Some(completion.saturating_add(reasoning))

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use quipu_model::json::{Node, Tape};
-use quipu_model::{Json, NoteKind, Timestamp, Usage};
+use quipu_model::{Json, NoteKind, Service, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::{message, wire};
+use crate::blocks;
 use crate::capture::{self, Requests};
 use crate::cost::Cost;
 use crate::session::learn;
@@ -35,6 +36,8 @@ struct Open {
     created: Option<i64>,
     usage: Option<Tokens>,
     cost: Option<Cost>,
+    #[serde(with = "crate::calls::service")]
+    service: Service,
     choices: BTreeMap<u64, Choice>,
 }
 
@@ -66,6 +69,7 @@ struct Common<'a> {
     id: Option<&'a str>,
     model: Option<&'a str>,
     at: Option<Timestamp>,
+    service: Service,
 }
 
 impl Common<'_> {
@@ -97,6 +101,7 @@ impl Common<'_> {
         let why = finish.unwrap_or("the stream ends here").to_owned();
         let entry = Entry {
             usage,
+            service: self.service,
             ..capture::ended(kind, Some(why), None)
         };
         self.put(entry, out);
@@ -138,6 +143,7 @@ impl Completions {
             id: id.as_deref(),
             model: model.as_deref(),
             at: time::field(body, "created"),
+            service: blocks::openai_service(&body.text("service_tier").unwrap_or_default()),
         };
         let mut finish = None;
         for choice in choices.items() {
@@ -180,6 +186,9 @@ impl Completions {
         // Where every chunk has one, the last counts.
         open.usage = usage.map(Into::into).or(open.usage);
         open.cost = cost.or(open.cost);
+        if let Some(tier) = chunk.text("service_tier") {
+            open.service = blocks::openai_service(&tier);
+        }
         for choice in choices.items() {
             out.check("choice", choice, wire::CHOICE);
             let index = choice.get("index").and_then(|n| n.as_u64()).unwrap_or(0);
@@ -269,6 +278,7 @@ impl Open {
             at: self
                 .created
                 .and_then(|created| Timestamp::from_millisecond(created).ok()),
+            service: self.service,
         }
     }
 

@@ -231,6 +231,7 @@ pub(super) fn usage(node: Node<'_>) -> Option<Usage> {
         input: count(&["input_tokens"]).map(|input| input.saturating_sub(cached)),
         cache_read,
         cache_write,
+        cache_write_1h: None,
         output: count(&["output_tokens"]),
         reasoning: count(&["output_tokens_details", "reasoning_tokens"]),
     };

@@ -8,6 +8,7 @@ use quipu_model::{Json, NoteKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{items, wire};
+use crate::blocks;
 use crate::capture::{self, Requests};
 use crate::cost::Cost;
 use crate::session::learn;
@@ -97,6 +98,7 @@ impl Common<'_> {
         );
         let entry = Entry {
             usage: usage.and_then(items::usage),
+            service: blocks::openai_service(&response.text("service_tier").unwrap_or_default()),
             ..capture::ended(kind, Some(why), more)
         };
         self.put(entry, None, out);

@@ -65,6 +65,7 @@ fn an_export() {
         input: Some(30),
         cache_read: Some(100),
         cache_write: Some(7),
+        cache_write_1h: None,
         output: Some(25),
         reasoning: Some(5),
     };

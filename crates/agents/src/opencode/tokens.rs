@@ -31,6 +31,7 @@ pub(super) fn read(tokens: Node<'_>, version: Option<&str>) -> Option<Counts> {
             input,
             cache_read,
             cache_write,
+            cache_write_1h: None,
             output,
             reasoning,
         },
@@ -46,6 +47,7 @@ pub(super) fn read_columns(row: Node<'_>, version: Option<&str>) -> Option<Count
         input: count("tokens_input"),
         cache_read: count("tokens_cache_read"),
         cache_write: count("tokens_cache_write"),
+        cache_write_1h: None,
         output: count("tokens_output"),
         reasoning: count("tokens_reasoning"),
     };

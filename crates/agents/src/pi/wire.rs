@@ -164,6 +164,7 @@ pub(super) fn usage(node: Node<'_>) -> Option<Usage> {
         input: count("input"),
         cache_read: count("cacheRead"),
         cache_write: count("cacheWrite"),
+        cache_write_1h: None,
         output: count("output"),
         reasoning: count("reasoning").or(count("reasoningTokens")),
     };

@@ -130,6 +130,7 @@ pub(super) fn usage(node: Node<'_>) -> Option<Usage> {
         input,
         cache_read: cached,
         cache_write: None,
+        cache_write_1h: None,
         output,
         reasoning: thoughts,
     };

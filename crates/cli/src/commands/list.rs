@@ -518,7 +518,7 @@ fn marks(row: &TranscriptRow, children: u64) -> (Vec<String>, anstyle::Style) {
 }
 
 /// The last part of the directory a session ran in.
-fn project(row: &TranscriptRow) -> String {
+pub(super) fn project(row: &TranscriptRow) -> String {
     let Some(cwd) = &row.cwd else {
         return String::new();
     };

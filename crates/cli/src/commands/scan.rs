@@ -4,22 +4,27 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use quipu_agents::FAMILIES;
-use quipu_model::Timestamp;
+use jiff::tz::TimeZone;
+use quipu_agents::{FAMILIES, Host};
+use quipu_model::{Money, Timestamp};
+use quipu_prices::Prices;
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
 use quipu_store::catalogue::{Filter, SourceRow};
 use quipu_store::import::{Found, Search};
+use quipu_store::stats::{Question, Spent};
 use serde_json::{Value, json};
 
 use super::import::report_problems;
+use super::stats::cost;
+use crate::config::Config;
 use crate::error::{Exit, Result};
 use crate::locate::Place;
 use crate::table::Table;
 use crate::terminal::{BOLD, YELLOW, bytes, clean, columns, count, out, tokens};
 use crate::when;
 
-/// Claude Code deletes what it has not written to for so many days, unless it is told otherwise.
+/// Claude Code deletes what it has not written to for so many days, unless its settings say otherwise.
 const EXPIRES: (&str, i64) = ("claude-code", 30);
 
 /// What is deleted within so many days expires soon.
@@ -34,6 +39,8 @@ struct Agent {
     kept: u64,
     changed: u64,
     expiring: u64,
+    /// Those of them that are not kept as they are.
+    expiring_new: u64,
     oldest_expiring: Option<i64>,
 }
 
@@ -43,9 +50,11 @@ pub(crate) fn run(as_json: bool, place: &Place) -> Result<Exit> {
     let search = Search::of_places(&host, &[]);
     let store = place.store()?;
     let now = SystemClock.now();
-    let agents = found(&search, store.as_ref(), now)?;
+    let days = days_kept(&host);
+    let agents = found(&search, store.as_ref(), now, days)?;
+    let prices = Config::load(&home)?.prices();
     let kept = match &store {
-        Some(store) => Some(Kept::of(store)?),
+        Some(store) => Some(Kept::of(store, &prices)?),
         None => None,
     };
     let mut out = out();
@@ -57,7 +66,7 @@ pub(crate) fn run(as_json: bool, place: &Place) -> Result<Exit> {
             .collect();
         let document = json!({
             "home": home.display().to_string(),
-            "agents": agents.iter().map(|(name, agent)| agent.json(name, now)).collect::<Vec<_>>(),
+            "agents": agents.iter().map(|(name, agent)| agent.json(name, now, days)).collect::<Vec<_>>(),
             "kept": kept.as_ref().map(Kept::json),
             "credentials": search.credentials,
             "empty": search.empty,
@@ -95,7 +104,7 @@ pub(crate) fn run(as_json: bool, place: &Place) -> Result<Exit> {
         table.write(&mut out, columns(), None)?;
     }
     for agent in agents.values().filter(|agent| agent.expiring > 0) {
-        let (name, days) = EXPIRES;
+        let name = EXPIRES.0;
         let oldest = agent.oldest_expiring.and_then(when::of_nanos);
         let left = oldest.map_or(0, |at| (days - when::days(at, now)).max(0));
         let logs = count(agent.expiring, "log");
@@ -105,7 +114,15 @@ pub(crate) fn run(as_json: bool, place: &Place) -> Result<Exit> {
         };
         writeln!(
             out,
-            "\n{YELLOW}{name} deletes logs after about {days} days: {logs} within a week, {when}.{YELLOW:#}"
+            "\n{YELLOW}{name} deletes logs after about {days} days: {logs} within a week, {when}. {}{YELLOW:#}",
+            match agent.expiring_new {
+                0 => "All of it is kept.".to_owned(),
+                n if n == agent.expiring => "None of it is kept yet.".to_owned(),
+                n => format!(
+                    "Of these, {n} {} not kept yet.",
+                    if n == 1 { "is" } else { "are" }
+                ),
+            }
         )?;
     }
     writeln!(out)?;
@@ -159,6 +176,7 @@ fn found(
     search: &Search,
     store: Option<&Store>,
     now: Timestamp,
+    days: i64,
 ) -> Result<BTreeMap<String, Agent>> {
     let mut known: HashMap<PathBuf, Vec<SourceRow>> = HashMap::new();
     if let Some(store) = store {
@@ -166,7 +184,7 @@ fn found(
             known.entry(row.path.clone()).or_default().push(row);
         }
     }
-    let soon = i64::try_from(when::days_before(now, EXPIRES.1 - SOON).as_nanosecond());
+    let soon = i64::try_from(when::days_before(now, days - SOON).as_nanosecond());
     let mut agents: BTreeMap<String, Agent> = BTreeMap::new();
     for candidate in &search.found {
         if candidate.found == Found::Keep {
@@ -186,6 +204,7 @@ fn found(
         if path.extension().is_some_and(|ending| ending == "zst") {
             path.set_extension("");
         }
+        let mut is_kept = false;
         if let Some(rows) = known.get(&path) {
             // A database changes with every word; what counts is that sessions of it are kept.
             let same = |row: &SourceRow| {
@@ -193,6 +212,7 @@ fn found(
                     || (row.stamp.size == stamp.size && row.stamp.modified == stamp.modified)
             };
             if rows.iter().any(same) {
+                is_kept = true;
                 agent.kept += 1;
             } else {
                 agent.changed += 1;
@@ -204,6 +224,7 @@ fn found(
             && modified < soon
         {
             agent.expiring += 1;
+            agent.expiring_new += u64::from(!is_kept);
             let oldest = agent.oldest_expiring.unwrap_or(i64::MAX);
             agent.oldest_expiring = Some(oldest.min(modified));
         }
@@ -212,7 +233,7 @@ fn found(
 }
 
 impl Agent {
-    fn json(&self, name: &str, now: Timestamp) -> Value {
+    fn json(&self, name: &str, now: Timestamp, days: i64) -> Value {
         let at = |nanos: Option<i64>| nanos.and_then(when::of_nanos).map(|at| at.to_string());
         let oldest = self.oldest_expiring.and_then(when::of_nanos);
         json!({
@@ -223,7 +244,8 @@ impl Agent {
             "kept": self.kept,
             "changed": self.changed,
             "expiring": self.expiring,
-            "days_left": oldest.map(|at| (EXPIRES.1 - when::days(at, now)).max(0)),
+            "expiring_new": self.expiring_new,
+            "days_left": oldest.map(|at| (days - when::days(at, now)).max(0)),
         })
     }
 }
@@ -235,12 +257,13 @@ struct Kept {
     events: u64,
     bytes: u64,
     tokens: u64,
+    spent: Spent,
     gone: u64,
     first: Option<i64>,
 }
 
 impl Kept {
-    fn of(store: &Store) -> Result<Self> {
+    fn of(store: &Store, prices: &Prices) -> Result<Self> {
         let catalogue = store.catalogue();
         let all = Filter {
             subagents: true,
@@ -252,6 +275,7 @@ impl Kept {
             events: 0,
             bytes: 0,
             tokens: 0,
+            spent: spent(store, prices)?,
             gone: 0,
             first: None,
         };
@@ -292,6 +316,9 @@ impl Kept {
         );
         if self.tokens > 0 {
             line = format!("{line}, {} tokens", tokens(self.tokens));
+            if self.spent.cost > Money::ZERO {
+                line = format!("{line}, {}", cost(&self.spent));
+            }
         }
         writeln!(out, "{}.", clean(&line))?;
         if self.gone > 0 {
@@ -311,10 +338,42 @@ impl Kept {
             "events": self.events,
             "bytes": self.bytes,
             "tokens": self.tokens,
+            "usd": self.spent.dollars().map(|sum| sum.to_string()),
+            "unpriced_tokens": self.spent.unpriced,
             "gone": self.gone,
             "first": self.first.and_then(when::of_millis).map(|at| at.to_string()),
         })
     }
+}
+
+/// What all of it cost.
+fn spent(store: &Store, prices: &Prices) -> Result<Spent> {
+    let table = store.catalogue().stats(&Question {
+        filter: &Filter::default(),
+        directories: None,
+        by: &[],
+        zone: &TimeZone::UTC,
+        prices,
+    })?;
+    Ok(table.total.spent.unwrap_or_default())
+}
+
+/// After how many days logs are deleted: as the agent's settings say, or as it does by itself.
+fn days_kept(host: &Host) -> i64 {
+    let places = FAMILIES.iter().flat_map(|family| family.places(host));
+    let mut roots = places.filter(|place| place.brand == EXPIRES.0);
+    let said = roots.find_map(|place| {
+        let path = place.root.parent()?.join("settings.json");
+        let small = path
+            .metadata()
+            .is_ok_and(|it| it.is_file() && it.len() < 1 << 20);
+        if !small || quipu_agents::is_credential(&path) {
+            return None;
+        }
+        let settings: Value = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+        settings["cleanupPeriodDays"].as_i64()
+    });
+    said.filter(|days| *days > 0).unwrap_or(EXPIRES.1)
 }
 
 /// The path of a log once it is compressed.

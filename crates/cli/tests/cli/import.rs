@@ -287,9 +287,10 @@ fn changes_are_imported_as_they_happen() {
 /// Kill -9 at several instants; what is done afterwards is what an undisturbed import does.
 #[test]
 fn killed_while_importing() {
+    const SESSIONS: u64 = 150;
     let env = TestEnv::new();
     furnish(&env);
-    for n in 0..400 {
+    for n in 0..SESSIONS {
         let session = format!("{n:08}-aaaa-4333-8444-555555555555");
         let lines: String = (0..40)
             .map(|at| {
@@ -308,9 +309,15 @@ fn killed_while_importing() {
     let ran = run("calm", &["import"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     let calm = figures(&env, "calm");
-    assert!(calm.len() >= 400);
+    assert!(calm.len() as u64 >= SESSIONS);
+    let found = |home: &str| -> u64 {
+        let ran = run(home, &["search", "word", "--count"]);
+        assert!(ran.code == 0 || ran.stderr.contains("import"), "{}", ran.stderr);
+        ran.stdout.trim().parse().unwrap_or(0)
+    };
+    assert_eq!(found("calm"), SESSIONS * 40);
     let mut unfinished = 0;
-    for round in 0..6_u64 {
+    for round in 0..5_u64 {
         let home = format!("round-{round}");
         // Killed more than once, at instants that differ.
         for time in [20 + 25 * round, 60 + 40 * round] {
@@ -329,10 +336,13 @@ fn killed_while_importing() {
             std::thread::sleep(Duration::from_millis(time));
             child.kill().unwrap();
             unfinished += u32::from(!child.wait().unwrap().success());
+            // What counts is found, and only once, whatever was being done.
+            assert!(found(&home) <= SESSIONS * 40, "round {round}");
         }
         let ran = run(&home, &["import"]);
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "round {round}");
         assert!(calm == figures(&env, &home), "round {round}");
+        assert_eq!(found(&home), SESSIONS * 40, "round {round}");
         let ran = run(&home, &["doctor", "--check"]);
         assert_eq!(ran.code, 0, "round {round}: {}", ran.stdout);
     }

@@ -25,14 +25,16 @@ fn packages() -> BTreeMap<String, serde_json::Value> {
         .collect()
 }
 
-/// Arrows point one way: model <- formats, agents, record <- store <- cli.
+/// Arrows point one way: model <- formats, prices, record, search; prices <- agents; all of them <- store <- cli.
 #[test]
 fn crates_depend_in_one_direction() {
     let order = [
         "quipu-model",
         "quipu-formats",
+        "quipu-prices",
         "quipu-agents",
         "quipu-record",
+        "quipu-search",
         "quipu-store",
         "quipu",
     ];

@@ -676,6 +676,7 @@ fn usage(raw: RawJson<'_>) -> Result<Usage, String> {
         input,
         cache_read,
         cache_write,
+        cache_write_1h: None,
         output,
         reasoning,
     })

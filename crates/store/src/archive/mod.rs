@@ -135,6 +135,14 @@ impl Archive {
         self.inner.read_manifest(&key.id())
     }
 
+    /// A source by the id of its key, as text.
+    pub fn source_by_id(&self, id: &str) -> Result<Option<Source>, ArchiveError> {
+        match id.parse() {
+            Ok(id) => self.inner.read_manifest(&id),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// All sources, in the order of their ids, each read when it is asked for. A manifest that is
     /// damaged is an error item that names it; the rest goes on.
     pub fn sources(&self) -> impl Iterator<Item = Result<Source, ArchiveError>> + use<> {

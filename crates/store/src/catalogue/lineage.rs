@@ -1,12 +1,13 @@
 //! Which transcripts have something in common.
 
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use quipu_agents::Summary;
+use quipu_agents::{Session, Summary};
 use rusqlite::{OptionalExtension as _, named_params, params};
 
-use super::write::{copy_run_id, put_uses, signed};
+use super::uses;
+use super::write::{copy_run_id, native_of, signed};
 use super::{Catalogue, Result, TranscriptRow};
 
 /// What decides which of several transcripts is the original of what they share.
@@ -29,6 +30,34 @@ pub(crate) struct Lineage {
 }
 
 impl Lineage {
+    /// Of a log that is in no catalogue.
+    #[expect(clippy::too_many_arguments, reason = "what a lineage is made of")]
+    pub(crate) fn of_log(
+        id: i64,
+        units: &[u64],
+        native: &str,
+        session: &Session,
+        first_modified: Option<i64>,
+        agent: &str,
+        dialect: &str,
+        path: &Path,
+        part: Option<&str>,
+    ) -> Self {
+        Self {
+            id,
+            units: units.to_vec(),
+            native: native.to_owned(),
+            forked_from: session.forked_from.as_deref().map(native_of),
+            first_modified,
+            marked: false,
+            reconstructed: session.reconstructed,
+            agent: agent.to_owned(),
+            dialect: Some(dialect.to_owned()),
+            path: path.to_owned(),
+            part: part.map(str::to_owned),
+        }
+    }
+
     /// Whether this is another account of the same session, of which it cannot be told record by record what
     /// it repeats: what an agent wrote to standard output, prompts from a history.
     pub(crate) fn retells(&self, other: &Self) -> bool {
@@ -197,12 +226,12 @@ impl Catalogue {
                 return Ok(());
             };
             let usage = own.usage();
-            let calls: u64 = own.models.values().map(|used| used.calls).sum();
+            let calls = own.calls();
             database
                 .prepare_cached(
                     "update transcript set calls = :calls, input = :input,
-                         cache_read = :cache_read, cache_write = :cache_write, output = :output,
-                         reasoning = :reasoning
+                         cache_read = :cache_read, cache_write = :cache_write,
+                         cache_write_1h = :cache_write_1h, output = :output, reasoning = :reasoning
                      where id = :id",
                 )?
                 .execute(named_params! {
@@ -211,10 +240,11 @@ impl Catalogue {
                     ":input": usage.input.map(signed),
                     ":cache_read": usage.cache_read.map(signed),
                     ":cache_write": usage.cache_write.map(signed),
+                    ":cache_write_1h": usage.cache_write_1h.map(signed),
                     ":output": usage.output.map(signed),
                     ":reasoning": usage.reasoning.map(signed),
                 })?;
-            put_uses(database, id, own)
+            uses::put(database, id, own)
         })
     }
 

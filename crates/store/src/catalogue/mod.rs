@@ -5,8 +5,10 @@
 //! --rebuild` makes it again.
 
 mod lineage;
+mod passes;
 mod query;
 mod schema;
+mod uses;
 mod write;
 
 #[cfg(test)]
@@ -15,8 +17,10 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 pub(crate) use lineage::{Copied, Lineage};
+pub use passes::{Pass, Passed};
 pub use query::{DriftRow, Figures, Filter, NotFound, Order, Sum, TranscriptRow};
 pub use write::{Reading, SourceRow, Stamp};
+pub(crate) use write::{is_outdated_sql, native_id};
 
 use rusqlite::{Connection, OpenFlags};
 

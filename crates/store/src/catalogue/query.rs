@@ -188,7 +188,8 @@ const COLUMNS: &str = "t.id, t.run_id, t.native, t.agent, t.agent_version, t.tit
     t.input, t.cache_read, t.cache_write, t.output, t.reasoning, t.vendor_input,
     t.vendor_cache_read, t.vendor_cache_write, t.vendor_output, t.vendor_reasoning, t.vendor_cost,
     s.path, s.part, s.dialect, s.key, s.size, s.modified,
-    (select group_concat(m.model, char(10)) from model_use m where m.transcript = t.id)";
+    (select group_concat(m.model, char(10)) from
+        (select distinct model from spend where transcript = t.id order by 1) m), t.cache_write_1h";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
     let count = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
@@ -201,6 +202,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
             input: bucket(0)?,
             cache_read: bucket(1)?,
             cache_write: bucket(2)?,
+            cache_write_1h: None,
             output: bucket(3)?,
             reasoning: bucket(4)?,
         })
@@ -241,7 +243,10 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
             orphans: count(30)?,
             calls: count(31)?,
         },
-        usage: tokens(32)?,
+        usage: Usage {
+            cache_write_1h: row.get::<_, Option<i64>>(50)?.map(i64::unsigned_abs),
+            ..tokens(32)?
+        },
         vendor_usage: tokens(37)?,
         vendor_cost: row.get(42)?,
         path: PathBuf::from(std::ffi::OsString::from_vec(row.get(43)?)),
@@ -260,8 +265,27 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
 }
 
 impl Filter {
+    /// Whether any session is left out, but for sub-agents and copies.
+    pub(crate) fn is_restricted(&self) -> bool {
+        let Self {
+            agents,
+            project,
+            branch,
+            model,
+            title,
+            since,
+            until,
+            subagents: _,
+            duplicates: _,
+        } = self;
+        let texts = [project, branch, model, title];
+        !agents.is_empty()
+            || texts.iter().any(|text| text.is_some())
+            || since.or(*until).is_some()
+    }
+
     /// The condition in SQL, and what is put into it.
-    fn sql(&self) -> (String, Vec<Value>) {
+    pub(crate) fn sql(&self) -> (String, Vec<Value>) {
         let (mut all, mut values) = (vec!["1 = 1".to_owned()], Vec::new());
         let mut add = |condition: &str, value: Option<Value>| {
             if let Some(value) = value {
@@ -274,7 +298,7 @@ impl Filter {
         add("t.branch = ?", text(&self.branch));
         add("instr(lower(t.title), lower(?)) > 0", text(&self.title));
         add(
-            "exists (select 1 from model_use m where m.transcript = t.id
+            "exists (select 1 from spend m where m.transcript = t.id
                  and instr(lower(m.model), lower(?)) > 0)",
             text(&self.model),
         );
@@ -369,6 +393,7 @@ impl Catalogue {
                         input: bucket(5)?,
                         cache_read: bucket(6)?,
                         cache_write: bucket(7)?,
+                        cache_write_1h: None,
                         output: bucket(8)?,
                         reasoning: bucket(9)?,
                     },

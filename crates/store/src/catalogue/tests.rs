@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use quipu_agents::{Ledger, ModelUse, Session, Summary, Tokens};
+use quipu_agents::{Ledger, Session, Spend, SpendKey, Summary, Tokens, ToolKey, ToolUse};
 use rusqlite::Connection;
 
 use super::*;
@@ -21,9 +21,17 @@ fn reading(id: &str, change: impl FnOnce(&mut Reading)) -> Reading {
         ..Tokens::default()
     };
     summary
-        .models
-        .insert("model-1".to_owned(), ModelUse { calls: 1, tokens });
-    summary.tools.insert("Bash".to_owned(), 2);
+        .spend
+        .insert(spent_on("model-1"), Spend { calls: 1, tokens });
+    let tool = ToolKey {
+        tool: "Bash".to_owned(),
+        ..ToolKey::default()
+    };
+    let used = ToolUse {
+        calls: 2,
+        failures: 0,
+    };
+    summary.tools.insert(tool, used);
     let mut reading = Reading {
         key: format!("{id:0>64}"),
         agent: "claude-code".to_owned(),
@@ -44,10 +52,18 @@ fn reading(id: &str, change: impl FnOnce(&mut Reading)) -> Reading {
         summary,
         blobs: Vec::new(),
         first_modified: None,
+        passes: Passed::default(),
         problem: None,
     };
     change(&mut reading);
     reading
+}
+
+fn spent_on(model: &str) -> SpendKey {
+    SpendKey {
+        model: model.to_owned(),
+        ..SpendKey::default()
+    }
 }
 
 fn ids(catalogue: &Catalogue, filter: &Filter, order: Order) -> Vec<String> {
@@ -64,8 +80,9 @@ fn three() -> Catalogue {
         reading.session.branch = Some("dev".to_owned());
         reading.summary.last_at = Some(9_000);
         reading.summary.first_at = Some(8_000);
-        let used = reading.summary.models.remove("model-1").unwrap();
-        reading.summary.models.insert("gpt-x".to_owned(), used);
+        let spend = &mut reading.summary.spend;
+        let used = spend.remove(&spent_on("model-1")).unwrap();
+        spend.insert(spent_on("gpt-x"), used);
     });
     catalogue.put(&codex).unwrap();
     let child = reading("child", |reading| {
@@ -131,7 +148,7 @@ fn forgetting_a_source_forgets_all_of_it() {
     let catalogue = three();
     catalogue.forget(&format!("{:0>64}", "aaa1")).unwrap();
     assert!(catalogue.find("aaa1").is_err());
-    for table in ["transcript", "model_use", "tool_use"] {
+    for table in ["transcript", "spend", "tool_use"] {
         let query = format!("select count(*) from {table}");
         let left: i64 = catalogue
             .database()

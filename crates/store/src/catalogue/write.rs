@@ -7,7 +7,7 @@ use quipu_agents::{Ledger, Session, Summary};
 use quipu_model::Usage;
 use rusqlite::{OptionalExtension as _, named_params, params};
 
-use super::{Catalogue, Result};
+use super::{Catalogue, Passed, Result};
 
 /// What a log looked like when it was read. As long as it still looks like that, it need not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -76,6 +76,8 @@ pub struct Reading {
     pub blobs: Vec<String>,
     /// When the log was first seen to be written to, where that is known from before.
     pub first_modified: Option<i64>,
+    /// What of it was put into the search index.
+    pub passes: Passed,
     /// Why it could not be read, or not wholly.
     pub problem: Option<String>,
 }
@@ -97,6 +99,11 @@ impl SourceRow {
             && (inode.is_none() || *inode == now.inode)
     }
 
+    /// Whether adapters of an earlier version read it. What is damaged was read by none.
+    pub(crate) fn is_outdated(&self) -> bool {
+        (1..ADAPTERS).contains(&self.adapters)
+    }
+
     /// Whether today's adapters read it.
     pub fn is_current(&self) -> bool {
         self.adapters == ADAPTERS
@@ -104,7 +111,12 @@ impl SourceRow {
 }
 
 /// Changes when what adapters make of the same bytes changes, so that logs are read again.
-pub(crate) const ADAPTERS: i64 = 1;
+pub(crate) const ADAPTERS: i64 = 2;
+
+/// What tells that adapters of an earlier version read a log.
+pub(crate) fn is_outdated_sql() -> String {
+    format!("adapters between 1 and {}", ADAPTERS - 1)
+}
 
 impl Catalogue {
     /// Every log that was read, without its checkpoint.
@@ -191,8 +203,10 @@ impl Catalogue {
             self.run(|database| {
                 database.execute("delete from transcript where source = ?1", [source])
             })?;
+            self.put_passes(source, &Passed::Nothing)?;
             return Ok(None);
         }
+        self.put_passes(source, &reading.passes)?;
         self.put_transcript(source, reading).map(Some)
     }
 
@@ -285,11 +299,10 @@ impl Catalogue {
         let Reading {
             session, summary, ..
         } = reading;
-        let fallback = fallback_id(&reading.path, reading.part.as_deref());
-        let native = quipu_agents::run_id(session.id.as_deref().unwrap_or(&fallback));
+        let native = native_id(session.id.as_deref(), &reading.path, reading.part.as_deref());
         let usage = summary.usage();
         let vendor: Usage = session.vendor_usage.map(Into::into).unwrap_or_default();
-        let calls: u64 = summary.models.values().map(|used| used.calls).sum();
+        let calls = summary.calls();
         let started = session.started_at.or(summary.first_at);
         let started = match (started, summary.first_at) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -301,21 +314,21 @@ impl Catalogue {
             .iter()
             .flat_map(|unit| unit.to_le_bytes())
             .collect();
-        let run_id = self.free_run_id(source, native.as_str(), &reading.key)?;
+        let run_id = self.free_run_id(source, &native, &reading.key)?;
         self.run(|database| {
             let mut statement = database.prepare_cached(
                 "insert into transcript (source, run_id, native, agent, agent_version, title, cwd,
                      branch, repository, commit_id, parent, parent_call, forked_from, reconstructed,
                      started_at, ended_at, events, notes, prompts, replies, tool_calls, failures,
                      denials, errors, compactions, attachments, dangling, orphans, calls, input,
-                     cache_read, cache_write, output, reasoning, vendor_input, vendor_cache_read,
-                     vendor_cache_write, vendor_output, vendor_reasoning, vendor_cost, first_unit,
+                     cache_read, cache_write, cache_write_1h, output, reasoning, vendor_input,
+                     vendor_cache_read, vendor_cache_write, vendor_output, vendor_reasoning, vendor_cost, first_unit,
                      units)
                  values (:source, :run_id, :native, :agent, :agent_version, :title, :cwd,
                      :branch, :repository, :commit_id, :parent, :parent_call, :forked_from,
                      :reconstructed, :started_at, :ended_at, :events, :notes, :prompts, :replies,
                      :tool_calls, :failures, :denials, :errors, :compactions, :attachments, :dangling,
-                     :orphans, :calls, :input, :cache_read, :cache_write, :output, :reasoning,
+                     :orphans, :calls, :input, :cache_read, :cache_write, :cache_write_1h, :output, :reasoning,
                      :vendor_input, :vendor_cache_read, :vendor_cache_write, :vendor_output,
                      :vendor_reasoning, :vendor_cost, :first_unit, :units)
                  on conflict (source) do update set run_id = excluded.run_id,
@@ -333,6 +346,7 @@ impl Catalogue {
                      dangling = excluded.dangling, orphans = excluded.orphans,
                      calls = excluded.calls, input = excluded.input,
                      cache_read = excluded.cache_read, cache_write = excluded.cache_write,
+                     cache_write_1h = excluded.cache_write_1h,
                      output = excluded.output, reasoning = excluded.reasoning,
                      vendor_input = excluded.vendor_input,
                      vendor_cache_read = excluded.vendor_cache_read,
@@ -349,7 +363,7 @@ impl Catalogue {
                 named_params! {
                     ":source": source,
                     ":run_id": run_id,
-                    ":native": native.as_str(),
+                    ":native": native,
                     ":agent": reading.agent,
                     ":agent_version": session.version,
                     ":title": title,
@@ -379,6 +393,7 @@ impl Catalogue {
                     ":input": usage.input.map(signed),
                     ":cache_read": usage.cache_read.map(signed),
                     ":cache_write": usage.cache_write.map(signed),
+                    ":cache_write_1h": usage.cache_write_1h.map(signed),
                     ":output": usage.output.map(signed),
                     ":reasoning": usage.reasoning.map(signed),
                     ":vendor_input": vendor.input.map(signed),
@@ -392,7 +407,7 @@ impl Catalogue {
                 },
                 |row| row.get(0),
             )?;
-            put_uses(database, transcript, summary)?;
+            super::uses::put(database, transcript, summary)?;
             for blob in &reading.blobs {
                 database
                     .prepare_cached("insert or ignore into blob_use values (?1, ?2)")?
@@ -461,8 +476,16 @@ pub(crate) fn copy_run_id(native: &str, key: &str) -> String {
     format!("{native}.{key}")
 }
 
-fn native_of(id: &str) -> String {
+pub(super) fn native_of(id: &str) -> String {
     quipu_agents::run_id(id).as_str().to_owned()
+}
+
+/// The id that copies of a session share.
+pub(crate) fn native_id(id: Option<&str>, path: &Path, part: Option<&str>) -> String {
+    match id {
+        Some(id) => native_of(id),
+        None => native_of(&fallback_id(path, part)),
+    }
 }
 
 /// The id of a session whose log gives it none: the name of its file, and enough of a hash of its path
@@ -474,39 +497,6 @@ fn fallback_id(path: &Path, part: Option<&str>) -> String {
         Some(part) => part.to_owned(),
         None => format!("{name}-{:08x}", hash >> 32),
     }
-}
-
-pub(super) fn put_uses(
-    database: &rusqlite::Connection,
-    transcript: i64,
-    summary: &Summary,
-) -> rusqlite::Result<()> {
-    for table in ["model_use", "tool_use"] {
-        database
-            .prepare_cached(&format!("delete from {table} where transcript = ?1"))?
-            .execute([transcript])?;
-    }
-    for (model, used) in &summary.models {
-        let tokens = used.tokens;
-        database
-            .prepare_cached("insert into model_use values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?
-            .execute(params![
-                transcript,
-                model,
-                signed(used.calls),
-                tokens.input.map(signed),
-                tokens.cache_read.map(signed),
-                tokens.cache_write.map(signed),
-                tokens.output.map(signed),
-                tokens.reasoning.map(signed),
-            ])?;
-    }
-    for (tool, calls) in &summary.tools {
-        database
-            .prepare_cached("insert into tool_use values (?1, ?2, ?3)")?
-            .execute(params![transcript, tool, signed(*calls)])?;
-    }
-    Ok(())
 }
 
 /// `SQLite` has no unsigned numbers. A count beyond 63 bits is a lie of the log's.

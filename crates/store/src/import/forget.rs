@@ -11,6 +11,7 @@ use quipu_model::Timestamp;
 use super::{BESIDE, ImportError, Store};
 use crate::archive::{Source, SourceKey, Swept};
 use crate::catalogue::TranscriptRow;
+use crate::search::indexing::Indexing;
 
 /// A transcript, and what the archive has of it.
 #[derive(Debug, Clone)]
@@ -77,6 +78,16 @@ impl Store {
         Ok(removed)
     }
 
+    /// Takes what was forgotten out of the search index, and out of its files.
+    fn purge_index(&self) -> Result<(), ImportError> {
+        if self.catalogue.dead_passes()?.is_empty() {
+            return Ok(());
+        }
+        let (indexing, mut adding) = Indexing::open(&self.home, &self.catalogue, 1, 0)?;
+        adding.add(&indexing, &self.catalogue, true)?;
+        adding.purge()
+    }
+
     /// Forgets transcripts, and removes what nothing else needs.
     pub fn forget(&self, holdings: &[Holding], now: Timestamp) -> Result<Swept, ImportError> {
         let _lock = self.lock()?;
@@ -106,6 +117,7 @@ impl Store {
         let gone: HashSet<i64> = holdings.iter().map(|holding| holding.row.id).collect();
         left.retain(|id| !gone.contains(id));
         super::link::settle(self, &left, &mut super::Report::default())?;
+        self.purge_index()?;
         Ok(self.archive.sweep(now, false)?)
     }
 }

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use quipu_agents::{Dialect, Family, GatherError, HEAD, Head, Limits, Match, is_credential};
@@ -17,6 +18,7 @@ use super::{Options, Progress, Store, database};
 use crate::archive::{self, ArchiveError, Prefix, Snapshot, SnapshotWriter, SourceKey};
 use crate::blobs::Blobs;
 use crate::catalogue::{Reading, Stamp};
+use crate::search::indexing::Indexing;
 
 /// How much is read at a time.
 pub(super) const PIECE: usize = 1 << 20;
@@ -56,6 +58,8 @@ pub(super) struct Keeper<'s> {
     pub(super) agents: Vec<String>,
     /// Where reading of each log stopped. The importing thread has a connection of its own.
     pub(super) catalogue: std::sync::Mutex<crate::catalogue::Catalogue>,
+    /// Where what is read can be looked for.
+    pub(super) indexing: Option<Arc<Indexing>>,
 }
 
 /// A document beside a log: its bytes, and that it was kept, if it was not before.
@@ -72,8 +76,13 @@ pub(super) struct Input<'i> {
 }
 
 impl<'s> Keeper<'s> {
-    pub(super) fn new(store: &'s Store, options: &Options) -> Result<Self, super::ImportError> {
+    pub(super) fn new(
+        store: &'s Store,
+        options: &Options,
+        indexing: Option<Arc<Indexing>>,
+    ) -> Result<Self, super::ImportError> {
         Ok(Self {
+            indexing,
             archive: &store.archive,
             blobs: &store.blobs,
             temporary: store.home.join("tmp"),
@@ -371,7 +380,7 @@ pub(super) fn first_modified(snapshot: &Snapshot) -> Option<i64> {
 }
 
 /// Who says that a log is theirs, the most likely first.
-fn sniff(file: &mut File, size: u64) -> Result<Vec<(&'static dyn Family, Match)>, KeepError> {
+pub(super) fn sniff(file: &mut File, size: u64) -> Result<Vec<(&'static dyn Family, Match)>, KeepError> {
     let mut head = vec![0; HEAD.min(usize::try_from(size).unwrap_or(HEAD))];
     file.seek(SeekFrom::Start(0))?;
     let read = read_full(file, &mut head)?;

@@ -25,19 +25,78 @@ pub(super) fn settle(
     let catalogue = store.catalogue();
     let mut left: BTreeSet<i64> = catalogue.related(changed)?.into_iter().collect();
     while let Some(first) = left.pop_first() {
-        let mut group = BTreeSet::from([first]);
-        let mut unseen = vec![first];
-        while let Some(id) = unseen.pop() {
-            for relative in catalogue.relatives(id)? {
-                if group.insert(relative) {
-                    unseen.push(relative);
-                }
-            }
-        }
+        let group = group_of(store, first)?;
         left.retain(|id| !group.contains(id));
         catalogue.at_once(|| settle_group(store, &group, report))?;
     }
     Ok(catalogue.at_once(|| catalogue.settle_run_ids())?)
+}
+
+/// A transcript, and all that are related to it or to its relatives.
+fn group_of(store: &Store, first: i64) -> Result<BTreeSet<i64>, ImportError> {
+    let mut group = BTreeSet::from([first]);
+    let mut unseen = vec![first];
+    while let Some(id) = unseen.pop() {
+        for relative in store.catalogue().relatives(id)? {
+            if group.insert(relative) {
+                unseen.push(relative);
+            }
+        }
+    }
+    Ok(group)
+}
+
+/// What of a transcript is another's.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// Whose each unit is that is a copy.
+    pub(crate) owners: HashMap<u64, i64>,
+    /// The transcript that this one, or part of it, is a copy of.
+    pub(crate) copy_of: Option<i64>,
+    /// Whether it only tells again, in other words, what that one tells.
+    pub(crate) retold: bool,
+}
+
+/// Tells what of a transcript is another's, as it was settled when it was imported.
+pub(crate) fn shared(store: &Store, id: i64) -> Result<Shared, ImportError> {
+    let mut members = Vec::new();
+    for id in group_of(store, id)? {
+        members.push(store.catalogue().lineage(id)?);
+    }
+    let mut found = Shared::default();
+    share(members, |own, shared| {
+        if own.id == id {
+            found = shared;
+        }
+        Ok::<(), ImportError>(())
+    })?;
+    Ok(found)
+}
+
+/// Puts related transcripts into their order and tells of each what of it is another's.
+pub(crate) fn share<E>(
+    members: Vec<Lineage>,
+    mut tell: impl FnMut(&Lineage, Shared) -> Result<(), E>,
+) -> Result<(), E> {
+    let members = in_order(members);
+    let mut owners: HashMap<u64, i64> = HashMap::new();
+    for (at, own) in members.iter().enumerate() {
+        let copied = own.units.iter();
+        let copied = copied.filter_map(|unit| Some((*unit, *owners.get(unit)?)));
+        // What tells nothing of its records is a lesser account of a session that is told better.
+        let better = members[..at].iter().find(|other| own.retells(other));
+        let first = own.units.iter().find_map(|unit| owners.get(unit).copied());
+        let shared = Shared {
+            owners: copied.collect(),
+            copy_of: first.or(better.map(|other| other.id)),
+            retold: own.units.is_empty() && better.is_some(),
+        };
+        tell(own, shared)?;
+        for unit in &own.units {
+            owners.entry(*unit).or_insert(own.id);
+        }
+    }
+    Ok(())
 }
 
 fn settle_group(
@@ -49,28 +108,10 @@ fn settle_group(
     for id in group {
         members.push(store.catalogue().lineage(*id)?);
     }
-    let members = in_order(members);
-    let mut owners: HashMap<u64, i64> = HashMap::new();
-    for (at, own) in members.iter().enumerate() {
-        let copied: HashSet<u64> = own
-            .units
-            .iter()
-            .copied()
-            .filter(|unit| owners.contains_key(unit))
-            .collect();
-        // What tells nothing of its records is a lesser account of a session that is told better.
-        let better = members[..at].iter().find(|other| own.retells(other));
-        let copy_of = own
-            .units
-            .iter()
-            .find_map(|unit| owners.get(unit).copied())
-            .or(better.map(|other| other.id));
-        settle_one(store, own, &copied, copy_of, report)?;
-        for unit in &own.units {
-            owners.entry(*unit).or_insert(own.id);
-        }
-    }
-    Ok(())
+    share(members, |own, shared| {
+        let copied = shared.owners.into_keys().collect();
+        settle_one(store, own, &copied, shared.copy_of, report)
+    })
 }
 
 /// The one order of related transcripts. Sessions come before those that say they were forked from them, then

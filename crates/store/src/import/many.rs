@@ -13,7 +13,7 @@ use super::keep::{Done, Input, KeepError, Keeper, failed};
 use super::pass::Read1;
 use super::{Progress, database};
 use crate::archive::SourceKey;
-use crate::catalogue::{Reading, SourceRow, Stamp};
+use crate::catalogue::{Passed, Reading, SourceRow, Stamp};
 
 impl Keeper<'_> {
     /// Takes sessions out of something that holds many.
@@ -200,6 +200,7 @@ pub(super) fn seen(candidate: &Candidate, brand: &str, part: &str) -> Reading {
         summary: Summary::default(),
         blobs: Vec::new(),
         first_modified: None,
+        passes: Passed::default(),
         problem: None,
     }
 }

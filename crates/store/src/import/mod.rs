@@ -24,7 +24,8 @@ mod database;
 mod find;
 mod forget;
 mod keep;
-mod link;
+pub(crate) mod link;
+pub(crate) mod loose;
 mod many;
 mod pass;
 mod plan;
@@ -32,10 +33,11 @@ mod report;
 pub mod watch;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
@@ -50,9 +52,14 @@ pub use report::{AgentReport, Problem, Report};
 use crate::archive::{self, Archive, ArchiveError};
 use crate::blobs::{BlobError, Blobs};
 use crate::catalogue::{Catalogue, CatalogueError, SourceRow};
+use crate::search::index_path;
+use crate::search::indexing::{self, Adding, Indexing};
 use keep::{Done, Keeper};
 pub use plan::BESIDE;
 use plan::Job;
+
+/// The search index, while it is written to.
+type Open = (Arc<Indexing>, Adding);
 
 /// Where everything is kept.
 #[derive(Debug)]
@@ -109,6 +116,9 @@ pub enum ImportError {
     /// Another process is importing.
     #[error("another import is at work in {home}", home = .0.display())]
     Busy(PathBuf),
+    /// The search index could not be used.
+    #[error(transparent)]
+    Index(#[from] quipu_search::index::IndexError),
     /// The home could not be made.
     #[error("cannot use {path}: {source}", path = .path.display())]
     Home {
@@ -224,13 +234,16 @@ impl Store {
     ) -> Result<Report, ImportError> {
         let _lock = self.lock()?;
         let mut report = Report::of_search(&search);
-        let keeper = Keeper::new(self, options)?;
         self.clear_temporary();
+        if !options.dry_run {
+            self.prepare_index(&mut report)?;
+        }
         let mut sources = self.catalogue.sources()?;
-        let unfinished = sources.is_empty() || self.pending().exists();
+        let outdated = sources.iter().any(SourceRow::is_outdated);
+        let unfinished = sources.is_empty() || outdated || self.pending().exists();
         if unfinished && !options.dry_run {
             // What is kept may be all there is of logs that are gone by now.
-            self.read_archive(&keeper, options, progress, &mut report)?;
+            self.read_archive(options, progress, &mut report)?;
             sources = self.catalogue.sources()?;
         }
         let mut known: HashMap<PathBuf, Vec<SourceRow>> = HashMap::new();
@@ -245,17 +258,32 @@ impl Store {
             report.dry_run(&jobs);
             return Ok(report);
         }
-        self.work(&keeper, jobs, options, progress, &mut report)?;
+        jobs.extend(self.not_indexed(&jobs)?);
+        self.work(jobs, options, progress, &mut report)?;
         Ok(report)
+    }
+
+    /// What is kept but cannot be looked for: it is read again, unless that is to be done anyway.
+    fn not_indexed(&self, jobs: &[Job]) -> Result<Vec<Job>, ImportError> {
+        let planned: HashSet<&Path> = jobs.iter().map(Job::path).collect();
+        let mut more = Vec::new();
+        for key in self.catalogue.not_indexed()? {
+            let source = self.archive.source_by_id(&key)?;
+            let source = source.filter(|source| !planned.contains(source.key.path.as_path()));
+            more.extend(source.and_then(Job::of_archive));
+        }
+        Ok(more)
     }
 
     /// Makes the catalogue again from the archive. Nothing of the agents is looked at.
     pub fn rebuild(&self, options: &Options, progress: &Progress) -> Result<Report, ImportError> {
         let _lock = self.lock()?;
         self.clear_temporary();
-        let keeper = Keeper::new(self, options)?;
         let mut report = Report::default();
-        self.read_archive(&keeper, options, progress, &mut report)?;
+        // The index is made again as well.
+        self.catalogue.at_once(|| self.catalogue.disown_index())?;
+        self.prepare_index(&mut report)?;
+        self.read_archive(options, progress, &mut report)?;
         Ok(report)
     }
 
@@ -272,7 +300,6 @@ impl Store {
 
     fn read_archive(
         &self,
-        keeper: &Keeper<'_>,
         options: &Options,
         progress: &Progress,
         report: &mut Report,
@@ -303,7 +330,7 @@ impl Store {
         let jobs: Vec<Job> = last.into_values().filter_map(Job::of_archive).collect();
         let keys = jobs.iter().filter_map(Job::key).collect();
         report.files += jobs.len() as u64;
-        self.work(keeper, jobs, options, progress, report)?;
+        self.work(jobs, options, progress, report)?;
         if progress.stop.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -328,7 +355,6 @@ impl Store {
     /// Reads logs on several threads, and puts down what they find on this one.
     fn work(
         &self,
-        keeper: &Keeper<'_>,
         mut jobs: Vec<Job>,
         options: &Options,
         progress: &Progress,
@@ -344,6 +370,13 @@ impl Store {
             0 => processors.min(8),
             n => n,
         };
+        if jobs.is_empty() && self.catalogue.dead_passes()?.is_empty() {
+            return Ok(());
+        }
+        let index = Indexing::open(&self.home, &self.catalogue, threads, bytes);
+        let mut index = self.or_without(index, report)?;
+        let indexing = index.as_ref().map(|(indexing, _)| indexing.clone());
+        let keeper = &Keeper::new(self, options, indexing)?;
         let next = AtomicUsize::new(0);
         let (to, from) = sync_channel::<Done>(threads * 4);
         let mut changed = Vec::new();
@@ -353,11 +386,14 @@ impl Store {
                 scope.spawn(move || {
                     while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                         if progress.stop.load(Ordering::Relaxed) {
-                            return;
+                            break;
                         }
                         // Nobody takes anything any more after something went wrong.
                         keeper.work(job, progress, &mut |done| drop(to.send(done)));
                         progress.files_done.fetch_add(1, Ordering::Relaxed);
+                    }
+                    if let Some(indexing) = &keeper.indexing {
+                        indexing.flush();
                     }
                 });
             }
@@ -377,13 +413,58 @@ impl Store {
                     }
                     begun = Instant::now();
                 }
+                self.index(&mut index, false, report);
                 if ended {
                     return Ok::<(), ImportError>(());
                 }
             }
         })?;
+        self.index(&mut index, true, report);
         link::settle(self, &changed, report)?;
         Ok(())
+    }
+
+    /// Adds to the search index what was read. What goes wrong there is no reason to keep nothing: the next
+    /// import does the rest.
+    fn index(&self, index: &mut Option<Open>, all: bool, report: &mut Report) {
+        let Some((indexing, mut adding)) = index.take() else {
+            return;
+        };
+        let added = adding.add(&indexing, &self.catalogue, all);
+        let done = match added {
+            Ok(()) if all => adding.finish(),
+            Ok(()) => {
+                *index = Some((indexing, adding));
+                return;
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
+            indexing.stop();
+            report.problem(Problem::new(&index_path(&self.home), error.to_string()));
+        }
+    }
+
+    fn prepare_index(&self, report: &mut Report) -> Result<(), ImportError> {
+        let prepared = indexing::prepare(&self.home, &self.catalogue);
+        report.index_anew = self.or_without(prepared, report)?.flatten();
+        Ok(())
+    }
+
+    /// Goes on without the index when it is the index that refuses.
+    fn or_without<T>(
+        &self,
+        done: Result<T, ImportError>,
+        report: &mut Report,
+    ) -> Result<Option<T>, ImportError> {
+        match done {
+            Ok(done) => Ok(Some(done)),
+            Err(error @ (ImportError::Index(_) | ImportError::Home { .. })) => {
+                report.problem(Problem::new(&index_path(&self.home), error.to_string()));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Brings what was kept to disk, and then puts down what was read.
@@ -428,7 +509,7 @@ pub fn catalogue_path(home: &Path) -> PathBuf {
     home.join("index.sqlite")
 }
 
-fn make_private(directory: &Path) -> std::io::Result<()> {
+pub(crate) fn make_private(directory: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     std::fs::DirBuilder::new()
         .recursive(true)

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::keep::{Input, Keeper};
 use crate::archive::Snapshot;
 use crate::blobs::Blobs;
-use crate::catalogue::Reading;
+use crate::catalogue::{Passed, Reading};
+use crate::search::indexing::Scribe;
 
 /// A reading, and what was known before it.
 pub(super) struct Read1 {
@@ -76,6 +77,7 @@ impl<'k> Pass<'k> {
                 blobs: keeper.blobs,
                 kept: Vec::new(),
                 failed: None,
+                scribe: None,
             },
         };
         let Some((family, dialect)) = input.dialect else {
@@ -96,10 +98,12 @@ impl<'k> Pass<'k> {
             pass.before = Before::of(feed.ledger(), &stopped.summary);
             pass.taker.summary = stopped.summary;
             pass.feed = Some(feed);
+            pass.taker.scribe = keeper.scribe(input, false);
             return pass;
         }
         if let Some(reader) = family.open(&dialect, &origin, None) {
             pass.feed = Some(Feed::new(dialect.framing, reader));
+            pass.taker.scribe = keeper.scribe(input, true);
         }
         pass
     }
@@ -143,6 +147,11 @@ impl<'k> Pass<'k> {
                         summary: self.taker.summary.clone(),
                     })
                 });
+                if let Some(scribe) = &mut self.taker.scribe
+                    && resumable
+                {
+                    scribe.provisional();
+                }
                 for (name, bytes) in sidecars {
                     feed.sidecar(name, bytes, &mut self.taker);
                 }
@@ -152,6 +161,13 @@ impl<'k> Pass<'k> {
                 ledger = feed.ledger().clone();
                 session = feed.session().clone();
             }
+        }
+        let mut passes = Passed::default();
+        if let Some(mut scribe) = self.taker.scribe.take() {
+            if let Some(title) = &session.title {
+                scribe.title(title, self.taker.summary.first_at);
+            }
+            passes = scribe.finish();
         }
         if let Some(failed) = self.taker.failed {
             problem = Some(failed);
@@ -171,6 +187,7 @@ impl<'k> Pass<'k> {
             summary: self.taker.summary,
             blobs: self.taker.kept,
             first_modified: super::keep::first_modified(snapshot),
+            passes,
             problem,
         };
         Read1 {
@@ -183,6 +200,11 @@ impl<'k> Pass<'k> {
 }
 
 impl Keeper<'_> {
+    fn scribe(&self, input: &Input<'_>, whole: bool) -> Option<Scribe<'_>> {
+        let indexing = self.indexing.as_ref()?;
+        Some(indexing.scribe(&input.key.agent, whole))
+    }
+
     fn stopped(&self, key: &str, version: u32) -> Option<Stopped> {
         let (of, bytes) = self.catalogue.lock().ok()?.checkpoint(key).ok()??;
         if of != version {
@@ -212,11 +234,15 @@ struct Taker<'k> {
     /// The blobs that were seen.
     kept: Vec<String>,
     failed: Option<String>,
+    scribe: Option<Scribe<'k>>,
 }
 
 impl Sink for Taker<'_> {
-    fn entry(&mut self, _seq: u64, _at: Timestamp, _position: Position, entry: &Entry<'_>) {
+    fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>) {
         self.summary.observe(entry);
+        if let Some(scribe) = &mut self.scribe {
+            scribe.entry(seq, at, position, entry);
+        }
     }
 
     fn blob(&mut self, _attachment: &Attachment, bytes: &[u8]) {

@@ -39,6 +39,14 @@ impl Job {
         }
     }
 
+    /// The log.
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Found(candidate) => &candidate.path,
+            Self::Archived(source) => &source.key.path,
+        }
+    }
+
     pub(super) fn brand(&self) -> Option<&str> {
         match self {
             Self::Found(candidate) => candidate.place.map(|place| place.0),

@@ -34,6 +34,8 @@ pub struct Report {
     pub new_bytes: u64,
     /// Transcripts that turned out to be copies of others, in whole or in part.
     pub copies: u64,
+    /// Why the search index was made anew, if it was and had been there before.
+    pub index_anew: Option<String>,
     /// By agent.
     pub agents: BTreeMap<String, AgentReport>,
     /// What went wrong: each kind once, with a count.

@@ -32,6 +32,7 @@ fn last_total(log: &str) -> Option<Tokens> {
         input: Some(prompt - read - write),
         cache_read: Some(read),
         cache_write: Some(write),
+        cache_write_1h: None,
         output: Some(output),
         reasoning: Some(reasoning),
     })

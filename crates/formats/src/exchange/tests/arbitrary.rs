@@ -187,6 +187,7 @@ fn annotations() -> BoxedStrategy<Annotations> {
             input,
             cache_read,
             cache_write,
+            cache_write_1h: None,
             output,
             reasoning,
         },

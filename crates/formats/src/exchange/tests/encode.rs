@@ -237,6 +237,7 @@ fn annotations_stand_behind_the_payload() {
             input: Some(1),
             cache_read: Some(2),
             cache_write: Some(3),
+            cache_write_1h: None,
             output: Some(4),
             reasoning: Some(5),
         }),

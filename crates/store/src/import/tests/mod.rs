@@ -1,4 +1,4 @@
 mod badly;
 mod copies;
 mod growing;
-mod kit;
+pub(crate) mod kit;

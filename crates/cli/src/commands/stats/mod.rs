@@ -1,0 +1,316 @@
+//! `quipu stats`
+
+mod budget;
+mod csv;
+mod explain;
+mod show;
+mod waste;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use jiff::tz::TimeZone;
+use quipu_model::{Money, Timestamp, Usage};
+use quipu_prices::Prices;
+use quipu_record::{Clock as _, SystemClock};
+use quipu_store::Store;
+use quipu_store::catalogue::Filter;
+use quipu_store::stats::{By, Question, Row, Spent, Table, Ungroupable, from_logs};
+use serde_json::{Value, json};
+
+use crate::args::{Stats, StatsCommand, Which};
+use crate::commands::import::report_problems;
+use crate::config::Config;
+use crate::error::{CommandError, Exit, Result};
+use crate::filter::{Naming, Project, check_agents};
+use crate::locate::Place;
+use crate::terminal::{count, out, say, tokens};
+use crate::{json as documents, when};
+
+pub(crate) fn run(args: &Stats, place: &Place) -> Result<Exit> {
+    match &args.command {
+        Some(StatsCommand::Explain(args)) => return explain::run(args, place),
+        Some(StatsCommand::Waste(args)) => return waste::run(args, place),
+        Some(StatsCommand::Budget(args)) => return budget::run(args, place),
+        None => {}
+    }
+    let asked = Asked::new(&args.which, place)?;
+    let by: Vec<By> = match args.by.as_slice() {
+        [] => vec![By::Day],
+        by => by.iter().map(|group| By::from(*group)).collect(),
+    };
+    let (table, balances) = if let Some(paths) = &args.from_logs {
+        (logs(&asked, &by, paths, args.tokens_only)?, Vec::new())
+    } else {
+        let store = asked.store(place)?;
+        let directories = asked.directories(store.as_ref())?;
+        let question = asked.question(&by, directories.as_deref());
+        question.check().map_err(ungroupable)?;
+        let Some(store) = &store else {
+            return nothing(args, place);
+        };
+        let table = store.catalogue().stats(&question)?;
+        (table, budget::balances(store, &asked, None)?)
+    };
+    let mut out = out();
+    if args.json {
+        let document = document(&table);
+        writeln!(out, "{}", documents::document(&document))?;
+    } else if args.csv {
+        csv::write(&mut out, &table)?;
+    } else if !table.rows.is_empty() {
+        show::write(&mut out, &table, args)?;
+    }
+    out.flush()?;
+    drop(out);
+    if !(args.json || args.csv) {
+        remarks(&table, args, place);
+    }
+    let exceeded = budget::warn(&balances);
+    Ok(if args.check && exceeded {
+        Exit::Found
+    } else {
+        Exit::Done
+    })
+}
+
+/// There is no store.
+fn nothing(args: &Stats, place: &Place) -> Result<Exit> {
+    let mut out = out();
+    if args.json {
+        let document = document(&Table::default());
+        writeln!(out, "{}", documents::document(&document))?;
+        out.flush()?;
+        return Ok(Exit::Done);
+    }
+    let flag = place.flag();
+    say(&format!(
+        "nothing is kept yet; `quipu {flag}up --once` imports what is on this machine, `quipu stats --from-logs` only reads it"
+    ));
+    Ok(Exit::Done)
+}
+
+/// The figures of logs.
+fn logs(asked: &Asked, by: &[By], paths: &[PathBuf], only_spent: bool) -> Result<Table> {
+    for path in paths {
+        if let Err(error) = path.metadata() {
+            let error = anyhow::anyhow!("{}: {error}", path.display());
+            return Err(CommandError::new(Exit::Data, error));
+        }
+    }
+    let question = asked.question(by, None);
+    question.check().map_err(ungroupable)?;
+    let is_meant = |directory: Option<&str>| match &asked.project {
+        Some(project) => directory.is_some_and(|it| project.has(it)),
+        None => true,
+    };
+    let (table, read) = from_logs(&Place::host()?, paths, &question, &is_meant, only_spent)?;
+    report_problems(&read.problems);
+    if read.logs == 0 && !paths.is_empty() {
+        let error = anyhow::anyhow!("no log that is known is there");
+        return Err(CommandError::new(Exit::Data, error));
+    }
+    Ok(table)
+}
+
+fn ungroupable(error: Ungroupable) -> CommandError {
+    CommandError::new(Exit::Usage, error)
+}
+
+/// What is said beside the figures.
+fn remarks(table: &Table, args: &Stats, place: &Place) {
+    if table.rows.is_empty() {
+        let restricted = args.which.is_restricted();
+        say(if restricted {
+            "nothing that is kept is like that"
+        } else {
+            "nothing that is kept tells of calls to a model or a tool"
+        });
+    }
+    for it in &table.unpriced {
+        let model = match it.model.as_str() {
+            "" => "a model that is not named",
+            model => model,
+        };
+        let (tokens, calls) = (tokens(it.tokens), count(it.calls, "call"));
+        say(&format!("no price: {tokens} tokens of {model} ({calls})"));
+    }
+    if table.undated > 0 {
+        let tokens = tokens(table.undated);
+        say(&format!(
+            "left out: {tokens} tokens whose logs give no time"
+        ));
+    }
+    if table.outdated > 0 {
+        let (logs, flag) = (count(table.outdated, "log"), place.flag());
+        say(&format!(
+            "{logs} read by an earlier version count on the day the session began; `quipu {flag}import` reads them again"
+        ));
+    }
+}
+
+/// What is asked for, and in which terms.
+pub(super) struct Asked {
+    filter: Filter,
+    project: Option<Project>,
+    zone: TimeZone,
+    prices: Prices,
+    config: Config,
+    now: Timestamp,
+}
+
+impl Asked {
+    fn new(which: &Which, place: &Place) -> Result<Self> {
+        let now = SystemClock.now();
+        let config = Config::load(&place.home()?)?;
+        let zone = config.zone(which.zone.as_deref())?;
+        let at = |text: &Option<String>| match text {
+            Some(text) => when::point_in(text, now, &zone).map(|at| Some(at.as_millisecond())),
+            None => Ok(None),
+        };
+        Ok(Self {
+            filter: Filter {
+                agents: which.agents.clone(),
+                branch: which.branch.clone(),
+                model: which.model.clone(),
+                title: which.title.clone(),
+                since: at(&which.since)?,
+                until: at(&which.until)?,
+                subagents: true,
+                ..Filter::default()
+            },
+            project: which.project.as_deref().map(Project::new).transpose()?,
+            prices: config.prices(),
+            zone,
+            config,
+            now,
+        })
+    }
+
+    /// The store, if there is one. Agents that nobody knows are refused.
+    fn store(&self, place: &Place) -> Result<Option<Store>> {
+        let store = place.store()?;
+        let known = super::list::agents_of(store.as_ref())?;
+        check_agents(
+            &self.filter.agents,
+            &Place::host()?,
+            &known,
+            Naming::Beginning,
+        )?;
+        Ok(store)
+    }
+
+    /// The directories of the project that is asked for.
+    fn directories(&self, store: Option<&Store>) -> Result<Option<Vec<String>>> {
+        let (Some(project), Some(store)) = (&self.project, store) else {
+            return Ok(None);
+        };
+        let mut directories = store.catalogue().directories()?;
+        directories.retain(|directory| project.has(directory));
+        Ok(Some(directories))
+    }
+
+    fn question<'q>(&'q self, by: &'q [By], directories: Option<&'q [String]>) -> Question<'q> {
+        Question {
+            filter: &self.filter,
+            directories,
+            by,
+            zone: &self.zone,
+            prices: &self.prices,
+        }
+    }
+}
+
+impl Which {
+    /// Whether anything is left out.
+    fn is_restricted(&self) -> bool {
+        let texts = [
+            &self.project,
+            &self.branch,
+            &self.model,
+            &self.title,
+            &self.since,
+            &self.until,
+        ];
+        !self.agents.is_empty() || texts.iter().any(|text| text.is_some())
+    }
+}
+
+/// Dollars for people: two places, and more where that would be nothing.
+pub(crate) fn dollars(sum: Money) -> String {
+    let cent = Money::from_atto(10_i128.pow(16));
+    if sum == Money::ZERO || sum >= cent {
+        format!("${sum:.2}")
+    } else {
+        format!("${sum:.4}")
+    }
+}
+
+/// What was spent, for people: a sum, a sum of a part, or that there is none.
+pub(crate) fn cost(spent: &Spent) -> String {
+    match (spent.dollars(), spent.unpriced) {
+        (None, _) => "no price".to_owned(),
+        (Some(sum), 0) => dollars(sum),
+        (Some(sum), _) => format!("{} + ?", dollars(sum)),
+    }
+}
+
+pub(super) fn usage(usage: &Usage) -> Value {
+    json!({
+        "input": usage.input,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
+        "cache_write_1h": usage.cache_write_1h,
+        "output": usage.output,
+        "reasoning": usage.reasoning,
+        "total": usage.total(),
+    })
+}
+
+/// Figures as a document has them. Dollars are decimal numbers as text, exact to the last digit.
+pub(super) fn spent(spent: &Spent) -> Value {
+    json!({
+        "calls": spent.calls,
+        "tokens": usage(&spent.tokens),
+        "usd": spent.dollars().map(|sum| sum.to_string()),
+        "unpriced_tokens": spent.unpriced,
+    })
+}
+
+fn document(table: &Table) -> Value {
+    let row = |row: &Row| {
+        let mut object = serde_json::Map::new();
+        for (by, key) in table.by.iter().zip(&row.key) {
+            object.insert(by.as_str().to_owned(), key.as_str().into());
+            if *by == By::Session {
+                object.insert("title".to_owned(), table.titles.get(key).cloned().into());
+            }
+        }
+        let session = row.did.and_then(|did| did.session);
+        object.insert("spent".to_owned(), row.spent.as_ref().map(spent).into());
+        let did = row.did.map(|did| {
+            json!({
+                "tool_calls": did.tool_calls,
+                "failures": did.failures,
+                "turns": session.map(|it| it.prompts),
+                "replies": session.map(|it| it.replies),
+                "denials": session.map(|it| it.denials),
+                "active_ms": session.map(|it| it.active_ms),
+            })
+        });
+        object.insert("did".to_owned(), did.into());
+        Value::Object(object)
+    };
+    json!({
+        "by": table.by.iter().map(|by| by.as_str()).collect::<Vec<_>>(),
+        "rows": table.rows.iter().map(row).collect::<Vec<_>>(),
+        "total": row(&table.total),
+        "unpriced": table.unpriced.iter().map(|it| json!({
+            "model": it.model,
+            "calls": it.calls,
+            "tokens": it.tokens,
+        })).collect::<Vec<_>>(),
+        "undated_tokens": table.undated,
+        "outdated_logs": table.outdated,
+    })
+}

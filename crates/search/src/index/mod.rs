@@ -1,0 +1,122 @@
+//! The index: events by what they say.
+
+mod collect;
+mod compile;
+mod passes;
+mod read;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::path::{Path, PathBuf};
+
+use tantivy::directory::MmapDirectory;
+use tantivy::store::Compressor;
+use tantivy::{IndexSettings, TantivyError};
+
+pub(crate) use compile::is_hash;
+pub use passes::Passes;
+pub use read::{Hit, Order, Sessions, View, Wish};
+use schema::Fields;
+pub use write::{PART, Part, Parts, Writer, Written};
+
+/// What an index can fail with.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// The files of the index are not there, not whole, or not of this version.
+    #[error("the search index in {path} cannot be used: {why}")]
+    Unusable {
+        /// Its directory.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// Another process is writing.
+    #[error("another process is writing to the search index in {0}")]
+    Busy(PathBuf),
+    /// Reading or writing failed.
+    #[error("the search index: {0}")]
+    Engine(#[from] TantivyError),
+    /// What is known of sessions could not be looked up.
+    #[error(transparent)]
+    Sessions(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// The result of looking something up.
+pub type Result<T, E = IndexError> = std::result::Result<T, E>;
+
+/// The index in a directory.
+#[derive(Debug, Clone)]
+pub struct Index {
+    engine: tantivy::Index,
+    fields: Fields,
+    path: PathBuf,
+}
+
+impl Index {
+    /// Opens an index that is there.
+    pub fn open(path: &Path) -> Result<Option<Self>> {
+        if !path.join("meta.json").exists() {
+            return Ok(None);
+        }
+        Self::open_or_create(path).map(Some)
+    }
+
+    /// Opens an index, or begins one where there is none.
+    pub fn open_or_create(path: &Path) -> Result<Self> {
+        let (schema, fields) = schema::schema();
+        let directory = MmapDirectory::open(path).map_err(TantivyError::from)?;
+        let settings = IndexSettings {
+            docstore_compression: Compressor::None,
+            docstore_compress_dedicated_thread: false,
+            ..IndexSettings::default()
+        };
+        let index = tantivy::Index::builder()
+            .schema(schema)
+            .settings(settings)
+            .tokenizers(schema::tokenizers())
+            .open_or_create(directory)
+            .map_err(|error| unusable(path, &error))?;
+        Ok(Self {
+            engine: index,
+            fields,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Begins an index, in place of whatever is there.
+    pub fn create_anew(path: &Path) -> Result<Self> {
+        let refuse = |error: std::io::Error| IndexError::Unusable {
+            path: path.to_owned(),
+            why: error.to_string(),
+        };
+        for entry in std::fs::read_dir(path).map_err(refuse)? {
+            let entry = entry.map_err(refuse)?;
+            if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                std::fs::remove_file(entry.path()).map_err(refuse)?;
+            }
+        }
+        Self::open_or_create(path)
+    }
+
+    /// What the last commit was marked with.
+    pub fn mark(&self) -> Result<Option<String>> {
+        let metas = self.engine.load_metas();
+        Ok(metas.map_err(|error| unusable(&self.path, &error))?.payload)
+    }
+
+    fn failed(&self, error: TantivyError) -> IndexError {
+        match error {
+            TantivyError::LockFailure(..) => IndexError::Busy(self.path.clone()),
+            error => IndexError::Engine(error),
+        }
+    }
+}
+
+fn unusable(path: &Path, error: &TantivyError) -> IndexError {
+    IndexError::Unusable {
+        path: path.to_owned(),
+        why: error.to_string(),
+    }
+}

@@ -1,0 +1,232 @@
+use std::io::Write as _;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::*;
+use crate::query::{Clock, Filter, Query};
+use crate::{Document, Facet, Tag};
+
+struct Nobody;
+
+impl Sessions for Nobody {
+    fn passes(&self, _filter: &Filter) -> Result<Passes> {
+        Ok([2].into_iter().collect())
+    }
+}
+
+fn query(text: &str) -> Query {
+    let clock = Clock {
+        now: "2026-11-15T12:00:00Z".parse().expect("a time"),
+        zone: TimeZone::UTC,
+    };
+    Query::parse(text, &clock).expect("a query")
+}
+
+fn event(pass: u64, seq: u64, text: &str) -> Document {
+    let at: Timestamp = "2026-11-01T00:00:00Z".parse().expect("a time");
+    Document {
+        pass,
+        seq,
+        at: Some(at.as_millisecond() + i64::try_from(seq * 1000).expect("small")),
+        place: seq * 10,
+        text: text.to_owned(),
+        paths: String::new(),
+        tags: vec![Tag::new(Facet::Role, "user")],
+    }
+}
+
+fn filled(directory: &Path, documents: Vec<Document>) -> Index {
+    let index = Index::open_or_create(directory).expect("an index");
+    let mut writer = index.writer().expect("a writer");
+    let mut part = index.parts(PART).begin().expect("a part");
+    for document in documents {
+        part.add(document).expect("added");
+    }
+    writer.add(part.write().expect("written")).expect("added");
+    writer.commit("1").expect("committed");
+    index
+}
+
+fn seqs(index: &Index, text: &str) -> Vec<u64> {
+    let wish = Wish {
+        order: Order::Newest,
+        limit: 100,
+        hidden: Passes::default(),
+    };
+    let found = index
+        .view()
+        .and_then(|view| view.search(&query(text), &wish, &Nobody));
+    let mut found: Vec<u64> = found.expect("searched").iter().map(|hit| hit.seq).collect();
+    found.sort_unstable();
+    found
+}
+
+const TEXTS: [&str; 9] = [
+    "the quick brown fox",
+    "call getUserName of snake_case_thing",
+    "open src/auth/mod.rs and std::fs",
+    "commit 3f2a9c0d41bb7e and Straße",
+    "GitHub Actions failed",
+    "brown quick",
+    "数据库 error",
+    "quick and then very slow fox",
+    "v1.22.3",
+];
+
+fn example(directory: &Path) -> Index {
+    let texts = TEXTS.iter().zip(1_u64..);
+    let mut documents: Vec<Document> = texts.map(|(text, seq)| event(1, seq, text)).collect();
+    documents[2].paths = "src/auth/mod.rs".to_owned();
+    documents[5].pass = 2;
+    documents[6].tags = vec![
+        Tag::new(Facet::Role, "tool_result"),
+        Tag::new(Facet::Tool, "Bash"),
+        Tag::new(Facet::Has, "error"),
+    ];
+    filled(directory, documents)
+}
+
+#[test]
+fn finds_what_is_asked_for_and_nothing_else() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let index = example(directory.path());
+    for (text, expected) in [
+        ("quick", vec![1, 6, 8]),
+        ("quick fox", vec![1, 8]),
+        ("\"quick brown\"", vec![1]),
+        ("quick -fox", vec![6]),
+        ("-quick -error", vec![2, 3, 4, 5, 9]),
+        ("brown OR error", vec![1, 6, 7]),
+        ("quick NEAR/1 fox", vec![1]),
+        ("fox NEAR/4 quick", vec![1, 8]),
+        ("\"brown fox\"~1 OR zzz", vec![1]),
+        ("getusername", vec![2]),
+        ("getUserName", vec![2]),
+        ("user", vec![2]),
+        ("user*", vec![2]),
+        ("use*", vec![2]),
+        ("snake_case_thing", vec![2]),
+        ("snake_case", vec![2]),
+        ("case_snake", vec![]),
+        ("src/auth/mod.rs", vec![3]),
+        ("std::fs", vec![3]),
+        ("path:auth/mod.rs", vec![3]),
+        ("path:quick", vec![]),
+        ("3f2a9c0", vec![4]),
+        ("3F2A9C0D41BB7E", vec![4]),
+        ("STRASSE", vec![4]),
+        ("\"github actions\"", vec![5]),
+        ("hub", vec![5]),
+        ("数据", vec![7]),
+        ("据数", vec![]),
+        ("role:tool", vec![7]),
+        ("tool:bash", vec![7]),
+        ("tool:ba*", vec![7]),
+        ("has:error", vec![7]),
+        ("role:user quick", vec![1, 6, 8]),
+        ("since:2026-11-01T00:00:07Z", vec![7, 8, 9]),
+        ("until:2026-11-01T00:00:02Z", vec![1]),
+        ("project:x", vec![6]),
+        ("-project:x quick", vec![1, 8]),
+        ("v1.22.3", vec![9]),
+        ("1.22", vec![]),
+        ("\"->\"", vec![]),
+        ("quick \"->\" fox", vec![1, 8]),
+        ("brown -\"->\"", vec![1, 6]),
+        ("quick OR \"->\"", vec![1, 6, 8]),
+    ] {
+        assert_eq!(seqs(&index, text), expected, "{text}");
+    }
+}
+
+#[test]
+fn newest_comes_first_whatever_the_segment() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let index = filled(
+        directory.path(),
+        (0..50).map(|n| event(1, n * 2, "word")).collect(),
+    );
+    let again = filled(
+        directory.path(),
+        (0..50).map(|n| event(2, n * 2 + 1, "word")).collect(),
+    );
+    drop(index);
+    let wish = Wish {
+        order: Order::Newest,
+        limit: 7,
+        hidden: Passes::default(),
+    };
+    let view = again.view().expect("a view");
+    let found = view
+        .search(&query("word"), &wish, &Nobody)
+        .expect("searched");
+    let found: Vec<u64> = found.iter().map(|hit| hit.seq).collect();
+    assert_eq!(found, [99, 98, 97, 96, 95, 94, 93]);
+    let wish = Wish {
+        order: Order::ByPass(std::sync::Arc::new(vec![0, 9, 3])),
+        ..wish
+    };
+    let found = view
+        .search(&query("word"), &wish, &Nobody)
+        .expect("searched");
+    let found: Vec<u64> = found.iter().map(|hit| hit.seq).collect();
+    assert_eq!(found, [98, 96, 94, 92, 90, 88, 86]);
+}
+
+#[test]
+fn a_pass_can_be_taken_out_or_hidden() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let index = filled(
+        directory.path(),
+        vec![event(1, 1, "word"), event(2, 2, "word")],
+    );
+    let wish = Wish {
+        order: Order::Relevance,
+        limit: 10,
+        hidden: [1].into_iter().collect(),
+    };
+    let view = index.view().expect("a view");
+    let found = view
+        .search(&query("word"), &wish, &Nobody)
+        .expect("searched");
+    assert_eq!(found.iter().map(|hit| hit.seq).collect::<Vec<_>>(), [2]);
+    let mut writer = index.writer().expect("a writer");
+    writer.remove(1);
+    writer.commit("2").expect("committed");
+    assert_eq!(seqs(&index, "word"), [2]);
+    assert_eq!(index.mark().expect("a mark").as_deref(), Some("2"));
+    // The view is as it was.
+    assert_eq!(view.events(), 2);
+}
+
+#[test]
+fn there_is_one_writer_at_a_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let index = Index::open_or_create(directory.path()).expect("an index");
+    let one = index.writer().expect("a writer");
+    assert!(matches!(index.writer(), Err(IndexError::Busy(_))));
+    drop(one);
+    index.writer().expect("another writer");
+}
+
+#[test]
+fn damage_is_noticed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    drop(filled(directory.path(), vec![event(1, 1, "word")]));
+    let meta = std::fs::File::create(directory.path().join("meta.json"));
+    meta.and_then(|mut meta| meta.write_all(b"{"))
+        .expect("written");
+    let error = Index::open_or_create(directory.path()).expect_err("damaged");
+    assert!(matches!(error, IndexError::Unusable { .. }), "{error}");
+}
+
+#[test]
+fn ten_thousand_words_are_looked_up_quickly() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let index = example(directory.path());
+    let words: Vec<String> = (0..9_999).map(|n| format!("w{n}")).collect();
+    let any = format!("{} OR quick", words.join(" OR "));
+    assert_eq!(seqs(&index, &any), [1, 6, 8]);
+    assert_eq!(seqs(&index, &format!("{} quick", words.join(" "))).len(), 0);
+}

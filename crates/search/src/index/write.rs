@@ -1,0 +1,254 @@
+//! Putting events into the index.
+//!
+//! Every thread that reads logs fills a part of its own, without waiting for the others; parts are put
+//! together by whoever holds the [`Writer`], and appear when they are committed.
+
+use std::path::{Path, PathBuf};
+
+use tantivy::indexer::{AddOperation, IndexWriterOptions, LogMergePolicy, SegmentWriter};
+use tantivy::schema::document::{ReferenceValue, ReferenceValueLeaf};
+use tantivy::schema::{Field, Value};
+use tantivy::{IndexWriter, SegmentMeta, Term};
+
+use super::schema::Fields;
+use super::{Index, Result};
+use crate::{Document, words};
+
+/// What a part takes in memory before it is written, if nobody says otherwise.
+pub const PART: usize = 48 << 20;
+
+/// What tantivy asks for at least, for a thread of its own that is never given anything to do.
+const IDLE: usize = 15_000_000;
+
+/// Parts with more events than this are not put together any more: what that saves a search is less than what
+/// it costs an import, in time and in memory.
+const LARGE: usize = 10_000;
+
+/// Adds to an index. There is one at a time.
+pub struct Writer {
+    engine: IndexWriter<Shown>,
+    fields: Fields,
+    path: PathBuf,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
+}
+
+/// Begins parts; shared by threads.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    index: tantivy::Index,
+    fields: Fields,
+    budget: usize,
+}
+
+/// A part of the index that is being filled.
+pub struct Part {
+    parts: Parts,
+    segment: tantivy::Segment,
+    writer: SegmentWriter,
+}
+
+impl std::fmt::Debug for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Part").finish_non_exhaustive()
+    }
+}
+
+/// A part that is written, and can be added.
+#[derive(Debug)]
+pub struct Written(SegmentMeta);
+
+impl Index {
+    /// Begins to write. Fails when another process does.
+    pub fn writer(&self) -> Result<Writer> {
+        let options = IndexWriterOptions::builder()
+            .num_worker_threads(1)
+            .memory_budget_per_thread(IDLE)
+            .num_merge_threads(1)
+            .build();
+        let writer = self
+            .engine
+            .writer_with_options(options)
+            .map_err(|error| self.failed(error))?;
+        let mut merging = LogMergePolicy::default();
+        merging.set_max_docs_before_merge(LARGE);
+        merging.set_del_docs_ratio_before_merge(0.3);
+        writer.set_merge_policy(Box::new(merging));
+        Ok(Writer {
+            engine: writer,
+            fields: self.fields,
+            path: self.path.clone(),
+        })
+    }
+
+    /// What parts are begun with.
+    pub fn parts(&self, budget: usize) -> Parts {
+        Parts {
+            index: self.engine.clone(),
+            fields: self.fields,
+            budget,
+        }
+    }
+}
+
+impl Parts {
+    /// Begins a part.
+    pub fn begin(&self) -> Result<Part> {
+        let segment = self.index.new_segment();
+        let writer = SegmentWriter::for_segment(self.budget, segment.clone())?;
+        Ok(Part {
+            parts: self.clone(),
+            segment,
+            writer,
+        })
+    }
+}
+
+impl Part {
+    /// Takes in an event.
+    pub fn add(&mut self, document: Document) -> Result<()> {
+        let fields = self.parts.fields;
+        let mut parts = String::new();
+        words::all_parts(&document.text, &mut parts);
+        Ok(self.writer.add_document(AddOperation {
+            opstamp: 0,
+            document: Shown {
+                document,
+                parts,
+                fields,
+            },
+        })?)
+    }
+
+    /// Whether it should be written before more is taken in.
+    pub fn is_full(&self) -> bool {
+        self.writer.mem_usage() + (self.parts.budget / 16) >= self.parts.budget
+    }
+
+    /// Writes it. Nobody sees it before it is added and committed.
+    pub fn write(self) -> Result<Written> {
+        let documents = self.writer.max_doc();
+        self.writer.finalize()?;
+        Ok(Written(self.segment.meta().clone().with_max_doc(documents)))
+    }
+}
+
+impl Writer {
+    /// Adds a part.
+    pub fn add(&mut self, part: Written) -> Result<()> {
+        Ok(self.engine.add_segment(part.0)?)
+    }
+
+    /// Takes out what a pass has put in.
+    pub fn remove(&mut self, pass: u64) {
+        self.engine
+            .delete_term(Term::from_field_u64(self.fields.pass, pass));
+    }
+
+    /// Makes all of it visible, and lasting. `mark` is what [`Index::mark`] gives from then on.
+    pub fn commit(&mut self, mark: &str) -> Result<()> {
+        let mut commit = self.engine.prepare_commit()?;
+        commit.set_payload(mark);
+        commit.commit()?;
+        restrict(&self.path);
+        Ok(())
+    }
+
+    /// Writes parts again of which something was removed, so that it is in no file any more.
+    pub fn purge(&mut self) -> Result<()> {
+        let segments = self.engine.index().searchable_segment_metas()?;
+        let segments = segments.iter().filter(|segment| segment.has_deletes());
+        let segments: Vec<_> = segments.map(SegmentMeta::id).collect();
+        for segment in segments {
+            self.engine.merge(&[segment]).wait()?;
+        }
+        self.engine.garbage_collect_files().wait()?;
+        Ok(())
+    }
+
+    /// Waits until parts are put together that are to be.
+    pub fn finish(self) -> Result<()> {
+        let Self { engine, path, .. } = self;
+        engine.wait_merging_threads()?;
+        restrict(&path);
+        Ok(())
+    }
+}
+
+/// What was said is nobody else's business.
+fn restrict(directory: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let Ok(files) = std::fs::read_dir(directory) else {
+        return;
+    };
+    for file in files.flatten() {
+        let open = file
+            .metadata()
+            .is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o077 != 0);
+        if open {
+            // The directory is private as well; where this is refused, that has to do.
+            let private = std::fs::Permissions::from_mode(0o600);
+            drop(std::fs::set_permissions(file.path(), private));
+        }
+    }
+}
+
+/// An event, as the index asks for it.
+#[derive(Debug)]
+struct Shown {
+    document: Document,
+    parts: String,
+    fields: Fields,
+}
+
+#[derive(Debug, Clone)]
+enum Shows<'a> {
+    Text(&'a str),
+    Number(u64),
+    Signed(i64),
+}
+
+impl tantivy::Document for Shown {
+    type Value<'a> = Shows<'a>;
+    type FieldsValuesIter<'a> = Box<dyn Iterator<Item = (Field, Shows<'a>)> + 'a>;
+
+    fn iter_fields_and_values(&self) -> Self::FieldsValuesIter<'_> {
+        let Self {
+            document,
+            parts,
+            fields,
+        } = self;
+        let at = document.at.unwrap_or(i64::MIN);
+        let always = [
+            (fields.text, Shows::Text(&document.text)),
+            (fields.pass, Shows::Number(document.pass)),
+            (fields.seq, Shows::Number(document.seq)),
+            (fields.place, Shows::Number(document.place)),
+            (fields.at, Shows::Signed(at)),
+        ];
+        let paths = (!document.paths.is_empty()).then(|| Shows::Text(&document.paths));
+        let paths = paths.into_iter().map(|paths| (fields.path, paths));
+        let parts = (!parts.is_empty()).then(|| Shows::Text(parts));
+        let parts = parts.into_iter().map(|parts| (fields.part, parts));
+        let tags = document.tags.iter();
+        let tags = tags.map(|tag| (fields.tag, Shows::Text(&tag.0)));
+        Box::new(always.into_iter().chain(parts).chain(paths).chain(tags))
+    }
+}
+
+impl<'a> Value<'a> for Shows<'a> {
+    type ArrayIter = std::iter::Empty<Self>;
+    type ObjectIter = std::iter::Empty<(&'a str, Self)>;
+
+    fn as_value(&self) -> ReferenceValue<'a, Self> {
+        ReferenceValue::Leaf(match self {
+            Self::Text(text) => ReferenceValueLeaf::Str(text),
+            Self::Number(number) => ReferenceValueLeaf::U64(*number),
+            Self::Signed(number) => ReferenceValueLeaf::I64(*number),
+        })
+    }
+}

@@ -1,0 +1,175 @@
+//! What need not have been paid for.
+//!
+//! Four kinds, each found while a log is read (`docs/stats.md` says how): prompts that a cache had forgotten after a
+//! pause, prompts that were sent again without a cache, tool calls that were made before, and those of them that had
+//! failed. Of the first two it is known what they cost beyond what reading from a cache would have; of tool calls only
+//! what the calls to the model cost that asked for them, which is the most that can have been wasted.
+
+use std::collections::{BTreeMap, HashMap};
+
+use quipu_agents::{Waste as Kind, service_of};
+use quipu_model::{Money, Usage};
+
+use super::Question;
+use super::cost;
+use super::facts::{self, Bounds};
+use super::table::Of;
+use crate::catalogue::{Catalogue, Filter, Result};
+
+/// Waste of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waste {
+    /// What it is.
+    pub kind: Kind,
+    /// All of it.
+    pub all: Wasted,
+    /// The sessions with most of it, the worst first.
+    pub sessions: Vec<(WastefulSession, Wasted)>,
+}
+
+/// A session, as far as it is named here.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WastefulSession {
+    /// Its id.
+    pub run_id: String,
+    /// Its title.
+    pub title: Option<String>,
+}
+
+/// How much.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wasted {
+    /// How often.
+    pub times: u64,
+    /// Tokens that were paid for.
+    pub tokens: Usage,
+    /// What they cost, beyond what they had to.
+    pub cost: Money,
+    /// Those of them that have no price.
+    pub unpriced: u64,
+}
+
+impl Wasted {
+    fn add(&mut self, other: &Self) {
+        self.times = self.times.saturating_add(other.times);
+        self.tokens.add(&other.tokens);
+        self.cost += other.cost;
+        self.unpriced = self.unpriced.saturating_add(other.unpriced);
+    }
+}
+
+impl Catalogue {
+    /// What need not have been paid for, by kind; at most so many sessions of each.
+    pub fn waste(&self, question: &Question<'_>, worst: usize) -> Result<Vec<Waste>> {
+        let filter = Filter {
+            model: None,
+            since: None,
+            until: None,
+            subagents: true,
+            duplicates: true,
+            ..question.filter.clone()
+        };
+        let subjects = facts::subjects(self, &filter, question.directories)?;
+        let bounds = Bounds::of(question.filter);
+        let model = question.filter.model.as_deref().map(str::to_lowercase);
+        let mut sums: BTreeMap<Kind, (Wasted, HashMap<&str, Wasted>)> = BTreeMap::new();
+        let columns = "transcript, slot, kind, model, service, context, times, input, cache_read,
+            cache_write, cache_write_1h, output, reasoning";
+        self.run(|database| {
+            let mut statement = database.prepare(&format!(
+                "select {columns} from waste where {}",
+                bounds.sql()
+            ))?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let Some(subject) = subjects.get(&row.get::<_, i64>(0)?) else {
+                    continue;
+                };
+                let Some(kind) = Kind::ALL.get(usize::from(row.get::<_, u8>(2)?)).copied() else {
+                    continue;
+                };
+                let of = Of {
+                    slot: row.get(1)?,
+                    model: facts::text(row, 3)?,
+                    service: service_of(row.get(4)?).unwrap_or_default(),
+                    context: row.get(5)?,
+                    ..Of::default()
+                };
+                if model
+                    .as_deref()
+                    .is_some_and(|part| !of.model.to_lowercase().contains(part))
+                {
+                    continue;
+                }
+                let wasted = wasted(
+                    kind,
+                    question,
+                    &of,
+                    facts::count(row, 6)?,
+                    facts::usage(row, 7)?,
+                );
+                let (all, sessions) = sums.entry(kind).or_default();
+                all.add(&wasted);
+                sessions.entry(&subject.session).or_default().add(&wasted);
+            }
+            Ok(())
+        })?;
+        let titles: HashMap<&str, Option<&String>> = subjects
+            .values()
+            .map(|subject| (subject.run_id.as_str(), subject.title.as_ref()))
+            .collect();
+        let named = |kind: Kind| {
+            let (all, sessions) = sums.get(&kind).cloned().unwrap_or_default();
+            let mut sessions: Vec<(WastefulSession, Wasted)> = sessions
+                .into_iter()
+                .map(|(run_id, wasted)| {
+                    let session = WastefulSession {
+                        run_id: run_id.to_owned(),
+                        title: titles.get(run_id).copied().flatten().cloned(),
+                    };
+                    (session, wasted)
+                })
+                .collect();
+            sessions.sort_by(|(a, x), (b, y)| {
+                let rank = |wasted: &Wasted| (wasted.cost, wasted.times, wasted.tokens.total());
+                rank(y).cmp(&rank(x)).then_with(|| a.cmp(b))
+            });
+            sessions.truncate(worst);
+            Waste {
+                kind,
+                all,
+                sessions,
+            }
+        };
+        Ok(Kind::ALL.into_iter().map(named).collect())
+    }
+}
+
+fn wasted(kind: Kind, question: &Question<'_>, of: &Of<'_>, times: u64, tokens: Usage) -> Wasted {
+    let mut wasted = Wasted {
+        times,
+        tokens,
+        ..Wasted::default()
+    };
+    if tokens.total() == 0 {
+        return wasted;
+    }
+    let Ok(quote) = cost::quote(question.prices, of) else {
+        wasted.unpriced = tokens.total();
+        return wasted;
+    };
+    let paid = cost::cost_of(&quote, &tokens);
+    let needed = match kind {
+        Kind::Pause | Kind::Resent => {
+            let cached = Usage {
+                cache_read: Some(tokens.total()),
+                ..Usage::default()
+            };
+            quote.cost(&cached).total()
+        }
+        Kind::Repeat | Kind::Retry => Money::ZERO,
+    };
+    // Where reading from the cache is not cheaper, nothing was lost.
+    wasted.cost = (paid - needed).max(Money::ZERO);
+    wasted
+}
