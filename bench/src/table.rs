@@ -1,5 +1,7 @@
 //! The report.
 
+use std::io::{IsTerminal as _, Write as _};
+
 use anyhow::{Result, bail};
 
 /// Rows of measured figures, printed as they come.
@@ -41,6 +43,7 @@ impl Table {
             (_, true) => "ok",
             (_, false) => "MISSED",
         };
+        now("");
         println!("{what:<60} {ours:>14} {limit:>24} {ratio:>8.2} {goal_text:>8}  {verdict}");
         if !met {
             self.missed.push(what.to_owned());
@@ -54,6 +57,7 @@ impl Table {
 
     /// Ends the table, also when measuring came to an end before its time.
     pub(crate) fn finish(self, measured: Result<()>) -> Result<()> {
+        now("");
         for note in &self.notes {
             println!("\n{note}");
         }
@@ -63,6 +67,15 @@ impl Table {
             return Ok(());
         }
         bail!("goals missed in this run: {}", self.missed.join("; "))
+    }
+}
+
+/// Says what is being done, to whoever waits at a terminal, until something else is said.
+pub(crate) fn now(what: &str) {
+    let mut terminal = std::io::stderr();
+    if terminal.is_terminal() {
+        // Nothing depends on it.
+        drop(write!(terminal, "\r\x1b[K{what}\r"));
     }
 }
 

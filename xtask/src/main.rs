@@ -25,9 +25,9 @@ struct Args {
 enum Task {
     /// Run everything: format, lints, tests, doctests, interleavings, documentation
     Test,
-    /// Measure beside the raw limit; `bench record` is the recorder and the reader
+    /// Measure beside the raw limit and peers: `record`, `import`, `search`, `stats`
     Bench {
-        /// What to measure, and how (see `cargo xtask bench record --help`)
+        /// What to measure, and how (see `cargo xtask bench search --help`)
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         args: Vec<String>,
     },

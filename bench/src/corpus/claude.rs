@@ -2,8 +2,9 @@
 //!
 //! Each content block of an answer is a line that repeats the tokens of the whole; while the answer comes in, its
 //! output is counted lower than it turns out. A session that is resumed under another id begins with the lines of
-//! the first.
+//! the first. Behind some gateways requests have no ids.
 
+use super::planted::Planted;
 use super::session::{Line, Pen, quote};
 use super::truth::{Tokens, Usage};
 
@@ -49,18 +50,24 @@ pub(super) fn session(
         for line in &from.lines[..from.lines.len() / 2] {
             let text = line.text.replace(&from.id, &log.id);
             log.len += text.len() + 1;
-            let planted = line.planted;
-            log.lines.push(Line { text, planted });
+            log.lines.push(Line {
+                text,
+                ..line.clone()
+            });
         }
     }
     let end = log.len + pen.length();
-    let model = pen.dice.pick(&MODELS);
+    let how = How {
+        model: pen.dice.pick(&MODELS),
+        named: pen.dice.chance(95),
+    };
     while log.len < end {
         let (said, planted) = pen.prose(5, 60);
         let prompt = format!(r#"{{"role":"user","content":{said}}}"#);
-        log.line(pen, "user", &prompt, "", planted);
+        log.line(pen, "user", &prompt, "");
+        log.puts(planted);
         for _ in 0..=pen.dice.below(12) {
-            step(pen, &mut log, model, usage);
+            step(pen, &mut log, &how, usage);
         }
     }
     Session {
@@ -70,15 +77,15 @@ pub(super) fn session(
     }
 }
 
+/// What is the same for all calls of a session.
+struct How {
+    model: &'static str,
+    /// Whether requests have ids.
+    named: bool,
+}
+
 impl Log {
-    fn line(
-        &mut self,
-        pen: &mut Pen,
-        kind: &str,
-        message: &str,
-        more: &str,
-        planted: Option<super::planted::Planted>,
-    ) {
+    fn line(&mut self, pen: &mut Pen, kind: &str, message: &str, more: &str) {
         let (uuid, at) = (pen.dice.uuid(), pen.later(&mut self.at));
         let (parent, project, id) = (&self.parent, self.project, &self.id);
         let text = format!(
@@ -86,14 +93,36 @@ impl Log {
         );
         self.parent = quote(&uuid);
         self.len += text.len() + 1;
-        self.lines.push(Line { text, planted });
+        self.lines.push(Line {
+            text,
+            planted: None,
+            unnamed: None,
+        });
+    }
+
+    /// Puts down what was put into the last line.
+    fn puts(&mut self, planted: Option<Planted>) {
+        if let Some(line) = self.lines.last_mut() {
+            line.planted = planted;
+        }
+    }
+
+    /// Puts down the tokens of the last line.
+    fn tells(&mut self, tokens: Tokens, how: &How) {
+        if let Some(line) = self.lines.last_mut() {
+            line.unnamed = (!how.named).then_some(tokens);
+        }
     }
 }
 
 /// An answer, a tool call and its result.
-fn step(pen: &mut Pen, log: &mut Log, model: &str, usage: &mut Usage) {
+fn step(pen: &mut Pen, log: &mut Log, how: &How, usage: &mut Usage) {
+    let model = how.model;
     let (message, call) = (pen.dice.opaque(24), pen.dice.opaque(24));
-    let request = format!(r#","requestId":"req_{}""#, pen.dice.opaque(22));
+    let request = match how.named {
+        true => format!(r#","requestId":"req_{}""#, pen.dice.opaque(22)),
+        false => String::new(),
+    };
     let written = pen.dice.below(3_000) as u64;
     let last = Tokens {
         input: pen.dice.below(20) as u64,
@@ -109,7 +138,7 @@ fn step(pen: &mut Pen, log: &mut Log, model: &str, usage: &mut Usage) {
         },
         ..last
     };
-    usage.call(&[first, last]);
+    usage.call(&[first, last], how.named);
     let head = format!(
         r#"{{"model":"{model}","id":"msg_{message}","type":"message","role":"assistant","content":["#
     );
@@ -133,20 +162,24 @@ fn step(pen: &mut Pen, log: &mut Log, model: &str, usage: &mut Usage) {
         format!(r#"{{"type":"text","text":{said}}}"#)
     };
     let answer = format!("{head}{block}{}", tail(first));
-    log.line(pen, "assistant", &answer, &request, planted);
+    log.line(pen, "assistant", &answer, &request);
+    log.puts(planted);
+    log.tells(first, how);
 
     let (name, input) = tool(pen);
     let block =
         format!(r#"{{"type":"tool_use","id":"toolu_{call}","name":"{name}","input":{input}}}"#);
     let asked = format!("{head}{block}{}", tail(last));
-    log.line(pen, "assistant", &asked, &request, None);
+    log.line(pen, "assistant", &asked, &request);
+    log.tells(last, how);
 
     let (output, planted) = pen.output();
     let result = format!(
         r#"{{"role":"user","content":[{{"tool_use_id":"toolu_{call}","type":"tool_result","content":{output}}}]}}"#
     );
     let twin = format!(r#","toolUseResult":{{"stdout":{output},"stderr":"","interrupted":false}}"#);
-    log.line(pen, "user", &result, &twin, planted);
+    log.line(pen, "user", &result, &twin);
+    log.puts(planted);
 }
 
 /// A tool and what it is asked.

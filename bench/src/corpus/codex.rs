@@ -33,7 +33,11 @@ impl Log {
         let at = pen.later(&mut self.at);
         let text = format!(r#"{{"timestamp":"{at:.3}","type":"{kind}","payload":{payload}}}"#);
         self.len += text.len() + 1;
-        self.lines.push(Line { text, planted });
+        self.lines.push(Line {
+            text,
+            planted,
+            unnamed: None,
+        });
     }
 }
 
@@ -111,7 +115,7 @@ fn step(pen: &mut Pen, log: &mut Log, sum: &mut Counted, usage: &mut Usage) {
         cache_write: 0,
         output: this.output,
     };
-    usage.call(&[told]);
+    usage.call(&[told], true);
     let payload = format!(
         r#"{{"type":"token_count","info":{{"total_token_usage":{},"last_token_usage":{},"model_context_window":272000}}}}"#,
         counted(*sum),

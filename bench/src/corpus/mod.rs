@@ -48,6 +48,7 @@ impl Corpus {
         let unfinished = directory.join(format!("{EDITION}-{bytes}.unfinished"));
         crate::files::remove(&unfinished)?;
         crate::files::remove(&place)?;
+        crate::table::now("making up logs");
         let truth = write(&unfinished.join("home"), bytes, 1)?;
         let text = serde_json::to_string(&truth)?;
         fs::File::create(unfinished.join("truth.json"))?.write_all(text.as_bytes())?;
@@ -116,6 +117,9 @@ fn put(path: &Path, lines: &[Line]) -> Result<u64> {
 
 fn account(truth: &mut Truth, id: &str, lines: &[Line]) {
     truth.logs += 1;
+    for tokens in lines.iter().filter_map(|line| line.unnamed) {
+        truth.claude.unnamed_apart.add(tokens);
+    }
     for planted in lines.iter().filter_map(|line| line.planted) {
         let phrase = planted::PHRASES[planted.0].text.to_owned();
         let sessions = truth.planted.entry(phrase).or_default();

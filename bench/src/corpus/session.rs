@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::dice::Dice;
 use super::planted::{Planted, Planter};
+use super::truth::Tokens;
 use super::words::Words;
 
 /// What all sessions of a corpus share.
@@ -18,6 +19,8 @@ pub(super) struct Pen {
 pub(super) struct Line {
     pub(super) text: String,
     pub(super) planted: Option<Planted>,
+    /// The tokens of a call that does not name its request.
+    pub(super) unnamed: Option<Tokens>,
 }
 
 /// The first moment that anything is said, in milliseconds since 1970: the beginning of 2026.

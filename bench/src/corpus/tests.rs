@@ -38,6 +38,7 @@ fn the_truth_is_what_stands_in_the_logs() {
     let truth = write(home.path(), 12_000_000, 1).unwrap();
     let mut claude: BTreeMap<String, (Tokens, Tokens)> = BTreeMap::new();
     let (mut calls, mut planted, mut copied) = (0, BTreeMap::<String, u64>::new(), 0);
+    let (mut named, mut unnamed) = (BTreeMap::new(), 0);
     for (path, text) in all(home.path()) {
         for line in text.lines() {
             let value: Value = serde_json::from_str(line).unwrap();
@@ -60,6 +61,11 @@ fn the_truth_is_what_stands_in_the_logs() {
                     output: number("output_tokens"),
                 };
                 let id = value["message"]["id"].as_str().unwrap().to_owned();
+                if value["requestId"].is_string() {
+                    named.insert(id.clone(), tokens.output);
+                } else {
+                    unnamed += tokens.output;
+                }
                 let known = claude.entry(id).or_insert((tokens, tokens));
                 copied += u64::from(!path.contains(value["sessionId"].as_str().unwrap()));
                 known.1 = tokens;
@@ -77,6 +83,8 @@ fn the_truth_is_what_stands_in_the_logs() {
     assert_eq!(sum(|it| it.0), truth.claude.first_told.output);
     assert_eq!(sum(|it| it.1), truth.claude.right.output);
     assert!(truth.claude.first_told.output < truth.claude.right.output);
+    let apart = named.values().sum::<u64>() + unnamed;
+    assert!(unnamed > 0 && apart == truth.claude.unnamed_apart.output);
     for (phrase, sessions) in &truth.planted {
         assert_eq!(sessions.values().sum::<u64>(), planted[phrase], "{phrase}");
     }

@@ -14,7 +14,7 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: Self) {
         self.input += other.input;
         self.cache_read += other.cache_read;
         self.cache_write += other.cache_write;
@@ -32,8 +32,8 @@ impl Tokens {
     }
 }
 
-/// The tokens of an agent's calls, rightly counted and otherwise. What a session has from another is in
-/// none of them.
+/// The tokens of an agent's calls, rightly counted and otherwise. What a session has from another is counted only
+/// where that is said.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Usage {
     pub(crate) calls: u64,
@@ -43,11 +43,15 @@ pub(crate) struct Usage {
     pub(crate) first_told: Tokens,
     /// Each line.
     pub(crate) every_line: Tokens,
+    /// Each call once, but those that do not name their request by each line, also in sessions that have it from
+    /// another.
+    pub(crate) unnamed_apart: Tokens,
 }
 
 impl Usage {
-    /// A call, as its lines tell it one after the other.
-    pub(super) fn call(&mut self, told: &[Tokens]) {
+    /// A call, as its lines tell it one after the other. The lines of one that is not named are to be put down as well,
+    /// wherever they stand.
+    pub(super) fn call(&mut self, told: &[Tokens], named: bool) {
         self.calls += 1;
         for tokens in told {
             self.every_line.add(*tokens);
@@ -55,6 +59,9 @@ impl Usage {
         if let (Some(first), Some(last)) = (told.first(), told.last()) {
             self.first_told.add(*first);
             self.right.add(*last);
+            if named {
+                self.unnamed_apart.add(*last);
+            }
         }
     }
 }

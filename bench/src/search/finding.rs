@@ -12,7 +12,7 @@ use quipu_store::Store;
 use quipu_store::search::{Ask, Sort};
 
 use crate::corpus::Corpus;
-use crate::table::{Goal, Table};
+use crate::table::{Goal, Table, now};
 
 /// More than are put into any corpus.
 const LIMIT: usize = 20_000;
@@ -31,6 +31,7 @@ pub(super) fn measure(table: &mut Table, corpus: &Corpus, store: &Path) -> Resul
         zone: TimeZone::UTC,
     };
     for (phrase, sessions) in &truth.planted {
+        now("looking for what was planted");
         let query = Query::parse(&format!("\"{phrase}\""), &clock)?;
         let there: u64 = sessions.values().sum();
         let counted = store.count_matches(&query, &prices)?;

@@ -10,7 +10,7 @@ use super::texts;
 use crate::command::{Took, middle, quipu, run};
 use crate::files::{logs, remove, size_of};
 use crate::peers;
-use crate::table::{Goal, Table, median};
+use crate::table::{Goal, Table, median, now};
 
 /// What there is to search.
 pub(super) struct Built {
@@ -38,9 +38,12 @@ pub(super) fn measure(table: &mut Table, with: &With<'_>, rounds: usize) -> Resu
         fts5: directory.join("fts5.sqlite"),
     };
     let (bare, theirs) = (directory.join("bare"), directory.join("agentsview"));
+    now("taking texts out of the logs");
     run(ourselves("texts", home, &built.texts)?)?;
     let (mut ours, mut bares, mut peers) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..rounds.clamp(1, 3) {
+    let rounds = rounds.clamp(1, 3);
+    for round in 1..=rounds {
+        now(&format!("indexing, round {round} of {rounds}"));
         remove(&built.store)?;
         let mut import = quipu(with.quipu, &built.store, home);
         import.arg("import");
@@ -51,6 +54,7 @@ pub(super) fn measure(table: &mut Table, with: &With<'_>, rounds: usize) -> Resu
             peers.push(run(peers::sync(program, home, &theirs))?);
         }
     }
+    now("indexing with FTS5");
     let fts5 = run(ourselves("fts5", &built.texts, &built.fts5)?)?;
 
     speed(table, &ours, &bares, &peers);

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 
 use crate::command::{Took, middle, quipu, run};
-use crate::table::{Goal, Table, median};
+use crate::table::{Goal, Table, median, now};
 
 /// How often each is run.
 const RUNS: usize = 25;
@@ -29,10 +29,11 @@ pub(super) fn measure(
     };
     let quoted = format!("\"{phrase}\"");
     let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    now("running commands");
     // The first of each warms the page cache.
     run(search(&quoted))?;
     if let Some(rg) = rg {
-        run(ripgrep(rg, phrase, home)).context("ripgrep")?;
+        run(ripgrep(rg, phrase, home)).context("ripgrep does not find the phrase (--phrase)")?;
     }
     for _ in 0..RUNS {
         let took = run(search(&quoted))?;

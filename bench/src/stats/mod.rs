@@ -11,7 +11,7 @@ use crate::command::{clean, middle, output, quipu, run};
 use crate::corpus::{Corpus, Truth};
 use crate::files::{logs, remove};
 use crate::setup::Setup;
-use crate::table::{Goal, Table, median};
+use crate::table::{Goal, Table, median, now};
 
 /// How often a short command is run.
 const RUNS: usize = 25;
@@ -23,7 +23,9 @@ pub(crate) fn measure(table: &mut Table, setup: &Setup, ccusage: Option<&Path>) 
     remove(&store)?;
     let mut import = quipu(&program, &store, &corpus.home);
     import.arg("import");
+    now("importing");
     run(import)?;
+    now("running commands");
     kept(table, &program, &corpus, &store)?;
 
     // Nothing is kept here.
@@ -87,7 +89,7 @@ pub(crate) fn measure(table: &mut Table, setup: &Setup, ccusage: Option<&Path>) 
     let ours = totals::ours(&output(from_logs(&["--json"]))?)?;
     let theirs = totals::ccusage(&output(daily(ccusage, &corpus.home))?)?;
     let usage = corpus.truth.as_ref().map(|truth| &truth.claude);
-    totals::compare(table, ours, theirs, usage);
+    totals::compare(table, &ours, &theirs, usage);
     Ok(())
 }
 
@@ -140,7 +142,7 @@ fn kept(table: &mut Table, program: &Path, corpus: &Corpus, store: &Path) -> Res
 
 /// Whether each agent's tokens are those that were written into its logs.
 fn right(table: &mut Table, document: &str, truth: &Truth) -> Result<()> {
-    for (agent, usage) in [("claude", &truth.claude), ("codex", &truth.codex)] {
+    for (agent, usage) in [("claude-code", &truth.claude), ("codex", &truth.codex)] {
         let (calls, tokens) = totals::of_agent(document, agent)?;
         let wrong = totals::difference(tokens, usage.right) + calls.abs_diff(usage.calls);
         table.row(

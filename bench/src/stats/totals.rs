@@ -6,10 +6,22 @@ use serde_json::Value;
 use crate::corpus::{Tokens, Usage};
 use crate::table::{Goal, Table};
 
+/// A sum of calls.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Sum {
+    tokens: Tokens,
+    /// As the program tells them.
+    dollars: String,
+}
+
 /// The sum of `quipu stats --json`.
-pub(super) fn ours(document: &str) -> Result<Tokens> {
+pub(super) fn ours(document: &str) -> Result<Sum> {
     let document: Value = serde_json::from_str(document)?;
-    Ok(spent(&document["total"])?.1)
+    let total = &document["total"];
+    Ok(Sum {
+        tokens: spent(total)?.1,
+        dollars: total["spent"]["usd"].as_str().unwrap_or("-").to_owned(),
+    })
 }
 
 /// Calls and tokens of one agent, of `quipu stats --by agent --json`.
@@ -38,17 +50,20 @@ fn spent(row: &Value) -> Result<(u64, Tokens)> {
 }
 
 /// The sum of `ccusage claude daily --json`.
-pub(super) fn ccusage(document: &str) -> Result<Tokens> {
+pub(super) fn ccusage(document: &str) -> Result<Sum> {
     let document: Value = serde_json::from_str(document)?;
     let bucket = |name: &str| {
         let tokens = document["totals"][name].as_u64();
         tokens.with_context(|| format!("ccusage does not tell {name}"))
     };
-    Ok(Tokens {
-        input: bucket("inputTokens")?,
-        cache_read: bucket("cacheReadTokens")?,
-        cache_write: bucket("cacheCreationTokens")?,
-        output: bucket("outputTokens")?,
+    Ok(Sum {
+        tokens: Tokens {
+            input: bucket("inputTokens")?,
+            cache_read: bucket("cacheReadTokens")?,
+            cache_write: bucket("cacheCreationTokens")?,
+            output: bucket("outputTokens")?,
+        },
+        dollars: document["totals"]["totalCost"].to_string(),
     })
 }
 
@@ -59,43 +74,41 @@ pub(super) fn difference(a: Tokens, b: Tokens) -> u64 {
 }
 
 /// Shows both sums, and says what the difference comes from where that is known.
-pub(super) fn compare(table: &mut Table, ours: Tokens, theirs: Tokens, usage: Option<&Usage>) {
-    let differ = difference(ours, theirs);
+pub(super) fn compare(table: &mut Table, ours: &Sum, theirs: &Sum, usage: Option<&Usage>) {
     if let Some(usage) = usage {
-        let wrong = difference(ours, usage.right);
+        let all: u64 = ours.tokens.buckets().iter().map(|it| it.1).sum();
         table.row(
-            "tokens of claude from logs that are wrong",
-            &format!("{}", ours.buckets().map(|it| it.1).iter().sum::<u64>()),
-            &format!("ccusage: {} wrong", difference(theirs, usage.right)),
-            wrong as f64,
+            "tokens of claude-code from logs that are wrong",
+            &format!("of {:.0} M", all as f64 / 1e6),
+            &format!("ccusage: {} wrong", difference(theirs.tokens, usage.right)),
+            difference(ours.tokens, usage.right) as f64,
             Goal::AtMost(0.0),
         );
     }
-    let mut lines = vec![format!(
-        "{:<14} {:>16} {:>16} {:>16}{}",
-        "tokens",
-        "quipu",
-        "ccusage",
-        "difference",
-        if usage.is_some() {
-            format!(" {:>16}", "written")
-        } else {
-            String::new()
-        }
-    )];
-    for (n, (name, own)) in ours.buckets().into_iter().enumerate() {
-        let other = theirs.buckets()[n].1;
+    let line = |cells: [&str; 5]| {
+        let [name, ours, theirs, by, written] = cells;
+        let line = format!("{name:<12} {ours:>20} {theirs:>20} {by:>16} {written:>16}");
+        line.trim_end().to_owned()
+    };
+    let written = usage.map_or("", |_| "written");
+    let mut lines = vec![line(["tokens", "quipu", "ccusage", "difference", written])];
+    for (n, (name, own)) in ours.tokens.buckets().into_iter().enumerate() {
+        let other = theirs.tokens.buckets()[n].1;
         let by = i128::from(own) - i128::from(other);
-        let written = usage.map(|usage| format!(" {:>16}", usage.right.buckets()[n].1));
-        lines.push(format!(
-            "{name:<14} {own:>16} {other:>16} {by:>16}{}",
-            written.unwrap_or_default()
-        ));
+        let written = usage.map(|usage| usage.right.buckets()[n].1.to_string());
+        lines.push(line([
+            name,
+            &own.to_string(),
+            &other.to_string(),
+            &by.to_string(),
+            &written.unwrap_or_default(),
+        ]));
     }
-    lines.push(match (differ, usage) {
-        (0, _) => "Both are the same.".to_owned(),
-        (_, Some(usage)) => reason(theirs, usage).to_owned(),
-        (_, None) => "`quipu stats explain` lists what is behind our figures.".to_owned(),
+    lines.push(line(["dollars", &ours.dollars, &theirs.dollars, "", ""]));
+    lines.push(match (ours.tokens == theirs.tokens, usage) {
+        (true, _) => "Both are the same.".to_owned(),
+        (false, Some(usage)) => reason(theirs.tokens, usage).to_owned(),
+        (false, None) => "`quipu stats explain` lists what is behind our figures.".to_owned(),
     });
     table.note(lines.join("\n"));
 }
@@ -106,10 +119,12 @@ fn reason(tokens: Tokens, usage: &Usage) -> &'static str {
         "ccusage is right."
     } else if tokens == usage.first_told {
         "ccusage counts each call as its first line tells it, while the output was still coming in; we count what was told last."
+    } else if tokens == usage.unnamed_apart {
+        "ccusage counts each line of calls that do not name their request, once more where a session was resumed under\nanother id; we count each call once, by the id of its message."
     } else if tokens == usage.every_line {
         "ccusage counts each line of a call; we count each call once."
     } else {
-        "What ccusage counts is none of the known ways: not the right one, not the first line of each call, not every line."
+        "What ccusage counts is none of the known ways: not each call as told last or first, not every line, not every\nline of calls that do not name their request."
     }
 }
 
@@ -121,18 +136,22 @@ mod tests {
     fn sums_are_found_in_the_documents() {
         let ours_document = r#"{"rows":[{"agent":"claude","spent":{"calls":3,"tokens":
             {"input":1,"cache_read":2,"cache_write":null,"output":4}}}],
-            "total":{"spent":{"calls":3,"tokens":{"input":1,"cache_read":2,"cache_write":null,"output":4}}}}"#;
+            "total":{"spent":{"usd":"0.5","calls":3,"tokens":{"input":1,"cache_read":2,"cache_write":null,"output":4}}}}"#;
         let tokens = Tokens {
             input: 1,
             cache_read: 2,
             cache_write: 0,
             output: 4,
         };
-        assert_eq!(ours(ours_document).unwrap(), tokens);
+        let sum = Sum {
+            tokens,
+            dollars: "0.5".to_owned(),
+        };
+        assert_eq!(ours(ours_document).unwrap(), sum);
         assert_eq!(of_agent(ours_document, "claude").unwrap(), (3, tokens));
         assert!(of_agent(ours_document, "codex").is_err());
         let theirs = r#"{"totals":{"inputTokens":1,"cacheReadTokens":9,"cacheCreationTokens":0,"outputTokens":1}}"#;
-        assert_eq!(difference(tokens, ccusage(theirs).unwrap()), 10);
+        assert_eq!(difference(tokens, ccusage(theirs).unwrap().tokens), 10);
         assert!(ccusage("{}").is_err());
     }
 
@@ -147,9 +166,11 @@ mod tests {
             right: tokens(9),
             first_told: tokens(1),
             every_line: tokens(10),
+            unnamed_apart: tokens(13),
         };
         assert!(reason(tokens(1), &usage).contains("first line"));
-        assert!(reason(tokens(10), &usage).contains("each line"));
+        assert!(reason(tokens(10), &usage).contains("each line of a call;"));
+        assert!(reason(tokens(13), &usage).contains("do not name"));
         assert!(reason(tokens(5), &usage).contains("none of the known"));
     }
 }

@@ -186,12 +186,14 @@ pub fn all_parts(text: &str, found: &mut String) {
     let bytes = text.as_bytes();
     let mut seen = rustc_hash::FxHashSet::default();
     let mut at = 1;
-    while at + 1 < bytes.len() {
+    while at < bytes.len() {
         // The place where a part begins: a capital behind a small letter, or before one within a word.
         let here = class(bytes[at]) == Class::Upper
             && (class(bytes[at - 1]) == Class::Lower
                 || (class(bytes[at - 1]) != Class::Between
-                    && class(bytes[at + 1]) == Class::Lower));
+                    && bytes
+                        .get(at + 1)
+                        .is_some_and(|next| class(*next) == Class::Lower)));
         if !here {
             at += 1;
             continue;

@@ -636,11 +636,7 @@ static SAID: LazyLock<[Finder<'static>; 3]> = LazyLock::new(|| {
         "\"type\":\"exec_command_output_delta\"",
     ]
     .map(Finder::new)
-}); 3] = [
-    b"\"type\":\"response_item\"",
-    b"\"type\":\"exec_command_end\"",
-    b"\"type\":\"exec_command_output_delta\"",
-];
+});
 
 /// What every count of tokens is called, at its end. Some items have one.
 static TOKENS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("_tokens\""));
@@ -665,9 +661,7 @@ impl Reader for Rollout {
             return false;
         }
         let head = &line[..line.len().min(TYPE_WITHIN)];
-        SAID.iter()
-            .any(|kind| kind.find(head).is_some())
-            && TOKENS.find(line).is_none()
+        SAID.iter().any(|kind| kind.find(head).is_some()) && TOKENS.find(line).is_none()
     }
 
     fn session(&self) -> &Session {

@@ -68,7 +68,9 @@ pub(crate) fn run(args: &Import, place: &Place) -> Result<Exit> {
     drop(out);
     report_problems(&report.problems);
     if let Some(why) = &report.index_anew {
-        say(&format!("the search index was made again from the archive: {why}"));
+        say(&format!(
+            "the search index was made again from the archive: {why}"
+        ));
     }
     report_drift(&report);
     let nothing = report.read + report.unchanged + report.kept == 0;

@@ -312,7 +312,11 @@ fn killed_while_importing() {
     assert!(calm.len() as u64 >= SESSIONS);
     let found = |home: &str| -> u64 {
         let ran = run(home, &["search", "word", "--count"]);
-        assert!(ran.code == 0 || ran.stderr.contains("import"), "{}", ran.stderr);
+        assert!(
+            ran.code == 0 || ran.stderr.contains("import"),
+            "{}",
+            ran.stderr
+        );
         ran.stdout.trim().parse().unwrap_or(0)
     };
     assert_eq!(found("calm"), SESSIONS * 40);

@@ -56,7 +56,10 @@ fn finds_commands_paths_errors_and_titles() {
 #[test]
 fn json_gives_ids_seqs_and_offsets() {
     let env = furnished();
-    let found = json(&env, &["search", "\"I will look\"", "--json", "--context", "1"]);
+    let found = json(
+        &env,
+        &["search", "\"I will look\"", "--json", "--context", "1"],
+    );
     let [found] = found.as_array().unwrap().as_slice() else {
         panic!("{found:#}");
     };
@@ -93,7 +96,12 @@ hint: did you mean role:? to look for the text, quote it: \"rule:tool\"
 fn what_is_ruled_out_may_come_first() {
     let env = furnished();
     let ran = env.run(&["search", "--count", "--", "-agent:claude", "Done"]);
-    assert_eq!((ran.stdout.as_str(), ran.code), ("0\n", 0), "{}", ran.stderr);
+    assert_eq!(
+        (ran.stdout.as_str(), ran.code),
+        ("0\n", 0),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -103,7 +111,11 @@ fn snippets_cannot_act_on_the_terminal() {
     let name = "aaaaaaaa-2222-4333-8444-555555555555";
     env.file(&format!("{PROJECT}/{name}.jsonl"), user(name, 0, evil));
     json(&env, &["import", "--json"]);
-    for args in [&["search", "needle"][..], &["search", "needle", "--jsonl"], &["search", "--regex", "need.e"]] {
+    for args in [
+        &["search", "needle"][..],
+        &["search", "needle", "--jsonl"],
+        &["search", "--regex", "need.e"],
+    ] {
         let ran = env.run(args);
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         let active = |c: char| c.is_control() && c != '\n' || c == '\u{202e}' || c == '\u{9b}';
@@ -116,7 +128,12 @@ fn snippets_cannot_act_on_the_terminal() {
 fn patterns_are_refused_or_found() {
     let env = furnished();
     let ran = env.run(&["search", "--regex", r"I w\w+ look\.", "--jsonl"]);
-    assert_eq!((ran.code, ran.stdout.lines().count()), (0, 1), "{}", ran.stderr);
+    assert_eq!(
+        (ran.code, ran.stdout.lines().count()),
+        (0, 1),
+        "{}",
+        ran.stderr
+    );
     let ran = env.run(&["search", "--regex", "(unclosed"]);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("unclosed group"), "{}", ran.stderr);
@@ -134,7 +151,11 @@ fn an_index_that_is_gone_is_said_and_made_again() {
     assert_eq!(ran.code, 4);
     assert!(ran.stderr.contains("`quipu import`"), "{}", ran.stderr);
     let ran = env.run(&["import"]);
-    assert!(ran.stderr.contains("search index was made again"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("search index was made again"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(env.run(&["search", "look", "--count"]).stdout, before);
 }
 

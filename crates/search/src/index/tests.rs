@@ -201,6 +201,18 @@ fn a_pass_can_be_taken_out_or_hidden() {
 }
 
 #[test]
+fn a_small_part_takes_more_than_one_event() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let index = Index::open_or_create(directory.path()).expect("an index");
+    let mut part = index.parts(16 << 20).begin().expect("a part");
+    for n in 0..5_000 {
+        assert!(!part.is_full(), "after {n}");
+        part.add(event(1, n, &format!("word{n} of a text")))
+            .expect("added");
+    }
+}
+
+#[test]
 fn there_is_one_writer_at_a_time() {
     let directory = tempfile::tempdir().expect("a directory");
     let index = Index::open_or_create(directory.path()).expect("an index");

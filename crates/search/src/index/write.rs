@@ -5,10 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
-use tantivy::indexer::{AddOperation, IndexWriterOptions, LogMergePolicy, SegmentWriter};
+use tantivy::indexer::{
+    AddOperation, IndexWriterOptions, LogMergePolicy, NoMergePolicy, SegmentWriter,
+};
 use tantivy::schema::document::{ReferenceValue, ReferenceValueLeaf};
 use tantivy::schema::{Field, Value};
-use tantivy::{IndexWriter, SegmentMeta, Term};
+use tantivy::{IndexWriter, SegmentMeta, TantivyError, Term};
 
 use super::schema::Fields;
 use super::{Index, Result};
@@ -158,13 +160,23 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes parts again of which something was removed, so that it is in no file any more.
+    /// Leaves parts as they are from now on.
+    pub fn keep_apart(&mut self) {
+        self.engine.set_merge_policy(Box::new(NoMergePolicy));
+    }
+
+    /// Writes parts again of which something was removed, so that it is in no file any more. Parts had better
+    /// be kept apart meanwhile.
     pub fn purge(&mut self) -> Result<()> {
         let segments = self.engine.index().searchable_segment_metas()?;
         let segments = segments.iter().filter(|segment| segment.has_deletes());
         let segments: Vec<_> = segments.map(SegmentMeta::id).collect();
         for segment in segments {
-            self.engine.merge(&[segment]).wait()?;
+            match self.engine.merge(&[segment]).wait() {
+                // A part of which nothing was left is gone by itself.
+                Ok(_) | Err(TantivyError::InvalidArgument(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         self.engine.garbage_collect_files().wait()?;
         Ok(())

@@ -49,7 +49,9 @@ impl Catalogue {
                 .execute([source])?;
             for pass in passes {
                 database
-                    .prepare_cached("insert into pass (id, source, provisional) values (?1, ?2, ?3)")?
+                    .prepare_cached(
+                        "insert into pass (id, source, provisional) values (?1, ?2, ?3)",
+                    )?
                     .execute(params![signed(pass.id), source, pass.provisional])?;
             }
             Ok(())

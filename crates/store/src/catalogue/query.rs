@@ -279,9 +279,7 @@ impl Filter {
             duplicates: _,
         } = self;
         let texts = [project, branch, model, title];
-        !agents.is_empty()
-            || texts.iter().any(|text| text.is_some())
-            || since.or(*until).is_some()
+        !agents.is_empty() || texts.iter().any(|text| text.is_some()) || since.or(*until).is_some()
     }
 
     /// The condition in SQL, and what is put into it.

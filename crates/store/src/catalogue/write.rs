@@ -299,7 +299,11 @@ impl Catalogue {
         let Reading {
             session, summary, ..
         } = reading;
-        let native = native_id(session.id.as_deref(), &reading.path, reading.part.as_deref());
+        let native = native_id(
+            session.id.as_deref(),
+            &reading.path,
+            reading.part.as_deref(),
+        );
         let usage = summary.usage();
         let vendor: Usage = session.vendor_usage.map(Into::into).unwrap_or_default();
         let calls = summary.calls();

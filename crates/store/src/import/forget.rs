@@ -83,9 +83,8 @@ impl Store {
         if self.catalogue.dead_passes()?.is_empty() {
             return Ok(());
         }
-        let (indexing, mut adding) = Indexing::open(&self.home, &self.catalogue, 1, 0)?;
-        adding.add(&indexing, &self.catalogue, true)?;
-        adding.purge()
+        let (indexing, adding) = Indexing::open(&self.home, &self.catalogue, 1, 0)?;
+        adding.purge(&indexing, &self.catalogue)
     }
 
     /// Forgets transcripts, and removes what nothing else needs.

@@ -380,7 +380,10 @@ pub(super) fn first_modified(snapshot: &Snapshot) -> Option<i64> {
 }
 
 /// Who says that a log is theirs, the most likely first.
-pub(super) fn sniff(file: &mut File, size: u64) -> Result<Vec<(&'static dyn Family, Match)>, KeepError> {
+pub(super) fn sniff(
+    file: &mut File,
+    size: u64,
+) -> Result<Vec<(&'static dyn Family, Match)>, KeepError> {
     let mut head = vec![0; HEAD.min(usize::try_from(size).unwrap_or(HEAD))];
     file.seek(SeekFrom::Start(0))?;
     let read = read_full(file, &mut head)?;

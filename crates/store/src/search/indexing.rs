@@ -20,8 +20,8 @@ use crate::import::ImportError;
 /// What all parts together take in memory before they are written.
 const MEMORY: u64 = 112 << 20;
 
-/// What a part takes at least.
-const LEAST: u64 = 4 << 20;
+/// What a part takes at least: an empty one is not much smaller, and must not seem to be full.
+const LEAST: u64 = 16 << 20;
 
 /// The name under which the catalogue knows its index.
 const INDEX: &str = "search_index";
@@ -365,8 +365,14 @@ impl Adding {
         Ok(self.writer.finish()?)
     }
 
-    /// Takes what was removed out of the files as well.
-    pub(crate) fn purge(mut self) -> Result<(), ImportError> {
+    /// Takes out what is to be taken out, and also out of the files.
+    pub(crate) fn purge(
+        mut self,
+        indexing: &Indexing,
+        catalogue: &Catalogue,
+    ) -> Result<(), ImportError> {
+        self.writer.keep_apart();
+        self.add(indexing, catalogue, true)?;
         self.writer.purge()?;
         self.finish()
     }

@@ -213,6 +213,11 @@ fn what_is_forgotten_is_in_no_file_of_the_index() {
     let view = index().view().unwrap();
     assert_eq!((view.events(), view.removed()), (before - 2, 0));
     assert_eq!(found(&store, "header").len(), 2);
+    // Also when nothing is left of a part.
+    let rows = rows(&store);
+    let holdings = store.holdings(rows).unwrap();
+    store.forget(&holdings, options().now).unwrap();
+    assert_eq!(index().view().unwrap().events(), 0);
 }
 
 #[test]

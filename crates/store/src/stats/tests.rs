@@ -173,6 +173,32 @@ fn what_has_no_price_is_not_free() {
     assert!(table.total.did.is_none(), "turns have no model");
 }
 
+/// On 2025-06-10 the price of o3 fell from 10 to 2 dollars a million.
+#[test]
+fn a_price_that_changes_within_a_session_is_that_of_the_call() {
+    let catalogue = Catalogue::in_memory().unwrap();
+    let summary = Summary {
+        spend: [
+            spent(on("o3", "2025-06-09T23:59:00Z"), 1_000_000, 0),
+            spent(on("o3", "2025-06-10T00:01:00Z"), 1_000_000, 0),
+        ]
+        .into(),
+        ..Summary::default()
+    };
+    let read = reading("s1", "codex", Session::default(), summary);
+    catalogue.put(&read).unwrap();
+    let table = stats(&catalogue, &Filter::default(), &[By::Day], &TimeZone::UTC);
+    let dollars = |row: &Row| row.spent.as_ref().and_then(Spent::dollars);
+    let days: Vec<_> = table.rows.iter().map(dollars).collect();
+    assert_eq!(days, [Money::parse("10"), Money::parse("2")]);
+    assert_eq!(dollars(&table.total), Money::parse("12"));
+    // In New York both calls were made on the same day.
+    let zone = zone("America/New_York");
+    let table = stats(&catalogue, &Filter::default(), &[By::Day], &zone);
+    let days: Vec<_> = table.rows.iter().map(dollars).collect();
+    assert_eq!(days, [Money::parse("12")]);
+}
+
 #[test]
 fn a_session_has_its_sub_agents() {
     let catalogue = Catalogue::in_memory().unwrap();
