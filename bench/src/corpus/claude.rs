@@ -119,9 +119,10 @@ impl Log {
 fn step(pen: &mut Pen, log: &mut Log, how: &How, usage: &mut Usage) {
     let model = how.model;
     let (message, call) = (pen.dice.opaque(24), pen.dice.opaque(24));
-    let request = match how.named {
-        true => format!(r#","requestId":"req_{}""#, pen.dice.opaque(22)),
-        false => String::new(),
+    let request = if how.named {
+        format!(r#","requestId":"req_{}""#, pen.dice.opaque(22))
+    } else {
+        String::new()
     };
     let written = pen.dice.below(3_000) as u64;
     let last = Tokens {

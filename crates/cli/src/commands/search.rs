@@ -32,18 +32,15 @@ const JSON_SNIPPET: usize = 300;
 
 pub(crate) fn run(args: &Search, place: &Place) -> Result<Exit> {
     let text = args.query.join(" ");
-    let store = match place.store()? {
-        Some(store) => store,
-        None => {
-            let flag = place.flag();
-            say(&format!(
-                "nothing is kept yet; `quipu {flag}up --once` imports what is on this machine"
-            ));
-            if args.json {
-                writeln!(out(), "{}", json::document(&json!([])))?;
-            }
-            return Ok(Exit::Done);
+    let Some(store) = place.store()? else {
+        let flag = place.flag();
+        say(&format!(
+            "nothing is kept yet; `quipu {flag}up --once` imports what is on this machine"
+        ));
+        if args.json {
+            writeln!(out(), "{}", json::document(&json!([])))?;
         }
+        return Ok(Exit::Done);
     };
     let width = columns().saturating_sub(INDENT.len()).max(20);
     let snippet = if args.json || args.jsonl {
@@ -172,7 +169,7 @@ fn write(args: &Search, found: &[Found], store: &Store, place: &Place) -> Result
     } else if args.json {
         let all: Vec<Value> = found.iter().map(document).collect();
         writeln!(out, "{}", json::document(&all.into()))?;
-    } else {
+    } else if !found.is_empty() {
         let ids = Ids::of(Some(store), &place.home()?)?;
         for (n, it) in found.iter().enumerate() {
             if n > 0 {
@@ -260,10 +257,12 @@ fn marked(text: &str, part: &Range<usize>, marks: &[Range<usize>], style: Style)
         .filter(|mark| mark.start >= part.start && mark.end <= part.end);
     for mark in inside {
         shown.push_str(&one_line(&text[at..mark.start]));
-        shown.push_str(&format!(
-            "{style}{}{style:#}",
-            one_line(&text[mark.clone()])
-        ));
+        let found = one_line(&text[mark.clone()]);
+        shown.extend([
+            style.render().to_string(),
+            found,
+            style.render_reset().to_string(),
+        ]);
         at = mark.end;
     }
     shown.push_str(&one_line(&text[at..part.end]));

@@ -1,20 +1,15 @@
 //! Reading some events of a transcript, without the rest of it.
 
-use std::io::{self, BufRead as _};
-
 use quipu_agents::{Entry, Feed, Framing, Origin, Position, Sink, What};
 use quipu_model::Timestamp;
 
 use super::document::{Place, Said, role};
-use crate::archive::{Archive, Snapshot};
+use crate::archive::Archive;
 use crate::catalogue::TranscriptRow;
 use crate::import::ImportError;
 
 /// A log up to this long is read as a whole: what came before may say more of an event.
 const SHORT: u64 = 256 * 1024;
-
-/// The longest record that is read by itself.
-const LONGEST: usize = 64 << 20;
 
 /// What an event says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +63,8 @@ pub(super) fn event(
         return None;
     }
     let snapshot = crate::transcript::snapshot(archive, row).ok()?;
-    let record = record(archive, &snapshot, offset).ok()?;
+    let mut record = archive.peek_line(&snapshot, offset).ok()??;
+    record.push(b'\n');
     let origin = Origin {
         path: &row.path,
         part: row.part.as_deref(),
@@ -86,27 +82,6 @@ pub(super) fn event(
     let mut found = window.found.pop()?;
     found.seq = seq;
     Some(found)
-}
-
-/// The line that begins at an offset.
-fn record(archive: &Archive, snapshot: &Snapshot, offset: u64) -> io::Result<Vec<u8>> {
-    let mut from = archive.read_from(snapshot, offset);
-    let mut line = Vec::new();
-    loop {
-        let bytes = from.fill_buf()?;
-        if bytes.is_empty() || line.len() > LONGEST {
-            break;
-        }
-        if let Some(end) = memchr::memchr(b'\n', bytes) {
-            line.extend_from_slice(&bytes[..=end]);
-            return Ok(line);
-        }
-        line.extend_from_slice(bytes);
-        let read = bytes.len();
-        from.consume(read);
-    }
-    line.push(b'\n');
-    Ok(line)
 }
 
 struct Window {
