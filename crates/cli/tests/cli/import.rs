@@ -287,7 +287,7 @@ fn changes_are_imported_as_they_happen() {
 /// Kill -9 at several instants; what is done afterwards is what an undisturbed import does.
 #[test]
 fn killed_while_importing() {
-    const SESSIONS: u64 = 150;
+    const SESSIONS: u64 = 400;
     let env = TestEnv::new();
     furnish(&env);
     for n in 0..SESSIONS {
@@ -321,7 +321,7 @@ fn killed_while_importing() {
     };
     assert_eq!(found("calm"), SESSIONS * 40);
     let mut unfinished = 0;
-    for round in 0..5_u64 {
+    for round in 0..6_u64 {
         let home = format!("round-{round}");
         // Killed more than once, at instants that differ.
         for time in [20 + 25 * round, 60 + 40 * round] {
