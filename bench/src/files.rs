@@ -1,9 +1,10 @@
 //! Files and directories.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 /// Every log below a directory, with its size.
 pub(crate) fn logs(home: &Path) -> Result<Vec<(PathBuf, u64)>> {
@@ -45,4 +46,10 @@ pub(crate) fn remove(directory: &Path) -> Result<()> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }
+}
+
+/// Writes a file.
+pub(crate) fn put(path: &Path, bytes: &[u8]) -> Result<()> {
+    let written = fs::File::create(path).and_then(|mut file| file.write_all(bytes));
+    written.with_context(|| format!("write {}", path.display()))
 }

@@ -9,6 +9,7 @@
     reason = "figures are rounded to two digits anyway"
 )]
 
+mod agentlog;
 mod append;
 mod command;
 mod corpus;
@@ -67,6 +68,11 @@ enum What {
         #[arg(long)]
         ccusage: Option<PathBuf>,
     },
+    /// Reading, checking and writing .agentlog traces
+    Agentlog(agentlog::Options),
+    /// Does one thing to a trace and tells what it took (used by `agentlog`)
+    #[command(hide = true)]
+    AgentlogWay { way: agentlog::Way, trace: PathBuf },
     /// Reads a transcript in one way and tells its speed and peak memory (used by `record`)
     #[command(hide = true)]
     Read { way: read::Way, file: PathBuf },
@@ -101,6 +107,7 @@ fn main() -> Result<()> {
     let what = match Args::parse().what {
         What::Read { way, file } => return read::measure_here(way, &file),
         What::Alone(what) => return search::alone(&what),
+        What::AgentlogWay { way, trace } => return agentlog::measure_here(way, &trace),
         what => what,
     };
     let mut table = Table::new();
@@ -122,7 +129,8 @@ fn measure(table: &mut Table, what: What) -> Result<()> {
             let ccusage = ccusage.or_else(|| peers::ccusage(&peers));
             stats::measure(table, &setup, ccusage.as_deref())
         }
-        What::Read { .. } | What::Alone(_) => Ok(()),
+        What::Agentlog(options) => agentlog::measure(table, &options),
+        What::Read { .. } | What::Alone(_) | What::AgentlogWay { .. } => Ok(()),
     }
 }
 

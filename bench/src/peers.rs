@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::command::clean;
+use crate::files::put;
 
 /// Finds agentsview, or installs it.
 pub(crate) fn agentsview(peers: &Path) -> Option<PathBuf> {
@@ -60,6 +61,28 @@ pub(crate) fn ccusage(peers: &Path) -> Option<PathBuf> {
         quietly(Command::new("chmod").arg("+x").arg(&program));
     }
     fs::canonicalize(program).ok()
+}
+
+/// The version of shadow-diff whose figures are known.
+const SHADOW: &str = "shadow-diff==3.2.5";
+
+/// Finds a Python that has shadow-diff, or makes one.
+pub(crate) fn shadow_python(peers: &Path) -> Option<PathBuf> {
+    let program = python(peers, SHADOW, "shadow")?;
+    Some(program.with_file_name("python"))
+}
+
+/// Builds a program of ours with the core of shadow-diff, which is a crate.
+pub(crate) fn shadow_core(peers: &Path, manifest: &str, program: &str) -> Option<PathBuf> {
+    let directory = peers.join("shadow-core");
+    fs::create_dir_all(directory.join("src")).ok()?;
+    put(&directory.join("Cargo.toml"), manifest.as_bytes()).ok()?;
+    put(&directory.join("src/main.rs"), program.as_bytes()).ok()?;
+    let target = directory.join("target");
+    let mut build = Command::new("cargo");
+    build.args(["build", "--release", "--target-dir"]);
+    build.arg(&target).current_dir(&directory);
+    quietly(&mut build).then(|| target.join("release/shadow-driver"))
 }
 
 fn python(peers: &Path, package: &str, program: &str) -> Option<PathBuf> {

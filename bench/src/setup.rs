@@ -1,7 +1,7 @@
 //! What the benches of logs have in common.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
@@ -34,9 +34,7 @@ impl Setup {
 
     /// A directory to work in.
     pub(crate) fn place(&self, name: &str) -> Result<PathBuf> {
-        let place = self.directory.join(name);
-        fs::create_dir_all(&place).with_context(|| format!("create {}", place.display()))?;
-        Ok(fs::canonicalize(place)?)
+        place(&self.directory, name)
     }
 
     /// Where the programs are that ours is compared with.
@@ -49,4 +47,11 @@ impl Setup {
         let missing = || format!("there is no quipu binary at {}", self.quipu.display());
         fs::canonicalize(&self.quipu).with_context(missing)
     }
+}
+
+/// A directory to work in, below another.
+pub(crate) fn place(directory: &Path, name: &str) -> Result<PathBuf> {
+    let place = directory.join(name);
+    fs::create_dir_all(&place).with_context(|| format!("create {}", place.display()))?;
+    Ok(fs::canonicalize(place)?)
 }

@@ -4,6 +4,9 @@
 //! cargo +nightly fuzz run exchange_reader
 //! ```
 
+pub mod agentlog;
+pub mod slow;
+
 use quipu_agents::{Checkpoint, Collect, Dialect, Family, Feed, Origin};
 use quipu_formats::exchange::{self, Escapes, Item, Reader, verify};
 use quipu_formats::lines::Limits;
@@ -16,12 +19,15 @@ use quipu_search::query::{Clock, Problem, Query};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Those that are no adapters; each of these has one of its own, `agent_` and its name.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 8] = [
     ("exchange_reader", exchange_reader),
     ("json_cursor", json_cursor),
     ("json_tape", json_tape),
     ("draft", draft),
     ("search_query", search_query),
+    ("agentlog_reader", agentlog::reader),
+    ("agentlog_canon", agentlog::canon),
+    ("agentlog_verify", agentlog::check),
 ];
 
 /// Small, so that inputs of a few hundred bytes reach them.

@@ -64,6 +64,7 @@ pub mod time;
 mod blocks;
 
 mod acp;
+mod agentlog;
 mod aider;
 mod amp;
 mod anthropic;

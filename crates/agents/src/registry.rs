@@ -2,8 +2,8 @@
 
 use crate::{Dialect, Family, Head, Match};
 use crate::{
-    acp, aider, amp, anthropic, chat, claude, cline, codex, copilot, cursor, droid, gemini, google,
-    goose, kimi, kiro, openai_chat, openai_responses, opencode, pi, qwen,
+    acp, agentlog, aider, amp, anthropic, chat, claude, cline, codex, copilot, cursor, droid,
+    gemini, google, goose, kimi, kiro, openai_chat, openai_responses, opencode, pi, qwen,
 };
 
 /// The families, in the order in which they are asked.
@@ -24,6 +24,7 @@ pub static FAMILIES: &[&dyn Family] = &[
     &aider::Aider,
     &kiro::Kiro,
     &acp::Acp,
+    &agentlog::AgentLog,
     &anthropic::Anthropic,
     &openai_responses::OpenAiResponses,
     &openai_chat::OpenAiChat,

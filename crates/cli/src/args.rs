@@ -1,11 +1,17 @@
 //! The command line, as one definition.
 
+mod agentlog;
+mod export;
 mod stats;
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+pub(crate) use agentlog::{
+    Agentlog, AgentlogCommand, AtDirectory, Gc, Get, GetBlob, Keep, ListBlobs, ListTraces,
+};
+pub(crate) use export::{Export, Format, Log};
 pub(crate) use stats::{BudgetArgs, Explain, Stats, StatsCommand, WasteArgs, Which};
 
 /// The flight recorder and archive for AI agents
@@ -66,6 +72,12 @@ pub(crate) enum Command {
     Repair(Repair),
     /// Record events from standard input, one JSON object a line
     Emit(Emit),
+    /// Write a session or run in another format, and say what that cannot carry
+    Export(Export),
+    /// Show a trace as the graph it is: each record under the one it follows
+    Log(Log),
+    /// Traces in the .agentlog format: keep, list, and the format itself for other programs
+    Agentlog(Agentlog),
     /// Print the agent's own command that continues a session
     Resume(Resume),
     /// Forget sessions: by age, size, project or agent; agents' own files are never touched
@@ -358,10 +370,20 @@ pub(crate) struct Tail {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = VERIFY_HELP)]
 pub(crate) struct Verify {
-    /// A transcript's path, a run id, or the beginning of one (can be repeated)
+    /// A transcript's path, a run id, or the beginning of one; an .agentlog trace, or - for one on standard
+    /// input (can be repeated)
     #[arg(value_name = "RUN", required = true)]
     pub(crate) runs: Vec<String>,
+    /// Of traces: allow kinds, versions and words that only a newer format may have
+    #[arg(long)]
+    pub(crate) permissive: bool,
+    /// Of traces: how many threads look at records [default: as many as there are processors]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) threads: usize,
+    #[command(flatten, next_help_heading = "Limits of traces")]
+    pub(crate) caps: agentlog::Caps,
     /// Write one JSON document
     #[arg(long)]
     pub(crate) json: bool,
@@ -370,15 +392,45 @@ pub(crate) struct Verify {
     pub(crate) quiet: bool,
 }
 
+const VERIFY_HELP: &str = "\
+A trace is a file whose name ends in .agentlog, or whose first record has an id that begins with sha256:. \
+Exit 0 when nothing but notes was found, 1 otherwise. docs/agentlog.md has every rule.";
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = REPAIR_HELP)]
+#[command(group = clap::ArgGroup::new("mends").args(["rehash", "relink", "drop_torn"]).multiple(true).requires("output"))]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub(crate) struct Repair {
-    /// A transcript's path, a run id, or the beginning of one (can be repeated)
+    /// A transcript's path, a run id, or the beginning of one; an .agentlog trace, or - for one on standard
+    /// input (can be repeated)
     #[arg(value_name = "RUN", required = true)]
     pub(crate) runs: Vec<String>,
+    /// Of a trace: make every id again; what names a record by its id follows
+    #[arg(long)]
+    pub(crate) rehash: bool,
+    /// Of a trace: hang records anew whose parent is missing, unknown or of the wrong kind
+    #[arg(long)]
+    pub(crate) relink: bool,
+    /// Of a trace: leave out a last line that was cut off
+    #[arg(long)]
+    pub(crate) drop_torn: bool,
+    /// Of a trace: where the mended one is written, which must not exist
+    #[arg(short, long, value_name = "FILE", requires = "mends")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Limits of traces")]
+    pub(crate) caps: agentlog::Caps,
     /// Write one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+const REPAIR_HELP: &str = "\
+A transcript is mended in place; what was torn is set aside. An .agentlog trace is never changed: without \
+--rehash, --relink or --drop-torn it is only said what could be mended (exit 1 when there is something), and \
+with them a new file is written. Exit 1 as well when something is left that `quipu verify` finds.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EMIT_HELP)]
@@ -395,6 +447,13 @@ pub(crate) struct Emit {
     /// The run that called this one
     #[arg(long, value_name = "ID")]
     pub(crate) parent: Option<String>,
+    /// Write an .agentlog trace of the run as well, live [default: traces/ab/cdef….agentlog, named by its root]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[expect(
+        clippy::option_option,
+        reason = "not given, given, and given with a file: how clap says so"
+    )]
+    pub(crate) agentlog: Option<Option<PathBuf>>,
 }
 
 const EMIT_HELP: &str = r#"Each line is an event without seq, run_id and timestamp, which the recorder gives:

@@ -5,9 +5,10 @@
 //!
 //! | module | format |
 //! |---|---|
+//! | [`agentlog`] | `.agentlog` traces: content-addressed records |
 //! | [`exchange`] | the exchange transcript: `transcripts/<run-id>.jsonl` |
 //!
-//! [`lines`] is what the line-based formats read through.
+//! [`lines`] is what the line-based formats read through; [`loss`] is what they say they cannot carry.
 //!
 //! ```
 //! use quipu_formats::exchange::{encode, Escapes, Reader};
@@ -37,5 +38,7 @@
 //! assert_eq!(read.event.into_known().unwrap(), event);
 //! ```
 
+pub mod agentlog;
 pub mod exchange;
 pub mod lines;
+pub mod loss;

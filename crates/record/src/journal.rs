@@ -207,7 +207,7 @@ pub(crate) fn in_place(medium: &dyn Medium, path: &Path) -> Result<(), Error> {
 }
 
 /// Makes a directory, private to the user, and all that it is in; brings their names to disk.
-fn create_directory(directory: &Path) -> Result<(), Error> {
+pub(crate) fn create_directory(directory: &Path) -> Result<(), Error> {
     let missing: Vec<&Path> = directory
         .ancestors()
         .take_while(|ancestor| !ancestor.exists())
@@ -232,7 +232,7 @@ pub fn repair(path: &Path, limits: Limits) -> Result<Mended, Error> {
     mend(&file, path, &mut found)
 }
 
-fn open_locked(path: &Path, create: bool) -> Result<DiskFile, Error> {
+pub(crate) fn open_locked(path: &Path, create: bool) -> Result<DiskFile, Error> {
     // The file may be replaced between opening and locking it; then the lock is on the wrong one.
     for _ in 0..8 {
         let file = DiskFile::open(path, create).map_err(|e| match e.raw_os_error() {

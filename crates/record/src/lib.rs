@@ -61,6 +61,7 @@
 //! | `fanout` | live events |
 //! | `follow` | history and live as one |
 //! | `storage` | the directory: names, links, permissions, trees |
+//! | `trace` | the same run as an `.agentlog` trace, live |
 
 mod clock;
 mod commit;
@@ -81,6 +82,7 @@ mod storage;
 mod sync;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
+mod trace;
 
 pub use clock::{Clock, SystemClock};
 pub use commit::Durability;
@@ -94,3 +96,4 @@ pub use medium::Medium;
 pub use recorder::{Masker, OnLag, Options, Recorder};
 pub use recover::{Mended, SetAside, torn_path};
 pub use storage::{NotFound, Remark, RemarkKind, Storage};
+pub use trace::{KeepBlob, TraceError, TraceOptions, TracePlace, TraceWriter, Traced};

@@ -170,7 +170,7 @@ pub(crate) fn mend(file: &DiskFile, path: &Path, survey: &mut Survey) -> Result<
 }
 
 /// Takes away the permissions of others; gives the mode that was there.
-fn make_private(file: &File, path: &Path) -> Result<Option<u32>, Error> {
+pub(crate) fn make_private(file: &File, path: &Path) -> Result<Option<u32>, Error> {
     let metadata = file.metadata().map_err(Error::io("look at", path))?;
     if !metadata.is_file() {
         return Err(Error::NotAFile(path.to_owned()));
@@ -205,7 +205,12 @@ pub fn torn_path(path: &Path) -> PathBuf {
 }
 
 /// Copies `bytes` bytes at `offset` to the `.torn` file and brings them to disk.
-fn set_aside(file: &DiskFile, path: &Path, offset: u64, bytes: u64) -> Result<SetAside, Error> {
+pub(crate) fn set_aside(
+    file: &DiskFile,
+    path: &Path,
+    offset: u64,
+    bytes: u64,
+) -> Result<SetAside, Error> {
     let torn = torn_path(path);
     let mut to = OpenOptions::new()
         .append(true)

@@ -6,9 +6,10 @@
 //! ```text
 //! <home>/archive/    the original bytes of imported logs, compressed     Archive
 //! <home>/blobs/      images and other large things, as they are          Blobs
+//! <home>/traces/     traces in the .agentlog format, as they are          Traces
 //! ```
 //!
-//! Both are plain files with documented names (`docs/archive.md`): `zstd`, `jq` and `cat` are enough to
+//! All are plain files with documented names (`docs/archive.md`): `zstd`, `jq` and `cat` are enough to
 //! read them, and no database has to survive. What is kept is named by the SHA-256 of its content, so
 //! the same bytes are kept once, damage is noticed, and nothing is ever changed in place.
 //!
@@ -57,7 +58,8 @@
 //! | module | what it owns |
 //! |---|---|
 //! | [`archive`] | original bytes: chunks, manifests, versions, sweeping |
-//! | [`blobs`] | large things that events refer to |
+//! | [`blobs`] | large things that events refer to; what they look like, which are not used |
+//! | [`traces`] | `.agentlog` traces by the id of their root, and an index of them |
 //! | [`address`] | names made of content, and the directories they are in |
 //! | `files` | private directories, files that appear whole |
 //! | `durable` | bringing many files to disk at once |
@@ -71,6 +73,7 @@ mod files;
 pub mod import;
 pub mod search;
 pub mod stats;
+pub mod traces;
 pub mod transcript;
 
 pub use files::FileError;

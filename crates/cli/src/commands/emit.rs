@@ -1,15 +1,21 @@
 //! `quipu emit`
 
 use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 
+use quipu_formats::agentlog::project::Options as ProjectOptions;
 use quipu_formats::exchange::{Fault, Request, parse_draft};
 use quipu_formats::lines::{Limits, Lines};
 use quipu_model::RunId;
-use quipu_record::{Durability as Asked, Journal, Options, Recorder, Storage};
+use quipu_record::{
+    Durability as Asked, Journal, Options, Recorder, Storage, TraceError, TraceOptions, TracePlace,
+    TraceWriter, Traced,
+};
 
+use super::export::keep_blob;
 use super::repair;
 use crate::args::{Durability, Emit};
 use crate::error::{CommandError, Exit, Result, io_error};
@@ -23,10 +29,11 @@ pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
         .as_deref()
         .map(|id| parse_id("--parent", id))
         .transpose()?;
-    let storage = match &args.storage {
-        Some(root) => Storage::at(root),
-        None => Storage::at(&place.home()?),
+    let root = match &args.storage {
+        Some(root) => root.clone(),
+        None => place.home()?,
     };
+    let storage = Storage::at(&root);
     let limits = Limits::default();
     // Opened before anything is read: a run that is taken is refused at once.
     let journal = Journal::open(&storage.path_of(&run_id), &run_id, limits)?;
@@ -60,9 +67,18 @@ pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
         },
         ..Options::default()
     };
+    let durability = options.durability;
     let recorder = Recorder::start(journal, parent, options)?;
+    let trace = match &args.agentlog {
+        Some(path) => Some(TraceWriter::follow(
+            &recorder,
+            trace_options(path.as_deref(), &root, durability),
+        )?),
+        None => None,
+    };
     let recorded = record_all(&recorder, first, &mut input, args.durability);
     let closed = recorder.close();
+    let traced = trace.map(TraceWriter::finish).transpose();
     if input.stamped > 0 {
         let lines = count(input.stamped, "line");
         say(&format!(
@@ -71,6 +87,9 @@ pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
     }
     recorded?;
     closed?;
+    if let Some(traced) = traced.map_err(|error| not_traced(error, &run_id))? {
+        tell(&traced);
+    }
     if input.refused > 0 {
         let error = anyhow::anyhow!(
             "refused {}; the rest is recorded",
@@ -79,6 +98,48 @@ pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
         return Err(CommandError::new(Exit::Data, error));
     }
     Ok(Exit::Done)
+}
+
+/// How the trace beside the run is written.
+fn trace_options(path: Option<&Path>, root: &Path, durability: Asked) -> TraceOptions {
+    let place = match path {
+        Some(path) => TracePlace::File(path.to_owned()),
+        None => TracePlace::Directory(root.join("traces")),
+    };
+    let blobs = root.join("blobs");
+    TraceOptions {
+        place,
+        projection: ProjectOptions::default(),
+        durability,
+        blobs: Box::new(move |_, bytes| keep_blob(&blobs, bytes)),
+    }
+}
+
+/// The run is recorded, its trace is not whole.
+fn not_traced(error: TraceError, run: &RunId) -> CommandError {
+    let exit = match &error {
+        TraceError::Damaged { .. } | TraceError::Differs { .. } | TraceError::Event(_) => {
+            Exit::Data
+        }
+        TraceError::File(_) | TraceError::Io(_) => Exit::Environment,
+    };
+    let hint = format!("the run is recorded; `quipu export {run} --to agentlog` makes its trace");
+    CommandError::new(exit, error).hint(hint)
+}
+
+/// Says where the trace is, and what was mended.
+fn tell(traced: &Traced) {
+    let Some(path) = &traced.path else { return };
+    if let Some(aside) = &traced.set_aside {
+        let bytes = count(aside.bytes, "torn byte");
+        say(&format!(
+            "note: {}: {bytes} set aside in {}",
+            path.display(),
+            aside.path.display()
+        ));
+    }
+    let records = count(traced.found + traced.added, "record");
+    say(&format!("note: {}: a trace of {records}", path.display()));
 }
 
 fn parse_id(flag: &str, id: &str) -> Result<RunId> {

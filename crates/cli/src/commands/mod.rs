@@ -1,9 +1,12 @@
 //! One module per command.
 
+pub(crate) mod agentlog;
 pub(crate) mod doctor;
 pub(crate) mod emit;
+pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod list;
+pub(crate) mod log;
 pub(crate) mod prune;
 pub(crate) mod render;
 pub(crate) mod repair;

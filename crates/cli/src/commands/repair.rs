@@ -1,24 +1,25 @@
 //! `quipu repair`
 
+mod trace;
+
 use std::io::Write as _;
 
 use quipu_formats::lines::Limits;
 use quipu_record::Mended;
 
 use crate::args::Repair;
-use crate::error::{Exit, Result};
+use crate::error::{CommandError, Exit, Result};
 use crate::terminal::{clean, count, out};
 use crate::{json, locate};
 
 pub(crate) fn run(args: &Repair, place: &locate::Place) -> Result<Exit> {
+    if args.output.is_some() && args.runs.len() > 1 {
+        return Err(CommandError::usage("-o takes one trace at a time"));
+    }
     let mut out = out();
-    let (mut documents, mut failed) = (Vec::new(), None);
+    let (mut documents, mut failed, mut exit) = (Vec::new(), None, Exit::Done);
     for run in &args.runs {
-        let mended = place.transcript(run).and_then(|path| {
-            let mended = quipu_record::repair(&path, Limits::default())?;
-            Ok((path.display().to_string(), mended))
-        });
-        let (name, mended) = match mended {
+        let mended = match mend(run, args, place) {
             Ok(mended) => mended,
             Err(error) => {
                 // The others are still worth mending.
@@ -27,22 +28,54 @@ pub(crate) fn run(args: &Repair, place: &locate::Place) -> Result<Exit> {
                 continue;
             }
         };
-        if args.json {
-            documents.push(json::mended(&name, &mended));
-            continue;
-        }
-        if mended.is_empty() {
-            writeln!(out, "{}: nothing to mend", clean(&name))?;
-        }
-        for line in describe(&mended) {
-            writeln!(out, "{}: {}", clean(&name), clean(&line))?;
+        match mended {
+            What::Trace(outcome) => {
+                if outcome.exit() == Exit::Found {
+                    exit = Exit::Found;
+                }
+                if args.json {
+                    documents.push(outcome.json(run));
+                } else {
+                    outcome.write(&mut out, run)?;
+                }
+            }
+            What::Transcript(name, mended) if args.json => {
+                documents.push(json::mended(&name, &mended));
+            }
+            What::Transcript(name, mended) => {
+                if mended.is_empty() {
+                    writeln!(out, "{}: nothing to mend", clean(&name))?;
+                }
+                for line in describe(&mended) {
+                    writeln!(out, "{}: {}", clean(&name), clean(&line))?;
+                }
+            }
         }
     }
     if args.json {
         writeln!(out, "{}", json::document(&documents.into()))?;
     }
     out.flush()?;
-    failed.map_or(Ok(Exit::Done), Err)
+    failed.map_or(Ok(exit), Err)
+}
+
+enum What {
+    Trace(Box<trace::Outcome>),
+    Transcript(String, Mended),
+}
+
+fn mend(run: &str, args: &Repair, place: &locate::Place) -> Result<What> {
+    if let Some(source) = super::verify::trace::Source::of(run)? {
+        return Ok(What::Trace(Box::new(trace::mend(source, args)?)));
+    }
+    if args.output.is_some() {
+        let error =
+            format!("{run} is no .agentlog trace; a transcript is mended in place, without -o");
+        return Err(CommandError::usage(error));
+    }
+    let path = place.transcript(run)?;
+    let mended = quipu_record::repair(&path, Limits::default())?;
+    Ok(What::Transcript(path.display().to_string(), mended))
 }
 
 /// What was mended, in words.

@@ -1,5 +1,7 @@
 //! `quipu verify`
 
+pub(crate) mod trace;
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +19,7 @@ pub(crate) fn run(args: &Verify, place: &locate::Place) -> Result<Exit> {
     let mut documents = Vec::new();
     let (mut clean, mut failed) = (true, None);
     for run in &args.runs {
-        let (path, report) = match check(run, place) {
+        let checked = match check(run, args, place) {
             Ok(checked) => checked,
             Err(error) => {
                 // The others are still worth checking.
@@ -26,11 +28,23 @@ pub(crate) fn run(args: &Verify, place: &locate::Place) -> Result<Exit> {
                 continue;
             }
         };
-        clean &= report.is_clean();
-        if args.json {
-            documents.push(json::report(&path.display().to_string(), &report));
-        } else {
-            write_report(&mut out, &path, &report, args.quiet)?;
+        match checked {
+            Checked::Trace(report) => {
+                clean &= report.is_clean();
+                if args.json {
+                    documents.push(trace::json(run, &report));
+                } else {
+                    trace::write(&mut out, run, &report, args.quiet)?;
+                }
+            }
+            Checked::Transcript(path, report) => {
+                clean &= report.is_clean();
+                if args.json {
+                    documents.push(json::report(&path.display().to_string(), &report));
+                } else {
+                    write_report(&mut out, &path, &report, args.quiet)?;
+                }
+            }
         }
     }
     if args.json {
@@ -44,12 +58,25 @@ pub(crate) fn run(args: &Verify, place: &locate::Place) -> Result<Exit> {
     }
 }
 
-fn check(run: &str, place: &locate::Place) -> Result<(PathBuf, Report)> {
+enum Checked {
+    Trace(Box<quipu_formats::agentlog::verify::Report>),
+    Transcript(PathBuf, Report),
+}
+
+fn check(run: &str, args: &Verify, place: &locate::Place) -> Result<Checked> {
+    if let Some(source) = trace::Source::of(run)? {
+        let options = quipu_formats::agentlog::verify::Options {
+            limits: args.caps.limits(),
+            strict: !args.permissive,
+            threads: trace::threads(args.threads),
+        };
+        return Ok(Checked::Trace(Box::new(source.check(&options)?)));
+    }
     let path = place.transcript(run)?;
     let report = Storage::around(&path)
         .verify(&path, Limits::default())
         .map_err(io_error(format!("could not read {}", path.display())))?;
-    Ok((path, report))
+    Ok(Checked::Transcript(path, report))
 }
 
 fn write_report(

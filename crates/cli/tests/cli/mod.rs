@@ -1,3 +1,7 @@
+mod agentlog_export;
+mod agentlog_plumbing;
+mod agentlog_store;
+mod agentlog_verify;
 mod doctor;
 mod emit;
 mod env;

@@ -11,7 +11,7 @@ mod cursor;
 mod tape;
 
 pub use cursor::{Cursor, SyntaxError, SyntaxProblem};
-pub use tape::{Kind, Node, Tape};
+pub use tape::{Fields, Items, Kind, Node, Tape};
 
 use std::borrow::Cow;
 use std::fmt;

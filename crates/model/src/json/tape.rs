@@ -504,43 +504,69 @@ impl<'a> Node<'a> {
 
     /// The fields of an object, in order; none when it is no object.
     #[inline]
-    pub fn fields(self) -> impl Iterator<Item = (RawStr<'a>, Self)> {
-        let slot = self.slot();
-        let end = if slot.kind == Kind::Object {
-            slot.next
-        } else {
-            0
-        };
-        let mut at = self.at + 1;
-        std::iter::from_fn(move || {
-            if at >= end {
-                return None;
-            }
-            let key = self.at(at).as_raw_str()?;
-            let value = self.at(at + 1);
-            at = value.slot().next;
-            Some((key, value))
-        })
+    pub fn fields(self) -> Fields<'a> {
+        Fields(self.children(Kind::Object))
     }
 
     /// The elements of a list, in order; none when it is no list.
     #[inline]
-    pub fn items(self) -> impl Iterator<Item = Self> {
+    pub fn items(self) -> Items<'a> {
+        Items(self.children(Kind::List))
+    }
+
+    #[inline]
+    fn children(self, kind: Kind) -> Children<'a> {
         let slot = self.slot();
-        let end = if slot.kind == Kind::List {
-            slot.next
-        } else {
-            0
-        };
-        let mut at = self.at + 1;
-        std::iter::from_fn(move || {
-            if at >= end {
-                return None;
-            }
-            let item = self.at(at);
-            at = item.slot().next;
-            Some(item)
-        })
+        Children {
+            next: self.at(self.at + 1),
+            end: if slot.kind == kind { slot.next } else { 0 },
+        }
+    }
+}
+
+/// What is left of a list or an object.
+#[derive(Debug, Clone)]
+struct Children<'a> {
+    next: Node<'a>,
+    end: u32,
+}
+
+impl<'a> Children<'a> {
+    #[inline]
+    fn next(&mut self) -> Option<Node<'a>> {
+        if self.next.at >= self.end {
+            return None;
+        }
+        let child = self.next;
+        self.next.at = child.slot().next;
+        Some(child)
+    }
+}
+
+/// The fields of an object, in order.
+#[derive(Debug, Clone)]
+pub struct Fields<'a>(Children<'a>);
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (RawStr<'a>, Node<'a>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let key = self.0.next()?.as_raw_str()?;
+        Some((key, self.0.next()?))
+    }
+}
+
+/// The elements of a list, in order.
+#[derive(Debug, Clone)]
+pub struct Items<'a>(Children<'a>);
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Node<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
     }
 }
 

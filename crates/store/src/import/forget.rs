@@ -10,8 +10,10 @@ use quipu_model::Timestamp;
 
 use super::{BESIDE, ImportError, Store};
 use crate::archive::{Source, SourceKey, Swept};
+use crate::blobs::gc;
 use crate::catalogue::TranscriptRow;
 use crate::search::indexing::Indexing;
+use crate::traces::Traces;
 
 /// A transcript, and what the archive has of it.
 #[derive(Debug, Clone)]
@@ -65,12 +67,19 @@ impl Store {
         Ok(holdings)
     }
 
-    /// Removes blobs that no transcript refers to.
+    /// Removes blobs that neither a transcript nor a trace refers to. In doubt nothing goes: `quipu agentlog
+    /// gc` says what the doubt is.
     fn sweep_blobs(&self) -> Result<u64, ImportError> {
+        let Ok(traces) = gc::traces_of(&self.home) else {
+            return Ok(0);
+        };
         let mut removed = 0;
         for blob in self.blobs.iter() {
             let blob = blob?;
-            if !self.catalogue.uses_blob(&blob.to_string())? {
+            let in_trace = |traces: &Traces| traces.uses_blob(&blob).unwrap_or(true);
+            if !self.catalogue.uses_blob(&blob.to_string())?
+                && !traces.as_ref().is_some_and(in_trace)
+            {
                 self.blobs.remove(&blob)?;
                 removed += 1;
             }

@@ -129,6 +129,21 @@ pub enum ImportError {
     },
 }
 
+/// Keeps all others out that write to what is kept, for as long as what it gives is held.
+pub(crate) fn lock(home: &Path) -> Result<std::fs::File, ImportError> {
+    let path = home.join("import.lock");
+    let refuse = |source| ImportError::Home {
+        path: path.clone(),
+        source,
+    };
+    let file = private_file(&path).map_err(refuse)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(ImportError::Busy(home.to_owned())),
+        Err(std::fs::TryLockError::Error(error)) => Err(refuse(error)),
+    }
+}
+
 /// A batch is committed when it has so many logs, or is so old.
 const BATCH: usize = 256;
 const BATCH_AGE: Duration = Duration::from_secs(1);
@@ -339,17 +354,7 @@ impl Store {
     }
 
     fn lock(&self) -> Result<std::fs::File, ImportError> {
-        let path = self.home.join("import.lock");
-        let refuse = |source| ImportError::Home {
-            path: path.clone(),
-            source,
-        };
-        let file = private_file(&path).map_err(refuse)?;
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(std::fs::TryLockError::WouldBlock) => Err(ImportError::Busy(self.home.clone())),
-            Err(std::fs::TryLockError::Error(error)) => Err(refuse(error)),
-        }
+        lock(&self.home)
     }
 
     /// Reads logs on several threads, and puts down what they find on this one.

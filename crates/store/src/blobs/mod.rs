@@ -7,6 +7,12 @@
 //!
 //! Not compressed: images already are, and a blob can be opened by whatever opens such files.
 
+pub mod gc;
+pub mod inline;
+pub mod mime;
+pub mod phash;
+mod reference;
+
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,6 +24,9 @@ use crate::FileError;
 use crate::address::{Digest, NotADigest, Shelf};
 use crate::durable::Unsynced;
 use crate::files;
+
+pub use reference::BlobRef;
+pub(crate) use reference::hash;
 
 /// The name of a blob: the SHA-256 of its bytes. Shown as 64 lowercase hex digits.
 ///
@@ -136,7 +145,10 @@ impl Blobs {
             Err(e) if e.kind() == io::ErrorKind::NotFound => false,
             Err(e) => return Err(FileError::at("read", path)(e).into()),
         };
-        if !held {
+        if held {
+            // Whoever collects what is not used spares what is young, and somebody is about to use this.
+            touch(&path);
+        } else {
             files::place(&path, bytes, &self.root.join("tmp"))?;
             self.unsynced.note(&path);
         }
@@ -202,6 +214,14 @@ impl Blobs {
     pub fn sweep_temporary(&self, now: Timestamp) -> Result<u64, BlobError> {
         Ok(files::sweep_temporary(&self.root.join("tmp"), now, false)?.0)
     }
+}
+
+/// Makes a file look as if it had just been written.
+fn touch(path: &Path) {
+    let touched =
+        std::fs::File::open(path).and_then(|file| file.set_modified(Timestamp::now().into()));
+    // Where it is not ours to change, nobody of us collects it either.
+    drop(touched);
 }
 
 #[cfg(test)]

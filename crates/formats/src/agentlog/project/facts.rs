@@ -1,0 +1,82 @@
+//! What is known of a session as a whole, and the root of its trace.
+
+use quipu_model::{RunId, Timestamp};
+use sha2::{Digest as _, Sha256};
+
+use super::text::Object;
+use crate::agentlog::ContentId;
+
+/// What is known of a session before its events are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// The run. Makes the root of the trace one of its own.
+    pub run_id: RunId,
+    /// When it began, where that is known apart from its events.
+    pub started_at: Option<Timestamp>,
+    /// The agent it was imported from; `None` for a run that was recorded here.
+    pub agent: Option<String>,
+    /// The agent's version.
+    pub agent_version: Option<String>,
+    /// What it is called.
+    pub title: Option<String>,
+    /// The directory it went on in.
+    pub cwd: Option<String>,
+    /// The branch that was checked out.
+    pub branch: Option<String>,
+    /// The session in the agent's own terms.
+    pub session_id: Option<String>,
+    /// The log it was read from.
+    pub path: Option<String>,
+}
+
+impl Facts {
+    /// Of a run that was recorded: the events say the rest.
+    pub fn recorded(run_id: RunId) -> Self {
+        Self {
+            run_id,
+            started_at: None,
+            agent: None,
+            agent_version: None,
+            title: None,
+            cwd: None,
+            branch: None,
+            session_id: None,
+            path: None,
+        }
+    }
+
+    /// The 128 bits that tell this trace from others, in hexadecimal: the same for the same run.
+    pub fn trace_id(&self) -> String {
+        let hash = Sha256::digest(format!("quipu run {}", self.run_id).as_bytes());
+        let mut digits = ContentId(hash.into()).hex();
+        digits.truncate(32);
+        digits
+    }
+
+    /// The payload of the root.
+    pub(super) fn root(&self, parent: Option<&RunId>) -> String {
+        let sdk = Object::new()
+            .text("name", "quipu")
+            .text("version", env!("CARGO_PKG_VERSION"))
+            .end();
+        let tags = Object::new()
+            .text("run", self.run_id.as_str())
+            .text_if("parent_run", parent.map(RunId::as_str))
+            .text_if("agent", self.agent.as_deref())
+            .text_if("agent_version", self.agent_version.as_deref())
+            .text_if("project", self.cwd.as_deref())
+            .text_if("branch", self.branch.as_deref())
+            .text_if("title", self.title.as_deref())
+            .end();
+        let root = Object::new().raw("sdk", &sdk).raw("tags", &tags);
+        let Some(agent) = &self.agent else {
+            return root.end();
+        };
+        let from = Object::new()
+            .text("agent", agent)
+            .text_if("session_id", self.session_id.as_deref())
+            .text_if("path", self.path.as_deref())
+            .end();
+        root.raw("imported_from", &from).end()
+    }
+}

@@ -1,0 +1,307 @@
+//! What is held while a session is read: who speaks, what was said, and the answer that is coming in.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use quipu_model::{Flags, Notes, Timestamp, Usage};
+
+use super::history::History;
+use super::out::Making;
+use super::view::View;
+use crate::agentlog::ContentId;
+
+/// How many ids of answered calls are remembered, to know one that is reported again.
+const ANSWERED: usize = 4_096;
+
+/// One conversation: that of the agent, or of one of its sub-agents.
+#[derive(Debug)]
+pub(super) struct Lane {
+    /// The sub-agent; `None` for the agent itself.
+    pub(super) key: Option<String>,
+    /// What the next request follows.
+    pub(super) cursor: ContentId,
+    pub(super) history: History,
+    pub(super) open: Option<Call>,
+    /// When there was last something to answer.
+    pub(super) asked_at: Timestamp,
+    /// The last event that there was something to answer by, and how many there are since the last request.
+    pub(super) asked_by: u64,
+    pub(super) unanswered: u64,
+    /// Tokens of a call of which nothing else came in yet.
+    pub(super) usage: Usage,
+    /// The call that was closed last, as the provider names it.
+    pub(super) closed: Option<String>,
+    /// The last event of it.
+    pub(super) used: u64,
+}
+
+impl Lane {
+    pub(super) fn new(key: Option<String>, cursor: ContentId, at: Timestamp) -> Self {
+        Self {
+            key,
+            cursor,
+            history: History::default(),
+            open: None,
+            asked_at: at,
+            asked_by: 0,
+            unanswered: 0,
+            usage: Usage::default(),
+            closed: None,
+            used: 0,
+        }
+    }
+
+    /// Something was said that wants an answer.
+    pub(super) fn asked(&mut self, message: String, superseded: bool, seq: u64, at: Timestamp) {
+        self.history.push(message, superseded);
+        self.asked_at = at;
+        self.asked_by = seq;
+        self.unanswered += 1;
+    }
+}
+
+/// A call to a model, as it comes in.
+#[derive(Debug)]
+pub(super) struct Call {
+    /// What is known of it beside what it says.
+    pub(super) notes: Notes,
+    pub(super) seq: u64,
+    pub(super) usage: Usage,
+    pub(super) content: Vec<String>,
+    /// Its last word before anything came back from a tool.
+    pub(super) at: Timestamp,
+    pub(super) dated: bool,
+    pub(super) duration: Option<u64>,
+    pub(super) stop: Stop,
+    /// Only what a tool gave back tells that there was one.
+    pub(super) made_up: bool,
+    /// Calls of tools that the model wrote, until the call itself is seen.
+    pub(super) uses: Vec<Use>,
+    /// Ids of the calls that were seen.
+    pub(super) called: HashSet<String>,
+    pub(super) chunks: Vec<Piece>,
+    /// What happened since, to be written behind it.
+    pub(super) queue: Vec<Queued>,
+    pub(super) bytes: usize,
+}
+
+/// Why an answer ended, as far as what is in it tells. What is further down outweighs what is above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stop {
+    /// All was said.
+    EndTurn,
+    /// Something went wrong before anything was said.
+    Error,
+    /// A tool was called.
+    ToolUse,
+}
+
+impl Stop {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::EndTurn => "end_turn",
+            Self::Error => "error",
+            Self::ToolUse => "tool_use",
+        }
+    }
+}
+
+/// A piece of a response, as it came.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) seq: u64,
+    pub(super) at: Timestamp,
+    pub(super) delta: String,
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone)]
+pub(super) struct Use {
+    pub(super) seq: u64,
+    pub(super) at: Timestamp,
+    pub(super) notes: Notes,
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) arguments: String,
+}
+
+/// What a tool gave back.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// The call it answers, as far as the answer itself says.
+    pub(super) of: Use,
+    pub(super) output: String,
+    /// The same as a model is given it.
+    pub(super) said: String,
+    pub(super) is_error: bool,
+    pub(super) duration: Option<u64>,
+}
+
+/// What is written behind a response.
+#[derive(Debug)]
+pub(super) enum Queued {
+    Use(Use),
+    Answer(Answer),
+    /// A record that nothing follows.
+    Leaf(Making),
+    /// A message for the next request.
+    Message {
+        json: String,
+        superseded: bool,
+        seq: u64,
+        at: Timestamp,
+    },
+}
+
+impl Queued {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Use(call) => call.arguments.len(),
+            Self::Answer(answer) => answer.output.len() + answer.said.len(),
+            Self::Leaf(making) => making.payload.len(),
+            Self::Message { json, .. } => json.len(),
+        }
+    }
+}
+
+impl Call {
+    pub(super) fn new(notes: &Notes, seq: u64, at: Timestamp, usage: Usage) -> Self {
+        Self {
+            notes: Notes {
+                usage: None,
+                duration_ms: None,
+                status: None,
+                source: None,
+                attachments: Vec::new(),
+                ..notes.clone()
+            },
+            seq,
+            usage,
+            content: Vec::new(),
+            at,
+            dated: !notes.flags.undated,
+            made_up: false,
+            duration: None,
+            stop: Stop::EndTurn,
+            uses: Vec::new(),
+            called: HashSet::new(),
+            chunks: Vec::new(),
+            queue: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Whether an event goes on with it.
+    pub(super) fn goes_on(&self, notes: &Notes) -> bool {
+        if self.notes.flags.superseded != notes.flags.superseded {
+            return false;
+        }
+        match (&self.notes.model_call, &notes.model_call) {
+            (Some(mine), Some(other)) => mine == other,
+            (None, None) => match (&self.notes.model, &notes.model) {
+                (Some(mine), Some(other)) => mine == other,
+                _ => true,
+            },
+            // Of a call that has said nothing yet, the name may come later.
+            (None, Some(_)) => self.content.is_empty() && self.queue.is_empty(),
+            (Some(_), None) => false,
+        }
+    }
+
+    /// Takes in what an event of it knows.
+    pub(super) fn observe(&mut self, view: &View<'_>) {
+        let notes = view.notes;
+        let mine = &mut self.notes;
+        if mine.model.is_none() {
+            mine.model.clone_from(&notes.model);
+        }
+        if mine.model_call.is_none() {
+            mine.model_call.clone_from(&notes.model_call);
+        }
+        mine.flags = Flags {
+            opaque: mine.flags.opaque || notes.flags.opaque,
+            synthetic: mine.flags.synthetic || notes.flags.synthetic,
+            ..mine.flags
+        };
+        if let Some(usage) = &notes.usage {
+            self.usage.add(usage);
+        }
+        if let Some(more) = notes.duration_ms {
+            *self.duration.get_or_insert(0) += more;
+        }
+        let answered = self.queue.iter().any(|it| matches!(it, Queued::Answer(_)));
+        if !answered && !notes.flags.undated {
+            self.at = view.at.max(self.at);
+            self.dated = true;
+        }
+    }
+
+    pub(super) fn say(&mut self, part: String) {
+        self.bytes += part.len();
+        self.content.push(part);
+    }
+
+    pub(super) fn queue(&mut self, what: Queued) {
+        self.bytes += what.bytes();
+        self.queue.push(what);
+    }
+}
+
+/// Calls of tools that are under way, and those that ended lately.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    open: HashMap<String, (ContentId, Timestamp)>,
+    order: VecDeque<String>,
+    answered: HashSet<String>,
+    ended: VecDeque<String>,
+}
+
+impl Calls {
+    /// How many calls may wait for their results.
+    const OPEN: usize = 65_536;
+
+    pub(super) fn begin(&mut self, id: &str, record: ContentId, at: Timestamp) {
+        if self.open.insert(id.to_owned(), (record, at)).is_none() {
+            self.order.push_back(id.to_owned());
+        }
+        while self.order.len() > Self::OPEN {
+            if let Some(oldest) = self.order.pop_front() {
+                self.open.remove(&oldest);
+            }
+        }
+    }
+
+    pub(super) fn is_open(&self, id: &str) -> bool {
+        self.open.contains_key(id)
+    }
+
+    pub(super) fn is_answered(&self, id: &str) -> bool {
+        self.answered.contains(id)
+    }
+
+    /// The latest call under way whose id begins so.
+    pub(super) fn latest(&self, prefix: &str) -> Option<String> {
+        let begins = |id: &&String| id.starts_with(prefix) && self.open.contains_key(*id);
+        self.order.iter().rev().find(begins).cloned()
+    }
+
+    pub(super) fn end(&mut self, id: &str) -> Option<(ContentId, Timestamp)> {
+        if self.answered.insert(id.to_owned()) {
+            self.ended.push_back(id.to_owned());
+        }
+        while self.ended.len() > ANSWERED {
+            if let Some(oldest) = self.ended.pop_front() {
+                self.answered.remove(&oldest);
+            }
+        }
+        let found = self.open.remove(id);
+        // Ids that ended are passed over here, so that the order is not longer than what it orders.
+        if found.is_some() && self.order.front().is_some_and(|front| front == id) {
+            while let Some(front) = self.order.front()
+                && !self.open.contains_key(front)
+            {
+                self.order.pop_front();
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,167 @@
+//! Payloads that cannot be written as they are.
+//!
+//! Tools take and give whatever JSON they like: with a key twice, half a surrogate pair, a number that
+//! no double holds. None of that has a canonical form, so a record of it has no id. And a line has a
+//! limit. Both are rare, so payloads are only looked at here once writing them has failed.
+
+use std::collections::HashSet;
+
+use quipu_model::json::{Kind as JsonKind, Node, Tape};
+use quipu_model::{Attachment, Json};
+use sha2::{Digest as _, Sha256};
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::agentlog::{ContentId, LIMITS};
+
+/// Strings shorter than this stay where they are.
+const SHORT: usize = 32 * 1024;
+
+/// A value with a canonical form that says as much as possible of one without: half surrogate pairs
+/// become U+FFFD, numbers beyond a double become strings, a key that is there again is numbered.
+pub(super) fn canonical(json: &str) -> Option<String> {
+    let mut tape = Tape::new();
+    let root = tape.read(json, LIMITS.max_depth).ok()?;
+    let mut out = String::with_capacity(json.len());
+    write(root, &mut out);
+    Some(out)
+}
+
+/// Recursion is as deep as the value, which the tape has capped.
+fn write(node: Node<'_>, out: &mut String) {
+    match node.kind() {
+        JsonKind::String => {
+            let text = node
+                .as_raw_str()
+                .map(quipu_model::json::RawStr::to_text_lossy);
+            out.push_str(Json::string(&text.unwrap_or_default()).get());
+        }
+        JsonKind::Number => {
+            let token = node.raw().get();
+            match token.parse::<f64>() {
+                Ok(double) if double.is_finite() => out.push_str(token),
+                _ => out.push_str(Json::string(token).get()),
+            }
+        }
+        JsonKind::Null | JsonKind::Bool => out.push_str(node.raw().get()),
+        JsonKind::List => {
+            out.push('[');
+            for (n, item) in node.items().enumerate() {
+                if n > 0 {
+                    out.push(',');
+                }
+                write(item, out);
+            }
+            out.push(']');
+        }
+        JsonKind::Object => {
+            out.push('{');
+            let mut seen = HashSet::new();
+            for (n, (key, value)) in node.fields().enumerate() {
+                if n > 0 {
+                    out.push(',');
+                }
+                let said = key.to_text_lossy();
+                let (mut name, mut again) = (said.to_string(), 1);
+                while !seen.insert(name.nfc().collect::<String>()) {
+                    again += 1;
+                    name = format!("{said} ({again})");
+                }
+                out.push_str(Json::string(&name).get());
+                out.push(':');
+                write(value, out);
+            }
+            out.push('}');
+        }
+    }
+}
+
+/// A text that was taken out of a payload.
+pub(super) struct Moved {
+    pub(super) attachment: Attachment,
+    pub(super) text: String,
+}
+
+/// Takes long strings out of a payload, the longest first, until it is no longer than `room`. What
+/// stands in their place names them. `None` when that is not enough.
+pub(super) fn move_out(json: &str, room: usize) -> Option<(String, Vec<Moved>)> {
+    let mut tape = Tape::new();
+    let root = tape.read(json, LIMITS.max_depth).ok()?;
+    let mut long: Vec<Node<'_>> = Vec::new();
+    let mut nodes = vec![root];
+    while let Some(node) = nodes.pop() {
+        match node.kind() {
+            JsonKind::List => nodes.extend(node.items()),
+            JsonKind::Object => nodes.extend(node.fields().map(|(_, value)| value)),
+            JsonKind::String if node.raw().get().len() > SHORT => long.push(node),
+            _ => {}
+        }
+    }
+    long.sort_by_key(|node| std::cmp::Reverse(node.raw().get().len()));
+    let mut len = json.len();
+    let mut places: Vec<(usize, usize, String, Moved)> = Vec::new();
+    for node in long {
+        if len <= room {
+            break;
+        }
+        let text = node.as_raw_str()?.to_text_lossy().into_owned();
+        let sha256 = ContentId(Sha256::digest(text.as_bytes()).into()).hex();
+        let bytes = text.len() as u64;
+        let mark = format!("[{bytes} bytes of text, kept as agentlog-blob://quipu/{sha256}]");
+        let mark = Json::string(&mark).get().to_owned();
+        let attachment = Attachment {
+            mime: "text/plain".to_owned(),
+            bytes,
+            sha256,
+        };
+        let raw = node.raw().get().len();
+        len = len - raw + mark.len();
+        places.push((node.offset(), raw, mark, Moved { attachment, text }));
+    }
+    if len > room {
+        return None;
+    }
+    places.sort_by_key(|place| place.0);
+    let (mut out, mut from, mut moved) = (String::with_capacity(len), 0, Vec::new());
+    for (at, raw, mark, what) in places {
+        out.push_str(&json[from..at]);
+        out.push_str(&mark);
+        from = at + raw;
+        moved.push(what);
+    }
+    out.push_str(&json[from..]);
+    Some((out, moved))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_canonical_form_gets_one() {
+        let odd = r#"{"a":1,"a":2,"s":"x\ud800y","n":1e400,"l":[-1e999,1.5],"a (2)":3}"#;
+        let mended = canonical(odd).unwrap();
+        let expected = "{\"a\":1,\"a (2)\":2,\"s\":\"x\u{fffd}y\",\"n\":\"1e400\",\"l\":[\"-1e999\",1.5],\"a (2) (2)\":3}";
+        assert_eq!(mended, expected);
+        let mut tape = Tape::new();
+        let node = tape.read(&mended, 10).unwrap();
+        assert!(crate::agentlog::Canon::new().id(node).is_ok());
+    }
+
+    #[test]
+    fn the_longest_strings_go_first_and_only_as_many_as_need_to() {
+        let (long, longer) = ("a".repeat(40_000), "b\n".repeat(50_000));
+        let json = format!(
+            "{{\"k\":{},\"l\":[{},\"short\"]}}",
+            Json::string(&long).get(),
+            Json::string(&longer).get()
+        );
+        let (out, moved) = move_out(&json, 60_000).unwrap();
+        assert_eq!(moved.len(), 1);
+        assert_eq!(moved[0].text, longer);
+        assert!(out.contains(&long) && out.contains(&moved[0].attachment.sha256));
+        assert!(out.contains("100000 bytes of text") && Json::parse(&out).is_ok());
+        let (_, moved) = move_out(&json, 20_000).unwrap();
+        assert_eq!(moved.len(), 2);
+        assert!(move_out(&json, 100).is_none());
+    }
+}

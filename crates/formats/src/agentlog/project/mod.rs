@@ -1,0 +1,387 @@
+//! Sessions as traces: events of the model become records of the format.
+//!
+//! A log says what happened; a trace says what was asked of a model and what it answered. So requests are
+//! put together from all that was said before, and what the format wants and the log does not have is
+//! filled in and counted ([`Loss`]). `docs/agentlog.md` has the whole mapping.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `facts` | what is known of the session as a whole: the root |
+//! | `view` | an event, whichever vocabulary it comes in |
+//! | `lane` | what is held between events: conversations, the answer that comes in, calls under way |
+//! | `history` | the messages of the next request |
+//! | `calls` | calls to models as records |
+//! | `tools` | calls of tools and what they give back |
+//! | `notes` | which notes have a place in the format |
+//! | `parts` | blocks and values as the format wants them |
+//! | `out` | times, ids, and what stands beside payloads |
+//! | `mend` | payloads that cannot be written as they are |
+//!
+//! # When records are written
+//!
+//! The answer of a model comes in over several events, so it is held until it is known to be whole: at the
+//! next prompt, step, or event of another call; where the log does not name calls, also at the first result
+//! of a tool; and when the session is closed ([`Projector::flush`]). The calls of tools in it, and what they
+//! give back meanwhile, are written right behind it. Nothing else is held, so memory does not grow with the
+//! session.
+
+mod calls;
+mod facts;
+mod history;
+mod lane;
+mod mend;
+mod notes;
+mod out;
+mod parts;
+mod text;
+mod tools;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use quipu_model::{AnyBody, Attachment, Event, LogBody, RunId};
+
+pub use facts::Facts;
+
+use self::lane::{Calls, Lane, Queued, Stop};
+use self::notes::Fate;
+use self::out::{Making, Out};
+use self::text::Object;
+use self::view::{StepView, View, What};
+use super::{ContentId, Kind};
+use crate::loss::Loss;
+
+/// How many conversations are held at once. The one that was silent the longest is ended for another.
+const LANES: usize = 17;
+
+/// Where records go.
+pub trait Sink {
+    /// Takes the next record.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the sink from it; the projection ends with it.
+    fn record(&mut self, made: &Made<'_>) -> io::Result<()>;
+
+    /// Takes bytes that a record refers to: text that is too long for a line.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the sink from it; the projection ends with it.
+    fn blob(&mut self, attachment: &Attachment, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// A record that was made.
+#[derive(Debug, Clone, Copy)]
+pub struct Made<'a> {
+    /// The event it was made of; 0 for the root.
+    pub seq: u64,
+    /// Its id.
+    pub id: ContentId,
+    /// What it is.
+    pub kind: Kind,
+    /// Its line, the line end included.
+    pub line: &'a [u8],
+}
+
+/// How a projection behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// A request has all messages while they are no longer than this, and from then on only new ones.
+    pub max_request_bytes: usize,
+    /// An answer that grows longer than this with all that is held behind it is written in parts.
+    pub max_held_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            max_request_bytes: 256 << 10,
+            max_held_bytes: 8 << 20,
+        }
+    }
+}
+
+/// Turns the events of one session into the records of a trace.
+#[derive(Debug)]
+pub struct Projector {
+    facts: Facts,
+    options: Options,
+    out: Out,
+    /// The first is the agent's own.
+    lanes: Vec<Lane>,
+    calls: Calls,
+    last_seq: u64,
+}
+
+impl Projector {
+    /// For a session of which this is known.
+    pub fn new(facts: Facts, options: Options) -> Self {
+        let out = Out::new(facts.run_id.as_str(), facts.trace_id());
+        Self {
+            facts,
+            options,
+            out,
+            lanes: Vec::new(),
+            calls: Calls::default(),
+            last_seq: 0,
+        }
+    }
+
+    /// Takes the next event of an imported session.
+    ///
+    /// # Errors
+    ///
+    /// Those of the sink.
+    pub fn event(&mut self, event: &Event<LogBody>, sink: &mut dyn Sink) -> io::Result<()> {
+        self.view(&View::of_log(event), event.parent_run_id.as_ref(), sink)
+    }
+
+    /// Takes the next event of a transcript in the exchange format.
+    ///
+    /// # Errors
+    ///
+    /// Those of the sink.
+    pub fn any(&mut self, event: &Event<AnyBody>, sink: &mut dyn Sink) -> io::Result<()> {
+        self.view(&View::of_any(event), event.parent_run_id.as_ref(), sink)
+    }
+
+    /// Writes what is held, because the session is closed. If it goes on afterwards, an answer that was
+    /// not whole goes on in a second response. Records that are written here say after which event that was:
+    /// `meta.quipu.flushed`.
+    ///
+    /// # Errors
+    ///
+    /// Those of the sink.
+    pub fn flush(&mut self, sink: &mut dyn Sink) -> io::Result<()> {
+        self.out.closing = Some(self.last_seq);
+        for lane in 0..self.lanes.len() {
+            self.end(lane, sink)?;
+        }
+        self.out.closing = None;
+        Ok(())
+    }
+
+    /// Writes what is held, and says what the trace does not have.
+    ///
+    /// # Errors
+    ///
+    /// Those of the sink.
+    pub fn finish(mut self, sink: &mut dyn Sink) -> io::Result<Loss> {
+        self.flush(sink)?;
+        Ok(self.out.loss)
+    }
+
+    /// What became of the events so far.
+    pub fn loss(&self) -> &Loss {
+        &self.out.loss
+    }
+
+    /// The last event that was taken; 0 when there was none.
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    fn view(
+        &mut self,
+        view: &View<'_>,
+        parent: Option<&RunId>,
+        sink: &mut dyn Sink,
+    ) -> io::Result<()> {
+        self.out.loss.events += 1;
+        self.last_seq = view.seq;
+        if self.lanes.is_empty() {
+            self.root(view, parent, sink)?;
+        }
+        let lane = self.lane(view, sink)?;
+        let carried = match &view.what {
+            What::User(parts) => self.user(lane, view, parts, sink)?,
+            What::System(parts) => self.system(lane, view, parts, sink)?,
+            What::Assistant(parts) => self.assistant(lane, view, parts, sink)?,
+            What::Call(call) => self.called(lane, view, call, sink)?,
+            What::Result(result) => self.result(lane, view, result, sink)?,
+            What::Step(step) => self.step(lane, view, step, sink)?,
+            What::Note(note) => self.note(lane, view, note, sink)?,
+            What::Foreign(foreign) => {
+                let about = Object::new()
+                    .text("path", &view.place.path)
+                    .number("iteration", view.place.iteration)
+                    .text_if("child_run_id", foreign.child_run_id.as_deref())
+                    .raw("payload", foreign.payload.get());
+                let name = match foreign.event_type.as_str() {
+                    "" => "unknown",
+                    name => name,
+                };
+                self.out
+                    .loss
+                    .wrapped("events that are not known, as harness events", view.seq);
+                let payload = notes::harness("tool_lifecycle", name, "info", about);
+                self.leaf(lane, making(Kind::HarnessEvent, view, payload), sink)?;
+                true
+            }
+        };
+        // Tokens are counted wherever they are told; answers and notes have counted theirs.
+        if !matches!(
+            view.what,
+            What::Assistant(_) | What::Call(_) | What::Note(_)
+        ) {
+            self.usage_aside(lane, view);
+        }
+        for attachment in &view.notes.attachments {
+            if attachment.mime.is_empty() {
+                self.out.loss.inferred("blob_ref.mime", view.seq);
+            }
+            let payload = out::blob_ref(attachment);
+            self.leaf(lane, making(Kind::BlobRef, view, payload), sink)?;
+        }
+        self.out.loss.carried += u64::from(carried || !view.notes.attachments.is_empty());
+        let held = self.lanes[lane].open.as_ref().map_or(0, |call| call.bytes);
+        if held > self.options.max_held_bytes {
+            self.close(lane, sink)?;
+        }
+        Ok(())
+    }
+
+    fn root(
+        &mut self,
+        view: &View<'_>,
+        parent: Option<&RunId>,
+        sink: &mut dyn Sink,
+    ) -> io::Result<()> {
+        // The name of a workflow is known once its run begins.
+        if let What::Step(StepView {
+            step: Some(step), ..
+        }) = &view.what
+            && view.seq == 1
+            && self.facts.title.is_none()
+        {
+            self.facts.title = Some(step.name.clone());
+        }
+        let at = match self.facts.started_at {
+            Some(start) if view.notes.flags.undated => start,
+            Some(start) => start.min(view.at),
+            None => view.at,
+        };
+        let making = Making {
+            kind: Kind::Metadata,
+            seq: 0,
+            at,
+            vague: true,
+            payload: self.facts.root(parent),
+            marks: Object::new(),
+        };
+        let root = self.out.put(making, None, sink)?;
+        let root =
+            root.ok_or_else(|| io::Error::other("the root of the trace cannot be written"))?;
+        self.lanes.push(Lane::new(None, root, at));
+        Ok(())
+    }
+
+    /// The conversation that an event belongs to.
+    fn lane(&mut self, view: &View<'_>, sink: &mut dyn Sink) -> io::Result<usize> {
+        let key = &view.notes.subagent_id;
+        let found = self.lanes.iter().position(|lane| lane.key == *key);
+        let lane = if let Some(lane) = found {
+            lane
+        } else {
+            if self.lanes.len() >= LANES {
+                let others = self.lanes.iter().enumerate().skip(1);
+                let silent = others.min_by_key(|(_, lane)| lane.used);
+                let silent = silent.map_or(1, |(n, _)| n);
+                self.end(silent, sink)?;
+                self.lanes.remove(silent);
+            }
+            let main = &self.lanes[0];
+            let new = Lane::new(key.clone(), main.cursor, main.asked_at);
+            self.lanes.push(new);
+            self.lanes.len() - 1
+        };
+        self.lanes[lane].used = view.seq;
+        Ok(lane)
+    }
+
+    /// Writes a record that nothing follows, or holds it until the answer before it is written.
+    fn leaf(&mut self, lane: usize, making: Making, sink: &mut dyn Sink) -> io::Result<()> {
+        let lane = &mut self.lanes[lane];
+        if let Some(open) = &mut lane.open {
+            open.queue(Queued::Leaf(making));
+            return Ok(());
+        }
+        self.out.put(making, Some(lane.cursor), sink).map(drop)
+    }
+
+    fn step(
+        &mut self,
+        lane: usize,
+        view: &View<'_>,
+        step: &StepView<'_>,
+        sink: &mut dyn Sink,
+    ) -> io::Result<bool> {
+        self.close(lane, sink)?;
+        self.out.loss.wrapped("steps, as harness events", view.seq);
+        let severity = if step.failed() { "error" } else { "info" };
+        let event = Object::new()
+            .text("category", "tool_lifecycle")
+            .text("name", step.word)
+            .text("severity", severity)
+            .raw("attributes", &step.attributes(view.place));
+        self.leaf(lane, making(Kind::HarnessEvent, view, event.end()), sink)?;
+        Ok(true)
+    }
+
+    fn note(
+        &mut self,
+        lane: usize,
+        view: &View<'_>,
+        note: &quipu_model::Note,
+        sink: &mut dyn Sink,
+    ) -> io::Result<bool> {
+        use quipu_model::NoteKind;
+        let fate = notes::fate(note);
+        let told = view.notes.usage.is_some();
+        if fate == Fate::Call {
+            return self.model_call(lane, view, note.kind, sink);
+        }
+        if told {
+            self.usage_aside(lane, view);
+        }
+        match fate {
+            Fate::Record(kind, payload) => {
+                match note.kind {
+                    NoteKind::Compaction => {
+                        self.close(lane, sink)?;
+                        self.lanes[lane].history.compacted();
+                    }
+                    NoteKind::Error => {
+                        self.out
+                            .loss
+                            .inferred("error.source, code and retriable", view.seq);
+                        if let Some(open) = &mut self.lanes[lane].open
+                            && open.content.is_empty()
+                        {
+                            open.stop = open.stop.max(Stop::Error);
+                        }
+                    }
+                    _ => {}
+                }
+                self.leaf(lane, making(kind, view, payload), sink)?;
+                Ok(true)
+            }
+            Fate::Dropped | Fate::Call => {
+                if !told && view.notes.attachments.is_empty() {
+                    self.out
+                        .loss
+                        .dropped(format!("note:{}", note.kind), view.seq);
+                }
+                Ok(told)
+            }
+        }
+    }
+}
+
+fn making(kind: Kind, view: &View<'_>, payload: String) -> Making {
+    Making::of(kind, view.seq, view.at, view.notes, payload)
+}

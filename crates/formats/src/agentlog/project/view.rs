@@ -1,0 +1,151 @@
+//! An event, whichever vocabulary it comes in.
+
+use quipu_model::{
+    AnyBlock, AnyBody, Body, Content, Event, Foreign, Json, LogBody, Note, Notes, Place, Role,
+    RunId, Step, StepEnd, Timestamp, ToolCall, ToolResult,
+};
+
+use super::text::Object;
+
+/// An event as the projection looks at it.
+#[derive(Debug, Clone)]
+pub(super) struct View<'a> {
+    pub(super) seq: u64,
+    pub(super) at: Timestamp,
+    pub(super) place: &'a Place,
+    pub(super) notes: &'a Notes,
+    pub(super) what: What<'a>,
+}
+
+/// What an event reports.
+#[derive(Debug, Clone)]
+pub(super) enum What<'a> {
+    User(Vec<Part<'a>>),
+    Assistant(Vec<Part<'a>>),
+    System(Vec<Part<'a>>),
+    Call(&'a ToolCall),
+    Result(&'a ToolResult),
+    Step(StepView<'a>),
+    Note(&'a Note),
+    Foreign(&'a Foreign),
+}
+
+/// A step, a run or a sub-workflow, as it begins or ends.
+#[derive(Debug, Clone)]
+pub(super) struct StepView<'a> {
+    pub(super) word: &'static str,
+    pub(super) step: Option<&'a Step>,
+    pub(super) end: Option<&'a StepEnd>,
+    pub(super) child: Option<&'a RunId>,
+}
+
+/// A block of a message.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Part<'a> {
+    Known(&'a Content),
+    Unknown(&'a Json),
+}
+
+impl<'a> View<'a> {
+    pub(super) fn of_log(event: &'a Event<LogBody>) -> Self {
+        let what = match &event.body {
+            LogBody::Exchange(body) => of_body(body),
+            LogBody::System(blocks) => What::System(known(blocks)),
+            LogBody::Note(note) => What::Note(note),
+        };
+        Self::new(event, what)
+    }
+
+    pub(super) fn of_any(event: &'a Event<AnyBody>) -> Self {
+        let what = match &event.body {
+            AnyBody::Known(body) => of_body(body),
+            AnyBody::Foreign(foreign) => What::Foreign(foreign),
+            AnyBody::Message { role, blocks } => {
+                let part = |block: &'a AnyBlock| match block {
+                    AnyBlock::Known(block) => Part::Known(&block.content),
+                    AnyBlock::Unknown(json) => Part::Unknown(json),
+                };
+                let parts = blocks.iter().map(part).collect();
+                match role {
+                    Role::User => What::User(parts),
+                    Role::Assistant => What::Assistant(parts),
+                }
+            }
+        };
+        Self::new(event, what)
+    }
+
+    fn new<B>(event: &'a Event<B>, what: What<'a>) -> Self {
+        Self {
+            seq: event.seq,
+            at: event.timestamp,
+            place: &event.place,
+            notes: &event.annotations,
+            what,
+        }
+    }
+}
+
+fn known(blocks: &[quipu_model::Block]) -> Vec<Part<'_>> {
+    blocks
+        .iter()
+        .map(|block| Part::Known(&block.content))
+        .collect()
+}
+
+fn of_body(body: &Body) -> What<'_> {
+    let word = body.event_type().as_str();
+    let begin = |step, child| {
+        What::Step(StepView {
+            word,
+            step,
+            end: None,
+            child,
+        })
+    };
+    let ended = |end: Option<_>, child| {
+        What::Step(StepView {
+            word,
+            step: None,
+            end,
+            child,
+        })
+    };
+    match body {
+        Body::UserMessage(blocks) => What::User(known(blocks)),
+        Body::AssistantMessage(blocks) => What::Assistant(known(blocks)),
+        Body::ToolCall(call) => What::Call(call),
+        Body::ToolResult(result) => What::Result(result),
+        Body::RunStarted(step) => begin(step.as_ref(), None),
+        Body::StepStarted(step) => begin(Some(step), None),
+        Body::CallStarted { child_run_id, step } => begin(Some(step), Some(child_run_id)),
+        Body::RunCompleted(end) => ended(end.as_ref(), None),
+        Body::StepCompleted(end) => ended(Some(end), None),
+        Body::CallCompleted { child_run_id, end } => ended(Some(end), Some(child_run_id)),
+    }
+}
+
+impl StepView<'_> {
+    /// Whether it failed.
+    pub(super) fn failed(&self) -> bool {
+        self.end.is_some_and(|end| end.error.is_some())
+    }
+
+    /// What is known of it.
+    pub(super) fn attributes(&self, place: &Place) -> String {
+        let step = self.step.or(self.end.map(|end| &end.step));
+        let mut object = Object::new()
+            .text("path", &place.path)
+            .number("iteration", place.iteration)
+            .text_if("name", step.map(|step| step.name.as_str()))
+            .text_if("kind", step.map(|step| step.kind.as_str()))
+            .text_if("child_run_id", self.child.map(RunId::as_str));
+        if let Some(end) = self.end {
+            object = object.text_if("error", end.error.as_deref());
+            if let Some(result) = &end.result {
+                object = object.raw("result", result.get());
+            }
+        }
+        object.end()
+    }
+}

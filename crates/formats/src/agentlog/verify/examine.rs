@@ -1,0 +1,446 @@
+//! What a record shows by itself.
+
+use std::fmt::Write as _;
+use std::hash::{BuildHasher as _, RandomState};
+
+use quipu_model::json::{Kind as JsonKind, Node, Tape};
+
+use crate::lines::{Limits, LineInfo};
+
+use super::super::canon::{Canon, CanonError, CanonProblem};
+use super::super::reader::{Fault, Item, Passed, parse_line, trim};
+use super::super::record::{At, Field, NotARecord, Record};
+use super::super::{ContentId, Kind, VERSION};
+use super::batch::Batch;
+use super::found::{Found, Path, write_key};
+use super::look::Look;
+use super::time::{self, Moment};
+use super::{Options, Rule, diagnose, excerpt, schema};
+
+/// What the records after it need to know of a record.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sight {
+    pub(super) at: At,
+    pub(super) kind: Option<Kind>,
+    /// What it says its id is, where that is one.
+    pub(super) id: Option<Named>,
+    /// What its id is, where its payload has one.
+    pub(super) true_id: Option<ContentId>,
+    pub(super) parent: Sighted,
+    pub(super) ts: Option<Moment>,
+    pub(super) detail: Detail,
+    /// How many tool uses it asks for.
+    pub(super) uses: usize,
+    /// Whether a line that is no record is between it and the record before.
+    pub(super) after_bad: bool,
+}
+
+/// An id, and the hash that it is remembered by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Named {
+    pub(super) id: ContentId,
+    pub(super) key: u64,
+}
+
+/// A parent.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Sighted {
+    /// Not there or no id, which was reported.
+    Broken,
+    Null,
+    Id(Named),
+}
+
+/// What else of a payload the records after it need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    None,
+    /// The hash of a `tool_call_id`.
+    Call(u64),
+    Chunk {
+        index: Option<u64>,
+        nanos: Option<u64>,
+    },
+    /// How long a blob is.
+    Blob(u64),
+}
+
+/// What a batch showed.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) sights: Vec<Sight>,
+    pub(super) uses: Vec<u64>,
+    pub(super) found: Found,
+    pub(super) passed: Passed,
+    /// Whether it has lines, and the last of them is no record.
+    pub(super) ends_bad: Option<bool>,
+}
+
+impl Seen {
+    pub(super) fn new(strict: bool) -> Self {
+        Self {
+            sights: Vec::new(),
+            uses: Vec::new(),
+            found: Found::new(strict),
+            passed: Passed::default(),
+            ends_bad: None,
+        }
+    }
+
+    fn clear(&mut self) {
+        self.sights.clear();
+        self.uses.clear();
+        self.passed = Passed::default();
+        self.ends_bad = None;
+    }
+}
+
+/// Looks at batches, one at a time.
+#[derive(Debug)]
+pub(super) struct Examiner {
+    limits: Limits,
+    hasher: RandomState,
+    tape: Tape,
+    canon: Canon,
+}
+
+impl Examiner {
+    pub(super) fn new(options: &Options, hasher: RandomState) -> Self {
+        Self {
+            limits: options.limits,
+            hasher,
+            tape: Tape::new(),
+            canon: Canon::new(),
+        }
+    }
+
+    /// Looks at every line of a batch.
+    pub(super) fn examine(&mut self, batch: &Batch, seen: &mut Seen) {
+        seen.clear();
+        for (info, line) in batch.lines() {
+            self.line(&info, line, seen);
+        }
+        self.tape.shrink();
+    }
+
+    fn line(&mut self, info: &LineInfo, line: &[u8], seen: &mut Seen) {
+        let Some(bytes) = trim(line, info, &mut seen.passed) else {
+            return;
+        };
+        match parse_line(bytes, info, &self.limits, &mut self.tape) {
+            Item::Bad { at, fault, .. } => {
+                bad(at, &fault, &mut seen.found);
+                seen.ends_bad = Some(true);
+            }
+            Item::Record(record) => {
+                let before = seen.uses.len();
+                let mut look = Look {
+                    at: record.at,
+                    found: &mut seen.found,
+                    uses: &mut seen.uses,
+                    hasher: &self.hasher,
+                    detail: Detail::None,
+                };
+                let mut sight = envelope(&mut look, &record, &mut self.canon);
+                sight.uses = seen.uses.len() - before;
+                sight.after_bad = seen.ends_bad == Some(true);
+                seen.ends_bad = Some(false);
+                seen.sights.push(sight);
+            }
+        }
+    }
+}
+
+#[cold]
+fn bad(at: At, fault: &Fault, found: &mut Found) {
+    let rule = match fault {
+        Fault::Torn => Rule::TornTail,
+        Fault::Utf8(_) => Rule::NotUtf8,
+        Fault::Syntax(_) => Rule::NotJson,
+        Fault::NotARecord(NotARecord::NotAnObject) => Rule::NotARecord,
+        Fault::NotARecord(NotARecord::Twice(field)) => {
+            let message = format_args!("field `{}` is there twice", field.as_str());
+            found.add(Rule::DuplicateKey, Some(at), Some(&field.as_str()), message);
+            return;
+        }
+        Fault::TooDeep(_) => Rule::TooDeep,
+        Fault::TooLong { .. } => Rule::LineTooLong,
+    };
+    found.add(rule, Some(at), None, format_args!("{fault}"));
+}
+
+const PAYLOAD: Path<'static> = Path::root("payload");
+
+fn envelope(look: &mut Look<'_>, record: &Record<'_>, canon: &mut Canon) -> Sight {
+    let known = Field::ALL
+        .iter()
+        .filter(|field| record.get(**field).is_some())
+        .count();
+    if record.node().fields().count() > known {
+        extra(look, record);
+    }
+    version(look, record);
+    let kind = kind(look, record);
+    let true_id = payload(look, record, kind, canon);
+    let id = id(look, record, true_id);
+    let ts = ts(look, record);
+    let parent = parent(look, record);
+    meta(look, record);
+    Sight {
+        at: record.at,
+        kind,
+        id,
+        true_id,
+        parent,
+        ts,
+        detail: look.detail,
+        uses: 0,
+        after_bad: false,
+    }
+}
+
+/// The text of a field of the envelope, which has to be there and a string.
+#[inline]
+fn text<'a>(
+    look: &mut Look<'_>,
+    record: &Record<'a>,
+    field: Field,
+) -> Option<std::borrow::Cow<'a, str>> {
+    let name = field.as_str();
+    let Some(node) = record.get(field) else {
+        look.find(
+            Rule::FieldMissing,
+            &Path::root(name),
+            format_args!("`{name}` is not there"),
+        );
+        return None;
+    };
+    let text = node.as_str();
+    if text.is_none() {
+        look.mistyped(&Path::root(name), node, "a string");
+    }
+    text
+}
+
+#[cold]
+fn extra(look: &mut Look<'_>, record: &Record<'_>) {
+    for (key, _) in record.extra() {
+        let name = key.to_text_lossy();
+        let name = excerpt(&name);
+        look.find(
+            Rule::ExtraField,
+            &Path::root(&name),
+            format_args!("the envelope has no `{name}`"),
+        );
+    }
+}
+
+fn version(look: &mut Look<'_>, record: &Record<'_>) {
+    let Some(text) = text(look, record, Field::Version) else {
+        return;
+    };
+    if text == VERSION {
+        return;
+    }
+    let path = Path::root("version");
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let shown = excerpt(&text);
+    if !text.split('.').all(is_number) || !text.contains('.') {
+        look.find(
+            Rule::VersionForm,
+            &path,
+            format_args!("{shown:?} is no version"),
+        );
+    } else if text.split('.').next() == VERSION.split('.').next() {
+        let message = format_args!("{shown:?} adds to {VERSION}");
+        look.find(Rule::VersionNewer, &path, message);
+    } else {
+        look.find(
+            Rule::VersionUnknown,
+            &path,
+            format_args!("{shown:?} is not {VERSION}"),
+        );
+    }
+}
+
+fn kind(look: &mut Look<'_>, record: &Record<'_>) -> Option<Kind> {
+    let text = text(look, record, Field::Kind)?;
+    let kind = Kind::from_word(&text);
+    if kind.is_none() {
+        let text = excerpt(&text);
+        look.find(
+            Rule::UnknownKind,
+            &Path::root("kind"),
+            format_args!("{text:?} is not known"),
+        );
+    }
+    kind
+}
+
+fn id(look: &mut Look<'_>, record: &Record<'_>, true_id: Option<ContentId>) -> Option<Named> {
+    let text = text(look, record, Field::Id)?;
+    match text.parse() {
+        Ok(id) => Some(named(look, id)),
+        Err(error) => {
+            let why = diagnose::malformed(&text, true_id);
+            let text = excerpt(&text);
+            look.find(
+                Rule::IdForm,
+                &Path::root("id"),
+                format_args!("{text:?} is {error}{why}"),
+            );
+            None
+        }
+    }
+}
+
+#[inline]
+fn named(look: &Look<'_>, id: ContentId) -> Named {
+    let key = look.hasher.hash_one(id.0);
+    Named { id, key }
+}
+
+fn ts(look: &mut Look<'_>, record: &Record<'_>) -> Option<Moment> {
+    let text = text(look, record, Field::Ts)?;
+    let path = Path::root("ts");
+    match time::read(&text) {
+        time::Read::Exact(moment) => Some(moment),
+        time::Read::Loose(moment) => {
+            let text = excerpt(&text);
+            look.find(
+                Rule::TsPrecision,
+                &path,
+                format_args!("{text:?} is not to the millisecond"),
+            );
+            Some(moment)
+        }
+        time::Read::Not => {
+            let text = excerpt(&text);
+            look.find(
+                Rule::TsForm,
+                &path,
+                format_args!("{text:?} is no time in UTC"),
+            );
+            None
+        }
+    }
+}
+
+fn parent(look: &mut Look<'_>, record: &Record<'_>) -> Sighted {
+    let path = Path::root("parent");
+    let Some(node) = record.get(Field::Parent) else {
+        look.find(
+            Rule::FieldMissing,
+            &path,
+            format_args!("`parent` is not there"),
+        );
+        return Sighted::Broken;
+    };
+    if node.is_null() {
+        return Sighted::Null;
+    }
+    let Some(text) = node.as_str() else {
+        look.mistyped(&path, node, "an id or null");
+        return Sighted::Broken;
+    };
+    if let Ok(id) = text.parse() {
+        return Sighted::Id(named(look, id));
+    }
+    let text = excerpt(&text);
+    look.find(Rule::ParentForm, &path, format_args!("{text:?} is no id"));
+    Sighted::Broken
+}
+
+fn meta(look: &mut Look<'_>, record: &Record<'_>) {
+    let Some(meta) = record.get(Field::Meta) else {
+        return;
+    };
+    let path = Path::root("meta");
+    if meta.kind() != JsonKind::Object {
+        look.mistyped(&path, meta, "an object");
+        return;
+    }
+    for (key, value) in meta.fields() {
+        let (key, good) = match key.plain() {
+            Some("redacted") => ("redacted", value.as_bool() == Some(true)),
+            Some("trace_id") => (
+                "trace_id",
+                value.as_str().is_some_and(|text| is_trace_id(&text)),
+            ),
+            _ => continue,
+        };
+        if !good {
+            let value = excerpt(value.raw().get());
+            look.find(Rule::MetaKey, &path.key(key), format_args!("{value}"));
+        }
+    }
+}
+
+fn is_trace_id(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// Checks a payload, and gives its id where it has one.
+fn payload(
+    look: &mut Look<'_>,
+    record: &Record<'_>,
+    kind: Option<Kind>,
+    canon: &mut Canon,
+) -> Option<ContentId> {
+    let Some(payload) = record.payload() else {
+        look.find(
+            Rule::FieldMissing,
+            &PAYLOAD,
+            format_args!("`payload` is not there"),
+        );
+        return None;
+    };
+    if payload.kind() != JsonKind::Object {
+        look.mistyped(&PAYLOAD, payload, "an object");
+    } else if let Some(kind) = kind {
+        schema::check(look, kind, &PAYLOAD, payload);
+    }
+    match canon.id(payload) {
+        Ok(id) => Some(id),
+        Err(error) => {
+            uncanonical(look, payload, &error);
+            None
+        }
+    }
+}
+
+#[cold]
+fn uncanonical(look: &mut Look<'_>, payload: Node<'_>, error: &CanonError) {
+    let rule = match error.what {
+        CanonProblem::DuplicateKey(_) => Rule::DuplicateKey,
+        CanonProblem::LoneSurrogate => Rule::LoneSurrogate,
+        CanonProblem::NumberRange(_) => Rule::NumberRange,
+    };
+    let path = path_to(payload, error.offset);
+    let message = error.what.to_string();
+    let message = excerpt(&message);
+    look.found
+        .add(rule, Some(look.at), Some(&path), format_args!("{message}"));
+}
+
+/// The path of the innermost value that is at this place of a payload.
+fn path_to(payload: Node<'_>, offset: usize) -> String {
+    let mut path = "payload".to_owned();
+    let mut node = payload;
+    let holds = |node: &Node<'_>| {
+        let begin = node.offset();
+        (begin..begin + node.raw().get().len()).contains(&offset)
+    };
+    loop {
+        if let Some((key, value)) = node.fields().find(|(_, value)| holds(value)) {
+            // A string takes everything.
+            write_key(&mut path, &key.to_text_lossy()).ok();
+            node = value;
+        } else if let Some((n, value)) = node.items().enumerate().find(|(_, value)| holds(value)) {
+            write!(path, "[{n}]").ok();
+            node = value;
+        } else {
+            return path;
+        }
+    }
+}

@@ -1,0 +1,591 @@
+//! What each kind of payload holds, as tables, and the one pass that checks a payload against its table.
+//!
+//! Fields that a table does not name are left alone: the specification wants them passed over and kept.
+
+use std::hash::BuildHasher as _;
+
+use quipu_model::json::{Kind as JsonKind, Node};
+
+use super::super::{ContentId, Kind};
+use super::Rule;
+use super::examine::Detail;
+use super::found::Path;
+use super::look::Look;
+use super::parts;
+
+/// What a field may hold.
+pub(super) enum Shape {
+    Text,
+    TextOrNull,
+    Bool,
+    Object,
+    /// A whole number from 0.
+    Count,
+    CountOrNull,
+    /// One of these words; another breaks the rule.
+    Word(Rule, &'static [&'static str]),
+    /// The id of a record; this rule is broken by what is none.
+    Id(Rule),
+    IdOrNull(Rule),
+    /// An object with these fields.
+    Fields(&'static [Field]),
+    /// A list of such.
+    Each(&'static Self),
+    /// A word that need not be there, and another type is only worth a note.
+    Lax(Rule),
+    /// More than a table says.
+    Own(fn(&mut Look<'_>, &Path<'_>, Node<'_>)),
+}
+
+/// A field of an object.
+pub(super) struct Field {
+    name: &'static str,
+    need: Need,
+    shape: Shape,
+}
+
+enum Need {
+    Must,
+    May,
+    /// That it is missing breaks this rule, which is no more than a note.
+    Better(Rule),
+}
+
+const fn must(name: &'static str, shape: Shape) -> Field {
+    Field {
+        name,
+        need: Need::Must,
+        shape,
+    }
+}
+
+const fn may(name: &'static str, shape: Shape) -> Field {
+    Field {
+        name,
+        need: Need::May,
+        shape,
+    }
+}
+
+const fn better(name: &'static str, shape: Shape, rule: Rule) -> Field {
+    Field {
+        name,
+        need: Need::Better(rule),
+        shape,
+    }
+}
+
+const CHAT_REQUEST: &[Field] = &[
+    must("model", Shape::Text),
+    must("messages", Shape::Each(&Shape::Fields(MESSAGE))),
+    must("params", Shape::Own(params)),
+    may("tools", Shape::Each(&Shape::Fields(TOOL))),
+    may("system_fingerprint", Shape::TextOrNull),
+];
+
+const MESSAGE: &[Field] = &[
+    must(
+        "role",
+        Shape::Word(Rule::MessageRole, &["system", "user", "assistant", "tool"]),
+    ),
+    must("content", Shape::Own(parts::content)),
+];
+
+const TOOL: &[Field] = &[
+    must("name", Shape::Text),
+    better("description", Shape::TextOrNull, Rule::ToolIncomplete),
+    better("input_schema", Shape::Object, Rule::ToolIncomplete),
+];
+
+const CHAT_RESPONSE: &[Field] = &[
+    must("model", Shape::Text),
+    must("content", Shape::Own(parts::response)),
+    must("stop_reason", Shape::Word(Rule::StopReason, STOP_REASONS)),
+    must("usage", Shape::Fields(USAGE)),
+    must("latency_ms", Shape::Count),
+    may("stop_sequence", Shape::TextOrNull),
+    may("stream_timings", Shape::Each(&Shape::Fields(TIMING))),
+];
+
+const STOP_REASONS: &[&str] = &[
+    "end_turn",
+    "tool_use",
+    "max_tokens",
+    "stop_sequence",
+    "content_filter",
+    "error",
+];
+
+const USAGE: &[Field] = &[
+    may("input_tokens", Shape::Count),
+    may("output_tokens", Shape::Count),
+    may("thinking_tokens", Shape::Count),
+    may("cache_read_input_tokens", Shape::Count),
+    may("cache_creation_input_tokens", Shape::Count),
+];
+
+const TIMING: &[Field] = &[
+    must("token_index", Shape::Count),
+    must("ts_delta_ms", Shape::Own(number)),
+];
+
+const TOOL_CALL: &[Field] = &[
+    must("tool_name", Shape::Text),
+    must("tool_call_id", Shape::Own(call_id)),
+    must("arguments", Shape::Object),
+];
+
+const TOOL_RESULT: &[Field] = &[
+    must("tool_call_id", Shape::Own(call_id)),
+    must("output", Shape::Own(output)),
+    must("is_error", Shape::Bool),
+    must("latency_ms", Shape::Count),
+];
+
+const METADATA: &[Field] = &[
+    must("sdk", Shape::Fields(SDK)),
+    may("tags", Shape::Own(tags)),
+    may("baseline_of", Shape::IdOrNull(Rule::FieldType)),
+];
+
+const SDK: &[Field] = &[
+    must("name", Shape::Lax(Rule::SdkText)),
+    must("version", Shape::Lax(Rule::SdkText)),
+];
+
+const ERROR: &[Field] = &[
+    must(
+        "source",
+        Shape::Word(Rule::ErrorSource, &["sdk", "llm", "tool", "user"]),
+    ),
+    must("code", Shape::Text),
+    must("message", Shape::Text),
+    must("retriable", Shape::Bool),
+    may("upstream_status", Shape::CountOrNull),
+];
+
+const REPLAY_SUMMARY: &[Field] = &[
+    must("baseline_trace_id", Shape::Id(Rule::FieldType)),
+    must("backend_id", Shape::Text),
+    must("input_count", Shape::Count),
+    must("output_count", Shape::Count),
+    must("error_count", Shape::Count),
+    must("duration_ms", Shape::Count),
+];
+
+const CHUNK: &[Field] = &[
+    must("chunk_index", Shape::Own(chunk_index)),
+    must("time_unix_nano", Shape::Own(chunk_time)),
+    must("delta", Shape::Object),
+    may("is_final", Shape::Bool),
+];
+
+const HARNESS_EVENT: &[Field] = &[
+    must("category", Shape::Word(Rule::HarnessCategory, CATEGORIES)),
+    must("name", Shape::Own(name)),
+    must(
+        "severity",
+        Shape::Word(
+            Rule::HarnessSeverity,
+            &["info", "warning", "error", "fatal"],
+        ),
+    ),
+    may("attributes", Shape::Object),
+];
+
+const CATEGORIES: &[&str] = &[
+    "retry",
+    "rate_limit",
+    "model_switch",
+    "context_trim",
+    "cache",
+    "guardrail",
+    "budget",
+    "stream_interrupt",
+    "tool_lifecycle",
+];
+
+const BLOB_REF: &[Field] = &[
+    must("mime", Shape::Own(mime)),
+    must("size_bytes", Shape::Own(size)),
+    must("blob_id", Shape::Id(Rule::BlobId)),
+    may("uri", Shape::Text),
+    may("phash", Shape::Fields(PHASH)),
+    may("embedding", Shape::Fields(EMBEDDING)),
+];
+
+const PHASH: &[Field] = &[must("algo", Shape::Text), must("hex", Shape::Text)];
+
+const EMBEDDING: &[Field] = &[
+    must("model", Shape::Text),
+    must("dim", Shape::Count),
+    must("vec", Shape::Each(&Shape::Own(number))),
+];
+
+/// Checks the payload of a record of this kind.
+#[inline]
+pub(super) fn check(look: &mut Look<'_>, kind: Kind, path: &Path<'_>, payload: Node<'_>) {
+    let table = match kind {
+        Kind::Metadata => METADATA,
+        Kind::ChatRequest => CHAT_REQUEST,
+        Kind::ChatResponse => CHAT_RESPONSE,
+        Kind::ToolCall => TOOL_CALL,
+        Kind::ToolResult => TOOL_RESULT,
+        Kind::Error => ERROR,
+        Kind::ReplaySummary => REPLAY_SUMMARY,
+        Kind::Chunk => CHUNK,
+        Kind::HarnessEvent => HARNESS_EVENT,
+        Kind::BlobRef => BLOB_REF,
+    };
+    fields(look, path, payload, table);
+    if kind == Kind::BlobRef {
+        blob(look, path, payload);
+    }
+}
+
+/// Checks an object against a table, in one pass.
+pub(super) fn fields(
+    look: &mut Look<'_>,
+    path: &Path<'_>,
+    object: Node<'_>,
+    table: &'static [Field],
+) {
+    if object.kind() != JsonKind::Object {
+        look.mistyped(path, object, "an object");
+        return;
+    }
+    let mut seen = 0u32;
+    for (key, value) in object.fields() {
+        if let Some(n) = table.iter().position(|field| key.is(field.name)) {
+            seen |= 1 << n;
+            shape(look, &path.key(table[n].name), value, &table[n].shape);
+        }
+    }
+    if seen.count_ones() as usize != table.len() {
+        missing(look, path, table, seen);
+    }
+}
+
+fn missing(look: &mut Look<'_>, path: &Path<'_>, table: &'static [Field], seen: u32) {
+    for (n, field) in table.iter().enumerate() {
+        if seen & (1 << n) == 0 {
+            let rule = match field.need {
+                Need::Must => Rule::FieldMissing,
+                Need::Better(rule) => rule,
+                Need::May => continue,
+            };
+            let name = field.name;
+            look.find(rule, &path.key(name), format_args!("`{name}` is not there"));
+        }
+    }
+}
+
+#[inline]
+fn shape(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>, shape: &'static Shape) {
+    let is = value.kind();
+    match shape {
+        Shape::TextOrNull | Shape::CountOrNull | Shape::IdOrNull(_) if is == JsonKind::Null => {}
+        Shape::Text | Shape::TextOrNull => {
+            if is != JsonKind::String {
+                look.mistyped(path, value, "a string");
+            }
+        }
+        Shape::Bool => {
+            if is != JsonKind::Bool {
+                look.mistyped(path, value, "true or false");
+            }
+        }
+        Shape::Object => {
+            if is != JsonKind::Object {
+                look.mistyped(path, value, "an object");
+            }
+        }
+        Shape::Count | Shape::CountOrNull => {
+            count(look, path, value);
+        }
+        Shape::Word(rule, words) => word(look, path, value, *rule, words),
+        Shape::Id(rule) | Shape::IdOrNull(rule) => id(look, path, value, *rule),
+        Shape::Fields(table) => fields(look, path, value, table),
+        Shape::Each(each) => {
+            if is != JsonKind::List {
+                look.mistyped(path, value, "a list");
+                return;
+            }
+            for (n, item) in value.items().enumerate() {
+                self::shape(look, &path.index(n), item, each);
+            }
+        }
+        Shape::Lax(rule) => {
+            if is != JsonKind::String {
+                look.find(*rule, path, format_args!("{} is not a string", what(value)));
+            }
+        }
+        Shape::Own(check) => check(look, path, value),
+    }
+}
+
+/// What a value is, in words.
+pub(super) fn what(value: Node<'_>) -> &'static str {
+    match value.kind() {
+        JsonKind::Null => "null",
+        JsonKind::Bool => "a boolean",
+        JsonKind::Number => "a number",
+        JsonKind::String => "a string",
+        JsonKind::List => "a list",
+        JsonKind::Object => "an object",
+    }
+}
+
+/// A whole number from 0. `5.0` is one: its canonical form is `5`.
+pub(super) fn count(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) -> Option<u64> {
+    if value.kind() != JsonKind::Number {
+        look.mistyped(path, value, "a whole number");
+        return None;
+    }
+    value.as_u64().or_else(|| odd_count(look, path, value))
+}
+
+#[cold]
+fn odd_count(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) -> Option<u64> {
+    let number = value.as_f64().filter(|number| number.is_finite())?;
+    if number < 0.0 || number.fract() != 0.0 {
+        let text = super::excerpt(value.raw().get());
+        look.find(
+            Rule::FieldRange,
+            path,
+            format_args!("{text} is no whole number from 0"),
+        );
+        return None;
+    }
+    // Beyond 64 bits it is still a count, only not one that anything is compared to.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is whole, not negative, and stops at the largest"
+    )]
+    Some(number as u64)
+}
+
+fn number(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
+    if value.kind() != JsonKind::Number {
+        look.mistyped(path, value, "a number");
+    }
+}
+
+fn word(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>, rule: Rule, words: &[&str]) {
+    let Some(text) = value.as_raw_str() else {
+        look.mistyped(path, value, "a string");
+        return;
+    };
+    if !words.iter().any(|word| text.is(word)) {
+        let text = super::excerpt(text.raw().get());
+        look.find(
+            rule,
+            path,
+            format_args!("{text} is none of {}", words.join(", ")),
+        );
+    }
+}
+
+fn id(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>, rule: Rule) {
+    let Some(text) = value.as_str() else {
+        look.mistyped(path, value, "the id of a record");
+        return;
+    };
+    if let Err(error) = text.parse::<ContentId>() {
+        let text = super::excerpt(value.raw().get());
+        look.find(rule, path, format_args!("{text} is {error}"));
+    }
+}
+
+fn name(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
+    match value.as_raw_str() {
+        None => look.mistyped(path, value, "a string"),
+        Some(text) if text.is("") => {
+            look.find(Rule::FieldRange, path, format_args!("it is empty"));
+        }
+        Some(_) => {}
+    }
+}
+
+fn params(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
+    if value.kind() != JsonKind::Object {
+        look.mistyped(path, value, "an object");
+        return;
+    }
+    for (key, value) in value.fields() {
+        let Some(key) = key.plain() else { continue };
+        let number = || value.as_f64();
+        let is = value.kind();
+        let (good, wanted) = match key {
+            _ if is == JsonKind::Null => continue,
+            "temperature" => (
+                number().is_some_and(|n| (0.0..=2.0).contains(&n)),
+                "from 0 to 2",
+            ),
+            "top_p" => (
+                number().is_some_and(|n| (0.0..=1.0).contains(&n)),
+                "from 0 to 1",
+            ),
+            "max_tokens" => (
+                number().is_some_and(|n| n >= 1.0 && n.fract() == 0.0),
+                "a whole number above 0",
+            ),
+            "stop" => (is == JsonKind::List, "a list or null"),
+            _ => continue,
+        };
+        if !good {
+            let text = super::excerpt(value.raw().get());
+            let path = path.key(key);
+            look.find(
+                Rule::ParamsRange,
+                &path,
+                format_args!("{text} is not {wanted}"),
+            );
+        }
+    }
+}
+
+fn output(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
+    if !matches!(value.kind(), JsonKind::String | JsonKind::Object) {
+        look.mistyped(path, value, "a string or an object");
+    }
+}
+
+fn tags(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
+    if value.kind() != JsonKind::Object {
+        look.mistyped(path, value, "an object");
+        return;
+    }
+    for (key, value) in value.fields() {
+        if value.kind() != JsonKind::String {
+            let key = key.to_text_lossy();
+            look.mistyped(&path.key(&key), value, "a string");
+        }
+    }
+}
+
+fn call_id(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
+    match value.as_raw_str() {
+        None => look.mistyped(path, value, "a string"),
+        Some(text) => look.detail = Detail::Call(look.hash(text)),
+    }
+}
+
+fn chunk_index(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
+    let index = count(look, path, value);
+    let nanos = match look.detail {
+        Detail::Chunk { nanos, .. } => nanos,
+        _ => None,
+    };
+    look.detail = Detail::Chunk { index, nanos };
+}
+
+fn chunk_time(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
+    let nanos = count(look, path, value);
+    let index = match look.detail {
+        Detail::Chunk { index, .. } => index,
+        _ => None,
+    };
+    look.detail = Detail::Chunk { index, nanos };
+}
+
+fn size(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
+    look.detail = Detail::Blob(count(look, path, value).unwrap_or(0));
+}
+
+fn mime(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
+    let Some(text) = value.as_str() else {
+        look.mistyped(path, value, "a string");
+        return;
+    };
+    // Parameters may follow; their form is their own.
+    let essence = text.split(';').next().unwrap_or_default().trim_end();
+    let is_name = |name: &str| {
+        name.len() <= 127
+            && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b))
+    };
+    let good = essence
+        .split_once('/')
+        .is_some_and(|(a, b)| is_name(a) && is_name(b));
+    if !good {
+        let text = super::excerpt(value.raw().get());
+        look.find(Rule::Mime, path, format_args!("{text} is no media type"));
+    }
+}
+
+/// What a table cannot say: fields of a blob that have to do with each other.
+fn blob(look: &mut Look<'_>, path: &Path<'_>, payload: Node<'_>) {
+    const SCHEME: &str = "agentlog-blob://";
+    if let Some(uri) = payload.text("uri") {
+        let at = path.key("uri");
+        match uri.strip_prefix(SCHEME) {
+            None => look.find(
+                Rule::BlobElsewhere,
+                &at,
+                format_args!("{:?} is no {SCHEME} address", super::excerpt(&uri)),
+            ),
+            Some(rest) => {
+                let (store, hash) = rest.rsplit_once('/').unwrap_or_default();
+                let id: Option<ContentId> = format!("sha256:{hash}").parse().ok();
+                let said = payload.text("blob_id");
+                let said: Option<ContentId> = said.and_then(|text| text.parse().ok());
+                if store.is_empty() || id.is_none() || (said.is_some() && id != said) {
+                    let uri = super::excerpt(&uri);
+                    look.find(
+                        Rule::BlobUri,
+                        &at,
+                        format_args!("{uri:?} is not the address of blob_id"),
+                    );
+                }
+            }
+        }
+    }
+    if let Some(phash) = payload.get("phash")
+        && let (Some(algo), Some(hex)) = (phash.text("algo"), phash.text("hex"))
+    {
+        let at = path.key("phash");
+        if algo != "dhash64" {
+            let algo = super::excerpt(&algo);
+            look.find(
+                Rule::PhashAlgo,
+                &at.key("algo"),
+                format_args!("{algo:?} is not dhash64"),
+            );
+        } else if hex.len() != 16 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+            let hex = super::excerpt(&hex);
+            look.find(
+                Rule::Phash,
+                &at.key("hex"),
+                format_args!("{hex:?} are not 16 hexadecimal digits"),
+            );
+        }
+    }
+    if let Some(embedding) = payload.get("embedding")
+        && let (Some(dim), Some(vec)) = (embedding.get("dim"), embedding.get("vec"))
+        && let Some(dim) = dim.as_u64()
+    {
+        let len = vec.items().count() as u64;
+        if len != dim {
+            let at = path.key("embedding");
+            look.find(
+                Rule::EmbeddingDim,
+                &at.key("dim"),
+                format_args!("{dim}, but vec has {len} numbers"),
+            );
+        }
+    }
+}
+
+impl Look<'_> {
+    /// The hash of a string, as it reads.
+    pub(super) fn hash(&self, text: quipu_model::json::RawStr<'_>) -> u64 {
+        match text.plain() {
+            Some(text) => self.hasher.hash_one(text),
+            None => self.hasher.hash_one(&*text.to_text_lossy()),
+        }
+    }
+}

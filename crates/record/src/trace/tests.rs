@@ -1,0 +1,220 @@
+//! Traces of runs on real files.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests may panic and write plain files"
+)]
+
+use std::fs;
+use std::path::Path;
+
+use quipu_formats::agentlog::verify::{Options as VerifyOptions, verify};
+use quipu_model::{
+    Annotations, Block, Body, Draft, Fidelity, Json, Notes, Place, RunId, Step, ToolCall,
+    ToolResult,
+};
+
+use super::*;
+use crate::{Options as RecorderOptions, Storage, torn_path};
+
+fn run() -> RunId {
+    RunId::new("r").unwrap()
+}
+
+fn say(text: &str) -> Vec<Block> {
+    vec![Block::text(Fidelity::AgentEmitted, text)]
+}
+
+/// A run in which every kind of event is met, some of one call.
+fn drafts() -> Vec<Draft> {
+    let mut drafts = vec![Body::RunStarted(Some(Step::new("nightly", "workflow")))];
+    for n in 0..4 {
+        let call_id = format!("t{n}");
+        drafts.push(Body::UserMessage(say(&format!("go {n}"))));
+        drafts.push(Body::AssistantMessage(say("I look. é")));
+        drafts.push(Body::ToolCall(ToolCall {
+            name: "bash".to_owned(),
+            call_id: call_id.clone(),
+            input: Some(Json::parse(r#"{"command":"ls"}"#).unwrap()),
+            fidelity: Fidelity::Router,
+        }));
+        drafts.push(Body::ToolResult(ToolResult {
+            name: "bash".to_owned(),
+            call_id,
+            input: None,
+            output: Some(Json::string("a\nb")),
+            error: None,
+            fidelity: Fidelity::Router,
+        }));
+        drafts.push(Body::AssistantMessage(say("Done.")));
+    }
+    let annotated = |n: usize| Notes {
+        model: Some("m".to_owned()),
+        model_call: Some(format!("c{}", n / 6)),
+        ..Notes::default()
+    };
+    let drafts = drafts.into_iter().enumerate();
+    drafts
+        .map(|(n, body)| Draft {
+            annotations: match body {
+                Body::AssistantMessage(_) | Body::ToolCall(_) => Annotations::from(annotated(n)),
+                _ => Annotations::default(),
+            },
+            ..Draft::new(Place::step("review"), body)
+        })
+        .collect()
+}
+
+fn options(place: TracePlace) -> TraceOptions {
+    TraceOptions {
+        place,
+        projection: Options::default(),
+        durability: Durability::None,
+        blobs: Box::new(|_, _| Ok(())),
+    }
+}
+
+/// Records events with the trace beside.
+fn record(root: &Path, drafts: &[Draft], place: TracePlace) -> Result<Traced, TraceError> {
+    let durability = Durability::None;
+    let recorder = Storage::at(root)
+        .record(
+            &run(),
+            RecorderOptions {
+                durability,
+                ..RecorderOptions::default()
+            },
+        )
+        .unwrap();
+    let writer = TraceWriter::follow(&recorder, options(place)).unwrap();
+    for draft in drafts {
+        recorder.record(draft).unwrap();
+    }
+    recorder.close().unwrap();
+    writer.finish()
+}
+
+fn check(path: &Path) {
+    let report = verify(fs::File::open(path).unwrap(), &VerifyOptions::default()).unwrap();
+    assert!(report.is_clean(), "{:#?}", report.findings);
+}
+
+#[test]
+fn a_trace_is_named_by_its_root_and_is_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let root = tempfile::tempdir().unwrap();
+    let traces = root.path().join("traces");
+    let traced = record(
+        root.path(),
+        &drafts(),
+        TracePlace::Directory(traces.clone()),
+    )
+    .unwrap();
+    let path = traced.path.unwrap();
+    check(&path);
+    let text = fs::read_to_string(&path).unwrap();
+    let first: String = text.chars().skip_while(|c| *c != ':').collect();
+    let hex = &first[first.find("sha256:").unwrap() + 7..][..64];
+    assert_eq!(
+        path,
+        traces
+            .join(&hex[..2])
+            .join(format!("{}.agentlog", &hex[2..]))
+    );
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert_eq!(text.lines().count() as u64, traced.added);
+    assert_eq!((traced.loss.events, traced.loss.carried), (21, 21));
+}
+
+#[test]
+fn cut_off_at_any_byte_it_is_continued_to_the_same_trace() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("x.agentlog");
+    let place = || TracePlace::File(path.clone());
+    record(root.path(), &drafts(), place()).unwrap();
+    let whole = fs::read(&path).unwrap();
+    // Every byte around the end of the last records, and some of all the others.
+    let tail = whole.len().saturating_sub(90);
+    for cut in (0..tail).step_by(331).chain(tail..=whole.len()) {
+        fs::write(&path, &whole[..cut]).unwrap();
+        fs::remove_file(torn_path(&path)).ok();
+        let traced = record(root.path(), &[], place()).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), whole, "cut at {cut}");
+        let torn = cut
+            - whole[..cut]
+                .iter()
+                .rposition(|byte| *byte == b'\n')
+                .map_or(0, |at| at + 1);
+        let aside = traced.set_aside.map_or(0, |aside| aside.bytes);
+        assert_eq!(aside, torn as u64, "cut at {cut}");
+        if torn > 0 {
+            let kept = fs::read(torn_path(&path)).unwrap();
+            assert_eq!(&kept[..torn], &whole[cut - torn..cut]);
+        }
+    }
+}
+
+#[test]
+fn a_run_that_was_closed_and_goes_on_has_a_trace_that_goes_on() {
+    let all = drafts();
+    for first in 1..all.len() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("x.agentlog");
+        let place = || TracePlace::File(path.clone());
+        record(root.path(), &all[..first], place()).unwrap();
+        let before = fs::read(&path).unwrap();
+        record(root.path(), &all[first..], place()).unwrap();
+        let after = fs::read(&path).unwrap();
+        assert!(after.starts_with(&before), "closed after {first}");
+        check(&path);
+        let again = record(root.path(), &[], place()).unwrap();
+        assert_eq!(again.added, 0, "closed after {first}");
+        assert_eq!(fs::read(&path).unwrap(), after);
+    }
+}
+
+#[test]
+fn a_file_of_something_else_is_left_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("x.agentlog");
+    let place = || TracePlace::File(path.clone());
+    record(root.path(), &drafts(), place()).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    let other = text.replacen("\"command\":\"ls\"", "\"command\":\"rm\"", 1);
+    let mut lines: Vec<&str> = other.lines().collect();
+    lines.swap(2, 3);
+    for (wrong, line) in [
+        (lines.join("\n") + "\n", 3),
+        (text.replacen('{', "[", 2), 1),
+    ] {
+        fs::write(&path, &wrong).unwrap();
+        match record(root.path(), &[], place()) {
+            Err(TraceError::Differs { line: at, .. } | TraceError::Damaged { line: at, .. }) => {
+                assert_eq!(at, line);
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), wrong);
+    }
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_does_not_stop_the_recorder() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("directory.agentlog");
+    fs::create_dir(&path).unwrap();
+    let failed = record(root.path(), &drafts(), TracePlace::File(path));
+    assert!(
+        matches!(failed, Err(TraceError::File(Error::NotAFile(_)))),
+        "{failed:?}"
+    );
+    let storage = Storage::at(root.path());
+    let report = storage
+        .verify(&storage.path_of(&run()), Limits::default())
+        .unwrap();
+    assert_eq!(report.events, 21);
+}

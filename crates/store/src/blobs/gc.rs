@@ -1,0 +1,226 @@
+//! Collecting blobs that nothing refers to any more.
+//!
+//! A blob is used by an imported session (the catalogue knows) or by a trace (its index knows). A blob that
+//! is younger than an hour is left: whoever put it may be about to refer to it. When it cannot be told what
+//! is used, nothing is collected.
+
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{BlobError, BlobId};
+use crate::FileError;
+use crate::Store;
+use crate::catalogue::CatalogueError;
+use crate::import::{self, ImportError};
+use crate::traces::{TraceError, Traces};
+
+/// A blob is left for so long after it was last put.
+const YOUNG: SignedDuration = SignedDuration::from_hours(1);
+
+/// What can be collected, or was.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Blobs that nothing refers to, with their sizes, in order.
+    pub unused: Vec<(BlobId, u64)>,
+    /// Blobs that nothing refers to, but that are too young to tell.
+    pub young: u64,
+    /// Blobs that something refers to.
+    pub used: u64,
+}
+
+impl Collected {
+    /// How large what is not used is in all.
+    pub fn bytes(&self) -> u64 {
+        self.unused.iter().map(|(_, size)| size).sum()
+    }
+}
+
+/// Why nothing was collected.
+#[derive(Debug, thiserror::Error)]
+pub enum GcError {
+    /// The catalogue is being made again, and does not know yet what all sessions use.
+    #[error("the catalogue of {} is not whole: an import of the archive was not finished; `quipu import` finishes it", .0.display())]
+    Rebuilding(PathBuf),
+    /// A trace cannot be read, so what it refers to is not known.
+    #[error("{} cannot be read, so it is not known what it refers to: {why}", path.display())]
+    Unreadable {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A trace refers to more blobs than are remembered.
+    #[error("{0} refers to more blobs than are remembered, so it is not known which are not used")]
+    TooMany(String),
+    /// Traces could not be used.
+    #[error(transparent)]
+    Traces(#[from] TraceError),
+    /// The store could not be used.
+    #[error(transparent)]
+    Store(#[from] ImportError),
+    /// The catalogue could not be used.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// Blobs could not be used.
+    #[error(transparent)]
+    Blobs(#[from] BlobError),
+    /// The operating system refused.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// Finds blobs of a home that nothing refers to, and removes them when `remove` says so.
+///
+/// # Errors
+///
+/// When it cannot be told what is used, or the system refuses.
+pub fn collect(home: &Path, now: Timestamp, remove: bool) -> Result<Collected, GcError> {
+    let pending = home.join("rebuild.pending");
+    if pending.exists() {
+        return Err(GcError::Rebuilding(home.to_owned()));
+    }
+    let blobs = super::Blobs::open(&home.join("blobs"))?;
+    if !home.join("blobs").is_dir() {
+        return Ok(Collected::default());
+    }
+    // Held to the end, so that nothing is imported between looking and removing.
+    let _lock = remove.then(|| import::lock(home)).transpose()?;
+    let store = Store::open_existing(home)?;
+    let traces = traces_of(home)?;
+    let mut collected = Collected::default();
+    for id in blobs.iter() {
+        let id = id?;
+        let in_session = match &store {
+            Some(store) => store.catalogue().uses_blob(&id.to_string())?,
+            None => false,
+        };
+        let in_trace = match &traces {
+            Some(traces) => traces.uses_blob(&id)?,
+            None => false,
+        };
+        if in_session || in_trace {
+            collected.used += 1;
+            continue;
+        }
+        let path = blobs.path(&id);
+        let metadata = match std::fs::metadata(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            metadata => metadata.map_err(FileError::at("read", &path))?,
+        };
+        let written = metadata
+            .modified()
+            .ok()
+            .and_then(|at| Timestamp::try_from(at).ok());
+        if written.is_none_or(|written| now.duration_since(written) < YOUNG) {
+            collected.young += 1;
+            continue;
+        }
+        if remove {
+            blobs.remove(&id)?;
+        }
+        collected.unused.push((id, metadata.len()));
+    }
+    if remove {
+        blobs.sweep_temporary(now)?;
+        if let Some(traces) = &traces {
+            traces.sweep_temporary(now)?;
+        }
+    }
+    Ok(collected)
+}
+
+/// The traces of a home, when it is known of all of them what they refer to.
+pub(crate) fn traces_of(home: &Path) -> Result<Option<Traces>, GcError> {
+    let Some(traces) = Traces::open_existing(home)? else {
+        return Ok(None);
+    };
+    if let Some(problem) = traces.problems().first() {
+        return Err(GcError::Unreadable {
+            path: problem.path.clone(),
+            why: problem.why.clone(),
+        });
+    }
+    match traces.overflowing()?.pop() {
+        Some(path) => Err(GcError::TooMany(path)),
+        None => Ok(Some(traces)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+    use crate::blobs::Blobs;
+    use crate::traces::Checks;
+    use crate::traces::tests::kit::{root, trace};
+
+    fn later() -> Timestamp {
+        Timestamp::now() + SignedDuration::from_mins(61)
+    }
+
+    #[test]
+    fn what_a_trace_refers_to_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(&home.path().join("blobs")).unwrap();
+        let used = blobs.put(b"used").unwrap();
+        let unused = blobs.put(b"not used").unwrap();
+        let traces = Traces::open(home.path()).unwrap();
+        let text = trace(
+            &root("a"),
+            &[&format!(r#"{{"note":"see {}"}}"#, used.uri())],
+        );
+        traces.put(text.as_bytes(), &Checks::default()).unwrap();
+
+        let young = collect(home.path(), Timestamp::now(), true).unwrap();
+        assert_eq!((young.used, young.young, young.unused.len()), (1, 1, 0));
+        let dry = collect(home.path(), later(), false).unwrap();
+        assert_eq!((dry.unused.clone(), dry.bytes()), (vec![(unused, 8)], 8));
+        assert!(blobs.get(&unused).is_ok());
+        assert_eq!(collect(home.path(), later(), true).unwrap(), dry);
+        assert!(blobs.get(&unused).is_err() && blobs.get(&used).is_ok());
+        assert_eq!(collect(home.path(), later(), true).unwrap().unused, []);
+    }
+
+    #[test]
+    fn what_is_put_again_is_young_again() {
+        let home = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(&home.path().join("blobs")).unwrap();
+        let id = blobs.put(b"png").unwrap();
+        let file = File::open(blobs.path(&id)).unwrap();
+        let old = Timestamp::now() - SignedDuration::from_hours(5);
+        file.set_modified(old.into()).unwrap();
+        let now = Timestamp::now();
+        assert_eq!(collect(home.path(), now, false).unwrap().unused.len(), 1);
+        blobs.put(b"png").unwrap();
+        assert_eq!(collect(home.path(), now, false).unwrap().young, 1);
+    }
+
+    #[test]
+    fn in_doubt_nothing_goes() {
+        let home = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(&home.path().join("blobs")).unwrap();
+        let id = blobs.put(b"png").unwrap();
+        let refused = |fits: fn(&GcError) -> bool| {
+            let error = collect(home.path(), later(), true).unwrap_err();
+            assert!(fits(&error), "{error}");
+            assert!(blobs.get(&id).is_ok());
+        };
+        let pending = home.path().join("rebuild.pending");
+        File::create(&pending).unwrap();
+        refused(|error| matches!(error, GcError::Rebuilding(_)));
+        std::fs::remove_file(pending).unwrap();
+        let held = import::lock(home.path()).unwrap();
+        refused(|error| matches!(error, GcError::Store(ImportError::Busy(_))));
+        drop(held);
+        // A session uses it.
+        let store = Store::open(home.path()).unwrap();
+        let database = store.catalogue().database();
+        database.execute_batch("pragma foreign_keys = off").unwrap();
+        let insert = "insert into blob_use (transcript, blob) values (1, ?1)";
+        database.execute(insert, [id.to_string()]).unwrap();
+        assert_eq!(collect(home.path(), later(), true).unwrap().used, 1);
+        assert!(blobs.get(&id).is_ok());
+    }
+}

@@ -1,0 +1,175 @@
+//! The index of traces: what can be asked of them without reading them.
+//!
+//! A `SQLite` database that is wholly derived. It is compared with the files whenever it is opened, and made
+//! again when it is missing, damaged or of another version.
+
+mod query;
+mod write;
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+pub(super) use query::Looked;
+pub use query::{Filter, TraceRow};
+pub(super) use write::Entry;
+
+use super::error::{Result, fault};
+use crate::catalogue::Catalogue;
+
+/// The version of our own tables. They are made anew when it changes.
+const VERSION: i64 = 1;
+
+/// Where the index is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In this file, which is ours.
+    Ours(PathBuf),
+    /// In this file, in which others may have put down what cannot be derived.
+    Shared(PathBuf),
+    /// In memory, for as long as it is needed.
+    Memory,
+}
+
+/// The index, open.
+#[derive(Debug)]
+pub(super) struct Index {
+    database: Connection,
+    path: PathBuf,
+}
+
+impl Index {
+    /// Opens the index. A file that is damaged is made anew; where nothing may be written, it is in memory.
+    pub(super) fn open(place: &Place) -> Result<Self> {
+        let path = match place {
+            Place::Memory => return Self::in_memory(),
+            Place::Ours(path) | Place::Shared(path) => path,
+        };
+        let is_ours = matches!(place, Place::Ours(_));
+        match Self::open_file(path, is_ours) {
+            Err(super::TraceError::Index { damaged: true, .. }) => {
+                Self::remake(place)?;
+                Self::open_file(path, is_ours)
+            }
+            // Somebody else's, or a backup.
+            Err(_) if !is_writable(path) => Self::in_memory(),
+            opened => opened,
+        }
+    }
+
+    /// Takes a damaged index out of the way.
+    pub(super) fn remake(place: &Place) -> Result<()> {
+        let (Place::Ours(path) | Place::Shared(path)) = place else {
+            return Ok(());
+        };
+        let refuse = crate::FileError::at("set aside", path.clone());
+        let aside = Catalogue::set_aside(path).map_err(refuse)?;
+        if matches!(place, Place::Ours(_)) {
+            std::fs::remove_file(&aside).map_err(crate::FileError::at("remove", aside))?;
+        }
+        Ok(())
+    }
+
+    fn open_file(path: &Path, is_ours: bool) -> Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let database = Connection::open_with_flags(path, flags).map_err(fault(path))?;
+        restrict(path);
+        let pragmas = "pragma busy_timeout = 10000;
+             pragma journal_mode = wal;
+             pragma synchronous = normal;";
+        database.execute_batch(pragmas).map_err(fault(path))?;
+        Self::with(database, path, is_ours)
+    }
+
+    fn in_memory() -> Result<Self> {
+        let path = Path::new(":memory:");
+        let database = Connection::open_in_memory().map_err(fault(path))?;
+        Self::with(database, path, true)
+    }
+
+    /// `is_ours`: everything in it is derived, and can be thrown away.
+    fn with(database: Connection, path: &Path, is_ours: bool) -> Result<Self> {
+        let index = Self {
+            database,
+            path: path.to_owned(),
+        };
+        index.run(|database| database.execute_batch("pragma foreign_keys = on"))?;
+        index.at_once(|database| {
+            database.execute_batch(
+                "create table if not exists quipu_index (version integer not null)",
+            )?;
+            let version: Option<i64> =
+                database.query_row("select max(version) from quipu_index", [], |row| row.get(0))?;
+            if version != Some(VERSION) {
+                for table in own_tables(database)? {
+                    database.execute_batch(&format!("drop table if exists \"{table}\""))?;
+                }
+                if is_ours {
+                    database.execute_batch(
+                        "drop table if exists replays;
+                         drop table if exists tags;
+                         drop table if exists traces;",
+                    )?;
+                }
+                database.execute_batch("create table quipu_index (version integer not null)")?;
+                database.execute("insert into quipu_index values (?1)", [VERSION])?;
+                database.execute_batch(include_str!("schema.sql"))?;
+            }
+            Ok(())
+        })?;
+        Ok(index)
+    }
+
+    pub(super) fn run<T>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        run(&self.database).map_err(fault(&self.path))
+    }
+
+    /// Does several things as one.
+    pub(super) fn at_once<T>(
+        &self,
+        act: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        self.run(|database| {
+            database.execute_batch("begin immediate")?;
+            let done = act(database).and_then(|done| {
+                database.execute_batch("commit")?;
+                Ok(done)
+            });
+            if done.is_err() && !database.is_autocommit() {
+                database.execute_batch("rollback")?;
+            }
+            done
+        })
+    }
+}
+
+/// Our tables, those first that refer to others.
+fn own_tables(database: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut select = database.prepare(
+        "select name from sqlite_schema where type = 'table' and name like 'quipu\\_%' escape '\\'
+         order by name = 'quipu_files', name",
+    )?;
+    select.query_map([], |row| row.get(0))?.collect()
+}
+
+/// Whether a file, or one in its directory, can be written.
+fn is_writable(path: &Path) -> bool {
+    let directory = path.parent().unwrap_or(path);
+    let can = |path: &Path| {
+        std::fs::metadata(path).is_ok_and(|metadata| !metadata.permissions().readonly())
+    };
+    can(directory) && (!path.exists() || can(path)) && {
+        // Permissions are not all there is: the file system may be read only.
+        tempfile::Builder::new().tempfile_in(directory).is_ok()
+    }
+}
+
+/// Tags and names are nobody else's business.
+fn restrict(path: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    // Where it is not ours to restrict, it is not ours to complain either.
+    drop(std::fs::set_permissions(
+        path,
+        std::fs::Permissions::from_mode(0o600),
+    ));
+}

@@ -1,0 +1,5 @@
+mod corpus;
+mod foreign;
+pub(crate) mod kit;
+mod looking;
+mod placing;
