@@ -66,9 +66,9 @@ pub(crate) enum Command {
     Tree(Tree),
     /// Show the end of a transcript, and follow it live
     Tail(Tail),
-    /// Check transcripts: order, vocabulary, pairing, links, permissions
+    /// Check transcripts and traces: order, vocabulary, pairing, links; ids and every rule of .agentlog
     Verify(Verify),
-    /// Mend the torn end of transcripts; sets torn bytes aside, never destroys them
+    /// Mend the torn end of transcripts, setting torn bytes aside; ids and parents of traces, into a new file
     Repair(Repair),
     /// Record events from standard input, one JSON object a line
     Emit(Emit),

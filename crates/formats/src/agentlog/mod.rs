@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`canon`] | the canonical form that is hashed |
 //! | [`form`] | other programs' readings of it, to tell what an id that does not match was made by |
+//! | [`inline`] | moving files that are written inline out of a payload |
 //! | [`record`] | what is on a line |
 //! | [`reader`] | lines of a file, one at a time, in bounded memory |
 //! | [`write`] | records to bytes |
@@ -34,6 +35,7 @@
 pub mod canon;
 pub mod form;
 mod id;
+pub mod inline;
 mod kind;
 pub mod project;
 pub mod reader;

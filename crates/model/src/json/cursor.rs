@@ -388,7 +388,7 @@ impl<'a> Cursor<'a> {
 /// what vector search is for.
 #[inline]
 pub(super) fn quote_or_backslash(bytes: &[u8], mut at: usize) -> Option<usize> {
-    for _ in 0..8 {
+    for _ in 0..10 {
         let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
             break;
         };
@@ -399,6 +399,20 @@ pub(super) fn quote_or_backslash(bytes: &[u8], mut at: usize) -> Option<usize> {
         at += 8;
     }
     memchr::memchr2(b'"', b'\\', bytes.get(at..)?).map(|found| at + found)
+}
+
+/// The first quote or backslash at or behind `at`, if it is within two words.
+#[inline]
+pub(super) fn quote_or_backslash_near(bytes: &[u8], at: usize) -> Option<usize> {
+    let words = bytes.get(at..)?.first_chunk::<16>()?;
+    let (first, second) = words.split_at(8);
+    for (n, word) in [first, second].into_iter().enumerate() {
+        let found = word_matches(u64::from_le_bytes(*word.first_chunk()?));
+        if found != 0 {
+            return Some(at + n * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    None
 }
 
 /// The high bit of each byte of a word that is a quote or a backslash. Bytes above the lowest match may

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use super::cursor::{SyntaxError, SyntaxProblem, quote_or_backslash};
+use super::cursor::{SyntaxError, SyntaxProblem, quote_or_backslash, quote_or_backslash_near};
 use super::{RawJson, RawStr};
 
 /// Where the values of one JSON text are.
@@ -308,8 +308,27 @@ impl Control {
 }
 
 /// The end of the string that begins at `start`, and whether it has escapes.
+///
+/// Most strings are keys and words that end within a few bytes. They are not worth a call.
 #[inline]
 fn string(bytes: &[u8], start: usize, control: &mut Control) -> Result<(usize, bool), SyntaxError> {
+    if let Some(at) = quote_or_backslash_near(bytes, start + 1)
+        && bytes[at] == b'"'
+        && at <= control.looked
+        && !control.found
+    {
+        return Ok((at + 1, false));
+    }
+    any_string(bytes, start, control)
+}
+
+/// As [`string`], for those that are longer, or not as plain.
+#[inline(never)]
+fn any_string(
+    bytes: &[u8],
+    start: usize,
+    control: &mut Control,
+) -> Result<(usize, bool), SyntaxError> {
     let mut at = start + 1;
     let mut escaped = false;
     loop {
@@ -417,6 +436,30 @@ impl<'a> Node<'a> {
     #[inline]
     pub fn offset(&self) -> usize {
         self.slot().start as usize
+    }
+
+    /// Its place on the tape: that of a list's first element is one behind the list's, that of an object's
+    /// first key one behind the object's, and that of a value one behind its key's.
+    #[inline]
+    pub fn place(&self) -> u32 {
+        self.at
+    }
+
+    /// The place behind it and all that is inside it.
+    #[inline]
+    pub fn place_behind(&self) -> u32 {
+        self.slot().next
+    }
+
+    /// The value, or the key, at another place of the same tape.
+    ///
+    /// # Panics
+    ///
+    /// What is asked of it panics when there is no such place.
+    #[inline]
+    #[must_use]
+    pub fn go_to(self, place: u32) -> Self {
+        self.at(place)
     }
 
     /// Whether it is `null`.

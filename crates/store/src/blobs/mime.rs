@@ -1,5 +1,7 @@
 //! What kind of file some bytes are.
 
+pub use quipu_formats::agentlog::inline::is_mime;
+
 /// The MIME type that bytes show by how they begin; `None` when nothing tells.
 ///
 /// ```
@@ -43,20 +45,6 @@ fn is_text(bytes: &[u8]) -> bool {
         Err(_) => return false,
     };
     !text.is_empty() && !text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
-}
-
-/// Whether a text has the form of a MIME type (RFC 6838), parameters apart.
-pub fn is_mime(text: &str) -> bool {
-    let essence = text.split(';').next().unwrap_or_default().trim();
-    let is_name = |name: &str| {
-        let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte);
-        (1..=127).contains(&name.len())
-            && name.as_bytes()[0].is_ascii_alphanumeric()
-            && name.bytes().all(is_of_name)
-    };
-    essence
-        .split_once('/')
-        .is_some_and(|(kind, sub)| is_name(kind) && is_name(sub))
 }
 
 #[cfg(test)]

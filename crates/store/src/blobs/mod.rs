@@ -8,7 +8,6 @@
 //! Not compressed: images already are, and a blob can be opened by whatever opens such files.
 
 pub mod gc;
-pub mod inline;
 pub mod mime;
 pub mod phash;
 mod reference;

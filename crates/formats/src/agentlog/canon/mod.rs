@@ -11,16 +11,17 @@
 
 mod nfc;
 mod number;
+mod sink;
 mod string;
 
 use std::collections::BTreeMap;
 
-use quipu_model::json::{Fields, Items, Kind, Node, RawStr};
-use sha2::{Digest as _, Sha256};
+use quipu_model::json::{Kind, Node, RawStr};
 
 use super::ContentId;
 
 pub(super) use number::{double, plain};
+use sink::{Block, Hashing, Sink};
 
 /// Why a value has no canonical form, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,86 +50,44 @@ pub enum CanonProblem {
 /// Writes canonical forms, and hashes them. Kept from value to value, because it keeps its buffers.
 #[derive(Debug, Default)]
 pub struct Canon {
-    buffer: Vec<u8>,
-    room: Room<'static>,
+    block: Block,
+    room: Room,
     lenient: bool,
 }
 
-/// What a value is taken apart in.
+/// What a value is taken apart in: places on its tape.
 #[derive(Debug, Default)]
-struct Room<'a> {
-    frames: Vec<Frame<'a>>,
-    sorted: Vec<(Key<'a>, Node<'a>)>,
+struct Room {
+    frames: Vec<Frame>,
+    fields: Vec<Field>,
+    /// Keys that are not canonical as they stand, as they read in NFC.
+    texts: Vec<String>,
 }
 
-impl Room<'_> {
-    /// The same room, empty, for another value. The standard library keeps the memory of a vector that is
-    /// mapped to one of the same layout.
-    fn empty<'b>(mut self) -> Room<'b> {
-        self.frames.clear();
-        self.sorted.clear();
-        Room {
-            frames: self.frames.into_iter().map_while(|_| None).collect(),
-            sorted: self.sorted.into_iter().map_while(|_| None).collect(),
-        }
-    }
+/// A list or an object of which some is written.
+#[derive(Debug)]
+enum Frame {
+    /// The next element, and the place behind the last.
+    List(u32, u32),
+    /// Its fields are those from here on, the first of them at the end.
+    Object(usize),
 }
 
-/// Where canonical bytes go.
-pub(super) trait Sink {
-    fn put(&mut self, bytes: &[u8]);
-    fn byte(&mut self, byte: u8);
+/// A field of an object.
+#[derive(Debug, Clone, Copy)]
+struct Field {
+    /// The first bytes of the key, which are mostly enough to tell keys apart.
+    begin: u64,
+    key: Key,
+    value: u32,
 }
 
-impl Sink for Vec<u8> {
-    #[inline]
-    fn put(&mut self, bytes: &[u8]) {
-        self.extend_from_slice(bytes);
-    }
-
-    #[inline]
-    fn byte(&mut self, byte: u8) {
-        self.push(byte);
-    }
-}
-
-/// How much is gathered before it is hashed.
-const BLOCK: usize = 16 * 1024;
-
-/// Hashes what is put to it, a block at a time.
-struct Hashing<'b> {
-    buffer: &'b mut Vec<u8>,
-    hash: Sha256,
-}
-
-impl Sink for Hashing<'_> {
-    #[inline]
-    fn put(&mut self, bytes: &[u8]) {
-        if self.buffer.len() + bytes.len() > BLOCK {
-            self.spill(bytes);
-        } else {
-            self.buffer.extend_from_slice(bytes);
-        }
-    }
-
-    /// A block may be a few bytes longer for it.
-    #[inline]
-    fn byte(&mut self, byte: u8) {
-        self.buffer.push(byte);
-    }
-}
-
-impl Hashing<'_> {
-    #[cold]
-    fn spill(&mut self, bytes: &[u8]) {
-        self.hash.update(&self.buffer);
-        self.buffer.clear();
-        if bytes.len() >= BLOCK {
-            self.hash.update(bytes);
-        } else {
-            self.buffer.extend_from_slice(bytes);
-        }
-    }
+#[derive(Debug, Clone, Copy)]
+enum Key {
+    /// Canonical as it stands, at this place.
+    Verbatim(u32),
+    /// Which of the texts it is.
+    Text(u32),
 }
 
 impl Canon {
@@ -152,18 +111,9 @@ impl Canon {
     ///
     /// When it has no canonical form.
     pub fn id(&mut self, payload: Node<'_>) -> Result<ContentId, CanonError> {
-        self.buffer.clear();
-        let mut sink = Hashing {
-            buffer: &mut self.buffer,
-            hash: Sha256::new(),
-        };
-        let mut room = std::mem::take(&mut self.room).empty();
-        let written = write(payload, self.lenient, &mut room, &mut sink);
-        self.room = room.empty();
-        written?;
-        let Hashing { buffer, mut hash } = sink;
-        hash.update(buffer);
-        Ok(ContentId(hash.finalize().into()))
+        let mut sink = Hashing::new(&mut self.block);
+        self.room.write(payload, self.lenient, &mut sink)?;
+        Ok(ContentId(sink.finish()))
     }
 
     /// Writes the canonical form of a value.
@@ -172,215 +122,202 @@ impl Canon {
     ///
     /// When it has none; then what was written of it is to be thrown away.
     pub fn write(&mut self, value: Node<'_>, out: &mut Vec<u8>) -> Result<(), CanonError> {
-        let mut room = std::mem::take(&mut self.room).empty();
-        let written = write(value, self.lenient, &mut room, out);
-        self.room = room.empty();
-        written
+        self.room.write(value, self.lenient, out)
     }
 }
 
-/// A list or an object of which some is written.
-#[derive(Debug)]
-enum Frame<'a> {
-    List(Items<'a>),
-    /// Its keys are in order as they come.
-    Ordered(Fields<'a>),
-    /// Its keys are from here on in `sorted`, the first at the end.
-    Sorted(usize),
-}
-
-/// A key, as it reads in NFC, which is what keys are sorted by.
-#[derive(Debug)]
-enum Key<'a> {
-    /// Canonical as it stands.
-    Verbatim(&'a str),
-    Text(String),
-}
-
-impl<'a> Key<'a> {
-    #[inline]
-    fn of(raw: RawStr<'a>, nfc: bool, offset: usize) -> Result<Self, CanonError> {
-        match raw.plain() {
-            Some(text) if nfc || nfc::is_surely(text.as_bytes()) => Ok(Self::Verbatim(text)),
-            _ => string::text(raw, offset).map(Self::Text),
-        }
-    }
-
-    #[inline]
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Verbatim(text) => text.as_bytes(),
-            Self::Text(text) => text.as_bytes(),
-        }
-    }
-
-    #[inline]
-    fn put(&self, out: &mut impl Sink) {
-        match self {
-            Self::Verbatim(text) => {
-                out.byte(b'"');
-                out.put(text.as_bytes());
-                out.put(b"\":");
-            }
-            Self::Text(text) => {
-                string::put(text, out);
-                out.byte(b':');
-            }
-        }
-    }
-}
-
-/// Without recursion: how deep a value may nest is for the reader to say.
-fn write<'a>(
-    value: Node<'a>,
-    lenient: bool,
-    room: &mut Room<'a>,
-    out: &mut impl Sink,
-) -> Result<(), CanonError> {
-    let Room { frames, sorted } = room;
-    let mut value = value;
-    // Mostly all of it is, and one look at the whole is quicker than one at each string.
-    let nfc = nfc::is_surely(value.raw().get().as_bytes());
-    loop {
-        // Whether what comes next is the first in its list or object.
-        let mut first = false;
-        match value.kind() {
-            Kind::String => {
-                if let Some(raw) = value.as_raw_str() {
-                    string::write(raw, nfc, value.offset(), out)?;
-                }
-            }
-            Kind::Number => number::write(value, out)?,
-            Kind::Null | Kind::Bool => out.put(value.raw().get().as_bytes()),
-            Kind::List => {
-                out.byte(b'[');
-                frames.push(Frame::List(value.items()));
-                first = true;
-            }
-            Kind::Object => {
-                out.byte(b'{');
-                frames.push(object(value, nfc, lenient, sorted)?);
-                first = true;
-            }
-        }
-        value = loop {
-            let Some(frame) = frames.last_mut() else {
-                return Ok(());
-            };
-            if let Some((key, value)) = frame.next(nfc, sorted)? {
-                if !first {
-                    out.byte(b',');
-                }
-                if let Some(key) = key {
-                    key.put(out);
-                }
-                break value;
-            }
-            out.byte(frame.close());
-            frames.pop();
-            first = false;
-        };
-    }
-}
-
-impl<'a> Frame<'a> {
-    #[inline]
-    fn next(
+impl Room {
+    /// Without recursion: how deep a value may nest is for the reader to say.
+    fn write(
         &mut self,
-        nfc: bool,
-        sorted: &mut Vec<(Key<'a>, Node<'a>)>,
-    ) -> Result<Option<(Option<Key<'a>>, Node<'a>)>, CanonError> {
-        Ok(match self {
-            Self::List(items) => items.next().map(|value| (None, value)),
-            Self::Ordered(fields) => match fields.next() {
-                Some((raw, value)) => Some((Some(Key::of(raw, nfc, value.offset())?), value)),
-                None => None,
-            },
-            Self::Sorted(begin) if sorted.len() > *begin => {
-                sorted.pop().map(|(key, value)| (Some(key), value))
+        value: Node<'_>,
+        lenient: bool,
+        out: &mut impl Sink,
+    ) -> Result<(), CanonError> {
+        self.frames.clear();
+        self.fields.clear();
+        self.texts.clear();
+        // Mostly all of it is, and one look at the whole is quicker than one at each string.
+        let nfc = nfc::is_surely(value.raw().get().as_bytes());
+        let mut value = value;
+        loop {
+            // Whether what comes next is the first in its list or object.
+            let mut first = false;
+            match value.kind() {
+                Kind::String => {
+                    if let Some(raw) = value.as_raw_str() {
+                        string::write(raw, nfc, value.offset(), out)?;
+                    }
+                }
+                Kind::Number => number::write(value, out)?,
+                Kind::Null | Kind::Bool => out.put(value.raw().get().as_bytes()),
+                Kind::List => {
+                    out.byte(b'[');
+                    let inside = Frame::List(value.place() + 1, value.place_behind());
+                    self.frames.push(inside);
+                    first = true;
+                }
+                Kind::Object => {
+                    out.byte(b'{');
+                    self.frames.push(Frame::Object(self.fields.len()));
+                    self.take_apart(value, nfc, lenient)?;
+                    first = true;
+                }
             }
-            Self::Sorted(_) => None,
+            match self.next(value, first, out) {
+                Some(next) => value = next,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Closes what is at its end, and gives what comes then, its key written; `None` at the end of all.
+    #[inline]
+    fn next<'a>(
+        &mut self,
+        tape: Node<'a>,
+        mut first: bool,
+        out: &mut impl Sink,
+    ) -> Option<Node<'a>> {
+        loop {
+            let (key, place) = match self.frames.last_mut()? {
+                Frame::List(at, behind) if *at < *behind => {
+                    let place = *at;
+                    *at = tape.go_to(place).place_behind();
+                    (None, place)
+                }
+                Frame::Object(begin) if self.fields.len() > *begin => {
+                    let field = self.fields.pop()?;
+                    (Some(field.key), field.value)
+                }
+                ended => {
+                    out.byte(if matches!(ended, Frame::List(..)) {
+                        b']'
+                    } else {
+                        b'}'
+                    });
+                    self.frames.pop();
+                    first = false;
+                    continue;
+                }
+            };
+            if !first {
+                out.byte(b',');
+            }
+            match key {
+                None => {}
+                Some(Key::Verbatim(place)) => {
+                    out.put(tape.go_to(place).raw().get().as_bytes());
+                    out.byte(b':');
+                }
+                Some(Key::Text(n)) => {
+                    string::put(&self.texts[n as usize], out);
+                    out.byte(b':');
+                }
+            }
+            return Some(tape.go_to(place));
+        }
+    }
+
+    /// Puts the fields of an object down in the order of their keys, the first at the end.
+    fn take_apart(&mut self, object: Node<'_>, nfc: bool, lenient: bool) -> Result<(), CanonError> {
+        let begin = self.fields.len();
+        let (mut at, behind) = (object.place() + 1, object.place_behind());
+        while at < behind {
+            let value = object.go_to(at + 1);
+            let Some(raw) = object.go_to(at).as_raw_str() else {
+                break;
+            };
+            let (bytes, key) = match raw.plain() {
+                Some(text) if nfc || nfc::is_surely(text.as_bytes()) => {
+                    (text.as_bytes(), Key::Verbatim(at))
+                }
+                _ => {
+                    let n = to_u32(self.texts.len());
+                    self.texts.push(string::text(raw, value.offset())?);
+                    (self.texts[n as usize].as_bytes(), Key::Text(n))
+                }
+            };
+            self.fields.push(Field {
+                begin: begin_of(bytes),
+                key,
+                value: at + 1,
+            });
+            at = value.place_behind();
+        }
+        let (fields, texts) = (&mut self.fields[begin..], &self.texts);
+        let order = |a: &Field, b: &Field| {
+            let begins = b.begin.cmp(&a.begin);
+            begins.then_with(|| b.bytes(object, texts).cmp(a.bytes(object, texts)))
+        };
+        fields.sort_unstable_by(order);
+        let same = |pair: &&[Field]| order(&pair[0], &pair[1]).is_eq();
+        let Some(pair) = fields.windows(2).find(same) else {
+            return Ok(());
+        };
+        if lenient {
+            self.last_of_each(object, begin);
+            return Ok(());
+        }
+        let key = String::from_utf8_lossy(pair[0].bytes(object, texts)).into_owned();
+        let later = pair[0].value.max(pair[1].value);
+        Err(CanonError {
+            what: CanonProblem::DuplicateKey(key),
+            offset: object.go_to(later).offset(),
         })
     }
 
-    fn close(&self) -> u8 {
-        match self {
-            Self::List(_) => b']',
-            Self::Ordered(_) | Self::Sorted(_) => b'}',
+    /// Of the fields from `begin` on, leaves the last value of each key. Those that are the same only in NFC
+    /// stay in their order.
+    #[cold]
+    fn last_of_each(&mut self, object: Node<'_>, begin: usize) {
+        let mut fields = self.fields.split_off(begin);
+        fields.sort_unstable_by_key(|field| field.value);
+        // Where a key was first, and its last field.
+        let mut last: BTreeMap<_, (u32, Field)> = BTreeMap::new();
+        for field in fields {
+            let raw = object.go_to(field.value - 1).as_raw_str();
+            let key = raw.and_then(RawStr::to_text);
+            last.entry(key).or_insert((field.value, field)).1 = field;
+        }
+        let mut fields: Vec<_> = last.into_values().collect();
+        let texts = &self.texts;
+        fields.sort_unstable_by(|(first, a), (second, b)| {
+            let keys = b.bytes(object, texts).cmp(a.bytes(object, texts));
+            keys.then(second.cmp(first))
+        });
+        self.fields
+            .extend(fields.into_iter().map(|(_, field)| field));
+    }
+}
+
+impl Field {
+    /// The key as it reads in NFC, which is what keys are sorted by.
+    fn bytes<'a>(&self, object: Node<'a>, texts: &'a [String]) -> &'a [u8] {
+        match self.key {
+            Key::Text(n) => texts[n as usize].as_bytes(),
+            Key::Verbatim(place) => {
+                let written = object.go_to(place).raw().get().as_bytes();
+                &written[1..written.len() - 1]
+            }
         }
     }
 }
 
-/// Finds the order of an object's keys.
-fn object<'a>(
-    object: Node<'a>,
-    nfc: bool,
-    lenient: bool,
-    sorted: &mut Vec<(Key<'a>, Node<'a>)>,
-) -> Result<Frame<'a>, CanonError> {
-    if in_order(object, nfc) {
-        return Ok(Frame::Ordered(object.fields()));
+/// The first bytes of a key, as a number that is in the order of the keys.
+#[inline]
+fn begin_of(key: &[u8]) -> u64 {
+    if let Some(begin) = key.first_chunk() {
+        return u64::from_be_bytes(*begin);
     }
-    let begin = sorted.len();
-    for (raw, value) in object.fields() {
-        sorted.push((Key::of(raw, nfc, value.offset())?, value));
-    }
-    let Err(twice) = sort(&mut sorted[begin..]) else {
-        return Ok(Frame::Sorted(begin));
-    };
-    if !lenient {
-        return Err(twice);
-    }
-    sorted.truncate(begin);
-    sorted.extend(last_of_each(object)?);
-    Ok(Frame::Sorted(begin))
-}
-
-/// The fields of an object with the last value of each key, in the order in which they are popped.
-#[cold]
-fn last_of_each(object: Node<'_>) -> Result<Vec<(Key<'_>, Node<'_>)>, CanonError> {
-    let mut last: BTreeMap<_, (usize, Key<'_>, Node<'_>)> = BTreeMap::new();
-    for (n, (raw, value)) in object.fields().enumerate() {
-        let key = Key::of(raw, false, value.offset())?;
-        let first = last.entry(raw.to_text()).or_insert((n, key, value));
-        first.2 = value;
-    }
-    let mut fields: Vec<_> = last.into_values().collect();
-    fields.sort_unstable_by(|(m, a, _), (n, b, _)| b.bytes().cmp(a.bytes()).then(n.cmp(m)));
-    let fields = fields.into_iter().map(|(_, key, value)| (key, value));
-    Ok(fields.collect())
-}
-
-/// Puts fields in the order of their keys, the first at the end, so that it is popped first.
-fn sort(fields: &mut [(Key<'_>, Node<'_>)]) -> Result<(), CanonError> {
-    fields.sort_unstable_by(|(a, _), (b, _)| b.bytes().cmp(a.bytes()));
-    let same = |pair: &&[(Key<'_>, Node<'_>)]| pair[0].0.bytes() == pair[1].0.bytes();
-    let Some(pair) = fields.windows(2).find(same) else {
-        return Ok(());
-    };
-    let key = String::from_utf8_lossy(pair[0].0.bytes()).into_owned();
-    Err(CanonError {
-        what: CanonProblem::DuplicateKey(key),
-        offset: pair[0].1.offset().max(pair[1].1.offset()),
+    let bytes = key.iter().enumerate();
+    bytes.fold(0, |begin, (n, byte)| {
+        begin | u64::from(*byte) << (56 - 8 * n)
     })
 }
 
-/// Whether the keys of an object are all canonical as they stand, in order, and none is there twice.
-#[inline]
-fn in_order(object: Node<'_>, nfc: bool) -> bool {
-    let mut before: Option<&str> = None;
-    for (raw, _) in object.fields() {
-        let Some(key) = raw.plain() else {
-            return false;
-        };
-        if before.is_some_and(|before| before.as_bytes() >= key.as_bytes())
-            || !(nfc || nfc::is_surely(key.as_bytes()))
-        {
-            return false;
-        }
-        before = Some(key);
-    }
-    true
+fn to_u32(n: usize) -> u32 {
+    u32::try_from(n).expect("there are fewer keys than places on a tape")
 }
 
 #[cfg(test)]

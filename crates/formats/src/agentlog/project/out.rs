@@ -8,6 +8,7 @@ use quipu_model::{Attachment, Json, Notes, Timestamp};
 use super::mend;
 use super::text::Object;
 use super::{Made, Sink};
+use crate::agentlog::inline::{self, MAX_INLINE, Moved};
 use crate::agentlog::{Canon, CanonError, ContentId, Draft, Kind, LIMITS, encode};
 use crate::loss::Loss;
 
@@ -119,6 +120,20 @@ impl Out {
             parent,
             marks: marks.and(&making.marks),
         };
+        if let Some(moved) = self.without_files(&payload) {
+            for file in &moved.files {
+                self.loss
+                    .wrapped("files that were written inline, as a blob", seq);
+                let attachment = Attachment {
+                    mime: file.media_type.clone().unwrap_or_default(),
+                    bytes: file.bytes.len() as u64,
+                    sha256: file.id.hex(),
+                };
+                self.put_blob(&attachment, &file.bytes, (seq, at, parent), sink)?;
+            }
+            moved.payload.get().clone_into(&mut payload);
+            draft.marks = draft.marks.flag("moved_out", true);
+        }
         let mut id = self.encode(&draft, &payload);
         if id.is_err() {
             let Some(mended) = mend::canonical(&payload) else {
@@ -143,17 +158,8 @@ impl Out {
             for moved in moved {
                 self.loss
                     .wrapped("text beyond the limit of a line, as a blob", seq);
-                sink.blob(&moved.attachment, moved.text.as_bytes())?;
-                let payload = blob_ref(&moved.attachment);
-                let reference = Making {
-                    kind: Kind::BlobRef,
-                    seq,
-                    at,
-                    vague: true,
-                    payload,
-                    marks: Object::new(),
-                };
-                self.put(reference, parent, sink)?;
+                let bytes = moved.text.as_bytes();
+                self.put_blob(&moved.attachment, bytes, (seq, at, parent), sink)?;
             }
             draft.marks = draft.marks.flag("moved_out", true);
             id = self.encode(&draft, &shorter);
@@ -176,6 +182,34 @@ impl Out {
             self.tape.shrink();
         }
         Ok(Some(id))
+    }
+
+    /// A payload without files that are written inline and are too long for that.
+    fn without_files(&mut self, payload: &str) -> Option<Moved> {
+        if payload.len() <= MAX_INLINE {
+            return None;
+        }
+        inline::move_out(self.tape.read(payload, LIMITS.max_depth).ok()?)
+    }
+
+    /// Keeps bytes outside, and writes a record that refers to them.
+    fn put_blob(
+        &mut self,
+        attachment: &Attachment,
+        bytes: &[u8],
+        (seq, at, parent): (u64, Timestamp, Option<ContentId>),
+        sink: &mut dyn Sink,
+    ) -> io::Result<()> {
+        sink.blob(attachment, bytes)?;
+        let reference = Making {
+            kind: Kind::BlobRef,
+            seq,
+            at,
+            vague: true,
+            payload: blob_ref(attachment),
+            marks: Object::new(),
+        };
+        self.put(reference, parent, sink).map(drop)
     }
 
     fn encode(&mut self, line: &Line, payload: &str) -> Result<ContentId, CanonError> {

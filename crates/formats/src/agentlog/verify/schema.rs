@@ -6,6 +6,7 @@ use std::hash::BuildHasher as _;
 
 use quipu_model::json::{Kind as JsonKind, Node};
 
+use super::super::inline::is_mime;
 use super::super::{ContentId, Kind};
 use super::Rule;
 use super::examine::Detail;
@@ -499,18 +500,7 @@ fn mime(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
         look.mistyped(path, value, "a string");
         return;
     };
-    // Parameters may follow; their form is their own.
-    let essence = text.split(';').next().unwrap_or_default().trim_end();
-    let is_name = |name: &str| {
-        name.len() <= 127
-            && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && name
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b))
-    };
-    let good = essence
-        .split_once('/')
-        .is_some_and(|(a, b)| is_name(a) && is_name(b));
+    let good = is_mime(&text);
     if !good {
         let text = super::excerpt(value.raw().get());
         look.find(Rule::Mime, path, format_args!("{text} is no media type"));

@@ -561,3 +561,36 @@ fn a_made_up_meta_is_one_value() {
     }
     assert_eq!(kept.seqs, [0, 1]);
 }
+
+#[test]
+fn a_file_that_is_written_inline_is_moved_out() {
+    let data = "iVBO".repeat(2000);
+    let output = format!(
+        r#"{{"content":[{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{data}"}}}}]}}"#
+    );
+    let (kept, loss) = project(
+        vec![
+            (user("look"), Notes::default()),
+            (calls("t1", "{}"), of_call("c1")),
+            (gives("t1", &output), Notes::default()),
+        ],
+        Options::default(),
+    );
+    assert_eq!(
+        kept.shape(),
+        "metadata<- chat_request<0 chat_response<1 tool_call<2 blob_ref<3 tool_result<3"
+    );
+    let records = kept.records();
+    let source = &records[5]["payload"]["output"]["content"][0]["source"];
+    assert_eq!(source["type"], "blob");
+    assert_eq!(source["uri"], records[4]["payload"]["uri"]);
+    assert_eq!(records[4]["payload"]["mime"], "image/png");
+    let [(attachment, bytes)] = &kept.blobs[..] else {
+        panic!("one blob");
+    };
+    assert_eq!((attachment.bytes, bytes.len()), (6000, 6000));
+    assert_eq!(
+        loss.wrapped["files that were written inline, as a blob"].count,
+        1
+    );
+}

@@ -19,7 +19,9 @@ use base64::engine::general_purpose::STANDARD;
 use quipu_model::Json;
 use quipu_model::json::{Kind, Node, Tape};
 
-use super::BlobId;
+use sha2::{Digest as _, Sha256};
+
+use super::ContentId;
 
 /// Base64 that is no longer than this stays where it is.
 pub const MAX_INLINE: usize = 4096;
@@ -51,8 +53,8 @@ pub struct Moved {
 /// A file that was inline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Its name.
-    pub id: BlobId,
+    /// Its name: the hash of its bytes.
+    pub id: ContentId,
     /// What it was said to be.
     pub media_type: Option<String>,
     /// Its bytes.
@@ -63,7 +65,7 @@ pub struct File {
 ///
 /// ```
 /// use quipu_model::json::Tape;
-/// use quipu_store::blobs::inline;
+/// use quipu_formats::agentlog::inline;
 ///
 /// let data = "AAAA".repeat(2000);
 /// let text = format!(r#"{{"source":{{"type":"base64","media_type":"image/png","data":"{data}"}}}}"#);
@@ -140,11 +142,11 @@ fn source(object: Node<'_>) -> Option<Change<'_>> {
     }
     let bytes = decode(object.get("data")?)?;
     let media_type = object.text("media_type");
-    let id = BlobId::of(&bytes);
+    let id = blob_id(&bytes);
     let mut instead = format!(
         "{{\"type\":\"blob\",\"uri\":\"{}\",\"blob_id\":\"{}\"",
-        id.uri(),
-        id.prefixed()
+        uri(id),
+        id
     );
     if let Some(media_type) = object.get("media_type") {
         instead += ",\"media_type\":";
@@ -194,7 +196,7 @@ fn field(object: Node<'_>) -> Option<Change<'_>> {
             data_url(value)
         } else if (is_any(&DATA_KEYS) && typed.is_some()) || is_any(&BARE_KEYS) {
             let media_type = typed.and_then(|typed| typed.as_str());
-            let media_type = media_type.filter(|it| super::mime::is_mime(it));
+            let media_type = media_type.filter(|it| is_mime(it));
             decode(value).map(|bytes| ("base64".to_owned(), media_type.map(Into::into), bytes))
         } else {
             None
@@ -206,13 +208,13 @@ fn field(object: Node<'_>) -> Option<Change<'_>> {
         if key.is(MARK) || object.get(MARK).is_some() {
             continue;
         }
-        let id = BlobId::of(&bytes);
+        let id = blob_id(&bytes);
         let instead = format!(
             "\"{}\",\"{MARK}\":{{\"field\":{},\"encoding\":{},\"blob_id\":\"{}\",\"size_bytes\":{}}}",
-            id.uri(),
+            uri(id),
             key.raw().get(),
             Json::string(&encoding).get(),
-            id.prefixed(),
+            id,
             bytes.len()
         );
         let others = object.fields().map(|(_, other)| other);
@@ -252,9 +254,33 @@ fn data_url(value: Node<'_>) -> Option<(String, Option<String>, Vec<u8>)> {
     let text = raw.to_text()?;
     let (head, data) = text.split_once(',')?;
     let media_type = head.strip_prefix("data:")?.strip_suffix(";base64")?;
-    let media_type = Some(media_type).filter(|it| super::mime::is_mime(it));
+    let media_type = Some(media_type).filter(|it| is_mime(it));
     let bytes = exact(data)?;
     Some((head.to_owned(), media_type.map(Into::into), bytes))
+}
+
+/// The name of bytes that are kept outside of a trace.
+pub fn blob_id(bytes: &[u8]) -> ContentId {
+    ContentId(Sha256::digest(bytes).into())
+}
+
+/// The address of a blob that Quipu keeps.
+pub fn uri(id: ContentId) -> String {
+    format!("agentlog-blob://quipu/{}", id.hex())
+}
+
+/// Whether a text has the form of a media type (RFC 6838), parameters apart.
+pub fn is_mime(text: &str) -> bool {
+    let essence = text.split(';').next().unwrap_or_default().trim_end();
+    let is_name = |name: &str| {
+        let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte);
+        name.len() <= 127
+            && name.starts_with(|char: char| char.is_ascii_alphanumeric())
+            && name.bytes().all(is_of_name)
+    };
+    essence
+        .split_once('/')
+        .is_some_and(|(kind, sub)| is_name(kind) && is_name(sub))
 }
 
 #[cfg(test)]
@@ -308,16 +334,16 @@ mod tests {
             (&source["type"], &source["x"][0]),
             (&"blob".into(), &1.into())
         );
-        assert_eq!(source["uri"], BlobId::of(&bytes).uri());
+        assert_eq!(source["uri"], uri(blob_id(&bytes)));
         assert_eq!(source["size_bytes"], 4000);
         let url = &content[1]["image_url"];
         assert_eq!(url["detail"], "low");
-        assert_eq!(url["url"], BlobId::of(&other).uri());
+        assert_eq!(url["url"], uri(blob_id(&other)));
         assert_eq!(url["blob"]["encoding"], "data:image/jpeg;base64");
         assert_eq!(content[3]["input_audio"]["blob"]["field"], "data");
         assert_eq!(
             content[4]["inlineData"]["blob"]["blob_id"],
-            BlobId::of(&bytes).prefixed()
+            blob_id(&bytes).to_string()
         );
         assert!(super::tests::moved(moved.payload.get()).is_none());
     }
