@@ -21,7 +21,11 @@ pub fn reader(bytes: &[u8]) {
             Item::Record(record) => (record.at, Some(record.text().to_owned())),
             Item::Bad { at, .. } => (*at, None),
         };
-        assert!(mentioned.insert(at.line, at.offset).is_none(), "line {}", at.line);
+        assert!(
+            mentioned.insert(at.line, at.offset).is_none(),
+            "line {}",
+            at.line
+        );
         let (Item::Record(record), Some(text)) = (item, text) else {
             continue;
         };
@@ -34,7 +38,10 @@ pub fn reader(bytes: &[u8]) {
             panic!("{text}");
         };
         assert_eq!(same.text(), text);
-        assert_eq!((same.id(), same.kind(), same.ts()), (record.id(), record.kind(), record.ts()));
+        assert_eq!(
+            (same.id(), same.kind(), same.ts()),
+            (record.id(), record.kind(), record.ts())
+        );
         assert_eq!(same.parent(), record.parent());
         assert_eq!(same.content_id().ok(), id.ok());
     }

@@ -206,11 +206,20 @@ pub fn agent(family: &str, bytes: &[u8]) {
     // What is decided from content must not fail either.
     quipu_agents::identify(log, true);
     let whole = read(family, dialect, log, None);
-    let pieces = read(family, dialect, log, Some(log.len() * usize::from(*cut) / 256));
+    let pieces = read(
+        family,
+        dialect,
+        log,
+        Some(log.len() * usize::from(*cut) / 256),
+    );
     assert_eq!(whole, pieces, "{}", dialect.name);
 }
 
-type Read = (Vec<quipu_model::Event<quipu_model::LogBody>>, quipu_agents::Session, u64);
+type Read = (
+    Vec<quipu_model::Event<quipu_model::LogBody>>,
+    quipu_agents::Session,
+    u64,
+);
 
 fn read(family: &dyn Family, dialect: &Dialect, log: &[u8], cut: Option<usize>) -> Read {
     let limits = quipu_agents::Limits {

@@ -79,7 +79,11 @@ impl Parser {
     fn literal(&mut self) -> Result<Value> {
         for word in ["null", "true", "false"] {
             let end = self.at + word.len();
-            if self.chars.get(self.at..end).is_some_and(|there| there.iter().copied().eq(word.chars())) {
+            if self
+                .chars
+                .get(self.at..end)
+                .is_some_and(|there| there.iter().copied().eq(word.chars()))
+            {
                 self.at = end;
                 return Ok(Value::Literal(word));
             }
@@ -221,7 +225,10 @@ fn without_exponent(double: f64) -> String {
     let sign = if double < 0.0 { "-" } else { "" };
     let digit = |place: i32| {
         let index = usize::try_from(exponent - place).ok();
-        index.and_then(|index| digits.get(index)).copied().unwrap_or('0')
+        index
+            .and_then(|index| digits.get(index))
+            .copied()
+            .unwrap_or('0')
     };
     let whole: String = (0..=exponent.max(0)).rev().map(digit).collect();
     let last = exponent - i32::try_from(digits.len()).expect("few digits") + 1;
@@ -289,17 +296,45 @@ mod tests {
     #[test]
     fn some_forms_that_are_known() {
         for (text, form) in [
-            ("{\"b\":2,\"a\":{\"z\":1,\"y\":2}}", r#"{"a":{"y":2,"z":1},"b":2}"#),
-            ("[1.00, -0, -0.0, 1e21, 1e-7, 1.5e3, 5e-1]", "[1,0,0,1000000000000000000000,0.0000001,1500,0.5]"),
-            ("[18446744073709551615,18446744073709551616]", "[18446744073709551615,18446744073709552000]"),
-            ("[-9223372036854775808,-9223372036854775809]", "[-9223372036854775808,-9223372036854776000]"),
-            ("\"e\\u0301\\n\\u0001\\u007f\\/\"", "\"\u{e9}\\n\\u0001\u{7f}/\""),
-            ("{\"\\ud83d\\ude00\":1,\"\\uff5e\":2}", "{\"\u{ff5e}\":2,\"\u{1f600}\":1}"),
+            (
+                "{\"b\":2,\"a\":{\"z\":1,\"y\":2}}",
+                r#"{"a":{"y":2,"z":1},"b":2}"#,
+            ),
+            (
+                "[1.00, -0, -0.0, 1e21, 1e-7, 1.5e3, 5e-1]",
+                "[1,0,0,1000000000000000000000,0.0000001,1500,0.5]",
+            ),
+            (
+                "[18446744073709551615,18446744073709551616]",
+                "[18446744073709551615,18446744073709552000]",
+            ),
+            (
+                "[-9223372036854775808,-9223372036854775809]",
+                "[-9223372036854775808,-9223372036854776000]",
+            ),
+            (
+                "\"e\\u0301\\n\\u0001\\u007f\\/\"",
+                "\"\u{e9}\\n\\u0001\u{7f}/\"",
+            ),
+            (
+                "{\"\\ud83d\\ude00\":1,\"\\uff5e\":2}",
+                "{\"\u{ff5e}\":2,\"\u{1f600}\":1}",
+            ),
             (" [ true , null,false ] ", "[true,null,false]"),
         ] {
             assert_eq!(canonical(text, 8).as_deref(), Ok(form), "{text}");
         }
-        for text in ["", "{\"a\":1,\"a\":2}", "{\"\\u00e9\":1,\"e\\u0301\":2}", "\"\\ud800\"", "1e400", "01", "[1,]", "NaN", "[[[]]]"] {
+        for text in [
+            "",
+            "{\"a\":1,\"a\":2}",
+            "{\"\\u00e9\":1,\"e\\u0301\":2}",
+            "\"\\ud800\"",
+            "1e400",
+            "01",
+            "[1,]",
+            "NaN",
+            "[[[]]]",
+        ] {
             assert_eq!(canonical(text, 2), Err(None), "{text}");
         }
     }

@@ -380,8 +380,8 @@ pub(crate) struct Verify {
     #[arg(long)]
     pub(crate) permissive: bool,
     /// Of traces: how many threads look at records [default: as many as there are processors]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    pub(crate) threads: usize,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
     #[command(flatten, next_help_heading = "Limits of traces")]
     pub(crate) caps: agentlog::Caps,
     /// Write one JSON document

@@ -14,7 +14,7 @@
 //! when it is known to be whole: at the next prompt, step, result or call, and when the recorder is closed.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ use quipu_model::Attachment;
 use crate::commit::Durability;
 use crate::fanout::TryNextError;
 use crate::follow::{Followed, Follower};
-use crate::journal::{create_directory, open_locked};
+use crate::journal::{create_directory, in_place, open_locked};
 use crate::medium::{DiskFile, Medium as _};
 use crate::recover::{SetAside, Source, make_private, set_aside, sync_directory_of};
 use crate::{Error, Recorder};
@@ -78,7 +78,7 @@ pub enum TraceError {
     /// The file could not be opened, is open elsewhere, or could not be mended.
     #[error(transparent)]
     File(#[from] Error),
-    /// Something in the file is no record, and records follow it.
+    /// Something in the file is no record, and not one that was cut off either.
     #[error("{} cannot be continued: line {line} is no record", path.display())]
     Damaged {
         /// The file.
@@ -172,7 +172,7 @@ fn write(mut events: Follower, facts: Facts, options: TraceOptions) -> Result<Tr
         }
     }
     let loss = trace.guard(|trace| projector.finish(trace))?;
-    trace.sync()?;
+    trace.finish()?;
     Ok(Traced {
         loss,
         ..trace.traced
@@ -196,6 +196,10 @@ struct TraceFile {
     medium: DiskFile,
     /// Where the last whole record ends.
     len: u64,
+    /// How many bytes of one that was cut off are behind that.
+    torn: u64,
+    /// Whether it is known to be of this run, and made ready to be appended to.
+    is_settled: bool,
     /// How many records were there when it was opened, and how many of them were made again since.
     found: u64,
     passed: u64,
@@ -275,8 +279,7 @@ impl Trace {
                     root.join(&hex[..2]).join(format!("{}.agentlog", &hex[2..]))
                 }
             };
-            let (file, set_aside) = TraceFile::open(&path)?;
-            self.traced.set_aside = set_aside;
+            let file = TraceFile::open(&path, made.line)?;
             self.traced.found = file.found;
             self.traced.path = Some(file.path.clone());
             self.file.insert(file)
@@ -284,9 +287,29 @@ impl Trace {
         if file.passed < file.found {
             return file.pass(made);
         }
+        if let Some(aside) = file.settle()? {
+            self.traced.set_aside = Some(aside);
+        }
         file.append(made.line)?;
         self.traced.added += 1;
         self.dirty = true;
+        Ok(())
+    }
+
+    /// All records are made. What was written is only of use where others find it.
+    fn finish(&mut self) -> Result<(), TraceError> {
+        if let Some(file) = &mut self.file {
+            if file.passed < file.found {
+                return Err(file.differs());
+            }
+            if let Some(aside) = file.settle()? {
+                self.traced.set_aside = Some(aside);
+            }
+        }
+        self.sync()?;
+        if let Some(file) = &self.file {
+            in_place(&file.medium, &file.path)?;
+        }
         Ok(())
     }
 }
@@ -305,7 +328,9 @@ impl Sink for Trace {
 }
 
 impl TraceFile {
-    fn open(path: &Path) -> Result<(Self, Option<SetAside>), TraceError> {
+    /// Opens the file, and looks at what is in it. Nothing in it is changed before all of it is known to be of
+    /// this run. `root` is the record that it has to begin with.
+    fn open(path: &Path, root: &[u8]) -> Result<Self, TraceError> {
         let path = &std::path::absolute(path).map_err(Error::io("find", path))?;
         create_directory(path.parent().unwrap_or(path))?;
         let medium = open_locked(path, true)?;
@@ -314,67 +339,113 @@ impl TraceFile {
             path: path.clone(),
             medium,
             len: 0,
+            torn: 0,
+            is_settled: false,
             found: 0,
             passed: 0,
             there: agentlog::Reader::with_limits(again, unbounded()),
             closed_after: Vec::new(),
         };
-        let size = file.survey()?;
-        make_private(file.medium.file(), path)?;
-        let mut aside = None;
-        if size > file.len {
-            aside = Some(set_aside(&file.medium, path, file.len, size - file.len)?);
-            let refused = Error::io("cut the torn tail off", path);
-            file.medium.truncate(file.len).map_err(refused)?;
-            file.medium.sync().map_err(Error::io("sync", path))?;
-        }
+        file.survey(root)?;
         sync_directory_of(path)?;
-        Ok((file, aside))
+        Ok(file)
     }
 
-    /// Finds out what is in the file; gives its length. What lacks its line end counts as cut off.
-    fn survey(&mut self) -> Result<u64, TraceError> {
-        let source = Source {
-            medium: &self.medium,
-            offset: 0,
-        };
-        let mut reader = agentlog::Reader::with_limits(source, unbounded());
+    /// Finds out what is in the file: records, and perhaps a last line without its end, which was cut off.
+    /// Anything else was not written by us.
+    fn survey(&mut self, root: &[u8]) -> Result<(), TraceError> {
+        let mut reader = agentlog::Reader::with_limits(self.source(0), unbounded());
+        let (mut found, mut len, mut closed) = (0, 0, Vec::new());
         let mut bad = None;
-        loop {
-            let closed_after = match reader.next()? {
-                None => break,
-                Some(Item::Record(record)) if record.id().is_some() => closed_after(&record),
-                Some(Item::Record(Record { at, .. }) | Item::Bad { at, .. }) => {
-                    bad.get_or_insert(at.line);
-                    continue;
+        while let Some(item) = reader.next()? {
+            let closed_after = match item {
+                Item::Record(record) if record.id().is_some() => closed_after(&record),
+                Item::Record(Record { at, .. }) | Item::Bad { at, .. } => {
+                    bad = Some(at.line);
+                    break;
                 }
             };
             if reader.passed().unterminated {
                 break;
             }
-            if let Some(line) = bad {
-                let path = self.path.clone();
-                return Err(TraceError::Damaged { path, line });
-            }
             if let Some(seq) = closed_after
-                && self.closed_after.last().is_none_or(|last| *last < seq)
+                && closed.last().is_none_or(|last| *last < seq)
             {
-                self.closed_after.push(seq);
+                closed.push(seq);
             }
-            self.found += 1;
-            self.len = reader.position();
+            found += 1;
+            len = reader.position();
         }
         let size = self.medium.size();
-        Ok(size.map_err(Error::io("look at", &self.path))?)
+        let size = size.map_err(Error::io("look at", &self.path))?;
+        (self.found, self.len, self.closed_after) = (found, len, closed);
+        self.torn = size.saturating_sub(len);
+        if !self.is_torn(root)? {
+            let path = self.path.clone();
+            let line = bad.unwrap_or(found + 1);
+            return Err(TraceError::Damaged { path, line });
+        }
+        Ok(())
+    }
+
+    /// Whether what is behind the records can be one that was cut off: it has no line end, and in place of the
+    /// root it is the beginning of that.
+    fn is_torn(&self, root: &[u8]) -> Result<bool, TraceError> {
+        let mut source = self.source(self.len).take(self.torn);
+        let mut expected = if self.found == 0 { Some(root) } else { None };
+        let mut buffer = [0; 8 * 1024];
+        loop {
+            let n = source.read(&mut buffer)?;
+            let bytes = &buffer[..n];
+            if bytes.contains(&b'\n') {
+                return Ok(false);
+            }
+            if let Some(rest) = &mut expected {
+                let Some(behind) = rest.strip_prefix(bytes) else {
+                    return Ok(false);
+                };
+                *rest = behind;
+            }
+            if n == 0 {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn source(&self, offset: u64) -> Source<'_> {
+        let medium = &self.medium;
+        Source { medium, offset }
+    }
+
+    /// Makes the file ready to be appended to, once all its records were passed. Bytes that were cut off are
+    /// set aside.
+    fn settle(&mut self) -> Result<Option<SetAside>, TraceError> {
+        if std::mem::replace(&mut self.is_settled, true) {
+            return Ok(None);
+        }
+        let path = &self.path;
+        make_private(self.medium.file(), path)?;
+        if self.torn == 0 {
+            return Ok(None);
+        }
+        let aside = set_aside(&self.medium, path, self.len, self.torn)?;
+        let refused = Error::io("cut the torn tail off", path);
+        self.medium.truncate(self.len).map_err(refused)?;
+        self.medium.sync().map_err(Error::io("sync", path))?;
+        Ok(Some(aside))
+    }
+
+    /// The next record that is there is not one of this run.
+    fn differs(&self) -> TraceError {
+        TraceError::Differs {
+            path: self.path.clone(),
+            line: self.passed + 1,
+        }
     }
 
     /// Compares a record that was made again with the one that is there.
     fn pass(&mut self, made: &Made<'_>) -> Result<(), TraceError> {
-        let line = self.passed + 1;
-        let differs = TraceError::Differs {
-            path: self.path.clone(),
-            line,
-        };
+        let differs = self.differs();
         let (id, parent) = match self.there.next()? {
             Some(Item::Record(record)) => {
                 let parent = match record.parent() {

@@ -29,11 +29,8 @@ pub(super) struct Trace {
     begun: bool,
     /// Whether Quipu wrote it.
     ours: bool,
-    /// Whether it tells again what the log of another agent tells.
-    retold: bool,
-    /// The line at hand, and which of its records: one, unless a line end was lost.
-    line: u64,
-    nth: u32,
+    /// How many records there were.
+    records: u64,
     said: Said,
     /// The settings of the last request, each by its hash.
     settings: BTreeMap<String, u64>,
@@ -92,7 +89,7 @@ impl Trace {
         if at.is_none() && record.ts.is_some_and(|ts| !ts.is_null()) {
             out.ledger().mend(Mended::Timestamp);
         }
-        let place = self.place(out);
+        let place = self.place();
         let root = !self.begun && record.id.is_some();
         if root {
             self.begin(&record, at);
@@ -147,15 +144,11 @@ impl Trace {
         }
     }
 
-    /// Where the record at hand stands. Equal payloads have equal ids, so it takes both to know a record.
-    fn place(&mut self, out: &Out<'_>) -> String {
-        let line = out.position().line;
-        self.nth = if self.line == line { self.nth + 1 } else { 0 };
-        self.line = line;
-        match self.nth {
-            0 => line.to_string(),
-            nth => format!("{line}.{nth}"),
-        }
+    /// Which record this is. Equal payloads have equal ids, so it takes this as well to know a record; not its
+    /// line, because blank lines come and go.
+    fn place(&mut self) -> String {
+        self.records += 1;
+        self.records.to_string()
     }
 
     /// Takes in whose the trace is, from its first record.
@@ -177,21 +170,21 @@ impl Trace {
         self.session.started_at = at.map(Timestamp::as_millisecond);
         self.ours = root.payload.is_some_and(wire::is_ours);
         if let Some(original) = root.payload.and_then(wire::original) {
-            self.retold = true;
             self.session.id = Some(original.into_owned());
             self.session.reconstructed = true;
         }
     }
 
-    /// Takes in the identity of a record, by which it is known in copies of the trace.
+    /// Takes in the identity of a record, by which it is known in copies of the trace. What it says counts, not
+    /// the id that it says it has: a copy may be one whose ids were mended.
     fn is_new(&self, record: &Record<'_>, place: &str, out: &mut Out<'_>) -> bool {
-        if self.retold || !self.begun {
+        if !self.begun {
             return true;
         }
         let raw = |node: Option<Node<'_>>| hash(node.map_or(&[][..], |n| n.raw().get().as_bytes()));
         let session = hash(self.session.id.as_deref().unwrap_or_default().as_bytes());
-        let (id, ts) = (raw(record.id), raw(record.ts));
-        out.unit(&format!("{session:016x} {place} {id:016x} {ts:016x}"))
+        let (payload, ts) = (raw(record.payload), raw(record.ts));
+        out.unit(&format!("{session:016x} {place} {payload:016x} {ts:016x}"))
     }
 
     fn metadata<'a>(

@@ -14,6 +14,7 @@ use quipu_record::{
     Durability as Asked, Journal, Options, Recorder, Storage, TraceError, TraceOptions, TracePlace,
     TraceWriter, Traced,
 };
+use quipu_store::blobs::beside;
 
 use super::export::keep_blob;
 use super::repair;
@@ -102,11 +103,15 @@ pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
 
 /// How the trace beside the run is written.
 fn trace_options(path: Option<&Path>, root: &Path, durability: Asked) -> TraceOptions {
-    let place = match path {
-        Some(path) => TracePlace::File(path.to_owned()),
-        None => TracePlace::Directory(root.join("traces")),
+    // What a trace refers to is where the trace is: in a directory of traces, what nothing there refers to is
+    // collected.
+    let (place, blobs) = match path {
+        Some(path) => (TracePlace::File(path.to_owned()), beside(path)),
+        None => (
+            TracePlace::Directory(root.join("traces")),
+            root.join("blobs"),
+        ),
     };
-    let blobs = root.join("blobs");
     TraceOptions {
         place,
         projection: ProjectOptions::default(),

@@ -1,8 +1,7 @@
 //! `quipu export`
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Seek as _, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use quipu_formats::agentlog::project::{Facts, Made, Options, Projector, Sink};
@@ -25,32 +24,24 @@ pub(crate) fn run(args: &Export, place: &locate::Place) -> Result<Exit> {
         let error = CommandError::usage("a trace is not for a screen");
         return Err(error.hint("name a file with -o, or pipe it; `quipu log` shows a trace"));
     }
-    // What is meant is found before a file is made.
     let meant = place.meant(&args.id)?;
+    refuse_to_write_over(&meant, args)?;
+    let home = place.home()?.join("blobs");
     let loss = if args.keep {
         keep(meant, place)?
     } else if let Some(path) = &args.output {
-        let refused = || io_error(format!("could not write {}", path.display()));
-        let mut file = BufWriter::new(create(path, args.force)?);
-        let loss = project(meant, place, &mut file)?;
-        file.flush().map_err(refused())?;
-        let file = file
-            .into_inner()
-            .map_err(|error| refused()(error.into_error()))?;
-        file.sync_all().map_err(refused())?;
-        loss
+        let blobs = quipu_store::blobs::beside(path);
+        NewFile::make(path)?.fill(args.force, |file| project(meant, Some(blobs), file))?
     } else {
         let mut stdout = BufWriter::new(io::stdout().lock());
-        let loss = project(meant, place, &mut stdout)?;
+        let loss = project(meant, Some(home), &mut stdout)?;
         stdout.flush()?;
         loss
     };
     tell(&loss);
     if let Some(path) = &args.report {
         let document = serde_json::to_string_pretty(&loss).map_err(io::Error::from)?;
-        let mut file = create(path, args.force)?;
-        let written = writeln!(file, "{document}");
-        written.map_err(io_error(format!("could not write {}", path.display())))?;
+        NewFile::make(path)?.fill(args.force, |file| Ok(writeln!(file, "{document}")?))?;
     }
     if args.strict && !loss.is_complete() {
         return Ok(Exit::Found);
@@ -65,30 +56,89 @@ fn tell(loss: &Loss) {
     }
 }
 
-fn create(path: &Path, force: bool) -> Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).mode(0o600);
-    if force {
-        options.create(true).truncate(true);
-    } else {
-        options.create_new(true);
+/// What is exported is never written over by what it is exported to, nor is one of these by the other.
+fn refuse_to_write_over(meant: &Meant, args: &Export) -> Result<()> {
+    let source = match meant {
+        Meant::Run(path) | Meant::Log(path) => path,
+        Meant::Session(found) => &found.1.path,
+    };
+    let is = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => std::path::absolute(a).ok() == std::path::absolute(b).ok(),
+    };
+    let files = [args.output.as_deref(), args.report.as_deref()];
+    if let Some(file) = files.iter().flatten().find(|file| is(file, source)) {
+        let error = format!("{} is what is to be exported", file.display());
+        return Err(CommandError::usage(error).hint("name another file"));
     }
-    options.open(path).map_err(|error| {
-        let exists = error.kind() == io::ErrorKind::AlreadyExists;
-        let error = io_error(format!("could not make {}", path.display()))(error);
-        if exists {
-            error.hint("--force writes over it")
-        } else {
-            error
+    if let [Some(trace), Some(report)] = files
+        && is(trace, report)
+    {
+        return Err(CommandError::usage("-o and --report name the same file"));
+    }
+    Ok(())
+}
+
+/// A file that is there once it is whole, private, and not over another unless that is asked for.
+struct NewFile<'p> {
+    path: &'p Path,
+    file: tempfile::NamedTempFile,
+}
+
+impl<'p> NewFile<'p> {
+    fn make(path: &'p Path) -> Result<Self> {
+        let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let file = tempfile::NamedTempFile::new_in(directory.unwrap_or(Path::new(".")));
+        let refused = io_error(format!("could not make {}", path.display()));
+        Ok(Self {
+            path,
+            file: file.map_err(refused)?,
+        })
+    }
+
+    fn fill<T>(
+        self,
+        force: bool,
+        write: impl FnOnce(&mut BufWriter<&File>) -> Result<T>,
+    ) -> Result<T> {
+        if !force && self.path.exists() {
+            return Err(self.is_there());
         }
-    })
+        let about = format!("could not write {}", self.path.display());
+        let mut writer = BufWriter::new(self.file.as_file());
+        let written = write(&mut writer).map_err(|error| error.about(&about))?;
+        let flushed = writer.flush();
+        drop(writer);
+        let synced = flushed.and_then(|()| self.file.as_file().sync_all());
+        synced.map_err(io_error(about.clone()))?;
+        if force {
+            let placed = self.file.persist(self.path).map(drop);
+            placed.map_err(|error| io_error(about)(error.error))?;
+            return Ok(written);
+        }
+        let path = self.path;
+        match self.file.persist_noclobber(path) {
+            Ok(_) => Ok(written),
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(Self {
+                path,
+                file: error.file,
+            }
+            .is_there()),
+            Err(error) => Err(io_error(about)(error.error)),
+        }
+    }
+
+    fn is_there(&self) -> CommandError {
+        let error = anyhow::anyhow!("{} is there already", self.path.display());
+        CommandError::new(Exit::Environment, error).hint("--force writes over it")
+    }
 }
 
 /// Puts the trace among those of the home.
 fn keep(meant: Meant, place: &locate::Place) -> Result<Loss> {
     let mut file = tempfile::tempfile()?;
     let mut writer = BufWriter::new(&mut file);
-    let loss = project(meant, place, &mut writer)?;
+    let loss = project(meant, Some(place.home()?.join("blobs")), &mut writer)?;
     writer.flush()?;
     drop(writer);
     file.rewind()?;
@@ -105,7 +155,8 @@ fn keep(meant: Meant, place: &locate::Place) -> Result<Loss> {
 /// Writes lines to a file.
 struct Lines<'w, W> {
     out: &'w mut W,
-    blobs: PathBuf,
+    /// Where blobs are kept; `None` when the lines are only looked at.
+    blobs: Option<PathBuf>,
 }
 
 impl<W: Write> Sink for Lines<'_, W> {
@@ -114,7 +165,10 @@ impl<W: Write> Sink for Lines<'_, W> {
     }
 
     fn blob(&mut self, _attachment: &Attachment, bytes: &[u8]) -> io::Result<()> {
-        keep_blob(&self.blobs, bytes)
+        match &self.blobs {
+            Some(blobs) => keep_blob(blobs, bytes),
+            None => Ok(()),
+        }
     }
 }
 
@@ -124,9 +178,8 @@ pub(crate) fn keep_blob(directory: &Path, bytes: &[u8]) -> io::Result<()> {
     kept.map(drop).map_err(io::Error::other)
 }
 
-/// Writes what is meant as a trace.
-pub(crate) fn project(meant: Meant, place: &locate::Place, out: &mut impl Write) -> Result<Loss> {
-    let blobs = place.home()?.join("blobs");
+/// Writes what is meant as a trace, and what is too large for one to `blobs`.
+pub(crate) fn project(meant: Meant, blobs: Option<PathBuf>, out: &mut impl Write) -> Result<Loss> {
     let mut lines = Lines { out, blobs };
     match meant {
         Meant::Run(path) => recorded(&path, &mut lines),

@@ -454,7 +454,8 @@ pub(super) fn write_rows(
     let plain = anstyle::Style::new();
     for row in rows {
         let at = row.ended_at.or(row.started_at).and_then(when::of_millis);
-        let recorded = row.agent == RECORDED;
+        // A trace of a recorded run that was imported has been read as well.
+        let recorded = row.dialect.is_none();
         let number = |n: u64| {
             if recorded {
                 String::new()

@@ -79,7 +79,7 @@ fn open(argument: &str, place: &locate::Place) -> Result<(File, String)> {
     let meant = place.meant(argument)?;
     let mut file = tempfile::tempfile()?;
     let mut writer = BufWriter::new(&mut file);
-    export::project(meant, place, &mut writer)?;
+    export::project(meant, None, &mut writer)?;
     writer.flush()?;
     drop(writer);
     file.rewind()?;

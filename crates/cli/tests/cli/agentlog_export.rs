@@ -435,3 +435,87 @@ fn traces_of_real_logs_verify() {
     }
     assert!(made > 10, "{made}");
 }
+
+/// What all sessions came to.
+fn spent(env: &TestEnv) -> (u64, u64) {
+    let ran = env.run(&["stats", "--json"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let stats: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let total = &stats["total"]["spent"];
+    let calls = total["calls"].as_u64().unwrap();
+    (calls, total["tokens"]["output"].as_u64().unwrap())
+}
+
+#[test]
+fn a_trace_counts_once_however_often_it_is_there() {
+    let env = TestEnv::new();
+    let log = env.file("logs/5e551011-0000-4000-8000-000000000001.jsonl", log());
+    let trace = env.path("a.agentlog");
+    let trace = trace.to_str().unwrap();
+    let made = env.run(&["export", &log, "--to", "agentlog", "-o", trace]);
+    assert_eq!(made.code, 0, "{made:?}");
+    assert_eq!(env.run(&["import", trace]).code, 0);
+    let once = spent(&env);
+    assert_eq!(once, (2, 16));
+    // The same bytes elsewhere, and with a blank line before them.
+    let bytes = fs::read(trace).unwrap();
+    let copy = env.file("b.agentlog", &bytes);
+    let spaced = env.file("c.agentlog", [&b"\n"[..], &bytes].concat());
+    assert_eq!(env.run(&["import", &copy, &spaced]).code, 0);
+    assert_eq!(spent(&env), once);
+    // The log it was made of.
+    assert_eq!(env.run(&["import", &log]).code, 0);
+    assert_eq!(spent(&env), once);
+}
+
+#[test]
+fn what_is_exported_is_not_written_over() {
+    let env = TestEnv::new();
+    let source = env.file("logs/5e551011-0000-4000-8000-000000000001.jsonl", log());
+    let export = |more: &[&str]| {
+        env.run(&[&["export", &source, "--to", "agentlog", "--force"], more].concat())
+    };
+    for more in [
+        &["-o", &source][..],
+        &["-o", "trace.agentlog", "--report", &source],
+    ] {
+        let ran = export(more);
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert_eq!(fs::read_to_string(&source).unwrap(), log());
+    }
+    let same = env.path("same");
+    let same = same.to_str().unwrap();
+    assert_eq!(export(&["-o", same, "--report", same]).code, 2);
+    // What is written over is private afterwards, and nothing half-written is left beside it.
+    let there = env.file("out/there.agentlog", "x");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    fs::set_permissions(&there, mode).unwrap();
+    assert_eq!(
+        env.run(&["export", &source, "--to", "agentlog", "-o", &there])
+            .code,
+        4
+    );
+    assert_eq!(fs::read_to_string(&there).unwrap(), "x");
+    assert_eq!(export(&["-o", &there]).code, 0);
+    let metadata = fs::metadata(&there).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(fs::read_dir(env.path("out")).unwrap().count(), 1);
+}
+
+#[test]
+fn showing_a_run_as_a_trace_writes_nothing() {
+    let env = TestEnv::new();
+    let long = "x".repeat(17 << 20);
+    let event = format!(
+        "{{\"type\":\"message.user\",\"path\":\"\",\"iteration\":0,\"payload\":{{\"role\":\"user\",\
+         \"blocks\":[{{\"type\":\"text\",\"text\":\"{long}\",\"fidelity\":\"agent_emitted\"}}]}}}}\n"
+    );
+    assert_eq!(env.run_with(&["emit", "--run", "r1"], event).code, 0);
+    let entries = || fs::read_dir(env.dir.path()).unwrap().count();
+    let before = entries();
+    let shown = env.run(&["log", "r1"]);
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    assert_eq!(entries(), before);
+    assert!(!env.path("blobs").exists());
+}

@@ -68,11 +68,15 @@ fn what_is_wrong_is_told_with_its_line_and_ends_with_3() {
         ("parse", b"\n[1]\n", "line 2: no record: not an object"),
         ("parse", b"\n{\"a\":\"\xff\"}\n", "line 2: not UTF-8"),
         ("parse", b"\n{\"id\":", "line 2: cut off"),
-        ("write", b"[7]", "record 1: not an object"),
+        (
+            "write",
+            b"[\n7]",
+            "line 2, column 1: record 1: not an object",
+        ),
         (
             "write",
             b"[{}]",
-            "record 1: no record: `version` is no string",
+            "line 1, column 2: record 1: no record: `version` is no string",
         ),
         ("write", b"[\n,]", "line 2, column 1: expected a value"),
         (

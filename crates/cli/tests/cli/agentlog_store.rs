@@ -288,3 +288,62 @@ fn blobs_that_nothing_refers_to_go_when_it_is_said() {
     let ran = env.run(&["agentlog", "blobs"]);
     assert!(ran.stdout.contains(&sha[..12]), "{}", ran.stdout);
 }
+
+#[test]
+fn what_is_not_there_is_said_as_what_it_is() {
+    let env = TestEnv::new();
+    let file = env.file("a.agentlog", trace(&env, "dev", "a"));
+    let ran = env.run(&["agentlog", "keep", "/code/none.agentlog", &file]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("there is no file /code/none.agentlog"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(names(&env, &[]).len(), 1, "the other is kept");
+    for args in [["blobs", "--near", "/code/none.png"], ["blob", "-o", "x"]] {
+        let args = [
+            &["agentlog"][..],
+            &args,
+            &["0123"][..usize::from(args[0] == "blob")],
+        ];
+        let ran = env.run(&args.concat());
+        assert_eq!(ran.code, 3, "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("no blob begins") && !ran.stderr.contains("no trace"),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn blobs_beside_a_file_are_kept_with_it() {
+    let env = TestEnv::new();
+    let sha = "3a6eb0790f39ac87c94f3856b2dd2c5d110e6811602261a9a923d3bb23adc8b7";
+    let file = env.file("a.agentlog", trace(&env, "dev", sha));
+    let name = format!("a.agentlog.blobs/{}/{}", &sha[..2], &sha[2..]);
+    let beside = env.file(&name, "data");
+    assert_eq!(env.run(&["agentlog", "keep", &file]).code, 0);
+    std::fs::remove_file(beside).unwrap();
+    let ran = env.run(&["agentlog", "blob", sha]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "data"));
+}
+
+#[test]
+fn the_trace_of_a_run_is_not_written_over_something_else() {
+    let env = TestEnv::new();
+    let diary = "dear diary\ntoday";
+    let file = env.file("diary.txt", diary);
+    let event = r#"{"type":"step.started","path":"a","payload":{"name":"a","kind":"command"}}"#;
+    let flag = format!("--agentlog={file}");
+    let ran = env.run_with(&["emit", "--run", "r1", &flag], event);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (3, "1\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("line 1 is no record"), "{}", ran.stderr);
+    assert_eq!(std::fs::read_to_string(file).unwrap(), diary);
+}

@@ -134,6 +134,36 @@ fn limits_files_that_are_not_there_and_empty_ones() {
 }
 
 #[test]
+fn threads_are_capped() {
+    let env = TestEnv::new();
+    let file = env.file("x.agentlog", whole());
+    assert_eq!(env.run(&["verify", "--threads", "1024", &file]).code, 0);
+    for wrong in ["0", "100000"] {
+        let ran = env.run(&["verify", "--threads", wrong, &file]);
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains("1..=1024"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn what_is_only_too_deep_is_not_left_out() {
+    let env = TestEnv::new();
+    let deep = format!("{{\"x\":{}{}}}", "[".repeat(1100), "]".repeat(1100));
+    let file = env.file("x.agentlog", whole() + &deep);
+    let new = env.path("new.agentlog");
+    let new = new.to_str().unwrap();
+    let ran = env.run(&["repair", "--drop-torn", &file, "-o", new]);
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (
+            3,
+            "error: line 3: nested deeper than 1024 levels\nhint: --max-depth allows deeper ones\n"
+        )
+    );
+    assert!(!std::path::Path::new(new).exists());
+}
+
+#[test]
 fn repair_says_what_could_be_done_and_does_nothing() {
     let env = TestEnv::new();
     let file = env.file("x.agentlog", broken());

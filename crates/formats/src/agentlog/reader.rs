@@ -2,7 +2,7 @@
 //!
 //! What the specification leaves open: a byte order mark at the beginning is passed over, lines may end in
 //! CR LF, lines of nothing but white space are passed over; each is counted. The last line may lack its end;
-//! when it is also no record, it was torn. A line counts with its end, as in the reference implementation: one
+//! when it also ends in the middle of a value, it was torn. A line counts with its end, as in the reference implementation: one
 //! of exactly the limit is read, one byte more is not.
 
 use std::io::{self, Read};
@@ -58,6 +58,9 @@ pub enum Fault {
     /// It nests deeper than allowed.
     #[error("nested deeper than {0} levels")]
     TooDeep(usize),
+    /// It has more values than are held at once.
+    #[error("more than {} values, keys counted", Tape::MAX_VALUES)]
+    TooManyValues,
     /// It is longer than allowed.
     #[error("{len} bytes long with its end, more than the {limit} allowed")]
     TooLong {
@@ -188,13 +191,29 @@ pub fn parse_line<'a>(
     }
     match read_line(bytes, at, limits, tape) {
         Ok(record) => Item::Record(record),
-        Err(_) if !info.terminated => Item::Bad {
+        Err(_) if !info.terminated && is_cut(bytes, limits) => Item::Bad {
             at,
             fault: Fault::Torn,
             bytes,
         },
         Err(fault) => Item::Bad { at, fault, bytes },
     }
+}
+
+/// Whether a line could go on behind its last byte. One that is whole, but wrong, was not cut off: it may be a
+/// record that is only deeper than allowed.
+#[cold]
+fn is_cut(bytes: &[u8], limits: &Limits) -> bool {
+    let text = match str::from_utf8(bytes) {
+        Ok(text) => text,
+        // The last character is not all there. What is before it has to lack something as well.
+        Err(error) if error.error_len().is_none() => {
+            str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return false,
+    };
+    let read = Tape::new().read(text, limits.max_depth).map(|_| ());
+    read.is_err_and(|error| error.what == SyntaxProblem::End)
 }
 
 fn read_line<'a>(
@@ -211,6 +230,7 @@ fn read_line<'a>(
         .read(text, limits.max_depth)
         .map_err(|error| match error.what {
             SyntaxProblem::Depth => Fault::TooDeep(limits.max_depth),
+            SyntaxProblem::Values => Fault::TooManyValues,
             _ => Fault::Syntax(error),
         })?;
     Ok(Record::read(node, at)?)
@@ -280,6 +300,37 @@ mod tests {
                 "10 cut off: the file ends in the middle of this line",
             ]
         );
+    }
+
+    #[test]
+    fn only_what_could_go_on_was_cut_off() {
+        let torn = "1 cut off: the file ends in the middle of this line";
+        // Wherever a record ends too early, also in the middle of a character.
+        let record = ROOT.replace("{}", r#"{"a":"é\u00e9\n","b":[true,-1.5e3,null]}"#);
+        for end in 1..record.len() {
+            assert_eq!(read(&record.as_bytes()[..end], LIMITS).0, [torn], "{end}");
+        }
+        let deep = format!("{}{}", "[".repeat(1025), "]".repeat(1025));
+        let twice = ROOT.replace("\"parent\"", "\"id\"");
+        for (whole, why) in [
+            (deep.as_bytes(), "nested deeper than 1024 levels"),
+            (b"[1,2]", "no record: not an object"),
+            (twice.as_bytes(), "no record: field `id` is there twice"),
+            (b"words", "not JSON: expected a value (column 1)"),
+            (b"{\"a\":\"\xff", "not UTF-8 (column 7)"),
+            (b"{\"a\":1}\xc3", "not UTF-8 (column 8)"),
+            (b"words\xc3", "not UTF-8 (column 6)"),
+        ] {
+            assert_eq!(read(whole, LIMITS).0, [format!("1 {why}")]);
+        }
+    }
+
+    #[test]
+    fn too_many_values_are_told_from_what_is_no_json() {
+        let mut line = "[".to_owned() + &"0,".repeat(Tape::MAX_VALUES);
+        line.push_str("0]\n");
+        let (found, _) = read(line.as_bytes(), LIMITS);
+        assert_eq!(found, ["1 more than 4194304 values, keys counted"]);
     }
 
     #[test]

@@ -152,7 +152,8 @@ impl<'a> Record<'a> {
         Kind::from_word(&self.get(Field::Kind)?.as_str()?)
     }
 
-    /// The time, where it is one: RFC 3339, in UTC, ending in `Z`.
+    /// The time, where it can be read as one that ends in `Z`. [`verify`](super::verify) wants it as RFC 3339
+    /// has it.
     pub fn ts(&self) -> Option<Timestamp> {
         let text = self.get(Field::Ts)?.as_str()?;
         text.ends_with('Z').then(|| text.parse().ok()).flatten()

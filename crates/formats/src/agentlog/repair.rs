@@ -1,9 +1,10 @@
 //! Makes the ids and parents of a trace right, and changes nothing else.
 //!
 //! Ids are made again from payloads; whatever names a record by its old id follows, the nearest record before
-//! it that had the id. Parents that name no record before them, or one of the wrong kind, are hung where the
-//! specification wants them. New ids and parents are put into the text of a line: the order of keys, spaces,
-//! unknown fields and the ends of lines stay as they are. Times are never changed.
+//! it that had the id. What names a record by its new id already stays. Parents that name no record before
+//! them, or one of the wrong kind, are hung where the specification wants them. New ids and parents are put into
+//! the text of a line: the order of keys, spaces, unknown fields and the ends of lines stay as they are. Times
+//! are never changed.
 //!
 //! One pass over the file. Of a record that has passed, its old and its new id are kept.
 
@@ -188,6 +189,8 @@ struct Mender<'o, W> {
     tape: Tape,
     /// Records by the hash of their old id, as a text.
     past: HashMap<u64, Place>,
+    /// Records by the hash of their new id, where that is another.
+    made: HashMap<u64, Place>,
     /// Calls by the hash of their `tool_call_id`.
     calls: HashMap<u64, ContentId>,
     previous: Option<ContentId>,
@@ -206,6 +209,7 @@ impl<'o, W: Write> Mender<'o, W> {
             canon: Canon::new(),
             tape: Tape::new(),
             past: HashMap::new(),
+            made: HashMap::new(),
             calls: HashMap::new(),
             previous: None,
             last: None,
@@ -323,7 +327,7 @@ impl<'o, W: Write> Mender<'o, W> {
                 continue;
             };
             let Some(text) = value.as_str() else { continue };
-            let Some(place) = self.past.get(&self.hasher.hash_one(&*text)) else {
+            let Some(place) = self.known(&text) else {
                 continue;
             };
             let id = place.id.to_string();
@@ -333,7 +337,7 @@ impl<'o, W: Write> Mender<'o, W> {
                     line: record.at.line,
                     sort: Sort::Referred,
                     field,
-                    from: Some(value.raw().get().to_owned()),
+                    from: Some(excerpt(value.raw().get())),
                     to: Some(to.clone()),
                 });
                 edits.push(replace(value, to));
@@ -341,12 +345,16 @@ impl<'o, W: Write> Mender<'o, W> {
         }
     }
 
+    /// The record that an id names: one that had it, or else one that has it now.
+    fn known(&self, id: &str) -> Option<Place> {
+        let key = self.hasher.hash_one(id);
+        self.past.get(&key).or_else(|| self.made.get(&key)).copied()
+    }
+
     fn parent(&mut self, record: &Record<'_>, edits: &mut Vec<Edit>) {
         let node = record.get(Field::Parent);
         let named = node.and_then(|node| node.as_str());
-        let known = named
-            .as_ref()
-            .and_then(|text| self.past.get(&self.hasher.hash_one(&**text)).copied());
+        let known = named.as_ref().and_then(|text| self.known(text));
         if self.options.relink {
             if self.report.records == 1 {
                 if !node.is_some_and(|node| node.is_null()) {
@@ -423,12 +431,14 @@ impl<'o, W: Write> Mender<'o, W> {
         {
             self.calls.insert(call, id);
         }
+        let place = Place { id, kind };
+        let new = self.hasher.hash_one(id.to_string());
         let old = record.get(Field::Id).and_then(|node| node.as_str());
-        let key = match old {
-            Some(text) => self.hasher.hash_one(&*text),
-            None => self.hasher.hash_one(id.to_string()),
-        };
-        self.past.insert(key, Place { id, kind });
+        let old = old.map_or(new, |text| self.hasher.hash_one(&*text));
+        self.past.insert(old, place);
+        if new != old {
+            self.made.insert(new, place);
+        }
     }
 
     /// Puts a value into a field of the envelope, which may not be there.

@@ -203,6 +203,103 @@ fn a_file_of_something_else_is_left_alone() {
 }
 
 #[test]
+fn what_is_no_trace_is_not_touched() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("x.agentlog");
+    let place = || TracePlace::File(path.clone());
+    record(root.path(), &drafts(), place()).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    let first = text.lines().next().unwrap();
+    let other = first.replacen("sha256:", "sha256:0", 1);
+    let strange = text.replacen("\"command\":\"ls\"", "\"command\":\"rm\"", 1);
+    let (begin, _) = strange.split_at(strange.len() - 30);
+    let swapped: Vec<&str> = begin.lines().rev().collect();
+    for (wrong, line) in [
+        // Somebody's diary, in several shapes.
+        ("dear diary\n".to_owned(), 1),
+        ("dear diary\ntoday".to_owned(), 1),
+        ("dear diary".to_owned(), 1),
+        ("\n\n".to_owned(), 1),
+        (" ".to_owned(), 1),
+        ("{}\n".to_owned(), 1),
+        (other, 1),
+        // Behind records of ours.
+        (
+            format!("{text}dear diary\n"),
+            text.lines().count() as u64 + 1,
+        ),
+        (format!("{first}\ndear diary\ntoday"), 2),
+        (format!("{first}\n\n"), 2),
+        // Another trace, with an end that is cut off.
+        (swapped.join("\n"), 1),
+        // More than the run makes.
+        (format!("{text}{first}\n"), text.lines().count() as u64 + 1),
+        (
+            format!("{text}{first}\n{{"),
+            text.lines().count() as u64 + 1,
+        ),
+    ] {
+        fs::write(&path, &wrong).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        match record(root.path(), &[], place()) {
+            Err(TraceError::Differs { line: at, .. } | TraceError::Damaged { line: at, .. }) => {
+                assert_eq!(at, line, "{wrong}");
+            }
+            other => panic!("{wrong}: {other:?}"),
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), wrong);
+        assert!(!torn_path(&path).exists(), "{wrong}");
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o644, "{wrong}");
+    }
+}
+
+#[test]
+fn a_torn_end_is_set_aside_when_nothing_follows() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("x.agentlog");
+    let place = || TracePlace::File(path.clone());
+    record(root.path(), &drafts(), place()).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{text}{{\"ver")).unwrap();
+    let traced = record(root.path(), &[], place()).unwrap();
+    assert_eq!(traced.set_aside.unwrap().bytes, 5);
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}
+
+#[test]
+fn a_trace_whose_file_was_replaced_is_not_said_to_be_written() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("x.agentlog");
+    let durability = Durability::Each;
+    let options = |place| TraceOptions {
+        durability,
+        ..options(place)
+    };
+    let recorder = Storage::at(root.path())
+        .record(&run(), RecorderOptions::default())
+        .unwrap();
+    let writer = TraceWriter::follow(&recorder, options(TracePlace::File(path.clone()))).unwrap();
+    let drafts = drafts();
+    recorder.record(&drafts[0]).unwrap();
+    while fs::metadata(&path).map_or(0, |it| it.len()) == 0 {
+        std::thread::yield_now();
+    }
+    fs::rename(&path, root.path().join("elsewhere")).unwrap();
+    fs::write(&path, "").unwrap();
+    for draft in &drafts[1..] {
+        recorder.record(draft).unwrap();
+    }
+    recorder.close().unwrap();
+    let failed = writer.finish();
+    assert!(
+        matches!(&failed, Err(TraceError::File(Error::Replaced(at))) if *at == path),
+        "{failed:?}"
+    );
+}
+
+#[test]
 fn a_trace_that_cannot_be_written_does_not_stop_the_recorder() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("directory.agentlog");

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{BlobError, BlobId};
 use crate::FileError;
 use crate::Store;
-use crate::catalogue::CatalogueError;
+use crate::catalogue::{Catalogue, CatalogueError};
 use crate::import::{self, ImportError};
 use crate::traces::{TraceError, Traces};
 
@@ -50,8 +50,10 @@ pub enum GcError {
         /// Why.
         why: String,
     },
-    /// A trace refers to more blobs than are remembered.
-    #[error("{0} refers to more blobs than are remembered, so it is not known which are not used")]
+    /// A trace refers to more blobs than are remembered, or has a line that is too long to be looked at.
+    #[error(
+        "{0} has more references than are remembered, or a line that is too long to be looked at, so it is not known which blobs are not used"
+    )]
     TooMany(String),
     /// Traces could not be used.
     #[error(transparent)]
@@ -76,23 +78,32 @@ pub enum GcError {
 ///
 /// When it cannot be told what is used, or the system refuses.
 pub fn collect(home: &Path, now: Timestamp, remove: bool) -> Result<Collected, GcError> {
-    let pending = home.join("rebuild.pending");
-    if pending.exists() {
-        return Err(GcError::Rebuilding(home.to_owned()));
-    }
-    let blobs = super::Blobs::open(&home.join("blobs"))?;
+    refuse_unfinished(home)?;
     if !home.join("blobs").is_dir() {
         return Ok(Collected::default());
     }
     // Held to the end, so that nothing is imported between looking and removing.
     let _lock = remove.then(|| import::lock(home)).transpose()?;
     let store = Store::open_existing(home)?;
+    let catalogue = store.as_ref().map(Store::catalogue);
+    collect_locked(home, catalogue, now, remove)
+}
+
+/// As [`collect`], for one who holds the lock of the home where something is to be removed.
+pub(crate) fn collect_locked(
+    home: &Path,
+    catalogue: Option<&Catalogue>,
+    now: Timestamp,
+    remove: bool,
+) -> Result<Collected, GcError> {
+    refuse_unfinished(home)?;
+    let blobs = super::Blobs::open(&home.join("blobs"))?;
     let traces = traces_of(home)?;
     let mut collected = Collected::default();
     for id in blobs.iter() {
         let id = id?;
-        let in_session = match &store {
-            Some(store) => store.catalogue().uses_blob(&id.to_string())?,
+        let in_session = match catalogue {
+            Some(catalogue) => catalogue.uses_blob(&id.to_string())?,
             None => false,
         };
         let in_trace = match &traces {
@@ -130,8 +141,15 @@ pub fn collect(home: &Path, now: Timestamp, remove: bool) -> Result<Collected, G
     Ok(collected)
 }
 
+fn refuse_unfinished(home: &Path) -> Result<(), GcError> {
+    if home.join("rebuild.pending").exists() {
+        return Err(GcError::Rebuilding(home.to_owned()));
+    }
+    Ok(())
+}
+
 /// The traces of a home, when it is known of all of them what they refer to.
-pub(crate) fn traces_of(home: &Path) -> Result<Option<Traces>, GcError> {
+fn traces_of(home: &Path) -> Result<Option<Traces>, GcError> {
     let Some(traces) = Traces::open_existing(home)? else {
         return Ok(None);
     };
@@ -183,6 +201,54 @@ mod tests {
         assert_eq!(collect(home.path(), later(), true).unwrap().unused, []);
     }
 
+    /// Puts a blob and a trace of a root and one line that is made with its name. Says whether it is used.
+    fn is_used(line: impl Fn(&BlobId) -> Vec<u8>, checks: &Checks) -> bool {
+        let home = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(&home.path().join("blobs")).unwrap();
+        let id = blobs.put(b"png").unwrap();
+        let mut text = trace(&root("a"), &[]).into_bytes();
+        text.extend(line(&id));
+        let traces = Traces::open(home.path()).unwrap();
+        traces.put(&text[..], checks).unwrap();
+        drop(traces);
+        let used = || collect(home.path(), later(), false).unwrap().used == 1;
+        let before = used();
+        std::fs::remove_file(home.path().join("traces/index.sqlite")).unwrap();
+        assert_eq!(used(), before, "the index is derived");
+        before
+    }
+
+    #[test]
+    fn what_a_line_that_is_no_record_refers_to_stays() {
+        let checks = Checks::default();
+        assert!(!is_used(|_| Vec::new(), &checks));
+        assert!(is_used(|id| format!("{{\"a\":\"{id}").into(), &checks));
+        assert!(is_used(|id| format!("see {id}\n").into(), &checks));
+        assert!(is_used(|id| format!("[\"\\b{id}\"]\n").into(), &checks));
+        let not_text = |id: &BlobId| [b"\xff", id.to_string().as_bytes(), b"\n"].concat();
+        assert!(is_used(not_text, &checks));
+        let deep = |id: &BlobId| {
+            let (open, close) = ("[".repeat(3000), "]".repeat(3000));
+            format!("{{\"a\":{open}\"{id}\"{close}}}\n").into()
+        };
+        assert!(is_used(deep, &checks));
+        let mut checks = checks;
+        checks.limits.max_depth = 5000;
+        assert!(is_used(deep, &checks));
+        checks.limits.max_line_bytes = 1000;
+        let long = |id: &BlobId| format!("{{\"a\":\"{}{id}\"}}\n", "z".repeat(2000)).into();
+        assert!(is_used(long, &checks));
+    }
+
+    #[test]
+    fn what_the_envelope_of_a_record_refers_to_stays() {
+        let line = |id: &BlobId| {
+            let meta = format!(r#"{{"blob":"{}"}}"#, id.uri());
+            crate::traces::tests::kit::records_of(&root("b"), Some(&meta), &[]).into_bytes()
+        };
+        assert!(is_used(line, &Checks::default()));
+    }
+
     #[test]
     fn what_is_put_again_is_young_again() {
         let home = tempfile::tempdir().unwrap();
@@ -222,5 +288,22 @@ mod tests {
         database.execute(insert, [id.to_string()]).unwrap();
         assert_eq!(collect(home.path(), later(), true).unwrap().used, 1);
         assert!(blobs.get(&id).is_ok());
+    }
+
+    #[test]
+    fn forgetting_sessions_spares_what_is_young() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let blobs = Blobs::open(&home.path().join("blobs")).unwrap();
+        let id = blobs.put(b"png").unwrap();
+        store.forget(&[], Timestamp::now()).unwrap();
+        assert!(blobs.get(&id).is_ok());
+        let pending = home.path().join("rebuild.pending");
+        File::create(&pending).unwrap();
+        store.forget(&[], later()).unwrap();
+        assert!(blobs.get(&id).is_ok());
+        std::fs::remove_file(pending).unwrap();
+        store.forget(&[], later()).unwrap();
+        assert!(blobs.get(&id).is_err());
     }
 }

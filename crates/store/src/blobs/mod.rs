@@ -3,6 +3,7 @@
 //! ```text
 //! <home>/blobs/ab/cdef…    the bytes as they are; the name is their SHA-256
 //! <home>/blobs/tmp/        files being written
+//! <file>.blobs/            the same, for a trace that is written to a file of its own
 //! ```
 //!
 //! Not compressed: images already are, and a blob can be opened by whatever opens such files.
@@ -91,6 +92,21 @@ impl FromStr for BlobId {
         };
         hex.parse().map(Self)
     }
+}
+
+/// Where the blobs of a trace are that is written to a file of its own: beside it, in a directory with its name
+/// and `.blobs`. In a home, nothing would refer to them.
+///
+/// ```
+/// use std::path::Path;
+///
+/// let directory = quipu_store::blobs::beside(Path::new("/code/x.agentlog"));
+/// assert_eq!(directory, Path::new("/code/x.agentlog.blobs"));
+/// ```
+pub fn beside(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".blobs");
+    name.into()
 }
 
 /// Why a blob was not kept, or not given.

@@ -59,9 +59,10 @@ impl Lineage {
     }
 
     /// Whether this is another account of the same session, of which it cannot be told record by record what
-    /// it repeats: what an agent wrote to standard output, prompts from a history.
+    /// it repeats: what an agent wrote to standard output, prompts from a history, a trace that was made of it.
     pub(crate) fn retells(&self, other: &Self) -> bool {
-        self.units.is_empty()
+        let in_other_words = self.units.is_empty() || (self.reconstructed && !other.reconstructed);
+        in_other_words
             && self.native == other.native
             && self.agent == other.agent
             && self.dialect != other.dialect

@@ -10,10 +10,9 @@ use quipu_model::Timestamp;
 
 use super::{BESIDE, ImportError, Store};
 use crate::archive::{Source, SourceKey, Swept};
-use crate::blobs::gc;
+use crate::blobs::gc::{self, GcError};
 use crate::catalogue::TranscriptRow;
 use crate::search::indexing::Indexing;
-use crate::traces::Traces;
 
 /// A transcript, and what the archive has of it.
 #[derive(Debug, Clone)]
@@ -67,24 +66,15 @@ impl Store {
         Ok(holdings)
     }
 
-    /// Removes blobs that neither a transcript nor a trace refers to. In doubt nothing goes: `quipu agentlog
-    /// gc` says what the doubt is.
-    fn sweep_blobs(&self) -> Result<u64, ImportError> {
-        let Ok(traces) = gc::traces_of(&self.home) else {
-            return Ok(0);
-        };
-        let mut removed = 0;
-        for blob in self.blobs.iter() {
-            let blob = blob?;
-            let in_trace = |traces: &Traces| traces.uses_blob(&blob).unwrap_or(true);
-            if !self.catalogue.uses_blob(&blob.to_string())?
-                && !traces.as_ref().is_some_and(in_trace)
-            {
-                self.blobs.remove(&blob)?;
-                removed += 1;
-            }
+    /// Removes blobs that neither a transcript nor a trace refers to, but for young ones. In doubt nothing goes:
+    /// `quipu agentlog gc` says what the doubt is.
+    fn sweep_blobs(&self, now: Timestamp) -> Result<(), ImportError> {
+        match gc::collect_locked(&self.home, Some(&self.catalogue), now, true) {
+            Err(GcError::Store(error)) => Err(error),
+            Err(GcError::Catalogue(error)) => Err(error.into()),
+            Err(GcError::Blobs(error)) => Err(error.into()),
+            Ok(_) | Err(_) => Ok(()),
         }
-        Ok(removed)
     }
 
     /// Takes what was forgotten out of the search index, and out of its files.
@@ -121,7 +111,7 @@ impl Store {
             }
             Ok::<(), ImportError>(())
         })?;
-        self.sweep_blobs()?;
+        self.sweep_blobs(now)?;
         let gone: HashSet<i64> = holdings.iter().map(|holding| holding.row.id).collect();
         left.retain(|id| !gone.contains(id));
         super::link::settle(self, &left, &mut super::Report::default())?;

@@ -81,15 +81,17 @@ pub(crate) fn share<E>(
     let members = in_order(members);
     let mut owners: HashMap<u64, i64> = HashMap::new();
     for (at, own) in members.iter().enumerate() {
-        let copied = own.units.iter();
-        let copied = copied.filter_map(|unit| Some((*unit, *owners.get(unit)?)));
-        // What tells nothing of its records is a lesser account of a session that is told better.
+        // What tells nothing of its records, or was made of a session, is a lesser account of a session that is
+        // told better: all of it is.
         let better = members[..at].iter().find(|other| own.retells(other));
-        let first = own.units.iter().find_map(|unit| owners.get(unit).copied());
+        let better = better.map(|other| other.id);
+        let owner = |unit: &u64| better.or_else(|| owners.get(unit).copied());
+        let copied = own.units.iter();
+        let copied = copied.filter_map(|unit| Some((*unit, owner(unit)?)));
         let shared = Shared {
             owners: copied.collect(),
-            copy_of: first.or(better.map(|other| other.id)),
-            retold: own.units.is_empty() && better.is_some(),
+            copy_of: own.units.iter().find_map(owner).or(better),
+            retold: better.is_some(),
         };
         tell(own, shared)?;
         for unit in &own.units {

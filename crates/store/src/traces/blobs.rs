@@ -153,7 +153,7 @@ impl Traces {
         self.index.uses_blob(id)
     }
 
-    /// Traces that refer to more blobs than the index remembers.
+    /// Traces that may refer to more blobs than the index remembers.
     pub(crate) fn overflowing(&self) -> Result<Vec<String>> {
         self.index.overflowing()
     }
@@ -177,8 +177,8 @@ impl Traces {
         }
         match found[..] {
             [id] => Ok(id),
-            [] => Err(super::TraceError::None(argument.to_owned())),
-            _ => Err(super::TraceError::Several {
+            [] => Err(super::TraceError::NoBlob(argument.to_owned())),
+            _ => Err(super::TraceError::SeveralBlobs {
                 argument: argument.to_owned(),
                 names: found.iter().map(ToString::to_string).collect(),
             }),

@@ -60,6 +60,17 @@ pub enum TraceError {
         /// The full names of those it may mean.
         names: Vec<String>,
     },
+    /// No blob is meant.
+    #[error("no blob begins with {0:?}")]
+    NoBlob(String),
+    /// Several blobs are meant.
+    #[error("{argument:?} names {} blobs", .names.len())]
+    SeveralBlobs {
+        /// What was asked for.
+        argument: String,
+        /// Those it may mean.
+        names: Vec<String>,
+    },
 }
 
 pub(super) type Result<T, E = TraceError> = std::result::Result<T, E>;

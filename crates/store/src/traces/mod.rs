@@ -72,6 +72,10 @@ use crate::files;
 /// So many traces are put into the index at once.
 const BATCH: usize = 64;
 
+/// The longest line of a trace that is read for the index. Where one is longer, it is not known what it refers
+/// to, and no blob is collected.
+const LONGEST_LINE: usize = 256 << 20;
+
 /// A directory of traces, open.
 #[derive(Debug)]
 pub struct Traces {
@@ -323,18 +327,31 @@ impl Traces {
         self.index.put(&entries, &gone)
     }
 
-    /// Reads one trace for the index. It is kept, so it may be of any size.
+    /// What is read for the index. What is kept here was kept because somebody wanted it, and may be of any
+    /// size; a directory that is only looked at may hold anything.
+    fn limits(&self) -> Limits {
+        let known = Limits {
+            max_total_bytes: u64::MAX,
+            ..LIMITS
+        };
+        match self.access {
+            Access::Read => known,
+            Access::Write => Limits {
+                max_line_bytes: LONGEST_LINE,
+                max_depth: usize::MAX,
+                ..known
+            },
+        }
+    }
+
+    /// Reads one trace for the index.
     fn survey(&self, path: &Path) -> io::Result<(Digest, u64, Survey)> {
         let mut file = Hashed {
             file: File::open(self.directory.join(path))?,
             hash: Sha256::new(),
             size: 0,
         };
-        let limits = Limits {
-            max_total_bytes: u64::MAX,
-            ..LIMITS
-        };
-        let survey = Survey::read(&mut file, limits)?;
+        let survey = Survey::read(&mut file, self.limits())?;
         let digest = Digest::from(<[u8; 32]>::from(file.hash.finalize()));
         Ok((digest, file.size, survey))
     }

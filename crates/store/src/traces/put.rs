@@ -13,6 +13,7 @@ use super::index::Entry;
 use super::survey::Survey;
 use super::{TraceError, TraceName, Traces, modified, name};
 use crate::address::Digest;
+use crate::blobs::Blobs;
 use crate::files;
 use crate::{FileError, files::with_directory_of};
 
@@ -63,7 +64,7 @@ pub enum How {
     AlreadyLonger,
     /// One that it begins with was there, and it took its place: the recording went on.
     Continued,
-    /// Another one with the same root is there, and stays.
+    /// Another one with the same root is there, and stays; also a beginning of it that is still written.
     Beside,
 }
 
@@ -140,16 +141,42 @@ impl Traces {
     ) -> Result<()> {
         let file = self.directory.join(path);
         let metadata = std::fs::metadata(&file).map_err(FileError::at("read", &file))?;
+        // What is asked of a trace before it is kept may be narrower than what the index is to know of it.
+        let (sha256, size, survey) = match survey.bad_lines {
+            0 => (name.content, size, survey.clone()),
+            _ => self.survey(path).map_err(FileError::at("read", &file))?,
+        };
         let entry = Entry {
             path: path.to_string_lossy().into_owned(),
             root: name.root,
             size,
             modified: modified(&metadata),
-            sha256: name.content,
-            survey: survey.clone(),
+            sha256,
+            survey,
         };
         let gone = gone.map(|gone| gone.to_string_lossy().into_owned());
         self.index.put(&[entry], gone.as_slice())
+    }
+
+    /// Takes the blobs that a trace may refer to from a directory beside it, where they are not here yet. Gives
+    /// how many there were.
+    ///
+    /// # Errors
+    ///
+    /// When one of them is damaged, or the system refuses.
+    pub fn take_blobs(&self, survey: &Survey, from: &Blobs) -> Result<u64> {
+        let mut taken = 0;
+        for id in survey.blobs.keys() {
+            if self.blobs.path(id).exists() || !from.path(id).exists() {
+                continue;
+            }
+            self.blobs.put(&from.get(id)?)?;
+            taken += 1;
+        }
+        if taken > 0 {
+            self.blobs.sync()?;
+        }
+        Ok(taken)
     }
 
     /// Puts a file where it belongs, under the lock.
@@ -157,13 +184,18 @@ impl Traces {
         let others = self.with_root(&name.root)?;
         let mut begun = None;
         for other in &others {
-            match compare(&self.directory.join(other), &file.path, size)? {
+            let path = self.directory.join(other);
+            match compare(&path, &file.path, size)? {
                 Compared::Same => return Ok(Placed::at(other, How::Already)),
                 Compared::Longer => return Ok(Placed::at(other, How::AlreadyLonger)),
-                Compared::Shorter => begun = begun.or(Some(other)),
-                Compared::Other => {}
+                Compared::Shorter if begun.is_none() => {
+                    begun = Idle::claim(&path).map(|idle| (other, idle));
+                }
+                Compared::Shorter | Compared::Other => {}
             }
         }
+        // Held until this returns.
+        let (begun, _idle) = begun.unzip();
         let plain = name::plain(&name.root);
         if begun == Some(&plain) {
             // All that is there is in what comes, so nothing is lost; and whoever looks sees one or the other.
@@ -229,6 +261,21 @@ impl Traces {
             synced.map_err(FileError::at("sync", directory))?;
         }
         Ok(())
+    }
+}
+
+/// A trace that nobody is writing to, and nobody begins to while this is held.
+struct Idle {
+    _locked: File,
+}
+
+impl Idle {
+    /// `None` when somebody is writing to it, or that cannot be told: a recorder holds a lock on its trace. If
+    /// that made way for another file, the rest of the recording would go to one without a name.
+    fn claim(path: &Path) -> Option<Self> {
+        let file = File::open(path).ok()?;
+        file.try_lock().ok()?;
+        Some(Self { _locked: file })
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 
 use quipu_formats::agentlog::record::Field;
-use quipu_formats::agentlog::{Canon, ContentId, Item, Kind, Parent, Reader, Record};
+use quipu_formats::agentlog::{Canon, ContentId, Fault, Item, Kind, Parent, Reader, Record};
 use quipu_formats::lines::Limits;
 use quipu_model::json::{Kind as JsonKind, Node};
 
@@ -52,7 +52,8 @@ pub struct Survey {
     pub blobs: BTreeMap<BlobId, Option<BlobRef>>,
     /// Names that were too many, or too long, to be remembered.
     pub left_out: u64,
-    /// Whether there were more blobs than are remembered.
+    /// Whether there may be more blobs than are remembered: there are too many, or a line is too long to be
+    /// looked at.
     pub blobs_left_out: bool,
     /// Calls that were made, while reading.
     calls: BTreeMap<String, u64>,
@@ -100,7 +101,7 @@ impl Survey {
         while let Some(item) = reader.next()? {
             match item {
                 Item::Record(record) => survey.record(&record, first, &mut canon),
-                Item::Bad { .. } => survey.bad_lines += 1,
+                Item::Bad { fault, bytes, .. } => survey.bad(&fault, bytes),
             }
             first = false;
         }
@@ -112,8 +113,24 @@ impl Survey {
         Ok(survey)
     }
 
+    /// What is no record may refer to blobs all the same: it was torn, or nests deeper than is read.
+    fn bad(&mut self, fault: &Fault, bytes: &[u8]) {
+        self.bad_lines += 1;
+        self.blobs_left_out |= matches!(fault, Fault::TooLong { .. });
+        uses::find_in_line(bytes, &mut |blob| self.blob(blob));
+    }
+
+    fn blob(&mut self, blob: BlobId) {
+        if self.blobs.len() < MOST_BLOBS {
+            self.blobs.entry(blob).or_default();
+        } else {
+            self.blobs_left_out |= !self.blobs.contains_key(&blob);
+        }
+    }
+
     fn record(&mut self, record: &Record<'_>, first: bool, canon: &mut Canon) {
         self.records += 1;
+        uses::find(record, &mut |blob| self.blob(blob));
         let said = record.id();
         let is = record.content_id_by(canon).ok();
         if said.is_none() || said != is {
@@ -152,13 +169,6 @@ impl Survey {
         id: Option<ContentId>,
         ts: Option<i64>,
     ) {
-        uses::find(payload, &mut |blob| {
-            if self.blobs.len() < MOST_BLOBS {
-                self.blobs.entry(blob).or_default();
-            } else {
-                self.blobs_left_out |= !self.blobs.contains_key(&blob);
-            }
-        });
         match record.kind() {
             Some(Kind::ChatRequest) => self.model(payload),
             Some(Kind::ChatResponse) => {

@@ -22,6 +22,9 @@ use crate::terminal::{RED, bytes, columns, count, out, say};
 /// How many digits of an id are shown.
 const SHORT_ID: usize = 12;
 
+/// Where to look when no blob is meant.
+pub(super) const BLOBS_ARE_LISTED: &str = "`quipu agentlog blobs` shows what there is";
+
 /// How large a picture file that is given may be.
 const MAX_FILE: u64 = 256 << 20;
 
@@ -153,7 +156,13 @@ fn hash_of(traces: &Traces, argument: &str) -> Result<DHash> {
         return phash::of_image(&read)
             .map_err(|error| CommandError::new(Exit::Data, error).about(argument));
     }
-    let id = traces.find_blob(argument)?;
+    let id = match traces.find_blob(argument) {
+        Err(TraceError::NoBlob(_)) => {
+            let error = anyhow::anyhow!("there is no file {argument}, and no blob begins so");
+            return Err(CommandError::new(Exit::Data, error).hint(BLOBS_ARE_LISTED));
+        }
+        id => id?,
+    };
     traces.looks_like(&id)?.ok_or_else(|| {
         let error = anyhow::anyhow!("{id} is not here, or no picture that can be read");
         CommandError::new(Exit::Data, error)
@@ -177,18 +186,10 @@ fn row_json(row: &BlobRow, distances: &BTreeMap<BlobId, u32>) -> Value {
 
 pub(super) fn get(args: &GetBlob, place: &Place) -> Result<Exit> {
     let traces = traces(&args.at, place)?;
-    let traces = traces.ok_or_else(|| no_blob(&args.id))?;
-    let id = match traces.find_blob(&args.id) {
-        Err(TraceError::None(_)) => return Err(no_blob(&args.id)),
-        id => id?,
-    };
+    let traces = traces.ok_or_else(|| TraceError::NoBlob(args.id.clone()))?;
+    let id = traces.find_blob(&args.id)?;
     let blob = traces.blobs().get(&id)?;
     give(&blob[..], &traces.blobs().path(&id), args.output.as_ref())
-}
-
-fn no_blob(argument: &str) -> CommandError {
-    let error = anyhow::anyhow!("no blob begins with {argument:?}");
-    CommandError::new(Exit::Data, error).hint("`quipu agentlog blobs` shows what there is")
 }
 
 pub(super) fn gc(args: &Gc, place: &Place) -> Result<Exit> {

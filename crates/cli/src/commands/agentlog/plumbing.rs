@@ -72,12 +72,13 @@ pub(crate) fn write() -> Result<Exit> {
     let done = array.list(|array| {
         n += 1;
         let value = array.value()?;
+        let begin = array.offset() - value.get().len();
         let record = tape
             .read(value.get(), LIMITS.max_depth)
             .map_err(|error| error.to_string())
             .and_then(|node| Record::read(node, At::default()).map_err(|error| error.to_string()))
             .and_then(|record| envelope(&record).map(|()| record))
-            .map_err(|why| data(format!("record {n}: {why}")))?;
+            .map_err(|why| at_line(&text, begin, &format!("record {n}: {why}")))?;
         line.clear();
         write_line(&record, &mut line);
         out.write_all(&line).map_err(CommandError::from)?;

@@ -6,9 +6,11 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use quipu_record::{Clock as _, SystemClock};
+use quipu_store::blobs::{Blobs, beside};
 use quipu_store::traces::{Checks, Filter, How, Kept, TraceError, TraceRow, Traces};
 use serde_json::{Value, json};
 
+use super::blobs::BLOBS_ARE_LISTED;
 use crate::args::{AtDirectory, Get, Keep, ListTraces};
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate::Place;
@@ -30,11 +32,16 @@ impl From<TraceError> for CommandError {
             | TraceError::TooLarge(_)
             | TraceError::NoTraces(_)
             | TraceError::None(_)
-            | TraceError::Several { .. } => Exit::Data,
+            | TraceError::Several { .. }
+            | TraceError::NoBlob(_)
+            | TraceError::SeveralBlobs { .. } => Exit::Data,
             _ => Exit::Environment,
         };
         let (details, hint) = match &error {
-            TraceError::Several { names, .. } => (names.clone(), Some("give more of the name")),
+            TraceError::Several { names, .. } | TraceError::SeveralBlobs { names, .. } => {
+                (names.clone(), Some("give more of the name"))
+            }
+            TraceError::NoBlob(_) => (Vec::new(), Some(BLOBS_ARE_LISTED)),
             TraceError::WrongRoot { .. } => (
                 Vec::new(),
                 Some("`quipu verify` tells more; --wrong-root keeps it as it is"),
@@ -89,17 +96,10 @@ pub(super) fn keep(args: &Keep, place: &Place) -> Result<Exit> {
     let mut worst: Option<CommandError> = None;
     let mut out = out();
     for file in &args.files {
-        let source: Box<dyn Read> = if file == Path::new("-") {
-            Box::new(io::stdin().lock())
-        } else {
-            let opened = File::open(file);
-            Box::new(opened.map_err(io_error(format!("could not read {}", file.display())))?)
-        };
-        match traces.put(source, &checks) {
+        match keep_one(&traces, file, &checks) {
             Ok(kept) if args.json => documents.push(kept_json(file, &kept)),
             Ok(kept) => write_kept(&mut out, file, &kept)?,
             Err(error) => {
-                let error = CommandError::from(error).about(&file.display().to_string());
                 // The others are kept all the same.
                 if let Some(before) = worst.replace(error) {
                     before.report();
@@ -113,6 +113,25 @@ pub(super) fn keep(args: &Keep, place: &Place) -> Result<Exit> {
     out.flush()?;
     drop(out);
     worst.map_or(Ok(Exit::Done), Err)
+}
+
+/// Keeps a trace, and the blobs that were written beside it.
+fn keep_one(traces: &Traces, file: &Path, checks: &Checks) -> Result<Kept> {
+    let about = |error: TraceError| CommandError::from(error).about(&file.display().to_string());
+    if file == Path::new("-") {
+        return traces.put(io::stdin().lock(), checks).map_err(about);
+    }
+    let source = File::open(file).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            let error = anyhow::anyhow!("there is no file {}", file.display());
+            CommandError::new(Exit::Data, error)
+        }
+        _ => io_error(format!("could not read {}", file.display()))(error),
+    })?;
+    let kept = traces.put(source, checks).map_err(about)?;
+    let blobs = Blobs::open(&beside(file))?;
+    traces.take_blobs(&kept.survey, &blobs).map_err(about)?;
+    Ok(kept)
 }
 
 fn word(how: How) -> &'static str {

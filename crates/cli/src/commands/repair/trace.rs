@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use quipu_formats::agentlog::Fault;
 use quipu_formats::agentlog::repair::{Change, Options, RepairError, Report, repair};
 use quipu_formats::agentlog::verify::{self, verify};
 use serde_json::{Value, json};
@@ -67,7 +68,7 @@ pub(crate) fn mend(source: check::Source<'_>, args: &Repair) -> Result<Outcome> 
                 ..limits
             },
             strict: true,
-            threads: check::threads(0),
+            threads: check::threads(None),
         },
     );
     let left = left.map_err(could_not())?;
@@ -96,13 +97,13 @@ fn refused(error: RepairError, source: check::Source<'_>) -> CommandError {
     match error {
         RepairError::TooLarge(limit) => source.too_large(limit),
         RepairError::Line { ref fault, .. } => {
-            let torn = matches!(fault, quipu_formats::agentlog::Fault::Torn);
-            let error = CommandError::new(Exit::Data, error);
-            error.hint(if torn {
-                "--drop-torn leaves it out"
-            } else {
-                "a line that is no record cannot be mended; `quipu verify` tells more"
-            })
+            let hint = match fault {
+                Fault::Torn => "--drop-torn leaves it out",
+                Fault::TooDeep(_) => "--max-depth allows deeper ones",
+                Fault::TooLong { .. } => "--max-line allows longer ones",
+                _ => "a line that is no record cannot be mended; `quipu verify` tells more",
+            };
+            CommandError::new(Exit::Data, error).hint(hint)
         }
         RepairError::Read(_) | RepairError::Write(_) => CommandError::new(Exit::Environment, error),
     }

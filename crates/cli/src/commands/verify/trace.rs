@@ -98,11 +98,9 @@ fn begins_as_trace(path: &Path) -> bool {
 }
 
 /// As many threads as asked for; by itself, as many as there are processors.
-pub(crate) fn threads(asked: usize) -> usize {
-    match asked {
-        0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        n => n,
-    }
+pub(crate) fn threads(asked: Option<u16>) -> usize {
+    let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    asked.map_or_else(processors, usize::from)
 }
 
 /// The JSON of a check. Field names are part of the contract with scripts.

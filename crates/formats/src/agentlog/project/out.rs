@@ -247,8 +247,8 @@ fn whole_millis(at: Timestamp) -> Timestamp {
 /// The payload of a reference to what is kept outside.
 pub(super) fn blob_ref(attachment: &Attachment) -> String {
     let mime = match attachment.mime.as_str() {
-        "" => "application/octet-stream",
-        mime => mime,
+        mime if inline::is_mime(mime) => mime,
+        _ => "application/octet-stream",
     };
     Object::new()
         .text("mime", mime)

@@ -214,3 +214,35 @@ fn what_has_no_id_keeps_the_one_it_has() {
     assert_eq!(mended, text);
     assert!(report.changes.is_empty());
 }
+
+#[test]
+fn parents_that_name_the_new_id_already_stay() {
+    // The response has a wrong id; one of its children names it by that, the other by the right one.
+    let fake = format!("sha256:{}", "3".repeat(64));
+    let event = r#"{"category":"retry","name":"n","severity":"info"}"#;
+    let right = format!("\"{}\"", id_of(RESPONSE));
+    let text = Trace::new()
+        .add("chat_request", REQUEST)
+        .add("chat_response", RESPONSE)
+        .but(&id_of(RESPONSE), &fake)
+        .under("harness_event", event, &format!("\"{fake}\""))
+        .under("tool_call", CALL, &right)
+        .text;
+    let (mended, report) = mend(&text, &Options::ALL);
+    assert_eq!(mended, text.replace(&fake, &id_of(RESPONSE)));
+    assert_eq!(rules(&mended), Vec::<&str>::new());
+    assert_eq!(report.counts.get(&Sort::Relinked), None);
+}
+
+#[test]
+fn a_last_line_that_is_whole_is_not_left_out() {
+    let deep = format!("{{\"x\":{}{}}}", "[".repeat(1100), "]".repeat(1100));
+    for last in [deep.as_str(), "[1,2]", r#"{"id":"x","id":"y"}"#] {
+        let text = Trace::new().text + last;
+        let error = repair(text.as_bytes(), std::io::sink(), &Options::ALL).unwrap_err();
+        assert!(
+            matches!(error, RepairError::Line { line: 2, .. }),
+            "{error}"
+        );
+    }
+}

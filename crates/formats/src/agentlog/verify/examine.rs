@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::hash::{BuildHasher as _, RandomState};
 
-use quipu_model::json::{Kind as JsonKind, Node, Tape};
+use quipu_model::json::{Kind as JsonKind, Node, RawStr, Tape};
 
 use crate::lines::{Limits, LineInfo};
 
-use super::super::canon::{Canon, CanonError, CanonProblem};
+use super::super::canon::{Canon, CanonError, CanonProblem, double};
 use super::super::reader::{Fault, Item, Passed, parse_line, trim};
 use super::super::record::{At, Field, NotARecord, Record};
 use super::super::{ContentId, Kind, VERSION};
@@ -31,8 +31,8 @@ pub(super) struct Sight {
     pub(super) detail: Detail,
     /// How many tool uses it asks for.
     pub(super) uses: usize,
-    /// Whether a line that is no record is between it and the record before.
-    pub(super) after_bad: bool,
+    /// How many lines that are no records are between it and the record before, in its batch.
+    pub(super) bad: u64,
 }
 
 /// An id, and the hash that it is remembered by.
@@ -72,8 +72,8 @@ pub(super) struct Seen {
     pub(super) uses: Vec<u64>,
     pub(super) found: Found,
     pub(super) passed: Passed,
-    /// Whether it has lines, and the last of them is no record.
-    pub(super) ends_bad: Option<bool>,
+    /// How many lines that are no records are behind its last record.
+    pub(super) bad: u64,
 }
 
 impl Seen {
@@ -83,7 +83,7 @@ impl Seen {
             uses: Vec::new(),
             found: Found::new(strict),
             passed: Passed::default(),
-            ends_bad: None,
+            bad: 0,
         }
     }
 
@@ -91,7 +91,7 @@ impl Seen {
         self.sights.clear();
         self.uses.clear();
         self.passed = Passed::default();
-        self.ends_bad = None;
+        self.bad = 0;
     }
 }
 
@@ -130,7 +130,7 @@ impl Examiner {
         match parse_line(bytes, info, &self.limits, &mut self.tape) {
             Item::Bad { at, fault, .. } => {
                 bad(at, &fault, &mut seen.found);
-                seen.ends_bad = Some(true);
+                seen.bad += 1;
             }
             Item::Record(record) => {
                 let before = seen.uses.len();
@@ -143,8 +143,7 @@ impl Examiner {
                 };
                 let mut sight = envelope(&mut look, &record, &mut self.canon);
                 sight.uses = seen.uses.len() - before;
-                sight.after_bad = seen.ends_bad == Some(true);
-                seen.ends_bad = Some(false);
+                sight.bad = std::mem::take(&mut seen.bad);
                 seen.sights.push(sight);
             }
         }
@@ -164,6 +163,7 @@ fn bad(at: At, fault: &Fault, found: &mut Found) {
             return;
         }
         Fault::TooDeep(_) => Rule::TooDeep,
+        Fault::TooManyValues => Rule::TooManyValues,
         Fault::TooLong { .. } => Rule::LineTooLong,
     };
     found.add(rule, Some(at), None, format_args!("{fault}"));
@@ -195,7 +195,7 @@ fn envelope(look: &mut Look<'_>, record: &Record<'_>, canon: &mut Canon) -> Sigh
         ts,
         detail: look.detail,
         uses: 0,
-        after_bad: false,
+        bad: 0,
     }
 }
 
@@ -215,16 +215,27 @@ fn text<'a>(
         );
         return None;
     };
-    let text = node.as_str();
-    if text.is_none() {
-        look.mistyped(&Path::root(name), node, "a string");
+    if node.kind() == JsonKind::String && is_text(node) {
+        return node.as_str();
     }
-    text
+    no_text(look, &Path::root(name), node, "a string");
+    None
+}
+
+/// A value is not the text that it should be.
+#[cold]
+fn no_text(look: &mut Look<'_>, path: &Path<'_>, node: Node<'_>, wanted: &str) {
+    if node.kind() == JsonKind::String {
+        let message = CanonProblem::LoneSurrogate;
+        look.find(Rule::LoneSurrogate, path, format_args!("{message}"));
+    } else {
+        look.mistyped(path, node, wanted);
+    }
 }
 
 #[cold]
 fn extra(look: &mut Look<'_>, record: &Record<'_>) {
-    for (key, _) in record.extra() {
+    for (key, value) in record.extra() {
         let name = key.to_text_lossy();
         let name = excerpt(&name);
         look.find(
@@ -232,6 +243,15 @@ fn extra(look: &mut Look<'_>, record: &Record<'_>) {
             &Path::root(&name),
             format_args!("the envelope has no `{name}`"),
         );
+        if key.to_text().is_none() {
+            let message = CanonProblem::LoneSurrogate;
+            look.find(
+                Rule::LoneSurrogate,
+                &Path::root(&name),
+                format_args!("{message}"),
+            );
+        }
+        unreadable(look, &name, value);
     }
 }
 
@@ -319,7 +339,7 @@ fn ts(look: &mut Look<'_>, record: &Record<'_>) -> Option<Moment> {
             look.find(
                 Rule::TsForm,
                 &path,
-                format_args!("{text:?} is no time in UTC"),
+                format_args!("{text:?} is not RFC 3339 in UTC, with `T` and `Z`"),
             );
             None
         }
@@ -339,8 +359,8 @@ fn parent(look: &mut Look<'_>, record: &Record<'_>) -> Sighted {
     if node.is_null() {
         return Sighted::Null;
     }
-    let Some(text) = node.as_str() else {
-        look.mistyped(&path, node, "an id or null");
+    let Some(text) = node.as_str().filter(|_| is_text(node)) else {
+        no_text(look, &path, node, "an id or null");
         return Sighted::Broken;
     };
     if let Ok(id) = text.parse() {
@@ -355,6 +375,7 @@ fn meta(look: &mut Look<'_>, record: &Record<'_>) {
     let Some(meta) = record.get(Field::Meta) else {
         return;
     };
+    unreadable(look, "meta", meta);
     let path = Path::root("meta");
     if meta.kind() != JsonKind::Object {
         look.mistyped(&path, meta, "an object");
@@ -380,6 +401,43 @@ fn is_trace_id(text: &str) -> bool {
     text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
+/// Finds what other programs do not read, in a value that is not hashed: they refuse the whole file for it. Of
+/// each value the first is found, as in a payload.
+fn unreadable(look: &mut Look<'_>, name: &str, value: Node<'_>) {
+    // Over the tape as it lies: keys are on it as well, and nesting costs nothing.
+    for place in value.place()..value.place_behind() {
+        let inner = value.go_to(place);
+        let what = match inner.kind() {
+            JsonKind::Number if !is_double(inner.raw().get()) => {
+                CanonProblem::NumberRange(excerpt(inner.raw().get()).into_owned())
+            }
+            JsonKind::String if !is_text(inner) => CanonProblem::LoneSurrogate,
+            _ => continue,
+        };
+        let offset = inner.offset();
+        uncanonical(look, name, value, &CanonError { what, offset });
+        return;
+    }
+}
+
+/// Whether a number is within a double. Most are too short to be beyond.
+#[inline]
+fn is_double(token: &str) -> bool {
+    // What is beyond a double takes 309 digits, or an exponent of three.
+    let is_short = token.len() < "1e309".len();
+    let has_exponent = || token.bytes().any(|b| matches!(b, b'e' | b'E'));
+    is_short || (token.len() < 309 && !has_exponent()) || double(token).is_some()
+}
+
+/// Whether a string is text. Those that have no character by its number are.
+#[inline]
+fn is_text(string: Node<'_>) -> bool {
+    let is = |raw: RawStr<'_>| {
+        raw.plain().is_some() || !raw.raw().get().contains("\\u") || raw.to_text().is_some()
+    };
+    string.as_raw_str().is_none_or(is)
+}
+
 /// Checks a payload, and gives its id where it has one.
 fn payload(
     look: &mut Look<'_>,
@@ -403,30 +461,30 @@ fn payload(
     match canon.id(payload) {
         Ok(id) => Some(id),
         Err(error) => {
-            uncanonical(look, payload, &error);
+            uncanonical(look, Field::Payload.as_str(), payload, &error);
             None
         }
     }
 }
 
 #[cold]
-fn uncanonical(look: &mut Look<'_>, payload: Node<'_>, error: &CanonError) {
+fn uncanonical(look: &mut Look<'_>, name: &str, value: Node<'_>, error: &CanonError) {
     let rule = match error.what {
         CanonProblem::DuplicateKey(_) => Rule::DuplicateKey,
         CanonProblem::LoneSurrogate => Rule::LoneSurrogate,
         CanonProblem::NumberRange(_) => Rule::NumberRange,
     };
-    let path = path_to(payload, error.offset);
+    let path = path_to(name, value, error.offset);
     let message = error.what.to_string();
     let message = excerpt(&message);
     look.found
         .add(rule, Some(look.at), Some(&path), format_args!("{message}"));
 }
 
-/// The path of the innermost value that is at this place of a payload.
-fn path_to(payload: Node<'_>, offset: usize) -> String {
-    let mut path = "payload".to_owned();
-    let mut node = payload;
+/// The path of the innermost value that is at this place of a value with this name.
+fn path_to(name: &str, value: Node<'_>, offset: usize) -> String {
+    let mut path = name.to_owned();
+    let mut node = value;
     let holds = |node: &Node<'_>| {
         let begin = node.offset();
         (begin..begin + node.raw().get().len()).contains(&offset)

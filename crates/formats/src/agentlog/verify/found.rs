@@ -1,12 +1,16 @@
 //! Findings, as many as are kept, and where in a record they are.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use super::super::record::At;
-use super::{Finding, Rule};
+use super::{Finding, Rule, excerpt};
 
 /// Findings kept per rule; the rest are counted.
 pub(super) const KEPT_PER_RULE: u64 = 100;
+
+/// The longest field that is kept, in characters. Keys are as long as their author wants, and a finding should
+/// be shorter than what it is about.
+const LONGEST_FIELD: usize = 400;
 
 /// What was found so far. Beyond the cap nothing is even put in words.
 #[derive(Debug, Clone)]
@@ -45,7 +49,7 @@ impl Found {
             rule,
             severity: rule.severity(self.strict),
             at,
-            field: field.map(ToString::to_string),
+            field: field.map(shortened),
             message: message.to_string(),
             dialect: None,
         });
@@ -67,10 +71,44 @@ impl Found {
         other.kept_counts = [0; Rule::ALL.len()];
     }
 
+    /// How often a rule was broken.
+    pub(super) fn count(&self, rule: Rule) -> u64 {
+        self.counts[rule as usize]
+    }
+
     /// How often each rule was broken, where it was.
     pub(super) fn counts(&self) -> impl Iterator<Item = (Rule, u64)> {
         let counts = Rule::ALL.iter().copied().zip(self.counts);
         counts.filter(|(_, count)| *count > 0)
+    }
+}
+
+/// A field in words, or the beginning of it.
+fn shortened(field: &dyn fmt::Display) -> String {
+    let mut short = Short {
+        text: String::new(),
+        room: LONGEST_FIELD,
+    };
+    // It fails when it is full.
+    if write!(short, "{field}").is_err() {
+        short.text.push('…');
+    }
+    short.text
+}
+
+/// Takes so many characters and no more.
+struct Short {
+    text: String,
+    room: usize,
+}
+
+impl fmt::Write for Short {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        for c in more.chars() {
+            self.room = self.room.checked_sub(1).ok_or(fmt::Error)?;
+            self.text.push(c);
+        }
+        Ok(())
     }
 }
 
@@ -124,8 +162,9 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// A key behind others: with a dot when it is a plain name.
+/// A key behind others, or the beginning of it: with a dot when it is a plain name.
 pub(super) fn write_key(f: &mut dyn fmt::Write, key: &str) -> fmt::Result {
+    let key = excerpt(key);
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !key.is_empty() && key.chars().all(is_name) {
         write!(f, ".{key}")

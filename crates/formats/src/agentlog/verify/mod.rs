@@ -47,7 +47,8 @@ pub struct Options {
     /// Whether what only a newer version of the format may hold (kinds, versions, words) is an error. Otherwise
     /// it is a note.
     pub strict: bool,
-    /// How many threads look at records. With one, or none, the caller's does it all.
+    /// How many threads look at records at most. With one, or none, the caller's does it all; so it does where
+    /// none can be started.
     pub threads: usize,
 }
 
@@ -132,7 +133,7 @@ impl Report {
 ///
 /// # Panics
 ///
-/// When a thread cannot be started.
+/// When a thread that looks at records is lost.
 pub fn verify(source: impl Read, options: &Options) -> io::Result<Report> {
     let mut cutter = batch::Cutter::new(source, options.limits);
     let mut sequence = sequence::Sequence::new(options);

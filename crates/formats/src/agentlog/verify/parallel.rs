@@ -37,24 +37,35 @@ pub(super) fn alone<R: Read>(
     Ok(())
 }
 
-/// With as many threads as asked for, beside this one.
+/// More threads than that are not started, however many are asked for.
+const MOST_THREADS: usize = 1024;
+
+/// With as many threads as asked for, beside this one. They are started as there are batches for them.
 pub(super) fn together<R: Read>(
     cutter: &mut Cutter<R>,
     options: &Options,
     sequence: &mut Sequence,
 ) -> io::Result<()> {
     // One to look at and one to go on with, for each; and one that is read into meanwhile.
-    let most = options.threads * 2;
+    let mut threads = options.threads.min(MOST_THREADS);
+    let most = threads * 2;
     let (give, work) = sync_channel::<Work>(most);
-    let (done, results) = sync_channel::<Option<Work>>(most + options.threads);
+    let (done, results) = sync_channel::<Option<Work>>(most + threads);
     let work = Mutex::new(work);
+    let hasher = sequence.hasher();
     std::thread::scope(|scope| {
-        for _ in 0..options.threads {
+        let start = || {
             let (work, done) = (&work, done.clone());
-            let examiner = Examiner::new(options, sequence.hasher());
-            scope.spawn(move || examine(examiner, work, &done));
+            let examiner = Examiner::new(options, hasher.clone());
+            std::thread::Builder::new()
+                .spawn_scoped(scope, move || examine(examiner, work, &done))
+                .is_ok()
+        };
+        // Where there can be no other, this one does it.
+        if !start() {
+            return alone(cutter, options, sequence);
         }
-        drop(done);
+        let mut started = 1;
         // Gone when this ends in any way, which is what the threads end by.
         let give = give;
         let mut order = Order {
@@ -80,6 +91,14 @@ pub(super) fn together<R: Read>(
             }
             item.number = given;
             given += 1;
+            if started < threads && (started as u64) < given - order.next {
+                if start() {
+                    started += 1;
+                } else {
+                    // Those that there are go on.
+                    threads = started;
+                }
+            }
             give.send(item)
                 .expect("they go on until there is no more to give");
         }

@@ -51,6 +51,8 @@ rules! {
     LineTooLong = "line-too-long", "–", Error, "--max-line allows longer ones; large content belongs in a blob";
     /// A record nests deeper than allowed.
     TooDeep = "too-deep", "–", Error, "--max-depth allows deeper ones";
+    /// A line has more values than are held at once.
+    TooManyValues = "too-many-values", "–", Error, "4,194,304 values, keys counted, are the most; large content belongs in a blob";
     /// A line is not UTF-8.
     NotUtf8 = "not-utf-8", "§5.2", Error, "write the file as UTF-8; the line cannot be mended without its author";
     /// A line is not JSON.
@@ -81,8 +83,8 @@ rules! {
     IdForm = "id-form", "§3.1", Error, "`sha256:` and 64 lowercase hexadecimal digits; `quipu repair --rehash` makes it";
     /// The id is not the hash of the payload.
     IdMismatch = "id-mismatch", "§6", Error, "changed after it was written, or hashed otherwise; if the content is trusted, `quipu repair --rehash`";
-    /// The time is none, or not in UTC with a `Z`.
-    TsForm = "ts-form", "§3.1", Error, "RFC 3339 in UTC, such as 2026-04-24T10:00:00.000Z";
+    /// The time is not as RFC 3339 has it, in UTC, with `T` and `Z`.
+    TsForm = "ts-form", "§3.1", Error, "such as 2026-04-24T10:00:00.000Z";
     /// The time is not to the millisecond.
     TsPrecision = "ts-precision", "§3.1", Warning, "three digits of a second, such as 10:00:00.000Z";
     /// The parent is neither an id nor null.
@@ -97,6 +99,8 @@ rules! {
     ParentSelf = "parent-self", "§3.3", Error, "`quipu repair --relink`";
     /// The parent is not among the records before.
     ParentUnknown = "parent-unknown", "§3.3", Error, "records are missing or out of order; `quipu repair --relink` hangs it under the record before it";
+    /// The parent is not among the records before, but a line before could not be read.
+    ParentUnread = "parent-unread", "§3.3", Warning, "mend the line that could not be read, and check again";
     /// The time is before that of the record before.
     TsOrder = "ts-order", "§3.3", Error, "times are not changed by any repair; order the records when they are written";
     /// A session begins, but does not follow the record before it.
@@ -163,7 +167,7 @@ rules! {
     CrLf = "cr-lf", "–", Note, "written or edited by something that changes line ends";
     /// Blank lines.
     BlankLine = "blank-line", "–", Note, "other programs refuse those with spaces";
-    /// The last record has no line end.
+    /// The last line has no end.
     Unterminated = "unterminated", "–", Note, "whoever appends to the file has to end the line first";
     /// So many calls or streams are open that pairing was not checked to the end.
     PairingCapped = "pairing-capped", "–", Note, "tool-call-id and the rules for chunks are checked up to there";

@@ -349,13 +349,21 @@ pub(super) fn count(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) -> Op
 #[cold]
 fn odd_count(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) -> Option<u64> {
     let number = value.as_f64().filter(|number| number.is_finite())?;
-    if number < 0.0 || number.fract() != 0.0 {
+    let whole = whole(number);
+    if whole.is_none() {
         let text = super::excerpt(value.raw().get());
         look.find(
             Rule::FieldRange,
             path,
             format_args!("{text} is no whole number from 0"),
         );
+    }
+    whole
+}
+
+/// A double that is a whole number from 0.
+fn whole(number: f64) -> Option<u64> {
+    if number < 0.0 || number.fract() != 0.0 {
         return None;
     }
     // Beyond 64 bits it is still a count, only not one that anything is compared to.
@@ -556,10 +564,11 @@ fn blob(look: &mut Look<'_>, path: &Path<'_>, payload: Node<'_>) {
     }
     if let Some(embedding) = payload.get("embedding")
         && let (Some(dim), Some(vec)) = (embedding.get("dim"), embedding.get("vec"))
-        && let Some(dim) = dim.as_u64()
+        && let Some(says) = dim.as_u64().or_else(|| dim.as_f64().and_then(whole))
     {
         let len = vec.items().count() as u64;
-        if len != dim {
+        if len != says {
+            let dim = super::excerpt(dim.raw().get());
             let at = path.key("embedding");
             look.find(
                 Rule::EmbeddingDim,

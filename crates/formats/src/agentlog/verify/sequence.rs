@@ -73,8 +73,11 @@ pub(super) struct Sequence {
     /// The last record that is no summary.
     last: Option<u64>,
     ts: Option<Moment>,
-    /// Whether a line that is no record came after the last record.
-    bad: bool,
+    /// Lines that are no records: after the last record, and in all before it.
+    bad: u64,
+    unread: u64,
+    /// Parents that may be on lines that could not be read, no more than there are lines.
+    hidden: HashSet<u64, Hashed>,
     capped: bool,
 }
 
@@ -96,7 +99,9 @@ impl Sequence {
             previous: None,
             last: None,
             ts: None,
-            bad: false,
+            bad: 0,
+            unread: 0,
+            hidden: HashSet::default(),
             capped: false,
         }
     }
@@ -126,7 +131,7 @@ impl Sequence {
             uses = rest;
             self.record(batch, sight, own);
         }
-        self.bad = seen.ends_bad.unwrap_or(self.bad);
+        self.bad += seen.bad;
     }
 
     fn find(&mut self, rule: Rule, sight: &Sight, field: &str, message: std::fmt::Arguments<'_>) {
@@ -134,9 +139,10 @@ impl Sequence {
     }
 
     fn record(&mut self, batch: &Batch, sight: &Sight, uses: &[u64]) {
-        let after_bad = std::mem::take(&mut self.bad) || sight.after_bad;
+        let bad = std::mem::take(&mut self.bad) + sight.bad;
+        self.unread += bad;
         let first = self.report.records == 0;
-        if after_bad {
+        if bad > 0 {
             // It may be what was meant: nothing is said about the line before.
             (self.previous, self.last) = (None, None);
         }
@@ -151,7 +157,8 @@ impl Sequence {
             self.mismatch(batch, sight, said.id, is);
         }
         self.time(sight);
-        if first && !after_bad {
+        // Behind lines that could not be read, the first may be a root or follow one of those.
+        if first && (bad == 0 || matches!(sight.parent, Sighted::Null)) {
             self.root(sight);
         } else {
             self.parent(sight);
@@ -218,17 +225,27 @@ impl Sequence {
                     format_args!("the record follows itself"),
                 );
             }
-            None => {
-                let message = format_args!("no record before has the id {}", parent.id);
-                let field = Some(&"parent" as &dyn std::fmt::Display);
-                let kept = self
-                    .found
-                    .add(Rule::ParentUnknown, Some(sight.at), field, message);
-                if kept.is_some() {
-                    let index = self.found.kept.len() - 1;
-                    self.sought.entry(parent.key).or_default().push(index);
-                }
-            }
+            None => self.unknown_parent(sight, parent),
+        }
+    }
+
+    fn unknown_parent(&mut self, sight: &Sight, parent: Named) {
+        let is_hidden = self.hidden.contains(&parent.key)
+            || ((self.hidden.len() as u64) < self.unread && self.hidden.insert(parent.key));
+        let (rule, why) = if is_hidden {
+            (
+                Rule::ParentUnread,
+                "; a line before that could not be read may have it",
+            )
+        } else {
+            (Rule::ParentUnknown, "")
+        };
+        let message = format_args!("no record before has the id {}{why}", parent.id);
+        let field = Some(&"parent" as &dyn std::fmt::Display);
+        let kept = self.found.add(rule, Some(sight.at), field, message);
+        if kept.is_some() {
+            let index = self.found.kept.len() - 1;
+            self.sought.entry(parent.key).or_default().push(index);
         }
     }
 
@@ -418,6 +435,7 @@ impl Sequence {
         for stream in open {
             self.unanswered(stream);
         }
+        let torn = self.found.count(Rule::TornTail) > 0;
         let mut whole = |rule, message: String| {
             self.found.add(rule, None, None, format_args!("{message}"));
         };
@@ -441,7 +459,7 @@ impl Sequence {
             whole(Rule::BlankLine, format!("blank lines: {}", passed.blank));
         }
         // A line that was cut off has no end either; that was said.
-        if passed.unterminated && !self.bad {
+        if passed.unterminated && !torn {
             whole(Rule::Unterminated, "the last line has no end".to_owned());
         }
         if self.capped {

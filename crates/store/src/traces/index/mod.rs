@@ -18,7 +18,7 @@ use super::error::{Result, fault};
 use crate::catalogue::Catalogue;
 
 /// The version of our own tables. They are made anew when it changes.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// Where the index is.
 #[derive(Debug, Clone, PartialEq, Eq)]

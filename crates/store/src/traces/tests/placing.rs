@@ -1,11 +1,12 @@
 //! What is kept, and that nothing is lost.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Barrier;
 
 use super::kit::{root, trace};
+use crate::blobs::{Blobs, beside};
 use crate::traces::{Checks, How, TraceError, Traces};
 
 fn all_files(directory: &Path) -> Vec<String> {
@@ -109,6 +110,44 @@ fn a_recording_that_went_on_takes_the_place_of_its_beginning() {
     assert!(
         kept.len() == 2 && kept.contains(&long.into_bytes()) && kept.contains(&more.into_bytes())
     );
+}
+
+#[test]
+fn a_beginning_that_is_still_written_stays_where_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    let traces = Traces::open(home.path()).unwrap();
+    let texts = [1, 2, 3].map(|n| trace(&root("dev"), &[r#"{"n":1}"#; 3][..n]));
+    let kept = traces.put(texts[0].as_bytes(), &Checks::default()).unwrap();
+    // As a recorder has it.
+    let mut options = std::fs::OpenOptions::new();
+    let mut live = options.append(true).open(&kept.path).unwrap();
+    live.lock().unwrap();
+    assert_eq!(put(&traces, &texts[1]), How::Beside);
+    live.write_all(&texts[2].as_bytes()[texts[0].len()..])
+        .unwrap();
+    assert_eq!(std::fs::read_to_string(&kept.path).unwrap(), texts[2]);
+    drop(live);
+    assert_eq!(put(&traces, &texts[2]), How::Already);
+    assert_eq!(all_files(home.path()).len(), 2);
+    let longer = trace(&root("dev"), &[r#"{"n":1}"#; 4]);
+    assert_eq!(put(&traces, &longer), How::Continued);
+    assert_eq!(std::fs::read_to_string(&kept.path).unwrap(), longer);
+}
+
+#[test]
+fn blobs_beside_a_file_come_with_its_trace() {
+    let home = tempfile::tempdir().unwrap();
+    let traces = Traces::open(&home.path().join("home")).unwrap();
+    let beside = beside(&home.path().join("x.agentlog"));
+    let beside = Blobs::open(&beside).unwrap();
+    let [used, loose] = [&b"used"[..], b"loose"].map(|bytes| beside.put(bytes).unwrap());
+    let text = trace(&root("dev"), &[&format!(r#"{{"n":"{used}"}}"#)]);
+    let kept = traces.put(text.as_bytes(), &Checks::default()).unwrap();
+    for taken in [1, 0] {
+        assert_eq!(traces.take_blobs(&kept.survey, &beside).unwrap(), taken);
+    }
+    assert_eq!(traces.blobs().get(&used).unwrap(), b"used");
+    assert!(traces.blobs().get(&loose).is_err() && beside.get(&used).is_ok());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Traces that are right, wrong, and large.
 
 mod corpus;
+mod edges;
 mod rules;
 
 use std::fmt::Write as _;

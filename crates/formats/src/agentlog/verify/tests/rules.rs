@@ -69,6 +69,11 @@ fn broken() -> Vec<(Rule, Trace, Option<&'static str>)> {
             Some("payload.a[1]"),
         ),
         (
+            Rule::LoneSurrogate,
+            root().but("\"metadata\"", "\"meta\\udc00\""),
+            Some("kind"),
+        ),
+        (
             Rule::FieldMissing,
             root().but("\"ts\"", "\"when\""),
             Some("ts"),
@@ -178,6 +183,11 @@ fn broken() -> Vec<(Rule, Trace, Option<&'static str>)> {
         (
             Rule::ParentUnknown,
             root().under("error", ERROR, &fake),
+            Some("parent"),
+        ),
+        (
+            Rule::ParentUnread,
+            root().line("oops\n").under("error", ERROR, &fake),
             Some("parent"),
         ),
         (
@@ -335,6 +345,11 @@ fn broken() -> Vec<(Rule, Trace, Option<&'static str>)> {
         ),
         (
             Rule::EmbeddingDim,
+            blob(r#","embedding":{"model":"e","dim":2.0,"vec":[1,2,3]}"#),
+            Some("payload.embedding.dim"),
+        ),
+        (
+            Rule::EmbeddingDim,
             blob(r#","embedding":{"model":"e","dim":3,"vec":[1]}"#),
             Some("payload.embedding.dim"),
         ),
@@ -381,6 +396,7 @@ fn every_rule_is_broken_by_something() {
     // These have tests of their own.
     covered.extend([
         Rule::LineTooLong,
+        Rule::TooManyValues,
         Rule::ByteOrderMark,
         Rule::PairingCapped,
         Rule::DiagnosisCapped,
