@@ -7,10 +7,10 @@
 //! eight is not ASCII.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{BufRead as _, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
 use jiff::Timestamp;
 use quipu_formats::agentlog::{ContentId, Draft, Kind, Writer};
@@ -148,11 +148,18 @@ pub(crate) fn get(directory: &Path, profile: Profile, bytes: u64, seed: u64) -> 
 
 /// As much of a trace as is whole records in its first `bytes` bytes: a trace as well.
 pub(crate) fn beginning(trace: &Path, bytes: u64, directory: &Path) -> Result<PathBuf> {
-    let text = fs::read(trace)?;
-    let upto = usize::try_from(bytes)?.min(text.len());
-    let end = memchr::memrchr(b'\n', &text[..upto]).context("a record shorter than that")? + 1;
     let path = directory.join("beginning.agentlog");
-    crate::files::put(&path, &text[..end])?;
+    let mut to = BufWriter::new(File::create(&path)?);
+    let mut from = BufReader::new(File::open(trace)?);
+    // A line at a time: what this process holds is counted as held by those it starts.
+    let (mut line, mut written) = (Vec::new(), 0);
+    while from.read_until(b'\n', &mut line)? > 0 && written + line.len() as u64 <= bytes {
+        to.write_all(&line)?;
+        written += line.len() as u64;
+        line.clear();
+    }
+    ensure!(written > 0, "there is no record shorter than {bytes} bytes");
+    to.flush()?;
     Ok(path)
 }
 

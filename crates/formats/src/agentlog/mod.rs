@@ -11,7 +11,7 @@
 //! | [`inline`] | moving files that are written inline out of a payload |
 //! | [`record`] | what is on a line |
 //! | [`reader`] | lines of a file, one at a time, in bounded memory |
-//! | [`write`] | records to bytes |
+//! | [`mod@write`] | records to bytes |
 //! | [`project`] | sessions as traces |
 //! | [`verify`] | whether a trace is as it should be |
 //! | [`repair`] | a trace with its ids and parents made right |

@@ -464,3 +464,13 @@ fn permissive_allows_what_may_be_newer_and_nothing_else() {
         assert_eq!(still, rule.severity(false) > Severity::Note, "{rule:?}");
     }
 }
+
+#[test]
+fn every_rule_is_in_the_docs() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/agentlog.md");
+    let docs = std::fs::read_to_string(path).unwrap();
+    for rule in Rule::ALL {
+        let row = format!("| `{}` | {} |", rule.name(), rule.section());
+        assert!(docs.contains(&row), "docs/agentlog.md has no row {row}");
+    }
+}
