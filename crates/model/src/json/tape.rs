@@ -7,7 +7,9 @@
 
 use std::borrow::Cow;
 
-use super::cursor::{SyntaxError, SyntaxProblem, quote_or_backslash, quote_or_backslash_near};
+use super::cursor::{
+    Near, SyntaxError, SyntaxProblem, quote_or_backslash, quote_or_backslash_near,
+};
 use super::{RawJson, RawStr};
 
 /// Where the values of one JSON text are.
@@ -312,24 +314,22 @@ impl Control {
 /// Most strings are keys and words that end within a few bytes. They are not worth a call.
 #[inline]
 fn string(bytes: &[u8], start: usize, control: &mut Control) -> Result<(usize, bool), SyntaxError> {
-    if let Some(at) = quote_or_backslash_near(bytes, start + 1)
-        && bytes[at] == b'"'
-        && at <= control.looked
-        && !control.found
-    {
-        return Ok((at + 1, false));
+    match quote_or_backslash_near(bytes, start + 1) {
+        Near::Found(at) if bytes[at] == b'"' && at <= control.looked && !control.found => {
+            Ok((at + 1, false))
+        }
+        Near::Found(at) | Near::NotBefore(at) => any_string(bytes, start, at, control),
     }
-    any_string(bytes, start, control)
 }
 
-/// As [`string`], for those that are longer, or not as plain.
+/// As [`string`], for those that are longer, or not as plain: nothing is to be seen before `at`.
 #[inline(never)]
 fn any_string(
     bytes: &[u8],
     start: usize,
+    mut at: usize,
     control: &mut Control,
 ) -> Result<(usize, bool), SyntaxError> {
-    let mut at = start + 1;
     let mut escaped = false;
     loop {
         let Some(found) = quote_or_backslash(bytes, at) else {
@@ -430,6 +430,22 @@ impl<'a> Node<'a> {
     pub fn raw(&self) -> RawJson<'a> {
         let Slot { start, end, .. } = self.slot();
         RawJson(&self.text[start as usize..end as usize])
+    }
+
+    /// The bytes of its text. Where the text itself is not needed, this is quicker to take.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        let Slot { start, end, .. } = self.slot();
+        &self.text.as_bytes()[start as usize..end as usize]
+    }
+
+    /// The bytes of a string between its quotes, when it has no escapes.
+    #[inline]
+    pub fn plain_bytes(&self) -> Option<&'a [u8]> {
+        let slot = self.slot();
+        let plain = slot.kind == Kind::String && !slot.escaped;
+        let inner = slot.start as usize + 1..slot.end as usize - 1;
+        plain.then(|| &self.text.as_bytes()[inner])
     }
 
     /// Where its text begins in the text that was read.

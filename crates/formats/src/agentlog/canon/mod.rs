@@ -138,19 +138,20 @@ impl Room {
         self.fields.clear();
         self.texts.clear();
         // Mostly all of it is, and one look at the whole is quicker than one at each string.
-        let nfc = nfc::is_surely(value.raw().get().as_bytes());
+        let nfc = nfc::is_surely(value.bytes());
         let mut value = value;
         loop {
             // Whether what comes next is the first in its list or object.
             let mut first = false;
             match value.kind() {
+                Kind::String if nfc && value.plain_bytes().is_some() => out.put(value.bytes()),
                 Kind::String => {
                     if let Some(raw) = value.as_raw_str() {
                         string::write(raw, nfc, value.offset(), out)?;
                     }
                 }
                 Kind::Number => number::write(value, out)?,
-                Kind::Null | Kind::Bool => out.put(value.raw().get().as_bytes()),
+                Kind::Null | Kind::Bool => out.put(value.bytes()),
                 Kind::List => {
                     out.byte(b'[');
                     let inside = Frame::List(value.place() + 1, value.place_behind());
@@ -207,7 +208,7 @@ impl Room {
             match key {
                 None => {}
                 Some(Key::Verbatim(place)) => {
-                    out.put(tape.go_to(place).raw().get().as_bytes());
+                    out.put(tape.go_to(place).bytes());
                     out.byte(b':');
                 }
                 Some(Key::Text(n)) => {
@@ -224,15 +225,13 @@ impl Room {
         let begin = self.fields.len();
         let (mut at, behind) = (object.place() + 1, object.place_behind());
         while at < behind {
-            let value = object.go_to(at + 1);
-            let Some(raw) = object.go_to(at).as_raw_str() else {
-                break;
-            };
-            let (bytes, key) = match raw.plain() {
-                Some(text) if nfc || nfc::is_surely(text.as_bytes()) => {
-                    (text.as_bytes(), Key::Verbatim(at))
-                }
+            let (key, value) = (object.go_to(at), object.go_to(at + 1));
+            let (bytes, key) = match key.plain_bytes() {
+                Some(bytes) if nfc || nfc::is_surely(bytes) => (bytes, Key::Verbatim(at)),
                 _ => {
+                    let Some(raw) = key.as_raw_str() else {
+                        break;
+                    };
                     let n = to_u32(self.texts.len());
                     self.texts.push(string::text(raw, value.offset())?);
                     (self.texts[n as usize].as_bytes(), Key::Text(n))
@@ -296,10 +295,7 @@ impl Field {
     fn bytes<'a>(&self, object: Node<'a>, texts: &'a [String]) -> &'a [u8] {
         match self.key {
             Key::Text(n) => texts[n as usize].as_bytes(),
-            Key::Verbatim(place) => {
-                let written = object.go_to(place).raw().get().as_bytes();
-                &written[1..written.len() - 1]
-            }
+            Key::Verbatim(place) => object.go_to(place).plain_bytes().unwrap_or_default(),
         }
     }
 }
