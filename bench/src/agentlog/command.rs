@@ -10,9 +10,8 @@ use crate::command::{Took, middle, quipu, run};
 use crate::files::size_of;
 use crate::table::{Goal, Table, median};
 
-/// How much more may be held for four times as much. What a parent may be is remembered, in some twenty bytes
-/// a record, so with short records it is not quite flat.
-const FLAT: f64 = 1.5;
+/// How much more may be held for four times as much.
+const FLAT: f64 = 1.25;
 
 pub(super) fn measure(
     table: &mut Table,

@@ -167,8 +167,7 @@ impl Rounds {
             for ((way, ours), (_, theirs)) in self.ours.iter().zip(theirs) {
                 let (what, goal) = match way {
                     Way::Verify => ("parse and check ids", Goal::AtLeast(8.0)),
-                    // Nobody else checks them, so there is nothing equal to hold it against.
-                    Way::Check => ("check every rule (they: ids)", Goal::Free),
+                    Way::Check => ("check every rule (they: ids)", Goal::AtLeast(8.0)),
                     Way::Parse => ("parse", Goal::Free),
                     Way::Write => ("write records that were read", Goal::AtLeast(1.0)),
                     Way::Append => ("write records without ids", Goal::Free),
