@@ -280,6 +280,7 @@ impl<'a> Entry<'a> {
                 model: owned(&self.model),
                 model_call: owned(&self.model_call),
                 usage: self.usage,
+                cost: None,
                 duration_ms: self.duration_ms,
                 status: self.status,
                 child: self.child.as_deref().map(crate::run_id),

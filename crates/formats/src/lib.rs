@@ -39,6 +39,22 @@
 //! ```
 
 pub mod agentlog;
+pub mod atif;
+pub mod claude;
+pub mod codex;
 pub mod exchange;
+pub mod flow;
+pub mod html;
 pub mod lines;
 pub mod loss;
+pub mod markdown;
+pub mod normalized;
+pub mod otlp;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+pub mod projection;
+pub mod sts;
+pub mod text;
+
+#[cfg(test)]
+mod arbitrary;

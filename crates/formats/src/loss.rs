@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use quipu_model::{Block, Body, Event, Fidelity, Header, LogBody, Usage};
 use serde::Serialize;
 
 /// What became of the events that a format was given.
@@ -24,16 +25,197 @@ pub struct Loss {
     pub inferred: BTreeMap<Cow<'static, str>, Tally>,
 }
 
-/// How often, and where first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// How often, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// How often.
     pub count: u64,
-    /// The event where it was first met.
+    /// The event where it was first met; 0 for what is true of the session as a whole.
     pub first_seq: u64,
+    /// The first few events where it was met.
+    pub examples: Vec<u64>,
+}
+
+/// How many places are named of each.
+const EXAMPLES: usize = 3;
+
+macro_rules! fields {
+    ($($(#[$doc:meta])* $name:ident = $word:literal,)+) => {
+        /// A field of events, or of the session as a whole, that a format has a place for or not.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Field { $($(#[$doc])* $name,)+ }
+
+        impl Field {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+
+            /// The name under which it is counted.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $word,)+ }
+            }
+        }
+    };
+}
+
+fields! {
+    /// When it happened.
+    Timestamp = "time",
+    /// The run that called this one.
+    RunLinks = "parent_run_id",
+    /// Where in a workflow it happened, and in which iteration.
+    Place = "path",
+    /// That a router saw it, not the agent alone.
+    Fidelity = "fidelity",
+    /// Its id in the log.
+    NativeId = "native_id",
+    /// The id of what it follows.
+    ParentId = "parent_id",
+    /// The sub-agent that acted.
+    Subagent = "subagent_id",
+    /// The model.
+    Model = "model",
+    /// Tokens: prompt and output.
+    Usage = "usage",
+    /// Tokens: which were read from or written to a cache.
+    UsageCache = "usage.cache",
+    /// Tokens: which are cached for an hour.
+    UsageCache1h = "usage.cache_write_1h",
+    /// Tokens: which were reasoning.
+    UsageReasoning = "usage.reasoning",
+    /// What it cost.
+    Cost = "cost",
+    /// The call to a model it belongs to.
+    ModelCall = "model_call",
+    /// How long it took.
+    Duration = "duration_ms",
+    /// How a tool call ended.
+    Status = "status",
+    /// The run of a sub-agent that it begins or ends.
+    Child = "child",
+    /// That something was attached: type, size, hash.
+    Attachments = "attachments",
+    /// Which bytes it was read from.
+    Source = "source",
+    /// That there is content that cannot be read.
+    Opaque = "flags.opaque",
+    /// That a program made it.
+    Synthetic = "flags.synthetic",
+    /// That a later event took its place.
+    Superseded = "flags.superseded",
+    /// That the log gives no time.
+    Undated = "flags.undated",
+    /// That a call has no result.
+    Dangling = "flags.dangling",
+    /// Of the session: title.
+    Title = "session.title",
+    /// Of the session: the call that began it.
+    ParentCall = "session.parent_call",
+    /// Of the session: what it was copied from.
+    ForkedFrom = "session.forked_from",
+    /// Of the session: the runs it called.
+    Children = "session.children",
+    /// Of the session: the agent.
+    Agent = "source.agent",
+    /// Of the session: its version.
+    AgentVersion = "source.agent_version",
+    /// Of the session: which reader read it.
+    Adapter = "source.adapter",
+    /// Of the session: the session in the agent's own terms.
+    SessionId = "source.session_id",
+    /// Of the session: the log it was read from.
+    LogPath = "source.path",
+    /// Of the session: the directory.
+    Cwd = "environment.cwd",
+    /// Of the session: the branch.
+    Branch = "environment.branch",
+    /// Of the session: the repository.
+    Repository = "environment.repository",
+    /// Of the session: the commit.
+    Commit = "environment.commit",
+    /// Of the session: the operating system.
+    Os = "environment.os",
+    /// Of the session: the shell.
+    Shell = "environment.shell",
 }
 
 impl Loss {
+    /// Counts the fields of an event that are set and that the format has no place for.
+    pub fn fields(&mut self, event: &Event<LogBody>, carried: &[Field]) {
+        let notes = &event.annotations;
+        let flags = notes.flags;
+        let usage = notes.usage.unwrap_or_default();
+        let any = |of: [Option<u64>; 2]| of.into_iter().flatten().any(|n| n > 0);
+        for (field, is_set) in [
+            (Field::Timestamp, !flags.undated),
+            (Field::RunLinks, event.parent_run_id.is_some()),
+            (Field::Place, event.place != quipu_model::Place::run()),
+            (Field::Fidelity, is_of_router(&event.body)),
+            (Field::NativeId, notes.native_id.is_some()),
+            (Field::ParentId, notes.parent_id.is_some()),
+            (Field::Subagent, notes.subagent_id.is_some()),
+            (Field::Model, notes.model.is_some()),
+            (Field::Usage, usage != Usage::default()),
+            (
+                Field::UsageCache,
+                any([usage.cache_read, usage.cache_write]),
+            ),
+            (Field::UsageCache1h, any([usage.cache_write_1h, None])),
+            (Field::UsageReasoning, any([usage.reasoning, None])),
+            (Field::Cost, notes.cost.is_some()),
+            (Field::ModelCall, notes.model_call.is_some()),
+            (Field::Duration, notes.duration_ms.is_some()),
+            (Field::Status, notes.status.is_some()),
+            (Field::Child, notes.child.is_some()),
+            (Field::Attachments, !notes.attachments.is_empty()),
+            (Field::Source, notes.source.is_some()),
+            (Field::Opaque, flags.opaque),
+            (Field::Synthetic, flags.synthetic),
+            (Field::Superseded, flags.superseded),
+            (Field::Undated, flags.undated),
+            (Field::Dangling, flags.dangling),
+        ] {
+            if is_set && !carried.contains(&field) {
+                self.dropped(field.as_str(), event.seq);
+            }
+        }
+    }
+
+    /// Counts what is known of a session as a whole and that the format has no place for.
+    pub fn header(&mut self, header: &Header, carried: &[Field]) {
+        let origin = header.origin.as_ref();
+        let at = &header.environment;
+        for (field, is_set) in [
+            (Field::Title, header.title.is_some()),
+            (Field::ParentCall, header.parent_call.is_some()),
+            (Field::ForkedFrom, header.forked_from.is_some()),
+            (Field::Children, !header.children.is_empty()),
+            (Field::Agent, origin.is_some()),
+            (
+                Field::AgentVersion,
+                origin.is_some_and(|it| it.agent_version.is_some()),
+            ),
+            (
+                Field::Adapter,
+                origin.is_some_and(|it| it.adapter.is_some()),
+            ),
+            (
+                Field::SessionId,
+                origin.is_some_and(|it| it.session_id.is_some()),
+            ),
+            (Field::LogPath, origin.is_some_and(|it| it.path.is_some())),
+            (Field::Cwd, at.cwd.is_some()),
+            (Field::Branch, at.git_branch.is_some()),
+            (Field::Repository, at.repository.is_some()),
+            (Field::Commit, at.commit.is_some()),
+            (Field::Os, at.os.is_some()),
+            (Field::Shell, at.shell.is_some()),
+        ] {
+            if is_set && !carried.contains(&field) {
+                self.dropped(field.as_str(), 0);
+            }
+        }
+    }
+
     /// Whether nothing was left out.
     pub fn is_complete(&self) -> bool {
         self.dropped.is_empty()
@@ -55,15 +237,34 @@ impl Loss {
     }
 }
 
+fn is_of_router(body: &LogBody) -> bool {
+    let seen = |blocks: &[Block]| {
+        blocks
+            .iter()
+            .any(|block| block.fidelity == Fidelity::Router)
+    };
+    match body {
+        LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks))
+        | LogBody::System(blocks) => seen(blocks),
+        LogBody::Exchange(Body::ToolCall(call)) => call.fidelity == Fidelity::Router,
+        LogBody::Exchange(Body::ToolResult(result)) => result.fidelity == Fidelity::Router,
+        LogBody::Exchange(_) | LogBody::Note(_) => false,
+    }
+}
+
 fn tally(of: &mut BTreeMap<Cow<'static, str>, Tally>, what: Cow<'static, str>, seq: u64) {
     of.entry(what)
         .and_modify(|tally| {
             tally.count += 1;
             tally.first_seq = tally.first_seq.min(seq);
+            if tally.examples.len() < EXAMPLES && !tally.examples.contains(&seq) {
+                tally.examples.push(seq);
+            }
         })
-        .or_insert(Tally {
+        .or_insert_with(|| Tally {
             count: 1,
             first_seq: seq,
+            examples: vec![seq],
         });
 }
 
@@ -102,11 +303,30 @@ mod tests {
         loss.dropped("note:title", 4);
         loss.inferred("stop_reason", 1);
         assert!(!loss.is_complete());
-        let first = loss.dropped["note:todo"];
+        let first = &loss.dropped["note:todo"];
         assert_eq!((first.count, first.first_seq), (2, 3));
+        assert_eq!(first.examples, [9, 3]);
         assert_eq!(
             loss.to_string(),
             "2 of 4 events carried\nnot carried: 1 note:title; 2 note:todo\nfilled in: 1 stop_reason"
         );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_field_is_lost_where_it_is_set_and_has_no_place((header, events) in crate::arbitrary::session()) {
+            let (mut all, mut none) = (Loss::default(), Loss::default());
+            all.header(&header, Field::ALL);
+            none.header(&header, &[]);
+            for event in &events {
+                all.fields(event, Field::ALL);
+                none.fields(event, &[]);
+            }
+            proptest::prop_assert!(all.is_complete());
+            let priced = events.iter().filter(|event| event.annotations.cost.is_some()).count();
+            let counted = none.dropped.get("cost").map_or(0, |tally| tally.count);
+            proptest::prop_assert_eq!(counted, priced as u64);
+            proptest::prop_assert_eq!(none.dropped.contains_key("session.title"), header.title.is_some());
+        }
     }
 }

@@ -4,7 +4,9 @@ use std::ops::{Deref, DerefMut};
 
 use jiff::Timestamp;
 
-use crate::{Attachment, Block, Content, EventType, Fidelity, Json, Role, RunId, Status, Usage};
+use crate::{
+    Attachment, Block, Content, EventType, Fidelity, Json, Money, Role, RunId, Status, Usage,
+};
 
 /// One event of a run, complete: a line of a transcript.
 ///
@@ -246,6 +248,8 @@ pub struct Notes {
     pub model: Option<String>,
     /// The tokens this event adds to those counted before it.
     pub usage: Option<Usage>,
+    /// What those tokens cost, where the source says or it was worked out.
+    pub cost: Option<Money>,
     /// The call to the model that the event belongs to, as the provider names it. Several events may
     /// belong to one call; their usages add up to its usage.
     pub model_call: Option<String>,
@@ -269,6 +273,7 @@ const NO_NOTES: &Notes = &Notes {
     subagent_id: None,
     model: None,
     usage: None,
+    cost: None,
     model_call: None,
     duration_ms: None,
     status: None,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::{AnyBody, Event, RunId};
+use crate::{AnyBody, Body, Event, LogBody, Money, RunId, Usage};
 
 /// Identity, origin, timing and links of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +11,10 @@ pub struct Header {
     pub run_id: RunId,
     /// The run that called this one.
     pub parent_run_id: Option<RunId>,
+    /// The tool call in the parent that began it.
+    pub parent_call: Option<String>,
+    /// The session this was branched or copied from, by its native id.
+    pub forked_from: Option<String>,
     /// The runs this one called, in the order it named them.
     pub children: Vec<RunId>,
     /// What the run is called: the workflow's name, or a title.
@@ -23,17 +27,23 @@ pub struct Header {
     pub started_at: Option<Timestamp>,
     /// The latest time seen.
     pub ended_at: Option<Timestamp>,
-    /// How many events it has.
-    pub events: u64,
+    /// What its events come to.
+    pub totals: Totals,
 }
 
-/// The agent or engine a transcript comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The agent or engine a transcript comes from, and the log it was read from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
     /// E.g. `claude-code`.
     pub agent: String,
     /// Its version, where the log says.
     pub agent_version: Option<String>,
+    /// Which reader made events of its log: the name of a dialect.
+    pub adapter: Option<String>,
+    /// The session in the agent's own terms.
+    pub session_id: Option<String>,
+    /// The log it was read from.
+    pub path: Option<String>,
 }
 
 /// Where a run took place.
@@ -43,8 +53,31 @@ pub struct Environment {
     pub cwd: Option<String>,
     /// The branch that was checked out.
     pub git_branch: Option<String>,
+    /// The repository's address.
+    pub repository: Option<String>,
+    /// The commit at the beginning.
+    pub commit: Option<String>,
     /// The operating system.
     pub os: Option<String>,
+    /// The shell.
+    pub shell: Option<String>,
+}
+
+/// What the events of a transcript come to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// All events, notes among them.
+    pub events: u64,
+    /// Messages that say something: of people, programs and the agent, reasoning not counted.
+    pub messages: u64,
+    /// Calls of tools.
+    pub tool_calls: u64,
+    /// Tokens.
+    pub usage: Usage,
+    /// What the calls to models cost, as far as that is known.
+    pub cost: Option<Money>,
+    /// The models that were called, in the order of their first calls.
+    pub models: Vec<String>,
 }
 
 impl Header {
@@ -53,34 +86,84 @@ impl Header {
         Self {
             run_id,
             parent_run_id: None,
+            parent_call: None,
+            forked_from: None,
             children: Vec::new(),
             title: None,
             origin: None,
             environment: Environment::default(),
             started_at: None,
             ended_at: None,
-            events: 0,
+            totals: Totals::default(),
         }
     }
 
-    /// Takes in the next event of the run.
+    /// The agent's name, where it is known.
+    pub fn agent(&self) -> Option<&str> {
+        self.origin.as_ref().map(|origin| origin.agent.as_str())
+    }
+
+    /// Takes in the next event of a recorded run.
     pub fn observe(&mut self, event: &Event<AnyBody>) {
-        self.events += 1;
+        let body = match &event.body {
+            AnyBody::Known(body) => Some(body),
+            AnyBody::Message { .. } => {
+                self.totals.messages += 1;
+                None
+            }
+            AnyBody::Foreign(_) => None,
+        };
+        self.take(event, body);
+    }
+
+    /// Takes in the next event of any transcript.
+    pub fn observe_log(&mut self, event: &Event<LogBody>) {
+        let body = match &event.body {
+            LogBody::Exchange(body) => Some(body),
+            LogBody::System(_) => {
+                self.totals.messages += 1;
+                None
+            }
+            LogBody::Note(_) => None,
+        };
+        self.take(event, body);
+    }
+
+    fn take<B>(&mut self, event: &Event<B>, body: Option<&Body>) {
+        let notes = &event.annotations;
+        let totals = &mut self.totals;
+        totals.events += 1;
+        if let Some(usage) = &notes.usage {
+            totals.usage.add(usage);
+        }
+        if let Some(cost) = notes.cost {
+            totals.cost = Some(totals.cost.map_or(cost, |sum| sum.saturating_add(cost)));
+        }
+        if let Some(model) = &notes.model
+            && !totals.models.contains(model)
+        {
+            totals.models.push(model.clone());
+        }
+        match body {
+            Some(Body::ToolCall(_)) => totals.tool_calls += 1,
+            Some(body) if body.texts().next().is_some() => totals.messages += 1,
+            _ => {}
+        }
         let at = event.timestamp;
-        self.started_at = Some(self.started_at.map_or(at, |first| first.min(at)));
-        self.ended_at = Some(self.ended_at.map_or(at, |last| last.max(at)));
+        if !notes.flags.undated {
+            self.started_at = Some(self.started_at.map_or(at, |first| first.min(at)));
+            self.ended_at = Some(self.ended_at.map_or(at, |last| last.max(at)));
+        }
         if self.parent_run_id.is_none() {
             self.parent_run_id.clone_from(&event.parent_run_id);
         }
-        let AnyBody::Known(body) = &event.body else {
-            return;
-        };
-        if let Some(child) = body.child_run_id()
+        let child = body.and_then(Body::child_run_id).or(notes.child.as_ref());
+        if let Some(child) = child
             && !self.children.contains(child)
         {
             self.children.push(child.clone());
         }
-        if let crate::Body::RunStarted(Some(step)) = body {
+        if let Some(Body::RunStarted(Some(step))) = body {
             self.title.get_or_insert_with(|| step.name.clone());
         }
     }
@@ -89,7 +172,7 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Annotations, Body, Foreign, Json, Place, Shape, Step};
+    use crate::{Annotations, Foreign, Json, Place, Shape, Step};
 
     #[test]
     fn a_header_is_what_its_events_say() {
@@ -116,7 +199,7 @@ mod tests {
             (2, None, foreign),
         ] {
             header.observe(&Event {
-                seq: header.events + 1,
+                seq: header.totals.events + 1,
                 run_id: run("r"),
                 parent_run_id: parent.map(run),
                 timestamp: at(second),
@@ -131,7 +214,10 @@ mod tests {
             title: Some("ship".to_owned()),
             started_at: Some(at(2)),
             ended_at: Some(at(9)),
-            events: 6,
+            totals: Totals {
+                events: 6,
+                ..Totals::default()
+            },
             ..Header::new(run("r"))
         };
         assert_eq!(header, expected);

@@ -53,7 +53,7 @@ pub use event::{
     Annotations, AnyBlock, AnyBody, Body, Draft, Event, Flags, Foreign, Notes, Place, Shape,
     Source, Step, StepEnd, ToolCall, ToolResult,
 };
-pub use header::{Environment, Header, Origin};
+pub use header::{Environment, Header, Origin, Totals};
 pub use id::{InvalidRunId, RunId};
 pub use jiff::Timestamp;
 pub use json::{InvalidJson, Json};

@@ -7,8 +7,8 @@ use super::{Fault, Warning};
 use quipu_model::json::{Cursor, RawJson, SyntaxError};
 use quipu_model::{
     Annotations, AnyBlock, AnyBody, Attachment, BlockType, Body, Content, Event, EventType,
-    Fidelity, Flags, Foreign, Json, Place, Role, RunId, Shape, Source, Status, Step, StepEnd,
-    Timestamp, ToolCall, ToolResult, UnknownWord, Usage,
+    Fidelity, Flags, Foreign, Json, Money, Place, Role, RunId, Shape, Source, Status, Step,
+    StepEnd, Timestamp, ToolCall, ToolResult, UnknownWord, Usage,
 };
 
 /// Turns scans into events. Keeps the last run ids, which every line of a file repeats.
@@ -640,6 +640,7 @@ pub(super) fn annotate(to: &mut Annotations, name: &str, raw: RawJson<'_>) -> An
         "child" => ("child", child(raw).map(|v| to.child = Some(v))),
         "attachments" => ("attachments", attachments(raw).map(|v| to.attachments = v)),
         "duration_ms" => ("duration_ms", parsed(raw).map(|v| to.duration_ms = v)),
+        "cost_usd" => ("cost_usd", cost(raw).map(|v| to.cost = Some(v))),
         "usage" => ("usage", usage(raw).map(|v| to.usage = Some(v))),
         "source" => ("source", source(raw).map(|v| to.source = Some(v))),
         "flags" => ("flags", flags(raw).map(|v| to.flags = v)),
@@ -662,6 +663,7 @@ fn usage(raw: RawJson<'_>) -> Result<Usage, String> {
         input: Option<u64>,
         cache_read: Option<u64>,
         cache_write: Option<u64>,
+        cache_write_1h: Option<u64>,
         output: Option<u64>,
         reasoning: Option<u64>,
     }
@@ -669,6 +671,7 @@ fn usage(raw: RawJson<'_>) -> Result<Usage, String> {
         input,
         cache_read,
         cache_write,
+        cache_write_1h,
         output,
         reasoning,
     } = parsed(raw)?;
@@ -676,10 +679,14 @@ fn usage(raw: RawJson<'_>) -> Result<Usage, String> {
         input,
         cache_read,
         cache_write,
-        cache_write_1h: None,
+        cache_write_1h,
         output,
         reasoning,
     })
+}
+
+fn cost(raw: RawJson<'_>) -> Result<Money, String> {
+    Money::parse(raw.get()).ok_or_else(|| format!("{:?} is no sum of money", raw.get()))
 }
 
 fn source(raw: RawJson<'_>) -> Result<Source, String> {

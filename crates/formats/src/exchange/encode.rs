@@ -368,6 +368,7 @@ impl Writer<'_> {
             (r#""input":"#, usage.input),
             (r#""cache_read":"#, usage.cache_read),
             (r#""cache_write":"#, usage.cache_write),
+            (r#""cache_write_1h":"#, usage.cache_write_1h),
             (r#""output":"#, usage.output),
             (r#""reasoning":"#, usage.reasoning),
         ];
@@ -396,6 +397,7 @@ impl Writer<'_> {
             subagent_id,
             model,
             usage,
+            cost,
             model_call,
             duration_ms,
             status,
@@ -417,6 +419,10 @@ impl Writer<'_> {
         }
         if let Some(usage) = usage {
             self.usage(usage);
+        }
+        if let Some(cost) = cost {
+            self.raw(r#","cost_usd":"#);
+            self.raw(&cost.to_string());
         }
         if let Some(call) = model_call {
             self.raw(r#","model_call":"#);

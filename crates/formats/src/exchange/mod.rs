@@ -22,7 +22,7 @@
 //!
 //! See [`LOSSES`]. What other sources know of an event travels in additive fields behind `payload`:
 //! `native_id`, `parent_id`, `subagent_id`, `model`, `usage` (`input`, `cache_read`, `cache_write`,
-//! `output`, `reasoning`), `model_call`, `duration_ms`, `status`, `child`, `attachments` (`mime`,
+//! `cache_write_1h`, `output`, `reasoning`), `cost_usd`, `model_call`, `duration_ms`, `status`, `child`, `attachments` (`mime`,
 //! `bytes`, `sha256`), `source` (`file`, `offset`, `line`), `flags`.
 
 mod decode;

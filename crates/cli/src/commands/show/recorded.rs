@@ -59,14 +59,14 @@ fn human(args: &Show, path: &Path, mut reader: Reader<File>) -> Result<u64> {
         };
         let event = &decoded.event;
         let header = header.get_or_insert_with(|| Header::new(event.run_id.clone()));
-        if header.events == 0 {
+        if header.totals.events == 0 {
             write!(out, "{BOLD}run {}{BOLD:#}", event.run_id)?;
             if let Some(parent) = &event.parent_run_id {
                 write!(out, " {DIM}called by {parent}{DIM:#}")?;
             }
             writeln!(out, "  {DIM}{}{DIM:#}", when::local_day(event.timestamp))?;
         }
-        if header.events == 0 {
+        if header.totals.events == 0 {
             days = Days::since(Some(event.timestamp));
         }
         header.observe(event);
@@ -86,7 +86,7 @@ fn human(args: &Show, path: &Path, mut reader: Reader<File>) -> Result<u64> {
     match &header {
         None => say(&format!("{} has no events", path.display())),
         Some(header) => {
-            let mut parts = vec![count(header.events, "event")];
+            let mut parts = vec![count(header.totals.events, "event")];
             if !header.children.is_empty() {
                 parts.push(count(header.children.len() as u64, "child run"));
             }

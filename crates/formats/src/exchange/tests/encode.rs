@@ -6,7 +6,8 @@ use quipu_model::{
     Place, RunId, Source, Status, Timestamp, ToolCall, ToolResult, Usage,
 };
 
-use super::{arbitrary, encode, event, known, read_one, step};
+use super::{encode, event, known, read_one, step};
+use crate::arbitrary;
 use crate::exchange::{Escapes, Template, write_timestamp};
 
 /// What comes before the payload, where nothing else is said.
@@ -237,10 +238,11 @@ fn annotations_stand_behind_the_payload() {
             input: Some(1),
             cache_read: Some(2),
             cache_write: Some(3),
-            cache_write_1h: None,
+            cache_write_1h: Some(2),
             output: Some(4),
             reasoning: Some(5),
         }),
+        cost: quipu_model::Money::parse("0.0125"),
         model_call: text("msg_1"),
         duration_ms: Some(6),
         status: Some(Status::Denied),
@@ -269,7 +271,8 @@ fn annotations_stand_behind_the_payload() {
             "{HEAD}run.started{MIDDLE}{}",
             concat!(
                 r#"null,"native_id":"n","parent_id":"p","subagent_id":"s","model":"m-1","#,
-                r#""usage":{"input":1,"cache_read":2,"cache_write":3,"output":4,"reasoning":5},"#,
+                r#""usage":{"input":1,"cache_read":2,"cache_write":3,"cache_write_1h":2,"#,
+                r#""output":4,"reasoning":5},"cost_usd":0.0125,"#,
                 r#""model_call":"msg_1","duration_ms":6,"status":"denied","child":"child-1","#,
                 r#""attachments":[{"mime":"image/png","bytes":3,"sha256":"ab"}],"#,
                 r#""source":{"file":"log.jsonl","offset":7,"line":8},"#,

@@ -6,7 +6,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use quipu_model::AnyBody;
 
-use super::{arbitrary, encode, run};
+use super::{encode, run};
+use crate::arbitrary;
 use crate::exchange::{Escapes, Fault, Item, Reader, verify};
 use crate::lines::Limits;
 

@@ -1,6 +1,5 @@
 //! Tests of the exchange format.
 
-mod arbitrary;
 mod corpus;
 mod decode;
 mod draft;

@@ -7,12 +7,13 @@ use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use quipu_model::{
-    Annotations, Block, Body, Content, Event, Fidelity, Flags, Json, Notes, Place, RunId, Source,
-    Step, StepEnd, Timestamp, ToolCall, ToolResult, Usage,
+    Annotations, Attachment, Block, Body, Content, Environment, Event, Fidelity, Flags, Header,
+    Json, LogBody, Money, Note, NoteKind, Notes, Origin, Place, RunId, Source, Status, Step,
+    StepEnd, Timestamp, ToolCall, ToolResult, Usage,
 };
 
 /// Text with what is awkward in JSON, in Go's JSON and in lines.
-pub(super) fn text() -> BoxedStrategy<String> {
+pub(crate) fn text() -> BoxedStrategy<String> {
     let awkward = prop::sample::select(vec![
         "\0",
         "\n",
@@ -182,16 +183,17 @@ fn body() -> BoxedStrategy<Body> {
 
 fn annotations() -> BoxedStrategy<Annotations> {
     let count = || of(any::<u64>());
-    let usage = (count(), count(), count(), count(), count()).prop_map(
-        |(input, cache_read, cache_write, output, reasoning)| Usage {
+    let usage = (count(), count(), count(), count(), count(), count()).prop_map(
+        |(input, cache_read, cache_write, cache_write_1h, output, reasoning)| Usage {
             input,
             cache_read,
             cache_write,
-            cache_write_1h: None,
+            cache_write_1h,
             output,
             reasoning,
         },
     );
+    let cost = any::<i64>().prop_map(|atto| Money::from_atto(i128::from(atto)));
     let source = (text(), any::<u64>(), any::<u64>()).prop_map(|(file, offset, line)| Source {
         file,
         offset,
@@ -206,19 +208,29 @@ fn annotations() -> BoxedStrategy<Annotations> {
             superseded,
         });
     let texts = (of(text()), of(text()), of(text()), of(text()));
-    (texts, of(usage), count(), of(source), flags)
+    (texts, (of(usage), of(cost)), count(), of(source), flags)
         .prop_map(
-            |((native_id, parent_id, subagent_id, model), usage, duration_ms, source, flags)| {
+            |(
+                (native_id, parent_id, subagent_id, model),
+                (usage, cost),
+                duration_ms,
+                source,
+                flags,
+            )| {
                 Annotations::from(Notes {
                     native_id,
                     parent_id,
                     subagent_id,
                     model,
                     usage,
+                    cost,
                     duration_ms,
                     source,
                     flags,
-                    ..Notes::default()
+                    model_call: None,
+                    status: None,
+                    child: None,
+                    attachments: Vec::new(),
                 })
             },
         )
@@ -233,7 +245,7 @@ fn timestamp() -> BoxedStrategy<Timestamp> {
         .boxed()
 }
 
-pub(super) fn event() -> BoxedStrategy<Event> {
+pub(crate) fn event() -> BoxedStrategy<Event> {
     let annotations = prop_oneof![Just(Annotations::default()), annotations()];
     let place = (text(), prop_oneof![Just(0), any::<u64>()])
         .prop_map(|(path, iteration)| Place { path, iteration });
@@ -255,6 +267,110 @@ pub(super) fn event() -> BoxedStrategy<Event> {
                 place,
                 body,
                 annotations,
+            },
+        )
+        .boxed()
+}
+
+/// What imported logs say, and recorded runs.
+fn log_body() -> BoxedStrategy<LogBody> {
+    let kind = prop::sample::select(NoteKind::ALL);
+    let note =
+        (kind, of(text()), of(json())).prop_map(|(kind, text, raw)| Note { kind, text, raw });
+    prop_oneof![
+        4 => body().prop_map(LogBody::Exchange),
+        1 => vec(block(), 0..3).prop_map(LogBody::System),
+        2 => note.prop_map(LogBody::Note),
+    ]
+    .boxed()
+}
+
+fn log_annotations() -> BoxedStrategy<Annotations> {
+    let attachment = ("[a-z]{2,5}/[a-z]{2,5}", any::<u64>(), "[0-9a-f]{64}");
+    let attachment = attachment.prop_map(|(mime, bytes, sha256)| Attachment {
+        mime,
+        bytes,
+        sha256,
+    });
+    let status = prop::sample::select(Status::ALL);
+    let more = (of(text()), of(status), of(run_id()), vec(attachment, 0..2));
+    (annotations(), more)
+        .prop_map(
+            |(mut annotations, (model_call, status, child, attachments))| {
+                annotations.model_call = model_call;
+                annotations.status = status;
+                annotations.child = child;
+                annotations.attachments = attachments;
+                annotations
+            },
+        )
+        .boxed()
+}
+
+/// A session: what is known of it as a whole, and its events. They have the same run, and dense numbers
+/// from 1; of the rest, nothing need make sense.
+pub(crate) fn session() -> BoxedStrategy<(Header, Vec<Event<LogBody>>)> {
+    let annotations = prop_oneof![Just(Annotations::default()), log_annotations()];
+    let place = (text(), prop_oneof![Just(0), any::<u64>()])
+        .prop_map(|(path, iteration)| Place { path, iteration });
+    let event = (timestamp(), place, log_body(), annotations);
+    (header(), vec(event, 0..12))
+        .prop_map(|(mut header, events)| {
+            let (run_id, parent) = (header.run_id.clone(), header.parent_run_id.clone());
+            let events: Vec<Event<LogBody>> = (1..)
+                .zip(events)
+                .map(|(seq, (timestamp, place, body, annotations))| Event {
+                    seq,
+                    run_id: run_id.clone(),
+                    parent_run_id: parent.clone(),
+                    timestamp,
+                    place,
+                    body,
+                    annotations,
+                })
+                .collect();
+            for event in &events {
+                header.observe_log(event);
+            }
+            (header, events)
+        })
+        .boxed()
+}
+
+fn header() -> BoxedStrategy<Header> {
+    let some = || of(full_text());
+    let origin = (full_text(), some(), some(), some(), some()).prop_map(
+        |(agent, agent_version, adapter, session_id, path)| Origin {
+            agent,
+            agent_version,
+            adapter,
+            session_id,
+            path,
+        },
+    );
+    let environment = (some(), some(), some(), some(), some(), some()).prop_map(
+        |(cwd, git_branch, repository, commit, os, shell)| Environment {
+            cwd,
+            git_branch,
+            repository,
+            commit,
+            os,
+            shell,
+        },
+    );
+    let links = (run_id(), of(run_id()), some(), some(), some());
+    (links, of(origin), environment)
+        .prop_map(
+            |((run_id, parent_run_id, parent_call, forked_from, title), origin, environment)| {
+                Header {
+                    parent_run_id,
+                    parent_call,
+                    forked_from,
+                    title,
+                    origin,
+                    environment,
+                    ..Header::new(run_id)
+                }
             },
         )
         .boxed()

@@ -1,0 +1,1 @@
+//! From any log to any format.

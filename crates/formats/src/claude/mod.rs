@@ -1,0 +1,1 @@
+//! Session files of Claude Code, for its resume to open.

@@ -1,0 +1,1 @@
+//! Session files of Codex, for its resume to open.

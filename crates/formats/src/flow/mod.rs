@@ -1,0 +1,1 @@
+//! Run directories: transcripts and receipts of workflow steps.

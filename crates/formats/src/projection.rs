@@ -1,0 +1,58 @@
+//! How a session becomes a file of some format.
+//!
+//! One writer per format, all with the same seam: whoever has a session gives what is known of it as a
+//! whole ([`Header`](quipu_model::Header)), then its events in order, and gets back what the format could not carry. A writer
+//! holds no more than it needs to write the next part, unless its format asks for the end at the beginning.
+
+use std::io;
+
+use quipu_model::{Attachment, Event, LogBody};
+
+use crate::loss::Loss;
+
+/// Writes the events of one session in some format.
+pub trait Projection {
+    /// Takes the bytes of an attachment that the next event refers to. By default they are not wanted.
+    ///
+    /// # Errors
+    ///
+    /// Those of whatever is written to.
+    fn blob(&mut self, _attachment: &Attachment, _bytes: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Takes the next event.
+    ///
+    /// # Errors
+    ///
+    /// Those of whatever is written to.
+    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()>;
+
+    /// Writes what is left, and says what the format does not have.
+    ///
+    /// # Errors
+    ///
+    /// Those of whatever is written to.
+    fn finish(self: Box<Self>) -> io::Result<Loss>;
+}
+
+/// Where files go that lie beside the one that is written, such as pictures.
+pub trait Beside {
+    /// Writes a whole file, by its name relative to the one that is written (`images/ab.png`). `false` when
+    /// there is no place for it: then what refers to it has to be counted as lost.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps it from being written.
+    fn put(&mut self, name: &str, bytes: &[u8]) -> io::Result<bool>;
+}
+
+/// There is no place beside what is written, as with a pipe.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nowhere;
+
+impl Beside for Nowhere {
+    fn put(&mut self, _name: &str, _bytes: &[u8]) -> io::Result<bool> {
+        Ok(false)
+    }
+}

@@ -1,0 +1,1 @@
+//! Sessions as the Hugging Face Hub shows them.
