@@ -1,7 +1,7 @@
 //! The command line, as one definition.
 
 mod agentlog;
-mod export;
+mod convert;
 mod stats;
 
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub(crate) use agentlog::{
     Agentlog, AgentlogCommand, AtDirectory, Gc, Get, GetBlob, Keep, ListBlobs, ListTraces,
 };
-pub(crate) use export::{Export, Format, Log};
+pub(crate) use convert::{Convert, Export, Log, Target, WhichSessions};
 pub(crate) use stats::{BudgetArgs, Explain, Stats, StatsCommand, WasteArgs, Which};
 
 /// The flight recorder and archive for AI agents
@@ -72,8 +72,10 @@ pub(crate) enum Command {
     Repair(Repair),
     /// Record events from standard input, one JSON object a line
     Emit(Emit),
-    /// Write a session or run in another format, and say what that cannot carry
-    Export(Export),
+    /// Turn files of one format into another, and say what that cannot carry
+    Convert(Box<Convert>),
+    /// Write sessions and runs in another format, one or many, and say what that cannot carry
+    Export(Box<Export>),
     /// Show a trace as the graph it is: each record under the one it follows
     Log(Log),
     /// Traces in the .agentlog format: keep, list, and the format itself for other programs

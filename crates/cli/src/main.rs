@@ -67,6 +67,7 @@ fn run(command: Command, place: &locate::Place) -> error::Result<Exit> {
         Command::Verify(verify) => commands::verify::run(&verify, place),
         Command::Repair(repair) => commands::repair::run(&repair, place),
         Command::Emit(emit) => commands::emit::run(&emit, place),
+        Command::Convert(convert) => commands::convert::run(&convert, place),
         Command::Export(export) => commands::export::run(&export, place),
         Command::Log(log) => commands::log::run(&log, place),
         Command::Agentlog(agentlog) => commands::agentlog::run(&agentlog, place),

@@ -41,7 +41,8 @@ const EXAMPLES: usize = 3;
 
 macro_rules! fields {
     ($($(#[$doc:meta])* $name:ident = $word:literal,)+) => {
-        /// A field of events, or of the session as a whole, that a format has a place for or not.
+        /// A field of events, or of the session as a whole, that a format has a place for or not. Where and by
+        /// what a log was read is no part of the session, so it is not among them.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Field { $($(#[$doc])* $name,)+ }
 
@@ -94,8 +95,6 @@ fields! {
     Child = "child",
     /// That something was attached: type, size, hash.
     Attachments = "attachments",
-    /// Which bytes it was read from.
-    Source = "source",
     /// That there is content that cannot be read.
     Opaque = "flags.opaque",
     /// That a program made it.
@@ -118,12 +117,8 @@ fields! {
     Agent = "source.agent",
     /// Of the session: its version.
     AgentVersion = "source.agent_version",
-    /// Of the session: which reader read it.
-    Adapter = "source.adapter",
     /// Of the session: the session in the agent's own terms.
     SessionId = "source.session_id",
-    /// Of the session: the log it was read from.
-    LogPath = "source.path",
     /// Of the session: the directory.
     Cwd = "environment.cwd",
     /// Of the session: the branch.
@@ -167,7 +162,6 @@ impl Loss {
             (Field::Status, notes.status.is_some()),
             (Field::Child, notes.child.is_some()),
             (Field::Attachments, !notes.attachments.is_empty()),
-            (Field::Source, notes.source.is_some()),
             (Field::Opaque, flags.opaque),
             (Field::Synthetic, flags.synthetic),
             (Field::Superseded, flags.superseded),
@@ -195,14 +189,9 @@ impl Loss {
                 origin.is_some_and(|it| it.agent_version.is_some()),
             ),
             (
-                Field::Adapter,
-                origin.is_some_and(|it| it.adapter.is_some()),
-            ),
-            (
                 Field::SessionId,
                 origin.is_some_and(|it| it.session_id.is_some()),
             ),
-            (Field::LogPath, origin.is_some_and(|it| it.path.is_some())),
             (Field::Cwd, at.cwd.is_some()),
             (Field::Branch, at.git_branch.is_some()),
             (Field::Repository, at.repository.is_some()),
@@ -212,6 +201,23 @@ impl Loss {
         ] {
             if is_set && !carried.contains(&field) {
                 self.dropped(field.as_str(), 0);
+            }
+        }
+    }
+
+    /// Adds what became of another session's events.
+    pub fn add(&mut self, other: &Self) {
+        self.events += other.events;
+        self.carried += other.carried;
+        for (mine, theirs) in [
+            (&mut self.dropped, &other.dropped),
+            (&mut self.wrapped, &other.wrapped),
+            (&mut self.inferred, &other.inferred),
+        ] {
+            for (what, tally) in theirs {
+                mine.entry(what.clone())
+                    .and_modify(|sum| sum.count += tally.count)
+                    .or_insert_with(|| tally.clone());
             }
         }
     }

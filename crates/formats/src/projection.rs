@@ -45,6 +45,16 @@ pub trait Beside {
     ///
     /// Whatever keeps it from being written.
     fn put(&mut self, name: &str, bytes: &[u8]) -> io::Result<bool>;
+
+    /// Keeps bytes under their hash, where the readers of traces look for them. `false` when there is no such
+    /// place.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps it from being written.
+    fn blob(&mut self, _attachment: &Attachment, _bytes: &[u8]) -> io::Result<bool> {
+        Ok(false)
+    }
 }
 
 /// There is no place beside what is written, as with a pipe.

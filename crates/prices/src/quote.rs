@@ -150,6 +150,19 @@ impl Quote {
             })
     }
 
+    /// What tokens cost that are a part of a call's. A part that is told without its whole is told of tokens that
+    /// were counted before, and those are paid already.
+    pub fn cost_of_part(&self, tokens: &Usage) -> Money {
+        let within =
+            |part: Option<u64>, whole: Option<u64>| part.map(|n| n.min(whole.unwrap_or(0)));
+        let tokens = Usage {
+            cache_write_1h: within(tokens.cache_write_1h, tokens.cache_write),
+            reasoning: within(tokens.reasoning, tokens.output),
+            ..*tokens
+        };
+        self.cost(&tokens).total()
+    }
+
     /// What some usage costs.
     pub fn cost(&self, usage: &Usage) -> Cost {
         let mut cost = Cost::default();

@@ -61,6 +61,7 @@
 //! | [`blobs`] | large things that events refer to; what they look like, which are not used |
 //! | [`traces`] | `.agentlog` traces by the id of their root, and an index of them |
 //! | [`address`] | names made of content, and the directories they are in |
+//! | `source` | kept sessions as something that can be converted |
 //! | `files` | private directories, files that appear whole |
 //! | `durable` | bringing many files to disk at once |
 
@@ -72,6 +73,7 @@ mod durable;
 mod files;
 pub mod import;
 pub mod search;
+mod source;
 pub mod stats;
 pub mod traces;
 pub mod transcript;

@@ -16,7 +16,7 @@ use quipu_record::{
 };
 use quipu_store::blobs::beside;
 
-use super::export::keep_blob;
+use super::convert::trace::keep_blob;
 use super::repair;
 use crate::args::{Durability, Emit};
 use crate::error::{CommandError, Exit, Result, io_error};

@@ -12,7 +12,7 @@ use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
 use quipu_store::catalogue::{Figures, Filter, Order, TranscriptRow};
 
-use crate::args::{List, Sort};
+use crate::args::{List, Sort, WhichSessions};
 use crate::error::{Exit, Result};
 use crate::filter::{Naming, Project, check_agents};
 use crate::locate::Place;
@@ -125,6 +125,43 @@ pub(crate) fn run(args: &List, place: &Place) -> Result<Exit> {
         say(&format!("the first {limit} of {all}; --limit 0 shows all"));
     }
     Ok(Exit::Done)
+}
+
+/// What an export asks for: in the order in which it began.
+pub(super) fn wanted(
+    which: &WhichSessions,
+    store: Option<&Store>,
+    place: &Place,
+) -> Result<Vec<TranscriptRow>> {
+    let now = SystemClock.now();
+    let at = |text: &Option<String>| match text {
+        Some(text) => when::point(text, now).map(|at| Some(at.as_millisecond())),
+        None => Ok(None),
+    };
+    let wanted = Wanted {
+        filter: Filter {
+            agents: which.agents.clone(),
+            project: None,
+            branch: which.branch.clone(),
+            model: which.model.clone(),
+            title: which.title.clone(),
+            since: at(&which.since)?,
+            until: at(&which.until)?,
+            subagents: which.all,
+            duplicates: false,
+        },
+        project: which.project.as_deref().map(Project::new).transpose()?,
+        order: Order::Oldest,
+        limit: None,
+    };
+    let mut known = agents_of(store)?;
+    known.push(RECORDED.to_owned());
+    check_agents(&which.agents, &Place::host()?, &known, Naming::Beginning)?;
+    let home = place.home()?;
+    match store {
+        Some(store) => rows(store, &home, &wanted),
+        None => Ok(merged(Vec::new(), recorded(&home), &wanted)),
+    }
 }
 
 /// The agents that something is kept of.

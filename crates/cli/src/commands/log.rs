@@ -15,7 +15,7 @@ use quipu_store::traces::{TraceError, Traces};
 use serde_json::{Value, json};
 
 use self::graph::{Drawn, Family, Painter};
-use super::export;
+use super::convert;
 use crate::args::Log;
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate;
@@ -79,7 +79,7 @@ fn open(argument: &str, place: &locate::Place) -> Result<(File, String)> {
     let meant = place.meant(argument)?;
     let mut file = tempfile::tempfile()?;
     let mut writer = BufWriter::new(&mut file);
-    export::project(meant, None, &mut writer)?;
+    convert::trace::project(meant, None, &mut writer)?;
     writer.flush()?;
     drop(writer);
     file.rewind()?;

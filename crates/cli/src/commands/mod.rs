@@ -1,6 +1,7 @@
 //! One module per command.
 
 pub(crate) mod agentlog;
+pub(crate) mod convert;
 pub(crate) mod doctor;
 pub(crate) mod emit;
 pub(crate) mod export;

@@ -25,7 +25,7 @@ fn packages() -> BTreeMap<String, serde_json::Value> {
         .collect()
 }
 
-/// Arrows point one way: model <- formats, prices, record, search; prices <- agents; all of them <- store <- cli.
+/// Arrows point one way: model <- formats, prices <- agents <- convert; model <- record, search; all of them <- store <- cli.
 #[test]
 fn crates_depend_in_one_direction() {
     let order = [
@@ -33,6 +33,7 @@ fn crates_depend_in_one_direction() {
         "quipu-formats",
         "quipu-prices",
         "quipu-agents",
+        "quipu-convert",
         "quipu-record",
         "quipu-search",
         "quipu-store",

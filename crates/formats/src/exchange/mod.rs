@@ -29,6 +29,7 @@ mod decode;
 mod draft;
 mod encode;
 mod problem;
+mod project;
 mod reader;
 mod scan;
 pub mod verify;
@@ -39,6 +40,7 @@ mod tests;
 pub use draft::{Request, parse_draft};
 pub use encode::{Escapes, Template, encode, encode_log, write_timestamp};
 pub use problem::{Fault, Position, Warning};
+pub use project::{CARRIES, Options, into_log, writer};
 pub use reader::{Bad, Decoded, Found, Item, Reader};
 pub use scan::Scan;
 

@@ -103,7 +103,7 @@ impl<'p> Pricer<'p> {
         };
         let tokens = spent.tokens.total();
         match quote {
-            Some(quote) => spent.cost = cost_of(quote, &spent.tokens),
+            Some(quote) => spent.cost = quote.cost_of_part(&spent.tokens),
             None if tokens > 0 => {
                 spent.unpriced = tokens;
                 let (calls, sum) = match self.unpriced.get_mut(of.model) {
@@ -188,18 +188,6 @@ impl Kind {
         });
         if by_hour { Self::ByHour } else { Self::ByDay }
     }
-}
-
-/// What tokens cost. A part that is told without its whole is told of tokens that were counted before, and those
-/// are paid already.
-pub(super) fn cost_of(quote: &Quote, tokens: &Usage) -> Money {
-    let within = |part: Option<u64>, whole: Option<u64>| part.map(|n| n.min(whole.unwrap_or(0)));
-    let tokens = Usage {
-        cache_write_1h: within(tokens.cache_write_1h, tokens.cache_write),
-        reasoning: within(tokens.reasoning, tokens.output),
-        ..*tokens
-    };
-    quote.cost(&tokens).total()
 }
 
 /// The price of a row's tokens. What has no time has the price of today, whenever that is.

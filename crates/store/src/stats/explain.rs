@@ -230,7 +230,7 @@ impl Counted {
         let cost = quote
             .as_ref()
             .ok()
-            .map(|quote| cost::cost_of(quote, &self.tokens));
+            .map(|quote| quote.cost_of_part(&self.tokens));
         Call {
             seq: self.seq,
             line: self.line,

@@ -158,7 +158,7 @@ fn wasted(kind: Kind, question: &Question<'_>, of: &Of<'_>, times: u64, tokens: 
         wasted.unpriced = tokens.total();
         return wasted;
     };
-    let paid = cost::cost_of(&quote, &tokens);
+    let paid = quote.cost_of_part(&tokens);
     let needed = match kind {
         Kind::Pause | Kind::Resent => {
             let cached = Usage {

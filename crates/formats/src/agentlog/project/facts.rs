@@ -1,6 +1,6 @@
 //! What is known of a session as a whole, and the root of its trace.
 
-use quipu_model::{RunId, Timestamp};
+use quipu_model::{Header, RunId, Timestamp};
 use sha2::{Digest as _, Sha256};
 
 use super::text::Object;
@@ -42,6 +42,22 @@ impl Facts {
             branch: None,
             session_id: None,
             path: None,
+        }
+    }
+
+    /// Of a session, by what is known of it.
+    pub fn of(header: &Header) -> Self {
+        let origin = header.origin.as_ref();
+        Self {
+            run_id: header.run_id.clone(),
+            started_at: header.started_at,
+            agent: origin.map(|origin| origin.agent.clone()),
+            agent_version: origin.and_then(|origin| origin.agent_version.clone()),
+            title: header.title.clone(),
+            cwd: header.environment.cwd.clone(),
+            branch: header.environment.git_branch.clone(),
+            session_id: origin.and_then(|origin| origin.session_id.clone()),
+            path: origin.and_then(|origin| origin.path.clone()),
         }
     }
 

@@ -15,6 +15,7 @@
 //! | `notes` | which notes have a place in the format |
 //! | `parts` | blocks and values as the format wants them |
 //! | `out` | times, ids, and what stands beside payloads |
+//! | `writer` | all of it behind the seam that every format has |
 //! | `mend` | payloads that cannot be written as they are |
 //!
 //! # When records are written
@@ -36,6 +37,7 @@ mod parts;
 mod text;
 mod tools;
 mod view;
+mod writer;
 
 #[cfg(test)]
 mod tests;
@@ -45,6 +47,7 @@ use std::io;
 use quipu_model::{AnyBody, Attachment, Event, LogBody, RunId};
 
 pub use facts::Facts;
+pub use writer::writer;
 
 use self::lane::{Calls, Lane, Queued, Stop};
 use self::notes::Fate;

@@ -52,6 +52,10 @@ pub(super) fn marks(notes: &Notes) -> Object {
         .text_if("subagent", notes.subagent_id.as_deref())
         .text_if("model_call", notes.model_call.as_deref())
         .text_if(
+            "cost_usd",
+            notes.cost.map(|cost| cost.to_string()).as_deref(),
+        )
+        .text_if(
             "child_run_id",
             notes.child.as_ref().map(quipu_model::RunId::as_str),
         )

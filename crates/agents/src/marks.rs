@@ -1,0 +1,54 @@
+//! What only the whole log tells of its events.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use quipu_model::{Body, Event, LogBody};
+
+use crate::{Entry, Ledger};
+
+/// Which events later ones took the place of, and which calls have no result.
+///
+/// Gathered while a log is read, and put on its events afterwards: on those that were kept, or on those of a
+/// second reading, in order. What is held is small, however long the log is.
+#[derive(Debug, Clone, Default)]
+pub struct Marks {
+    voids: Vec<Range<u64>>,
+    open: HashSet<u64>,
+    /// How many of `voids` were passed, and how far they reach.
+    passed: usize,
+    void_until: u64,
+}
+
+impl Marks {
+    /// Takes in an entry.
+    pub fn observe(&mut self, entry: &Entry<'_>) {
+        self.voids.extend(entry.voids.clone());
+    }
+
+    /// Takes in how the log ended. From now on events can be marked, from the first one on.
+    pub fn close(&mut self, ledger: &Ledger) {
+        self.open = ledger.open_calls().collect();
+        // Both are walked once, in order: a hostile log may take back as much as it says.
+        self.voids.sort_by_key(|range| range.start);
+        (self.passed, self.void_until) = (0, 0);
+    }
+
+    /// Marks an event. They have to come in order.
+    pub fn mark(&mut self, event: &mut Event<LogBody>) {
+        while let Some(range) = self.voids.get(self.passed)
+            && range.start <= event.seq
+        {
+            self.void_until = self.void_until.max(range.end);
+            self.passed += 1;
+        }
+        if event.seq < self.void_until {
+            event.annotations.flags.superseded = true;
+        }
+        if self.open.contains(&event.seq)
+            && matches!(event.body, LogBody::Exchange(Body::ToolCall(_)))
+        {
+            event.annotations.flags.dangling = true;
+        }
+    }
+}

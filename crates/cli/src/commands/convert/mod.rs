@@ -1,0 +1,91 @@
+//! `quipu convert`
+
+pub(crate) mod trace;
+mod work;
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use quipu_convert::{Source, SourceError};
+use quipu_prices::Prices;
+
+pub(super) use work::Work;
+
+use crate::args::Convert;
+use crate::config::Config;
+use crate::error::{CommandError, Exit, Result};
+use crate::locate::Place;
+
+pub(crate) fn run(args: &Convert, place: &Place) -> Result<Exit> {
+    let prices = prices(place)?;
+    let mut failed = None;
+    let mut sources = Vec::new();
+    let mut piped = None;
+    for input in &args.inputs {
+        let opened = if input == Path::new("-") {
+            let spooled = spool()?;
+            let opened = open(spooled.path(), &prices);
+            piped = Some(spooled);
+            opened
+        } else {
+            open(input, &prices)
+        };
+        match opened {
+            Ok(mut opened) => sources.append(&mut opened),
+            Err(error) => super::keep_first(&mut failed, error),
+        }
+    }
+    if sources.is_empty()
+        && let Some(error) = failed
+    {
+        return Err(error);
+    }
+    let done = Work::new(&args.target, place, sources.len(), None)?.all(sources, failed);
+    drop(piped);
+    done
+}
+
+/// What tokens cost, as a person has set it.
+pub(super) fn prices(place: &Place) -> Result<Arc<Prices>> {
+    let config = Config::load(&place.home()?)?;
+    Ok(Arc::new(Prices::builtin().with_overrides(&config.prices)))
+}
+
+/// The sessions in a file.
+pub(super) fn open(path: &Path, prices: &Arc<Prices>) -> Result<Vec<Box<dyn Source>>> {
+    quipu_convert::open(path, prices).map_err(refused)
+}
+
+/// An error of a source as a user meets it.
+pub(super) fn refused(error: SourceError) -> CommandError {
+    let (exit, hint) = match &error {
+        SourceError::Io { .. } | SourceError::Refused(_) => (Exit::Environment, None),
+        SourceError::Unknown(_) => (
+            Exit::Data,
+            Some("`quipu convert --help` says which formats are known"),
+        ),
+        SourceError::Many(_) => (
+            Exit::Data,
+            Some("`quipu import` it, then `quipu export` the sessions in it"),
+        ),
+        SourceError::Empty(_) | SourceError::Broken { .. } => (Exit::Data, None),
+    };
+    let error = match error {
+        // Who reads from us may go away; that is found by its kind.
+        SourceError::Refused(error) => CommandError::new(exit, error),
+        error => CommandError::new(exit, error),
+    };
+    match hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+/// Standard input, as a file that can be read more than once.
+fn spool() -> Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::Builder::new().prefix("stdin-").tempfile()?;
+    io::copy(&mut io::stdin().lock(), &mut file)?;
+    file.flush()?;
+    Ok(file)
+}

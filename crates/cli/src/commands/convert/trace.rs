@@ -1,0 +1,123 @@
+//! Sessions as traces, for those that are written record by record.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use quipu_formats::agentlog::project::{Facts, Made, Options, Projector, Sink};
+use quipu_formats::exchange::Reader;
+use quipu_formats::loss::Loss;
+use quipu_model::{Attachment, Event, LogBody, RunId};
+use quipu_store::blobs::Blobs;
+use quipu_store::catalogue::TranscriptRow;
+
+use crate::error::{CommandError, Exit, Result, io_error};
+use crate::locate::{self, Meant};
+use crate::terminal::{count, say};
+use crate::{foreign, when};
+
+/// Writes lines to a file.
+pub(super) struct Lines<'w, W> {
+    pub(super) out: &'w mut W,
+    /// Where blobs are kept; `None` when the lines are only looked at.
+    pub(super) blobs: Option<PathBuf>,
+}
+
+impl<W: Write> Sink for Lines<'_, W> {
+    fn record(&mut self, made: &Made<'_>) -> io::Result<()> {
+        self.out.write_all(made.line)
+    }
+
+    fn blob(&mut self, _attachment: &Attachment, bytes: &[u8]) -> io::Result<()> {
+        match &self.blobs {
+            Some(blobs) => keep_blob(blobs, bytes),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Keeps text that is too long for a line where blobs are.
+pub(crate) fn keep_blob(directory: &Path, bytes: &[u8]) -> io::Result<()> {
+    let kept = Blobs::open(directory).and_then(|blobs| blobs.put(bytes));
+    kept.map(drop).map_err(io::Error::other)
+}
+
+/// Writes what is meant as a trace, and what is too large for one to `blobs`.
+pub(crate) fn project(meant: Meant, blobs: Option<PathBuf>, out: &mut impl Write) -> Result<Loss> {
+    let mut lines = Lines { out, blobs };
+    match meant {
+        Meant::Run(path) => {
+            let (_, loss, bad) = recorded(&path, &mut lines)?;
+            if bad > 0 {
+                say(&format!("{} could not be read", count(bad, "line")));
+            }
+            Ok(loss)
+        }
+        Meant::Log(path) => {
+            let read = foreign::read(&path);
+            let log = read.map_err(io_error(format!("could not read {}", path.display())))?;
+            let log = log.ok_or_else(|| locate::no_log(&path))?;
+            let problem = log.problem.as_ref().map(ToString::to_string);
+            imported(&log.row(&path), &log.events, problem, &mut lines)
+        }
+        Meant::Session(found) => {
+            let (store, row) = *found;
+            let transcript = store.read(row)?;
+            let problem = transcript.problem.map(|problem| problem.to_string());
+            imported(&transcript.row, &transcript.events, problem, &mut lines)
+        }
+    }
+}
+
+fn imported(
+    row: &TranscriptRow,
+    events: &[Event<LogBody>],
+    problem: Option<String>,
+    sink: &mut dyn Sink,
+) -> Result<Loss> {
+    let facts = Facts {
+        run_id: quipu_agents::run_id(&row.run_id),
+        started_at: row.started_at.and_then(when::of_millis),
+        agent: Some(row.agent.clone()),
+        agent_version: row.agent_version.clone(),
+        title: row.title.clone(),
+        cwd: row.cwd.clone(),
+        branch: row.branch.clone(),
+        session_id: Some(row.native.clone()),
+        path: Some(row.path.to_string_lossy().into_owned()),
+    };
+    let mut projector = Projector::new(facts, Options::default());
+    for event in events {
+        projector.event(event, sink)?;
+    }
+    if let Some(problem) = problem {
+        say(&format!("not all of it could be read: {problem}"));
+    }
+    Ok(projector.finish(sink)?)
+}
+
+/// Writes a recorded run: what it is, what the trace cannot carry, and how many lines could not be read.
+pub(super) fn recorded(path: &Path, sink: &mut dyn Sink) -> Result<(RunId, Loss, u64)> {
+    let about = || io_error(format!("could not read {}", path.display()));
+    let mut reader = Reader::new(File::open(path).map_err(about())?);
+    let mut projector: Option<(RunId, Projector)> = None;
+    let mut bad = 0;
+    while let Some(item) = reader.next_decoded().map_err(about())? {
+        let Ok(decoded) = item else {
+            bad += 1;
+            continue;
+        };
+        let event = &decoded.event;
+        let new = || {
+            let facts = Facts::recorded(event.run_id.clone());
+            let projector = Projector::new(facts, Options::default());
+            (event.run_id.clone(), projector)
+        };
+        projector.get_or_insert_with(new).1.any(event, sink)?;
+    }
+    let Some((run, projector)) = projector else {
+        let error = anyhow::anyhow!("there is no event in {}", path.display());
+        return Err(CommandError::new(Exit::Data, error));
+    };
+    Ok((run, projector.finish(sink)?, bad))
+}

@@ -1,0 +1,140 @@
+//! From a source to a writer.
+//!
+//! One thread reads and another writes, so that a conversion takes as long as the slower of the two. What is on
+//! the way between them is bounded by its size.
+
+use std::io;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+
+use quipu_formats::projection::Projection;
+use quipu_model::{Attachment, Block, Body, Content, Event, Json, LogBody};
+
+use crate::source::{Account, Receiver, Source, SourceError};
+
+/// How much is handed over at once, at least.
+const BATCH: usize = 256 << 10;
+
+/// How many batches wait.
+const WAITING: usize = 2;
+
+enum Item {
+    Blob(Attachment, Vec<u8>),
+    Event(Event<LogBody>),
+}
+
+/// Reads all events of a source into a writer. The source's header is read before.
+///
+/// # Errors
+///
+/// What keeps the source from being read, or the writer from writing: [`SourceError::Refused`].
+pub fn pump(
+    source: &mut dyn Source,
+    to: &mut (dyn Projection + '_),
+) -> Result<Account, SourceError> {
+    thread::scope(|scope| {
+        let (sender, receiver) = sync_channel::<Vec<Item>>(WAITING);
+        let reading = scope.spawn(move || {
+            let mut sending = Sending {
+                sender,
+                batch: Vec::new(),
+                weight: 0,
+            };
+            let account = source.read(&mut sending)?;
+            sending.send().map_err(SourceError::Refused)?;
+            Ok(account)
+        });
+        let mut written = Ok(());
+        for batch in receiver {
+            written = write(batch, to);
+            if written.is_err() {
+                // Who reads is told by the receiver that goes.
+                break;
+            }
+        }
+        let read = match reading.join() {
+            Ok(read) => read,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        match written {
+            Ok(()) => read,
+            Err(error) => Err(SourceError::Refused(error)),
+        }
+    })
+}
+
+fn write(batch: Vec<Item>, to: &mut (dyn Projection + '_)) -> io::Result<()> {
+    for item in batch {
+        match item {
+            Item::Blob(attachment, bytes) => to.blob(&attachment, &bytes)?,
+            Item::Event(event) => to.event(&event)?,
+        }
+    }
+    Ok(())
+}
+
+struct Sending {
+    sender: SyncSender<Vec<Item>>,
+    batch: Vec<Item>,
+    weight: usize,
+}
+
+impl Sending {
+    fn put(&mut self, item: Item, weight: usize) -> io::Result<()> {
+        self.batch.push(item);
+        self.weight += weight;
+        if self.weight >= BATCH {
+            return self.send();
+        }
+        Ok(())
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        self.weight = 0;
+        let batch = std::mem::take(&mut self.batch);
+        let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+        self.sender.send(batch).map_err(gone)
+    }
+}
+
+impl Receiver for Sending {
+    fn blob(&mut self, attachment: &Attachment, bytes: &[u8]) -> io::Result<()> {
+        let item = Item::Blob(attachment.clone(), bytes.to_vec());
+        self.put(item, bytes.len())
+    }
+
+    fn event(&mut self, event: Event<LogBody>) -> io::Result<()> {
+        let weight = weight(&event.body);
+        self.put(Item::Event(event), weight)
+    }
+}
+
+/// About how much memory an event takes.
+fn weight(body: &LogBody) -> usize {
+    const BASE: usize = 512;
+    let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.get().len());
+    let blocks = |blocks: &[Block]| -> usize {
+        let size = |block: &Block| match &block.content {
+            Content::Text(text)
+            | Content::Thinking(text)
+            | Content::Command(text)
+            | Content::Stream(text) => text.len(),
+            Content::ToolUse { input, .. } => json(input),
+            Content::ToolResult { content, .. } => json(content),
+        };
+        blocks.iter().map(size).sum()
+    };
+    BASE + match body {
+        LogBody::Exchange(Body::UserMessage(said) | Body::AssistantMessage(said))
+        | LogBody::System(said) => blocks(said),
+        LogBody::Exchange(Body::ToolCall(call)) => json(&call.input),
+        LogBody::Exchange(Body::ToolResult(result)) => json(&result.input) + json(&result.output),
+        LogBody::Exchange(
+            Body::RunCompleted(Some(end))
+            | Body::StepCompleted(end)
+            | Body::CallCompleted { end, .. },
+        ) => json(&end.result),
+        LogBody::Exchange(_) => 0,
+        LogBody::Note(note) => json(&note.raw) + note.text.as_ref().map_or(0, String::len),
+    }
+}

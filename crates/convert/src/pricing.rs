@@ -1,0 +1,64 @@
+//! What the tokens of an event cost.
+
+use jiff::Timestamp;
+use quipu_agents::{Charge, Entry, SLOT_MS};
+use quipu_model::{Money, Service};
+use quipu_prices::{Context, Prices, Quote};
+
+/// Finds the price of each event. Most have that of the one before.
+pub(crate) struct Pricing<'p> {
+    prices: &'p Prices,
+    last: Option<Asked>,
+}
+
+struct Asked {
+    model: String,
+    slot: Option<i64>,
+    service: Service,
+    context: u8,
+    quote: Option<Quote>,
+}
+
+impl<'p> Pricing<'p> {
+    pub(crate) fn new(prices: &'p Prices) -> Self {
+        Self { prices, last: None }
+    }
+
+    /// What the tokens that are counted with an entry cost; `None` where there are none, or no price is known.
+    pub(crate) fn cost(&mut self, entry: &Entry<'_>) -> Option<Money> {
+        let usage = entry.usage.as_ref()?;
+        let charge = entry.charge.as_ref()?;
+        let model = charge.model.as_deref().or(entry.model.as_deref())?;
+        let quote = self.quote(model, charge)?;
+        Some(quote.cost_of_part(usage))
+    }
+
+    fn quote(&mut self, model: &str, charge: &Charge) -> Option<&Quote> {
+        let Charge {
+            slot,
+            service,
+            context,
+            ..
+        } = *charge;
+        let is_last = self.last.as_ref().is_some_and(|last| {
+            last.model == model
+                && last.slot == slot
+                && last.service == service
+                && last.context == context
+        });
+        if !is_last {
+            let at = slot
+                .and_then(|slot| Timestamp::from_millisecond(slot.checked_mul(SLOT_MS)?).ok())
+                .unwrap_or(Timestamp::MAX);
+            let class = Context::from_u8(context).unwrap_or_default();
+            self.last = Some(Asked {
+                model: model.to_owned(),
+                slot,
+                service,
+                context,
+                quote: self.prices.quote(model, at, service, class).ok(),
+            });
+        }
+        self.last.as_ref()?.quote.as_ref()
+    }
+}

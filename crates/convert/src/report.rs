@@ -1,0 +1,33 @@
+//! What a conversion came to.
+
+use std::path::PathBuf;
+
+use quipu_formats::loss::Loss;
+use serde::Serialize;
+
+use crate::source::Account;
+
+/// What became of a session on its way to another format.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// What it was read from.
+    pub source: PathBuf,
+    /// The format of that: its name, or that of an agent's dialect.
+    pub from: String,
+    /// The format it was written in.
+    pub to: &'static str,
+    /// The run.
+    pub run_id: String,
+    /// What could not be read.
+    pub reading: Account,
+    /// What could not be written.
+    #[serde(flatten)]
+    pub loss: Loss,
+}
+
+impl Report {
+    /// Whether all that was there is in what was written.
+    pub fn is_complete(&self) -> bool {
+        self.loss.is_complete() && self.reading.is_whole()
+    }
+}

@@ -1,0 +1,343 @@
+//! The log of an agent.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quipu_agents::{
+    Dialect, Entry, Family, Feed, Marks, Origin as LogOrigin, Position, Session, Sink, Summary,
+    What, is_credential,
+};
+use quipu_model::{Attachment, Environment, Header, Origin, RunId, Timestamp, Totals};
+use quipu_prices::Prices;
+
+use super::{Account, Receiver, Source, SourceError, unreadable};
+use crate::pricing::Pricing;
+
+/// How much is read at a time: what a processor's cache can hold until it is looked at.
+const PIECE: usize = 128 << 10;
+
+/// A document beside a log is no longer than this.
+const SIDECAR: u64 = 16 << 20;
+
+/// The bytes of a log, which can be read more than once.
+pub trait Bytes: Send {
+    /// Gives all bytes in pieces of any size, until `take` says that it is enough.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps them from being read.
+    fn pieces(&self, take: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<()>;
+
+    /// The small documents beside the log, by name.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps them from being read.
+    fn beside(&self, names: &[PathBuf]) -> io::Result<Vec<(String, Vec<u8>)>>;
+}
+
+/// A log that is a file.
+#[derive(Debug)]
+pub struct LogFile(pub PathBuf);
+
+impl Bytes for LogFile {
+    fn pieces(&self, take: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<()> {
+        let mut file = File::open(&self.0)?;
+        let mut piece = vec![0; PIECE];
+        loop {
+            match file.read(&mut piece) {
+                Ok(0) => return Ok(()),
+                Ok(read) if take(&piece[..read]) => {}
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn beside(&self, names: &[PathBuf]) -> io::Result<Vec<(String, Vec<u8>)>> {
+        let mut found = Vec::new();
+        for path in names {
+            let small = fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() <= SIDECAR);
+            if small && !is_credential(path) {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                found.push((name.into_owned(), fs::read(path)?));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A log of some dialect.
+pub struct Log<B> {
+    /// Its bytes.
+    pub bytes: B,
+    /// Where it lies, or lay.
+    pub path: PathBuf,
+    /// Which session of those in it.
+    pub part: Option<String>,
+    /// Whose it is.
+    pub family: &'static dyn Family,
+    /// How it reads.
+    pub dialect: Dialect,
+    /// The agent, where it is another than the dialect's.
+    pub agent: Option<String>,
+    /// Its session in the agent's own terms, where that is known already.
+    pub native: Option<String>,
+    /// Its run, where it has a name already.
+    pub run_id: Option<RunId>,
+    /// What tokens cost.
+    pub prices: Arc<Prices>,
+    /// What the first reading found.
+    surveyed: Option<(RunId, Marks)>,
+}
+
+impl<B: Bytes> Log<B> {
+    /// A log of this dialect.
+    pub fn new(
+        bytes: B,
+        path: &Path,
+        (family, dialect): (&'static dyn Family, Dialect),
+        prices: &Arc<Prices>,
+    ) -> Self {
+        Self {
+            bytes,
+            path: path.to_owned(),
+            part: None,
+            family,
+            dialect,
+            agent: None,
+            native: None,
+            run_id: None,
+            prices: Arc::clone(prices),
+            surveyed: None,
+        }
+    }
+
+    /// Reads all of it into a sink, as far as that wants more.
+    fn feed<S: Sink>(
+        &self,
+        sink: &mut S,
+        wants_more: impl Fn(&S) -> bool,
+    ) -> Result<(Feed, Vec<String>), SourceError> {
+        let origin = LogOrigin {
+            path: &self.path,
+            part: self.part.as_deref(),
+        };
+        let reader = self.family.open(&self.dialect, &origin, None);
+        let reader = reader.ok_or_else(|| SourceError::Unknown(self.path.clone()))?;
+        let mut feed = Feed::new(self.dialect.framing, reader);
+        let read = self.bytes.pieces(&mut |piece| {
+            feed.push(piece, sink);
+            wants_more(sink)
+        });
+        read.map_err(unreadable(&self.path))?;
+        if !wants_more(sink) {
+            return Ok((feed, Vec::new()));
+        }
+        let beside = self.bytes.beside(&self.family.sidecars(&self.path));
+        for (name, bytes) in beside.map_err(unreadable(&self.path))? {
+            feed.sidecar(&name, &bytes, sink);
+        }
+        let problem = feed.finish(sink).err();
+        Ok((feed, problem.iter().map(ToString::to_string).collect()))
+    }
+
+    fn header_of(&self, session: &Session, survey: &Survey<'_>) -> Header {
+        let name = self.path.file_stem().unwrap_or_default().to_string_lossy();
+        let told = self.native.as_deref().or(session.id.as_deref());
+        let native = told.unwrap_or(&name);
+        let run_id = self.run_id.clone();
+        let parent = session.parent.as_deref().map(quipu_agents::run_id);
+        let first = survey.first;
+        let title = session
+            .title
+            .clone()
+            .or_else(|| survey.summary.title.clone());
+        Header {
+            parent_run_id: parent,
+            parent_call: session.parent_call.clone(),
+            forked_from: session.forked_from.clone(),
+            children: survey.children.clone(),
+            title,
+            origin: Some(Origin {
+                agent: self
+                    .agent
+                    .clone()
+                    .unwrap_or_else(|| self.dialect.brand.to_owned()),
+                agent_version: session.version.clone(),
+                adapter: Some(self.dialect.name.to_owned()),
+                session_id: Some(native.to_owned()),
+                path: Some(self.path.to_string_lossy().into_owned()),
+            }),
+            environment: Environment {
+                cwd: session.cwd.clone(),
+                git_branch: session.branch.clone(),
+                repository: session.repository.clone(),
+                commit: session.commit.clone(),
+                os: None,
+                shell: None,
+            },
+            started_at: first.into_iter().chain(session.started()).min(),
+            ended_at: survey.last,
+            totals: survey.totals.clone(),
+            ..Header::new(run_id.unwrap_or_else(|| quipu_agents::run_id(native)))
+        }
+    }
+}
+
+impl<B: Bytes> Source for Log<B> {
+    fn format(&self) -> &'static str {
+        self.dialect.name
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn copy(&self, to: &mut dyn Write) -> Result<(), SourceError> {
+        let mut written = Ok(());
+        let read = self.bytes.pieces(&mut |piece| {
+            written = to.write_all(piece);
+            written.is_ok()
+        });
+        read.map_err(unreadable(&self.path))?;
+        written.map_err(SourceError::Refused)
+    }
+
+    fn header(&mut self) -> Result<Header, SourceError> {
+        let prices = Arc::clone(&self.prices);
+        let mut survey = Survey::new(&prices);
+        let (feed, _) = self.feed(&mut survey, |_| true)?;
+        survey.marks.close(feed.ledger());
+        let header = self.header_of(feed.session(), &survey);
+        self.surveyed = Some((header.run_id.clone(), survey.marks));
+        Ok(header)
+    }
+
+    fn read(&mut self, to: &mut dyn Receiver) -> Result<Account, SourceError> {
+        if self.surveyed.is_none() {
+            self.header()?;
+        }
+        let (run_id, marks) = self.surveyed.clone().unwrap_or_else(|| {
+            unreachable!("the header is read before the events, and leaves what it found")
+        });
+        let prices = Arc::clone(&self.prices);
+        let mut giving = Giving {
+            to,
+            marks,
+            run_id,
+            file: self.path.to_string_lossy().into_owned(),
+            pricing: Pricing::new(&prices),
+            refused: None,
+        };
+        let (feed, problems) = self.feed(&mut giving, |giving| giving.refused.is_none())?;
+        if let Some(refused) = giving.refused {
+            return Err(SourceError::Refused(refused));
+        }
+        let ledger = feed.ledger();
+        let dropped = ledger.dropped.iter();
+        let mended = ledger.mended.iter();
+        Ok(Account {
+            records: ledger.records,
+            dropped: dropped
+                .map(|(why, n)| (why.as_str().to_owned(), *n))
+                .collect(),
+            mended: mended
+                .map(|(what, n)| (what.as_str().to_owned(), *n))
+                .collect(),
+            problems,
+        })
+    }
+}
+
+/// What the first reading is for. Texts are not looked at.
+struct Survey<'p> {
+    summary: Summary,
+    totals: Totals,
+    children: Vec<RunId>,
+    first: Option<Timestamp>,
+    last: Option<Timestamp>,
+    marks: Marks,
+    pricing: Pricing<'p>,
+}
+
+impl<'p> Survey<'p> {
+    fn new(prices: &'p Prices) -> Self {
+        Self {
+            summary: Summary::default(),
+            totals: Totals::default(),
+            children: Vec::new(),
+            first: None,
+            last: None,
+            marks: Marks::default(),
+            pricing: Pricing::new(prices),
+        }
+    }
+}
+
+impl Sink for Survey<'_> {
+    fn entry(&mut self, _seq: u64, at: Timestamp, _position: Position, entry: &Entry<'_>) {
+        self.summary.observe(entry);
+        self.marks.observe(entry);
+        let totals = &mut self.totals;
+        totals.events += 1;
+        match entry.what {
+            What::User(_) | What::Assistant(_) | What::System(_) => totals.messages += 1,
+            What::Call { .. } => totals.tool_calls += 1,
+            What::Reasoning(_) | What::Result { .. } | What::Note { .. } => {}
+        }
+        if let Some(usage) = &entry.usage {
+            totals.usage.add(usage);
+        }
+        if let Some(cost) = self.pricing.cost(entry) {
+            totals.cost = Some(totals.cost.map_or(cost, |sum| sum.saturating_add(cost)));
+        }
+        if let Some(model) = entry.model.as_deref()
+            && !totals.models.iter().any(|known| known == model)
+        {
+            totals.models.push(model.to_owned());
+        }
+        if entry.at.is_some() {
+            self.first = Some(self.first.map_or(at, |first| first.min(at)));
+            self.last = Some(self.last.map_or(at, |last| last.max(at)));
+        }
+        if let Some(child) = entry.child.as_deref().map(quipu_agents::run_id)
+            && !self.children.contains(&child)
+        {
+            self.children.push(child);
+        }
+    }
+}
+
+/// Gives events on.
+struct Giving<'r, 'p> {
+    to: &'r mut dyn Receiver,
+    marks: Marks,
+    run_id: RunId,
+    file: String,
+    pricing: Pricing<'p>,
+    refused: Option<io::Error>,
+}
+
+impl Sink for Giving<'_, '_> {
+    fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>) {
+        if self.refused.is_some() {
+            return;
+        }
+        let mut event = entry.to_event(seq, at, &self.run_id, position, &self.file);
+        self.marks.mark(&mut event);
+        if let Some(cost) = self.pricing.cost(entry) {
+            event.annotations.cost = Some(cost);
+        }
+        self.refused = self.to.event(event).err();
+    }
+
+    fn blob(&mut self, attachment: &Attachment, bytes: &[u8]) {
+        if self.refused.is_none() {
+            self.refused = self.to.blob(attachment, bytes).err();
+        }
+    }
+}

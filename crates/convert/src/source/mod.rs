@@ -1,0 +1,128 @@
+//! Where sessions come from.
+//!
+//! A source is read twice: once for what is known of the session as a whole, which most formats want at the
+//! beginning, and once for its events. Nothing is held in between but a few marks, so a session of any length is
+//! converted in the same memory.
+
+mod exchange;
+mod log;
+mod sniff;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use quipu_model::{Attachment, Event, Header, LogBody};
+use serde::Serialize;
+
+pub use exchange::Transcript;
+pub use log::{Bytes, Log, LogFile};
+pub use sniff::open;
+
+/// Something that holds one session.
+pub trait Source: Send {
+    /// What it is: the name of a format, or of an agent's dialect.
+    fn format(&self) -> &'static str;
+
+    /// The file or directory that it is read from.
+    fn path(&self) -> &Path;
+
+    /// Gives the bytes it is read from, as they are, where it is one file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or is no single file.
+    fn copy(&self, to: &mut dyn Write) -> Result<(), SourceError>;
+
+    /// What is known of the session as a whole.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    fn header(&mut self) -> Result<Header, SourceError>;
+
+    /// Gives its events, in order. After [`Source::header`].
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or whoever takes the events refuses.
+    fn read(&mut self, to: &mut dyn Receiver) -> Result<Account, SourceError>;
+}
+
+/// Whoever takes the events of a source.
+pub trait Receiver {
+    /// Takes the bytes of an attachment that the next event refers to.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps it from going on. Nothing more is given.
+    fn blob(&mut self, attachment: &Attachment, bytes: &[u8]) -> io::Result<()>;
+
+    /// Takes the next event.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps it from going on. Nothing more is given.
+    fn event(&mut self, event: Event<LogBody>) -> io::Result<()>;
+}
+
+/// What became of the records of a source.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Account {
+    /// How many records there were.
+    pub records: u64,
+    /// Those that became no event, by the reason for it.
+    pub dropped: BTreeMap<String, u64>,
+    /// What was mended in order to read it.
+    pub mended: BTreeMap<String, u64>,
+    /// Why it could not be read wholly.
+    pub problems: Vec<String>,
+}
+
+impl Account {
+    /// Whether something that was there is not among the events. What is only said twice is.
+    pub fn is_whole(&self) -> bool {
+        const LOST: [&str; 3] = ["too_long", "torn_tail", "unreadable"];
+        self.problems.is_empty() && !LOST.iter().any(|why| self.dropped.contains_key(*why))
+    }
+}
+
+/// Why a source could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// A file could not be read.
+    #[error("could not read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Nothing knows what it is.
+    #[error("{} is in no format that is known", .0.display())]
+    Unknown(PathBuf),
+    /// It holds several sessions, and has to be imported first.
+    #[error("{} is a database of many sessions", .0.display())]
+    Many(PathBuf),
+    /// There is nothing in it.
+    #[error("there is no event in {}", .0.display())]
+    Empty(PathBuf),
+    /// It is in a format that is known, but cannot be read.
+    #[error("{}: {why}", path.display())]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        why: String,
+    },
+    /// Whoever takes the events refused.
+    #[error(transparent)]
+    Refused(io::Error),
+}
+
+pub(crate) fn unreadable(path: &Path) -> impl Fn(io::Error) -> SourceError + '_ {
+    |source| SourceError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}

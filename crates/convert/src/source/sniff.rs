@@ -1,0 +1,68 @@
+//! What a file is, by what is in it.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use quipu_agents::{Dialect, Family, HEAD, Limits, is_credential};
+use quipu_formats::exchange::{Item, Reader};
+use quipu_prices::Prices;
+
+use super::{Log, LogFile, Source, SourceError, Transcript, unreadable};
+
+/// What every `SQLite` database begins with.
+const DATABASE: &[u8] = b"SQLite format 3\0";
+
+/// The sessions in a file. What it is is decided from its content.
+///
+/// # Errors
+///
+/// It cannot be read, or nothing knows what it is.
+pub fn open(path: &Path, prices: &Arc<Prices>) -> Result<Vec<Box<dyn Source>>, SourceError> {
+    let unknown = || SourceError::Unknown(path.to_owned());
+    if is_credential(path) {
+        return Err(unknown());
+    }
+    let head = head(path).map_err(unreadable(path))?;
+    if head.starts_with(DATABASE) {
+        return Err(SourceError::Many(path.to_owned()));
+    }
+    if is_exchange(&head) {
+        return Ok(vec![Box::new(Transcript::new(path))]);
+    }
+    let found = identify(path, &head).map_err(unreadable(path))?;
+    let log = Log::new(
+        LogFile(path.to_owned()),
+        path,
+        found.ok_or_else(unknown)?,
+        prices,
+    );
+    Ok(vec![Box::new(log)])
+}
+
+fn head(path: &Path) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// Whether it begins with an event of a transcript.
+fn is_exchange(head: &[u8]) -> bool {
+    matches!(Reader::new(head).next(), Ok(Some(Item::Event(_))))
+}
+
+/// Whose log it is.
+pub(crate) fn identify(
+    path: &Path,
+    head: &[u8],
+) -> io::Result<Option<(&'static dyn Family, Dialect)>> {
+    let whole = head.len() < HEAD;
+    let found = quipu_agents::identify(head, whole);
+    // A document is only known by its whole.
+    let size = path.metadata()?.len();
+    if found.is_some() || whole || size > Limits::default().document as u64 {
+        return Ok(found);
+    }
+    Ok(quipu_agents::identify(&std::fs::read(path)?, true))
+}

@@ -1,0 +1,115 @@
+//! There and back again.
+
+use super::{bytes, convert, fixture, read};
+use crate::Format;
+
+/// What is written twice is the same.
+#[test]
+fn a_second_conversion_is_the_same() {
+    for &format in Format::ALL {
+        if format.shape() != crate::Shape::File {
+            continue;
+        }
+        let first = bytes(&fixture("claude.jsonl"), format);
+        assert!(!first.is_empty(), "{format}");
+        assert!(first == bytes(&fixture("claude.jsonl"), format), "{format}");
+    }
+}
+
+/// What carries everything gives back what it was made of.
+#[test]
+fn lossless_formats_read_back_as_they_were() {
+    let home = tempfile::tempdir().unwrap();
+    let (header, given) = read(&fixture("claude.jsonl"));
+    for format in [Format::Normalized, Format::Html] {
+        let (path, report) = convert(
+            &fixture("claude.jsonl"),
+            format,
+            &home.path().join(format.as_str()),
+        );
+        assert_eq!(report.loss.carried, report.loss.events, "{format}");
+        let (header_read, read) = read(&path);
+        assert_eq!(header_read, header, "{format}");
+        assert_eq!(read.events, given.events, "{format}");
+    }
+}
+
+/// There and back by way of a format that carries everything: the same bytes.
+#[test]
+fn by_way_of_a_lossless_format_is_as_if_nothing_had_been() {
+    let home = tempfile::tempdir().unwrap();
+    for &from in Format::ALL {
+        if !READ_BACK.contains(&from) {
+            continue;
+        }
+        let place = home.path().join(from.as_str());
+        let (direct, _) = convert(&fixture("claude.jsonl"), from, &place);
+        for by in [Format::Normalized, Format::Html] {
+            let place = place.join(by.as_str());
+            let (between, _) = convert(&fixture("claude.jsonl"), by, &place.join("a"));
+            let (back, _) = convert(&between, from, &place.join("b"));
+            if from.shape() == crate::Shape::File {
+                let (direct, back) = (
+                    std::fs::read(&direct).unwrap(),
+                    std::fs::read(&back).unwrap(),
+                );
+                assert!(direct == back, "{from} by way of {by}");
+            }
+        }
+    }
+}
+
+/// The formats that are read as well as written.
+pub(super) const READ_BACK: &[Format] = &[
+    Format::Normalized,
+    Format::Exchange,
+    Format::Agentlog,
+    Format::Html,
+    Format::Atif,
+    Format::HuggingFace,
+    Format::ClaudeCode,
+    Format::Codex,
+    Format::Flow,
+];
+
+/// The conversation itself survives every format that can be read: who said what, what was called with what,
+/// and what came of it.
+#[test]
+fn every_format_that_is_read_keeps_the_conversation() {
+    let home = tempfile::tempdir().unwrap();
+    let (_, given) = read(&fixture("claude.jsonl"));
+    let was = conversation(&given.events);
+    for &format in READ_BACK {
+        let (path, _) = convert(
+            &fixture("claude.jsonl"),
+            format,
+            &home.path().join(format.as_str()),
+        );
+        let (_, read) = read(&path);
+        let is = conversation(&read.events);
+        for said in &was {
+            assert!(is.contains(said), "{format} lost {said:?}");
+        }
+    }
+}
+
+/// What was said and done, apart from how it was written down.
+fn conversation(events: &[quipu_model::Event<quipu_model::LogBody>]) -> Vec<String> {
+    use quipu_model::{Body, LogBody};
+    let mut said = Vec::new();
+    for event in events {
+        let LogBody::Exchange(body) = &event.body else {
+            continue;
+        };
+        match body {
+            Body::UserMessage(_) => said.extend(body.texts().map(|text| format!("user {text}"))),
+            Body::AssistantMessage(_) => {
+                said.extend(body.texts().map(|text| format!("agent {text}")));
+            }
+            Body::ToolCall(call) => said.push(format!("call {} {}", call.call_id, call.name)),
+            Body::ToolResult(result) => said.push(format!("result {}", result.call_id)),
+            _ => {}
+        }
+    }
+    said
+}

@@ -1,0 +1,76 @@
+//! Kept sessions, as something that can be converted.
+
+use std::io::{self, BufRead as _, Read as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quipu_convert::Source;
+use quipu_convert::source::{Bytes, Log};
+use quipu_prices::Prices;
+
+use crate::archive::{Archive, Snapshot, SourceKey};
+use crate::catalogue::TranscriptRow;
+use crate::import::{BESIDE, ImportError, Store};
+use crate::transcript::snapshot;
+
+/// The bytes that were kept of a log.
+struct Kept {
+    archive: Archive,
+    snapshot: Snapshot,
+    agent: String,
+}
+
+impl Bytes for Kept {
+    fn pieces(&self, take: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<()> {
+        let mut from = self.archive.read(&self.snapshot);
+        loop {
+            let bytes = from.fill_buf()?;
+            if bytes.is_empty() || !take(bytes) {
+                return Ok(());
+            }
+            let read = bytes.len();
+            from.consume(read);
+        }
+    }
+
+    fn beside(&self, names: &[PathBuf]) -> io::Result<Vec<(String, Vec<u8>)>> {
+        let mut found = Vec::new();
+        for path in names {
+            let of = SourceKey::new(self.agent.clone(), path.clone()).with_part(BESIDE);
+            let kept = self.archive.latest(&of).map_err(io::Error::other)?;
+            if let Some(kept) = kept {
+                let mut bytes = Vec::new();
+                self.archive.read(&kept).read_to_end(&mut bytes)?;
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                found.push((name.into_owned(), bytes));
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Store {
+    /// A kept session, to be converted.
+    pub fn source(
+        &self,
+        row: &TranscriptRow,
+        prices: &Arc<Prices>,
+    ) -> Result<Box<dyn Source>, ImportError> {
+        let dialect = row.dialect.as_deref().and_then(quipu_agents::dialect);
+        let found = dialect.ok_or_else(|| ImportError::Home {
+            path: row.path.clone(),
+            source: io::Error::other("no adapter knows how it reads"),
+        })?;
+        let bytes = Kept {
+            archive: self.archive().clone(),
+            snapshot: snapshot(self.archive(), row)?,
+            agent: row.agent.clone(),
+        };
+        let mut log = Log::new(bytes, &row.path, found, prices);
+        log.part.clone_from(&row.part);
+        log.native = Some(row.native.clone());
+        log.agent = Some(row.agent.clone());
+        log.run_id = Some(quipu_agents::run_id(&row.run_id));
+        Ok(Box::new(log))
+    }
+}
