@@ -15,6 +15,7 @@ mod command;
 mod corpus;
 mod fanout;
 mod files;
+mod formats;
 mod group;
 mod import;
 mod peers;
@@ -70,6 +71,8 @@ enum What {
     },
     /// Reading, checking and writing .agentlog traces
     Agentlog(agentlog::Options),
+    /// Converting sessions between formats
+    Formats(formats::Options),
     /// Does one thing to a trace and tells what it took (used by `agentlog`)
     #[command(hide = true)]
     AgentlogWay { way: agentlog::Way, trace: PathBuf },
@@ -130,6 +133,7 @@ fn measure(table: &mut Table, what: What) -> Result<()> {
             stats::measure(table, &setup, ccusage.as_deref())
         }
         What::Agentlog(options) => agentlog::measure(table, &options),
+        What::Formats(options) => formats::measure(table, &options),
         What::Read { .. } | What::Alone(_) | What::AgentlogWay { .. } => Ok(()),
     }
 }

@@ -26,6 +26,11 @@ pub(crate) fn sync(agentsview: &Path, home: &Path, data: &Path) -> Command {
     command
 }
 
+/// Finds claude-code-transcripts, or installs it.
+pub(crate) fn claude_code_transcripts(peers: &Path) -> Option<PathBuf> {
+    python(peers, "claude-code-transcripts", "claude-code-transcripts")
+}
+
 /// Finds ripgrep, or installs it.
 pub(crate) fn ripgrep(peers: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;

@@ -25,7 +25,7 @@ struct Args {
 enum Task {
     /// Run everything: format, lints, tests, doctests, interleavings, documentation
     Test,
-    /// Measure beside the raw limit and peers: `record`, `import`, `search`, `stats`, `agentlog`
+    /// Measure beside the raw limit and peers: `record`, `import`, `search`, `stats`, `agentlog`, `formats`
     Bench {
         /// What to measure, and how (see `cargo xtask bench search --help`)
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]

@@ -13,7 +13,7 @@ use quipu_model::{
 };
 
 /// Text with what is awkward in JSON, in Go's JSON and in lines.
-pub(crate) fn text() -> BoxedStrategy<String> {
+pub fn text() -> BoxedStrategy<String> {
     let awkward = prop::sample::select(vec![
         "\0",
         "\n",
@@ -245,7 +245,8 @@ fn timestamp() -> BoxedStrategy<Timestamp> {
         .boxed()
 }
 
-pub(crate) fn event() -> BoxedStrategy<Event> {
+/// Any event.
+pub fn event() -> BoxedStrategy<Event> {
     let annotations = prop_oneof![Just(Annotations::default()), annotations()];
     let place = (text(), prop_oneof![Just(0), any::<u64>()])
         .prop_map(|(path, iteration)| Place { path, iteration });
@@ -309,7 +310,7 @@ fn log_annotations() -> BoxedStrategy<Annotations> {
 
 /// A session: what is known of it as a whole, and its events. They have the same run, and dense numbers
 /// from 1; of the rest, nothing need make sense.
-pub(crate) fn session() -> BoxedStrategy<(Header, Vec<Event<LogBody>>)> {
+pub fn session() -> BoxedStrategy<(Header, Vec<Event<LogBody>>)> {
     let annotations = prop_oneof![Just(Annotations::default()), log_annotations()];
     let place = (text(), prop_oneof![Just(0), any::<u64>()])
         .prop_map(|(path, iteration)| Place { path, iteration });

@@ -56,5 +56,5 @@ pub mod projection;
 pub mod sts;
 pub mod text;
 
-#[cfg(test)]
-mod arbitrary;
+#[cfg(any(test, feature = "testkit"))]
+pub mod arbitrary;

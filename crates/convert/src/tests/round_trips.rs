@@ -1,7 +1,36 @@
 //! There and back again.
 
+use std::io::Write;
+
+use proptest::prelude::*;
+use quipu_formats::arbitrary;
+use quipu_formats::projection::Nowhere;
+
 use super::{bytes, convert, fixture, read};
-use crate::Format;
+use crate::{Format, Options, writer};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// A transcript that goes through a format that carries everything comes back byte for byte.
+    #[test]
+    fn any_transcript_survives_a_lossless_format((header, events) in arbitrary::session()) {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("run.jsonl");
+        let out: Box<dyn Write> = Box::new(std::fs::File::create(&path).unwrap());
+        let mut to = writer(Format::Exchange, &header, &Options::default(), out, Box::new(Nowhere)).unwrap();
+        for event in &events {
+            to.event(event).unwrap();
+        }
+        let carried = to.finish().unwrap().carried;
+        prop_assume!(carried > 0);
+        for by in [Format::Normalized, Format::Html] {
+            let (between, _) = convert(&path, by, &home.path().join(by.as_str()));
+            let back = bytes(&between, Format::Exchange);
+            prop_assert_eq!(String::from_utf8_lossy(&back), String::from_utf8_lossy(&std::fs::read(&path).unwrap()));
+        }
+    }
+}
 
 /// What is written twice is the same.
 #[test]
