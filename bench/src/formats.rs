@@ -6,16 +6,14 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use quipu_convert::source::Receiver;
-use quipu_convert::{Format, Options as Choices, Shape, open, write, writer};
+use quipu_convert::{Format, Options as Choices, Reading, Shape, open, write, writer};
 use quipu_formats::parquet::Tables;
 use quipu_formats::projection::Nowhere;
 use quipu_model::{Attachment, Event, Header, LogBody};
-use quipu_prices::Prices;
 
 use crate::command::{clean, middle, run};
 use crate::corpus;
@@ -82,7 +80,7 @@ fn session(directory: &Path, bytes: usize, seed: u64) -> Result<PathBuf> {
 struct Bench {
     log: PathBuf,
     bytes: f64,
-    prices: Arc<Prices>,
+    reading: Reading,
     header: Header,
     events: Vec<Event<LogBody>>,
 }
@@ -96,8 +94,8 @@ struct Took {
 
 impl Bench {
     fn new(log: &Path) -> Result<Self> {
-        let prices = Arc::new(Prices::builtin());
-        let mut sources = open(log, &prices)?;
+        let reading = Reading::default();
+        let mut sources = open(log, &reading)?;
         let source = sources.first_mut().context("a log with a session")?;
         let header = source.header()?;
         let mut events = Keep(Vec::new());
@@ -105,7 +103,7 @@ impl Bench {
         Ok(Self {
             log: log.to_owned(),
             bytes: log.metadata()?.len() as f64,
-            prices,
+            reading,
             header,
             events: events.0,
         })
@@ -156,7 +154,7 @@ impl Bench {
     }
 
     fn read(&self) -> Result<Took> {
-        let mut sources = open(&self.log, &self.prices)?;
+        let mut sources = open(&self.log, &self.reading)?;
         let source = sources.first_mut().context("a log with a session")?;
         source.header()?;
         timed(|| Ok(source.read(&mut Forget).map(drop)?))
@@ -191,7 +189,7 @@ impl Bench {
 
     fn convert(&self, format: Format) -> Result<Took> {
         timed(|| {
-            let mut sources = open(&self.log, &self.prices)?;
+            let mut sources = open(&self.log, &self.reading)?;
             let source = sources.first_mut().context("a log with a session")?;
             let out: Box<dyn Write> = Box::new(io::sink());
             write(&mut **source, format, &choices(), out, Box::new(Nowhere))?;

@@ -6,12 +6,11 @@
 //! ([`Loss`](quipu_formats::loss::Loss)).
 //!
 //! ```no_run
-//! use quipu_convert::{Format, Options, open, write};
+//! use quipu_convert::{Format, Options, Reading, open, write};
 //! use quipu_formats::projection::Nowhere;
-//! use std::{path::Path, sync::Arc};
+//! use std::path::Path;
 //!
-//! let prices = Arc::new(quipu_prices::Prices::builtin());
-//! for mut source in open(Path::new("session.jsonl"), &prices)? {
+//! for mut source in open(Path::new("session.jsonl"), &Reading::default())? {
 //!     let out = Box::new(std::io::stdout().lock());
 //!     let report = write(&mut *source, Format::Markdown, &Options::default(), out, Box::new(Nowhere))?;
 //!     eprintln!("{}", report.loss);
@@ -33,5 +32,5 @@ mod tests;
 pub use format::{Format, Shape};
 pub use pipe::pump;
 pub use report::Report;
-pub use source::{Account, Source, SourceError, open};
+pub use source::{Account, Reading, Source, SourceError, open};
 pub use target::{Options, write, writer};

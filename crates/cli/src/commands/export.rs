@@ -1,15 +1,13 @@
 //! `quipu export`
 
 use std::path::Path;
-use std::sync::Arc;
 
 use quipu_convert::source::Transcript;
-use quipu_convert::{Format, Source};
-use quipu_prices::Prices;
+use quipu_convert::{Format, Reading, Source};
 use quipu_store::Store;
 use quipu_store::catalogue::TranscriptRow;
 
-use super::convert::{Work, open, prices};
+use super::convert::{Work, open, reading};
 use super::list;
 use crate::args::Export;
 use crate::error::{CommandError, Exit, Result};
@@ -25,17 +23,17 @@ pub(crate) fn run(args: &Export, place: &Place) -> Result<Exit> {
         let error = CommandError::usage("which sessions?");
         return Err(error.hint("name ids, or say --all, --project, --since, …"));
     }
-    let prices = prices(place)?;
+    let reading = reading(&args.target, place)?;
     let mut failed = None;
     let mut sources = Vec::new();
     for id in &args.ids {
-        match place.meant(id).and_then(|meant| of(meant, &prices)) {
+        match place.meant(id).and_then(|meant| of(meant, &reading)) {
             Ok(mut found) => sources.append(&mut found),
             Err(error) => super::keep_first(&mut failed, error),
         }
     }
     if args.ids.is_empty() {
-        sources = filtered(args, place, &prices)?;
+        sources = filtered(args, place, &reading)?;
     }
     if sources.is_empty() {
         let nothing = || {
@@ -48,22 +46,22 @@ pub(crate) fn run(args: &Export, place: &Place) -> Result<Exit> {
     Work::new(&args.target, place, sources.len(), traces)?.all(sources, failed)
 }
 
-fn of(meant: Meant, prices: &Arc<Prices>) -> Result<Vec<Box<dyn Source>>> {
+fn of(meant: Meant, reading: &Reading) -> Result<Vec<Box<dyn Source>>> {
     match meant {
         Meant::Run(path) => Ok(vec![Box::new(Transcript::new(&path))]),
-        Meant::Log(path) => open(&path, prices),
+        Meant::Log(path) => open(&path, reading),
         Meant::Session(found) => {
             let (store, row) = *found;
-            Ok(vec![store.source(&row, prices)?])
+            Ok(vec![store.source(&row, &reading.prices)?])
         }
     }
 }
 
-fn filtered(args: &Export, place: &Place, prices: &Arc<Prices>) -> Result<Vec<Box<dyn Source>>> {
+fn filtered(args: &Export, place: &Place, reading: &Reading) -> Result<Vec<Box<dyn Source>>> {
     let store = place.store()?;
     let rows = list::wanted(&args.which, store.as_ref(), place)?;
     rows.iter()
-        .map(|row| source(row, store.as_ref(), &place.home()?, prices))
+        .map(|row| source(row, store.as_ref(), &place.home()?, reading))
         .collect()
 }
 
@@ -71,10 +69,10 @@ fn source(
     row: &TranscriptRow,
     store: Option<&Store>,
     home: &Path,
-    prices: &Arc<Prices>,
+    reading: &Reading,
 ) -> Result<Box<dyn Source>> {
     match store {
-        Some(store) if row.agent != list::RECORDED => Ok(store.source(row, prices)?),
+        Some(store) if row.agent != list::RECORDED => Ok(store.source(row, &reading.prices)?),
         _ => {
             let path = home
                 .join("transcripts")

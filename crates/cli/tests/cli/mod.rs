@@ -2,6 +2,7 @@ mod agentlog_export;
 mod agentlog_plumbing;
 mod agentlog_store;
 mod agentlog_verify;
+mod convert;
 mod doctor;
 mod emit;
 mod env;

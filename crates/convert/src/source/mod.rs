@@ -11,8 +11,10 @@ mod sniff;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use quipu_model::{Attachment, Event, Header, LogBody};
+use quipu_prices::Prices;
 use serde::Serialize;
 
 pub use exchange::Transcript;
@@ -47,6 +49,21 @@ pub trait Source: Send {
     ///
     /// It cannot be read, or whoever takes the events refuses.
     fn read(&mut self, to: &mut dyn Receiver) -> Result<Account, SourceError>;
+}
+
+/// What it takes to read a source.
+#[derive(Clone, Default)]
+pub struct Reading {
+    /// What tokens cost.
+    pub prices: Arc<Prices>,
+    /// What opens pages that are encrypted.
+    pub passphrase: Option<String>,
+}
+
+impl std::fmt::Debug for Reading {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reading").finish_non_exhaustive()
+    }
 }
 
 /// Whoever takes the events of a source.

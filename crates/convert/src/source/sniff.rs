@@ -3,13 +3,11 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
-use std::sync::Arc;
 
 use quipu_agents::{Dialect, Family, HEAD, Limits, is_credential};
 use quipu_formats::exchange::{Item, Reader};
-use quipu_prices::Prices;
 
-use super::{Log, LogFile, Source, SourceError, Transcript, unreadable};
+use super::{Log, LogFile, Reading, Source, SourceError, Transcript, unreadable};
 
 /// What every `SQLite` database begins with.
 const DATABASE: &[u8] = b"SQLite format 3\0";
@@ -19,7 +17,7 @@ const DATABASE: &[u8] = b"SQLite format 3\0";
 /// # Errors
 ///
 /// It cannot be read, or nothing knows what it is.
-pub fn open(path: &Path, prices: &Arc<Prices>) -> Result<Vec<Box<dyn Source>>, SourceError> {
+pub fn open(path: &Path, reading: &Reading) -> Result<Vec<Box<dyn Source>>, SourceError> {
     let unknown = || SourceError::Unknown(path.to_owned());
     if is_credential(path) {
         return Err(unknown());
@@ -36,7 +34,7 @@ pub fn open(path: &Path, prices: &Arc<Prices>) -> Result<Vec<Box<dyn Source>>, S
         LogFile(path.to_owned()),
         path,
         found.ok_or_else(unknown)?,
-        prices,
+        &reading.prices,
     );
     Ok(vec![Box::new(log)])
 }

@@ -7,17 +7,16 @@ mod sources;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use quipu_formats::projection::{Beside, Nowhere};
 use quipu_model::{Attachment, Event, Header, LogBody};
-use quipu_prices::Prices;
 
 use crate::output::Folder;
 use crate::source::Receiver;
-use crate::{Format, Options, Report, Shape, open, write};
+use crate::{Format, Options, Reading, Report, Shape, open, write};
 
-static PRICES: LazyLock<Arc<Prices>> = LazyLock::new(|| Arc::new(Prices::builtin()));
+static READING: LazyLock<Reading> = LazyLock::new(Reading::default);
 
 /// The session that all others are made of.
 fn fixture(name: &str) -> PathBuf {
@@ -46,7 +45,7 @@ impl Receiver for Given {
 }
 
 fn read(path: &Path) -> (Header, Given) {
-    let mut sources = open(path, &PRICES).unwrap_or_else(|error| panic!("{error}"));
+    let mut sources = open(path, &READING).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(sources.len(), 1, "{}", path.display());
     let header = sources[0].header().unwrap();
     let mut given = Given::default();
@@ -56,7 +55,7 @@ fn read(path: &Path) -> (Header, Given) {
 
 /// Converts a file into a directory, and says what was written.
 fn convert(from: &Path, to: Format, directory: &Path) -> (PathBuf, Report) {
-    let mut sources = open(from, &PRICES).unwrap_or_else(|error| panic!("{error}"));
+    let mut sources = open(from, &READING).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(sources.len(), 1, "{}", from.display());
     let path = directory.join(format!("session{}", to.ending()));
     fs::create_dir_all(directory).unwrap();
@@ -76,7 +75,7 @@ fn convert(from: &Path, to: Format, directory: &Path) -> (PathBuf, Report) {
 
 /// Converts into memory.
 fn bytes(from: &Path, to: Format) -> Vec<u8> {
-    let mut sources = open(from, &PRICES).unwrap();
+    let mut sources = open(from, &READING).unwrap();
     let mut bytes = Vec::new();
     let out: Box<dyn Write> = Box::new(&mut bytes);
     write(

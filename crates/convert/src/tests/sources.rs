@@ -6,7 +6,7 @@ use quipu_formats::loss::Loss;
 use quipu_formats::projection::Projection;
 use quipu_model::{Event, Header, LogBody};
 
-use super::{PRICES, fixture, read};
+use super::{READING, fixture, read};
 use crate::{SourceError, open, pump};
 
 #[test]
@@ -47,10 +47,10 @@ fn what_is_not_known_is_refused() {
     ] {
         let path = home.path().join(name);
         std::io::Write::write_all(&mut std::fs::File::create(&path).unwrap(), bytes).unwrap();
-        let error = open(&path, &PRICES).err().unwrap().to_string();
+        let error = open(&path, &READING).err().unwrap().to_string();
         assert!(error.contains(says), "{error}");
     }
-    let error = open(&home.path().join("none"), &PRICES).err().unwrap();
+    let error = open(&home.path().join("none"), &READING).err().unwrap();
     assert!(matches!(error, SourceError::Io { .. }), "{error}");
 }
 
@@ -70,7 +70,7 @@ impl Projection for Full {
 
 #[test]
 fn a_full_disk_ends_the_reading() {
-    let mut sources = open(&fixture("claude.jsonl"), &PRICES).unwrap();
+    let mut sources = open(&fixture("claude.jsonl"), &READING).unwrap();
     let error = pump(&mut *sources[0], &mut Full(3)).unwrap_err();
     let SourceError::Refused(error) = error else {
         panic!("{error}");

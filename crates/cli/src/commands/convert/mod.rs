@@ -7,29 +7,29 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use quipu_convert::{Source, SourceError};
+use quipu_convert::{Reading, Source, SourceError};
 use quipu_prices::Prices;
 
 pub(super) use work::Work;
 
-use crate::args::Convert;
+use crate::args::{Convert, Target};
 use crate::config::Config;
-use crate::error::{CommandError, Exit, Result};
+use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate::Place;
 
 pub(crate) fn run(args: &Convert, place: &Place) -> Result<Exit> {
-    let prices = prices(place)?;
+    let reading = reading(&args.target, place)?;
     let mut failed = None;
     let mut sources = Vec::new();
     let mut piped = None;
     for input in &args.inputs {
         let opened = if input == Path::new("-") {
             let spooled = spool()?;
-            let opened = open(spooled.path(), &prices);
+            let opened = open(spooled.path(), &reading);
             piped = Some(spooled);
             opened
         } else {
-            open(input, &prices)
+            open(input, &reading)
         };
         match opened {
             Ok(mut opened) => sources.append(&mut opened),
@@ -46,15 +46,32 @@ pub(crate) fn run(args: &Convert, place: &Place) -> Result<Exit> {
     done
 }
 
-/// What tokens cost, as a person has set it.
-pub(super) fn prices(place: &Place) -> Result<Arc<Prices>> {
+/// How sources are read: prices as a person has set them, and the passphrase of pages.
+pub(super) fn reading(target: &Target, place: &Place) -> Result<Reading> {
     let config = Config::load(&place.home()?)?;
-    Ok(Arc::new(Prices::builtin().with_overrides(&config.prices)))
+    let passphrase = target.passphrase_file.as_deref().map(passphrase);
+    Ok(Reading {
+        prices: Arc::new(Prices::builtin().with_overrides(&config.prices)),
+        passphrase: passphrase.transpose()?,
+    })
+}
+
+/// The first line of a file.
+fn passphrase(path: &Path) -> Result<String> {
+    let about = format!("could not read {}", path.display());
+    let text = std::fs::read_to_string(path).map_err(io_error(about))?;
+    match text.lines().next() {
+        Some(line) if !line.is_empty() => Ok(line.to_owned()),
+        _ => {
+            let error = format!("the first line of {} is empty", path.display());
+            Err(CommandError::usage(error))
+        }
+    }
 }
 
 /// The sessions in a file.
-pub(super) fn open(path: &Path, prices: &Arc<Prices>) -> Result<Vec<Box<dyn Source>>> {
-    quipu_convert::open(path, prices).map_err(refused)
+pub(super) fn open(path: &Path, reading: &Reading) -> Result<Vec<Box<dyn Source>>> {
+    quipu_convert::open(path, reading).map_err(refused)
 }
 
 /// An error of a source as a user meets it.
