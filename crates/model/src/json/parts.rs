@@ -337,12 +337,12 @@ impl Parts {
                 self.inside = Inside::begin(b'"');
                 State::InKey
             }
-            (State::FirstKey, b'}') | (State::AfterValue, b'}') => State::End,
+            (State::FirstKey | State::AfterValue, b'}') => State::End,
             (State::Colon, b':') => State::BeforeValue,
             (State::BeforeValue, b'[') if self.lists.contains(&self.key.as_str()) => {
                 State::FirstItem
             }
-            (State::FirstItem, b']') | (State::AfterItem, b']') => {
+            (State::FirstItem | State::AfterItem, b']') => {
                 self.index = None;
                 State::AfterValue
             }
