@@ -45,7 +45,7 @@ mod tools;
 mod tracer;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::io::{self, Write};
 

@@ -10,7 +10,7 @@ use quipu_model::{
 use super::{Session, assistant, block, call, of_call, result, user};
 use crate::otlp::{Convention, Options};
 
-fn session() -> Session {
+pub(crate) fn session() -> Session {
     let mut session = Session::new();
     session.header.title = Some("Fix the parser".to_owned());
     session.header.environment.cwd = Some("/code/parser".to_owned());
@@ -98,24 +98,29 @@ fn session() -> Session {
 
 fn check(name: &str, options: &Options) {
     let (out, loss) = session().write(options);
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/otlp/tests/golden");
-    for (file, made) in [
-        (format!("{name}.jsonl"), out),
-        (format!("{name}.loss.txt"), format!("{loss}\n").into_bytes()),
-    ] {
-        let path = folder.join(file);
-        if std::env::var_os("QUIPU_BLESS").is_some() {
-            let mut file = std::fs::File::create(&path).unwrap();
-            std::io::Write::write_all(&mut file, &made).unwrap();
-        }
-        let kept = std::fs::read(&path).unwrap();
-        assert_eq!(
-            String::from_utf8_lossy(&made),
-            String::from_utf8_lossy(&kept),
-            "{}",
-            path.display()
-        );
+    compare(&format!("otlp/tests/golden/{name}.jsonl"), &out);
+    let loss = format!("{loss}\n");
+    compare(
+        &format!("otlp/tests/golden/{name}.loss.txt"),
+        loss.as_bytes(),
+    );
+}
+
+/// Compares what was made with what is kept in a file.
+pub(crate) fn compare(file: &str, made: &[u8]) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("src")
+        .join(file);
+    if std::env::var_os("QUIPU_BLESS").is_some() {
+        let mut file = std::fs::File::create(&path).unwrap();
+        std::io::Write::write_all(&mut file, made).unwrap();
     }
+    let kept = std::fs::read(&path).unwrap();
+    let (made, kept) = (
+        String::from_utf8_lossy(made),
+        String::from_utf8_lossy(&kept),
+    );
+    assert_eq!(made, kept, "{}", path.display());
 }
 
 #[test]

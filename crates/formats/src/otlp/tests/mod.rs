@@ -1,9 +1,9 @@
 //! Sessions as spans.
 
-mod golden;
+pub(crate) mod golden;
 mod property;
 mod rules;
-mod speed;
+pub(crate) mod speed;
 
 use quipu_model::{
     Annotations, Block, Body, Event, Fidelity, Header, Json, LogBody, Notes, Origin, Place, RunId,
@@ -16,7 +16,7 @@ use crate::loss::Loss;
 use crate::projection::Nowhere;
 
 /// Writes a session.
-pub(super) fn write(
+pub(crate) fn write(
     header: &Header,
     events: &[Event<LogBody>],
     options: &Options,
@@ -31,7 +31,7 @@ pub(super) fn write(
 }
 
 /// All spans of what was written, in order.
-pub(super) fn spans(out: &[u8]) -> Vec<Value> {
+pub(crate) fn spans(out: &[u8]) -> Vec<Value> {
     let text = std::str::from_utf8(out).unwrap();
     assert!(text.is_empty() || text.ends_with('\n'));
     let mut all = Vec::new();
@@ -44,33 +44,33 @@ pub(super) fn spans(out: &[u8]) -> Vec<Value> {
 }
 
 /// The span of a name.
-pub(super) fn named<'a>(spans: &'a [Value], name: &str) -> &'a Value {
+pub(crate) fn named<'a>(spans: &'a [Value], name: &str) -> &'a Value {
     let names: Vec<&Value> = spans.iter().map(|span| &span["name"]).collect();
     let found = spans.iter().find(|span| span["name"] == name);
     found.unwrap_or_else(|| panic!("no {name:?} in {names:?}"))
 }
 
 /// The value of an attribute, without the name of its type.
-pub(super) fn attr<'a>(of: &'a Value, key: &str) -> Option<&'a Value> {
+pub(crate) fn attr<'a>(of: &'a Value, key: &str) -> Option<&'a Value> {
     let list = of["attributes"].as_array().unwrap();
     let found = list.iter().find(|it| it["key"] == key)?;
     found["value"].as_object().unwrap().values().next()
 }
 
 /// The value of an attribute that is a text.
-pub(super) fn text<'a>(of: &'a Value, key: &str) -> Option<&'a str> {
+pub(crate) fn text<'a>(of: &'a Value, key: &str) -> Option<&'a str> {
     attr(of, key).and_then(Value::as_str)
 }
 
 /// Puts sessions together.
-pub(super) struct Session {
-    pub(super) header: Header,
-    pub(super) events: Vec<Event<LogBody>>,
+pub(crate) struct Session {
+    pub(crate) header: Header,
+    pub(crate) events: Vec<Event<LogBody>>,
     at: Timestamp,
 }
 
 impl Session {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut header = Header::new(RunId::new("run-1").unwrap());
         header.origin = Some(Origin {
             agent: "claude-code".to_owned(),
@@ -87,12 +87,12 @@ impl Session {
     }
 
     /// Adds an event, a second after the one before.
-    pub(super) fn add(&mut self, body: LogBody, notes: Notes) -> &mut Self {
+    pub(crate) fn add(&mut self, body: LogBody, notes: Notes) -> &mut Self {
         self.at += std::time::Duration::from_secs(1);
         self.add_at(self.at, Place::run(), body, notes)
     }
 
-    pub(super) fn add_at(
+    pub(crate) fn add_at(
         &mut self,
         timestamp: Timestamp,
         place: Place,
@@ -113,38 +113,38 @@ impl Session {
         self
     }
 
-    pub(super) fn step(&mut self, path: &str, body: Body) -> &mut Self {
+    pub(crate) fn step(&mut self, path: &str, body: Body) -> &mut Self {
         self.at += std::time::Duration::from_secs(1);
         let body = LogBody::Exchange(body);
         self.add_at(self.at, Place::step(path), body, Notes::default())
     }
 
-    pub(super) fn user(&mut self, said: &str) -> &mut Self {
+    pub(crate) fn user(&mut self, said: &str) -> &mut Self {
         self.add(user(said), Notes::default())
     }
 
-    pub(super) fn write(&self, options: &Options) -> (Vec<u8>, Loss) {
+    pub(crate) fn write(&self, options: &Options) -> (Vec<u8>, Loss) {
         write(&self.header, &self.events, options)
     }
 
-    pub(super) fn spans(&self, options: &Options) -> Vec<Value> {
+    pub(crate) fn spans(&self, options: &Options) -> Vec<Value> {
         spans(&self.write(options).0)
     }
 }
 
-pub(super) fn block(said: &str) -> Block {
+pub(crate) fn block(said: &str) -> Block {
     Block::text(Fidelity::AgentEmitted, said)
 }
 
-pub(super) fn user(said: &str) -> LogBody {
+pub(crate) fn user(said: &str) -> LogBody {
     LogBody::Exchange(Body::UserMessage(vec![block(said)]))
 }
 
-pub(super) fn assistant(blocks: Vec<Block>) -> LogBody {
+pub(crate) fn assistant(blocks: Vec<Block>) -> LogBody {
     LogBody::Exchange(Body::AssistantMessage(blocks))
 }
 
-pub(super) fn call(id: &str, name: &str, input: &str) -> LogBody {
+pub(crate) fn call(id: &str, name: &str, input: &str) -> LogBody {
     LogBody::Exchange(Body::ToolCall(ToolCall {
         name: name.to_owned(),
         call_id: id.to_owned(),
@@ -153,7 +153,7 @@ pub(super) fn call(id: &str, name: &str, input: &str) -> LogBody {
     }))
 }
 
-pub(super) fn result(id: &str, name: &str, output: Option<&str>, error: Option<&str>) -> LogBody {
+pub(crate) fn result(id: &str, name: &str, output: Option<&str>, error: Option<&str>) -> LogBody {
     LogBody::Exchange(Body::ToolResult(ToolResult {
         name: name.to_owned(),
         call_id: id.to_owned(),
@@ -165,7 +165,7 @@ pub(super) fn result(id: &str, name: &str, output: Option<&str>, error: Option<&
 }
 
 /// Notes of an event of a call to a model.
-pub(super) fn of_call(model: &str, call: &str) -> Notes {
+pub(crate) fn of_call(model: &str, call: &str) -> Notes {
     Notes {
         model: Some(model.to_owned()),
         model_call: Some(call.to_owned()),

@@ -10,7 +10,7 @@ use crate::otlp::{Convention, Options, writer};
 use crate::projection::Nowhere;
 
 /// A session of typical events, and how many bytes of content they have.
-fn typical() -> (Session, usize) {
+pub(crate) fn typical() -> (Session, usize) {
     let mut session = Session::new();
     let line = "fn parse(input: &str) -> Result<Ast, Error> { // \"quoted\"\\n\\t";
     let output = format!("\"{}\"", line.replace('"', "\\\"").repeat(31));
