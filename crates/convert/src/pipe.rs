@@ -7,6 +7,8 @@ use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
+use quipu_formats::loss::Loss;
+use quipu_formats::normalized::Beyond;
 use quipu_formats::projection::Projection;
 use quipu_model::{Attachment, Block, Body, Content, Event, Json, LogBody};
 
@@ -21,9 +23,14 @@ const WAITING: usize = 2;
 enum Item {
     Blob(Attachment, Vec<u8>),
     Event(Event<LogBody>),
+    More(Event<LogBody>, Box<Beyond>),
 }
 
-/// Reads all events of a source into a writer. The source's header is read before.
+/// How what the model has no place for is counted where it is left behind.
+const MORE: &str = "fields of a normalized transcript that are not known";
+
+/// Reads all events of a source into a writer. The source's header is read before. Gives the account of the reading,
+/// and what was lost that the writer was not asked about.
 ///
 /// # Errors
 ///
@@ -31,7 +38,7 @@ enum Item {
 pub fn pump(
     source: &mut dyn Source,
     to: &mut (dyn Projection + '_),
-) -> Result<Account, SourceError> {
+) -> Result<(Account, Loss), SourceError> {
     thread::scope(|scope| {
         let (sender, receiver) = sync_channel::<Vec<Item>>(WAITING);
         let reading = scope.spawn(move || {
@@ -42,11 +49,11 @@ pub fn pump(
             };
             let account = source.read(&mut sending)?;
             sending.send().map_err(SourceError::Refused)?;
-            Ok(account)
+            Ok::<_, SourceError>(account)
         });
-        let mut written = Ok(());
+        let (mut written, mut left) = (Ok(()), Loss::default());
         for batch in receiver {
-            written = write(batch, to);
+            written = write(batch, to, &mut left);
             if written.is_err() {
                 // Who reads is told by the receiver that goes.
                 break;
@@ -57,17 +64,22 @@ pub fn pump(
             Err(panic) => std::panic::resume_unwind(panic),
         };
         match written {
-            Ok(()) => read,
+            Ok(()) => read.map(|account| (account, left)),
             Err(error) => Err(SourceError::Refused(error)),
         }
     })
 }
 
-fn write(batch: Vec<Item>, to: &mut (dyn Projection + '_)) -> io::Result<()> {
+fn write(batch: Vec<Item>, to: &mut (dyn Projection + '_), left: &mut Loss) -> io::Result<()> {
     for item in batch {
         match item {
             Item::Blob(attachment, bytes) => to.blob(&attachment, &bytes)?,
             Item::Event(event) => to.event(&event)?,
+            Item::More(event, more) => {
+                if !to.event_and_more(&event, &more)? {
+                    left.dropped(MORE, event.seq);
+                }
+            }
         }
     }
     Ok(())
@@ -106,6 +118,11 @@ impl Receiver for Sending {
     fn event(&mut self, event: Event<LogBody>) -> io::Result<()> {
         let weight = weight(&event.body);
         self.put(Item::Event(event), weight)
+    }
+
+    fn event_and_more(&mut self, event: Event<LogBody>, more: Box<Beyond>) -> io::Result<()> {
+        let weight = weight(&event.body);
+        self.put(Item::More(event, more), weight)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use quipu_formats::projection::{Beside, Projection};
-use quipu_formats::{agentlog, exchange};
+use quipu_formats::{agentlog, exchange, normalized, otlp};
 use quipu_model::Header;
 
 use crate::{Format, Report, Source, SourceError, pump};
@@ -13,6 +13,20 @@ use crate::{Format, Report, Source, SourceError, pump};
 pub struct Options {
     /// For [`Format::Agentlog`].
     pub agentlog: agentlog::project::Options,
+    /// For [`Format::Normalized`]. What a source says of itself as a document goes before.
+    pub normalized: normalized::Options,
+    /// For [`Format::Otlp`].
+    pub otlp: otlp::Options,
+}
+
+impl Options {
+    /// The same, for a session that was a document before.
+    fn of(&self, document: &normalized::Options) -> Self {
+        Self {
+            normalized: document.clone(),
+            ..self.clone()
+        }
+    }
 }
 
 /// A writer for one session.
@@ -30,6 +44,8 @@ pub fn writer<'w>(
     match to {
         Format::Exchange => exchange::writer(header, &exchange::Options, out, beside),
         Format::Agentlog => agentlog::project::writer(header, &options.agentlog, out, beside),
+        Format::Normalized => normalized::writer(header, &options.normalized, out, beside),
+        Format::Otlp => otlp::writer(header, &options.otlp, out, beside),
         _ => Err(io::ErrorKind::Unsupported.into()),
     }
 }
@@ -47,9 +63,12 @@ pub fn write<'w>(
     beside: Box<dyn Beside + 'w>,
 ) -> Result<Report, SourceError> {
     let header = source.header()?;
+    let own = source.document().map(|document| options.of(document));
+    let options = own.as_ref().unwrap_or(options);
     let mut writer = writer(to, &header, options, out, beside).map_err(SourceError::Refused)?;
-    let reading = pump(source, &mut *writer)?;
-    let loss = writer.finish().map_err(SourceError::Refused)?;
+    let (reading, left) = pump(source, &mut *writer)?;
+    let mut loss = writer.finish().map_err(SourceError::Refused)?;
+    loss.add(&left);
     Ok(Report {
         source: source.path().to_owned(),
         from: source.format().to_owned(),

@@ -9,6 +9,7 @@ use std::io;
 use quipu_model::{Attachment, Event, LogBody};
 
 use crate::loss::Loss;
+use crate::normalized::Beyond;
 
 /// Writes the events of one session in some format.
 pub trait Projection {
@@ -27,6 +28,16 @@ pub trait Projection {
     ///
     /// Those of whatever is written to.
     fn event(&mut self, event: &Event<LogBody>) -> io::Result<()>;
+
+    /// Takes the next event, and what a normalized transcript says of it that the model has no place for. Whether
+    /// that is carried as well; by default it is not.
+    ///
+    /// # Errors
+    ///
+    /// Those of whatever is written to.
+    fn event_and_more(&mut self, event: &Event<LogBody>, _more: &Beyond) -> io::Result<bool> {
+        self.event(event).map(|()| false)
+    }
 
     /// Writes what is left, and says what the format does not have.
     ///

@@ -1,5 +1,6 @@
 //! `quipu verify`
 
+mod other;
 pub(crate) mod trace;
 
 use std::io::Write as _;
@@ -37,6 +38,14 @@ pub(crate) fn run(args: &Verify, place: &locate::Place) -> Result<Exit> {
                     trace::write(&mut out, run, &report, args.quiet)?;
                 }
             }
+            Checked::Other(report) => {
+                clean &= report.is_clean();
+                if args.json {
+                    documents.push(report.json(run));
+                } else {
+                    report.write(&mut out, run, args.quiet)?;
+                }
+            }
             Checked::Transcript(path, report) => {
                 clean &= report.is_clean();
                 if args.json {
@@ -60,6 +69,7 @@ pub(crate) fn run(args: &Verify, place: &locate::Place) -> Result<Exit> {
 
 enum Checked {
     Trace(Box<quipu_formats::agentlog::verify::Report>),
+    Other(other::Checked),
     Transcript(PathBuf, Report),
 }
 
@@ -71,6 +81,9 @@ fn check(run: &str, args: &Verify, place: &locate::Place) -> Result<Checked> {
             threads: trace::threads(args.threads),
         };
         return Ok(Checked::Trace(Box::new(source.check(&options)?)));
+    }
+    if let Some(checked) = other::Checked::of(Path::new(run))? {
+        return Ok(Checked::Other(checked));
     }
     let path = place.transcript(run)?;
     let report = Storage::around(&path)

@@ -249,6 +249,7 @@ impl<B: Bytes> Source for Log<B> {
                 .map(|(what, n)| (what.as_str().to_owned(), *n))
                 .collect(),
             problems,
+            remarks: Vec::new(),
         })
     }
 }

@@ -4,6 +4,8 @@
 //! beginning, and once for its events. Nothing is held in between but a few marks, so a session of any length is
 //! converted in the same memory.
 
+mod directory;
+mod document;
 mod exchange;
 mod log;
 mod sniff;
@@ -13,10 +15,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use quipu_formats::normalized::{self, Beyond};
 use quipu_model::{Attachment, Event, Header, LogBody};
 use quipu_prices::Prices;
 use serde::Serialize;
 
+pub use directory::RunDirectory;
+pub use document::Document;
 pub use exchange::Transcript;
 pub use log::{Bytes, Log, LogFile};
 pub use sniff::open;
@@ -42,6 +47,11 @@ pub trait Source: Send {
     ///
     /// It cannot be read.
     fn header(&mut self) -> Result<Header, SourceError>;
+
+    /// What a normalized transcript says beside what happened, where this is one: who shares it, what was removed.
+    fn document(&self) -> Option<&normalized::Options> {
+        None
+    }
 
     /// Gives its events, in order. After [`Source::header`].
     ///
@@ -81,6 +91,15 @@ pub trait Receiver {
     ///
     /// Whatever keeps it from going on. Nothing more is given.
     fn event(&mut self, event: Event<LogBody>) -> io::Result<()>;
+
+    /// Takes the next event, and what a normalized transcript says of it that the model has no place for.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps it from going on. Nothing more is given.
+    fn event_and_more(&mut self, event: Event<LogBody>, _more: Box<Beyond>) -> io::Result<()> {
+        self.event(event)
+    }
 }
 
 /// What became of the records of a source.
@@ -94,6 +113,8 @@ pub struct Account {
     pub mended: BTreeMap<String, u64>,
     /// Why it could not be read wholly.
     pub problems: Vec<String>,
+    /// What is not as it should be, though all of it was read.
+    pub remarks: Vec<String>,
 }
 
 impl Account {

@@ -7,7 +7,8 @@ use std::path::Path;
 use quipu_agents::{Dialect, Family, HEAD, Limits, is_credential};
 use quipu_formats::exchange::{Item, Reader};
 
-use super::{Log, LogFile, Reading, Source, SourceError, Transcript, unreadable};
+use super::document::{Document, Wrapping};
+use super::{Log, LogFile, Reading, RunDirectory, Source, SourceError, Transcript, unreadable};
 
 /// What every `SQLite` database begins with.
 const DATABASE: &[u8] = b"SQLite format 3\0";
@@ -22,12 +23,18 @@ pub fn open(path: &Path, reading: &Reading) -> Result<Vec<Box<dyn Source>>, Sour
     if is_credential(path) {
         return Err(unknown());
     }
+    if path.is_dir() {
+        return Ok(vec![Box::new(RunDirectory::new(path))]);
+    }
     let head = head(path).map_err(unreadable(path))?;
     if head.starts_with(DATABASE) {
         return Err(SourceError::Many(path.to_owned()));
     }
     if is_exchange(&head) {
         return Ok(vec![Box::new(Transcript::new(path))]);
+    }
+    if let Some(wrapping) = document(&head) {
+        return Ok(vec![Box::new(Document::new(path, wrapping))]);
     }
     let found = identify(path, &head).map_err(unreadable(path))?;
     let log = Log::new(
@@ -48,6 +55,17 @@ fn head(path: &Path) -> io::Result<Vec<u8>> {
 /// Whether it begins with an event of a transcript.
 fn is_exchange(head: &[u8]) -> bool {
     matches!(Reader::new(head).next(), Ok(Some(Item::Event(_))))
+}
+
+/// Whether it is a normalized transcript, or a page with one in it.
+fn document(head: &[u8]) -> Option<Wrapping> {
+    let begin = head.trim_ascii_start();
+    if begin.len() >= 2 && begin[0] == b'<' {
+        let is_page = memchr::memmem::find(head, b"id=\"quipu-").is_some();
+        return is_page.then_some(Wrapping::Page);
+    }
+    let (_, dialect) = quipu_agents::identify(head, head.len() < HEAD)?;
+    (dialect.name == "normalized").then_some(Wrapping::Plain)
 }
 
 /// Whose log it is.

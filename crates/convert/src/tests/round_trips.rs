@@ -27,7 +27,8 @@ proptest! {
         for by in [Format::Normalized, Format::Html] {
             let (between, _) = convert(&path, by, &home.path().join(by.as_str()));
             let back = bytes(&between, Format::Exchange);
-            prop_assert_eq!(String::from_utf8_lossy(&back), String::from_utf8_lossy(&std::fs::read(&path).unwrap()));
+            let was = std::fs::read(&path).unwrap();
+            prop_assert_eq!(String::from_utf8_lossy(&back), String::from_utf8_lossy(&was));
         }
     }
 }

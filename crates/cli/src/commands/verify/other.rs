@@ -1,0 +1,230 @@
+//! Files and directories of the formats that others define: by the rules of each.
+
+use std::fs::File;
+use std::io::{Read as _, Write};
+use std::path::Path;
+
+use quipu_agents::HEAD;
+use quipu_formats::exchange::verify::Severity;
+use quipu_formats::{atif, flow, normalized};
+use serde_json::{Value, json};
+
+use crate::error::{CommandError, Exit, Result, io_error};
+use crate::terminal::{BOLD, DIM, GREEN, RED, YELLOW, clean};
+
+/// The longest trajectory that is checked: it is held as a whole.
+const LONGEST: u64 = 1 << 30;
+
+/// What is wrong with a file of another format.
+pub(crate) struct Checked {
+    what: &'static str,
+    size: String,
+    findings: Vec<Finding>,
+}
+
+struct Finding {
+    rule: &'static str,
+    severity: Severity,
+    file: Option<String>,
+    line: Option<u64>,
+    seq: Option<u64>,
+    path: Option<String>,
+    count: u64,
+    message: String,
+    hint: Option<&'static str>,
+}
+
+impl Checked {
+    /// Checks what is at this path; `None` when it is of no such format.
+    pub(crate) fn of(path: &Path) -> Result<Option<Self>> {
+        if path.is_dir() {
+            return run_directory(path).map(Some);
+        }
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let about = || io_error(format!("could not read {}", path.display()));
+        let mut head = Vec::new();
+        let mut file = File::open(path).map_err(about())?;
+        file.by_ref()
+            .take(HEAD as u64)
+            .read_to_end(&mut head)
+            .map_err(about())?;
+        let is_page = head.trim_ascii_start().starts_with(b"<");
+        let dialect = quipu_agents::identify(&head, head.len() < HEAD);
+        let name = dialect.map_or("", |(_, dialect)| dialect.name);
+        let file = || File::open(path).map_err(about());
+        match name {
+            _ if is_page => transcript(normalized::verify(normalized::embedded(file()?)), path),
+            "normalized" => transcript(normalized::verify(file()?), path),
+            "atif" => trajectory(path),
+            _ => Ok(None),
+        }
+    }
+
+    pub(crate) fn is_clean(&self) -> bool {
+        let worst = self.findings.iter().map(|finding| finding.severity).max();
+        worst.is_none_or(|worst| worst == Severity::Note)
+    }
+
+    pub(crate) fn json(&self, name: &str) -> Value {
+        let findings = self.findings.iter().map(|finding| {
+            json!({
+                "rule": finding.rule,
+                "severity": finding.severity.to_string(),
+                "file": finding.file,
+                "line": finding.line,
+                "seq": finding.seq,
+                "path": finding.path,
+                "count": finding.count,
+                "message": finding.message,
+                "hint": finding.hint,
+            })
+        });
+        json!({
+            "file": name,
+            "format": self.what,
+            "clean": self.is_clean(),
+            "findings": findings.collect::<Vec<_>>(),
+        })
+    }
+
+    pub(crate) fn write(&self, out: &mut impl Write, name: &str, quiet: bool) -> Result<()> {
+        let worst = self.findings.iter().map(|finding| finding.severity).max();
+        let verdict = match worst {
+            None | Some(Severity::Note) => format!("{GREEN}ok{GREEN:#}"),
+            Some(Severity::Warning) => format!("{YELLOW}not clean{YELLOW:#}"),
+            Some(Severity::Error) => format!("{RED}broken{RED:#}"),
+        };
+        let (what, size) = (self.what, &self.size);
+        writeln!(
+            out,
+            "{BOLD}{}{BOLD:#}: {verdict}, {what}, {size}",
+            clean(name)
+        )?;
+        let mut hinted = Vec::new();
+        for finding in &self.findings {
+            if quiet && finding.severity == Severity::Note {
+                continue;
+            }
+            let style = match finding.severity {
+                Severity::Note => DIM,
+                Severity::Warning => YELLOW,
+                Severity::Error => RED,
+            };
+            let mut place = String::new();
+            if let Some(file) = &finding.file {
+                place.push_str(&format!(" {}", clean(file)));
+            }
+            match (finding.line, finding.seq) {
+                (Some(line), _) => place.push_str(&format!(" line {line}")),
+                (None, Some(seq)) => place.push_str(&format!(" seq {seq}")),
+                (None, None) => {}
+            }
+            if let Some(path) = &finding.path {
+                place.push_str(&format!(" {}", clean(path)));
+            }
+            let times = match finding.count {
+                0 | 1 => String::new(),
+                n => format!(" (and {} more)", n - 1),
+            };
+            let (severity, rule) = (finding.severity, finding.rule);
+            let message = clean(&finding.message);
+            writeln!(
+                out,
+                "  {style}{severity}[{rule}]{style:#}{place}: {message}{times}"
+            )?;
+            if let Some(hint) = finding.hint
+                && finding.severity > Severity::Note
+                && !hinted.contains(&(rule, hint))
+            {
+                hinted.push((rule, hint));
+            }
+        }
+        for (rule, hint) in hinted {
+            writeln!(out, "  {DIM}{rule}: {hint}{DIM:#}")?;
+        }
+        Ok(())
+    }
+}
+
+fn run_directory(path: &Path) -> Result<Checked> {
+    let report = flow::verify(path).map_err(|error| {
+        let exit = match error {
+            flow::FlowError::Io { .. } => Exit::Environment,
+            _ => Exit::Data,
+        };
+        CommandError::new(exit, error)
+    })?;
+    let findings = report.findings.into_iter().map(|finding| Finding {
+        rule: finding.rule.name(),
+        severity: finding.severity,
+        file: Some(finding.path),
+        line: finding.line,
+        seq: None,
+        path: None,
+        count: finding.count,
+        message: finding.message,
+        hint: Some(finding.rule.hint()),
+    });
+    Ok(Checked {
+        what: "run directory",
+        size: format!(
+            "{} transcripts, {} receipts",
+            report.transcripts, report.receipts
+        ),
+        findings: findings.collect(),
+    })
+}
+
+fn transcript(
+    report: Result<normalized::Report, normalized::NormalizedError>,
+    path: &Path,
+) -> Result<Option<Checked>> {
+    let about = format!("could not read {}", path.display());
+    let report = report
+        .map_err(|error| CommandError::new(Exit::Data, anyhow::Error::new(error).context(about)))?;
+    let findings = report.findings.into_iter().map(|finding| Finding {
+        rule: finding.rule.name(),
+        severity: finding.severity,
+        file: None,
+        line: finding.line,
+        seq: finding.seq,
+        path: Some(finding.path),
+        count: 1,
+        message: finding.message,
+        hint: Some(finding.rule.hint()),
+    });
+    Ok(Some(Checked {
+        what: "normalized transcript",
+        size: format!("{} events", report.events),
+        findings: findings.collect(),
+    }))
+}
+
+fn trajectory(path: &Path) -> Result<Option<Checked>> {
+    let about = || io_error(format!("could not read {}", path.display()));
+    let size = path.metadata().map_err(about())?.len();
+    if size > LONGEST {
+        let error = anyhow::anyhow!("{} is longer than 1 GiB", path.display());
+        return Err(CommandError::new(Exit::Data, error));
+    }
+    let bytes = std::fs::read(path).map_err(about())?;
+    let text = String::from_utf8_lossy(&bytes);
+    let findings = atif::verify(&text).into_iter().map(|finding| Finding {
+        rule: finding.rule.name(),
+        severity: finding.severity,
+        file: None,
+        line: None,
+        seq: None,
+        path: Some(finding.path),
+        count: 1,
+        message: finding.message,
+        hint: None,
+    });
+    Ok(Some(Checked {
+        what: "ATIF",
+        size: crate::terminal::bytes(size),
+        findings: findings.collect(),
+    }))
+}

@@ -1,0 +1,78 @@
+//! A run directory.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use quipu_formats::flow::{self, FlowError};
+use quipu_model::Header;
+
+use super::{Account, Receiver, Source, SourceError};
+
+/// A run directory: transcripts and receipts of workflow steps, as one session.
+#[derive(Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+}
+
+impl RunDirectory {
+    /// The run in this directory.
+    pub fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+        }
+    }
+
+    fn broken(&self, error: FlowError) -> SourceError {
+        match error {
+            FlowError::Io { path, source } => SourceError::Io { path, source },
+            error => SourceError::Broken {
+                path: self.path.clone(),
+                why: error.to_string(),
+            },
+        }
+    }
+}
+
+impl Source for RunDirectory {
+    fn format(&self) -> &'static str {
+        "flow"
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn copy(&self, _to: &mut dyn Write) -> Result<(), SourceError> {
+        Err(SourceError::Broken {
+            path: self.path.clone(),
+            why: "a run directory is no single file".to_owned(),
+        })
+    }
+
+    fn header(&mut self) -> Result<Header, SourceError> {
+        let run = flow::read(&self.path, &mut |_| {}).map_err(|error| self.broken(error))?;
+        Ok(run.header)
+    }
+
+    fn read(&mut self, to: &mut dyn Receiver) -> Result<Account, SourceError> {
+        let mut refused = None;
+        let run = flow::read(&self.path, &mut |event| {
+            if refused.is_none() {
+                refused = to.event(event).err();
+            }
+        });
+        if let Some(refused) = refused {
+            return Err(SourceError::Refused(refused));
+        }
+        let run = run.map_err(|error| self.broken(error))?;
+        let told = run.issues.iter().map(|issue| {
+            let line = issue.line.map_or(String::new(), |line| format!(":{line}"));
+            format!("{}{line}: {}", issue.path, issue.message)
+        });
+        Ok(Account {
+            records: run.steps.iter().map(|step| step.lines).sum(),
+            remarks: told.collect(),
+            ..Account::default()
+        })
+    }
+}
