@@ -1,0 +1,198 @@
+//! What a document says beside what happened: who shares it, what was removed, and what is not known here.
+
+use quipu_model::{Json, Timestamp};
+
+/// What is written into a document that no session knows of itself; and what was read from one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The document's id. Without one it is made from the run's id, so that it is always the same.
+    pub transcript_id: Option<String>,
+    /// The version of the program that made events of the log; this program's own without one.
+    pub adapter_version: Option<String>,
+    /// When the session was captured. Left out without one, so that writing again gives the same bytes.
+    pub captured_at: Option<Timestamp>,
+    /// Who shares it; `null` without one.
+    pub submitter: Option<Submitter>,
+    /// What was removed from it; `null` without one.
+    pub privacy: Option<Privacy>,
+    /// Fields that are not known here, written as they are.
+    pub extra: Vec<Extra>,
+}
+
+impl Default for Options {
+    /// Nobody in particular shares all of it with nobody in particular.
+    fn default() -> Self {
+        Self {
+            transcript_id: None,
+            adapter_version: None,
+            captured_at: None,
+            submitter: Some(Submitter::default()),
+            privacy: Some(Privacy::default()),
+            extra: Vec::new(),
+        }
+    }
+}
+
+/// Who shares a transcript, by names that reveal nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Submitter {
+    /// The public id of the key it is submitted with.
+    pub key_id: Option<String>,
+    /// What groups the submissions of one person.
+    pub pseudonym: Option<String>,
+    /// Whether the person chose to be known.
+    pub identity_linked: bool,
+}
+
+/// What was removed before a transcript was shared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Privacy {
+    /// The set of rules that was chosen.
+    pub profile: String,
+    /// Whether secrets were looked for and removed.
+    pub redaction_applied: bool,
+    /// Whether names, paths and addresses were replaced.
+    pub anonymization_applied: bool,
+    /// The rules that ran.
+    pub rules_applied: Vec<String>,
+    /// How much was removed.
+    pub redaction_count: u64,
+    /// What of the content is there at all.
+    pub content_policy: ContentPolicy,
+}
+
+impl Default for Privacy {
+    /// Nothing was removed: the document is for whoever wrote it.
+    fn default() -> Self {
+        Self {
+            profile: "local".to_owned(),
+            redaction_applied: false,
+            anonymization_applied: false,
+            rules_applied: Vec::new(),
+            redaction_count: 0,
+            content_policy: ContentPolicy {
+                include_file_contents: true,
+                tool_output: ToolOutput::Full,
+            },
+        }
+    }
+}
+
+/// What of the content is there at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContentPolicy {
+    /// Whether the contents of files are.
+    pub include_file_contents: bool,
+    /// How much of what tools gave back.
+    pub tool_output: ToolOutput,
+}
+
+/// How much of a tool's output a document holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolOutput {
+    /// All of it.
+    Full,
+    /// The beginning.
+    Truncated,
+    /// That there was some.
+    MetadataOnly,
+    /// Nothing.
+    None,
+    /// A word that is not known here.
+    Other(String),
+}
+
+impl ToolOutput {
+    /// The word for it.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Full => "full",
+            Self::Truncated => "truncated",
+            Self::MetadataOnly => "metadata-only",
+            Self::None => "none",
+            Self::Other(word) => word,
+        }
+    }
+
+    /// What a word stands for.
+    pub fn from_word(word: &str) -> Self {
+        match word {
+            "full" => Self::Full,
+            "truncated" => Self::Truncated,
+            "metadata-only" => Self::MetadataOnly,
+            "none" => Self::None,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+}
+
+/// Something that was removed from an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redaction {
+    /// The field it stood in, such as `tool.output`.
+    pub field: String,
+    /// The rule that found it.
+    pub rule_id: String,
+    /// What it was: `secret`, `pii`, ….
+    pub kind: String,
+    /// What stands there now.
+    pub placeholder: String,
+}
+
+/// What an event of a document has that the model has no place for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Beyond {
+    /// Its id, where that does not follow from its number.
+    pub id: Option<String>,
+    /// What was removed from it.
+    pub redactions: Vec<Redaction>,
+    /// Fields that are not known here or hold something else than they should, as they are.
+    pub extra: Vec<(String, Json)>,
+    /// The same in `tool`.
+    pub tool: Vec<(String, Json)>,
+    /// The same in `meta`.
+    pub meta: Vec<(String, Json)>,
+}
+
+impl Beyond {
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A field of a document, outside of its events, that is not known here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extra {
+    /// Where it stands.
+    pub section: Section,
+    /// Its name.
+    pub key: String,
+    /// Its value, as it is.
+    pub value: Json,
+}
+
+/// The objects of a document that fields stand in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Section {
+    /// The document itself.
+    Document,
+    /// `source`
+    Source,
+    /// `session`
+    Session,
+    /// `session.environment`
+    Environment,
+    /// `session.environment.repo`
+    Repo,
+    /// `submitter`
+    Submitter,
+    /// `privacy`
+    Privacy,
+    /// `privacy.contentPolicy`
+    ContentPolicy,
+    /// `metrics`
+    Metrics,
+    /// `metrics.tokens`
+    Tokens,
+}

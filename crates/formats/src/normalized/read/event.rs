@@ -1,0 +1,661 @@
+//! One event.
+
+use std::borrow::Cow;
+
+use quipu_model::json::{Kind, Node};
+use quipu_model::{
+    Annotations, Attachment, Block, BlockType, Body, Content, Event, EventType, Fidelity, Json,
+    LogBody, Money, Note, NoteKind, Notes, Place, RunId, Source, Status, Step, StepEnd, Timestamp,
+    ToolCall, ToolResult, Usage,
+};
+
+use crate::normalized::{Beyond, Redaction};
+
+/// The fields of events that are known.
+pub const EVENT_FIELDS: &[&str] = &[
+    "id",
+    "seq",
+    "timestamp",
+    "type",
+    "role",
+    "text",
+    "tool",
+    "redactions",
+    "blocks",
+    "meta",
+    "fidelity",
+    "runId",
+    "parentRunId",
+    "path",
+    "iteration",
+    "model",
+    "usage",
+    "costUsd",
+    "nativeId",
+    "parentId",
+    "agentId",
+    "sidechain",
+    "modelCall",
+    "child",
+    "status",
+    "durationMs",
+    "source",
+    "attachments",
+    "opaque",
+    "superseded",
+    "synthetic",
+    "undated",
+    "dangling",
+];
+
+/// The fields of `tool` that are known.
+const TOOL_FIELDS: &[&str] = &[
+    "name",
+    "callId",
+    "input",
+    "output",
+    "error",
+    "status",
+    "nativeStatus",
+    "durationMs",
+];
+
+/// What the events of a document have in common, and what one has from the one before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    /// The run.
+    pub run_id: RunId,
+    /// The run that called it.
+    pub parent_run_id: Option<RunId>,
+    /// The time of the last event that has one.
+    pub last: Timestamp,
+}
+
+/// Reads an event. Whatever it is, it becomes one: a type that is not known becomes a note that keeps it, and
+/// fields that are not known, or hold something else than they should, are given beside it.
+pub fn decode(node: Node<'_>, index: u64, base: &mut Base) -> (Event<LogBody>, Beyond) {
+    let mut found = Found {
+        place: Place::run(),
+        parent_run_id: base.parent_run_id.clone(),
+        ..Found::default()
+    };
+    for (key, value) in node.fields() {
+        match key.plain() {
+            Some(key) => found.field(key, value),
+            None => found.field(&key.to_text_lossy(), value),
+        }
+    }
+    if found.is_sidechain && found.notes.subagent_id.is_none() {
+        found.keep("sidechain", Json::from(true));
+    }
+    match found.at {
+        Some(at) => base.last = at,
+        None => found.notes.flags.undated = true,
+    }
+    let seq = found.seq.unwrap_or(index + 1);
+    let body = body(node, &mut found);
+    if found.id == Expected(seq) {
+        found.id = None;
+    }
+    found.beyond.id = found.id;
+    let event = Event {
+        seq,
+        run_id: found.run_id.unwrap_or_else(|| base.run_id.clone()),
+        parent_run_id: found.parent_run_id,
+        timestamp: base.last,
+        place: found.place,
+        body,
+        annotations: if found.notes == Notes::default() {
+            Annotations::default()
+        } else {
+            found.notes.into()
+        },
+    };
+    (event, found.beyond)
+}
+
+/// The id that an event has by its number.
+struct Expected(u64);
+
+impl PartialEq<Expected> for Option<String> {
+    fn eq(&self, expected: &Expected) -> bool {
+        let digits = self.as_deref().and_then(|id| id.strip_prefix("ev_"));
+        let padded = |digits: &str| digits.len() == 3 || !digits.starts_with('0');
+        digits.is_some_and(|digits| {
+            digits.len() >= 3
+                && padded(digits)
+                && digits.bytes().all(|b| b.is_ascii_digit())
+                && digits.parse() == Ok(expected.0)
+        })
+    }
+}
+
+/// The fields of an event, as they were met.
+#[derive(Default)]
+struct Found<'a> {
+    id: Option<String>,
+    seq: Option<u64>,
+    at: Option<Timestamp>,
+    kind: Option<Cow<'a, str>>,
+    role: Option<Node<'a>>,
+    text: Option<Node<'a>>,
+    tool: Option<Node<'a>>,
+    blocks: Option<Node<'a>>,
+    meta: Option<Node<'a>>,
+    fidelity: Option<Fidelity>,
+    run_id: Option<RunId>,
+    parent_run_id: Option<RunId>,
+    place: Place,
+    is_sidechain: bool,
+    notes: Notes,
+    beyond: Beyond,
+}
+
+impl<'a> Found<'a> {
+    fn keep(&mut self, key: &str, value: Json) {
+        self.beyond.extra.push((key.to_owned(), value));
+    }
+
+    fn field(&mut self, key: &str, value: Node<'a>) {
+        if !self.take(key, value) && !(value.is_null() && EVENT_FIELDS.contains(&key)) {
+            self.keep(key, value.raw().into());
+        }
+    }
+
+    /// Takes a field in. Whether it is known and holds what it should.
+    fn take(&mut self, key: &str, value: Node<'a>) -> bool {
+        let notes = &mut self.notes;
+        match key {
+            "id" => set_text(&mut self.id, value),
+            "seq" => set(&mut self.seq, value.as_u64()),
+            "timestamp" => set(&mut self.at, value.as_str().and_then(|at| at.parse().ok())),
+            "type" => set(&mut self.kind, value.as_str()),
+            "role" => set(&mut self.role, Some(value)),
+            "text" => set(&mut self.text, of_kind(value, Kind::String)),
+            "tool" => set(&mut self.tool, of_kind(value, Kind::Object)),
+            "blocks" => set(&mut self.blocks, of_kind(value, Kind::List)),
+            "meta" => set(&mut self.meta, of_kind(value, Kind::Object)),
+            "fidelity" => set(&mut self.fidelity, word(value, Fidelity::from_word)),
+            "redactions" => match redactions(value) {
+                Some(redactions) => {
+                    self.beyond.redactions = redactions;
+                    true
+                }
+                None => false,
+            },
+            "runId" => set(&mut self.run_id, run_id(value)),
+            "parentRunId" => {
+                self.parent_run_id = run_id(value);
+                self.parent_run_id.is_some() || value.is_null()
+            }
+            "path" => match value.as_str() {
+                Some(path) => {
+                    self.place.path = path.into_owned();
+                    true
+                }
+                None => false,
+            },
+            "iteration" => match value.as_u64() {
+                Some(iteration) => {
+                    self.place.iteration = iteration;
+                    true
+                }
+                None => false,
+            },
+            "model" => set_text(&mut notes.model, value),
+            "nativeId" => set_text(&mut notes.native_id, value),
+            "parentId" => set_text(&mut notes.parent_id, value),
+            "agentId" => set_text(&mut notes.subagent_id, value),
+            "modelCall" => set_text(&mut notes.model_call, value),
+            "sidechain" => {
+                self.is_sidechain = value.as_bool() == Some(true);
+                value.kind() == Kind::Bool
+            }
+            "usage" => set(&mut notes.usage, usage(value)),
+            "costUsd" => set(&mut notes.cost, money(value)),
+            "child" => set(&mut notes.child, run_id(value)),
+            "status" => set(&mut notes.status, word(value, Status::from_word)),
+            "durationMs" => set(&mut notes.duration_ms, value.as_u64()),
+            "source" => set(&mut notes.source, source(value)),
+            "attachments" => match attachments(value) {
+                Some(attachments) => {
+                    notes.attachments = attachments;
+                    true
+                }
+                None => false,
+            },
+            "opaque" => set_mark(&mut notes.flags.opaque, value),
+            "superseded" => set_mark(&mut notes.flags.superseded, value),
+            "synthetic" => set_mark(&mut notes.flags.synthetic, value),
+            "undated" => set_mark(&mut notes.flags.undated, value),
+            "dangling" => set_mark(&mut notes.flags.dangling, value),
+            _ => false,
+        }
+    }
+
+    /// The role is told by the type. Where it is another, it is kept.
+    fn expect_role(&mut self, expected: &str) {
+        if let Some(role) = self.role.filter(|role| !role.is(expected)) {
+            self.keep("role", role.raw().into());
+        }
+    }
+
+    fn said(&self) -> Option<String> {
+        self.text.and_then(|text| text.as_str()).map(Cow::into_owned)
+    }
+
+    fn fidelity(&self) -> Fidelity {
+        self.fidelity.unwrap_or(Fidelity::AgentEmitted)
+    }
+
+    /// What this type of event has no use for is kept.
+    fn unused(&mut self, fields: &[(&str, Option<Node<'a>>)]) {
+        for (key, node) in fields {
+            if let Some(node) = node {
+                self.keep(key, node.raw().into());
+            }
+        }
+    }
+}
+
+fn body(node: Node<'_>, found: &mut Found<'_>) -> LogBody {
+    match found.kind.as_deref() {
+        Some("user_message") => {
+            found.expect_role("user");
+            LogBody::Exchange(Body::UserMessage(message(found, Content::Text)))
+        }
+        Some("assistant_message") => {
+            found.expect_role("assistant");
+            LogBody::Exchange(Body::AssistantMessage(message(found, Content::Text)))
+        }
+        Some("reasoning") => {
+            found.expect_role("assistant");
+            let mut blocks = message(found, Content::Thinking);
+            if blocks.is_empty() && found.blocks.is_none() {
+                blocks.push(Block {
+                    fidelity: found.fidelity(),
+                    content: Content::Thinking(String::new()),
+                });
+            }
+            LogBody::Exchange(Body::AssistantMessage(blocks))
+        }
+        Some("system") => {
+            found.expect_role("system");
+            LogBody::System(message(found, Content::Text))
+        }
+        Some("tool_call") => {
+            found.expect_role("assistant");
+            LogBody::Exchange(Body::ToolCall(tool_call(found)))
+        }
+        Some("tool_result") => {
+            found.expect_role("tool");
+            LogBody::Exchange(Body::ToolResult(tool_result(found)))
+        }
+        Some("meta") => {
+            found.expect_role("system");
+            meta(found)
+        }
+        _ => unknown(node, found),
+    }
+}
+
+/// An event of a type that is not known, kept whole.
+fn unknown(node: Node<'_>, found: &mut Found<'_>) -> LogBody {
+    let text = found.said();
+    found.beyond = Beyond::default();
+    LogBody::Note(Note {
+        kind: NoteKind::UnknownRecord,
+        text,
+        raw: Some(node.raw().into()),
+    })
+}
+
+fn message(found: &mut Found<'_>, content: fn(String) -> Content) -> Vec<Block> {
+    found.unused(&[("tool", found.tool), ("meta", found.meta)]);
+    if let Some(list) = found.blocks {
+        let blocks: Option<Vec<Block>> = list.items().map(block).collect();
+        if let Some(blocks) = blocks {
+            return blocks;
+        }
+        found.keep("blocks", list.raw().into());
+    }
+    let fidelity = found.fidelity();
+    let block = |text| Block {
+        fidelity,
+        content: content(text),
+    };
+    found.said().map(block).into_iter().collect()
+}
+
+/// A block; `None` when there is anything in it that is not known.
+fn block(node: Node<'_>) -> Option<Block> {
+    let (mut kind, mut fidelity) = (None, Fidelity::AgentEmitted);
+    let (mut text, mut name, mut id, mut value) = (None, None, None, None);
+    for (key, node) in node.fields() {
+        match key.plain()? {
+            "type" => kind = Some(word(node, BlockType::from_word)?),
+            "fidelity" => fidelity = word(node, Fidelity::from_word)?,
+            "text" => text = Some(node.as_str()?.into_owned()),
+            "name" => name = Some(node.as_str()?.into_owned()),
+            "callId" => id = Some(node.as_str()?.into_owned()),
+            key @ ("input" | "content") => value = Some((key == "input", Json::from(node.raw()))),
+            _ => return None,
+        }
+    }
+    let is_input = value.as_ref().map(|(is_input, _)| *is_input);
+    let value = value.map(|(_, json)| json);
+    let content = match (kind?, text, name, id) {
+        (BlockType::Text, Some(text), None, None) => Content::Text(text),
+        (BlockType::Thinking, Some(text), None, None) => Content::Thinking(text),
+        (BlockType::Command, Some(text), None, None) => Content::Command(text),
+        (BlockType::Stream, Some(text), None, None) => Content::Stream(text),
+        (BlockType::ToolUse, None, name, id) if is_input != Some(false) => {
+            return Some(Block {
+                fidelity,
+                content: Content::ToolUse {
+                    name: name.unwrap_or_default(),
+                    id: id.unwrap_or_default(),
+                    input: value,
+                },
+            });
+        }
+        (BlockType::ToolResult, None, None, id) if is_input != Some(true) => {
+            return Some(Block {
+                fidelity,
+                content: Content::ToolResult {
+                    id: id.unwrap_or_default(),
+                    content: value,
+                },
+            });
+        }
+        _ => return None,
+    };
+    value.is_none().then_some(Block { fidelity, content })
+}
+
+/// The fields of `tool`.
+#[derive(Default)]
+struct Tool {
+    name: String,
+    call_id: String,
+    input: Option<Json>,
+    output: Option<Json>,
+    error: Option<String>,
+    native_status: Option<Option<Status>>,
+}
+
+fn tool(found: &mut Found<'_>) -> Tool {
+    let mut tool = Tool::default();
+    found.unused(&[("meta", found.meta), ("blocks", found.blocks)]);
+    let Some(node) = found.tool else {
+        return tool;
+    };
+    let json = |node: Node<'_>| Some(Json::from(node.raw())).filter(|json| !json.is_null());
+    for (key, value) in node.fields() {
+        let key = key.to_text_lossy();
+        let notes = &mut found.notes;
+        let taken = match &*key {
+            "name" => set(&mut tool.name, value.as_str().map(Cow::into_owned)),
+            "callId" => set(&mut tool.call_id, value.as_str().map(Cow::into_owned)),
+            "input" => {
+                tool.input = json(value);
+                true
+            }
+            "output" => {
+                tool.output = json(value);
+                true
+            }
+            "error" => set_text(&mut tool.error, value),
+            "status" => set(&mut notes.status, word(value, Status::from_word)),
+            "nativeStatus" => {
+                let status = word(value, Status::from_word);
+                let taken = status.is_some() || value.is_null();
+                tool.native_status = taken.then_some(status);
+                taken
+            }
+            "durationMs" => set(&mut notes.duration_ms, value.as_u64()),
+            _ => false,
+        };
+        if !taken && !(value.is_null() && TOOL_FIELDS.contains(&&*key)) {
+            let kept = (key.into_owned(), value.raw().into());
+            found.beyond.tool.push(kept);
+        }
+    }
+    if let Some(status) = tool.native_status {
+        found.notes.status = status;
+    }
+    tool
+}
+
+fn tool_call(found: &mut Found<'_>) -> ToolCall {
+    // A call has no text in the model; what a document says beside it is kept.
+    found.unused(&[("text", found.text)]);
+    let tool = tool(found);
+    let (output, error) = (tool.output, tool.error.map(|error| Json::string(&error)));
+    for (key, value) in [("output", output), ("error", error)] {
+        if let Some(value) = value {
+            found.beyond.tool.push((key.to_owned(), value));
+        }
+    }
+    ToolCall {
+        name: tool.name,
+        call_id: tool.call_id,
+        input: tool.input,
+        fidelity: found.fidelity(),
+    }
+}
+
+fn tool_result(found: &mut Found<'_>) -> ToolResult {
+    let mut tool = tool(found);
+    match (&tool.output, found.said()) {
+        // Some writers put what the tool gave back where texts are.
+        (None, Some(text)) => tool.output = Some(Json::string(&text)),
+        (Some(_), _) => found.unused(&[("text", found.text)]),
+        (None, None) => {}
+    }
+    ToolResult {
+        name: tool.name,
+        call_id: tool.call_id,
+        input: tool.input,
+        output: tool.output,
+        error: tool.error,
+        fidelity: found.fidelity(),
+    }
+}
+
+fn meta(found: &mut Found<'_>) -> LogBody {
+    found.unused(&[("tool", found.tool), ("blocks", found.blocks)]);
+    let text = found.said();
+    let Some(node) = found.meta else {
+        return LogBody::Note(Note {
+            kind: NoteKind::Context,
+            text,
+            raw: None,
+        });
+    };
+    if let Some(step) = step(node, found) {
+        found.unused(&[("text", found.text)]);
+        return LogBody::Exchange(step);
+    }
+    let kind = node.get("kind").and_then(|kind| word(kind, NoteKind::from_word));
+    let Some(kind) = kind else {
+        // A kind that is not known: all that is said of it is kept.
+        return LogBody::Note(Note {
+            kind: NoteKind::UnknownRecord,
+            text,
+            raw: Some(node.raw().into()),
+        });
+    };
+    let mut raw = None;
+    for (key, value) in node.fields() {
+        match &*key.to_text_lossy() {
+            "kind" => {}
+            "raw" => raw = Some(value.raw().into()),
+            other => found.beyond.meta.push((other.to_owned(), value.raw().into())),
+        }
+    }
+    LogBody::Note(Note { kind, text, raw })
+}
+
+/// What happened to a run or a step; `None` when it is something else, or not all of it is there.
+fn step(node: Node<'_>, found: &mut Found<'_>) -> Option<Body> {
+    if !node.get("kind").is_some_and(|kind| ["run", "step", "call"].iter().any(|k| kind.is(k))) {
+        return None;
+    }
+    let event = word(node.get("event")?, EventType::from_word)?;
+    let (mut name, mut kind, mut error, mut result, mut child) = (None, None, None, None, None);
+    let mut kept = Vec::new();
+    for (key, value) in node.fields() {
+        match &*key.to_text_lossy() {
+            "kind" | "event" => {}
+            "name" => name = Some(value.as_str()?.into_owned()),
+            "stepKind" => kind = Some(value.as_str()?.into_owned()),
+            "error" => error = Some(value.as_str()?.into_owned()),
+            "result" => result = Some(value.raw().into()),
+            "childRunId" => child = Some(run_id(value)?),
+            other => kept.push((other.to_owned(), value.raw().into())),
+        }
+    }
+    let step = match (name, kind) {
+        (Some(name), Some(kind)) => Some(Step { name, kind }),
+        (None, None) => None,
+        _ => return None,
+    };
+    let ends = error.is_some() || result.is_some();
+    let end = |step| StepEnd {
+        step,
+        error,
+        result,
+    };
+    let body = match (event, child) {
+        (EventType::RunStarted, None) if !ends => Body::RunStarted(step),
+        (EventType::RunCompleted, None) if step.is_some() || !ends => {
+            Body::RunCompleted(step.map(end))
+        }
+        (EventType::StepStarted, None) if !ends => Body::StepStarted(step?),
+        (EventType::StepCompleted, None) => Body::StepCompleted(end(step?)),
+        (EventType::CallStarted, Some(child_run_id)) if !ends => Body::CallStarted {
+            child_run_id,
+            step: step?,
+        },
+        (EventType::CallCompleted, Some(child_run_id)) => Body::CallCompleted {
+            child_run_id,
+            end: end(step?),
+        },
+        _ => return None,
+    };
+    found.beyond.meta.extend(kept);
+    Some(body)
+}
+
+fn set<T>(to: &mut impl Slot<T>, value: Option<T>) -> bool {
+    let read = value.is_some();
+    if let Some(value) = value {
+        to.put(value);
+    }
+    read
+}
+
+/// Where something goes that was read.
+trait Slot<T> {
+    fn put(&mut self, value: T);
+}
+
+impl<T> Slot<T> for Option<T> {
+    fn put(&mut self, value: T) {
+        *self = Some(value);
+    }
+}
+
+impl Slot<Self> for String {
+    fn put(&mut self, value: Self) {
+        *self = value;
+    }
+}
+
+fn set_text(to: &mut Option<String>, node: Node<'_>) -> bool {
+    set(to, node.as_str().map(Cow::into_owned))
+}
+
+fn set_mark(to: &mut bool, node: Node<'_>) -> bool {
+    *to = node.as_bool() == Some(true);
+    node.kind() == Kind::Bool
+}
+
+fn of_kind(node: Node<'_>, kind: Kind) -> Option<Node<'_>> {
+    Some(node).filter(|node| node.kind() == kind)
+}
+
+fn word<T>(node: Node<'_>, look_up: fn(&str) -> Option<T>) -> Option<T> {
+    look_up(&node.as_str()?)
+}
+
+fn run_id(node: Node<'_>) -> Option<RunId> {
+    RunId::new(&node.as_str()?).ok()
+}
+
+/// An exact sum of dollars.
+pub(super) fn money(node: Node<'_>) -> Option<Money> {
+    of_kind(node, Kind::Number).and_then(|node| Money::parse(node.raw().get()))
+}
+
+/// The bucket of tokens of this name.
+pub(super) fn bucket<'u>(usage: &'u mut Usage, key: &str) -> Option<&'u mut Option<u64>> {
+    Some(match key {
+        "input" => &mut usage.input,
+        "output" => &mut usage.output,
+        "cacheRead" => &mut usage.cache_read,
+        "cacheWrite" => &mut usage.cache_write,
+        "cacheWrite1h" => &mut usage.cache_write_1h,
+        "reasoning" => &mut usage.reasoning,
+        _ => return None,
+    })
+}
+
+/// Token counts; `None` when there is anything else.
+fn usage(node: Node<'_>) -> Option<Usage> {
+    let mut usage = Usage::default();
+    for (key, value) in of_kind(node, Kind::Object)?.fields() {
+        *bucket(&mut usage, &key.to_text_lossy())? = Some(value.as_u64()?);
+    }
+    Some(usage)
+}
+
+fn source(node: Node<'_>) -> Option<Source> {
+    let fields = of_kind(node, Kind::Object)?.fields().count();
+    (fields == 3).then_some(Source {
+        file: node.text("file")?.into_owned(),
+        offset: node.get("offset")?.as_u64()?,
+        line: node.get("line")?.as_u64()?,
+    })
+}
+
+fn attachments(node: Node<'_>) -> Option<Vec<Attachment>> {
+    of_kind(node, Kind::List)?
+        .items()
+        .map(|node| {
+            let attachment = Attachment {
+                mime: node.text("mime")?.into_owned(),
+                bytes: node.get("bytes")?.as_u64()?,
+                sha256: node.text("sha256")?.into_owned(),
+            };
+            (node.fields().count() == 3).then_some(attachment)
+        })
+        .collect()
+}
+
+fn redactions(node: Node<'_>) -> Option<Vec<Redaction>> {
+    of_kind(node, Kind::List)?
+        .items()
+        .map(|node| {
+            let text = |key: &str| node.text(key).map(Cow::into_owned);
+            let redaction = Redaction {
+                field: text("field")?,
+                rule_id: text("ruleId")?,
+                kind: text("type")?,
+                placeholder: text("placeholder")?,
+            };
+            (node.fields().count() == 4).then_some(redaction)
+        })
+        .collect()
+}

@@ -1,0 +1,384 @@
+//! Checks a document: by the published schema, and by what a schema cannot say.
+//!
+//! Pure reading, part by part. What is remembered of an event is its number and a hash of its id.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io;
+
+use quipu_model::json::{Node, Part, Parts, PartsError, Tape};
+use quipu_model::{Body, Header, LogBody, Timestamp};
+
+use super::read::{Base, Head, LISTS, MAX_DEPTH, MAX_PART, decode};
+use super::schema::Schema;
+use super::{NormalizedError, SCHEMA_VERSION};
+pub use crate::exchange::verify::Severity;
+
+/// Findings kept per rule; the rest are counted.
+const KEPT_PER_RULE: u64 = 100;
+
+macro_rules! rules {
+    ($($(#[$doc:meta])* $rule:ident = $name:literal, $severity:ident, $hint:literal;)+) => {
+        /// What is checked. The first line of each is its meaning; its name is stable.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Rule { $($(#[$doc])* $rule,)+ }
+
+        impl Rule {
+            /// Every rule.
+            pub const ALL: &'static [Self] = &[$(Self::$rule,)+];
+
+            /// The rule's stable name.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$rule => $name,)+ }
+            }
+
+            /// How much breaking it matters.
+            pub const fn severity(self) -> Severity {
+                match self { $(Self::$rule => Severity::$severity,)+ }
+            }
+
+            /// What to do about it.
+            pub const fn hint(self) -> &'static str {
+                match self { $(Self::$rule => $hint,)+ }
+            }
+        }
+    };
+}
+
+rules! {
+    /// It is no JSON object, or not a whole one.
+    Document = "document", Error, "a transcript is one JSON object; was it cut off?";
+    /// A part is longer than is read.
+    TooLong = "too-long", Error, "large content belongs outside of a transcript, as an attachment";
+    /// A section or an event is no JSON.
+    NotJson = "not-json", Error, "the part cannot be mended without its author";
+    /// The version of the format is not known.
+    Version = "version", Error, "versions 0.1.x are known; is there a newer Quipu?";
+    /// A section is missing.
+    SectionMissing = "section-missing", Error, "readers expect every section; one that is not known is null";
+    /// A section is there twice.
+    SectionTwice = "section-twice", Error, "readers take the first or the last of them, and which is not said";
+    /// A section stands behind the events.
+    SectionLate = "section-late", Note, "those who read as it comes know it too late";
+    /// Something is not as the schema says.
+    Schema = "schema", Error, "docs/schema has the schema";
+    /// A time is none.
+    Timestamp = "timestamp", Error, "times are RFC 3339, such as 2026-06-22T10:00:03Z";
+    /// A sequence number is not greater than the one before.
+    SeqOrder = "seq-order", Error, "seq is the order of events; number them again";
+    /// Two events have the same id.
+    IdTwice = "id-twice", Error, "what refers to the id refers to both";
+    /// A tool's result without its call.
+    ResultWithoutCall = "result-without-call", Warning, "the call was left out, or the result names another";
+    /// A tool call without a result that is not marked as such.
+    CallWithoutResult = "call-without-result", Warning, "a call that has none is marked: \"dangling\": true";
+    /// A metric is not what the events come to.
+    Metrics = "metrics", Error, "count again; metrics are what lists are sorted by";
+    /// A placeholder is not in the field that it was put into.
+    Placeholder = "placeholder", Error, "the redaction was not done, was undone, or names another field";
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule.
+    pub rule: Rule,
+    /// How much it matters.
+    pub severity: Severity,
+    /// The field, such as `events[3].tool.status`.
+    pub path: String,
+    /// The event, by its number.
+    pub seq: Option<u64>,
+    /// The line that the part at hand begins on.
+    pub line: Option<u64>,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report {
+    /// The findings, in order; at most a hundred of each rule.
+    pub findings: Vec<Finding>,
+    /// How often each rule was broken, where it was.
+    pub counts: BTreeMap<Rule, u64>,
+    /// How many events there were.
+    pub events: u64,
+}
+
+impl Report {
+    /// How many findings there are of this severity or a higher one.
+    pub fn count(&self, least: Severity) -> u64 {
+        let broken = self.counts.iter();
+        broken.filter(|(rule, _)| rule.severity() >= least).map(|(_, n)| n).sum()
+    }
+
+    /// Whether the document is as it should be.
+    pub fn is_valid(&self) -> bool {
+        self.count(Severity::Error) == 0
+    }
+}
+
+/// Checks a document of any length.
+///
+/// # Errors
+///
+/// When it cannot be brought here at all. Whatever is wrong with it is a finding.
+pub fn verify(mut input: impl io::Read) -> Result<Report, NormalizedError> {
+    let mut check = Check::new();
+    let mut parts = Parts::new(LISTS, MAX_PART);
+    let mut piece = vec![0; 128 * 1024];
+    loop {
+        let n = match input.read(&mut piece) {
+            Ok(0) => break,
+            Ok(n) => n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        match parts.push(&piece[..n], &mut |part| check.part(part)) {
+            Ok(()) => {}
+            Err(error @ PartsError::TooLong { .. }) => {
+                check.find(Rule::TooLong, String::new(), error.to_string());
+            }
+            Err(error) => {
+                check.line = Some(parts.position().1);
+                check.find(Rule::Document, String::new(), error.to_string());
+                return Ok(check.report);
+            }
+        }
+    }
+    if let Err(error) = parts.finish() {
+        check.line = Some(parts.position().1);
+        check.find(Rule::Document, String::new(), error.to_string());
+        return Ok(check.report);
+    }
+    Ok(check.end())
+}
+
+struct Check {
+    schema: Schema,
+    tape: Tape,
+    report: Report,
+    head: Head,
+    base: Option<Base>,
+    counted: Option<Header>,
+    sections: HashSet<String>,
+    ids: HashSet<u64>,
+    last_seq: Option<u64>,
+    calls: HashMap<u64, Call>,
+    /// The part at hand.
+    line: Option<u64>,
+    seq: Option<u64>,
+}
+
+/// A call or its result, or both.
+#[derive(Debug, Clone, Copy, Default)]
+struct Call {
+    /// The number of the call, and of the result.
+    call: Option<u64>,
+    result: Option<u64>,
+    dangling: bool,
+}
+
+impl Check {
+    fn new() -> Self {
+        Self {
+            schema: Schema::published(),
+            tape: Tape::new(),
+            report: Report::default(),
+            head: Head::default(),
+            base: None,
+            counted: None,
+            sections: HashSet::new(),
+            ids: HashSet::new(),
+            last_seq: None,
+            calls: HashMap::new(),
+            line: None,
+            seq: None,
+        }
+    }
+
+    fn find(&mut self, rule: Rule, path: String, message: String) {
+        let count = self.report.counts.entry(rule).or_default();
+        *count += 1;
+        if *count <= KEPT_PER_RULE {
+            self.report.findings.push(Finding {
+                rule,
+                severity: rule.severity(),
+                path,
+                seq: self.seq,
+                line: self.line,
+                message,
+            });
+        }
+    }
+
+    fn part(&mut self, part: Part<'_>) {
+        self.line = Some(part.line);
+        self.seq = None;
+        let path = match part.index {
+            Some(index) => format!("{}[{index}]", part.key),
+            None => part.key.to_owned(),
+        };
+        let Ok(text) = simdutf8::basic::from_utf8(part.value) else {
+            return self.find(Rule::NotJson, path, "it is not UTF-8".to_owned());
+        };
+        let mut tape = std::mem::take(&mut self.tape);
+        match tape.read(text, MAX_DEPTH) {
+            Ok(node) => match part.index {
+                Some(index) => self.event(index, &path, node),
+                None => self.section(part.key, node),
+            },
+            Err(error) => self.find(Rule::NotJson, path, error.to_string()),
+        }
+        tape.shrink();
+        self.tape = tape;
+    }
+
+    fn by_schema(&mut self, prefix: &str, problems: Vec<(String, String)>) {
+        for (path, message) in problems {
+            let dot = if prefix.is_empty() || path.is_empty() { "" } else { "." };
+            self.find(Rule::Schema, format!("{prefix}{dot}{path}"), message);
+        }
+    }
+
+    fn section(&mut self, key: &str, node: Node<'_>) {
+        if !self.sections.insert(key.to_owned()) {
+            self.find(Rule::SectionTwice, key.to_owned(), "it was there before".to_owned());
+        }
+        if self.report.events > 0 {
+            let message = "it stands behind the events".to_owned();
+            self.find(Rule::SectionLate, key.to_owned(), message);
+        }
+        if key == "schemaVersion" && !node.as_str().is_some_and(|v| v.starts_with("0.1.")) {
+            let message = format!("it is {}, not {SCHEMA_VERSION:?}", node.raw().get());
+            return self.find(Rule::Version, key.to_owned(), message);
+        }
+        let mut problems = Vec::new();
+        self.schema.field(key, node, &mut |path, message| problems.push((path.to_owned(), message)));
+        self.by_schema("", problems);
+        if key == "session" {
+            for name in ["startedAt", "endedAt", "capturedAt"] {
+                let time = node.get(name);
+                self.time(&format!("session.{name}"), time);
+            }
+        }
+        // A version that cannot be read was found above.
+        drop(self.head.take(key, node));
+    }
+
+    fn time(&mut self, path: &str, node: Option<Node<'_>>) {
+        if let Some(text) = node.and_then(|node| node.as_str())
+            && text.parse::<Timestamp>().is_err()
+        {
+            self.find(Rule::Timestamp, path.to_owned(), format!("{text:?} is no time"));
+        }
+    }
+
+    fn event(&mut self, index: u64, path: &str, node: Node<'_>) {
+        self.report.events += 1;
+        self.sections.insert("events".to_owned());
+        self.seq = node.get("seq").and_then(|seq| seq.as_u64());
+        let mut problems = Vec::new();
+        self.schema.item("events", node, &mut |path, message| {
+            problems.push((path.to_owned(), message));
+        });
+        self.by_schema(path, problems);
+        self.time(&format!("{path}.timestamp"), node.get("timestamp"));
+        if let Some(seq) = self.seq {
+            if let Some(last) = self.last_seq.filter(|last| *last >= seq) {
+                let message = format!("it is {seq}, after {last}");
+                self.find(Rule::SeqOrder, format!("{path}.seq"), message);
+            }
+            self.last_seq = Some(seq);
+        }
+        if let Some(id) = node.text("id")
+            && !self.ids.insert(hash(&id))
+        {
+            let message = format!("{id:?} is the id of an event before");
+            self.find(Rule::IdTwice, format!("{path}.id"), message);
+        }
+        self.placeholders(path, node);
+        let base = self.base.get_or_insert_with(|| self.head.base());
+        let (event, _) = decode(node, index, base);
+        let run = &base.run_id;
+        let counted = self.counted.get_or_insert_with(|| Header::new(run.clone()));
+        counted.observe_log(&event);
+        match &event.body {
+            LogBody::Exchange(Body::ToolCall(call)) => {
+                let entry = self.calls.entry(hash(&call.call_id)).or_default();
+                entry.call.get_or_insert(event.seq);
+                entry.dangling |= event.annotations.flags.dangling;
+            }
+            LogBody::Exchange(Body::ToolResult(result)) => {
+                let entry = self.calls.entry(hash(&result.call_id)).or_default();
+                entry.result.get_or_insert(event.seq);
+            }
+            _ => {}
+        }
+    }
+
+    fn placeholders(&mut self, path: &str, node: Node<'_>) {
+        let Some(list) = node.get("redactions") else {
+            return;
+        };
+        for (index, redaction) in list.items().enumerate() {
+            let (Some(field), Some(placeholder)) =
+                (redaction.text("field"), redaction.text("placeholder"))
+            else {
+                continue;
+            };
+            let keys: Vec<&str> = field.split('.').collect();
+            let is_there = node.path(&keys).is_some_and(|value| match value.as_str() {
+                Some(text) => text.contains(&*placeholder),
+                None => value.raw().get().contains(&*placeholder),
+            });
+            if !is_there {
+                let message = format!("{placeholder:?} is not in `{field}`");
+                self.find(Rule::Placeholder, format!("{path}.redactions[{index}]"), message);
+            }
+        }
+    }
+
+    fn end(mut self) -> Report {
+        (self.line, self.seq) = (None, None);
+        let missing: Vec<String> = self
+            .schema
+            .required()
+            .filter(|name| *name != "events" && !self.sections.contains(*name))
+            .map(str::to_owned)
+            .collect();
+        for name in missing {
+            let message = format!("there is no `{name}`");
+            self.find(Rule::SectionMissing, name, message);
+        }
+        let mut calls: Vec<Call> = self.calls.values().copied().collect();
+        calls.sort_by_key(|call| call.call.or(call.result));
+        for call in calls {
+            let (rule, message) = match call {
+                Call { call: None, .. } => (Rule::ResultWithoutCall, "no call has its callId"),
+                Call { result: None, dangling: false, .. } => {
+                    (Rule::CallWithoutResult, "no result has its callId")
+                }
+                _ => continue,
+            };
+            self.seq = call.call.or(call.result);
+            self.find(rule, "tool.callId".to_owned(), message.to_owned());
+        }
+        self.seq = None;
+        let base = self.base.take().unwrap_or_else(|| self.head.base());
+        let counted = self.counted.take().unwrap_or_else(|| Header::new(base.run_id));
+        let head = std::mem::take(&mut self.head);
+        for mismatch in head.end(counted).2 {
+            let message = format!("it is {}, but {} was counted", mismatch.stated, mismatch.counted);
+            self.find(Rule::Metrics, format!("metrics.{}", mismatch.field), message);
+        }
+        self.report
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
