@@ -1,1 +1,289 @@
-//! Markdown, for people.
+//! Markdown, for people: a session that can be pasted into an issue, a review or a wiki.
+//!
+//! The facts stand in front matter. A message of a person begins a turn, with a heading; the agent's messages have
+//! smaller ones. Calls of tools, results, reasoning and notes are folded (`<details>`), which viewers that know no
+//! folding show as they are. What a tool took and gave is fenced, with a fence longer than any inside.
+//!
+//! **Invariant:** nothing that was said ends the block it stands in: no heading, fold, tag, picture or address of
+//! its own reaches the viewer but as text (`prose.rs`).
+//!
+//! It cannot be read back. `docs/formats/markdown.md` says what is shown.
+
+mod prose;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use quipu_model::{Event, Header, LogBody, RunId};
+
+use crate::loss::{Field, Loss};
+use crate::projection::{Beside, Projection};
+use crate::text::{
+    BUFFER, Entry, Part, SHOWN, Sort, attachments, clean, clean_line, count, entry, facts,
+    header_facts, left_out, speaker, time, title,
+};
+
+/// What is shown of events and of the session.
+pub const CARRIES: &[Field] = SHOWN;
+
+/// What is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Whether the facts stand in front matter; otherwise in a list below the title.
+    pub front_matter: bool,
+    /// Whether reasoning is written.
+    pub reasoning: bool,
+    /// Whether notes are, and the beginnings and ends of steps.
+    pub notes: bool,
+    /// Whether calls of tools and their results are.
+    pub tools: bool,
+}
+
+impl Default for Options {
+    /// All of it.
+    fn default() -> Self {
+        Self {
+            front_matter: true,
+            reasoning: true,
+            notes: true,
+            tools: true,
+        }
+    }
+}
+
+impl Options {
+    fn wants(&self, sort: Sort) -> bool {
+        match sort {
+            Sort::Message => true,
+            Sort::Reasoning => self.reasoning,
+            Sort::Tool => self.tools,
+            Sort::Note => self.notes,
+        }
+    }
+}
+
+/// Writes a session as Markdown.
+///
+/// # Errors
+///
+/// Those of whatever is written to.
+pub fn writer<'w>(
+    header: &Header,
+    options: &Options,
+    out: Box<dyn Write + 'w>,
+    _beside: Box<dyn Beside + 'w>,
+) -> io::Result<Box<dyn Projection + 'w>> {
+    let mut writer = Writer {
+        out,
+        buffer: Vec::with_capacity(2 * BUFFER),
+        loss: Loss::default(),
+        options: options.clone(),
+        speaker: speaker(header),
+        parent: header.parent_run_id.clone(),
+    };
+    writer.loss.header(header, CARRIES);
+    writer.begin(header)?;
+    Ok(Box::new(writer))
+}
+
+struct Writer<'w> {
+    out: Box<dyn Write + 'w>,
+    buffer: Vec<u8>,
+    loss: Loss,
+    options: Options,
+    speaker: String,
+    parent: Option<RunId>,
+}
+
+impl Writer<'_> {
+    fn begin(&mut self, header: &Header) -> io::Result<()> {
+        let title = title(header);
+        if self.options.front_matter {
+            // JSON strings are strings of YAML as well.
+            writeln!(
+                self.buffer,
+                "---\ntitle: {}",
+                serde_json::to_string(&title)?
+            )?;
+            for (name, value) in header_facts(header) {
+                let name = name.replace(' ', "_");
+                writeln!(self.buffer, "{name}: {}", serde_json::to_string(&value)?)?;
+            }
+            self.buffer.extend_from_slice(b"---\n\n");
+        }
+        writeln!(self.buffer, "# {}\n", inline(&title))?;
+        if !self.options.front_matter {
+            for (name, value) in header_facts(header) {
+                writeln!(self.buffer, "- {name}: {}", inline(&value))?;
+            }
+            self.buffer.push(b'\n');
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, event: &Event<LogBody>, entry: &Entry<'_>) -> io::Result<()> {
+        let mut about: Vec<String> = Vec::new();
+        if !event.annotations.flags.undated {
+            about.push(time(event.timestamp));
+        }
+        about.extend(facts(event));
+        let is_turn = entry.head == "User";
+        if entry.sort == Sort::Message {
+            let level = if is_turn { "##" } else { "###" };
+            writeln!(self.buffer, "{level} {}\n", inline(&entry.head))?;
+            writeln!(
+                self.buffer,
+                "<sub>{} · {}</sub>\n",
+                event.seq,
+                html(&about.join(" · "))
+            )?;
+        } else {
+            let named: Vec<Cow<'_, str>> = entry.about.iter().map(|it| clean_line(it)).collect();
+            writeln!(
+                self.buffer,
+                "<details>\n<summary>{}: {} <sub>{} · {}</sub></summary>\n",
+                html(&entry.head),
+                html(&named.join(" · ")),
+                event.seq,
+                html(&about.join(" · ")),
+            )?;
+        }
+        for part in &entry.parts {
+            self.part(part, event.seq)?;
+        }
+        for attachment in attachments(event) {
+            writeln!(self.buffer, "Attached: {}\n", inline(&attachment))?;
+        }
+        if entry.sort != Sort::Message {
+            self.buffer.extend_from_slice(b"</details>\n\n");
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, part: &Part<'_>, seq: u64) -> io::Result<()> {
+        match part {
+            Part::Said(text) => self.quote(text, seq),
+            Part::Thought(text) => {
+                self.buffer.extend_from_slice(b"Thought:\n\n");
+                self.quote(text, seq);
+            }
+            Part::Value {
+                label,
+                text,
+                is_output,
+            } => self.fenced(label, text, *is_output, seq)?,
+            Part::Failure(text) => self.fenced("failed", text, true, seq)?,
+        }
+        Ok(())
+    }
+
+    fn cleaned<'t>(&mut self, text: &'t str, seq: u64) -> Cow<'t, str> {
+        let cleaned = clean(text);
+        if matches!(cleaned, Cow::Owned(_)) {
+            self.loss.wrapped("characters that cannot be seen", seq);
+        }
+        cleaned
+    }
+
+    fn quote(&mut self, text: &str, seq: u64) {
+        let text = self.cleaned(text, seq);
+        prose::quote(&mut self.buffer, text.trim_end_matches('\n'));
+        self.buffer.push(b'\n');
+    }
+
+    fn fenced(&mut self, label: &str, text: &str, is_output: bool, seq: u64) -> io::Result<()> {
+        let text = self.cleaned(text, seq);
+        let label = clean_line(label);
+        let is_short = !is_output && text.len() < 100 && !text.contains(['\n', '`']);
+        if is_short && !text.trim().is_empty() {
+            return writeln!(self.buffer, "{}: `` {text} ``\n", inline(&label));
+        }
+        let mark = fence(text.split('\n'));
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        writeln!(
+            self.buffer,
+            "{}:\n\n{mark}text\n{text}{end}{mark}\n",
+            inline(&label)
+        )
+    }
+
+    fn hand_on(&mut self, from: usize) -> io::Result<()> {
+        if self.buffer.len() >= from {
+            self.out.write_all(&self.buffer)?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+}
+
+impl Projection for Writer<'_> {
+    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+        self.loss.events += 1;
+        let speaker = std::mem::take(&mut self.speaker);
+        let entry = entry(event, &speaker);
+        let written = if self.options.wants(entry.sort) {
+            self.loss.carried += 1;
+            count(&mut self.loss, event, CARRIES, self.parent.as_ref());
+            self.entry(event, &entry)
+        } else {
+            self.loss.dropped(left_out(event), event.seq);
+            Ok(())
+        };
+        drop(entry);
+        self.speaker = speaker;
+        written?;
+        self.hand_on(BUFFER)
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<Loss> {
+        self.hand_on(0)?;
+        self.out.flush()?;
+        Ok(self.loss)
+    }
+}
+
+/// A fence longer than any inside.
+fn fence<'t>(lines: impl Iterator<Item = &'t str>) -> String {
+    let longest = lines
+        .map(|line| {
+            let inner = line.trim_start_matches([' ', '>', '\t']);
+            inner.len() - inner.trim_start_matches('`').len()
+        })
+        .max()
+        .unwrap_or(0);
+    "`".repeat((longest + 1).max(3))
+}
+
+/// Text on one line in which no character means anything to Markdown or HTML.
+fn inline(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for c in clean_line(text).chars() {
+        if c.is_ascii_punctuation() && !matches!(c, ',' | '.' | '\'' | '/' | ';' | '?' | '%' | '=')
+        {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+/// Text inside a tag.
+fn html(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for c in clean_line(text).chars() {
+        match c {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            // Inside of a paragraph a tag is followed by Markdown again.
+            '*' | '_' | '`' | '[' | ']' | '!' | '\\' | '~' | '|' => {
+                escaped.push_str(&format!("&#{};", u32::from(c)));
+            }
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}

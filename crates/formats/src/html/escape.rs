@@ -1,0 +1,151 @@
+//! JSON inside of HTML.
+
+use std::io::{self, Write};
+
+use memchr::memchr3;
+
+/// Writes JSON so that it can stand in a script block, whatever its texts say.
+///
+/// In JSON, the characters that could end the block or begin another only occur inside strings, where they can be
+/// written as escapes. Every `<` is, so no tag and no comment begins; so are the ends of comments and of CDATA, and
+/// the two line ends that JSON has and old scripts have not. The value is the same.
+#[derive(Debug)]
+pub(super) struct Escape<W> {
+    out: W,
+    buffer: Vec<u8>,
+    /// The last byte of what was written before.
+    last: u8,
+    /// The beginning of a character that is not complete.
+    held: Vec<u8>,
+}
+
+/// The first byte of U+2028 and U+2029, and of many others.
+const LINE_END: u8 = 0xe2;
+
+impl<W: Write> Escape<W> {
+    pub(super) fn new(out: W) -> Self {
+        Self {
+            out,
+            buffer: Vec::new(),
+            last: 0,
+            held: Vec::new(),
+        }
+    }
+
+    /// What is below.
+    pub(super) fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
+    /// Writes what is held back.
+    pub(super) fn end(&mut self) -> io::Result<()> {
+        let held = std::mem::take(&mut self.held);
+        self.last = 0;
+        self.out.write_all(&held)
+    }
+
+    fn escape(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while let Some(at) = memchr3(b'<', b'>', LINE_END, rest) {
+            let before = at.checked_sub(1).map_or(self.last, |n| rest[n]);
+            self.buffer.extend_from_slice(&rest[..at]);
+            let taken = match (rest[at], &rest[at + 1..]) {
+                (b'<', _) => {
+                    self.buffer.extend_from_slice(b"\\u003c");
+                    1
+                }
+                (b'>', _) if matches!(before, b'-' | b']' | b'!') => {
+                    self.buffer.extend_from_slice(b"\\u003e");
+                    1
+                }
+                (LINE_END, [0x80, end @ (0xa8 | 0xa9), ..]) => {
+                    let escape: &[u8] = if *end == 0xa8 { b"\\u2028" } else { b"\\u2029" };
+                    self.buffer.extend_from_slice(escape);
+                    3
+                }
+                (LINE_END, [] | [0x80]) => {
+                    self.held.extend_from_slice(&rest[at..]);
+                    self.last = LINE_END;
+                    return;
+                }
+                (other, _) => {
+                    self.buffer.push(other);
+                    1
+                }
+            };
+            self.last = rest[at + taken - 1];
+            rest = &rest[at + taken..];
+        }
+        self.buffer.extend_from_slice(rest);
+        self.last = rest.last().copied().unwrap_or(self.last);
+    }
+}
+
+impl<W: Write> Write for Escape<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.held.is_empty() {
+            self.escape(bytes);
+        } else {
+            let mut whole = std::mem::take(&mut self.held);
+            whole.extend_from_slice(bytes);
+            self.escape(&whole);
+        }
+        self.out.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn escaped(pieces: &[&[u8]]) -> String {
+        let mut escape = Escape::new(Vec::new());
+        for piece in pieces {
+            escape.write_all(piece).unwrap();
+        }
+        escape.end().unwrap();
+        String::from_utf8(escape.out).unwrap()
+    }
+
+    #[test]
+    fn nothing_in_a_string_ends_the_block() {
+        let text = r#"{"a":"</script><!-- --> ]]> --!> -> a>b …"}"#;
+        let shown = escaped(&[text.as_bytes()]);
+        assert_eq!(
+            shown,
+            r#"{"a":"\u003c/script>\u003c!-- --\u003e ]]\u003e --!\u003e -\u003e a>b …"}"#
+        );
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(value(&shown), value(text));
+        assert_eq!(escaped(&["\u{2028}\u{2029}é…".as_bytes()]), "\\u2028\\u2029é…");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn pieces_do_not_matter(text in crate::arbitrary::text(), cuts in proptest::collection::vec(0_usize..40, 0..6)) {
+            let json = serde_json::to_string(&(text.clone() + "\u{2028}-->\u{2029}…]]>" + &text)).unwrap();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(json.len())).collect();
+            cuts.push(json.len());
+            cuts.sort_unstable();
+            let mut from = 0;
+            let mut pieces = Vec::new();
+            for cut in cuts {
+                pieces.push(&json.as_bytes()[from..cut]);
+                from = cut;
+            }
+            let shown = escaped(&pieces);
+            proptest::prop_assert_eq!(&shown, &escaped(&[json.as_bytes()]));
+            for held in ["<", "-->", "]]>", "\u{2028}", "\u{2029}"] {
+                proptest::prop_assert!(!shown.contains(held));
+            }
+            let read: String = serde_json::from_str(&shown).unwrap();
+            proptest::prop_assert_eq!(serde_json::to_string(&read).unwrap(), json);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+// The transcript as entries: what stands on one line of the page.
+
+const STATUS = new Map([
+  ["ok", { mark: "✓", word: "" }],
+  ["error", { mark: "✕", word: "failed" }],
+  ["denied", { mark: "⊘", word: "denied" }],
+  ["timeout", { mark: "◔", word: "timed out" }],
+]);
+
+const MESSAGES = new Set(["user", "assistant", "system"]);
+
+/** Entries of all events; a call and its result are one. */
+function entriesOf(events) {
+  const entries = [];
+  const waiting = new Map();
+  events.forEach((raw, index) => {
+    const event = obj(raw) ?? { type: "meta", text: str(raw) || JSON.stringify(raw) };
+    const type = str(event.type);
+    const tool = obj(event.tool);
+    const id = str(tool?.callId);
+    if (type === "tool_result" && id && waiting.has(id)) {
+      const call = waiting.get(id);
+      waiting.delete(id);
+      call.result = event;
+      call.seqs.push(seqOf(event, index));
+      call.isError = call.isError || isBad(event);
+      return;
+    }
+    const entry = { index: entries.length, kind: kindOf(type, event), event, result: null, seqs: [seqOf(event, index)], isError: isBad(event), agent: str(event.agentId) || (event.sidechain === true ? "sub-agent" : ""), node: null, text: null };
+    if (type === "tool_call" && id) waiting.set(id, entry);
+    entries.push(entry);
+  });
+  return entries;
+}
+
+const seqOf = (event, index) => num(event.seq) ?? index + 1;
+
+function kindOf(type, event) {
+  switch (type) {
+    case "user_message":
+      return event.synthetic === true ? "system" : "user";
+    case "assistant_message":
+      return "assistant";
+    case "reasoning":
+      return "reasoning";
+    case "tool_call":
+    case "tool_result":
+      return "tool";
+    case "system":
+      return "system";
+    default:
+      return "note";
+  }
+}
+
+/** What kind of note it is, in a word. */
+function noteKind(event) {
+  const kind = str(obj(event.meta)?.kind) || str(event.kind) || str(event.type) || "note";
+  return kind === "meta" ? "note" : kind;
+}
+
+function isBad(event) {
+  const status = str(obj(event.tool)?.status) || str(event.status);
+  if (status && status !== "ok") return true;
+  return str(obj(event.tool)?.error) !== "" || str(event.error) !== "" || (str(event.type) === "meta" && noteKind(event) === "error");
+}
+
+/** How a tool call ended, if it is known. */
+function statusOf(entry) {
+  const of = (event) => str(obj(event?.tool)?.status);
+  const word = of(entry.result) || of(entry.event);
+  if (word) return word;
+  if (entry.result || str(entry.event.type) === "tool_result") return entry.isError ? "error" : "ok";
+  return "";
+}
+
+function durationOf(entry) {
+  for (const event of [entry.result, entry.event]) {
+    const ms = num(obj(event?.tool)?.durationMs) ?? num(event?.durationMs);
+    if (ms !== null) return ms;
+  }
+  return null;
+}
+
+/** Everything that an entry says, for searching. */
+function wordsOf(entry) {
+  if (entry.text !== null) return entry.text;
+  const parts = [];
+  for (const event of [entry.event, entry.result]) {
+    if (!event) continue;
+    parts.push(str(event.text));
+    const tool = obj(event.tool);
+    if (tool) {
+      parts.push(str(tool.name));
+      if (event === entry.event || !entry.event.tool?.input) parts.push(typeof tool.input === "string" ? tool.input : leaves(tool.input));
+      parts.push(typeof tool.output === "string" ? tool.output : leaves(tool.output), str(tool.error));
+    }
+    if (entry.kind === "note") parts.push(noteKind(event), leaves(event.meta ?? null), leaves(event.raw ?? null));
+  }
+  entry.text = plain(parts.filter(Boolean).join("\n")).toLowerCase();
+  return entry.text;
+}
+
+const MOST_LEAVES = 20000;
+
+/** The texts and numbers inside a value, a line each. */
+function leaves(value) {
+  if (value === null || value === undefined) return "";
+  if (typeof value !== "object") return String(value);
+  const found = [];
+  const rest = [value];
+  while (rest.length > 0 && found.length < MOST_LEAVES) {
+    const next = rest.pop();
+    if (next === null) continue;
+    if (typeof next !== "object") found.push(String(next));
+    else for (const [key, inner] of Object.entries(next).reverse()) {
+      rest.push(inner);
+      if (!Array.isArray(next)) rest.push(key);
+    }
+  }
+  return found.join("\n");
+}
+
+/** When an event happened; nothing where the log does not say. */
+function timeOf(event) {
+  if (event.undated === true) return null;
+  const at = new Date(str(event.timestamp));
+  return Number.isNaN(at.getTime()) ? null : at;
+}

@@ -1,0 +1,75 @@
+//! Goldens, and what holds for any session.
+
+use proptest::prelude::*;
+use quipu_model::{Event, Header, LogBody};
+
+use super::{Options, writer};
+use crate::html::tests::{fixture, golden};
+use crate::loss::Loss;
+use crate::projection::Nowhere;
+
+fn written(header: &Header, events: &[Event<LogBody>], options: &Options) -> (String, Loss) {
+    let mut out = Vec::new();
+    let mut writer = writer(header, options, Box::new(&mut out), Box::new(Nowhere)).unwrap();
+    for event in events {
+        writer.event(event).unwrap();
+    }
+    let loss = writer.finish().unwrap();
+    (String::from_utf8(out).unwrap(), loss)
+}
+
+#[test]
+fn a_session_is_the_same_as_ever() {
+    let (header, events) = fixture::session();
+    let (text, loss) = written(&header, &events, &Options::default());
+    golden::check("src/markdown/golden/session.md", text.as_bytes());
+    assert_eq!((loss.carried, loss.events), (47, 47));
+    let lost: Vec<_> = loss.dropped.keys().map(AsRef::as_ref).collect();
+    assert_eq!(lost, ["attachment bytes", "model_call", "source.adapter"]);
+    let without = Options {
+        front_matter: false,
+        ..Options::default()
+    };
+    let (plain, _) = written(&header, &events, &without);
+    assert!(plain.starts_with("# Departures an hour off after the clock change\n"));
+    assert!(plain.contains("\n- agent: claude\\-code\n"));
+}
+
+/// The lines of a file that a viewer takes as Markdown of ours: neither quoted nor fenced.
+fn ours(text: &str) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut fence: Option<&str> = None;
+    for line in text.lines() {
+        let ticks = &line[..line.len() - line.trim_start_matches('`').len()];
+        match fence {
+            Some(mark) if line == mark => fence = None,
+            Some(_) => {}
+            None if ticks.len() >= 3 => fence = Some(ticks),
+            None if line.starts_with('>') => {}
+            None => lines.push(line),
+        }
+    }
+    assert!(fence.is_none(), "every fence is closed");
+    lines
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_is_said_leaves_its_block((header, events) in crate::arbitrary::session()) {
+        let (text, loss) = written(&header, &events, &Options::default());
+        prop_assert_eq!(loss.carried, loss.events);
+        let ours = ours(&text);
+        let folds = ours.iter().filter(|line| **line == "<details>").count();
+        prop_assert_eq!(ours.iter().filter(|line| **line == "</details>").count(), folds);
+        let heads = ours.iter().filter(|line| line.starts_with("## ") || line.starts_with("### ")).count();
+        prop_assert_eq!(folds + heads, events.len());
+        for line in ours {
+            // Of tags there are ours alone.
+            let rest = line.replace("<details>", "").replace("</details>", "").replace("<summary>", "")
+                .replace("</summary>", "").replace("<sub>", "").replace("</sub>", "").replace("\\<", "");
+            let is_code = rest.contains("`` ");
+            let is_fact = line.contains(": \"") || line.starts_with("title: ");
+            prop_assert!(is_code || is_fact || !rest.contains('<'), "{}", line);
+        }
+    }
+}
