@@ -1,0 +1,119 @@
+//! Events, numbered and dated as they are made.
+
+use quipu_model::{
+    Annotations, Block, Body, Content, Event, Fidelity, Header, Json, LogBody, Note, NoteKind,
+    Place, Timestamp, ToolCall, ToolResult,
+};
+
+use crate::flow::shape::{self, Data, Said, Who};
+
+/// Hands events over, and keeps the header in step.
+pub(super) struct Emit<'s> {
+    header: Header,
+    sink: &'s mut dyn FnMut(Event<LogBody>),
+    seq: u64,
+    last: Timestamp,
+}
+
+impl<'s> Emit<'s> {
+    pub(super) fn new(header: Header, sink: &'s mut dyn FnMut(Event<LogBody>)) -> Self {
+        Self {
+            header,
+            sink,
+            seq: 0,
+            last: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    /// Hands over an event. Without a time of its own it has the last one, and says so.
+    pub(super) fn at(
+        &mut self,
+        place: Place,
+        at: Option<Timestamp>,
+        body: LogBody,
+        mut annotations: Annotations,
+    ) {
+        self.seq += 1;
+        match at {
+            Some(at) => self.last = at,
+            None => annotations.flags.undated = true,
+        }
+        let event = Event {
+            seq: self.seq,
+            run_id: self.header.run_id.clone(),
+            parent_run_id: self.header.parent_run_id.clone(),
+            timestamp: self.last,
+            place,
+            body,
+            annotations,
+        };
+        self.header.observe_log(&event);
+        (self.sink)(event);
+    }
+
+    /// What is known when all was handed over.
+    pub(super) fn finish(self) -> Header {
+        self.header
+    }
+}
+
+pub(super) fn note(kind: NoteKind, text: Option<String>, raw: Option<Json>) -> LogBody {
+    LogBody::Note(Note { kind, text, raw })
+}
+
+/// What something that was said is in the model.
+pub(super) fn body(said: &Said<'_>) -> LogBody {
+    let fidelity = Fidelity::AgentEmitted;
+    match said {
+        Said::Message { who, content, .. } => {
+            let blocks = vec![Block {
+                fidelity,
+                content: block(content),
+            }];
+            match who {
+                Who::System => LogBody::System(blocks),
+                Who::User => LogBody::Exchange(Body::UserMessage(blocks)),
+                Who::Assistant => LogBody::Exchange(Body::AssistantMessage(blocks)),
+            }
+        }
+        Said::Call { name, id, input } => LogBody::Exchange(Body::ToolCall(ToolCall {
+            name: name.to_string(),
+            call_id: id.to_string(),
+            input: input.as_ref().map(Data::to_json),
+            fidelity,
+        })),
+        Said::Result {
+            name,
+            id,
+            output,
+            error,
+            ..
+        } => LogBody::Exchange(Body::ToolResult(ToolResult {
+            name: name.to_string(),
+            call_id: id.to_string(),
+            input: None,
+            output: output.as_ref().map(Data::to_json),
+            error: error.as_deref().map(str::to_owned),
+            fidelity,
+        })),
+        Said::Note { kind, text } => note(*kind, text.as_deref().map(str::to_owned), None),
+    }
+}
+
+fn block(content: &shape::Content<'_>) -> Content {
+    match content {
+        shape::Content::Text(text) => Content::Text(text.to_string()),
+        shape::Content::Thinking(text) => Content::Thinking(text.to_string()),
+        shape::Content::Command(text) => Content::Command(text.to_string()),
+        shape::Content::Stream(text) => Content::Stream(text.to_string()),
+        shape::Content::ToolUse { name, id, input } => Content::ToolUse {
+            name: name.to_string(),
+            id: id.to_string(),
+            input: input.as_ref().map(Data::to_json),
+        },
+        shape::Content::ToolResult { id, content } => Content::ToolResult {
+            id: id.to_string(),
+            content: content.as_ref().map(Data::to_json),
+        },
+    }
+}

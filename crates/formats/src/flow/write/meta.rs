@@ -1,0 +1,91 @@
+//! What is true of the run as a whole: `meta.json`.
+
+use quipu_model::{Event, Header, Json, LogBody, Step, StepEnd, Timestamp};
+
+use super::Object;
+use crate::flow::SCHEMA_VERSION;
+use crate::loss::Loss;
+
+/// What the events of the run itself say.
+#[derive(Debug, Default)]
+pub(super) struct RunMeta {
+    started: Option<Timestamp>,
+    completed: Option<Timestamp>,
+    step: Option<Step>,
+    error: Option<String>,
+    result: Option<Json>,
+}
+
+impl RunMeta {
+    pub(super) fn started(&mut self, event: &Event<LogBody>, step: Option<&Step>, loss: &mut Loss) {
+        if self.started.is_some() {
+            loss.dropped(event.body.type_word(), event.seq);
+            return;
+        }
+        self.started = Some(event.timestamp);
+        self.step = step.cloned();
+    }
+
+    pub(super) fn completed(
+        &mut self,
+        event: &Event<LogBody>,
+        end: Option<&StepEnd>,
+        loss: &mut Loss,
+    ) {
+        if self.completed.is_some() {
+            loss.dropped(event.body.type_word(), event.seq);
+            return;
+        }
+        self.completed = Some(event.timestamp);
+        if let Some(end) = end {
+            self.step.get_or_insert_with(|| end.step.clone());
+            self.error.clone_from(&end.error);
+            self.result.clone_from(&end.result);
+        }
+    }
+
+    /// How many events are in it.
+    pub(super) fn events(&self) -> u64 {
+        u64::from(self.started.is_some()) + u64::from(self.completed.is_some())
+    }
+
+    pub(super) fn document(&self, header: &Header) -> Vec<u8> {
+        let mut made = Object::default();
+        made.text("id", header.run_id.as_str());
+        made.some("title", header.title.as_deref());
+        match (self.completed, &self.error) {
+            (None, _) => made.raw("status", "null"),
+            (_, Some(_)) => made.text("status", "failed"),
+            (_, None) => made.text("status", "succeeded"),
+        }
+        for (key, at) in [
+            ("started_at", self.started),
+            ("completed_at", self.completed),
+        ] {
+            match at {
+                Some(at) => made.time(key, at),
+                None => made.raw(key, "null"),
+            }
+        }
+        made.some("error", self.error.as_deref());
+        let parent = header.parent_run_id.as_ref();
+        made.some("parent_run_id", parent.map(quipu_model::RunId::as_str));
+        if let Some(step) = &self.step {
+            made.object("run", |made| {
+                made.text("name", &step.name);
+                made.text("kind", &step.kind);
+            });
+        }
+        if let Some(result) = &self.result {
+            made.raw("result", result.get());
+        }
+        if let Some(origin) = &header.origin {
+            made.object("source", |made| {
+                made.text("agent", &origin.agent);
+                made.some("agent_version", origin.agent_version.as_deref());
+            });
+        }
+        made.text("schema_version", SCHEMA_VERSION);
+        made.end().into_bytes()
+    }
+}
