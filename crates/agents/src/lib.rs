@@ -90,6 +90,8 @@ mod qwen;
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
+mod handover;
+#[cfg(test)]
 mod testkit;
 
 pub use calls::{Charge, Missed, Repeat, SLOT_MS, service_number, service_of, slot};

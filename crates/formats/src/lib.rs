@@ -44,6 +44,7 @@ pub mod claude;
 pub mod codex;
 pub mod exchange;
 pub mod flow;
+mod handover;
 pub mod html;
 pub mod lines;
 pub mod loss;

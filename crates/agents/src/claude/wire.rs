@@ -111,6 +111,7 @@ pub(super) const FIELDS: &[&str] = &[
     "isReplay",
     "isSynthetic",
     "priority",
+    "convertedFrom",
 ];
 
 /// Every field that messages have been seen to have.

@@ -51,6 +51,7 @@ pub(super) const META: &[&str] = &[
     "agent_role",
     "agent_type",
     "creator_account_id",
+    "converted_from",
 ];
 
 pub(super) const TURN: &[&str] = &[

@@ -1,0 +1,139 @@
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use quipu_model::RunId;
+use serde_json::Value;
+
+use super::*;
+use crate::arbitrary;
+use crate::handover::testkit::{golden, lines, sample, write};
+
+#[test]
+fn a_session_is_written_as_it_always_was() {
+    let (header, events, blobs) = sample();
+    let (bytes, loss) = write(&events, &blobs, |out| {
+        writer(
+            &header,
+            &Options::default(),
+            out,
+            Box::new(crate::projection::Nowhere),
+        )
+        .unwrap()
+    });
+    golden("claude/golden/session.jsonl", &bytes);
+    golden(
+        "claude/golden/session.loss.txt",
+        format!("{loss}\n").as_bytes(),
+    );
+}
+
+/// What Claude Code sends: the lines that lead to the last one.
+fn live(lines: &[Value]) -> Vec<&Value> {
+    let by_id: HashMap<&str, &Value> = lines
+        .iter()
+        .filter_map(|line| Some((line["uuid"].as_str()?, line)))
+        .collect();
+    let last = lines
+        .iter()
+        .rev()
+        .find(|line| line["uuid"].is_string() && line["isSidechain"] == false);
+    let mut live = Vec::new();
+    let mut at = last;
+    while let Some(line) = at {
+        live.push(line);
+        at = line["parentUuid"]
+            .as_str()
+            .and_then(|id| by_id.get(id).copied());
+    }
+    live.reverse();
+    live
+}
+
+/// What the provider refuses.
+fn refused(live: &[&Value]) -> Option<String> {
+    let mut open: HashMap<String, usize> = HashMap::new();
+    let mut used = std::collections::HashSet::new();
+    let mut reply = String::new();
+    for line in live {
+        if line["type"] == "system" {
+            continue;
+        }
+        let message = &line["message"];
+        if line["type"] == "assistant" {
+            let id = message["id"].as_str().unwrap_or_default();
+            if id != reply && !open.is_empty() {
+                return Some(format!("a reply before the results of {open:?}"));
+            }
+            id.clone_into(&mut reply);
+        }
+        let content = match &message["content"] {
+            Value::String(text) if text.trim().is_empty() => {
+                return Some("a blank text".to_owned());
+            }
+            Value::Array(blocks) => blocks.as_slice(),
+            _ => &[],
+        };
+        for block in content {
+            let id = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
+            match block["type"].as_str().unwrap_or_default() {
+                "thinking" => return Some("thinking without a signature".to_owned()),
+                "text" if id("text").trim().is_empty() => return Some("a blank text".to_owned()),
+                "tool_use" => {
+                    if !block["input"].is_object()
+                        || !used.insert(id("id"))
+                        || id("name").is_empty()
+                    {
+                        return Some(format!("a call that is none: {block}"));
+                    }
+                    open.insert(id("id"), 1);
+                }
+                "tool_result" if open.remove(&id("tool_use_id")).is_none() => {
+                    return Some(format!("a result without a call: {block}"));
+                }
+                _ => {}
+            }
+        }
+    }
+    (!open.is_empty()).then(|| format!("no results of {open:?}"))
+}
+
+proptest! {
+    #[test]
+    fn what_is_sent_is_what_the_provider_takes((header, events) in arbitrary::session(), instructions: bool) {
+        let options = Options { instructions, ..Options::default() };
+        let go = || write(&events, &[], |out| {
+            writer(&header, &options, out, Box::new(crate::projection::Nowhere)).unwrap()
+        });
+        let (bytes, loss) = go();
+        prop_assert_eq!(&bytes, &go().0);
+        prop_assert_eq!(loss.events, events.len() as u64);
+        prop_assert!(loss.carried <= loss.events);
+        let lines = lines(&bytes);
+        let mut ids = std::collections::HashSet::new();
+        for line in &lines {
+            prop_assert_eq!(line["sessionId"].as_str(), Some(&*session_id(&header, &options)));
+            if let Some(id) = line["uuid"].as_str() {
+                prop_assert!(ids.insert(id.to_owned()), "{} twice", id);
+            }
+        }
+        prop_assert_eq!(refused(&live(&lines)), None);
+    }
+}
+
+#[test]
+fn a_session_has_its_place() {
+    let mut header = Header::new(RunId::new("r1").unwrap());
+    let options = Options::default();
+    let id = session_id(&header, &options);
+    header.environment.cwd = Some("/home/ada/my project.d/é😀".to_owned());
+    let place = place(&header, &options);
+    let expected = format!("projects/-home-ada-my-project-d----/{id}.jsonl");
+    assert_eq!(place.to_str(), Some(&*expected));
+    assert_eq!(
+        resume_hint(&header, &options),
+        format!("cd '/home/ada/my project.d/é😀' && claude --resume {id}")
+    );
+    header.environment.cwd = Some(format!("/{}", "x".repeat(300)));
+    let long = project(cwd(&header, &options));
+    assert!(long.len() < 230 && long.starts_with("-xxx"), "{long}");
+}
