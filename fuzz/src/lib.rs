@@ -10,7 +10,7 @@ pub mod slow;
 use quipu_agents::{Checkpoint, Collect, Dialect, Family, Feed, Origin};
 use quipu_formats::exchange::{self, Escapes, Item, Reader, verify};
 use quipu_formats::lines::Limits;
-use quipu_model::json::{Kind, Node, SyntaxProblem, Tape};
+use quipu_model::json::{Kind, Node, Parts, PartsError, SyntaxProblem, Tape};
 use quipu_model::tree::TreeBuilder;
 use quipu_model::{Event, InvalidJson, Json};
 use quipu_search::query::{Clock, Problem, Query};
@@ -19,10 +19,11 @@ use quipu_search::query::{Clock, Problem, Query};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Those that are no adapters; each of these has one of its own, `agent_` and its name.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     ("exchange_reader", exchange_reader),
     ("json_cursor", json_cursor),
     ("json_tape", json_tape),
+    ("json_parts", json_parts),
     ("draft", draft),
     ("search_query", search_query),
     ("agentlog_reader", agentlog::reader),
@@ -147,6 +148,69 @@ pub fn json_tape(bytes: &[u8]) {
         (Err(ours), Err(InvalidJson::Syntax(theirs))) => assert_eq!(ours, theirs),
         (ours, theirs) => panic!("{ours:?} but {theirs:?}"),
     }
+}
+
+type Divided = (Vec<(String, Option<u64>, Vec<u8>, u64, u64)>, u64, Result<(), PartsError>);
+
+fn divide<'a>(pieces: impl Iterator<Item = &'a [u8]>, limit: usize) -> Divided {
+    let mut parts = Parts::new(&["events", "a"], limit);
+    let mut found = Vec::new();
+    let mut result = Ok(());
+    for piece in pieces {
+        let pushed = parts.push(piece, &mut |part| {
+            assert!(part.value.len() <= limit);
+            let key = part.key.to_owned();
+            found.push((key, part.index, part.value.to_vec(), part.offset, part.line));
+        });
+        assert!(parts.held() <= 2 * limit);
+        if result.is_ok() {
+            result = pushed;
+        }
+    }
+    let passed = parts.passed();
+    (found, passed, result.and(parts.finish()))
+}
+
+/// Divides a document at once and in pieces, whose length the first byte says. The parts of what is JSON
+/// are those that a tape finds.
+pub fn json_parts(bytes: &[u8]) {
+    let [piece, document @ ..] = bytes else {
+        return;
+    };
+    let piece = usize::from(*piece).max(1);
+    for limit in [16, 64 * 1024] {
+        let whole = divide(std::iter::once(document), limit);
+        let pieces = divide(document.chunks(piece), limit);
+        assert_eq!((&whole.0, whole.1), (&pieces.0, pieces.1));
+        assert_eq!(whole.2.is_ok(), pieces.2.is_ok());
+    }
+    let Ok(text) = std::str::from_utf8(document) else {
+        return;
+    };
+    let mut tape = Tape::new();
+    let Ok(node) = tape.read(text, 64) else {
+        return;
+    };
+    if node.kind() != Kind::Object || text.len() > 64 * 1024 {
+        return;
+    }
+    let mut expected = Vec::new();
+    for (key, value) in node.fields() {
+        let key = key.to_text_lossy().into_owned();
+        if value.kind() == Kind::List && ["events", "a"].contains(&key.as_str()) {
+            let items = value.items().zip(0_u64..);
+            expected.extend(items.map(|(item, index)| (key.clone(), Some(index), item.bytes())));
+        } else {
+            expected.push((key, None, value.bytes()));
+        }
+    }
+    let (found, _, result) = divide(document.chunks(piece), 64 * 1024);
+    assert_eq!(result, Ok(()));
+    let found: Vec<_> = found
+        .iter()
+        .map(|(key, index, value, ..)| (key.clone(), *index, value.as_slice()))
+        .collect();
+    assert_eq!(found, expected);
 }
 
 /// Reads a query and prints it as one that reads the same, or says where in it the mistake is.

@@ -57,6 +57,16 @@ pub trait Reader: Send {
     /// Takes the next record, or the document. Of a document, each item is handed to [`Out::record`].
     fn record(&mut self, record: Node<'_>, out: &mut Out<'_>);
 
+    /// Which lists of a document that is read in parts ([`Framing::Parts`]) are given item by item.
+    fn lists(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Takes the next part of a document that is read in parts: a field, or with its `index` an item of one
+    /// of [`Self::lists`]. Each is a record of its own. What becomes nothing here is kept as a note, unless
+    /// [`Out::skip`] says why.
+    fn part(&mut self, _key: &str, _index: Option<u64>, _value: Node<'_>, _out: &mut Out<'_>) {}
+
     /// Takes a text that is no JSON.
     fn text(&mut self, _text: &str, _out: &mut Out<'_>) {}
 

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use quipu_model::NoteKind;
-use quipu_model::json::Tape;
+use quipu_model::json::{Parts, PartsError, Tape};
 use serde::{Deserialize, Serialize};
 
 use crate::{Dropped, Entry, Ledger, Mended, Out, Position, Reader, Session, Sink};
@@ -19,6 +19,9 @@ pub enum Framing {
     Lines,
     /// One JSON document, whose reader finds the records in it.
     Document,
+    /// One JSON document, an object, that is read part by part: its fields, and of its long lists
+    /// ([`Reader::lists`]) item by item. It may be of any length.
+    Parts,
     /// Server-sent events: the payloads of `data:` lines.
     Sse,
     /// Text that is no JSON.
@@ -28,9 +31,10 @@ pub enum Framing {
 /// What is held at most.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The longest line. Longer ones are passed over and counted.
+    /// The longest line, and the longest part of a document that is read in parts. Longer ones are passed
+    /// over and counted.
     pub line: usize,
-    /// The longest document. Longer ones are not read.
+    /// The longest document that is read as a whole. Longer ones are not read.
     pub document: usize,
     /// The deepest nesting.
     pub depth: usize,
@@ -74,6 +78,9 @@ pub struct Feed {
     payload: Vec<u8>,
     payload_at: Position,
     too_long: bool,
+    /// What divides a document that is read in parts, and why that ended early.
+    parts: Option<Parts>,
+    undivided: Option<PartsError>,
     /// Whether lines that have nothing to do with calls to models are passed over.
     skimming: bool,
 }
@@ -122,6 +129,8 @@ impl Feed {
             payload: Vec::new(),
             payload_at: Position::default(),
             too_long: false,
+            parts: None,
+            undivided: None,
             skimming: false,
         }
     }
@@ -161,7 +170,7 @@ impl Feed {
         let resumable = match self.framing {
             Framing::Lines => !self.passing,
             Framing::Sse => !self.passing && self.payload.is_empty(),
-            Framing::Document | Framing::Text => false,
+            Framing::Document | Framing::Parts | Framing::Text => false,
         };
         resumable.then(|| Checkpoint {
             offset: self.at.offset,
@@ -184,6 +193,7 @@ impl Feed {
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn Sink) {
         match self.framing {
             Framing::Lines | Framing::Sse => self.push_lines(bytes, sink),
+            Framing::Parts => self.push_parts(bytes, sink),
             Framing::Document | Framing::Text => {
                 if self.pending.len() + bytes.len() > self.limits.document {
                     self.too_long = true;
@@ -225,28 +235,12 @@ impl Feed {
                 self.drop_record(Dropped::TooLong);
                 return Err(FeedError::DocumentTooLong(self.limits.document));
             }
-            Framing::Document => {
-                let text = self.text(&pending);
-                let text = text.trim_start_matches('\u{feff}');
-                let node = match self.tape.read(text, self.limits.depth) {
-                    Ok(node) => node,
-                    Err(error) => {
-                        let end = error.offset >= text.trim_end().len();
-                        let mut out = Out::new(sink, &mut self.ledger);
-                        let why = format!("not a JSON document: {error}");
-                        out.item(Position { offset: 0, line: 1 }, |out| {
-                            if end {
-                                out.skip(Dropped::TornTail);
-                            } else {
-                                out.push(Entry::note(NoteKind::MalformedLine, why));
-                            }
-                        });
-                        return Err(FeedError::NotJson(error.to_string()));
-                    }
-                };
-                let mut out = Out::new(sink, &mut self.ledger).of_document(text);
-                self.reader.record(node, &mut out);
-                self.tape.shrink();
+            Framing::Document => self.document(&pending, sink)?,
+            Framing::Parts => {
+                let whole = self.end_of_parts(sink);
+                let mut out = Out::new(sink, &mut self.ledger);
+                self.reader.finish(&mut out);
+                return whole;
             }
             Framing::Text => {
                 let text = self.text(&pending);
@@ -256,6 +250,116 @@ impl Feed {
         }
         let mut out = Out::new(sink, &mut self.ledger);
         self.reader.finish(&mut out);
+        Ok(())
+    }
+
+    /// Reads a document as a whole.
+    fn document(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), FeedError> {
+        let text = self.text(bytes);
+        let text = text.trim_start_matches('\u{feff}');
+        let node = match self.tape.read(text, self.limits.depth) {
+            Ok(node) => node,
+            Err(error) => {
+                let end = error.offset >= text.trim_end().len();
+                let why = format!("not a JSON document: {error}");
+                self.broken(Position { offset: 0, line: 1 }, end, why, sink);
+                return Err(FeedError::NotJson(error.to_string()));
+            }
+        };
+        let mut out = Out::new(sink, &mut self.ledger).of_document(text);
+        self.reader.record(node, &mut out);
+        self.tape.shrink();
+        Ok(())
+    }
+
+    /// Accounts for a document, or the rest of one, that cannot be read.
+    fn broken(&mut self, at: Position, cut_off: bool, why: String, sink: &mut dyn Sink) {
+        let mut out = Out::new(sink, &mut self.ledger);
+        out.item(at, |out| {
+            if cut_off {
+                out.skip(Dropped::TornTail);
+            } else {
+                out.push(Entry::note(NoteKind::MalformedLine, why));
+            }
+        });
+    }
+
+    /// Reads the parts of a document that end in these bytes.
+    fn push_parts(&mut self, bytes: &[u8], sink: &mut dyn Sink) {
+        if self.undivided.is_some() {
+            return;
+        }
+        let mut parts = self
+            .parts
+            .take()
+            .unwrap_or_else(|| Parts::new(self.reader.lists(), self.limits.line));
+        let passed = parts.passed();
+        let pushed = parts.push(bytes, &mut |part| {
+            let at = Position {
+                offset: part.offset,
+                line: part.line,
+            };
+            self.part(part.key, part.index, part.value, at, sink);
+        });
+        for _ in passed..parts.passed() {
+            self.drop_record(Dropped::TooLong);
+        }
+        match pushed {
+            Ok(()) | Err(PartsError::TooLong { .. }) => {}
+            Err(error) => {
+                let (offset, line) = parts.position();
+                let why = format!("not a JSON document: {error}");
+                self.broken(Position { offset, line }, false, why, sink);
+                self.undivided = Some(error);
+            }
+        }
+        self.parts = Some(parts);
+    }
+
+    fn part(
+        &mut self,
+        key: &str,
+        index: Option<u64>,
+        value: &[u8],
+        at: Position,
+        sink: &mut dyn Sink,
+    ) {
+        let text = self.text(value);
+        match self.tape.read(&text, self.limits.depth) {
+            Ok(node) => {
+                let mut out = Out::new(sink, &mut self.ledger);
+                let reader = &mut self.reader;
+                out.record(at, node, |out, node| reader.part(key, index, node, out));
+            }
+            Err(error) => {
+                let why = format!("`{key}` is not JSON: {error}");
+                self.malformed(&text, at, &why, sink);
+            }
+        }
+        if value.len() > 1 << 20 {
+            self.tape.shrink();
+        }
+    }
+
+    /// The end of a document that was read in parts.
+    fn end_of_parts(&mut self, sink: &mut dyn Sink) -> Result<(), FeedError> {
+        let ended = match (&self.undivided, &mut self.parts) {
+            (Some(error), _) => return Err(FeedError::NotJson(error.to_string())),
+            (None, Some(parts)) => parts.finish(),
+            (None, None) => Parts::new(&[], 0).finish(),
+        };
+        if let Err(error) = ended {
+            let began = self.parts.as_ref().map_or((0, 1), |parts| {
+                let unfinished = parts.unfinished();
+                unfinished.map_or(parts.position(), |part| (part.offset, part.line))
+            });
+            let at = Position {
+                offset: began.0,
+                line: began.1,
+            };
+            self.broken(at, true, String::new(), sink);
+            return Err(FeedError::NotJson(error.to_string()));
+        }
         Ok(())
     }
 
@@ -451,3 +555,6 @@ impl std::fmt::Debug for Feed {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,9 +8,11 @@
 //! be made but by checking.
 
 mod cursor;
+mod parts;
 mod tape;
 
 pub use cursor::{Cursor, SyntaxError, SyntaxProblem};
+pub use parts::{Part, Parts, PartsError};
 pub use tape::{Fields, Items, Kind, Node, Tape};
 
 use std::borrow::Cow;
