@@ -33,4 +33,6 @@ pub use format::{Format, Shape};
 pub use pipe::pump;
 pub use report::Report;
 pub use source::{Account, Reading, Source, SourceError, open};
+#[cfg(feature = "parquet")]
+pub use target::add;
 pub use target::{Options, write, writer};

@@ -2,9 +2,18 @@
 
 use std::io::{self, Write};
 
+#[cfg(feature = "parquet")]
+use quipu_formats::parquet::Tables;
 use quipu_formats::projection::{Beside, Projection};
-use quipu_formats::{agentlog, exchange, normalized, otlp};
+use quipu_formats::{
+    agentlog, atif, claude, codex, exchange, flow, html, markdown, normalized, otlp, sts, text,
+};
 use quipu_model::Header;
+#[cfg(feature = "parquet")]
+use {
+    quipu_formats::loss::Loss,
+    quipu_model::{Event, LogBody},
+};
 
 use crate::{Format, Report, Source, SourceError, pump};
 
@@ -15,17 +24,36 @@ pub struct Options {
     pub agentlog: agentlog::project::Options,
     /// For [`Format::Normalized`]. What a source says of itself as a document goes before.
     pub normalized: normalized::Options,
+    /// For [`Format::Html`].
+    pub html: html::Options,
+    /// For [`Format::Markdown`].
+    pub markdown: markdown::Options,
+    /// For [`Format::Text`].
+    pub text: text::Options,
+    /// For [`Format::Atif`].
+    pub atif: atif::Options,
     /// For [`Format::Otlp`].
     pub otlp: otlp::Options,
+    /// For [`Format::HuggingFace`].
+    pub sts: sts::Options,
+    /// For [`Format::ClaudeCode`].
+    pub claude: claude::Options,
+    /// For [`Format::Codex`].
+    pub codex: codex::Options,
+    /// For [`Format::Flow`].
+    pub flow: flow::Options,
+    /// For [`Format::Parquet`].
+    #[cfg(feature = "parquet")]
+    pub parquet: quipu_formats::parquet::Options,
 }
 
 impl Options {
     /// The same, for a session that was a document before.
     fn of(&self, document: &normalized::Options) -> Self {
-        Self {
-            normalized: document.clone(),
-            ..self.clone()
-        }
+        let mut own = self.clone();
+        own.normalized = document.clone();
+        own.html.transcript = document.clone();
+        own
     }
 }
 
@@ -45,8 +73,16 @@ pub fn writer<'w>(
         Format::Exchange => exchange::writer(header, &exchange::Options, out, beside),
         Format::Agentlog => agentlog::project::writer(header, &options.agentlog, out, beside),
         Format::Normalized => normalized::writer(header, &options.normalized, out, beside),
+        Format::Html => html::writer(header, &options.html, out, beside),
+        Format::Markdown => markdown::writer(header, &options.markdown, out, beside),
+        Format::Text => text::writer(header, &options.text, out, beside),
+        Format::Atif => atif::writer(header, &options.atif, out, beside),
         Format::Otlp => otlp::writer(header, &options.otlp, out, beside),
-        _ => Err(io::ErrorKind::Unsupported.into()),
+        Format::HuggingFace => sts::writer(header, &options.sts, out, beside),
+        Format::ClaudeCode => claude::writer(header, &options.claude, out, beside),
+        Format::Codex => codex::writer(header, &options.codex, out, beside),
+        Format::Flow => flow::writer(header, &options.flow, out, beside),
+        Format::Parquet => Err(io::ErrorKind::Unsupported.into()),
     }
 }
 
@@ -63,9 +99,57 @@ pub fn write<'w>(
     beside: Box<dyn Beside + 'w>,
 ) -> Result<Report, SourceError> {
     let header = source.header()?;
+    write_with(source, to, &header, options, |options| {
+        writer(to, &header, options, out, beside)
+    })
+}
+
+/// Adds the session of a source to tables.
+///
+/// # Errors
+///
+/// Those of [`write`].
+#[cfg(feature = "parquet")]
+pub fn add<E: Write + Send, C: Write + Send>(
+    source: &mut dyn Source,
+    tables: &mut Tables<E, C>,
+) -> Result<Report, SourceError> {
+    let header = source.header()?;
+    tables.begin(&header);
+    write_with(
+        source,
+        Format::Parquet,
+        &header,
+        &Options::default(),
+        |_| Ok(Box::new(Rows(tables))),
+    )
+}
+
+/// A session in tables that others share.
+#[cfg(feature = "parquet")]
+struct Rows<'t, E: Write + Send, C: Write + Send>(&'t mut Tables<E, C>);
+
+#[cfg(feature = "parquet")]
+impl<E: Write + Send, C: Write + Send> Projection for Rows<'_, E, C> {
+    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+        self.0.event(event)
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Loss> {
+        self.0.end()
+    }
+}
+
+fn write_with<'w>(
+    source: &mut dyn Source,
+    to: Format,
+    header: &Header,
+    options: &Options,
+    writer: impl FnOnce(&Options) -> io::Result<Box<dyn Projection + 'w>>,
+) -> Result<Report, SourceError> {
     let own = source.document().map(|document| options.of(document));
     let options = own.as_ref().unwrap_or(options);
-    let mut writer = writer(to, &header, options, out, beside).map_err(SourceError::Refused)?;
+    let mut writer = writer(options).map_err(SourceError::Refused)?;
     let (reading, left) = pump(source, &mut *writer)?;
     let mut loss = writer.finish().map_err(SourceError::Refused)?;
     loss.add(&left);

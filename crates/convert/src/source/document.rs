@@ -4,43 +4,96 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use quipu_formats::normalized::{self, NormalizedError, embedded, read_with};
-use quipu_model::Header;
+use quipu_formats::html::{self, Content};
+use quipu_formats::normalized::{self, Beyond, NormalizedError, embedded, read_with};
+use quipu_model::{Attachment, Event, Header, LogBody};
 
 use super::{Account, Receiver, Source, SourceError, unreadable};
 
-/// Which file it is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wrapping {
-    /// None: the file is the document.
-    Plain,
-    /// A page that Quipu wrote.
+/// Where the document is.
+enum Place {
+    /// In a file of its own.
+    File,
+    /// In a page, which is read as it comes.
     Page,
+    /// In a page that was taken apart: because it is sealed, or has pictures.
+    Taken(Content),
 }
 
+/// A page that is longer is not taken apart; its pictures stay behind.
+const LONGEST_PAGE: u64 = 512 << 20;
+
 /// A normalized transcript.
-#[derive(Debug)]
 pub struct Document {
     path: PathBuf,
-    wrapping: Wrapping,
+    place: Place,
     options: Option<normalized::Options>,
 }
 
+impl std::fmt::Debug for Document {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Document")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Document {
-    pub(super) fn new(path: &Path, wrapping: Wrapping) -> Self {
+    /// A file that is one.
+    pub fn file(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            wrapping,
+            place: Place::File,
             options: None,
         }
     }
 
-    fn open(&self) -> Result<Box<dyn Read>, SourceError> {
-        let file = File::open(&self.path).map_err(unreadable(&self.path))?;
-        Ok(match self.wrapping {
-            Wrapping::Plain => Box::new(file),
-            Wrapping::Page => Box::new(embedded(file)),
+    /// A page that Quipu wrote.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or is sealed and the passphrase is another.
+    pub fn page(path: &Path, passphrase: Option<&str>) -> Result<Self, SourceError> {
+        let size = path.metadata().map_err(unreadable(path))?.len();
+        let place = if size > LONGEST_PAGE {
+            Place::Page
+        } else {
+            let page = std::fs::read(path).map_err(unreadable(path))?;
+            let opened = match passphrase {
+                Some(passphrase) if html::is_sealed(&page) => {
+                    html::decrypt(&page, &html::Passphrase::new(passphrase))
+                }
+                _ => html::content(&page),
+            };
+            Place::Taken(opened.map_err(|error| SourceError::Broken {
+                path: path.to_owned(),
+                why: error.to_string(),
+            })?)
+        };
+        Ok(Self {
+            place,
+            ..Self::file(path)
         })
+    }
+
+    fn open(&self) -> Result<Box<dyn Read + '_>, SourceError> {
+        let file = || File::open(&self.path).map_err(unreadable(&self.path));
+        Ok(match &self.place {
+            Place::File => Box::new(file()?),
+            Place::Page => Box::new(embedded(file()?)),
+            Place::Taken(content) => Box::new(&content.transcript[..]),
+        })
+    }
+
+    fn image(&self, attachment: &Attachment) -> Option<&[u8]> {
+        let Place::Taken(content) = &self.place else {
+            return None;
+        };
+        let found = content
+            .images
+            .iter()
+            .find(|image| image.sha256 == attachment.sha256);
+        found.map(|image| &image.bytes[..])
     }
 
     fn broken(&self, error: NormalizedError) -> SourceError {
@@ -54,11 +107,25 @@ impl Document {
     }
 }
 
+impl Document {
+    fn give(&self, event: Event<LogBody>, more: Beyond, to: &mut dyn Receiver) -> io::Result<()> {
+        for attachment in &event.annotations.attachments {
+            if let Some(bytes) = self.image(attachment) {
+                to.blob(attachment, bytes)?;
+            }
+        }
+        match more.is_empty() {
+            true => to.event(event),
+            false => to.event_and_more(event, Box::new(more)),
+        }
+    }
+}
+
 impl Source for Document {
     fn format(&self) -> &'static str {
-        match self.wrapping {
-            Wrapping::Plain => "normalized",
-            Wrapping::Page => "html",
+        match self.place {
+            Place::File => "normalized",
+            Place::Page | Place::Taken(_) => "html",
         }
     }
 
@@ -88,11 +155,7 @@ impl Source for Document {
             if refused.is_some() {
                 return;
             }
-            let taken = match beyond.is_empty() {
-                true => to.event(event),
-                false => to.event_and_more(event, Box::new(beyond)),
-            };
-            refused = taken.err();
+            refused = self.give(event, beyond, to).err();
         });
         if let Some(refused) = refused {
             return Err(SourceError::Refused(refused));

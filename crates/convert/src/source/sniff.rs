@@ -7,11 +7,15 @@ use std::path::Path;
 use quipu_agents::{Dialect, Family, HEAD, Limits, is_credential};
 use quipu_formats::exchange::{Item, Reader};
 
-use super::document::{Document, Wrapping};
-use super::{Log, LogFile, Reading, RunDirectory, Source, SourceError, Transcript, unreadable};
+use super::{
+    Document, Log, LogFile, Reading, RunDirectory, Source, SourceError, Transcript, unreadable,
+};
 
 /// What every `SQLite` database begins with.
 const DATABASE: &[u8] = b"SQLite format 3\0";
+
+/// The dialect of normalized transcripts.
+const NORMALIZED: &str = "normalized";
 
 /// The sessions in a file. What it is is decided from its content.
 ///
@@ -33,10 +37,15 @@ pub fn open(path: &Path, reading: &Reading) -> Result<Vec<Box<dyn Source>>, Sour
     if is_exchange(&head) {
         return Ok(vec![Box::new(Transcript::new(path))]);
     }
-    if let Some(wrapping) = document(&head) {
-        return Ok(vec![Box::new(Document::new(path, wrapping))]);
+    if is_page(&head) {
+        let page = Document::page(path, reading.passphrase.as_deref())?;
+        return Ok(vec![Box::new(page)]);
     }
     let found = identify(path, &head).map_err(unreadable(path))?;
+    if found.is_some_and(|(_, dialect)| dialect.name == NORMALIZED) {
+        // Read by its own reader, which loses nothing that the model has no place for.
+        return Ok(vec![Box::new(Document::file(path))]);
+    }
     let log = Log::new(
         LogFile(path.to_owned()),
         path,
@@ -57,15 +66,10 @@ fn is_exchange(head: &[u8]) -> bool {
     matches!(Reader::new(head).next(), Ok(Some(Item::Event(_))))
 }
 
-/// Whether it is a normalized transcript, or a page with one in it.
-fn document(head: &[u8]) -> Option<Wrapping> {
-    let begin = head.trim_ascii_start();
-    if begin.len() >= 2 && begin[0] == b'<' {
-        let is_page = memchr::memmem::find(head, b"id=\"quipu-").is_some();
-        return is_page.then_some(Wrapping::Page);
-    }
-    let (_, dialect) = quipu_agents::identify(head, head.len() < HEAD)?;
-    (dialect.name == "normalized").then_some(Wrapping::Plain)
+/// Whether it is a page that Quipu wrote.
+fn is_page(head: &[u8]) -> bool {
+    let is_html = head.trim_ascii_start().starts_with(b"<");
+    is_html && memchr::memmem::find(head, b"id=\"quipu-").is_some()
 }
 
 /// Whose log it is.

@@ -231,4 +231,3 @@ pub(crate) fn left_out(event: &Event<LogBody>) -> std::borrow::Cow<'static, str>
         body => body.type_word().into(),
     }
 }
-

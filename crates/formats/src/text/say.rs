@@ -233,13 +233,15 @@ fn inputs<'e>(parts: &mut Vec<Part<'e>>, input: Option<&'e Json>) {
     let mut tape = Tape::new();
     let root = tape.read(input.get(), Json::MAX_DEPTH).ok();
     match root.filter(|root| root.kind() == Kind::Object) {
-        Some(root) => parts.extend(root.fields().map(|(name, value)| Part::Value {
-            label: name.to_text_lossy().into_owned().into(),
-            text: value
-                .as_str()
-                .map_or_else(|| value.raw().get().to_owned(), Cow::into_owned)
-                .into(),
-            is_output: false,
+        Some(root) => parts.extend(root.fields().map(|(name, value)| {
+            Part::Value {
+                label: name.to_text_lossy().into_owned().into(),
+                text: value
+                    .as_str()
+                    .map_or_else(|| value.raw().get().to_owned(), Cow::into_owned)
+                    .into(),
+                is_output: false,
+            }
         })),
         None => parts.push(self::input("input", said(input))),
     }

@@ -69,7 +69,8 @@ fn refuse(listener: TcpListener, is_done: Arc<AtomicBool>) -> Arc<Mutex<Vec<Stri
             let mut reader = BufReader::new(&stream);
             let _read = reader.read_line(&mut line);
             list.lock().unwrap().push(line.trim().to_owned());
-            let _written = (&stream).write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+            let _written =
+                (&stream).write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
         }
     });
     asked
@@ -78,21 +79,43 @@ fn refuse(listener: TcpListener, is_done: Arc<AtomicBool>) -> Arc<Mutex<Vec<Stri
 fn open(program: &Path, page: &[u8], hash: &str) -> Seen {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("page.html");
-    std::fs::File::create(&file).unwrap().write_all(page).unwrap();
+    std::fs::File::create(&file)
+        .unwrap()
+        .write_all(page)
+        .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let is_done = Arc::new(AtomicBool::new(false));
     let asked = refuse(listener, Arc::clone(&is_done));
     let mut child = Command::new(program)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"])
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+        ])
         .args(["--no-first-run", "--disable-sync", "--disable-extensions"])
-        .args(["--disable-background-networking", "--disable-component-update"])
-        .args(["--disable-default-apps", "--disable-dev-shm-usage", "--metrics-recording-only"])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+        ])
+        .args([
+            "--disable-default-apps",
+            "--disable-dev-shm-usage",
+            "--metrics-recording-only",
+        ])
         .args(["--enable-logging=stderr", "--v=0"])
         .arg(format!("--proxy-server=http://127.0.0.1:{port}"))
         .arg("--proxy-bypass-list=<-loopback>")
-        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
-        .args(["--window-size=1280,900", "--virtual-time-budget=8000", "--dump-dom"])
+        .arg(format!(
+            "--user-data-dir={}",
+            folder.path().join("profile").display()
+        ))
+        .args([
+            "--window-size=1280,900",
+            "--virtual-time-budget=8000",
+            "--dump-dom",
+        ])
         .arg(format!("file://{}{hash}", file.display()))
         .env("TZ", "UTC")
         .stdin(Stdio::null())
@@ -175,7 +198,11 @@ fn a_search_finds_what_is_folded() {
     assert!(entry.contains("private on(from: Harbour"), "{entry}");
     assert!(seen.has("is-current-match"));
     let found = ">1/1</output>";
-    assert!(seen.has(found), "{}", &seen.dom[seen.dom.find("<output").unwrap()..][..200]);
+    assert!(
+        seen.has(found),
+        "{}",
+        &seen.dom[seen.dom.find("<output").unwrap()..][..200]
+    );
     let seen = open(&program, &page, "#q=nowhere%20at%20all");
     assert!(seen.has(">none</output>") && !seen.has("is-current-match"));
 }
@@ -204,7 +231,17 @@ fn hostile_text_in_every_field_is_text() {
         assert_eq!(seen.console, [""; 0], "{hash}");
         assert_eq!(seen.requests, [""; 0], "{hash}");
         assert!(!seen.is_marked(), "{hash}");
-        for tag in ["<svg", "<iframe", "<object", "<embed", "<video", "<base", "href=\"javascript", "href=\"data", "src=\"http"] {
+        for tag in [
+            "<svg",
+            "<iframe",
+            "<object",
+            "<embed",
+            "<video",
+            "<base",
+            "href=\"javascript",
+            "href=\"data",
+            "src=\"http",
+        ] {
             assert!(!seen.has(tag), "{hash}: {tag}");
         }
         assert!(seen.has("&lt;script&gt;"), "{hash}: shown as text");

@@ -170,15 +170,22 @@ fn bodies(text: &str) -> Vec<LogBody> {
     vec![
         LogBody::Exchange(Body::UserMessage(vec![Block::text(fidelity, text)])),
         LogBody::Exchange(Body::AssistantMessage(vec![Block::text(fidelity, text)])),
-        LogBody::Exchange(Body::AssistantMessage(vec![all(Content::Thinking(text.to_owned()))])),
+        LogBody::Exchange(Body::AssistantMessage(vec![all(Content::Thinking(
+            text.to_owned(),
+        ))])),
         LogBody::Exchange(Body::AssistantMessage(blocks)),
         LogBody::System(vec![Block::text(fidelity, text)]),
         call(json(&keys)),
         result(Some(Json::string(text)), Some(text.to_owned())),
         call(Some(Json::string(text))),
         result(json(&keys), None),
-        result(json(&serde_json::json!([{"type": "text", "text": text}])), None),
-        call(Some(Json::string(&format!("*** Begin Patch\n*** Update File: {text}\n+{text}\n")))),
+        result(
+            json(&serde_json::json!([{"type": "text", "text": text}])),
+            None,
+        ),
+        call(Some(Json::string(&format!(
+            "*** Begin Patch\n*** Update File: {text}\n+{text}\n"
+        )))),
         result(Some(Json::string(&huge)), None),
         note(NoteKind::Error),
         note(NoteKind::Compaction),
