@@ -69,6 +69,7 @@ mod agentlog;
 mod aider;
 mod amp;
 mod anthropic;
+mod atif;
 mod chat;
 mod claude;
 mod cline;
@@ -86,6 +87,7 @@ mod openai_responses;
 mod opencode;
 mod pi;
 mod qwen;
+mod sts;
 
 #[cfg(test)]
 mod corpus;

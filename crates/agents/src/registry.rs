@@ -2,8 +2,8 @@
 
 use crate::{Dialect, Family, Head, Match};
 use crate::{
-    acp, agentlog, aider, amp, anthropic, chat, claude, cline, codex, copilot, cursor, droid,
-    gemini, google, goose, kimi, kiro, openai_chat, openai_responses, opencode, pi, qwen,
+    acp, agentlog, aider, amp, anthropic, atif, chat, claude, cline, codex, copilot, cursor, droid,
+    gemini, google, goose, kimi, kiro, openai_chat, openai_responses, opencode, pi, qwen, sts,
 };
 
 /// The families, in the order in which they are asked.
@@ -25,6 +25,8 @@ pub static FAMILIES: &[&dyn Family] = &[
     &kiro::Kiro,
     &acp::Acp,
     &agentlog::AgentLog,
+    &atif::Atif,
+    &sts::Sts,
     &anthropic::Anthropic,
     &openai_responses::OpenAiResponses,
     &openai_chat::OpenAiChat,

@@ -63,6 +63,8 @@ pub(super) struct Step {
     pub(super) orphan: bool,
     /// It says that the context was condensed.
     pub(super) compaction: bool,
+    /// It is there because there has to be one; nobody said what is in it.
+    pub(super) filler: bool,
     /// The inside of lists: what else is known of its events, and the notes beside it.
     pub(super) events: Vec<u8>,
     pub(super) notes: Vec<u8>,
@@ -179,6 +181,7 @@ impl Step {
             spends: 0,
             orphan: false,
             compaction: false,
+            filler: false,
             events: Vec::new(),
             notes: Vec::new(),
             size: 0,
@@ -266,6 +269,7 @@ impl Step {
         let mut own = Vec::new();
         let mut object = Object::within(&mut own);
         object.maybe("model_call", self.call.as_deref());
+        object.mark("filler", self.filler);
         object.mark("synthetic", self.marks.synthetic);
         object.mark("superseded", self.marks.superseded);
         if self.parts.added > 0 {

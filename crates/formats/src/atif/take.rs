@@ -295,9 +295,11 @@ impl Writer<'_> {
                 self.loss.wrapped("tool.result without its call", event.seq);
                 let of = &mut self.tracks[track];
                 let marks = Marks::of(event);
-                let joins = of
-                    .last()
-                    .is_some_and(|last| last.orphan && last.marks == marks);
+                // One that names no call belongs to what the agent did last.
+                let joins = of.last().is_some_and(|last| {
+                    let fits = last.orphan || given.id.is_empty();
+                    fits && last.source == Source::Agent && last.marks == marks
+                });
                 if joins {
                     of.last().expect("there is a last step")
                 } else {
@@ -453,6 +455,7 @@ impl Writer<'_> {
         object.text("kind", note.kind.as_str());
         let text = note.text.as_deref();
         object.maybe("text", text.filter(|_| !is_step));
+        object.mark("no_text", is_step && text.is_none());
         if let Some(raw) = &note.raw {
             json_field("raw", raw, &mut object);
         }
@@ -504,7 +507,7 @@ impl Writer<'_> {
         let of = &mut self.tracks[track];
         if of.notes().len() > MAX_NOTES {
             self.loss.inferred("a step for notes", event.seq);
-            of.push(Step::new(Source::System, event));
+            of.push(Step::new(Source::System, event)).filler = true;
         }
         of.notes().add(about);
     }

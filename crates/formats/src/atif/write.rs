@@ -181,6 +181,7 @@ impl<'w> Writer<'w> {
         };
         self.loss.inferred("steps", 0);
         let mut step = Step::empty(Source::System);
+        step.filler = true;
         step.parts.text(about);
         self.tracks[track].push(step);
         self.release(track, true)

@@ -1,0 +1,175 @@
+mod round;
+pub(crate) mod story;
+
+use insta::assert_snapshot;
+use quipu_model::{Body, LogBody, NoteKind, Usage};
+
+use super::{Atif, TRAJECTORY};
+use crate::testkit::{Read, hostile, read, read_as};
+
+/// A trajectory of another program's, with something of everything.
+const FOREIGN: &str = r#"{"schema_version":"ATIF-v1.7","session_id":"s-1","trajectory_id":"t-1","agent":{"name":"terminus","version":"2.0","model_name":"m","extra":{"parser":"json"}},"notes":"A run.","steps":[
+{"step_id":1,"timestamp":"2026-01-02T03:04:05Z","source":"system","message":"Be brief."},
+{"step_id":2,"source":"user","message":[{"type":"text","text":"look"},{"type":"image","source":{"media_type":"image/png","path":"images/a.png"}}]},
+{"step_id":3,"timestamp":"2026-01-02T03:04:06Z","source":"agent","message":"Looking.","reasoning_content":"hm","reasoning_effort":"high","tool_calls":[{"tool_call_id":"c1","function_name":"ls","arguments":{"path":"."},"extra":{"tries":1}},{"tool_call_id":"c2","function_name":"task","arguments":{}}],"observation":{"results":[{"source_call_id":"c1","content":"a.txt","extra":{"exit_code":0}},{"source_call_id":"c2","content":"done","subagent_trajectory_ref":[{"trajectory_id":"sub"}]}]},"metrics":{"prompt_tokens":100,"completion_tokens":20,"cached_tokens":60,"cost_usd":0.1,"logprobs":[-0.1],"extra":{"cache_creation_input_tokens":10,"reasoning_tokens":5}},"llm_call_count":1},
+{"step_id":4,"source":"system","message":"Condensed.","extra":{"context_management":{"type":"compaction","boundary":"replace"}},"observation":{"results":[{"subagent_trajectory_ref":[{"session_id":"other","trajectory_path":"other.json"}]}]}},
+{"step_id":5,"source":"agent","is_copied_context":true,"message":"copied","metrics":{"prompt_tokens":1000,"cost_usd":5}},
+{"step_id":6,"source":"agent","message":"$ ls","observation":{"results":[{"content":"New terminal output"}]},"metrics":{"prompt_tokens":7,"completion_tokens":1,"cost_usd":0.2},"mood":"good"}],
+"final_metrics":{"total_prompt_tokens":107,"total_cost_usd":0.3},"continued_trajectory_ref":"next.json","extra":{"x":1},
+"subagent_trajectories":[{"schema_version":"ATIF-v1.7","trajectory_id":"sub","agent":{"name":"t","version":"1","model_name":"small"},"steps":[{"step_id":1,"source":"user","message":"count"},{"step_id":2,"source":"agent","message":"two","metrics":{"prompt_tokens":3,"completion_tokens":1}}]}]}"#;
+
+#[test]
+fn another_programs_trajectory() {
+    let read = read(FOREIGN.as_bytes(), "t.json").unwrap();
+    assert_snapshot!(read.lines());
+    assert_eq!(
+        read.usage(),
+        Usage {
+            input: Some(30 + 7 + 3),
+            cache_read: Some(60),
+            cache_write: Some(10),
+            cache_write_1h: None,
+            output: Some(22),
+            reasoning: Some(5),
+        }
+    );
+    assert_eq!(read.session.vendor_cost.as_deref(), Some("0.3"));
+    assert_eq!(read.session.id.as_deref(), Some("s-1"));
+    assert_eq!(read.ledger.orphans, 1);
+    let unknown: Vec<&str> = read.ledger.drift.unknown.keys().map(String::as_str).collect();
+    assert_eq!(unknown.len(), 1, "{unknown:?}");
+}
+
+#[test]
+fn before_1_2_the_cache_is_no_part_of_the_prompt() {
+    let usage = |version: &str| {
+        let text = format!(
+            r#"{{"schema_version":"{version}","agent":{{}},"steps":[{{"step_id":1,"source":"agent","message":"x","metrics":{{"prompt_tokens":10,"cached_tokens":4}}}}]}}"#
+        );
+        read(text.as_bytes(), "t.json").unwrap().usage()
+    };
+    let (old, new) = (usage("ATIF-v1.1"), usage("ATIF-v1.2"));
+    assert_eq!((old.input, old.cache_read), (Some(10), Some(4)));
+    assert_eq!((new.input, new.cache_read), (Some(6), Some(4)));
+}
+
+#[test]
+fn broken_documents() {
+    hostile(&Atif, TRAJECTORY, &FOREIGN.replace('\n', ""));
+}
+
+/// A trajectory whose steps are these.
+fn with_steps(steps: &str) -> Read {
+    let text = format!(
+        r#"{{"schema_version":"ATIF-v1.7","agent":{{"name":"a","version":"1"}},"steps":[{steps}]}}"#
+    );
+    read_as(&Atif, TRAJECTORY, text.as_bytes(), "t.json")
+}
+
+#[test]
+fn bad_days() {
+    // Numbers out of order are no order: that is the place in the list.
+    let read = with_steps(
+        r#"{"step_id":9,"source":"user","message":"a"},{"step_id":9,"source":"agent","message":"b","metrics":{"prompt_tokens":1}},{"step_id":1,"source":"agent","message":"c","metrics":{"prompt_tokens":1}}"#,
+    );
+    assert_eq!(read.usage().input, Some(2));
+    assert_eq!(read.words()[2..], ["message.user", "message.assistant", "message.assistant"]);
+    // An observation that points nowhere is a result without a call.
+    let read = with_steps(
+        r#"{"step_id":1,"source":"agent","message":"","observation":{"results":[{"source_call_id":"nobody","content":"x"}]}}"#,
+    );
+    assert_eq!((read.ledger.orphans, read.words()[2].as_str()), (1, "tool.result"));
+    // Steps of wrong types are kept.
+    let read = with_steps(r#"1,"x",null,[],{},{"source":"tool","message":"x"},{"source":"user","message":7}"#);
+    let kept = read.words().iter().filter(|word| *word == "note.unknown_record").count();
+    assert_eq!(kept, 7);
+    // Unknown keys are counted.
+    let read = with_steps(r#"{"step_id":1,"source":"user","message":"a","mood":1,"tone":2}"#);
+    assert_eq!(read.ledger.drift.unknown.len(), 2);
+}
+
+#[test]
+fn ten_thousand_sub_agents() {
+    let sub = |n: usize| {
+        format!(
+            r#"{{"trajectory_id":"a{n}","agent":{{}},"steps":[{{"step_id":1,"source":"agent","message":"x","metrics":{{"prompt_tokens":1}}}}]}}"#
+        )
+    };
+    let subs: Vec<String> = (0..10_000).map(sub).collect();
+    let text = format!(
+        r#"{{"schema_version":"ATIF-v1.7","agent":{{}},"steps":[],"subagent_trajectories":[{}]}}"#,
+        subs.join(",")
+    );
+    let read = read_as(&Atif, TRAJECTORY, text.as_bytes(), "t.json");
+    assert_eq!(read.usage().input, Some(10_000));
+    let last = read.events.last().unwrap();
+    assert_eq!(last.annotations.subagent_id.as_deref(), Some("a9999"));
+}
+
+#[test]
+fn sub_agents_inside_each_other() {
+    let mut text = r#"{"agent":{},"steps":[{"step_id":1,"source":"agent","message":"deep"}]}"#.to_owned();
+    for _ in 0..20 {
+        text = format!(r#"{{"agent":{{}},"steps":[],"subagent_trajectories":[{text}]}}"#);
+    }
+    let text = format!(r#"{{"schema_version":"ATIF-v1.7","subagent_trajectories":[{text}]}}"#);
+    let read = read_as(&Atif, TRAJECTORY, text.as_bytes(), "t.json");
+    assert_eq!(read.words().last().unwrap(), "message.assistant");
+}
+
+#[test]
+fn the_version_may_stand_last() {
+    let text = r#"{"agent":{"name":"a"},"steps":[{"step_id":1,"source":"user","message":"a"}],"schema_version":"ATIF-v1.7"}"#;
+    assert_eq!(read(text.as_bytes(), "t.json").unwrap().dialect.name, "atif");
+    let text = r#"{"steps":[{"step_id":1,"source":"user","message":"a"}]}"#;
+    assert_eq!(read(text.as_bytes(), "t.json").unwrap().dialect.name, "atif");
+    let lines = "{\"schema_version\":\"ATIF-v1.7\"}\n{\"schema_version\":\"ATIF-v1.7\"}\n";
+    assert!(crate::identify(lines.as_bytes(), true).is_none());
+}
+
+#[test]
+fn real_trajectories() {
+    for (name, bytes) in crate::corpus::logs("atif") {
+        let read = read(&bytes, &name).unwrap();
+        assert_eq!(read.dialect.name, "atif", "{name}");
+        assert!(read.error.is_none(), "{name}");
+        assert!(read.ledger.drift.unknown.is_empty(), "{name}: {:?}", read.ledger.drift);
+        let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        let steps = document["steps"].as_array().unwrap();
+        let sum = |key: &str| -> u64 {
+            let of = steps.iter().filter_map(|step| step["metrics"][key].as_u64());
+            of.sum()
+        };
+        assert_eq!(read.usage().input, Some(sum("prompt_tokens")), "{name}");
+        assert_eq!(read.usage().output, Some(sum("completion_tokens")), "{name}");
+        let cost = document["final_metrics"]["total_cost_usd"].as_f64().unwrap();
+        let read_cost: f64 = read.session.vendor_cost.as_deref().unwrap().parse().unwrap();
+        assert!((cost - read_cost).abs() < 1e-12, "{name}");
+        let said = read.events.iter().filter(|event| {
+            matches!(event.body, LogBody::Exchange(Body::UserMessage(_) | Body::AssistantMessage(_)) | LogBody::System(_))
+        });
+        let managed = read.words().iter().filter(|word| *word == "note.compaction").count();
+        assert_eq!(said.count() + managed, steps.len(), "{name}");
+        assert!(quipu_formats::atif::verify(std::str::from_utf8(&bytes).unwrap()).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn copied_context_is_not_counted_twice() {
+    let read = read(FOREIGN.as_bytes(), "t.json").unwrap();
+    let copied = read.events.iter().find(|event| match &event.body {
+        LogBody::Exchange(body) => body.texts().any(|text| text == "copied"),
+        _ => false,
+    });
+    let copied = copied.unwrap();
+    assert!(copied.annotations.flags.synthetic);
+    assert_eq!(copied.annotations.usage, None);
+    let kept = read.events.iter().any(|event| match &event.body {
+        LogBody::Note(note) => {
+            note.kind == NoteKind::Context
+                && note.raw.as_ref().is_some_and(|raw| raw.get().contains("1000"))
+        }
+        _ => false,
+    });
+    assert!(kept, "its counts are kept in a note");
+}

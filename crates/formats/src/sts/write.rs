@@ -1,0 +1,361 @@
+//! Writes the lines.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{self, Write};
+
+use quipu_model::{Block, Body, Content, Event, Header, Json, LogBody};
+
+use super::{CARRIES, Options};
+use crate::atif::json::{Object, comma};
+use crate::loss::Loss;
+use crate::projection::Projection;
+
+/// As much is written at once.
+const CHUNK: usize = 64 << 10;
+
+/// A message that has grown to this is written, and goes on in another.
+const LONGEST: usize = 8 << 20;
+
+/// How many calls and results are remembered that may be told twice.
+const REMEMBERED: usize = 16 << 10;
+
+/// See [`super::writer`].
+pub(super) struct Writer<'w> {
+    out: Box<dyn Write + 'w>,
+    bytes: Vec<u8>,
+    loss: Loss,
+    /// The message of the agent that is being put together.
+    open: Option<Open>,
+    /// What was told in a message, and may be told again by an event; and the other way round.
+    told: HashSet<u64>,
+}
+
+/// A message of the agent.
+struct Open {
+    key: Key,
+    time: Option<i64>,
+    model: Option<String>,
+    stage: Stage,
+    reasoning: Option<String>,
+    content: Option<String>,
+    /// The inside of a list.
+    calls: Vec<u8>,
+}
+
+/// What may stand in one message.
+#[derive(PartialEq, Eq)]
+struct Key {
+    call: Option<String>,
+    model: Option<String>,
+    subagent: Option<String>,
+}
+
+/// How far a message is: what it holds comes in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Begun,
+    Reasoning,
+    Content,
+    Calls,
+}
+
+impl<'w> Writer<'w> {
+    pub(super) fn new(header: &Header, options: &Options, out: Box<dyn Write + 'w>) -> Self {
+        let mut loss = Loss::default();
+        loss.header(header, CARRIES);
+        let mut bytes = Vec::new();
+        let mut line = Object::begin(&mut bytes);
+        line.text("type", "session");
+        let harness = options.harness.as_deref().or(header.agent());
+        if harness.is_none() {
+            loss.inferred("harness", 0);
+        }
+        line.text("harness", harness.unwrap_or("quipu"));
+        let origin = header.origin.as_ref();
+        let id = origin.and_then(|origin| origin.session_id.as_deref());
+        line.text("id", id.unwrap_or(header.run_id.as_str()));
+        line.maybe("name", header.title.as_deref());
+        line.end();
+        bytes.push(b'\n');
+        Self {
+            out,
+            bytes,
+            loss,
+            open: None,
+            told: HashSet::new(),
+        }
+    }
+
+    /// When an event happened, in milliseconds.
+    fn time(&mut self, event: &Event<LogBody>) -> Option<i64> {
+        if event.annotations.flags.undated {
+            return None;
+        }
+        if event.timestamp.subsec_nanosecond() % 1_000_000 != 0 {
+            self.loss.dropped("time below a millisecond", event.seq);
+        }
+        Some(event.timestamp.as_millisecond())
+    }
+
+    /// The agent's message that something at this stage goes into.
+    fn agent(&mut self, event: &Event<LogBody>, stage: Stage) -> &mut Open {
+        let notes = &event.annotations;
+        let key = Key {
+            call: notes.model_call.clone(),
+            model: notes.model.clone(),
+            subagent: notes.subagent_id.clone(),
+        };
+        let fits = self.open.as_ref().is_some_and(|open| {
+            let later = open.stage < stage || stage == Stage::Calls;
+            open.key == key && later && open.calls.len() < LONGEST
+        });
+        if !fits {
+            self.close();
+        }
+        let time = self.time(event);
+        if let Some(open) = &self.open
+            && open.time != time
+        {
+            self.loss.dropped("time", event.seq);
+        }
+        let open = self.open.get_or_insert_with(|| Open {
+            model: key.model.clone(),
+            key,
+            time,
+            stage,
+            reasoning: None,
+            content: None,
+            calls: Vec::new(),
+        });
+        open.stage = stage;
+        open
+    }
+
+    /// Writes the agent's message that is open.
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.line(open.time, open.model.as_deref(), |message| {
+                message.text("role", "assistant");
+                message.text("content", open.content.as_deref().unwrap_or_default());
+                message.maybe("reasoningContent", open.reasoning.as_deref());
+                if !open.calls.is_empty() {
+                    message.around("toolCalls", *b"[]", &open.calls);
+                }
+            });
+        }
+    }
+
+    fn line(
+        &mut self,
+        time: Option<i64>,
+        model: Option<&str>,
+        fill: impl FnOnce(&mut Object<'_>),
+    ) {
+        let mut line = Object::begin(&mut self.bytes);
+        line.text("type", "message");
+        let mut message = Object::begin(line.key("message"));
+        fill(&mut message);
+        if let Some(time) = time {
+            message.number("timestamp", time);
+        }
+        message.maybe("model", model);
+        message.end();
+        line.end();
+        self.bytes.push(b'\n');
+    }
+
+    /// A message: a line for each text, because a line has one.
+    fn said(&mut self, event: &Event<LogBody>, role: &'static str, blocks: &[Block]) {
+        let is_agent = role == "assistant";
+        for _ in &event.annotations.attachments {
+            self.loss.dropped("attachment bytes", event.seq);
+        }
+        if blocks.is_empty() {
+            return self.text(event, role, "");
+        }
+        for block in blocks {
+            match &block.content {
+                Content::Text(text) => self.text(event, role, text),
+                Content::Thinking(text) if is_agent => {
+                    let open = self.agent(event, Stage::Reasoning);
+                    open.reasoning = Some(text.clone()).filter(|text| !text.is_empty());
+                }
+                Content::Thinking(text) => {
+                    self.loss.wrapped("block.thinking", event.seq);
+                    self.text(event, role, text);
+                }
+                Content::Command(text) => {
+                    self.loss.wrapped("block.command", event.seq);
+                    self.text(event, role, text);
+                }
+                Content::Stream(text) => {
+                    self.loss.wrapped("block.stream", event.seq);
+                    self.text(event, role, text);
+                }
+                Content::ToolUse { name, id, input } => {
+                    self.loss.wrapped("block.tool_use", event.seq);
+                    self.call(event, name, id, input.as_ref(), true);
+                }
+                Content::ToolResult { id, content } => {
+                    self.loss.wrapped("block.tool_result", event.seq);
+                    self.result(event, id, content.as_ref(), None, true);
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, event: &Event<LogBody>, role: &'static str, text: &str) {
+        if role == "assistant" {
+            self.agent(event, Stage::Content).content = Some(text.to_owned());
+            return;
+        }
+        self.close();
+        let time = self.time(event);
+        self.line(time, event.annotations.model.as_deref(), |message| {
+            message.text("role", role);
+            message.text("content", text);
+        });
+    }
+
+    /// Whether the same was told in a message where this is an event, or the other way round.
+    fn told_before(&mut self, what: &str, id: &str, value: Option<&Json>, block: bool) -> bool {
+        if id.is_empty() {
+            return false;
+        }
+        let hash = |block: bool| {
+            let mut hasher = DefaultHasher::new();
+            (what, id, value.map(Json::get), block).hash(&mut hasher);
+            hasher.finish()
+        };
+        if self.told.remove(&hash(!block)) {
+            return true;
+        }
+        if self.told.len() == REMEMBERED {
+            self.told.clear();
+        }
+        self.told.insert(hash(block));
+        false
+    }
+
+    fn call(
+        &mut self,
+        event: &Event<LogBody>,
+        name: &str,
+        id: &str,
+        input: Option<&Json>,
+        block: bool,
+    ) {
+        if self.told_before("call", id, input, block) {
+            return;
+        }
+        let arguments = match input {
+            Some(input) => input.get(),
+            None => {
+                self.loss.inferred("arguments", event.seq);
+                "{}"
+            }
+        };
+        let calls = &mut self.agent(event, Stage::Calls).calls;
+        comma(calls);
+        let mut call = Object::begin(calls);
+        call.text("id", id);
+        let mut function = Object::begin(call.key("function"));
+        function.text("name", name);
+        function.text("arguments", arguments);
+        function.end();
+        call.end();
+    }
+
+    fn result(
+        &mut self,
+        event: &Event<LogBody>,
+        id: &str,
+        output: Option<&Json>,
+        error: Option<&str>,
+        block: bool,
+    ) {
+        if self.told_before("result", id, output, block) {
+            return;
+        }
+        self.close();
+        let time = self.time(event);
+        let output = output.filter(|output| !output.is_null());
+        let is_text = output.is_some_and(|output| output.get().starts_with('"'));
+        if output.is_some() {
+            if !is_text {
+                self.loss.wrapped("output that is no text", event.seq);
+            }
+            if error.is_some() {
+                self.loss.dropped("error", event.seq);
+            }
+        } else if error.is_some() {
+            self.loss.wrapped("error", event.seq);
+        }
+        self.line(time, event.annotations.model.as_deref(), |message| {
+            message.text("role", "tool");
+            match output {
+                // It is a JSON string already.
+                Some(output) if is_text => message.raw("content", output.get().as_bytes()),
+                Some(output) => message.text("content", output.get()),
+                None => message.text("content", error.unwrap_or_default()),
+            }
+            message.text("toolCallId", id);
+        });
+    }
+}
+
+impl Projection for Writer<'_> {
+    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+        self.loss.events += 1;
+        self.loss.fields(event, CARRIES);
+        let carried = match &event.body {
+            LogBody::Exchange(Body::UserMessage(blocks)) => {
+                self.said(event, "user", blocks);
+                true
+            }
+            LogBody::Exchange(Body::AssistantMessage(blocks)) => {
+                self.said(event, "assistant", blocks);
+                true
+            }
+            LogBody::System(blocks) => {
+                self.said(event, "system", blocks);
+                true
+            }
+            LogBody::Exchange(Body::ToolCall(call)) => {
+                let input = call.input.as_ref();
+                self.call(event, &call.name, &call.call_id, input, false);
+                true
+            }
+            LogBody::Exchange(Body::ToolResult(result)) => {
+                if result.input.is_some() {
+                    self.loss.dropped("input of tool.result", event.seq);
+                }
+                let error = result.error.as_deref();
+                self.result(event, &result.call_id, result.output.as_ref(), error, false);
+                true
+            }
+            LogBody::Exchange(body) => {
+                self.loss.dropped(body.event_type().as_str(), event.seq);
+                false
+            }
+            LogBody::Note(note) => {
+                self.loss.dropped(format!("note:{}", note.kind), event.seq);
+                false
+            }
+        };
+        self.loss.carried += u64::from(carried);
+        if self.bytes.len() >= CHUNK {
+            self.out.write_all(&self.bytes)?;
+            self.bytes.clear();
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<Loss> {
+        self.close();
+        self.out.write_all(&self.bytes)?;
+        self.out.flush()?;
+        Ok(self.loss)
+    }
+}
