@@ -39,6 +39,15 @@ impl NewFile {
         BufWriter::with_capacity(1 << 16, self.file.as_file())
     }
 
+    /// The file itself, for whoever has to own it.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn file(&self) -> io::Result<File> {
+        self.file.as_file().try_clone()
+    }
+
     /// Puts it in its place.
     ///
     /// # Errors

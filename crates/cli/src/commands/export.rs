@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Export, place: &Place) -> Result<Exit> {
         return Err(failed.unwrap_or_else(nothing));
     }
     let traces = if args.keep { Some(place.home()?) } else { None };
-    Work::new(&args.target, place, sources.len(), traces)?.all(sources, failed)
+    Work::new(&args.target, place, sources.len(), (traces, &reading))?.all(sources, failed)
 }
 
 fn of(meant: Meant, reading: &Reading) -> Result<Vec<Box<dyn Source>>> {

@@ -74,18 +74,32 @@ fn head(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
     }
     match &options.license {
         Some(license) => put!(page, "license: {}", yaml(license)),
-        None => put!(page, "# license: say here under which licence you publish this"),
+        None => put!(
+            page,
+            "# license: say here under which licence you publish this"
+        ),
     }
-    list("language", options.languages.iter().map(String::as_str), page);
+    list(
+        "language",
+        options.languages.iter().map(String::as_str),
+        page,
+    );
     let own = options.tags.iter().map(String::as_str);
     list("tags", TAGS.into_iter().chain(own), page);
     let globs: BTreeSet<String> = entries.iter().map(|entry| glob(&entry.file)).collect();
     if globs.is_empty() {
         return;
     }
-    put!(page, "configs:\n  - config_name: \"default\"\n    data_files:");
+    put!(
+        page,
+        "configs:\n  - config_name: \"default\"\n    data_files:"
+    );
     for glob in globs {
-        put!(page, "      - split: \"train\"\n        path: {}", yaml(&glob));
+        put!(
+            page,
+            "      - split: \"train\"\n        path: {}",
+            yaml(&glob)
+        );
     }
 }
 
@@ -114,8 +128,14 @@ fn glob(file: &str) -> String {
 fn body(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
     let name = options.name.as_deref().unwrap_or("Agent sessions");
     put!(page, "# {}\n", markdown(name));
-    put!(page, "> **Not redacted.** Quipu wrote these files as the sessions were. Prompts, file contents, paths, names and");
-    put!(page, "> credentials that were in a session are still in it. Read them before you publish them.\n");
+    put!(
+        page,
+        "> **Not redacted.** Quipu wrote these files as the sessions were. Prompts, file contents, paths, names and"
+    );
+    put!(
+        page,
+        "> credentials that were in a session are still in it. Read them before you publish them.\n"
+    );
     let mut usage = Usage::default();
     let mut events = 0_u64;
     let mut agents: BTreeMap<&str, u64> = BTreeMap::new();
@@ -123,7 +143,9 @@ fn body(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
     for entry in entries {
         usage.add(&entry.usage);
         events = events.saturating_add(entry.events);
-        *agents.entry(entry.agent.as_deref().unwrap_or("unknown")).or_default() += 1;
+        *agents
+            .entry(entry.agent.as_deref().unwrap_or("unknown"))
+            .or_default() += 1;
         let own: BTreeSet<&str> = entry.models.iter().map(String::as_str).collect();
         for model in own {
             *models.entry(model).or_default() += 1;
@@ -154,9 +176,19 @@ fn body(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
     }
     let as_is = entries.iter().filter(|entry| entry.as_is).count();
     put!(page, "\n## How it was made\n");
-    put!(page, "By Quipu, from the logs that agents keep. {as_is} of {} files are an agent's own log, byte", entries.len());
-    put!(page, "for byte. The others are in the session format of the Hub: what was said and done, when and by which model. That");
-    put!(page, "format has no place for tokens, ids and notes; Quipu's loss report says what was left out of each.");
+    put!(
+        page,
+        "By Quipu, from the logs that agents keep. {as_is} of {} files are an agent's own log, byte",
+        entries.len()
+    );
+    put!(
+        page,
+        "for byte. The others are in the session format of the Hub: what was said and done, when and by which model. That"
+    );
+    put!(
+        page,
+        "format has no place for tokens, ids and notes; Quipu's loss report says what was left out of each."
+    );
 }
 
 /// A text as a YAML scalar, whatever is in it: quoted, and plain ASCII.

@@ -146,12 +146,7 @@ impl<'w> Writer<'w> {
         }
     }
 
-    fn line(
-        &mut self,
-        time: Option<i64>,
-        model: Option<&str>,
-        fill: impl FnOnce(&mut Object<'_>),
-    ) {
+    fn line(&mut self, time: Option<i64>, model: Option<&str>, fill: impl FnOnce(&mut Object<'_>)) {
         let mut line = Object::begin(&mut self.bytes);
         line.text("type", "message");
         let mut message = Object::begin(line.key("message"));

@@ -38,7 +38,6 @@ pub(crate) const SHOWN: &[Field] = &[
     Field::Agent,
     Field::AgentVersion,
     Field::SessionId,
-    Field::LogPath,
     Field::Cwd,
     Field::Branch,
     Field::Repository,

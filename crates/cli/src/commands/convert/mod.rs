@@ -41,7 +41,8 @@ pub(crate) fn run(args: &Convert, place: &Place) -> Result<Exit> {
     {
         return Err(error);
     }
-    let done = Work::new(&args.target, place, sources.len(), None)?.all(sources, failed);
+    let done =
+        Work::new(&args.target, place, sources.len(), (None, &reading))?.all(sources, failed);
     drop(piped);
     done
 }

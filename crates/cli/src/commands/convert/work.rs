@@ -1,13 +1,19 @@
 //! Sessions on their way to files.
 
+use std::fs::File;
 use std::io::{self, IsTerminal as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
 
 use quipu_convert::output::{Folder, NewFile, make_directory};
-use quipu_convert::{Account, Format, Options, Report, Shape, Source};
+use quipu_convert::send::post;
+use quipu_convert::{Account, Format, Options, Reading, Report, Shape, Source};
+use quipu_formats::html::{Passphrase, Seal};
 use quipu_formats::loss::Loss;
+use quipu_formats::otlp::Convention;
+use quipu_formats::parquet::Tables;
 use quipu_formats::projection::{Beside, Nowhere};
-use quipu_model::Attachment;
+use quipu_formats::{claude, codex, sts};
+use quipu_model::{Attachment, Header};
 use quipu_store::traces::{Checks, Traces};
 
 use super::{refused, trace};
@@ -24,8 +30,12 @@ enum To {
     File(PathBuf),
     /// One file or directory a session.
     Directory(PathBuf),
+    /// All of them in the same files.
+    Tables(Box<TableFiles>),
     /// Among the traces of the home.
     Traces(PathBuf),
+    /// An address that takes spans.
+    Endpoint(Endpoint),
 }
 
 /// Writes sessions, one after the other, and keeps the account.
@@ -36,6 +46,10 @@ pub(crate) struct Work<'a> {
     /// Where bytes are kept that traces refer to, when the trace itself is no file.
     home_blobs: PathBuf,
     reports: Vec<Report>,
+    /// What a dataset's card says of its files.
+    entries: Vec<sts::CardEntry>,
+    /// What is said at the end: how to go on with what was written.
+    hints: Vec<String>,
 }
 
 impl<'a> Work<'a> {
@@ -44,11 +58,17 @@ impl<'a> Work<'a> {
         target: &'a Target,
         place: &Place,
         sessions: usize,
-        traces: Option<PathBuf>,
+        (traces, reading): (Option<PathBuf>, &Reading),
     ) -> Result<Self> {
+        check_flags(target)?;
+        let options = options(target, reading)?;
         let to = match (traces, &target.output) {
             (Some(home), _) => To::Traces(home),
+            (None, Some(path)) if target.to == Format::Parquet => {
+                To::Tables(Box::new(TableFiles::begin(path, target.force, &options)?))
+            }
             (None, Some(path)) => destination(target.to, path, sessions),
+            (None, None) if target.endpoint.is_some() => To::Endpoint(Endpoint::of(target)?),
             (None, None) => {
                 stdout(target.to, sessions)?;
                 To::Stdout
@@ -61,10 +81,12 @@ impl<'a> Work<'a> {
         }
         Ok(Self {
             target,
-            options: Options::default(),
+            options,
             to,
             home_blobs: place.home()?.join("blobs"),
             reports: Vec::new(),
+            entries: Vec::new(),
+            hints: Vec::new(),
         })
     }
 
@@ -77,7 +99,7 @@ impl<'a> Work<'a> {
         // Before anything is written: what is written first may be what is read next.
         let own = match &self.to {
             To::File(path) => Some(path.as_path()),
-            To::Stdout | To::Directory(_) | To::Traces(_) => None,
+            _ => None,
         };
         for source in &sources {
             self.refuse_to_write_over(&**source, own)?;
@@ -90,6 +112,10 @@ impl<'a> Work<'a> {
                 keep_first(&mut failed, error);
             }
         }
+        let finished = self.finish();
+        if let Err(error) = finished {
+            keep_first(&mut failed, error);
+        }
         self.tell()?;
         let complete = self.reports.iter().all(Report::is_complete);
         match failed {
@@ -100,36 +126,194 @@ impl<'a> Work<'a> {
     }
 
     fn one(&mut self, source: &mut dyn Source) -> Result<()> {
-        let report = match &self.to {
+        let report = match &mut self.to {
             To::Stdout => {
                 let blobs = BesideTrace::new(Box::new(Nowhere), self.home_blobs.clone());
                 let out = Box::new(io::stdout().lock());
                 self.write(source, out, Box::new(blobs))?
             }
-            To::File(path) => self.file(source, path)?,
-            To::Directory(directory) => {
-                let name = source.header().map_err(refused)?.run_id;
-                let path = directory.join(format!("{name}{}", self.target.to.ending()));
-                make_directory(directory)
-                    .map_err(io_error(format!("could not make {}", directory.display())))?;
-                self.file(source, &path)?
+            To::File(path) => {
+                let path = path.clone();
+                let report = self.file(source, &path)?;
+                self.go_on(source, None)?;
+                report
             }
-            To::Traces(home) => self.keep(source, home)?,
+            To::Directory(directory) => {
+                let directory = directory.clone();
+                self.into_directory(source, &directory)?
+            }
+            To::Tables(files) => quipu_convert::add(source, &mut files.tables).map_err(refused)?,
+            To::Traces(home) => {
+                let home = home.clone();
+                self.keep(source, &home)?
+            }
+            To::Endpoint(endpoint) => {
+                let out = Box::new(Posting::new(endpoint.clone()));
+                let blobs = BesideTrace::new(Box::new(Nowhere), self.home_blobs.clone());
+                self.write(source, out, Box::new(blobs))?
+            }
         };
         self.reports.push(report);
         Ok(())
     }
 
+    /// Writes a session into a directory, under a name of its own.
+    fn into_directory(&mut self, source: &mut dyn Source, directory: &Path) -> Result<Report> {
+        let header = source.header().map_err(refused)?;
+        let made = |path: &Path| {
+            make_directory(path).map_err(io_error(format!("could not make {}", path.display())))
+        };
+        made(directory)?;
+        let name = format!("{}{}", header.run_id, self.target.to.ending());
+        match self.target.to {
+            Format::Flow => self.run_directory(source, directory, &name),
+            Format::HuggingFace => self.dataset(source, &header, directory, &name),
+            Format::ClaudeCode | Format::Codex => {
+                let place = match self.target.to {
+                    Format::Codex => codex::place(&header, &self.options.codex),
+                    _ => claude::place(&header, &self.options.claude),
+                };
+                let path = directory.join(place);
+                made(path.parent().unwrap_or(directory))?;
+                let report = self.file(source, &path)?;
+                self.go_on(source, Some(&path))?;
+                Ok(report)
+            }
+            _ => self.file(source, &directory.join(name)),
+        }
+    }
+
+    /// How to go on with a session that was written for another agent.
+    fn go_on(&mut self, source: &mut dyn Source, written: Option<&Path>) -> Result<()> {
+        let (place, hint): (
+            fn(&Header, &Options) -> PathBuf,
+            fn(&Header, &Options) -> String,
+        ) = match self.target.to {
+            Format::ClaudeCode => (
+                |header, options| {
+                    Path::new("~/.claude").join(claude::place(header, &options.claude))
+                },
+                |header, options| claude::resume_hint(header, &options.claude),
+            ),
+            Format::Codex => (
+                |header, options| Path::new("~/.codex").join(codex::place(header, &options.codex)),
+                |header, options| codex::resume_hint(header, &options.codex),
+            ),
+            _ => return Ok(()),
+        };
+        let header = source.header().map_err(refused)?;
+        let place = match written {
+            Some(path) => path.to_owned(),
+            None => place(&header, &self.options),
+        };
+        let hint = hint(&header, &self.options);
+        self.hints.push(match written {
+            Some(_) => format!("{}\n  goes on with: {hint}", place.display()),
+            None => format!("put it to {}\n  and go on with: {hint}", place.display()),
+        });
+        Ok(())
+    }
+
+    /// A run directory, which is there once it is whole.
+    fn run_directory(
+        &self,
+        source: &mut dyn Source,
+        directory: &Path,
+        name: &str,
+    ) -> Result<Report> {
+        let path = directory.join(name);
+        let about = format!("could not make {}", path.display());
+        if path.symlink_metadata().is_ok() && !self.target.force {
+            return Err(is_there(&path));
+        }
+        let staged = tempfile::Builder::new()
+            .prefix(".quipu-")
+            .tempdir_in(directory)
+            .map_err(io_error(about.clone()))?;
+        let beside = BesideTrace::new(
+            Box::new(Folder::new(staged.path())),
+            self.home_blobs.clone(),
+        );
+        let report = self.write(source, Box::new(io::sink()), Box::new(beside))?;
+        if self.target.force && path.is_dir() {
+            std::fs::remove_dir_all(&path).map_err(io_error(about.clone()))?;
+        }
+        std::fs::rename(staged.keep(), &path).map_err(io_error(about))?;
+        Ok(report)
+    }
+
+    /// A file of a dataset: as it is where the Hub shows it so, and that is asked for.
+    fn dataset(
+        &mut self,
+        source: &mut dyn Source,
+        header: &Header,
+        directory: &Path,
+        name: &str,
+    ) -> Result<Report> {
+        let path = directory.join(name);
+        let as_is = self.target.native && sts::is_shown_as_is(source.format());
+        let report = if as_is {
+            self.refuse_to_write_over(source, Some(&path))?;
+            let file = NewFile::begin(&path, self.target.force).map_err(not_made(&path))?;
+            let mut writer = file.writer();
+            source.copy(&mut writer).map_err(refused)?;
+            writer.flush().map_err(not_made(&path))?;
+            drop(writer);
+            file.finish().map_err(not_made(&path))?;
+            Report {
+                source: source.path().to_owned(),
+                from: source.format().to_owned(),
+                to: self.target.to.as_str(),
+                run_id: header.run_id.to_string(),
+                reading: Account::default(),
+                loss: Loss {
+                    events: header.totals.events,
+                    carried: header.totals.events,
+                    ..Loss::default()
+                },
+            }
+        } else {
+            self.file(source, &path)?
+        };
+        self.entries.push(sts::CardEntry {
+            file: name.to_owned(),
+            agent: header.agent().map(str::to_owned),
+            models: header.totals.models.clone(),
+            events: header.totals.events,
+            usage: header.totals.usage,
+            as_is,
+        });
+        Ok(report)
+    }
+
+    /// Ends what all sessions share.
+    fn finish(&mut self) -> Result<()> {
+        let to = std::mem::replace(&mut self.to, To::Stdout);
+        match to {
+            To::Tables(files) => files.finish(),
+            To::Directory(directory) if !self.entries.is_empty() => {
+                let path = directory.join("README.md");
+                let card = sts::card(&self.entries, &sts::CardOptions::default());
+                if path.symlink_metadata().is_ok() && !self.target.force {
+                    say(&format!(
+                        "{} is there, and was left as it is",
+                        path.display()
+                    ));
+                    return Ok(());
+                }
+                let file = NewFile::begin(&path, self.target.force).map_err(not_made(&path))?;
+                file.writer()
+                    .write_all(card.as_bytes())
+                    .map_err(not_made(&path))?;
+                file.finish().map_err(not_made(&path))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn file(&self, source: &mut dyn Source, path: &Path) -> Result<Report> {
         self.refuse_to_write_over(source, Some(path))?;
-        let refuse = |error: io::Error| match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                let error = anyhow::anyhow!("{} is there already", path.display());
-                CommandError::new(Exit::Environment, error).hint("--force writes over it")
-            }
-            _ => io_error(format!("could not make {}", path.display()))(error),
-        };
-        let file = NewFile::begin(path, self.target.force).map_err(refuse)?;
+        let file = NewFile::begin(path, self.target.force).map_err(not_made(path))?;
         let directory = path.parent().unwrap_or(Path::new(""));
         let blobs = BesideTrace::new(
             Box::new(Folder::sharing(directory)),
@@ -138,7 +322,7 @@ impl<'a> Work<'a> {
         let written = self.write(source, Box::new(file.writer()), Box::new(blobs));
         let about = format!("could not write {}", path.display());
         let report = written.map_err(|error| error.about(&about))?;
-        file.finish().map_err(refuse)?;
+        file.finish().map_err(not_made(path))?;
         Ok(report)
     }
 
@@ -192,6 +376,13 @@ impl<'a> Work<'a> {
             for problem in &report.reading.problems {
                 say(&format!("not all of it could be read: {problem}"));
             }
+            for remark in report.reading.remarks.iter().take(REMARKS) {
+                say(&format!("{}: {remark}", report.source.display()));
+            }
+            let more = report.reading.remarks.len().saturating_sub(REMARKS);
+            if more > 0 {
+                say(&format!("… and {more} more; `quipu verify` tells all"));
+            }
             if let Some(n) = report.reading.dropped.get("unreadable") {
                 say(&format!("{} could not be read", count(*n, "line")));
             }
@@ -211,6 +402,9 @@ impl<'a> Work<'a> {
                 say(line);
             }
         }
+        for hint in &self.hints {
+            say(hint);
+        }
         let Some(path) = &self.target.report else {
             return Ok(());
         };
@@ -225,6 +419,63 @@ impl<'a> Work<'a> {
         writeln!(file.writer(), "{document}").map_err(io_error(about.clone()))?;
         file.finish().map_err(io_error(about))
     }
+}
+
+/// How much is said of what is odd about a source.
+const REMARKS: usize = 5;
+
+fn is_there(path: &Path) -> CommandError {
+    let error = anyhow::anyhow!("{} is there already", path.display());
+    CommandError::new(Exit::Environment, error).hint("--force writes over it")
+}
+
+fn not_made(path: &Path) -> impl Fn(io::Error) -> CommandError + '_ {
+    |error| match error.kind() {
+        io::ErrorKind::AlreadyExists => is_there(path),
+        _ => io_error(format!("could not make {}", path.display()))(error),
+    }
+}
+
+/// Flags that mean nothing with the format are a mistake.
+fn check_flags(target: &Target) -> Result<()> {
+    for (is_set, flag, format) in [
+        (target.content, "--content", Format::Otlp),
+        (target.openinference, "--openinference", Format::Otlp),
+        (target.endpoint.is_some(), "--endpoint", Format::Otlp),
+        (target.native, "--native", Format::HuggingFace),
+    ] {
+        if is_set && target.to != format {
+            let error = format!("{flag} goes with --to {format}");
+            return Err(CommandError::usage(error));
+        }
+    }
+    Ok(())
+}
+
+fn options(target: &Target, reading: &Reading) -> Result<Options> {
+    let mut options = Options::default();
+    options.otlp.content = target.content;
+    if target.openinference {
+        options.otlp.convention = Convention::OpenInference;
+    }
+    if let Some(passphrase) = &reading.passphrase
+        && target.to == Format::Html
+    {
+        let (mut salt, mut nonce) = ([0; 16], [0; 12]);
+        random(&mut salt)?;
+        random(&mut nonce)?;
+        options.html.seal = Some(Seal {
+            passphrase: Passphrase::new(passphrase),
+            salt,
+            nonce,
+        });
+    }
+    Ok(options)
+}
+
+fn random(bytes: &mut [u8]) -> Result<()> {
+    let refused = io_error("there is no randomness to be had");
+    getrandom::fill(bytes).map_err(|error| refused(io::Error::other(error)))
 }
 
 fn destination(format: Format, path: &Path, sessions: usize) -> To {
@@ -304,5 +555,127 @@ impl Beside for BesideTrace<'_> {
 
     fn blob(&mut self, _attachment: &Attachment, bytes: &[u8]) -> io::Result<bool> {
         trace::keep_blob(&self.blobs, bytes).map(|()| true)
+    }
+}
+
+/// Two tables that many sessions share.
+struct TableFiles {
+    events: NewFile,
+    calls: NewFile,
+    tables: Tables<io::BufWriter<File>, io::BufWriter<File>>,
+}
+
+impl std::fmt::Debug for TableFiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableFiles").finish_non_exhaustive()
+    }
+}
+
+impl TableFiles {
+    fn begin(directory: &Path, force: bool, options: &Options) -> Result<Self> {
+        make_directory(directory).map_err(not_made(directory))?;
+        let begin = |name: &str| {
+            let path = directory.join(name);
+            let file = NewFile::begin(&path, force).map_err(not_made(&path))?;
+            let writer = file.file().map_err(not_made(&path))?;
+            Ok::<_, CommandError>((file, io::BufWriter::with_capacity(1 << 18, writer)))
+        };
+        let (events, to_events) = begin("events.parquet")?;
+        let (calls, to_calls) = begin("calls.parquet")?;
+        Ok(Self {
+            events,
+            calls,
+            tables: Tables::new(to_events, to_calls, &options.parquet)?,
+        })
+    }
+
+    fn finish(self) -> Result<()> {
+        let (mut events, mut calls) = self.tables.close()?;
+        events.flush()?;
+        calls.flush()?;
+        self.events.finish()?;
+        Ok(self.calls.finish()?)
+    }
+}
+
+/// Where spans are sent, and with what.
+#[derive(Debug, Clone)]
+struct Endpoint {
+    url: String,
+    headers: Headers,
+}
+
+/// Headers, whose values are not shown.
+#[derive(Clone)]
+struct Headers(Vec<(String, String)>);
+
+impl std::fmt::Debug for Headers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Headers(…)")
+    }
+}
+
+impl Endpoint {
+    fn of(target: &Target) -> Result<Self> {
+        let header = |text: &String| {
+            let (name, value) = text.split_once('=')?;
+            Some((name.trim().to_owned(), value.trim().to_owned()))
+        };
+        let headers = target
+            .headers
+            .iter()
+            .map(header)
+            .collect::<Option<Vec<_>>>();
+        let wrong = || CommandError::usage("a header is NAME=VALUE");
+        Ok(Self {
+            url: target.endpoint.clone().unwrap_or_default(),
+            headers: Headers(headers.ok_or_else(wrong)?),
+        })
+    }
+}
+
+/// Sends each line as a request.
+struct Posting {
+    endpoint: Endpoint,
+    line: Vec<u8>,
+}
+
+impl Posting {
+    fn new(endpoint: Endpoint) -> Self {
+        Self {
+            endpoint,
+            line: Vec::new(),
+        }
+    }
+
+    fn post(&mut self) -> io::Result<()> {
+        if self.line.is_empty() {
+            return Ok(());
+        }
+        let Endpoint { url, headers } = &self.endpoint;
+        let accepted = post(url, &self.line, &headers.0).map_err(io::Error::other)?;
+        if accepted.rejected > 0 || accepted.message.is_some() {
+            let why = accepted.message.unwrap_or_default();
+            say(&format!("{} spans were rejected: {why}", accepted.rejected));
+        }
+        self.line.clear();
+        Ok(())
+    }
+}
+
+impl Write for Posting {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(&rest[..end]);
+            self.post()?;
+            rest = &rest[end + 1..];
+        }
+        self.line.extend_from_slice(rest);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.post()
     }
 }
