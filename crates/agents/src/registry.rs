@@ -2,7 +2,7 @@
 
 use crate::{Dialect, Family, Head, Match};
 use crate::{
-    acp, agentlog, aider, amp, anthropic, chat, claude, cline, codex, copilot, cursor, droid,
+    acp, agentlog, aider, amp, anthropic, chat, claude, cline, codex, copilot, cursor, droid, flow,
     gemini, google, goose, kimi, kiro, openai_chat, openai_responses, opencode, pi, qwen,
 };
 
@@ -29,6 +29,7 @@ pub static FAMILIES: &[&dyn Family] = &[
     &openai_responses::OpenAiResponses,
     &openai_chat::OpenAiChat,
     &google::Google,
+    &flow::Flow,
     &chat::Chat,
 ];
 

@@ -25,7 +25,7 @@ fn packages() -> BTreeMap<String, serde_json::Value> {
         .collect()
 }
 
-/// Arrows point one way: model <- formats, prices, record, search; prices <- agents; all of them <- store <- cli.
+/// Arrows point one way: model <- formats, prices, record, search; formats, prices <- agents; all of them <- store <- cli.
 #[test]
 fn crates_depend_in_one_direction() {
     let order = [

@@ -267,11 +267,9 @@ fn completed(emit: &mut Emit<'_>, meta: &Meta, journal: &Journal) {
     let failed = meta.status.as_deref() == Some("failed");
     let error = meta.error.clone();
     let error = error.or_else(|| failed.then(|| "failed".to_owned()));
-    let end = (meta.step.is_some() || error.is_some() || meta.result.is_some()).then(|| StepEnd {
-        step: meta
-            .step
-            .clone()
-            .unwrap_or_else(|| Step::new("", "workflow")),
+    let step = meta.ended.as_ref().or(meta.step.as_ref()).cloned();
+    let end = (step.is_some() || error.is_some() || meta.result.is_some()).then(|| StepEnd {
+        step: step.unwrap_or_else(|| Step::new("", "workflow")),
         error,
         result: meta.result.clone(),
     });
@@ -305,7 +303,11 @@ fn by_completion(units: &[Unit], findings: &mut super::verify::Findings) {
         .iter()
         .filter_map(|unit| unit.receipt.as_ref())
         .collect();
-    receipts.sort_by_key(|(_, receipt)| receipt.completed_at.map(|time| time.at));
+    receipts.sort_by_key(|(_, receipt)| {
+        let completed = receipt.completed_at.map(|time| time.at);
+        // Of those that were completed at once, the sum tells which was written first.
+        (completed, receipt.cumulative_run_usd)
+    });
     let receipts = receipts
         .iter()
         .map(|(file, receipt)| (file.rel.as_str(), &**receipt));

@@ -19,7 +19,7 @@ use crate::flow::receipt::{Receipt, ToolCalls};
 use crate::flow::scan::{self, DEPTH, File, Unit};
 use crate::flow::shape::{Content, Line, Said, Shape, Transcript, Who};
 use crate::flow::time;
-use crate::flow::verify::{Findings, Rule, check_time_at};
+use crate::flow::verify::{Findings, Rule, check_line, check_time_at};
 use crate::lines::{Limits, LineInfo, Lines};
 
 /// How much of a text that is being pieced together is held. Longer ones are given in parts.
@@ -243,6 +243,9 @@ impl Reading<'_, '_> {
             }),
             Some(shape) if !self.shapes.contains(&shape) => self.shapes.push(shape),
             Some(_) => {}
+        }
+        if line.shape == Some(Shape::Documented) {
+            check_line(node, path, number, self.findings);
         }
         self.stub |= line.shape.is_some_and(Shape::is_stub);
         self.say(&line, node, &Self::source(file, info));

@@ -242,10 +242,7 @@ impl Unit {
         }
         for block in blocks {
             if !matches!(block.content, quipu_model::Content::Text(_)) {
-                loss.wrapped(
-                    format!("block:{}", block.block_type().as_str()),
-                    seq,
-                );
+                loss.wrapped(format!("block:{}", block.block_type().as_str()), seq);
             }
             line::block(&mut self.lines, at, role, block);
         }
