@@ -21,7 +21,6 @@ use sha2::Digest as _;
 use self::emit::Emit;
 use self::journal::Journal;
 use self::meta::Meta;
-pub(super) use self::unit::hex;
 use super::FlowError;
 use super::receipt::Receipt;
 use super::scan::{self, Scan, Unit};
@@ -113,6 +112,13 @@ pub fn read_with(
             });
         }
     }
+    for (name, other) in [("meta.json", &meta.id), ("events.jsonl", &journal.run_id)] {
+        if let Some(other) = other.as_ref().filter(|other| **other != run_id) {
+            findings.add(Rule::RunIdMismatch, name, None, || {
+                format!("it belongs to {other:?}, receipts to {run_id:?}")
+            });
+        }
+    }
     if root.name().is_some_and(|name| name != run_id) {
         findings.add(Rule::DirectoryName, "", None, || {
             format!(
@@ -171,11 +177,7 @@ fn run_id_of(id: &str) -> RunId {
         .map(|c| if fits(c) { c } else { '-' })
         .take(80)
         .collect();
-    let hash: String = sha2::Sha256::digest(id.as_bytes())
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash = super::hex(&sha2::Sha256::digest(id.as_bytes())[..8]);
     let plain = plain.trim_start_matches(['.', '-']);
     RunId::new(&format!(
         "{plain}{}{hash}",

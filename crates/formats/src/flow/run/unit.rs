@@ -119,7 +119,7 @@ struct Reading<'e, 's> {
     model: Option<String>,
     usage: Option<Usage>,
     cost: Option<Money>,
-    /// The time of the last line.
+    /// The latest time of a line.
     last: Option<Timestamp>,
 }
 
@@ -172,7 +172,7 @@ impl Reading<'_, '_> {
             }
         }
         self.flush();
-        let hash = hasher.hash.map(|hash| hex(&hash.finalize()));
+        let hash = hasher.hash.map(|hash| crate::flow::hex(&hash.finalize()));
         if let (Some(hash), Some(expected)) = (hash, expected)
             && !expected.eq_ignore_ascii_case(&hash)
         {
@@ -254,7 +254,7 @@ impl Reading<'_, '_> {
     /// Hands over what a line says.
     fn say(&mut self, line: &Line<'_>, node: Node<'_>, source: &Source) {
         let at = line.at.map(|time| time.at);
-        self.last = at.or(self.last);
+        self.last = self.last.max(at);
         if let Some(model) = &line.model {
             self.model = Some(model.to_string());
         }
@@ -332,7 +332,7 @@ impl Reading<'_, '_> {
             self.findings
                 .add(Rule::TranscriptNewer, &file.rel, None, || {
                     format!(
-                        "its last line is of {last}, the step was completed at {}",
+                        "a line is of {last}, the step was completed at {}",
                         completed.at
                     )
                 });
@@ -465,9 +465,4 @@ impl<R: Read> Read for Hashing<R> {
         }
         Ok(n)
     }
-}
-
-/// Lowercase hexadecimal.
-pub(in crate::flow) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,5 +1,7 @@
 //! What is written, byte for byte.
 
+use std::fmt::Write as _;
+
 use quipu_model::{
     Annotations, Block, Body, Content, Event, Fidelity, Header, Json, LogBody, Money, Notes,
     Origin, Place, RunId, Status, Step, Timestamp, ToolCall, ToolResult, Usage,
@@ -12,87 +14,111 @@ fn text(said: &str) -> Vec<Block> {
     vec![Block::text(Fidelity::AgentEmitted, said)]
 }
 
-/// A run of two steps, one of which took two iterations.
-pub(in crate::flow) fn session() -> (Header, Vec<Event<LogBody>>) {
-    let json = |text: &str| Some(Json::parse(text).unwrap());
-    let run = Place::run;
-    let implement = |n| Place::step("build.impl-loop").iteration(n);
-    let ship = || Place::step("deploy.ship");
-    let step = |name: &str| Step::new(name, "agent");
-    let call = || {
-        Body::ToolCall(ToolCall {
-            name: "Bash".to_owned(),
-            call_id: "t1".to_owned(),
-            input: json(r#"{"command": "cargo test"}"#),
-            fidelity: Fidelity::AgentEmitted,
-        })
+fn said(said: &str) -> LogBody {
+    LogBody::Exchange(Body::AssistantMessage(text(said)))
+}
+
+fn started(name: &str) -> LogBody {
+    LogBody::Exchange(Body::StepStarted(Step::new(name, "agent")))
+}
+
+fn completed(end: quipu_model::StepEnd) -> LogBody {
+    LogBody::Exchange(Body::StepCompleted(end))
+}
+
+/// A tool that fails.
+fn tool() -> [LogBody; 2] {
+    let call = ToolCall {
+        name: "Bash".to_owned(),
+        call_id: "t1".to_owned(),
+        input: Json::parse(r#"{"command": "cargo test"}"#).ok(),
+        fidelity: Fidelity::AgentEmitted,
     };
-    let result = Body::ToolResult(ToolResult {
+    let result = ToolResult {
         name: "Bash".to_owned(),
         call_id: "t1".to_owned(),
         input: None,
         output: None,
         error: Some("1 failed".to_owned()),
         fidelity: Fidelity::AgentEmitted,
-    });
+    };
+    [Body::ToolCall(call), Body::ToolResult(result)].map(LogBody::Exchange)
+}
+
+fn bodies() -> Vec<(Place, LogBody)> {
+    let implement = |n| Place::step("build.impl-loop").iteration(n);
+    let ship = || Place::step("deploy.ship");
+    let step = |name: &str| Step::new(name, "agent");
+    let run = || Step::new("ship it", "workflow");
     let thinking = vec![Block {
         fidelity: Fidelity::AgentEmitted,
         content: Content::Thinking("A route first.".to_owned()),
     }];
-    let bodies: Vec<(Place, LogBody)> = vec![
-        (
-            run(),
-            LogBody::Exchange(Body::RunStarted(Some(Step::new("ship it", "workflow")))),
-        ),
-        (
-            implement(0),
-            LogBody::Exchange(Body::StepStarted(step("impl-loop"))),
-        ),
+    let asked = Body::UserMessage(text("Add a health check."));
+    let [call, result] = tool();
+    let made = Json::parse(r#"{"files":1}"#).ok();
+    let run_started = Body::RunStarted(Some(run()));
+    let run_completed = Body::RunCompleted(Some(run().succeeded(None)));
+    vec![
+        (Place::run(), LogBody::Exchange(run_started)),
+        (implement(0), started("impl-loop")),
         (implement(0), LogBody::System(text("You are the coder."))),
-        (
-            implement(0),
-            LogBody::Exchange(Body::UserMessage(text("Add a health check."))),
-        ),
+        (implement(0), LogBody::Exchange(asked)),
         (
             implement(0),
             LogBody::Exchange(Body::AssistantMessage(thinking)),
         ),
-        (implement(0), LogBody::Exchange(call())),
-        (implement(0), LogBody::Exchange(result)),
+        (implement(0), call),
+        (implement(0), result),
         (
             implement(0),
-            LogBody::Exchange(Body::StepCompleted(step("impl-loop").failed("tests fail"))),
+            completed(step("impl-loop").failed("tests fail")),
         ),
-        (
-            implement(1),
-            LogBody::Exchange(Body::StepStarted(step("impl-loop"))),
-        ),
-        (
-            implement(1),
-            LogBody::Exchange(Body::AssistantMessage(text("Fixed."))),
-        ),
-        (
-            implement(1),
-            LogBody::Exchange(Body::StepCompleted(
-                step("impl-loop").succeeded(json(r#"{"files":1}"#)),
-            )),
-        ),
-        (ship(), LogBody::Exchange(Body::StepStarted(step("ship")))),
-        (
-            ship(),
-            LogBody::Exchange(Body::AssistantMessage(text("Shipped."))),
-        ),
-        (
-            ship(),
-            LogBody::Exchange(Body::StepCompleted(step("ship").succeeded(None))),
-        ),
-        (
-            run(),
-            LogBody::Exchange(Body::RunCompleted(Some(
-                Step::new("ship it", "workflow").succeeded(None),
-            ))),
-        ),
-    ];
+        (implement(1), started("impl-loop")),
+        (implement(1), said("Fixed.")),
+        (implement(1), completed(step("impl-loop").succeeded(made))),
+        (ship(), started("ship")),
+        (ship(), said("Shipped.")),
+        (ship(), completed(step("ship").succeeded(None))),
+        (Place::run(), LogBody::Exchange(run_completed)),
+    ]
+}
+
+fn notes(place: &Place, body: &LogBody) -> Notes {
+    let mut notes = Notes::default();
+    if !place.path.is_empty() {
+        let of_build = place.path.starts_with("build");
+        let agent = if of_build {
+            "code-implementer"
+        } else {
+            "shipper"
+        };
+        notes.subagent_id = Some(agent.to_owned());
+    }
+    match body {
+        LogBody::Exchange(Body::StepCompleted(_)) => {
+            notes.model = Some("claude-sonnet-4-20250514".to_owned());
+            notes.cost = Money::parse("0.0123");
+            notes.usage = Some(Usage {
+                input: Some(100),
+                cache_read: Some(12_000),
+                cache_write: Some(400),
+                cache_write_1h: None,
+                output: Some(3200),
+                reasoning: Some(64),
+            });
+        }
+        LogBody::Exchange(Body::ToolResult(_)) => {
+            notes.status = Some(Status::Error);
+            notes.duration_ms = Some(250);
+        }
+        _ => {}
+    }
+    notes
+}
+
+/// A run of two steps, one of which took two iterations.
+pub(in crate::flow) fn session() -> (Header, Vec<Event<LogBody>>) {
     let mut header = Header::new(RunId::new("run-20251209-143022-abc123").unwrap());
     header.title = Some("ship it".to_owned());
     header.origin = Some(Origin {
@@ -105,51 +131,19 @@ pub(in crate::flow) fn session() -> (Header, Vec<Event<LogBody>>) {
     header.environment.git_branch = Some("main".to_owned());
     header.environment.commit = Some("0a1b2c".to_owned());
     let run_id = header.run_id.clone();
-    let events: Vec<_> = (1u64..)
-        .zip(bodies)
-        .map(|(seq, (place, body))| {
-            let mut notes = Notes::default();
-            let ends = matches!(&body, LogBody::Exchange(Body::StepCompleted(_)));
-            if !place.path.is_empty() {
-                let agent = if place.path.starts_with("build") {
-                    "code-implementer"
-                } else {
-                    "shipper"
-                };
-                notes.subagent_id = Some(agent.to_owned());
-            }
-            if ends {
-                notes.model = Some("claude-sonnet-4-20250514".to_owned());
-                notes.usage = Some(Usage {
-                    input: Some(100),
-                    cache_read: Some(12_000),
-                    cache_write: Some(400),
-                    cache_write_1h: None,
-                    output: Some(3200),
-                    reasoning: Some(64),
-                });
-                notes.cost = Money::parse("0.0123");
-            }
-            if matches!(&body, LogBody::Exchange(Body::ToolResult(_))) {
-                notes.status = Some(Status::Error);
-                notes.duration_ms = Some(250);
-            }
-            Event {
-                seq,
-                run_id: run_id.clone(),
-                parent_run_id: None,
-                timestamp: Timestamp::from_millisecond(
-                    1_765_290_622_000 + i64::try_from(seq).unwrap() * 250,
-                )
-                .unwrap(),
-                place,
-                body,
-                annotations: Annotations::from(notes),
-            }
-        })
-        .collect();
-    for event in &events {
-        header.observe_log(event);
+    let mut events = Vec::new();
+    for (seq, (place, body)) in (1i64..).zip(bodies()) {
+        let event = Event {
+            seq: seq.unsigned_abs(),
+            run_id: run_id.clone(),
+            parent_run_id: None,
+            timestamp: Timestamp::from_millisecond(1_765_290_622_000 + seq * 250).unwrap(),
+            annotations: Annotations::from(notes(&place, &body)),
+            place,
+            body,
+        };
+        header.observe_log(&event);
+        events.push(event);
     }
     (header, events)
 }
@@ -161,13 +155,11 @@ fn a_run_of_two_flows() {
     let mut whole = String::new();
     let dir = Dir::new("run-20251209-143022-abc123");
     for (name, bytes) in &files {
-        whole.push_str(&format!(
-            "== {name}\n{}\n",
-            std::str::from_utf8(bytes).unwrap()
-        ));
+        let text = std::str::from_utf8(bytes).unwrap();
+        writeln!(whole, "== {name}\n{text}").unwrap();
         dir.put(name, bytes);
     }
-    whole.push_str(&format!("== (the list)\n{list}== (the loss)\n{loss}\n"));
+    writeln!(whole, "== (the list)\n{list}== (the loss)\n{loss}").unwrap();
     golden("run.txt", &whole);
     let report = verify(&dir.path()).unwrap();
     assert_eq!(report.findings, []);
@@ -258,4 +250,16 @@ fn a_stub_is_as_documented() {
     );
     assert_eq!(in_step.count(), 5);
     assert_eq!(dir.broken(), [verify::Rule::StubSuccess]);
+}
+
+#[test]
+fn the_page_shows_what_is_written() {
+    let (header, events) = session();
+    let (files, _, _) = write(&header, &events, &Options::default());
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/flow.md");
+    let docs = std::fs::read_to_string(path).unwrap();
+    let text = |name: &str| std::str::from_utf8(&files[name]).unwrap();
+    assert!(docs.contains(text("build/receipts/impl-loop-code-implementer.json")));
+    let first = text("build/llm/impl-loop-code-implementer-claude.i1.jsonl");
+    assert!(docs.contains(first.lines().last().unwrap()));
 }

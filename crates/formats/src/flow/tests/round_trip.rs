@@ -8,7 +8,7 @@ use quipu_model::{Block, Body, Content, Event, Json, LogBody, Money, Place};
 
 use super::{Dir, write};
 use crate::arbitrary;
-use crate::flow::{Options, names, read, time, verify::verify};
+use crate::flow::{Options, Rule, names, read, time, verify::verify};
 
 /// Each thing that was said or done, as it should come back: by place and agent, in order.
 type Told = BTreeMap<(String, String), Vec<String>>;
@@ -161,7 +161,6 @@ proptest! {
             dir.put(name, bytes);
         }
         let report = verify(&dir.path()).unwrap();
-        use crate::flow::Rule;
         // Times of a session may run backwards, and so do costs; a text may look like a stub's.
         let allowed = [Rule::TranscriptNewer, Rule::CostOrder, Rule::StubSuccess];
         let broken: Vec<_> = report.findings.iter().filter(|found| !allowed.contains(&found.rule)).collect();

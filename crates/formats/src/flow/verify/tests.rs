@@ -31,11 +31,16 @@ fn line(dir: &Dir, text: &str) {
 }
 
 fn events(dir: &Dir, seqs: &[&str]) {
-    let lines: String = seqs
+    let lines: Vec<String> = seqs
         .iter()
-        .map(|seq| format!("{{\"seq\":{seq},\"kind\":\"log\",\"ts\":\"2025-12-09T14:30:22Z\"}}\n"))
+        .map(|seq| {
+            format!(
+                "{{\"seq\":{seq},\"kind\":\"log\",\"ts\":\"2025-12-09T14:30:22Z\"}}
+"
+            )
+        })
         .collect();
-    dir.put("events.jsonl", lines);
+    dir.put("events.jsonl", lines.concat());
 }
 
 const HASH: &[Rule] = &[Rule::HashMismatch];
@@ -115,7 +120,7 @@ const CASES: &[Case] = &[
             line(
                 d,
                 r#"{"timestamp": "2026-01-01T00:00:00Z", "role": "user", "content": "late"}"#,
-            )
+            );
         },
         &[Rule::HashMismatch],
     ),
@@ -150,7 +155,7 @@ const CASES: &[Case] = &[
                 d,
                 "\"step_id\": \"impl-loop\"",
                 "\"step_id\": \"normalize\"",
-            )
+            );
         },
         &[],
     ),
@@ -174,7 +179,12 @@ const CASES: &[Case] = &[
     (
         Rule::DirectoryName,
         |d| {
-            for name in [RECEIPT, FIRST, "deploy/receipts/ship-shipper.json"] {
+            for name in [
+                "meta.json",
+                RECEIPT,
+                FIRST,
+                "deploy/receipts/ship-shipper.json",
+            ] {
                 d.edit(name, "abc123", "xyz789");
             }
         },
@@ -193,7 +203,7 @@ const CASES: &[Case] = &[
                 d,
                 "\"cumulative_run_usd\": 0.0246",
                 "\"cumulative_run_usd\": 0.01",
-            )
+            );
         },
         &[],
     ),
