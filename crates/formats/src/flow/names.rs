@@ -199,7 +199,8 @@ pub fn escape(text: &str) -> Cow<'_, str> {
         if plain(byte) && !dot && !reserved {
             made.push(char::from(byte));
         } else {
-            made.push_str(&format!("%{byte:02X}"));
+            made.push('%');
+            made.push_str(&super::hex(&[byte]).to_ascii_uppercase());
         }
         if made.len() > LONGEST {
             break;
@@ -212,7 +213,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
         made.truncate(LONGEST - 17);
         made.push('~');
         let hash = sha2::Sha256::digest(text.as_bytes());
-        made.extend(hash.iter().take(8).map(|byte| format!("{byte:02x}")));
+        made.push_str(&super::hex(&hash[..8]));
     }
     Cow::Owned(made)
 }

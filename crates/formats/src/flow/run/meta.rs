@@ -18,6 +18,7 @@ pub(super) struct Meta {
     pub(super) error: Option<String>,
     pub(super) result: Option<Json>,
     pub(super) step: Option<Step>,
+    pub(super) ended: Option<Step>,
     pub(super) agent: Option<String>,
     pub(super) agent_version: Option<String>,
     pub(super) parent_run_id: Option<String>,
@@ -40,6 +41,7 @@ const KNOWN: &[&str] = &[
     "updated_at",
     "schema_version",
     "run",
+    "ended",
     "result",
     "source",
     "parent_run_id",
@@ -86,9 +88,12 @@ impl Meta {
                 .get("result")
                 .filter(|n| !n.is_null())
                 .map(|n| n.raw().into());
-            self.step = node
-                .get("run")
-                .and_then(|run| Some(Step::new(run.text("name")?, run.text("kind")?)));
+            let step = |key: &str| {
+                let step = node.get(key)?;
+                Some(Step::new(step.text("name")?, step.text("kind")?))
+            };
+            self.step = step("run");
+            self.ended = step("ended");
             let source = node.get("source");
             let of_source = |key: &str| source?.text(key).map(Into::into);
             self.agent = of_source("agent");

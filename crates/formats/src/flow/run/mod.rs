@@ -21,7 +21,6 @@ use sha2::Digest as _;
 use self::emit::Emit;
 use self::journal::Journal;
 use self::meta::Meta;
-pub(super) use self::unit::hex;
 use super::FlowError;
 use super::receipt::Receipt;
 use super::scan::{self, Scan, Unit};
@@ -113,6 +112,13 @@ pub fn read_with(
             });
         }
     }
+    for (name, other) in [("meta.json", &meta.id), ("events.jsonl", &journal.run_id)] {
+        if let Some(other) = other.as_ref().filter(|other| **other != run_id) {
+            findings.add(Rule::RunIdMismatch, name, None, || {
+                format!("it belongs to {other:?}, receipts to {run_id:?}")
+            });
+        }
+    }
     if root.name().is_some_and(|name| name != run_id) {
         findings.add(Rule::DirectoryName, "", None, || {
             format!(
@@ -171,11 +177,7 @@ fn run_id_of(id: &str) -> RunId {
         .map(|c| if fits(c) { c } else { '-' })
         .take(80)
         .collect();
-    let hash: String = sha2::Sha256::digest(id.as_bytes())
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash = super::hex(&sha2::Sha256::digest(id.as_bytes())[..8]);
     let plain = plain.trim_start_matches(['.', '-']);
     RunId::new(&format!(
         "{plain}{}{hash}",
@@ -267,11 +269,9 @@ fn completed(emit: &mut Emit<'_>, meta: &Meta, journal: &Journal) {
     let failed = meta.status.as_deref() == Some("failed");
     let error = meta.error.clone();
     let error = error.or_else(|| failed.then(|| "failed".to_owned()));
-    let end = (meta.step.is_some() || error.is_some() || meta.result.is_some()).then(|| StepEnd {
-        step: meta
-            .step
-            .clone()
-            .unwrap_or_else(|| Step::new("", "workflow")),
+    let step = meta.ended.as_ref().or(meta.step.as_ref()).cloned();
+    let end = (step.is_some() || error.is_some() || meta.result.is_some()).then(|| StepEnd {
+        step: step.unwrap_or_else(|| Step::new("", "workflow")),
         error,
         result: meta.result.clone(),
     });
@@ -305,7 +305,11 @@ fn by_completion(units: &[Unit], findings: &mut super::verify::Findings) {
         .iter()
         .filter_map(|unit| unit.receipt.as_ref())
         .collect();
-    receipts.sort_by_key(|(_, receipt)| receipt.completed_at.map(|time| time.at));
+    receipts.sort_by_key(|(_, receipt)| {
+        let completed = receipt.completed_at.map(|time| time.at);
+        // Of those that were completed at once, the sum tells which was written first.
+        (completed, receipt.cumulative_run_usd)
+    });
     let receipts = receipts
         .iter()
         .map(|(file, receipt)| (file.rel.as_str(), &**receipt));

@@ -19,7 +19,7 @@ use crate::flow::receipt::{Receipt, ToolCalls};
 use crate::flow::scan::{self, DEPTH, File, Unit};
 use crate::flow::shape::{Content, Line, Said, Shape, Transcript, Who};
 use crate::flow::time;
-use crate::flow::verify::{Findings, Rule, check_time_at};
+use crate::flow::verify::{Findings, Rule, check_line, check_time_at};
 use crate::lines::{Limits, LineInfo, Lines};
 
 /// How much of a text that is being pieced together is held. Longer ones are given in parts.
@@ -119,7 +119,7 @@ struct Reading<'e, 's> {
     model: Option<String>,
     usage: Option<Usage>,
     cost: Option<Money>,
-    /// The time of the last line.
+    /// The latest time of a line.
     last: Option<Timestamp>,
 }
 
@@ -172,7 +172,7 @@ impl Reading<'_, '_> {
             }
         }
         self.flush();
-        let hash = hasher.hash.map(|hash| hex(&hash.finalize()));
+        let hash = hasher.hash.map(|hash| crate::flow::hex(&hash.finalize()));
         if let (Some(hash), Some(expected)) = (hash, expected)
             && !expected.eq_ignore_ascii_case(&hash)
         {
@@ -244,6 +244,9 @@ impl Reading<'_, '_> {
             Some(shape) if !self.shapes.contains(&shape) => self.shapes.push(shape),
             Some(_) => {}
         }
+        if line.shape == Some(Shape::Documented) {
+            check_line(node, path, number, self.findings);
+        }
         self.stub |= line.shape.is_some_and(Shape::is_stub);
         self.say(&line, node, &Self::source(file, info));
     }
@@ -251,7 +254,7 @@ impl Reading<'_, '_> {
     /// Hands over what a line says.
     fn say(&mut self, line: &Line<'_>, node: Node<'_>, source: &Source) {
         let at = line.at.map(|time| time.at);
-        self.last = at.or(self.last);
+        self.last = self.last.max(at);
         if let Some(model) = &line.model {
             self.model = Some(model.to_string());
         }
@@ -329,7 +332,7 @@ impl Reading<'_, '_> {
             self.findings
                 .add(Rule::TranscriptNewer, &file.rel, None, || {
                     format!(
-                        "its last line is of {last}, the step was completed at {}",
+                        "a line is of {last}, the step was completed at {}",
                         completed.at
                     )
                 });
@@ -462,9 +465,4 @@ impl<R: Read> Read for Hashing<R> {
         }
         Ok(n)
     }
-}
-
-/// Lowercase hexadecimal.
-pub(in crate::flow) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

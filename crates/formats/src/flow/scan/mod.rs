@@ -116,13 +116,13 @@ fn files(
 ) -> Result<(), FlowError> {
     for path in root.list(&flow.dir.join("llm"), left, findings)? {
         let name = file_name(&path);
-        if name.ends_with(".jsonl") && path.is_file() {
+        if has_ending(&path, "jsonl") && path.is_file() {
             flow.transcripts.push((root.file(path), name));
         }
     }
     for path in root.list(&flow.dir.join("receipts"), left, findings)? {
         let name = file_name(&path);
-        if !name.ends_with(".json") || !path.is_file() {
+        if !has_ending(&path, "json") || !path.is_file() {
             continue;
         }
         let file = root.file(path);
@@ -172,6 +172,11 @@ impl Receipt {
     fn who(&self) -> Option<(String, String)> {
         Some((self.step_id.clone()?, self.agent_key.clone()?))
     }
+}
+
+/// Names are told apart by their endings as they are written: another spelling is another file.
+fn has_ending(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|own| own == ending)
 }
 
 fn file_name(path: &Path) -> String {

@@ -39,7 +39,10 @@ pub(super) fn pair(root: &Root, flow: Flow, findings: &mut Findings) -> Vec<Unit
         }
         let own = receipt.flow_key.clone().unwrap_or_else(|| key.clone());
         // The flow may be the whole directory, whose name is that of the run.
-        if own != key && dir != root.path() {
+        let of_own = dir
+            .file_name()
+            .is_some_and(|name| *name == *names::escape(&own));
+        if own != key && !of_own && dir != root.path() {
             findings.add(Rule::FlowMismatch, &file.rel, None, || {
                 format!("flow_key is {own:?}, in the directory of {key:?}")
             });

@@ -117,7 +117,7 @@ fn tool<'a>(of: &mut Transcript, line: Node<'a>, read: &mut Line<'a>) {
         read.keep = Some(NoteKind::UnknownRecord);
     }
     let status = line.text("status");
-    let error = error.or_else(|| failed.then(|| Cow::Borrowed("failed")));
+    let error = error.or_else(|| failed.then_some(Cow::Borrowed("failed")));
     read.said.push(Said::Result {
         name,
         id: Cow::Owned(id),

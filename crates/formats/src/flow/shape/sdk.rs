@@ -80,7 +80,7 @@ fn usage(tokens: Node<'_>) -> Option<Usage> {
     Receipt::of(node).tokens.usage()
 }
 
-fn message<'a>(who: Who, text: Cow<'a, str>) -> Said<'a> {
+fn message(who: Who, text: Cow<'_, str>) -> Said<'_> {
     Said::Message {
         who,
         content: Content::Text(text),

@@ -79,7 +79,7 @@ pub(super) fn claude<'a>(of: &mut Transcript, line: Node<'a>, read: &mut Line<'a
     }
 }
 
-fn said<'a>(who: Who, content: Content<'a>) -> Said<'a> {
+fn said(who: Who, content: Content<'_>) -> Said<'_> {
     Said::Message {
         who,
         content,

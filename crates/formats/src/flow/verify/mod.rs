@@ -14,7 +14,9 @@ use std::path::Path;
 use quipu_model::json::Node;
 use serde::{Serialize, Serializer};
 
-pub(super) use receipt::{check as check_receipt, costs as check_costs, time as check_time_of};
+pub(super) use receipt::{
+    check as check_receipt, costs as check_costs, line as check_line, time as check_time_of,
+};
 pub use rules::{Rule, Severity};
 
 use super::FlowError;

@@ -127,6 +127,30 @@ fn duration_fits(receipt: &Receipt, path: &str, to: &mut Findings) {
     }
 }
 
+/// Checks the fields of a line that is as documented.
+pub(in crate::flow) fn line(line: Node<'_>, path: &str, number: u64, to: &mut Findings) {
+    let mut wanted = vec![("timestamp", Kind::String)];
+    if line.get("role").is_some_and(|role| role.is("tool")) {
+        wanted.push(("tool_input", Kind::Object));
+        for key in ["content", "tool_output"] {
+            if line.get(key).is_some() {
+                wanted.push((key, Kind::String));
+            }
+        }
+    }
+    for (key, kind) in wanted {
+        match line.get(key).map(|value| value.kind()) {
+            None => to.add(Rule::FieldMissing, path, Some(number), || {
+                format!("{key} is missing")
+            }),
+            Some(other) if other != kind => to.add(Rule::FieldType, path, Some(number), || {
+                format!("{key} is {other:?}, not {kind:?}").to_lowercase()
+            }),
+            Some(_) => {}
+        }
+    }
+}
+
 /// Checks that what the run cost never goes down. The receipts are in the order in which steps were completed.
 pub(in crate::flow) fn costs<'a>(
     receipts: impl Iterator<Item = (&'a str, &'a Receipt)>,

@@ -5,8 +5,7 @@ use sha2::Digest as _;
 
 use super::unit::{Done, elapsed_ms};
 use super::{Key, UNKNOWN};
-use crate::flow::run::hex;
-use crate::flow::{SCHEMA_VERSION, time};
+use crate::flow::{SCHEMA_VERSION, hex, time};
 
 /// An object that is being written.
 #[derive(Debug, Default)]

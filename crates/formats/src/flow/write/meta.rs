@@ -12,6 +12,8 @@ pub(super) struct RunMeta {
     started: Option<Timestamp>,
     completed: Option<Timestamp>,
     step: Option<Step>,
+    /// What the end calls the run, where the beginning does not.
+    ended: Option<Step>,
     error: Option<String>,
     result: Option<Json>,
 }
@@ -38,7 +40,9 @@ impl RunMeta {
         }
         self.completed = Some(event.timestamp);
         if let Some(end) = end {
-            self.step.get_or_insert_with(|| end.step.clone());
+            self.ended = Some(&end.step)
+                .filter(|step| self.step.as_ref() != Some(step))
+                .cloned();
             self.error.clone_from(&end.error);
             self.result.clone_from(&end.result);
         }
@@ -70,11 +74,13 @@ impl RunMeta {
         made.some("error", self.error.as_deref());
         let parent = header.parent_run_id.as_ref();
         made.some("parent_run_id", parent.map(quipu_model::RunId::as_str));
-        if let Some(step) = &self.step {
-            made.object("run", |made| {
-                made.text("name", &step.name);
-                made.text("kind", &step.kind);
-            });
+        for (key, step) in [("run", &self.step), ("ended", &self.ended)] {
+            if let Some(step) = step {
+                made.object(key, |made| {
+                    made.text("name", &step.name);
+                    made.text("kind", &step.kind);
+                });
+            }
         }
         if let Some(result) = &self.result {
             made.raw("result", result.get());

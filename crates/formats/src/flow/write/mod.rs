@@ -159,10 +159,10 @@ impl Projection for Writer<'_> {
         let spends = notes.usage.is_some() || notes.cost.is_some();
         match &event.body {
             LogBody::Exchange(Body::RunStarted(step)) => {
-                self.meta.started(event, step.as_ref(), &mut self.loss)
+                self.meta.started(event, step.as_ref(), &mut self.loss);
             }
             LogBody::Exchange(Body::RunCompleted(end)) => {
-                self.meta.completed(event, end.as_ref(), &mut self.loss)
+                self.meta.completed(event, end.as_ref(), &mut self.loss);
             }
             LogBody::Exchange(Body::CallStarted { .. } | Body::CallCompleted { .. }) => {
                 self.loss.dropped(event.body.type_word(), event.seq);

@@ -153,7 +153,7 @@ impl Unit {
         self.carried += 1;
         self.first = self.first.min(at);
         self.last = self.last.max(at);
-        self.check_time(event, loss);
+        Self::check_time(event, loss);
         if event.annotations.flags.synthetic {
             let (count, _) = self.synthetic.get_or_insert((0, seq));
             *count += 1;
@@ -161,7 +161,7 @@ impl Unit {
         match &event.body {
             LogBody::System(blocks) => self.message(event, "system", blocks, loss),
             LogBody::Exchange(Body::UserMessage(blocks)) => {
-                self.message(event, "user", blocks, loss)
+                self.message(event, "user", blocks, loss);
             }
             LogBody::Exchange(Body::AssistantMessage(blocks)) => {
                 self.message(event, "assistant", blocks, loss);
@@ -199,7 +199,7 @@ impl Unit {
         }
     }
 
-    fn check_time(&mut self, event: &Event<LogBody>, loss: &mut Loss) {
+    fn check_time(event: &Event<LogBody>, loss: &mut Loss) {
         let (at, seq) = (event.timestamp, event.seq);
         if event.annotations.flags.undated {
             loss.inferred("timestamp", seq);
