@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use quipu_formats::normalized::{Base, Beyond, EVENT_FIELDS, Head, LISTS, decode};
 use quipu_model::json::{Kind, Node};
 use quipu_model::{
-    Block, Body, Content, Event, Json, LogBody, Note, NoteKind, Notes, ToolCall, ToolResult, Usage,
+    Block, Body, Content, Event, Json, LogBody, Note, NoteKind, Notes, Timestamp, ToolCall,
+    ToolResult, Usage,
 };
 
 use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, hash};
@@ -111,7 +112,7 @@ impl Transcript {
         session.parent = parent.map(ToString::to_string);
         session.parent_call = self.head.parent_call().map(str::to_owned);
         session.forked_from = forked_from.map(str::to_owned);
-        session.started_at = self.head.started_at().map(|at| at.as_millisecond());
+        session.started_at = self.head.started_at().map(Timestamp::as_millisecond);
     }
 
     fn event(&mut self, index: u64, node: Node<'_>, out: &mut Out<'_>) {
@@ -248,9 +249,8 @@ fn entries<'a>(body: LogBody, beyond: &Beyond, node: Node<'a>) -> Vec<What<'a>> 
 /// A block of a message.
 fn part<'a>(block: Block, said: fn(Text<'a>) -> What<'a>) -> What<'a> {
     match block.content {
-        Content::Text(text) | Content::Stream(text) => said(text.into()),
+        Content::Text(text) | Content::Stream(text) | Content::Command(text) => said(text.into()),
         Content::Thinking(text) => What::Reasoning(text.into()),
-        Content::Command(text) => said(text.into()),
         Content::ToolUse { name, id, input } => What::Call {
             name: name.into(),
             id: id.into(),

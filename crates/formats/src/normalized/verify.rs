@@ -159,7 +159,7 @@ pub fn verify(mut input: impl io::Read) -> Result<Report, NormalizedError> {
 }
 
 struct Check {
-    schema: Schema,
+    schema: &'static Schema,
     tape: Tape,
     report: Report,
     head: Head,

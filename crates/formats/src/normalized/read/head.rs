@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use quipu_model::json::{Kind, Node};
 use quipu_model::{Environment, Header, Json, Money, Origin, RunId, Timestamp, Totals, Usage};
 
+use super::value::run_id;
 use super::{Base, duration_ms};
 use crate::normalized::write::{repository_name, transcript_id};
 use crate::normalized::{
@@ -376,7 +377,7 @@ impl Head {
                     head.tokens(value);
                     Taken::Read
                 }
-                "costUsd" => set_nullable(&mut stated.cost, value, super::event::money),
+                "costUsd" => set_nullable(&mut stated.cost, value, super::value::money),
                 "models" => {
                     stated.models = texts(value);
                     Taken::of(stated.models.is_some())
@@ -389,7 +390,7 @@ impl Head {
     fn tokens(&mut self, node: Node<'_>) {
         let mut usage = Usage::default();
         self.fields(Section::Tokens, "metrics.tokens", node, |_, key, value| {
-            match super::event::bucket(&mut usage, key) {
+            match super::value::bucket(&mut usage, key) {
                 Some(bucket) => set_count(bucket, value),
                 None => Taken::Unknown,
             }
@@ -570,10 +571,6 @@ fn texts(node: Node<'_>) -> Option<Vec<String>> {
 
 fn time(node: Node<'_>) -> Option<Timestamp> {
     node.as_str()?.parse().ok()
-}
-
-fn run_id(node: Node<'_>) -> Option<RunId> {
-    RunId::new(&node.as_str()?).ok()
 }
 
 /// The run of a document that does not name one.

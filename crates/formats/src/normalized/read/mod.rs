@@ -2,6 +2,7 @@
 
 mod event;
 mod head;
+mod value;
 
 use std::io;
 
