@@ -184,7 +184,7 @@ fn divide(text: &str) -> Vec<Field> {
     };
     let mut parts = Parts::new(&[], HEAD);
     let pushed = parts.push(text.as_bytes(), &mut |part| {
-        take(part.key, None, part.value)
+        take(part.key, None, part.value);
     });
     if pushed.is_err() {
         return Vec::new();

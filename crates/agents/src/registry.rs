@@ -2,7 +2,7 @@
 
 use crate::{Dialect, Family, Head, Match};
 use crate::{
-    acp, agentlog, aider, amp, anthropic, atif, chat, claude, cline, codex, copilot, cursor, droid, flow, gemini, google, goose, kimi, kiro, openai_chat, openai_responses, opencode, pi, qwen, sts,
+    acp, agentlog, aider, amp, anthropic, atif, chat, claude, cline, codex, copilot, cursor, droid, flow, gemini, google, goose, kimi, kiro, normalized, openai_chat, openai_responses, opencode, pi, qwen, sts,
 };
 
 /// The families, in the order in which they are asked.
@@ -26,6 +26,7 @@ pub static FAMILIES: &[&dyn Family] = &[
     &agentlog::AgentLog,
     &atif::Atif,
     &sts::Sts,
+    &normalized::Normalized,
     &anthropic::Anthropic,
     &openai_responses::OpenAiResponses,
     &openai_chat::OpenAiChat,

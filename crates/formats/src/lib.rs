@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`agentlog`] | `.agentlog` traces: content-addressed records |
 //! | [`exchange`] | the exchange transcript: `transcripts/<run-id>.jsonl` |
+//! | [`normalized`] | the normalized transcript: one document to share, of any length |
 //!
 //! [`lines`] is what the line-based formats read through; [`loss`] is what they say they cannot carry.
 //!

@@ -5,6 +5,7 @@
 //! test says that it uses no others, so that nothing is published that is not checked.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use quipu_model::json::{Kind, Node};
 use serde_json::Value;
@@ -40,8 +41,10 @@ const DEEPEST: usize = 16;
 
 impl Schema {
     /// The published one.
-    pub(super) fn published() -> Self {
-        Self(serde_json::from_str(SCHEMA).expect("a test reads it"))
+    pub(super) fn published() -> &'static Self {
+        static PUBLISHED: LazyLock<Schema> =
+            LazyLock::new(|| Schema(serde_json::from_str(SCHEMA).expect("a test reads it")));
+        &PUBLISHED
     }
 
     /// The fields that a document must have.

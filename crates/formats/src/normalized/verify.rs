@@ -159,7 +159,7 @@ pub fn verify(mut input: impl io::Read) -> Result<Report, NormalizedError> {
 }
 
 struct Check {
-    schema: Schema,
+    schema: &'static Schema,
     tape: Tape,
     report: Report,
     head: Head,
@@ -178,8 +178,8 @@ struct Check {
 #[derive(Debug, Clone, Copy, Default)]
 struct Call {
     /// The number of the call, and of the result.
-    call: Option<u64>,
-    result: Option<u64>,
+    asked: Option<u64>,
+    answered: Option<u64>,
     dangling: bool,
 }
 
@@ -324,12 +324,12 @@ impl Check {
         match &event.body {
             LogBody::Exchange(Body::ToolCall(call)) => {
                 let entry = self.calls.entry(hash(&call.call_id)).or_default();
-                entry.call.get_or_insert(event.seq);
+                entry.asked.get_or_insert(event.seq);
                 entry.dangling |= event.annotations.flags.dangling;
             }
             LogBody::Exchange(Body::ToolResult(result)) => {
                 let entry = self.calls.entry(hash(&result.call_id)).or_default();
-                entry.result.get_or_insert(event.seq);
+                entry.answered.get_or_insert(event.seq);
             }
             _ => {}
         }
@@ -374,7 +374,7 @@ impl Check {
             self.find(Rule::SectionMissing, name, message);
         }
         let mut calls: Vec<Call> = self.calls.values().copied().collect();
-        calls.sort_by_key(|call| call.call.or(call.result));
+        calls.sort_by_key(|call| call.asked.or(call.answered));
         for call in calls {
             let (rule, message) = match call {
                 Call { call: None, .. } => (Rule::ResultWithoutCall, "no call has its callId"),
@@ -385,7 +385,7 @@ impl Check {
                 } => (Rule::CallWithoutResult, "no result has its callId"),
                 _ => continue,
             };
-            self.seq = call.call.or(call.result);
+            self.seq = call.asked.or(call.answered);
             self.find(rule, "tool.callId".to_owned(), message.to_owned());
         }
         self.seq = None;

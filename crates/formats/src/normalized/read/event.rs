@@ -4,12 +4,15 @@ use std::borrow::Cow;
 
 use quipu_model::json::{Kind, Node};
 use quipu_model::{
-    Annotations, Attachment, Block, BlockType, Body, Content, Event, EventType, Fidelity, Json,
-    LogBody, Money, Note, NoteKind, Notes, Place, RunId, Source, Status, Step, StepEnd, Timestamp,
-    ToolCall, ToolResult, Usage,
+    Annotations, Block, BlockType, Body, Content, Event, EventType, Fidelity, Json, LogBody, Note,
+    NoteKind, Notes, Place, RunId, Status, Step, StepEnd, Timestamp, ToolCall, ToolResult,
 };
 
-use crate::normalized::{Beyond, Redaction};
+use super::head::Said;
+use super::value::{
+    attachments, money, of_kind, redactions, run_id, set, set_mark, set_text, source, usage, word,
+};
+use crate::normalized::Beyond;
 
 /// The fields of events that are known.
 pub const EVENT_FIELDS: &[&str] = &[
@@ -157,7 +160,8 @@ impl<'a> Found<'a> {
     }
 
     fn field(&mut self, key: &str, value: Node<'a>) {
-        if !self.take(key, value) && !(value.is_null() && EVENT_FIELDS.contains(&key)) {
+        let is_absent = value.is_null() && EVENT_FIELDS.contains(&key);
+        if !self.take(key, value) && !is_absent {
             self.keep(key, value.raw().into());
         }
     }
@@ -383,7 +387,7 @@ struct Tool {
     input: Option<Json>,
     output: Option<Json>,
     error: Option<String>,
-    native_status: Option<Option<Status>>,
+    native_status: Said<Status>,
 }
 
 fn tool(found: &mut Found<'_>) -> Tool {
@@ -410,22 +414,23 @@ fn tool(found: &mut Found<'_>) -> Tool {
             "error" => set_text(&mut tool.error, value),
             "status" => set(&mut notes.status, word(value, Status::from_word)),
             "nativeStatus" => {
-                let status = word(value, Status::from_word);
-                let taken = status.is_some() || value.is_null();
-                tool.native_status = taken.then_some(status);
-                taken
+                tool.native_status = match word(value, Status::from_word) {
+                    Some(status) => Said::Known(status),
+                    None if value.is_null() => Said::Unknown,
+                    None => Said::Nothing,
+                };
+                !matches!(tool.native_status, Said::Nothing)
             }
             "durationMs" => set(&mut notes.duration_ms, value.as_u64()),
             _ => false,
         };
-        if !taken && !(value.is_null() && TOOL_FIELDS.contains(&&*key)) {
+        let is_absent = value.is_null() && TOOL_FIELDS.contains(&&*key);
+        if !taken && !is_absent {
             let kept = (key.into_owned(), value.raw().into());
             found.beyond.tool.push(kept);
         }
     }
-    if let Some(status) = tool.native_status {
-        found.notes.status = status;
-    }
+    found.notes.status = tool.native_status.or(found.notes.status.as_ref());
     tool
 }
 
@@ -556,116 +561,4 @@ fn step(node: Node<'_>, found: &mut Found<'_>) -> Option<Body> {
     };
     found.beyond.meta.extend(kept);
     Some(body)
-}
-
-fn set<T>(to: &mut impl Slot<T>, value: Option<T>) -> bool {
-    let read = value.is_some();
-    if let Some(value) = value {
-        to.put(value);
-    }
-    read
-}
-
-/// Where something goes that was read.
-trait Slot<T> {
-    fn put(&mut self, value: T);
-}
-
-impl<T> Slot<T> for Option<T> {
-    fn put(&mut self, value: T) {
-        *self = Some(value);
-    }
-}
-
-impl Slot<Self> for String {
-    fn put(&mut self, value: Self) {
-        *self = value;
-    }
-}
-
-fn set_text(to: &mut Option<String>, node: Node<'_>) -> bool {
-    set(to, node.as_str().map(Cow::into_owned))
-}
-
-fn set_mark(to: &mut bool, node: Node<'_>) -> bool {
-    *to = node.as_bool() == Some(true);
-    node.kind() == Kind::Bool
-}
-
-fn of_kind(node: Node<'_>, kind: Kind) -> Option<Node<'_>> {
-    Some(node).filter(|node| node.kind() == kind)
-}
-
-fn word<T>(node: Node<'_>, look_up: fn(&str) -> Option<T>) -> Option<T> {
-    look_up(&node.as_str()?)
-}
-
-fn run_id(node: Node<'_>) -> Option<RunId> {
-    RunId::new(&node.as_str()?).ok()
-}
-
-/// An exact sum of dollars.
-pub(super) fn money(node: Node<'_>) -> Option<Money> {
-    of_kind(node, Kind::Number).and_then(|node| Money::parse(node.raw().get()))
-}
-
-/// The bucket of tokens of this name.
-pub(super) fn bucket<'u>(usage: &'u mut Usage, key: &str) -> Option<&'u mut Option<u64>> {
-    Some(match key {
-        "input" => &mut usage.input,
-        "output" => &mut usage.output,
-        "cacheRead" => &mut usage.cache_read,
-        "cacheWrite" => &mut usage.cache_write,
-        "cacheWrite1h" => &mut usage.cache_write_1h,
-        "reasoning" => &mut usage.reasoning,
-        _ => return None,
-    })
-}
-
-/// Token counts; `None` when there is anything else.
-fn usage(node: Node<'_>) -> Option<Usage> {
-    let mut usage = Usage::default();
-    for (key, value) in of_kind(node, Kind::Object)?.fields() {
-        *bucket(&mut usage, &key.to_text_lossy())? = Some(value.as_u64()?);
-    }
-    Some(usage)
-}
-
-fn source(node: Node<'_>) -> Option<Source> {
-    let fields = of_kind(node, Kind::Object)?.fields().count();
-    (fields == 3).then_some(Source {
-        file: node.text("file")?.into_owned(),
-        offset: node.get("offset")?.as_u64()?,
-        line: node.get("line")?.as_u64()?,
-    })
-}
-
-fn attachments(node: Node<'_>) -> Option<Vec<Attachment>> {
-    of_kind(node, Kind::List)?
-        .items()
-        .map(|node| {
-            let attachment = Attachment {
-                mime: node.text("mime")?.into_owned(),
-                bytes: node.get("bytes")?.as_u64()?,
-                sha256: node.text("sha256")?.into_owned(),
-            };
-            (node.fields().count() == 3).then_some(attachment)
-        })
-        .collect()
-}
-
-fn redactions(node: Node<'_>) -> Option<Vec<Redaction>> {
-    of_kind(node, Kind::List)?
-        .items()
-        .map(|node| {
-            let text = |key: &str| node.text(key).map(Cow::into_owned);
-            let redaction = Redaction {
-                field: text("field")?,
-                rule_id: text("ruleId")?,
-                kind: text("type")?,
-                placeholder: text("placeholder")?,
-            };
-            (node.fields().count() == 4).then_some(redaction)
-        })
-        .collect()
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use quipu_model::json::{Kind, Node};
 use quipu_model::{Environment, Header, Json, Money, Origin, RunId, Timestamp, Totals, Usage};
 
+use super::value::run_id;
 use super::{Base, duration_ms};
 use crate::normalized::write::{repository_name, transcript_id};
 use crate::normalized::{
@@ -22,10 +23,42 @@ pub struct Mismatch {
     pub counted: String,
 }
 
+/// A field of a document. What a document does not mention is worked out from its events; what it says to be
+/// unknown is not.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum Said<T> {
+    /// It is not there.
+    #[default]
+    Nothing,
+    /// It is `null`.
+    Unknown,
+    /// It is this.
+    Known(T),
+}
+
+impl<T: Clone> Said<T> {
+    fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(value) => Some(value),
+            Self::Nothing | Self::Unknown => None,
+        }
+    }
+
+    /// What it says, or else what something else says.
+    pub(super) fn or(&self, other: Option<&T>) -> Option<T> {
+        match self {
+            Self::Nothing => other.cloned(),
+            Self::Unknown => None,
+            Self::Known(value) => Some(value.clone()),
+        }
+    }
+
+    fn is_said(&self) -> bool {
+        !matches!(self, Self::Nothing)
+    }
+}
+
 /// What the sections of a document say, taken in one by one.
-///
-/// A field that was there is `Some`, even where it holds `null`: what a document does not mention is worked
-/// out from its events, what it says to be unknown is not.
 #[derive(Debug, Clone, Default)]
 pub struct Head {
     version: Option<String>,
@@ -34,13 +67,13 @@ pub struct Head {
     origin: Option<Origin>,
     environment: Environment,
     run_id: Option<RunId>,
-    parent_run_id: Option<Option<RunId>>,
+    parent_run_id: Said<RunId>,
     parent_call: Option<String>,
     forked_from: Option<String>,
     children: Option<Vec<RunId>>,
-    title: Option<Option<String>>,
-    started_at: Option<Option<Timestamp>>,
-    ended_at: Option<Option<Timestamp>>,
+    title: Said<String>,
+    started_at: Said<Timestamp>,
+    ended_at: Said<Timestamp>,
     stated: Stated,
     options: Options,
     seen: Seen,
@@ -61,7 +94,7 @@ struct Stated {
     tool_calls: Option<u64>,
     duration_ms: Option<u64>,
     usage: Option<Usage>,
-    cost: Option<Option<Money>>,
+    cost: Said<Money>,
     models: Option<Vec<String>>,
 }
 
@@ -116,22 +149,30 @@ impl Head {
 
     /// What the session is called.
     pub fn title(&self) -> Option<&str> {
-        self.title.as_ref()?.as_deref()
+        self.title.known().map(String::as_str)
     }
 
     /// The run that called this one, and the session this one was copied from.
     pub fn links(&self) -> (Option<&RunId>, Option<&str>) {
-        let parent = self.parent_run_id.as_ref().and_then(Option::as_ref);
-        (parent, self.forked_from.as_deref())
+        (self.parent_run_id.known(), self.forked_from.as_deref())
+    }
+
+    /// The tool call in the calling run that began this one.
+    pub fn parent_call(&self) -> Option<&str> {
+        self.parent_call.as_deref()
+    }
+
+    /// When the session began.
+    pub fn started_at(&self) -> Option<Timestamp> {
+        self.started_at.known().copied()
     }
 
     /// What events have in common. Sections that come after them have no part in it.
     pub fn base(&self) -> Base {
         let named = self.id.as_deref().and_then(|id| RunId::new(id).ok());
-        let nameless = || RunId::new("transcript").expect("a plain word is a run id");
         Base {
             run_id: self.run_id.clone().or(named).unwrap_or_else(nameless),
-            parent_run_id: self.parent_run_id.clone().flatten(),
+            parent_run_id: self.parent_run_id.known().cloned(),
             last: Timestamp::UNIX_EPOCH,
         }
     }
@@ -336,7 +377,7 @@ impl Head {
                     head.tokens(value);
                     Taken::Read
                 }
-                "costUsd" => set_nullable(&mut stated.cost, value, super::event::money),
+                "costUsd" => set_nullable(&mut stated.cost, value, super::value::money),
                 "models" => {
                     stated.models = texts(value);
                     Taken::of(stated.models.is_some())
@@ -349,7 +390,7 @@ impl Head {
     fn tokens(&mut self, node: Node<'_>) {
         let mut usage = Usage::default();
         self.fields(Section::Tokens, "metrics.tokens", node, |_, key, value| {
-            match super::event::bucket(&mut usage, key) {
+            match super::value::bucket(&mut usage, key) {
                 Some(bucket) => set_count(bucket, value),
                 None => Taken::Unknown,
             }
@@ -362,7 +403,7 @@ impl Head {
     /// What is true of the session, when all was read. `counted` is what the events come to.
     pub(in crate::normalized) fn end(
         mut self,
-        counted: Header,
+        counted: &Header,
     ) -> (Header, Options, Vec<Mismatch>, Vec<(String, Json)>) {
         let header = Header {
             parent_run_id: self
@@ -372,15 +413,15 @@ impl Head {
             parent_call: self.parent_call.take(),
             forked_from: self.forked_from.take(),
             children: self.children.take().unwrap_or(counted.children.clone()),
-            title: self.title.take().unwrap_or(counted.title.clone()),
+            title: self.title.or(counted.title.as_ref()),
             origin: self.origin.take(),
             environment: std::mem::take(&mut self.environment),
-            started_at: self.started_at.unwrap_or(counted.started_at),
-            ended_at: self.ended_at.unwrap_or(counted.ended_at),
+            started_at: self.started_at.or(counted.started_at.as_ref()),
+            ended_at: self.ended_at.or(counted.ended_at.as_ref()),
             totals: self.stated.totals(&counted.totals),
             run_id: counted.run_id.clone(),
         };
-        let mismatches = self.stated.mismatches(&header, &counted);
+        let mismatches = self.stated.mismatches(&header, counted);
         let mut options = self.options;
         options.transcript_id = self.id.filter(|id| *id != transcript_id(&header.run_id));
         let own = env!("CARGO_PKG_VERSION");
@@ -403,7 +444,7 @@ impl Stated {
             messages: self.messages.unwrap_or(counted.messages),
             tool_calls: self.tool_calls.unwrap_or(counted.tool_calls),
             usage: self.usage.unwrap_or(counted.usage),
-            cost: self.cost.unwrap_or(counted.cost),
+            cost: self.cost.or(counted.cost.as_ref()),
             models: models.clone(),
         }
     }
@@ -435,7 +476,11 @@ impl Stated {
         let took = number(duration_ms(header)).unwrap_or_else(|| "unknown".to_owned());
         compare("durationMs", number(self.duration_ms), took);
         let cost = |cost: Option<Money>| cost.map_or_else(|| "null".to_owned(), |c| c.to_string());
-        compare("costUsd", self.cost.map(cost), cost(totals.cost));
+        let stated = self
+            .cost
+            .is_said()
+            .then(|| cost(self.cost.known().copied()));
+        compare("costUsd", stated, cost(totals.cost));
         let models = |models: &Vec<String>| models.join(", ");
         compare(
             "models",
@@ -506,16 +551,16 @@ fn set_count(to: &mut Option<u64>, node: Node<'_>) -> Taken {
 }
 
 fn set_nullable<T>(
-    to: &mut Option<Option<T>>,
+    to: &mut Said<T>,
     node: Node<'_>,
     read: impl FnOnce(Node<'_>) -> Option<T>,
 ) -> Taken {
-    let value = read(node);
-    let taken = Taken::of(value.is_some() || node.is_null());
-    if taken == Taken::Read {
-        *to = Some(value);
+    match read(node) {
+        Some(value) => *to = Said::Known(value),
+        None if node.is_null() => *to = Said::Unknown,
+        None => return Taken::Wrong,
     }
-    taken
+    Taken::Read
 }
 
 fn text(node: Node<'_>) -> Option<String> {
@@ -531,6 +576,7 @@ fn time(node: Node<'_>) -> Option<Timestamp> {
     node.as_str()?.parse().ok()
 }
 
-fn run_id(node: Node<'_>) -> Option<RunId> {
-    RunId::new(&node.as_str()?).ok()
+/// The run of a document that does not name one.
+fn nameless() -> RunId {
+    RunId::new("transcript").expect("a plain word is a run id")
 }
