@@ -1,1 +1,4 @@
 //! From any log to any format.
+
+#[cfg(feature = "http")]
+pub mod send;
