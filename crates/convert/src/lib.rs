@@ -36,3 +36,5 @@ pub use source::{Account, Reading, Source, SourceError, open};
 #[cfg(feature = "parquet")]
 pub use target::add;
 pub use target::{Options, write, writer};
+#[cfg(feature = "http")]
+pub mod send;

@@ -27,6 +27,7 @@
 //! | `talk` | messages, in either convention |
 //! | `marks` | what is known of an event beside what it says |
 //! | `span` | spans, and the lines they are written in |
+//! | `protobuf` | the same in the other encoding, for endpoints that take no JSON |
 //! | `ids`, `json`, `provider` | ids, bytes, names of providers |
 
 mod calls;
@@ -36,6 +37,7 @@ mod json;
 mod lane;
 mod marks;
 mod notes;
+mod protobuf;
 mod provider;
 mod said;
 mod span;
@@ -51,6 +53,7 @@ use std::io::{self, Write};
 
 use quipu_model::Header;
 
+pub use self::protobuf::{NotARequest, protobuf};
 use crate::loss::Field;
 use crate::projection::{Beside, Projection};
 

@@ -106,6 +106,24 @@ fn check(name: &str, options: &Options) {
     );
 }
 
+#[test]
+fn protobuf() {
+    let options = Options {
+        convention: Convention::OpenInference,
+        content: true,
+        ..Options::default()
+    };
+    let (out, _) = session().write(&options);
+    let made = crate::otlp::protobuf(&out).unwrap();
+    // As hexadecimal, so that the file is one of text.
+    let mut hex = Vec::new();
+    for line in made.chunks(64) {
+        crate::otlp::json::hex(line, &mut hex);
+        hex.push(b'\n');
+    }
+    compare("otlp/tests/golden/open-inference-content.pb.hex", &hex);
+}
+
 /// Compares what was made with what is kept in a file.
 pub(crate) fn compare(file: &str, made: &[u8]) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))

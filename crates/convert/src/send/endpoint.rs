@@ -1,0 +1,119 @@
+//! The address that is sent to.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ureq::http::header::AUTHORIZATION;
+use ureq::http::{HeaderName, HeaderValue, Uri};
+
+use super::SendError;
+
+/// An address, taken apart: what may be shown, and what may not.
+pub(super) struct Endpoint {
+    /// Without the user.
+    uri: Uri,
+    /// Without the user and the query.
+    shown: String,
+    authorization: Option<HeaderValue>,
+    is_loopback: bool,
+}
+
+impl Endpoint {
+    pub(super) fn parse(text: &str) -> Result<Self, SendError> {
+        let wrong = SendError::Endpoint;
+        let uri: Uri = text
+            .trim()
+            .parse()
+            .map_err(|_| wrong("it is not a URL, such as http://localhost:4318"))?;
+        let scheme = uri.scheme_str().unwrap_or_default();
+        if !matches!(scheme, "http" | "https") {
+            return Err(wrong("it does not begin with http:// or https://"));
+        }
+        let authority = uri.authority().map_or("", |it| it.as_str());
+        let (user, host) = match authority.rsplit_once('@') {
+            Some((user, host)) => (Some(user), host),
+            None => (None, authority),
+        };
+        if host.is_empty() {
+            return Err(wrong("it names no host"));
+        }
+        let path = match uri.path() {
+            "" | "/" => "/v1/traces",
+            path => path,
+        };
+        let shown = format!("{scheme}://{host}{path}");
+        let whole = match uri.query() {
+            Some(query) => format!("{shown}?{query}"),
+            None => shown.clone(),
+        };
+        let is_loopback = uri.host().is_some_and(is_loopback);
+        Ok(Self {
+            uri: whole.parse().map_err(|_| wrong("it is not a URL"))?,
+            shown,
+            authorization: user.map(basic).transpose()?,
+            is_loopback,
+        })
+    }
+
+    pub(super) fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    /// What may be shown of it.
+    pub(super) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    pub(super) fn is_loopback(&self) -> bool {
+        self.is_loopback
+    }
+
+    pub(super) fn authorization(&self) -> Option<(HeaderName, HeaderValue)> {
+        let value = self.authorization.clone()?;
+        Some((AUTHORIZATION, value))
+    }
+
+    /// A text without the query of the address.
+    pub(super) fn hide(&self, text: &str) -> String {
+        match self.uri.query() {
+            Some(query) if !query.is_empty() => text.replace(query, "…"),
+            _ => text.to_owned(),
+        }
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let address: Option<std::net::IpAddr> = host.parse().ok();
+    host.eq_ignore_ascii_case("localhost") || address.is_some_and(|it| it.is_loopback())
+}
+
+/// `user:password` as a header.
+fn basic(user: &str) -> Result<HeaderValue, SendError> {
+    let value = format!("Basic {}", STANDARD.encode(unescape(user)));
+    let wrong = |_| SendError::Endpoint("its user cannot be sent");
+    let mut value = HeaderValue::from_str(&value).map_err(wrong)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// Resolves `%41`. What is no such escape stays as it is.
+fn unescape(text: &str) -> Vec<u8> {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let digits = text.get(at + 1..at + 3);
+        let escaped = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (bytes[at], escaped) {
+            (b'%', Some(byte)) => {
+                out.push(byte);
+                at += 3;
+            }
+            (byte, _) => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}

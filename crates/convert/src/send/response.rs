@@ -1,0 +1,149 @@
+//! What an endpoint answers.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::Body;
+use ureq::http::{Response, StatusCode};
+
+use super::Accepted;
+
+/// How much of an answer is read, and how much of what it says is shown.
+const MAX_BODY: u64 = 64 << 10;
+const MAX_MESSAGE: usize = 300;
+
+/// An answer, read.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) retry_after: Option<Duration>,
+    kind: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn read(mut response: Response<Body>) -> Result<Self, ureq::Error> {
+        let header = |name: &str| {
+            let value = response.headers().get(name)?;
+            value.to_str().ok().map(ToOwned::to_owned)
+        };
+        let seconds = header("retry-after").and_then(|it| it.trim().parse().ok());
+        let kind = header("content-type").unwrap_or_default();
+        let reader = response.body_mut().with_config().limit(MAX_BODY);
+        Ok(Self {
+            status: response.status(),
+            retry_after: seconds.map(Duration::from_secs),
+            kind,
+            // Whether it was taken is in the status; a body that cannot be read changes nothing of that.
+            body: reader.read_to_vec().unwrap_or_default(),
+        })
+    }
+
+    /// What was taken. The endpoint may take some spans and not others.
+    pub(super) fn accepted(&self) -> Accepted {
+        let (rejected, message) = if self.kind.contains("protobuf") {
+            partial_of_protobuf(&self.body)
+        } else {
+            partial_of_json(&self.body)
+        };
+        Accepted {
+            rejected_spans: rejected,
+            message: message.and_then(|message| clean(&message)),
+            attempts: 0,
+        }
+    }
+
+    /// What the endpoint says about a batch that it does not take.
+    pub(super) fn complaint(&self) -> Option<String> {
+        if self.kind.contains("protobuf") {
+            // A status: its message is the second field.
+            let fields = fields(&self.body);
+            let message = fields.into_iter().find(|(field, _)| *field == 2);
+            let (_, Wire::Bytes(message)) = message? else {
+                return None;
+            };
+            return clean(&String::from_utf8_lossy(message));
+        }
+        let json: Option<Value> = serde_json::from_slice(&self.body).ok();
+        let message = json.and_then(|it| it["message"].as_str().map(ToOwned::to_owned));
+        clean(&message.unwrap_or_else(|| String::from_utf8_lossy(&self.body).into_owned()))
+    }
+}
+
+fn partial_of_json(body: &[u8]) -> (u64, Option<String>) {
+    let json: Value = serde_json::from_slice(body).unwrap_or_default();
+    let partial = &json["partialSuccess"];
+    let rejected = match &partial["rejectedSpans"] {
+        Value::String(text) => text.parse().unwrap_or(0),
+        other => other.as_u64().unwrap_or(0),
+    };
+    let message = partial["errorMessage"].as_str().map(ToOwned::to_owned);
+    (rejected, message)
+}
+
+fn partial_of_protobuf(body: &[u8]) -> (u64, Option<String>) {
+    let (mut rejected, mut message) = (0, None);
+    for (field, partial) in fields(body) {
+        let (1, Wire::Bytes(partial)) = (field, partial) else {
+            continue;
+        };
+        for (field, value) in fields(partial) {
+            match (field, value) {
+                (1, Wire::Number(number)) => rejected = number,
+                (2, Wire::Bytes(text)) => {
+                    message = Some(String::from_utf8_lossy(text).into_owned());
+                }
+                _ => {}
+            }
+        }
+    }
+    (rejected, message)
+}
+
+/// A field of a protobuf message, as far as answers have them.
+enum Wire<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+/// The fields of a message, up to the first that cannot be read.
+fn fields(mut rest: &[u8]) -> Vec<(u64, Wire<'_>)> {
+    let mut all = Vec::new();
+    while let Some((tag, behind)) = varint(rest) {
+        let Some((value, behind)) = varint(behind) else {
+            break;
+        };
+        let (field, behind) = match tag & 7 {
+            0 => (Wire::Number(value), behind),
+            2 => {
+                let length = usize::try_from(value).unwrap_or(usize::MAX);
+                let Some((bytes, behind)) = behind.split_at_checked(length) else {
+                    break;
+                };
+                (Wire::Bytes(bytes), behind)
+            }
+            _ => break,
+        };
+        all.push((tag >> 3, field));
+        rest = behind;
+    }
+    all
+}
+
+fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut number = 0;
+    for (n, byte) in bytes.iter().enumerate().take(10) {
+        number |= u64::from(byte & 0x7f).checked_shl(7 * u32::try_from(n).ok()?)?;
+        if byte & 0x80 == 0 {
+            return Some((number, &bytes[n + 1..]));
+        }
+    }
+    None
+}
+
+/// A text of another program, for a line of a terminal. `None` where nothing is left.
+fn clean(text: &str) -> Option<String> {
+    let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let plain: String = plain.take(MAX_MESSAGE).collect();
+    let plain = plain.trim();
+    (!plain.is_empty()).then(|| plain.to_owned())
+}
