@@ -123,7 +123,10 @@ mod tests {
         );
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         assert_eq!(value(&shown), value(text));
-        assert_eq!(escaped(&["\u{2028}\u{2029}é…".as_bytes()]), "\\u2028\\u2029é…");
+        assert_eq!(
+            escaped(&["\u{2028}\u{2029}é…".as_bytes()]),
+            "\\u2028\\u2029é…"
+        );
     }
 
     proptest::proptest! {

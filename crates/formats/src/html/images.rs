@@ -71,7 +71,19 @@ pub(super) fn sniff(bytes: &[u8]) -> Option<&'static str> {
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
         [
-            b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..,
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
         ] => Some("image/webp"),
         _ => None,
     }
@@ -87,16 +99,19 @@ mod tests {
         let mut images = Images::new(true);
         images.take(&hash(1), b"\x89PNG\r\n\x1a\nrest");
         images.take(&hash(1), b"GIF89a");
-        images.take(&hash(2), b"<svg xmlns='http://www.w3.org/2000/svg' onload='x'/>");
+        images.take(
+            &hash(2),
+            b"<svg xmlns='http://www.w3.org/2000/svg' onload='x'/>",
+        );
         images.take("../../etc", b"GIF89a");
-        images.take(&hash(3), &[b"RIFF\0\0\0\0WEBP".as_slice(), &[0; MOST_OF_ONE]].concat());
+        images.take(
+            &hash(3),
+            &[b"RIFF\0\0\0\0WEBP".as_slice(), &[0; MOST_OF_ONE]].concat(),
+        );
         let mut out = Vec::new();
         images.write(&mut out).unwrap();
         let read: BTreeMap<String, String> = serde_json::from_slice(&out).unwrap();
-        let only = BTreeMap::from([(
-            hash(1),
-            "data:image/png;base64,iVBORw0KGgpyZXN0".to_owned(),
-        )]);
+        let only = BTreeMap::from([(hash(1), "data:image/png;base64,iVBORw0KGgpyZXN0".to_owned())]);
         assert_eq!(read, only);
         let mut none = Images::new(false);
         none.take(&hash(1), b"GIF89a");

@@ -120,7 +120,13 @@ mod tests {
         assert!(!SCRIPT.contains("</script") && !SCRIPT.contains("<!--"));
         assert!(!STYLE.contains("</style"));
         let whole = TEMPLATE;
-        for place in ["{{csp}}", "{{style}}", "{{title}}", "{{data}}", "{{script}}"] {
+        for place in [
+            "{{csp}}",
+            "{{style}}",
+            "{{title}}",
+            "{{data}}",
+            "{{script}}",
+        ] {
             assert_eq!(whole.matches(place).count(), 1, "{place}");
         }
         for part in [STYLE, SCRIPT] {

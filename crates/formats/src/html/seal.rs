@@ -95,8 +95,7 @@ pub(super) struct Opener {
 impl Opener {
     /// The opener for a page; nothing when it is sealed in a way that is not known here.
     pub(super) fn new(described: &Described, passphrase: &Passphrase) -> Option<Self> {
-        let is_known =
-            described.v == VERSION && described.kdf == KDF && described.cipher == CIPHER;
+        let is_known = described.v == VERSION && described.kdf == KDF && described.cipher == CIPHER;
         if !is_known || !(1..=MOST_ITERATIONS).contains(&described.iterations) {
             return None;
         }

@@ -141,18 +141,23 @@ impl Writer<'_> {
                 html(&about.join(" · "))
             )?;
         } else {
-            let named: Vec<Cow<'_, str>> = entry.about.iter().map(|it| clean_line(it)).collect();
+            let mut named = vec![entry.head.clone()];
+            named.extend(entry.about.first().cloned());
+            named.extend(entry.told().map(Cow::Owned));
+            named.extend(entry.about.iter().skip(1).cloned());
             writeln!(
                 self.buffer,
-                "<details>\n<summary>{}: {} <sub>{} · {}</sub></summary>\n",
-                html(&entry.head),
+                "<details>\n<summary>{} <sub>{} · {}</sub></summary>\n",
                 html(&named.join(" · ")),
                 event.seq,
                 html(&about.join(" · ")),
             )?;
         }
         for part in &entry.parts {
-            self.part(part, event.seq)?;
+            match part {
+                Part::Thought(text) if entry.sort == Sort::Reasoning => self.quote(text, event.seq),
+                part => self.part(part, event.seq)?,
+            }
         }
         for attachment in attachments(event) {
             writeln!(self.buffer, "Attached: {}\n", inline(&attachment))?;
@@ -260,9 +265,9 @@ fn fence<'t>(lines: impl Iterator<Item = &'t str>) -> String {
 /// Text on one line in which no character means anything to Markdown or HTML.
 fn inline(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
-    for c in clean_line(text).chars() {
-        if c.is_ascii_punctuation() && !matches!(c, ',' | '.' | '\'' | '/' | ';' | '?' | '%' | '=')
-        {
+    for (n, c) in clean_line(text).chars().enumerate() {
+        let is_harmless = matches!(c, ',' | '.' | '\'' | '/' | ';' | '?' | '%');
+        if c.is_ascii_punctuation() && !is_harmless && (c != '-' || n == 0) {
             escaped.push('\\');
         }
         escaped.push(c);

@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn markdown_of_the_harmless_kind_stays() {
-        let text = "# A\n\n- **b** `c<d>`\n- [e](https://f.g)\n\n```rust\nVec<u8>\n```\n\n| a | b |";
+        let text =
+            "# A\n\n- **b** `c<d>`\n- [e](https://f.g)\n\n```rust\nVec<u8>\n```\n\n| a | b |";
         assert_eq!(
             quoted(text),
             "> # A\n> \n> - **b** `c<d>`\n> - [e](https://f.g)\n> \n> ```rust\n> Vec<u8>\n> ```\n> \n> | a | b |\n"

@@ -84,6 +84,43 @@ pub(crate) enum Part<'e> {
     Failure(&'e str),
 }
 
+/// The arguments that tell most, the most telling first.
+const TELLING: &[&str] = &[
+    "command",
+    "cmd",
+    "file_path",
+    "notebook_path",
+    "pattern",
+    "query",
+    "path",
+    "url",
+    "description",
+    "prompt",
+];
+
+/// As much of an argument stands on the line of its call.
+const TOLD: usize = 80;
+
+impl Entry<'_> {
+    /// What a tool was asked, in a word, where it says so in one of the usual places.
+    pub(crate) fn told(&self) -> Option<String> {
+        let value = |name: &&str| {
+            self.parts.iter().find_map(|part| match part {
+                Part::Value {
+                    label,
+                    text,
+                    is_output: false,
+                } if label == name => text.lines().find(|line| !line.trim().is_empty()),
+                _ => None,
+            })
+        };
+        let line = TELLING.iter().find_map(value)?;
+        let told: String = line.trim().chars().take(TOLD).collect();
+        let more = if told.len() < line.trim().len() { "…" } else { "" };
+        Some(told + more)
+    }
+}
+
 /// What an event says.
 pub(crate) fn entry<'e>(event: &'e Event<LogBody>, agent: &'e str) -> Entry<'e> {
     let flags = event.annotations.flags;
@@ -233,13 +270,15 @@ fn inputs<'e>(parts: &mut Vec<Part<'e>>, input: Option<&'e Json>) {
     let mut tape = Tape::new();
     let root = tape.read(input.get(), Json::MAX_DEPTH).ok();
     match root.filter(|root| root.kind() == Kind::Object) {
-        Some(root) => parts.extend(root.fields().map(|(name, value)| Part::Value {
-            label: name.to_text_lossy().into_owned().into(),
-            text: value
-                .as_str()
-                .map_or_else(|| value.raw().get().to_owned(), Cow::into_owned)
-                .into(),
-            is_output: false,
+        Some(root) => parts.extend(root.fields().map(|(name, value)| {
+            Part::Value {
+                label: name.to_text_lossy().into_owned().into(),
+                text: value
+                    .as_str()
+                    .map_or_else(|| value.raw().get().to_owned(), Cow::into_owned)
+                    .into(),
+                is_output: false,
+            }
         })),
         None => parts.push(self::input("input", said(input))),
     }

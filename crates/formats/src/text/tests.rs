@@ -44,7 +44,9 @@ fn what_is_not_wanted_is_counted() {
     let left_out: u64 = loss
         .dropped
         .iter()
-        .filter(|(name, _)| name.contains("note:") || name.contains("tool.") || name.contains("message."))
+        .filter(|(name, _)| {
+            name.contains("note:") || name.contains("tool.") || name.contains("message.")
+        })
         .map(|(_, tally)| tally.count)
         .sum();
     assert_eq!(loss.carried + left_out, loss.events);

@@ -20,7 +20,7 @@ struct Seen {
     dom: String,
     /// What the console says.
     console: Vec<String>,
-    /// What was asked for.
+    /// What was asked for, but for what this browser asks its maker for by itself.
     requests: Vec<String>,
 }
 
@@ -69,7 +69,8 @@ fn refuse(listener: TcpListener, is_done: Arc<AtomicBool>) -> Arc<Mutex<Vec<Stri
             let mut reader = BufReader::new(&stream);
             let _read = reader.read_line(&mut line);
             list.lock().unwrap().push(line.trim().to_owned());
-            let _written = (&stream).write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+            let _written =
+                (&stream).write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
         }
     });
     asked
@@ -78,21 +79,43 @@ fn refuse(listener: TcpListener, is_done: Arc<AtomicBool>) -> Arc<Mutex<Vec<Stri
 fn open(program: &Path, page: &[u8], hash: &str) -> Seen {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("page.html");
-    std::fs::File::create(&file).unwrap().write_all(page).unwrap();
+    std::fs::File::create(&file)
+        .unwrap()
+        .write_all(page)
+        .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let is_done = Arc::new(AtomicBool::new(false));
     let asked = refuse(listener, Arc::clone(&is_done));
     let mut child = Command::new(program)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"])
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+        ])
         .args(["--no-first-run", "--disable-sync", "--disable-extensions"])
-        .args(["--disable-background-networking", "--disable-component-update"])
-        .args(["--disable-default-apps", "--disable-dev-shm-usage", "--metrics-recording-only"])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+        ])
+        .args([
+            "--disable-default-apps",
+            "--disable-dev-shm-usage",
+            "--metrics-recording-only",
+        ])
         .args(["--enable-logging=stderr", "--v=0"])
         .arg(format!("--proxy-server=http://127.0.0.1:{port}"))
         .arg("--proxy-bypass-list=<-loopback>")
-        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
-        .args(["--window-size=1280,900", "--virtual-time-budget=8000", "--dump-dom"])
+        .arg(format!(
+            "--user-data-dir={}",
+            folder.path().join("profile").display()
+        ))
+        .args([
+            "--window-size=1280,900",
+            "--virtual-time-budget=8000",
+            "--dump-dom",
+        ])
         .arg(format!("file://{}{hash}", file.display()))
         .env("TZ", "UTC")
         .stdin(Stdio::null())
@@ -123,7 +146,13 @@ fn open(program: &Path, page: &[u8], hash: &str) -> Seen {
     }
     is_done.store(true, Ordering::Relaxed);
     let log = log.join().unwrap();
-    let requests = asked.lock().unwrap().clone();
+    let is_own = |line: &str| {
+        ["google.com", "googleapis.com", "gvt1.com"]
+            .iter()
+            .any(|it| line.contains(it))
+    };
+    let mut requests = asked.lock().unwrap().clone();
+    requests.retain(|line| !is_own(line));
     Seen {
         dom: dom.join().unwrap(),
         console: log
@@ -146,7 +175,7 @@ fn a_page_is_drawn_and_asks_for_nothing() {
     for shown in [
         "<h1>Departures an hour off after the clock change</h1>",
         "id=\"ev-3\"",
-        "npm test -- --reporter=dot",
+        "<span class=\"told\">npm test -- --reporter=dot",
         "✕ failed",
         "⊘ denied",
         "◔ timed out",
@@ -154,7 +183,7 @@ fn a_page_is_drawn_and_asks_for_nothing() {
         "class=\"line add\"",
         "src=\"data:image/png;base64,",
         "<strong>calendar and the clock</strong>",
-        "Sub-agent",
+        "Sub-agent <code>a7f31c</code>",
     ] {
         assert!(seen.has(shown), "{shown}");
     }
@@ -173,11 +202,15 @@ fn a_search_finds_what_is_folded() {
     let entry = &seen.dom[from..from + seen.dom[from..].find("</article>").unwrap()];
     assert!(entry.contains("<details class=\"fold\" open"), "{entry}");
     assert!(entry.contains("private on(from: Harbour"), "{entry}");
-    assert!(seen.has("is-current-match"));
+    assert!(seen.has("is-current-match\" id=\"ev-10\""));
     let found = ">1/1</output>";
-    assert!(seen.has(found), "{}", &seen.dom[seen.dom.find("<output").unwrap()..][..200]);
+    assert!(
+        seen.has(found),
+        "{}",
+        &seen.dom[seen.dom.find("<output").unwrap()..][..200]
+    );
     let seen = open(&program, &page, "#q=nowhere%20at%20all");
-    assert!(seen.has(">none</output>") && !seen.has("is-current-match"));
+    assert!(seen.has(">none</output>") && !seen.has("is-current-match\" id="));
 }
 
 #[test]
@@ -186,9 +219,9 @@ fn a_link_to_an_entry_goes_there() {
     let (header, events) = fixture::session();
     let (page, _) = page(&header, &events, &Options::default());
     // The number of a result is that of the entry of its call.
-    let seen = open(&program, &page, "#ev-27");
+    let seen = open(&program, &page, "#ev-25");
     assert_eq!(seen.console, [""; 0]);
-    let from = seen.dom.find("id=\"ev-26\"").unwrap();
+    let from = seen.dom.find("id=\"ev-24\"").unwrap();
     let tag = &seen.dom[seen.dom[..from].rfind('<').unwrap()..from];
     assert!(tag.contains("is-current"), "{tag}");
 }
@@ -204,7 +237,17 @@ fn hostile_text_in_every_field_is_text() {
         assert_eq!(seen.console, [""; 0], "{hash}");
         assert_eq!(seen.requests, [""; 0], "{hash}");
         assert!(!seen.is_marked(), "{hash}");
-        for tag in ["<svg", "<iframe", "<object", "<embed", "<video", "<base", "href=\"javascript", "href=\"data", "src=\"http"] {
+        for tag in [
+            "<svg",
+            "<iframe",
+            "<object",
+            "<embed",
+            "<video",
+            "<base",
+            "href=\"javascript",
+            "href=\"data",
+            "src=\"http",
+        ] {
             assert!(!seen.has(tag), "{hash}: {tag}");
         }
         assert!(seen.has("&lt;script&gt;"), "{hash}: shown as text");
@@ -240,5 +283,5 @@ fn a_sealed_page_asks_for_its_passphrase() {
     let (page, _) = page(&header, &events, &options);
     let seen = open(&program, &page, "");
     assert_eq!(seen.console, [""; 0]);
-    assert!(seen.has("This session is sealed") && !seen.has("Departures"));
+    assert!(seen.has("<h1>This session is sealed</h1>") && !seen.has("Departures"));
 }

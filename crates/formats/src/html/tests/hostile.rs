@@ -14,14 +14,17 @@ pub(super) const HTML: &str = concat!(
     "<style>@import 'http://evil.example/e.css';</style><base href='http://evil.example/'>",
     "<form action='http://evil.example/f'><input autofocus onfocus=\"document.documentElement.setAttribute('data-pwned','4')\"></form>",
     "<details open ontoggle=\"document.documentElement.setAttribute('data-pwned','5')\">x</details>",
-    "<meta http-equiv=refresh content='0;url=http://evil.example/g'>",
 );
+
+/// This one leads away, where no mark could be seen.
+const LEADS_AWAY: &str = "<meta http-equiv=refresh content='0;url=http://evil.example/g'>";
 
 /// All attacks, in one text.
 pub(super) fn text() -> String {
     [
         "</script><script>document.documentElement.setAttribute('data-pwned','0')</script><!-- --> ]]> </style> </title> </textarea>",
         HTML,
+        LEADS_AWAY,
         "\n[a](javascript:document.documentElement.setAttribute('data-pwned','6')) [b](data:text/html,<script>1</script>) ![c](http://evil.example/h.png)",
         "\n[d](https://good.example/\"onmouseover=\"alert(1)) <http://evil.example/i> [e](  JaVaScRiPt:alert(1)) [f](\u{1}javascript:alert(1))",
         "\n```html\"onmouseover=alert(1)\n</code></pre><script>document.documentElement.setAttribute('data-pwned','7')</script>",
@@ -170,15 +173,22 @@ fn bodies(text: &str) -> Vec<LogBody> {
     vec![
         LogBody::Exchange(Body::UserMessage(vec![Block::text(fidelity, text)])),
         LogBody::Exchange(Body::AssistantMessage(vec![Block::text(fidelity, text)])),
-        LogBody::Exchange(Body::AssistantMessage(vec![all(Content::Thinking(text.to_owned()))])),
+        LogBody::Exchange(Body::AssistantMessage(vec![all(Content::Thinking(
+            text.to_owned(),
+        ))])),
         LogBody::Exchange(Body::AssistantMessage(blocks)),
         LogBody::System(vec![Block::text(fidelity, text)]),
         call(json(&keys)),
         result(Some(Json::string(text)), Some(text.to_owned())),
         call(Some(Json::string(text))),
         result(json(&keys), None),
-        result(json(&serde_json::json!([{"type": "text", "text": text}])), None),
-        call(Some(Json::string(&format!("*** Begin Patch\n*** Update File: {text}\n+{text}\n")))),
+        result(
+            json(&serde_json::json!([{"type": "text", "text": text}])),
+            None,
+        ),
+        call(Some(Json::string(&format!(
+            "*** Begin Patch\n*** Update File: {text}\n+{text}\n"
+        )))),
         result(Some(Json::string(&huge)), None),
         note(NoteKind::Error),
         note(NoteKind::Compaction),

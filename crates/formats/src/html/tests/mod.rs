@@ -47,7 +47,10 @@ fn transcript(header: &Header, events: &[Event<LogBody>]) -> Vec<u8> {
 fn the_page_of_a_session_is_the_same_as_ever() {
     let (header, events) = fixture::session();
     let (page, loss) = page(&header, &events, &Options::default());
-    golden::check("src/html/tests/golden/session.html", &crate::html::page::without_assets(&page));
+    golden::check(
+        "src/html/tests/golden/session.html",
+        &crate::html::page::without_assets(&page),
+    );
     assert_eq!(loss.events, events.len() as u64);
     assert_eq!(loss.carried, loss.events);
     assert!(
@@ -96,14 +99,19 @@ fn the_title_is_text() {
     header.title = Some("</title><script>alert(1)</script>\u{202e}\n\"&".to_owned());
     let (page, _) = page(&header, &[], &Options::default());
     let text = String::from_utf8(page).unwrap();
-    let title = "<title>&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;\\u{202e} &quot;&amp;</title>";
+    let title =
+        "<title>&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;\\u{202e} &quot;&amp;</title>";
     assert!(text.contains(title), "{}", &text[..600]);
     let options = Options {
         title: Some("Another".to_owned()),
         ..Options::default()
     };
     let (page, _) = super::tests::page(&header, &[], &options);
-    assert!(String::from_utf8(page).unwrap().contains("<title>Another</title>"));
+    assert!(
+        String::from_utf8(page)
+            .unwrap()
+            .contains("<title>Another</title>")
+    );
 }
 
 proptest! {
