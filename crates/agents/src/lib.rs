@@ -80,6 +80,7 @@ mod google;
 mod goose;
 mod kimi;
 mod kiro;
+mod normalized;
 mod openai_chat;
 mod openai_responses;
 mod opencode;

@@ -18,7 +18,16 @@ pub(super) struct Schema(Value);
 /// Keywords that say what a value must be.
 #[cfg(test)]
 pub(super) const CHECKED: &[&str] = &[
-    "type", "enum", "minimum", "pattern", "required", "properties", "items", "anyOf", "if", "then",
+    "type",
+    "enum",
+    "minimum",
+    "pattern",
+    "required",
+    "properties",
+    "items",
+    "anyOf",
+    "if",
+    "then",
     "$ref",
 ];
 /// Keywords that say something to people.
@@ -50,7 +59,10 @@ impl Schema {
 
     /// Checks an item of a list of the document.
     pub(super) fn item(&self, key: &str, node: Node<'_>, found: &mut dyn FnMut(&str, String)) {
-        if let Some(schema) = self.0["properties"].get(key).and_then(|list| list.get("items")) {
+        if let Some(schema) = self.0["properties"]
+            .get(key)
+            .and_then(|list| list.get("items"))
+        {
             self.check(schema, node, &mut String::new(), 0, found);
         }
     }
@@ -65,7 +77,9 @@ impl Schema {
 
     fn fits(&self, schema: &Value, node: Node<'_>, depth: usize) -> bool {
         let mut fits = true;
-        self.check(schema, node, &mut String::new(), depth, &mut |_, _| fits = false);
+        self.check(schema, node, &mut String::new(), depth, &mut |_, _| {
+            fits = false
+        });
         fits
     }
 
@@ -153,7 +167,11 @@ fn wrong(schema: &Value, node: Node<'_>) -> Option<String> {
         .filter_map(Value::as_str);
         let wanted: Vec<&str> = types.by_ref().collect();
         if !wanted.iter().any(|wanted| is(node, wanted)) {
-            return Some(format!("should be {}, is {}", wanted.join(" or "), name(node)));
+            return Some(format!(
+                "should be {}, is {}",
+                wanted.join(" or "),
+                name(node)
+            ));
         }
     }
     if let Some(words) = schema.get("enum").and_then(Value::as_array) {
@@ -172,7 +190,8 @@ fn wrong(schema: &Value, node: Node<'_>) -> Option<String> {
         return Some(format!("should be at least {least}"));
     }
     // The patterns of the schema are beginnings of texts, with dots escaped.
-    if let (Some(pattern), Some(text)) = (schema.get("pattern").and_then(Value::as_str), node.as_str())
+    if let (Some(pattern), Some(text)) =
+        (schema.get("pattern").and_then(Value::as_str), node.as_str())
     {
         let start = pattern.trim_start_matches('^').replace("\\.", ".");
         if !text.starts_with(&start) {

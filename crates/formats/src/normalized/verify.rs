@@ -110,7 +110,10 @@ impl Report {
     /// How many findings there are of this severity or a higher one.
     pub fn count(&self, least: Severity) -> u64 {
         let broken = self.counts.iter();
-        broken.filter(|(rule, _)| rule.severity() >= least).map(|(_, n)| n).sum()
+        broken
+            .filter(|(rule, _)| rule.severity() >= least)
+            .map(|(_, n)| n)
+            .sum()
     }
 
     /// Whether the document is as it should be.
@@ -237,14 +240,22 @@ impl Check {
 
     fn by_schema(&mut self, prefix: &str, problems: Vec<(String, String)>) {
         for (path, message) in problems {
-            let dot = if prefix.is_empty() || path.is_empty() { "" } else { "." };
+            let dot = if prefix.is_empty() || path.is_empty() {
+                ""
+            } else {
+                "."
+            };
             self.find(Rule::Schema, format!("{prefix}{dot}{path}"), message);
         }
     }
 
     fn section(&mut self, key: &str, node: Node<'_>) {
         if !self.sections.insert(key.to_owned()) {
-            self.find(Rule::SectionTwice, key.to_owned(), "it was there before".to_owned());
+            self.find(
+                Rule::SectionTwice,
+                key.to_owned(),
+                "it was there before".to_owned(),
+            );
         }
         if self.report.events > 0 {
             let message = "it stands behind the events".to_owned();
@@ -255,7 +266,9 @@ impl Check {
             return self.find(Rule::Version, key.to_owned(), message);
         }
         let mut problems = Vec::new();
-        self.schema.field(key, node, &mut |path, message| problems.push((path.to_owned(), message)));
+        self.schema.field(key, node, &mut |path, message| {
+            problems.push((path.to_owned(), message))
+        });
         self.by_schema("", problems);
         if key == "session" {
             for name in ["startedAt", "endedAt", "capturedAt"] {
@@ -271,7 +284,11 @@ impl Check {
         if let Some(text) = node.and_then(|node| node.as_str())
             && text.parse::<Timestamp>().is_err()
         {
-            self.find(Rule::Timestamp, path.to_owned(), format!("{text:?} is no time"));
+            self.find(
+                Rule::Timestamp,
+                path.to_owned(),
+                format!("{text:?} is no time"),
+            );
         }
     }
 
@@ -335,7 +352,11 @@ impl Check {
             });
             if !is_there {
                 let message = format!("{placeholder:?} is not in `{field}`");
-                self.find(Rule::Placeholder, format!("{path}.redactions[{index}]"), message);
+                self.find(
+                    Rule::Placeholder,
+                    format!("{path}.redactions[{index}]"),
+                    message,
+                );
             }
         }
     }
@@ -357,9 +378,11 @@ impl Check {
         for call in calls {
             let (rule, message) = match call {
                 Call { call: None, .. } => (Rule::ResultWithoutCall, "no call has its callId"),
-                Call { result: None, dangling: false, .. } => {
-                    (Rule::CallWithoutResult, "no result has its callId")
-                }
+                Call {
+                    result: None,
+                    dangling: false,
+                    ..
+                } => (Rule::CallWithoutResult, "no result has its callId"),
                 _ => continue,
             };
             self.seq = call.call.or(call.result);
@@ -367,11 +390,21 @@ impl Check {
         }
         self.seq = None;
         let base = self.base.take().unwrap_or_else(|| self.head.base());
-        let counted = self.counted.take().unwrap_or_else(|| Header::new(base.run_id));
+        let counted = self
+            .counted
+            .take()
+            .unwrap_or_else(|| Header::new(base.run_id));
         let head = std::mem::take(&mut self.head);
         for mismatch in head.end(counted).2 {
-            let message = format!("it is {}, but {} was counted", mismatch.stated, mismatch.counted);
-            self.find(Rule::Metrics, format!("metrics.{}", mismatch.field), message);
+            let message = format!(
+                "it is {}, but {} was counted",
+                mismatch.stated, mismatch.counted
+            );
+            self.find(
+                Rule::Metrics,
+                format!("metrics.{}", mismatch.field),
+                message,
+            );
         }
         self.report
     }

@@ -241,7 +241,9 @@ impl<'a> Found<'a> {
     }
 
     fn said(&self) -> Option<String> {
-        self.text.and_then(|text| text.as_str()).map(Cow::into_owned)
+        self.text
+            .and_then(|text| text.as_str())
+            .map(Cow::into_owned)
     }
 
     fn fidelity(&self) -> Fidelity {
@@ -477,7 +479,9 @@ fn meta(found: &mut Found<'_>) -> LogBody {
         found.unused(&[("text", found.text)]);
         return LogBody::Exchange(step);
     }
-    let kind = node.get("kind").and_then(|kind| word(kind, NoteKind::from_word));
+    let kind = node
+        .get("kind")
+        .and_then(|kind| word(kind, NoteKind::from_word));
     let Some(kind) = kind else {
         // A kind that is not known: all that is said of it is kept.
         return LogBody::Note(Note {
@@ -491,7 +495,10 @@ fn meta(found: &mut Found<'_>) -> LogBody {
         match &*key.to_text_lossy() {
             "kind" => {}
             "raw" => raw = Some(value.raw().into()),
-            other => found.beyond.meta.push((other.to_owned(), value.raw().into())),
+            other => found
+                .beyond
+                .meta
+                .push((other.to_owned(), value.raw().into())),
         }
     }
     LogBody::Note(Note { kind, text, raw })
@@ -499,7 +506,10 @@ fn meta(found: &mut Found<'_>) -> LogBody {
 
 /// What happened to a run or a step; `None` when it is something else, or not all of it is there.
 fn step(node: Node<'_>, found: &mut Found<'_>) -> Option<Body> {
-    if !node.get("kind").is_some_and(|kind| ["run", "step", "call"].iter().any(|k| kind.is(k))) {
+    if !node
+        .get("kind")
+        .is_some_and(|kind| ["run", "step", "call"].iter().any(|k| kind.is(k)))
+    {
         return None;
     }
     let event = word(node.get("event")?, EventType::from_word)?;

@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 
 use quipu_model::json::{Kind, Node};
-use quipu_model::{
-    Environment, Header, Json, Money, Origin, RunId, Timestamp, Totals, Usage,
-};
+use quipu_model::{Environment, Header, Json, Money, Origin, RunId, Timestamp, Totals, Usage};
 
 use super::{Base, duration_ms};
 use crate::normalized::write::{repository_name, transcript_id};
@@ -127,6 +125,16 @@ impl Head {
         (parent, self.forked_from.as_deref())
     }
 
+    /// The tool call in the calling run that began this one.
+    pub fn parent_call(&self) -> Option<&str> {
+        self.parent_call.as_deref()
+    }
+
+    /// When the session began.
+    pub fn started_at(&self) -> Option<Timestamp> {
+        self.started_at.flatten()
+    }
+
     /// What events have in common. Sections that come after them have no part in it.
     pub fn base(&self) -> Base {
         let named = self.id.as_deref().and_then(|id| RunId::new(id).ok());
@@ -176,8 +184,11 @@ impl Head {
     fn source(&mut self, node: Node<'_>) {
         let mut origin = Origin::default();
         let (mut known, mut named) = (true, false);
-        self.fields(Section::Source, "source", node, |head, key, value| {
-            match key {
+        self.fields(
+            Section::Source,
+            "source",
+            node,
+            |head, key, value| match key {
                 "agent" => {
                     named = value.kind() == Kind::String;
                     set(&mut origin.agent, text(value))
@@ -189,41 +200,46 @@ impl Head {
                 "path" => set_option(&mut origin.path, value),
                 "agentKnown" => set(&mut known, value.as_bool()),
                 _ => Taken::Unknown,
-            }
-        });
+            },
+        );
         let says = named || origin != Origin::default();
         self.origin = Some(origin).filter(|_| known && says);
     }
 
     fn session(&mut self, node: Node<'_>) {
-        self.fields(Section::Session, "session", node, |head, key, value| match key {
-            "startedAt" => set_nullable(&mut head.started_at, value, time),
-            "endedAt" => set_nullable(&mut head.ended_at, value, time),
-            "capturedAt" => {
-                let mut at = None;
-                let taken = set_nullable(&mut at, value, time);
-                head.options.captured_at = at.flatten();
-                taken
-            }
-            "environment" => {
-                head.take_environment(value);
-                Taken::Read
-            }
-            "runId" => {
-                head.run_id = run_id(value);
-                Taken::of(head.run_id.is_some())
-            }
-            "parentRunId" => set_nullable(&mut head.parent_run_id, value, run_id),
-            "parentCall" => set_option(&mut head.parent_call, value),
-            "forkedFrom" => set_option(&mut head.forked_from, value),
-            "children" => {
-                let children: Option<Vec<RunId>> = value.items().map(run_id).collect();
-                head.children = children.filter(|_| value.kind() == Kind::List);
-                Taken::of(head.children.is_some())
-            }
-            "title" => set_nullable(&mut head.title, value, text),
-            _ => Taken::Unknown,
-        });
+        self.fields(
+            Section::Session,
+            "session",
+            node,
+            |head, key, value| match key {
+                "startedAt" => set_nullable(&mut head.started_at, value, time),
+                "endedAt" => set_nullable(&mut head.ended_at, value, time),
+                "capturedAt" => {
+                    let mut at = None;
+                    let taken = set_nullable(&mut at, value, time);
+                    head.options.captured_at = at.flatten();
+                    taken
+                }
+                "environment" => {
+                    head.take_environment(value);
+                    Taken::Read
+                }
+                "runId" => {
+                    head.run_id = run_id(value);
+                    Taken::of(head.run_id.is_some())
+                }
+                "parentRunId" => set_nullable(&mut head.parent_run_id, value, run_id),
+                "parentCall" => set_option(&mut head.parent_call, value),
+                "forkedFrom" => set_option(&mut head.forked_from, value),
+                "children" => {
+                    let children: Option<Vec<RunId>> = value.items().map(run_id).collect();
+                    head.children = children.filter(|_| value.kind() == Kind::List);
+                    Taken::of(head.children.is_some())
+                }
+                "title" => set_nullable(&mut head.title, value, text),
+                _ => Taken::Unknown,
+            },
+        );
     }
 
     fn take_environment(&mut self, node: Node<'_>) {
@@ -263,44 +279,59 @@ impl Head {
     fn submitter(&mut self, node: Node<'_>) {
         self.seen.submitter = true;
         let mut submitter = Submitter::default();
-        self.fields(Section::Submitter, "submitter", node, |_, key, value| match key {
-            "keyId" => set_option(&mut submitter.key_id, value),
-            "pseudonym" => set_option(&mut submitter.pseudonym, value),
-            "identityLinked" => set(&mut submitter.identity_linked, value.as_bool()),
-            _ => Taken::Unknown,
-        });
+        self.fields(
+            Section::Submitter,
+            "submitter",
+            node,
+            |_, key, value| match key {
+                "keyId" => set_option(&mut submitter.key_id, value),
+                "pseudonym" => set_option(&mut submitter.pseudonym, value),
+                "identityLinked" => set(&mut submitter.identity_linked, value.as_bool()),
+                _ => Taken::Unknown,
+            },
+        );
         self.options.submitter = Some(submitter).filter(|_| node.kind() == Kind::Object);
     }
 
     fn privacy(&mut self, node: Node<'_>) {
         self.seen.privacy = true;
         let mut privacy = Privacy::default();
-        self.fields(Section::Privacy, "privacy", node, |head, key, value| match key {
-            "profile" => set(&mut privacy.profile, text(value)),
-            "redactionApplied" => set(&mut privacy.redaction_applied, value.as_bool()),
-            "anonymizationApplied" => set(&mut privacy.anonymization_applied, value.as_bool()),
-            "rulesApplied" => set(&mut privacy.rules_applied, texts(value)),
-            "redactionCount" => set(&mut privacy.redaction_count, value.as_u64()),
-            "contentPolicy" => {
-                head.content_policy(&mut privacy.content_policy, value);
-                Taken::Read
-            }
-            _ => Taken::Unknown,
-        });
+        self.fields(
+            Section::Privacy,
+            "privacy",
+            node,
+            |head, key, value| match key {
+                "profile" => set(&mut privacy.profile, text(value)),
+                "redactionApplied" => set(&mut privacy.redaction_applied, value.as_bool()),
+                "anonymizationApplied" => set(&mut privacy.anonymization_applied, value.as_bool()),
+                "rulesApplied" => set(&mut privacy.rules_applied, texts(value)),
+                "redactionCount" => set(&mut privacy.redaction_count, value.as_u64()),
+                "contentPolicy" => {
+                    head.content_policy(&mut privacy.content_policy, value);
+                    Taken::Read
+                }
+                _ => Taken::Unknown,
+            },
+        );
         self.options.privacy = Some(privacy).filter(|_| node.kind() == Kind::Object);
     }
 
     fn content_policy(&mut self, policy: &mut ContentPolicy, node: Node<'_>) {
         let path = "privacy.contentPolicy";
-        self.fields(Section::ContentPolicy, path, node, |_, key, value| match key {
-            "includeFileContents" => set(&mut policy.include_file_contents, value.as_bool()),
-            "toolOutput" => {
-                let word = value.as_str();
-                let word = word.as_deref().map(ToolOutput::from_word);
-                set(&mut policy.tool_output, word)
-            }
-            _ => Taken::Unknown,
-        });
+        self.fields(
+            Section::ContentPolicy,
+            path,
+            node,
+            |_, key, value| match key {
+                "includeFileContents" => set(&mut policy.include_file_contents, value.as_bool()),
+                "toolOutput" => {
+                    let word = value.as_str();
+                    let word = word.as_deref().map(ToolOutput::from_word);
+                    set(&mut policy.tool_output, word)
+                }
+                _ => Taken::Unknown,
+            },
+        );
     }
 
     fn metrics(&mut self, node: Node<'_>) {
@@ -344,7 +375,10 @@ impl Head {
         counted: Header,
     ) -> (Header, Options, Vec<Mismatch>, Vec<(String, Json)>) {
         let header = Header {
-            parent_run_id: self.parent_run_id.take().unwrap_or(counted.parent_run_id.clone()),
+            parent_run_id: self
+                .parent_run_id
+                .take()
+                .unwrap_or(counted.parent_run_id.clone()),
             parent_call: self.parent_call.take(),
             forked_from: self.forked_from.take(),
             children: self.children.take().unwrap_or(counted.children.clone()),
@@ -398,21 +432,45 @@ impl Stated {
         let number = |n: Option<u64>| n.map(|n| n.to_string());
         let totals = &counted.totals;
         compare("eventCount", number(self.events), totals.events.to_string());
-        compare("messageCount", number(self.messages), totals.messages.to_string());
-        compare("toolCallCount", number(self.tool_calls), totals.tool_calls.to_string());
+        compare(
+            "messageCount",
+            number(self.messages),
+            totals.messages.to_string(),
+        );
+        compare(
+            "toolCallCount",
+            number(self.tool_calls),
+            totals.tool_calls.to_string(),
+        );
         let took = number(duration_ms(header)).unwrap_or_else(|| "unknown".to_owned());
         compare("durationMs", number(self.duration_ms), took);
         let cost = |cost: Option<Money>| cost.map_or_else(|| "null".to_owned(), |c| c.to_string());
         compare("costUsd", self.cost.map(cost), cost(totals.cost));
         let models = |models: &Vec<String>| models.join(", ");
-        compare("models", self.models.as_ref().map(models), models(&totals.models));
+        compare(
+            "models",
+            self.models.as_ref().map(models),
+            models(&totals.models),
+        );
         let stated = self.usage.unwrap_or_default();
         for (field, stated, counted) in [
             ("tokens.input", stated.input, totals.usage.input),
             ("tokens.output", stated.output, totals.usage.output),
-            ("tokens.cacheRead", stated.cache_read, totals.usage.cache_read),
-            ("tokens.cacheWrite", stated.cache_write, totals.usage.cache_write),
-            ("tokens.cacheWrite1h", stated.cache_write_1h, totals.usage.cache_write_1h),
+            (
+                "tokens.cacheRead",
+                stated.cache_read,
+                totals.usage.cache_read,
+            ),
+            (
+                "tokens.cacheWrite",
+                stated.cache_write,
+                totals.usage.cache_write,
+            ),
+            (
+                "tokens.cacheWrite1h",
+                stated.cache_write_1h,
+                totals.usage.cache_write_1h,
+            ),
             ("tokens.reasoning", stated.reasoning, totals.usage.reasoning),
         ] {
             // Events need not say what they used; then there is nothing to compare with.

@@ -103,7 +103,9 @@ pub fn read_with(
         held = held.max(parts.capacity());
         pushed.map_err(|problem| undivided(&parts, problem))?;
     }
-    parts.finish().map_err(|problem| undivided(&parts, problem))?;
+    parts
+        .finish()
+        .map_err(|problem| undivided(&parts, problem))?;
     reading.end(held)
 }
 

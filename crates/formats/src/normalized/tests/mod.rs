@@ -1,1 +1,7 @@
+mod foreign;
+mod golden;
+mod length;
+mod page;
 mod round_trip;
+mod schema;
+mod verify;

@@ -9,12 +9,7 @@ use super::json::Object;
 use crate::normalized::{Beyond, Redaction};
 
 /// Writes an event. `header` is that of the session, which events need not repeat.
-pub(super) fn event(
-    header: &Header,
-    event: &Event<LogBody>,
-    beyond: &Beyond,
-    out: &mut Vec<u8>,
-) {
+pub(super) fn event(header: &Header, event: &Event<LogBody>, beyond: &Beyond, out: &mut Vec<u8>) {
     let mut object = Object::begin(out);
     match &beyond.id {
         Some(id) => object.string("id", id),
@@ -22,7 +17,10 @@ pub(super) fn event(
             // At least three digits, as published; more where there are more events.
             let number = itoa::Buffer::new().format(event.seq).to_owned();
             out.extend_from_slice(b"\"ev_");
-            out.extend(std::iter::repeat_n(b'0', 3_usize.saturating_sub(number.len())));
+            out.extend(std::iter::repeat_n(
+                b'0',
+                3_usize.saturating_sub(number.len()),
+            ));
             out.extend_from_slice(number.as_bytes());
             out.push(b'"');
         }),
@@ -42,7 +40,9 @@ pub(super) fn event(
     if let Some((_, text)) = beyond.extra.iter().find(|(key, _)| key == "text" && !said) {
         object.json("text", text);
     }
-    rest(&mut object, &beyond.extra, |key| is_written(header, event, key));
+    rest(&mut object, &beyond.extra, |key| {
+        is_written(header, event, key)
+    });
     object.end();
 }
 
@@ -277,12 +277,7 @@ fn block(out: &mut Vec<u8>, block: &Block) {
     object.end();
 }
 
-fn tool_call(
-    object: &mut Object<'_>,
-    call: &ToolCall,
-    event: &Event<LogBody>,
-    beyond: &Beyond,
-) {
+fn tool_call(object: &mut Object<'_>, call: &ToolCall, event: &Event<LogBody>, beyond: &Beyond) {
     let notes = &event.annotations;
     object.object("tool", |tool| {
         tool.string("name", &call.name);
@@ -362,7 +357,9 @@ fn note(object: &mut Object<'_>, note: &Note, beyond: &Beyond) {
     object.object("meta", |meta| {
         meta.string("kind", note.kind.as_str());
         meta.optional_json("raw", note.raw.as_ref());
-        rest(meta, &beyond.meta, |key| key == "kind" || key == "raw" && note.raw.is_some());
+        rest(meta, &beyond.meta, |key| {
+            key == "kind" || key == "raw" && note.raw.is_some()
+        });
     });
 }
 
@@ -407,7 +404,9 @@ fn annotations(object: &mut Object<'_>, event: &Event<LogBody>) {
         object.object("usage", |object| usage(object, used));
     }
     if let Some(cost) = notes.cost {
-        object.field("costUsd", |out| out.extend_from_slice(cost.to_string().as_bytes()));
+        object.field("costUsd", |out| {
+            out.extend_from_slice(cost.to_string().as_bytes())
+        });
     }
     object.optional("nativeId", notes.native_id.as_deref());
     object.optional("parentId", notes.parent_id.as_deref());

@@ -87,10 +87,12 @@ impl<W: Write> Writer<W> {
     /// Counts fields that held something else than they should, in whose place stands what was made of them.
     fn unwritten(&mut self, event: &Event<LogBody>, beyond: &Beyond) {
         let of_event = beyond.extra.iter().filter(|(key, _)| {
-            !matches!(key.as_str(), "role" | "text")
-                && event::is_written(&self.header, event, key)
+            !matches!(key.as_str(), "role" | "text") && event::is_written(&self.header, event, key)
         });
-        let of_tool = beyond.tool.iter().filter(|(key, _)| event::is_written_in_tool(event, key));
+        let of_tool = beyond
+            .tool
+            .iter()
+            .filter(|(key, _)| event::is_written_in_tool(event, key));
         for (key, _) in of_event.chain(of_tool) {
             self.loss.dropped(format!("unread {key}"), event.seq);
         }
@@ -156,7 +158,9 @@ pub fn transcript_id(run_id: &RunId) -> String {
             8 => byte & 0x3f | 0x80,
             _ => *byte,
         };
-        id.extend([byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])));
+        id.extend(
+            [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])),
+        );
     }
     id
 }
@@ -164,7 +168,11 @@ pub fn transcript_id(run_id: &RunId) -> String {
 /// All that stands before the events. Each section is a line, as each event will be.
 fn begin(header: &Header, options: &Options, out: &mut Vec<u8>) {
     let mut line = |name: &str, write: &mut dyn FnMut(&mut Vec<u8>)| {
-        out.extend_from_slice(if name == "schemaVersion" { b"{" } else { b",\n" });
+        out.extend_from_slice(if name == "schemaVersion" {
+            b"{"
+        } else {
+            b",\n"
+        });
         string(out, name);
         out.push(b':');
         write(out);
@@ -182,7 +190,10 @@ fn begin(header: &Header, options: &Options, out: &mut Vec<u8>) {
     line("transcriptId", &mut |out| string(out, &id));
     for (name, bytes) in [
         ("source", object(&|fields| source(fields, header, options))),
-        ("session", object(&|fields| session(fields, header, options))),
+        (
+            "session",
+            object(&|fields| session(fields, header, options)),
+        ),
         (
             "submitter",
             match &options.submitter {
@@ -294,9 +305,10 @@ fn environment(fields: &mut Fields<'_>, header: &Header) {
     let known = [&at.repository, &at.commit, &at.git_branch];
     if known.iter().any(|field| field.is_some()) || fields.has(Section::Repo) {
         fields.section("repo", |fields| {
-            let named = fields.1.iter().any(|extra| {
-                extra.section == Section::Repo && extra.key == "name"
-            });
+            let named = fields
+                .1
+                .iter()
+                .any(|extra| extra.section == Section::Repo && extra.key == "name");
             let name = at.repository.as_deref().filter(|_| !named);
             let object = &mut fields.0;
             object.optional("name", name.and_then(repository_name));
@@ -312,7 +324,9 @@ fn environment(fields: &mut Fields<'_>, header: &Header) {
 /// What a repository is called, by its address.
 pub(super) fn repository_name(address: &str) -> Option<&str> {
     let name = address.trim_end_matches('/').trim_end_matches(".git");
-    name.rsplit(['/', ':', '\\']).next().filter(|name| !name.is_empty())
+    name.rsplit(['/', ':', '\\'])
+        .next()
+        .filter(|name| !name.is_empty())
 }
 
 fn submitter(fields: &mut Fields<'_>, submitter: &Submitter) {

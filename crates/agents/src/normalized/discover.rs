@@ -1,0 +1,54 @@
+//! How transcripts are known. They have no place of their own.
+
+use quipu_model::json::{Kind, Node};
+
+use super::TRANSCRIPT;
+use crate::{Dialect, FAMILIES, Head, Host, Match};
+
+/// The types of events that were published.
+const TYPES: [&str; 7] = [
+    "user_message",
+    "assistant_message",
+    "reasoning",
+    "tool_call",
+    "tool_result",
+    "system",
+    "meta",
+];
+
+pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
+    let version = head.field("schemaVersion")?.as_str()?;
+    if !version.starts_with("0.") {
+        return None;
+    }
+    let source = head.field("source");
+    let agent = source.and_then(|source| source.text("agent"));
+    let is_event = head.first_item("events").is_some_and(is_event);
+    let has_id = head
+        .field("transcriptId")
+        .is_some_and(|id| id.kind() == Kind::String);
+    if !(is_event || agent.is_some() && has_id) {
+        return None;
+    }
+    Match::sure(Dialect {
+        brand: agent
+            .and_then(|agent| known(&agent))
+            .unwrap_or(TRANSCRIPT.brand),
+        ..TRANSCRIPT
+    })
+}
+
+fn is_event(event: Node<'_>) -> bool {
+    let is_type = |kind: Node<'_>| TYPES.iter().any(|word| kind.is(word));
+    event.get("type").is_some_and(is_type) && event.get("seq").is_some()
+}
+
+/// The agent of this name, when a family reads its logs.
+fn known(agent: &str) -> Option<&'static str> {
+    let nowhere = Host::new("/", |_| None);
+    FAMILIES.iter().find_map(|family| {
+        let dialects = family.dialects().iter().map(|dialect| dialect.brand);
+        let places = family.places(&nowhere).into_iter().map(|place| place.brand);
+        dialects.chain(places).find(|brand| *brand == agent)
+    })
+}

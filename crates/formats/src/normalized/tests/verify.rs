@@ -1,0 +1,211 @@
+//! Each rule, broken.
+
+use serde_json::{Value, json};
+
+use crate::normalized::{Report, Rule, Severity, verify};
+
+fn document() -> Value {
+    json!({
+        "schemaVersion": "0.1.0",
+        "transcriptId": "9f1c2d3e-0000-4000-8000-000000000001",
+        "source": {"agent": "codex"},
+        "session": {"startedAt": "2026-06-22T10:00:00Z", "endedAt": "2026-06-22T10:00:02Z"},
+        "submitter": null,
+        "privacy": null,
+        "metrics": {"eventCount": 3, "messageCount": 1, "toolCallCount": 1, "durationMs": 2000},
+        "events": [
+            {"id": "ev_001", "seq": 1, "timestamp": "2026-06-22T10:00:00Z", "type": "user_message", "text": "[REDACTED:aws] x",
+             "redactions": [{"field": "text", "ruleId": "aws", "type": "secret", "placeholder": "[REDACTED:aws]"}]},
+            {"id": "ev_002", "seq": 2, "timestamp": "2026-06-22T10:00:01Z", "type": "tool_call", "tool": {"name": "Bash", "callId": "c", "input": {"a": "[R]"}}},
+            {"id": "ev_003", "seq": 3, "timestamp": "2026-06-22T10:00:02Z", "type": "tool_result", "tool": {"name": "Bash", "callId": "c", "status": "ok"}},
+        ],
+    })
+}
+
+fn check(text: &str) -> Report {
+    verify(text.as_bytes()).unwrap()
+}
+
+/// The rules that are broken by a change at a place, and where.
+fn broken(change: impl FnOnce(&mut Value)) -> Vec<(Rule, String)> {
+    let mut document = document();
+    change(&mut document);
+    // Sections in the order that is published, whatever order the map has.
+    let order = [
+        "schemaVersion",
+        "transcriptId",
+        "source",
+        "session",
+        "submitter",
+        "privacy",
+        "metrics",
+    ];
+    let fields = document.as_object().unwrap();
+    let mut text = String::from("{");
+    let rest = fields
+        .keys()
+        .map(String::as_str)
+        .filter(|key| !order.contains(key));
+    for key in order
+        .into_iter()
+        .filter(|key| fields.contains_key(*key))
+        .chain(rest)
+    {
+        let comma = if text.len() > 1 { "," } else { "" };
+        text.push_str(&format!("{comma}\"{key}\":{}", fields[key]));
+    }
+    text.push('}');
+    let report = check(&text);
+    let paths = report.findings.iter();
+    paths
+        .map(|finding| (finding.rule, finding.path.clone()))
+        .collect()
+}
+
+#[test]
+fn a_good_document_has_no_findings() {
+    assert_eq!(broken(|_| {}), []);
+}
+
+#[test]
+fn every_rule_is_found_where_it_is_broken() {
+    type Change = fn(&mut Value);
+    let changes: [(Rule, &str, Change); 17] = [
+        (Rule::Version, "schemaVersion", |d| {
+            d["schemaVersion"] = json!("0.2.0")
+        }),
+        (Rule::SectionMissing, "privacy", |d| {
+            _ = d.as_object_mut().unwrap().remove("privacy")
+        }),
+        (Rule::Schema, "events[2].tool.status", |d| {
+            d["events"][2]["tool"]["status"] = json!("odd")
+        }),
+        (Rule::Schema, "events[0].seq", |d| {
+            d["events"][0]["seq"] = json!(1.5)
+        }),
+        (Rule::Schema, "metrics.eventCount", |d| {
+            d["metrics"]["eventCount"] = json!("3")
+        }),
+        (Rule::Schema, "events[0]", |d| {
+            _ = d["events"][0].as_object_mut().unwrap().remove("id")
+        }),
+        (Rule::Schema, "privacy", |d| {
+            d["privacy"] = json!({"profile": "x", "redactionApplied": true})
+        }),
+        (Rule::Timestamp, "events[1].timestamp", |d| {
+            d["events"][1]["timestamp"] = json!("2026-06-22 later")
+        }),
+        (Rule::Timestamp, "session.capturedAt", |d| {
+            d["session"]["capturedAt"] = json!("now")
+        }),
+        (Rule::SeqOrder, "events[1].seq", |d| {
+            d["events"][1]["seq"] = json!(1)
+        }),
+        (Rule::IdTwice, "events[2].id", |d| {
+            d["events"][2]["id"] = json!("ev_001")
+        }),
+        (Rule::ResultWithoutCall, "tool.callId", |d| {
+            d["events"][2]["tool"]["callId"] = json!("d")
+        }),
+        (Rule::CallWithoutResult, "tool.callId", |d| {
+            d["events"][2]["tool"]["callId"] = json!("d")
+        }),
+        (Rule::Metrics, "metrics.toolCallCount", |d| {
+            d["metrics"]["toolCallCount"] = json!(2)
+        }),
+        (Rule::Metrics, "metrics.tokens.input", |d| {
+            d["metrics"]["tokens"] = json!({"input": 5});
+            d["events"][0]["usage"] = json!({"input": 4});
+        }),
+        (Rule::Placeholder, "events[0].redactions[0]", |d| {
+            d["events"][0]["text"] = json!("AKIA")
+        }),
+        (Rule::Placeholder, "events[1].redactions[0]", |d| {
+            d["events"][1]["redactions"] =
+                json!([{"field": "tool.output", "ruleId": "r", "placeholder": "[R]"}]);
+        }),
+    ];
+    for (rule, path, change) in changes {
+        let found = broken(change);
+        assert!(
+            found.contains(&(rule, path.to_owned())),
+            "{rule:?} at {path}: {found:?}"
+        );
+    }
+    let text = document().to_string();
+    let twice = text.replacen(
+        '{',
+        "{\"source\":{\"agent\":\"x\"},\"source\":{\"agent\":\"y\"},\"events\":[{}],",
+        1,
+    );
+    for (rule, text) in [
+        (Rule::Document, &text[..text.len() - 3]),
+        (Rule::Document, "[]"),
+        (Rule::NotJson, "{\"events\":[{\"id\":tru}]}"),
+        (Rule::SectionTwice, &twice),
+        (Rule::SectionLate, &twice),
+    ] {
+        let report = check(text);
+        assert!(
+            report.counts.contains_key(&rule),
+            "{rule:?}: {:?}",
+            report.findings
+        );
+    }
+}
+
+#[test]
+fn a_part_that_is_too_long_is_a_finding() {
+    let long = crate::normalized::MAX_PART + 10;
+    let start = "{\"schemaVersion\":\"0.1.0\",\"events\":[\"".as_bytes();
+    let text = std::io::Read::take(std::io::repeat(b'x'), long as u64);
+    let input = std::io::Read::chain(std::io::Read::chain(start, text), &b"\"]}"[..]);
+    let report = verify(input).unwrap();
+    assert_eq!(report.counts[&Rule::TooLong], 1);
+}
+
+/// What is wrong in a call that is marked, or nested in a redacted value, is not wrong.
+#[test]
+fn marks_and_nested_fields_are_understood() {
+    let fine = broken(|d| {
+        d["events"][1]["dangling"] = json!(true);
+        d["events"][1]["redactions"] = json!([
+            {"field": "tool.input", "ruleId": "r", "placeholder": "[R]"},
+            {"field": "tool.input.a", "ruleId": "r", "placeholder": "[R]"}]);
+        d["events"][2] = json!({"id": "ev_003", "seq": 3, "timestamp": "2026-06-22T10:00:02Z", "type": "applause", "clap": 1});
+        d["anything"] = json!({"else": 1});
+    });
+    assert_eq!(fine, []);
+}
+
+#[test]
+fn findings_are_capped_and_counted() {
+    let events: Vec<Value> = (0..500).map(|_| json!({"seq": 1})).collect();
+    let text = json!({"schemaVersion": "0.1.0", "events": events}).to_string();
+    let report = check(&text);
+    assert_eq!(report.events, 500);
+    assert_eq!(report.counts[&Rule::SeqOrder], 499);
+    let kept = report
+        .findings
+        .iter()
+        .filter(|finding| finding.rule == Rule::SeqOrder);
+    assert_eq!(kept.count(), 100);
+    assert!(!report.is_valid());
+    let last = report
+        .findings
+        .iter()
+        .find(|f| f.rule == Rule::SeqOrder)
+        .unwrap();
+    assert_eq!(
+        (last.seq, last.line, last.severity),
+        (Some(1), Some(1), Severity::Error)
+    );
+}
+
+#[test]
+fn every_rule_has_a_name_and_a_hint() {
+    let names: std::collections::BTreeSet<&str> =
+        Rule::ALL.iter().map(|rule| rule.name()).collect();
+    assert_eq!(names.len(), Rule::ALL.len());
+    assert!(Rule::ALL.iter().all(|rule| !rule.hint().is_empty()));
+}
