@@ -7,6 +7,9 @@
 //! |---|---|
 //! | [`agentlog`] | `.agentlog` traces: content-addressed records |
 //! | [`exchange`] | the exchange transcript: `transcripts/<run-id>.jsonl` |
+//! | [`html`] | a page for people that holds a normalized transcript |
+//! | [`markdown`] | Markdown, for people |
+//! | [`text`] | plain text, for people |
 //!
 //! [`lines`] is what the line-based formats read through; [`loss`] is what they say they cannot carry.
 //!

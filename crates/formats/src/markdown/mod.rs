@@ -34,12 +34,8 @@ pub const CARRIES: &[Field] = SHOWN;
 pub struct Options {
     /// Whether the facts stand in front matter; otherwise in a list below the title.
     pub front_matter: bool,
-    /// Whether reasoning is written.
-    pub reasoning: bool,
-    /// Whether notes are, and the beginnings and ends of steps.
-    pub notes: bool,
-    /// Whether calls of tools and their results are.
-    pub tools: bool,
+    /// Which events are written.
+    pub events: crate::text::Options,
 }
 
 impl Default for Options {
@@ -47,20 +43,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             front_matter: true,
-            reasoning: true,
-            notes: true,
-            tools: true,
-        }
-    }
-}
-
-impl Options {
-    fn wants(&self, sort: Sort) -> bool {
-        match sort {
-            Sort::Message => true,
-            Sort::Reasoning => self.reasoning,
-            Sort::Tool => self.tools,
-            Sort::Note => self.notes,
+            events: crate::text::Options::default(),
         }
     }
 }
@@ -229,7 +212,7 @@ impl Projection for Writer<'_> {
         self.loss.events += 1;
         let speaker = std::mem::take(&mut self.speaker);
         let entry = entry(event, &speaker);
-        let written = if self.options.wants(entry.sort) {
+        let written = if self.options.events.wants(entry.sort) {
             self.loss.carried += 1;
             count(&mut self.loss, event, CARRIES, self.parent.as_ref());
             self.entry(event, &entry)
@@ -285,7 +268,9 @@ fn html(text: &str) -> String {
             '&' => escaped.push_str("&amp;"),
             // Inside of a paragraph a tag is followed by Markdown again.
             '*' | '_' | '`' | '[' | ']' | '!' | '\\' | '~' | '|' => {
-                escaped.push_str(&format!("&#{};", u32::from(c)));
+                escaped.push_str("&#");
+                escaped.push_str(itoa::Buffer::new().format(u32::from(c)));
+                escaped.push(';');
             }
             c => escaped.push(c),
         }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use quipu_model::json::{Kind, Tape};
 use quipu_model::{
-    Block, Body, Content, Event, Flags, Json, LogBody, Money, Note, Status, Step, StepEnd,
-    ToolCall, ToolResult, Usage,
+    Block, Body, Content, Event, Flags, Json, LogBody, Note, Status, Step, StepEnd, ToolCall,
+    ToolResult, Usage,
 };
 
 use super::clean::clean_line;
@@ -116,7 +116,11 @@ impl Entry<'_> {
         };
         let line = TELLING.iter().find_map(value)?;
         let told: String = line.trim().chars().take(TOLD).collect();
-        let more = if told.len() < line.trim().len() { "…" } else { "" };
+        let more = if told.len() < line.trim().len() {
+            "…"
+        } else {
+            ""
+        };
         Some(told + more)
     }
 }
@@ -323,7 +327,8 @@ pub(crate) fn facts(event: &Event<LogBody>) -> Vec<String> {
     facts.extend(notes.duration_ms.map(duration));
     let line = |text: &String| clean_line(text).into_owned();
     facts.extend(notes.model.as_ref().map(line));
-    facts.extend(notes.usage.as_ref().map(usage).filter(|it| !it.is_empty()));
+    let tokens = notes.usage.as_ref().map(usage).filter(|it| !it.is_empty());
+    facts.extend(tokens.map(|tokens| format!("tokens: {tokens}")));
     facts.extend(notes.cost.map(|cost| format!("${cost}")));
     let sub = notes.subagent_id.as_deref();
     facts.extend(sub.map(|it| format!("sub-agent {}", clean_line(it))));
@@ -359,7 +364,7 @@ fn status_word(status: Status) -> &'static str {
     }
 }
 
-/// Tokens, bucket by bucket.
+/// Tokens, bucket by bucket; nothing where none are known.
 pub(crate) fn usage(usage: &Usage) -> String {
     let buckets = [
         (usage.input, "in"),
@@ -372,20 +377,7 @@ pub(crate) fn usage(usage: &Usage) -> String {
         .iter()
         .filter_map(|(n, what)| n.map(|n| format!("{n} {what}")))
         .collect();
-    match words.is_empty() {
-        true => String::new(),
-        false => format!("tokens: {}", words.join(", ")),
-    }
-}
-
-/// Dollars as people write them; small sums with the digits that tell.
-pub(crate) fn dollars(cost: Money) -> String {
-    let cent = Money::from_atto(10_000_000_000_000_000);
-    if cost != Money::ZERO && cost < cent && Money::ZERO < cost {
-        format!("${cost:.4}")
-    } else {
-        format!("${cost:.2}")
-    }
+    words.join(", ")
 }
 
 /// How long something took.

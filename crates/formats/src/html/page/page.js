@@ -126,7 +126,13 @@ class Pages {
 
   /** The first entry on the screen. */
   topIndex() {
-    const chunk = this.chunks.find((it) => it.node.getBoundingClientRect().bottom > 80);
+    let [low, high] = [0, this.chunks.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.chunks[middle].node.getBoundingClientRect().bottom > 80) high = middle;
+      else low = middle + 1;
+    }
+    const chunk = this.chunks[low];
     const entry = chunk?.entries.find((it) => (it.node?.getBoundingClientRect().bottom ?? 0) > 80);
     return entry?.index ?? 0;
   }
@@ -325,6 +331,7 @@ function outline(pages, node) {
   }
   node.append(el("h2", "", "Outline"), items);
   node.hidden = false;
+  document.body.classList.add("with-outline");
   const indexes = picked.map((entry) => entry.index);
   let active = null;
   return () => {

@@ -299,6 +299,7 @@ function longText(parent, text, kind) {
   const body = el("code");
   if (kind !== "command" && isPatch(text)) {
     const [head, rest] = [text.slice(0, Math.max(end, 6000)), text.length];
+    pre.classList.add("diff");
     patchLines(body, head);
     end = Math.max(end, Math.min(6000, rest));
   } else if (kind === "command") code(body, text.slice(0, end), "sh");

@@ -92,7 +92,7 @@ fn notes(text: &str, status: Status, seq: u64) -> Notes {
     let mut notes = Notes {
         native_id: some(),
         parent_id: some(),
-        subagent_id: (seq % 3 == 0).then(|| text.to_owned()),
+        subagent_id: seq.is_multiple_of(3).then(|| text.to_owned()),
         model: some(),
         usage: Some(Usage {
             input: Some(u64::MAX),
@@ -114,8 +114,8 @@ fn notes(text: &str, status: Status, seq: u64) -> Notes {
         }),
         ..Notes::default()
     };
-    notes.flags.superseded = seq % 2 == 0;
-    notes.flags.synthetic = seq % 5 == 0;
+    notes.flags.superseded = seq.is_multiple_of(2);
+    notes.flags.synthetic = seq.is_multiple_of(5);
     notes
 }
 

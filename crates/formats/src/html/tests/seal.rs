@@ -1,6 +1,6 @@
 //! Sealed pages.
 
-use super::{fixture, page, transcript};
+use super::{fixture, golden, page, transcript};
 use crate::html::{Options, PageError, Passphrase, Seal, content, decrypt, is_sealed};
 
 fn sealed() -> Options {
@@ -19,6 +19,8 @@ fn a_sealed_page_opens_with_its_passphrase_alone() {
     let (header, events) = fixture::session();
     let (page, loss) = page(&header, &events, &sealed());
     assert!(loss.is_complete());
+    let bare = crate::html::page::without_assets(&page);
+    golden::check("src/html/tests/golden/sealed.html", &bare);
     assert!(is_sealed(&page));
     let text = String::from_utf8_lossy(&page);
     for said in ["Departures", "ferry", "/ada/", "Lisbon", "claude-opus"] {
