@@ -5,6 +5,7 @@
 //! ```
 
 pub mod agentlog;
+pub mod normalized;
 pub mod slow;
 
 use quipu_agents::{Checkpoint, Collect, Dialect, Family, Feed, Origin};
@@ -19,13 +20,14 @@ use quipu_search::query::{Clock, Problem, Query};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Those that are no adapters; each of these has one of its own, `agent_` and its name.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     ("exchange_reader", exchange_reader),
     ("json_cursor", json_cursor),
     ("json_tape", json_tape),
     ("json_parts", json_parts),
     ("draft", draft),
     ("search_query", search_query),
+    ("normalized_reader", normalized::reader),
     ("agentlog_reader", agentlog::reader),
     ("agentlog_canon", agentlog::canon),
     ("agentlog_verify", agentlog::check),

@@ -178,8 +178,8 @@ struct Check {
 #[derive(Debug, Clone, Copy, Default)]
 struct Call {
     /// The number of the call, and of the result.
-    call: Option<u64>,
-    result: Option<u64>,
+    asked: Option<u64>,
+    answered: Option<u64>,
     dangling: bool,
 }
 
@@ -267,7 +267,7 @@ impl Check {
         }
         let mut problems = Vec::new();
         self.schema.field(key, node, &mut |path, message| {
-            problems.push((path.to_owned(), message))
+            problems.push((path.to_owned(), message));
         });
         self.by_schema("", problems);
         if key == "session" {
@@ -324,12 +324,12 @@ impl Check {
         match &event.body {
             LogBody::Exchange(Body::ToolCall(call)) => {
                 let entry = self.calls.entry(hash(&call.call_id)).or_default();
-                entry.call.get_or_insert(event.seq);
+                entry.asked.get_or_insert(event.seq);
                 entry.dangling |= event.annotations.flags.dangling;
             }
             LogBody::Exchange(Body::ToolResult(result)) => {
                 let entry = self.calls.entry(hash(&result.call_id)).or_default();
-                entry.result.get_or_insert(event.seq);
+                entry.answered.get_or_insert(event.seq);
             }
             _ => {}
         }
@@ -374,18 +374,18 @@ impl Check {
             self.find(Rule::SectionMissing, name, message);
         }
         let mut calls: Vec<Call> = self.calls.values().copied().collect();
-        calls.sort_by_key(|call| call.call.or(call.result));
+        calls.sort_by_key(|call| call.asked.or(call.answered));
         for call in calls {
             let (rule, message) = match call {
-                Call { call: None, .. } => (Rule::ResultWithoutCall, "no call has its callId"),
+                Call { asked: None, .. } => (Rule::ResultWithoutCall, "no call has its callId"),
                 Call {
-                    result: None,
+                    answered: None,
                     dangling: false,
                     ..
                 } => (Rule::CallWithoutResult, "no result has its callId"),
                 _ => continue,
             };
-            self.seq = call.call.or(call.result);
+            self.seq = call.asked.or(call.answered);
             self.find(rule, "tool.callId".to_owned(), message.to_owned());
         }
         self.seq = None;
@@ -395,7 +395,7 @@ impl Check {
             .take()
             .unwrap_or_else(|| Header::new(base.run_id));
         let head = std::mem::take(&mut self.head);
-        for mismatch in head.end(counted).2 {
+        for mismatch in head.end(&counted).2 {
             let message = format!(
                 "it is {}, but {} was counted",
                 mismatch.stated, mismatch.counted

@@ -9,6 +9,7 @@ use quipu_model::{
     ToolCall, ToolResult, Usage,
 };
 
+use super::head::Said;
 use crate::normalized::{Beyond, Redaction};
 
 /// The fields of events that are known.
@@ -157,7 +158,8 @@ impl<'a> Found<'a> {
     }
 
     fn field(&mut self, key: &str, value: Node<'a>) {
-        if !self.take(key, value) && !(value.is_null() && EVENT_FIELDS.contains(&key)) {
+        let is_absent = value.is_null() && EVENT_FIELDS.contains(&key);
+        if !self.take(key, value) && !is_absent {
             self.keep(key, value.raw().into());
         }
     }
@@ -383,7 +385,7 @@ struct Tool {
     input: Option<Json>,
     output: Option<Json>,
     error: Option<String>,
-    native_status: Option<Option<Status>>,
+    native_status: Said<Status>,
 }
 
 fn tool(found: &mut Found<'_>) -> Tool {
@@ -410,22 +412,23 @@ fn tool(found: &mut Found<'_>) -> Tool {
             "error" => set_text(&mut tool.error, value),
             "status" => set(&mut notes.status, word(value, Status::from_word)),
             "nativeStatus" => {
-                let status = word(value, Status::from_word);
-                let taken = status.is_some() || value.is_null();
-                tool.native_status = taken.then_some(status);
-                taken
+                tool.native_status = match word(value, Status::from_word) {
+                    Some(status) => Said::Known(status),
+                    None if value.is_null() => Said::Unknown,
+                    None => Said::Nothing,
+                };
+                !matches!(tool.native_status, Said::Nothing)
             }
             "durationMs" => set(&mut notes.duration_ms, value.as_u64()),
             _ => false,
         };
-        if !taken && !(value.is_null() && TOOL_FIELDS.contains(&&*key)) {
+        let is_absent = value.is_null() && TOOL_FIELDS.contains(&&*key);
+        if !taken && !is_absent {
             let kept = (key.into_owned(), value.raw().into());
             found.beyond.tool.push(kept);
         }
     }
-    if let Some(status) = tool.native_status {
-        found.notes.status = status;
-    }
+    found.notes.status = tool.native_status.or(found.notes.status.as_ref());
     tool
 }
 

@@ -22,10 +22,42 @@ pub struct Mismatch {
     pub counted: String,
 }
 
+/// A field of a document. What a document does not mention is worked out from its events; what it says to be
+/// unknown is not.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum Said<T> {
+    /// It is not there.
+    #[default]
+    Nothing,
+    /// It is `null`.
+    Unknown,
+    /// It is this.
+    Known(T),
+}
+
+impl<T: Clone> Said<T> {
+    fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(value) => Some(value),
+            Self::Nothing | Self::Unknown => None,
+        }
+    }
+
+    /// What it says, or else what something else says.
+    pub(super) fn or(&self, other: Option<&T>) -> Option<T> {
+        match self {
+            Self::Nothing => other.cloned(),
+            Self::Unknown => None,
+            Self::Known(value) => Some(value.clone()),
+        }
+    }
+
+    fn is_said(&self) -> bool {
+        !matches!(self, Self::Nothing)
+    }
+}
+
 /// What the sections of a document say, taken in one by one.
-///
-/// A field that was there is `Some`, even where it holds `null`: what a document does not mention is worked
-/// out from its events, what it says to be unknown is not.
 #[derive(Debug, Clone, Default)]
 pub struct Head {
     version: Option<String>,
@@ -34,13 +66,13 @@ pub struct Head {
     origin: Option<Origin>,
     environment: Environment,
     run_id: Option<RunId>,
-    parent_run_id: Option<Option<RunId>>,
+    parent_run_id: Said<RunId>,
     parent_call: Option<String>,
     forked_from: Option<String>,
     children: Option<Vec<RunId>>,
-    title: Option<Option<String>>,
-    started_at: Option<Option<Timestamp>>,
-    ended_at: Option<Option<Timestamp>>,
+    title: Said<String>,
+    started_at: Said<Timestamp>,
+    ended_at: Said<Timestamp>,
     stated: Stated,
     options: Options,
     seen: Seen,
@@ -61,7 +93,7 @@ struct Stated {
     tool_calls: Option<u64>,
     duration_ms: Option<u64>,
     usage: Option<Usage>,
-    cost: Option<Option<Money>>,
+    cost: Said<Money>,
     models: Option<Vec<String>>,
 }
 
@@ -116,13 +148,12 @@ impl Head {
 
     /// What the session is called.
     pub fn title(&self) -> Option<&str> {
-        self.title.as_ref()?.as_deref()
+        self.title.known().map(String::as_str)
     }
 
     /// The run that called this one, and the session this one was copied from.
     pub fn links(&self) -> (Option<&RunId>, Option<&str>) {
-        let parent = self.parent_run_id.as_ref().and_then(Option::as_ref);
-        (parent, self.forked_from.as_deref())
+        (self.parent_run_id.known(), self.forked_from.as_deref())
     }
 
     /// The tool call in the calling run that began this one.
@@ -132,16 +163,15 @@ impl Head {
 
     /// When the session began.
     pub fn started_at(&self) -> Option<Timestamp> {
-        self.started_at.flatten()
+        self.started_at.known().copied()
     }
 
     /// What events have in common. Sections that come after them have no part in it.
     pub fn base(&self) -> Base {
         let named = self.id.as_deref().and_then(|id| RunId::new(id).ok());
-        let nameless = || RunId::new("transcript").expect("a plain word is a run id");
         Base {
             run_id: self.run_id.clone().or(named).unwrap_or_else(nameless),
-            parent_run_id: self.parent_run_id.clone().flatten(),
+            parent_run_id: self.parent_run_id.known().cloned(),
             last: Timestamp::UNIX_EPOCH,
         }
     }
@@ -215,9 +245,9 @@ impl Head {
                 "startedAt" => set_nullable(&mut head.started_at, value, time),
                 "endedAt" => set_nullable(&mut head.ended_at, value, time),
                 "capturedAt" => {
-                    let mut at = None;
+                    let mut at = Said::Nothing;
                     let taken = set_nullable(&mut at, value, time);
-                    head.options.captured_at = at.flatten();
+                    head.options.captured_at = at.known().copied();
                     taken
                 }
                 "environment" => {
@@ -372,25 +402,22 @@ impl Head {
     /// What is true of the session, when all was read. `counted` is what the events come to.
     pub(in crate::normalized) fn end(
         mut self,
-        counted: Header,
+        counted: &Header,
     ) -> (Header, Options, Vec<Mismatch>, Vec<(String, Json)>) {
         let header = Header {
-            parent_run_id: self
-                .parent_run_id
-                .take()
-                .unwrap_or(counted.parent_run_id.clone()),
+            parent_run_id: self.parent_run_id.or(counted.parent_run_id.as_ref()),
             parent_call: self.parent_call.take(),
             forked_from: self.forked_from.take(),
             children: self.children.take().unwrap_or(counted.children.clone()),
-            title: self.title.take().unwrap_or(counted.title.clone()),
+            title: self.title.or(counted.title.as_ref()),
             origin: self.origin.take(),
             environment: std::mem::take(&mut self.environment),
-            started_at: self.started_at.unwrap_or(counted.started_at),
-            ended_at: self.ended_at.unwrap_or(counted.ended_at),
+            started_at: self.started_at.or(counted.started_at.as_ref()),
+            ended_at: self.ended_at.or(counted.ended_at.as_ref()),
             totals: self.stated.totals(&counted.totals),
             run_id: counted.run_id.clone(),
         };
-        let mismatches = self.stated.mismatches(&header, &counted);
+        let mismatches = self.stated.mismatches(&header, counted);
         let mut options = self.options;
         options.transcript_id = self.id.filter(|id| *id != transcript_id(&header.run_id));
         let own = env!("CARGO_PKG_VERSION");
@@ -413,7 +440,7 @@ impl Stated {
             messages: self.messages.unwrap_or(counted.messages),
             tool_calls: self.tool_calls.unwrap_or(counted.tool_calls),
             usage: self.usage.unwrap_or(counted.usage),
-            cost: self.cost.unwrap_or(counted.cost),
+            cost: self.cost.or(counted.cost.as_ref()),
             models: models.clone(),
         }
     }
@@ -445,7 +472,11 @@ impl Stated {
         let took = number(duration_ms(header)).unwrap_or_else(|| "unknown".to_owned());
         compare("durationMs", number(self.duration_ms), took);
         let cost = |cost: Option<Money>| cost.map_or_else(|| "null".to_owned(), |c| c.to_string());
-        compare("costUsd", self.cost.map(cost), cost(totals.cost));
+        let stated = self
+            .cost
+            .is_said()
+            .then(|| cost(self.cost.known().copied()));
+        compare("costUsd", stated, cost(totals.cost));
         let models = |models: &Vec<String>| models.join(", ");
         compare(
             "models",
@@ -516,16 +547,16 @@ fn set_count(to: &mut Option<u64>, node: Node<'_>) -> Taken {
 }
 
 fn set_nullable<T>(
-    to: &mut Option<Option<T>>,
+    to: &mut Said<T>,
     node: Node<'_>,
     read: impl FnOnce(Node<'_>) -> Option<T>,
 ) -> Taken {
-    let value = read(node);
-    let taken = Taken::of(value.is_some() || node.is_null());
-    if taken == Taken::Read {
-        *to = Some(value);
+    match read(node) {
+        Some(value) => *to = Said::Known(value),
+        None if node.is_null() => *to = Said::Unknown,
+        None => return Taken::Wrong,
     }
-    taken
+    Taken::Read
 }
 
 fn text(node: Node<'_>) -> Option<String> {
@@ -543,4 +574,9 @@ fn time(node: Node<'_>) -> Option<Timestamp> {
 
 fn run_id(node: Node<'_>) -> Option<RunId> {
     RunId::new(&node.as_str()?).ok()
+}
+
+/// The run of a document that does not name one.
+fn nameless() -> RunId {
+    RunId::new("transcript").expect("a plain word is a run id")
 }

@@ -173,7 +173,7 @@ impl Reading {
             return Err(NormalizedError::NotATranscript);
         }
         let events = counted.totals.events;
-        let (header, options, mismatches, unread) = self.head.end(counted);
+        let (header, options, mismatches, unread) = self.head.end(&counted);
         Ok(Read {
             header,
             options,

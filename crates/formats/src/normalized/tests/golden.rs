@@ -24,6 +24,7 @@ fn event(header: &Header, seq: u64, body: LogBody, notes: Notes) -> Event<LogBod
 }
 
 /// A session with something of everything.
+#[expect(clippy::too_many_lines, reason = "one example of everything")]
 fn session() -> (Header, Vec<Event<LogBody>>) {
     let fidelity = Fidelity::AgentEmitted;
     let text = |text: &str| vec![Block::text(fidelity, text)];

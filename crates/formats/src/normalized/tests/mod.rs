@@ -1,5 +1,6 @@
 mod foreign;
 mod golden;
+mod hostile;
 mod length;
 mod page;
 mod round_trip;

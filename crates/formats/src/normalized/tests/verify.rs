@@ -52,7 +52,7 @@ fn broken(change: impl FnOnce(&mut Value)) -> Vec<(Rule, String)> {
         .chain(rest)
     {
         let comma = if text.len() > 1 { "," } else { "" };
-        text.push_str(&format!("{comma}\"{key}\":{}", fields[key]));
+        text.extend([comma, "\"", key, "\":", &fields[key].to_string()]);
     }
     text.push('}');
     let report = check(&text);
@@ -69,69 +69,109 @@ fn a_good_document_has_no_findings() {
 
 #[test]
 fn every_rule_is_found_where_it_is_broken() {
-    type Change = fn(&mut Value);
-    let changes: [(Rule, &str, Change); 17] = [
-        (Rule::Version, "schemaVersion", |d| {
-            d["schemaVersion"] = json!("0.2.0")
-        }),
-        (Rule::SectionMissing, "privacy", |d| {
-            _ = d.as_object_mut().unwrap().remove("privacy")
-        }),
-        (Rule::Schema, "events[2].tool.status", |d| {
-            d["events"][2]["tool"]["status"] = json!("odd")
-        }),
-        (Rule::Schema, "events[0].seq", |d| {
-            d["events"][0]["seq"] = json!(1.5)
-        }),
-        (Rule::Schema, "metrics.eventCount", |d| {
-            d["metrics"]["eventCount"] = json!("3")
-        }),
-        (Rule::Schema, "events[0]", |d| {
-            _ = d["events"][0].as_object_mut().unwrap().remove("id")
-        }),
-        (Rule::Schema, "privacy", |d| {
-            d["privacy"] = json!({"profile": "x", "redactionApplied": true})
-        }),
-        (Rule::Timestamp, "events[1].timestamp", |d| {
-            d["events"][1]["timestamp"] = json!("2026-06-22 later")
-        }),
-        (Rule::Timestamp, "session.capturedAt", |d| {
-            d["session"]["capturedAt"] = json!("now")
-        }),
-        (Rule::SeqOrder, "events[1].seq", |d| {
-            d["events"][1]["seq"] = json!(1)
-        }),
-        (Rule::IdTwice, "events[2].id", |d| {
-            d["events"][2]["id"] = json!("ev_001")
-        }),
-        (Rule::ResultWithoutCall, "tool.callId", |d| {
-            d["events"][2]["tool"]["callId"] = json!("d")
-        }),
-        (Rule::CallWithoutResult, "tool.callId", |d| {
-            d["events"][2]["tool"]["callId"] = json!("d")
-        }),
-        (Rule::Metrics, "metrics.toolCallCount", |d| {
-            d["metrics"]["toolCallCount"] = json!(2)
-        }),
-        (Rule::Metrics, "metrics.tokens.input", |d| {
-            d["metrics"]["tokens"] = json!({"input": 5});
-            d["events"][0]["usage"] = json!({"input": 4});
-        }),
-        (Rule::Placeholder, "events[0].redactions[0]", |d| {
-            d["events"][0]["text"] = json!("AKIA")
-        }),
-        (Rule::Placeholder, "events[1].redactions[0]", |d| {
-            d["events"][1]["redactions"] =
-                json!([{"field": "tool.output", "ruleId": "r", "placeholder": "[R]"}]);
-        }),
-    ];
-    for (rule, path, change) in changes {
-        let found = broken(change);
-        assert!(
-            found.contains(&(rule, path.to_owned())),
-            "{rule:?} at {path}: {found:?}"
-        );
+    // The rule, where it is found, what is changed, and to what.
+    let redaction = json!([{"field": "tool.output", "ruleId": "r", "placeholder": "[R]"}]);
+    let half = json!({"profile": "x", "redactionApplied": true});
+    for (rule, path, place, value) in [
+        (
+            Rule::Version,
+            "schemaVersion",
+            "/schemaVersion",
+            json!("0.2.0"),
+        ),
+        (
+            Rule::Schema,
+            "events[2].tool.status",
+            "/events/2/tool/status",
+            json!("odd"),
+        ),
+        (Rule::Schema, "events[0].seq", "/events/0/seq", json!(1.5)),
+        (
+            Rule::Schema,
+            "metrics.eventCount",
+            "/metrics/eventCount",
+            json!("3"),
+        ),
+        (
+            Rule::Schema,
+            "events[1]",
+            "/events/1",
+            json!({"type": "tool_call"}),
+        ),
+        (Rule::Schema, "privacy", "/privacy", half),
+        (
+            Rule::Timestamp,
+            "events[1].timestamp",
+            "/events/1/timestamp",
+            json!("later"),
+        ),
+        (
+            Rule::Timestamp,
+            "session.endedAt",
+            "/session/endedAt",
+            json!("now"),
+        ),
+        (Rule::SeqOrder, "events[1].seq", "/events/1/seq", json!(1)),
+        (
+            Rule::IdTwice,
+            "events[2].id",
+            "/events/2/id",
+            json!("ev_001"),
+        ),
+        (
+            Rule::ResultWithoutCall,
+            "tool.callId",
+            "/events/2/tool/callId",
+            json!("d"),
+        ),
+        (
+            Rule::CallWithoutResult,
+            "tool.callId",
+            "/events/2/tool/callId",
+            json!("d"),
+        ),
+        (
+            Rule::Metrics,
+            "metrics.toolCallCount",
+            "/metrics/toolCallCount",
+            json!(2),
+        ),
+        (
+            Rule::Metrics,
+            "metrics.tokens.input",
+            "/events/0/usage",
+            json!({"input": 4}),
+        ),
+        (
+            Rule::Placeholder,
+            "events[0].redactions[0]",
+            "/events/0/text",
+            json!("AKIA"),
+        ),
+        (
+            Rule::Placeholder,
+            "events[1].redactions[0]",
+            "/events/1/redactions",
+            redaction,
+        ),
+    ] {
+        let found = broken(|document| {
+            document["metrics"]["tokens"] = json!({"input": 5});
+            document["events"][0]["usage"] = json!({"input": 5});
+            document["events"][1]["redactions"] = json!([]);
+            *document.pointer_mut(place).unwrap() = value.clone();
+        });
+        let expected = (rule, path.to_owned());
+        assert!(found.contains(&expected), "{rule:?} at {path}: {found:?}");
     }
+}
+
+#[test]
+fn sections_that_are_missing_twice_or_cut_off_are_found() {
+    let found = broken(|document| {
+        document.as_object_mut().unwrap().remove("privacy");
+    });
+    assert_eq!(found, [(Rule::SectionMissing, "privacy".to_owned())]);
     let text = document().to_string();
     let twice = text.replacen(
         '{',

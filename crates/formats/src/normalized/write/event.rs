@@ -66,7 +66,6 @@ pub(super) fn is_written(header: &Header, event: &Event<LogBody>, key: &str) -> 
             blocks(&event.body).is_some_and(|(blocks, thinks)| single(blocks, thinks).is_none())
         }
         "fidelity" => is_of_router(&event.body),
-        "redactions" => false,
         "runId" => event.run_id != header.run_id,
         "parentRunId" => event.parent_run_id != header.parent_run_id,
         "path" => !event.place.path.is_empty(),
@@ -205,9 +204,10 @@ fn kind(body: &LogBody) -> Kind {
 /// What the event says. Whether that is in `text`.
 fn body(object: &mut Object<'_>, event: &Event<LogBody>, beyond: &Beyond) -> bool {
     match &event.body {
-        LogBody::Exchange(Body::UserMessage(blocks)) => message(object, blocks, false),
         LogBody::Exchange(Body::AssistantMessage(blocks)) => message(object, blocks, true),
-        LogBody::System(blocks) => message(object, blocks, false),
+        LogBody::Exchange(Body::UserMessage(blocks)) | LogBody::System(blocks) => {
+            message(object, blocks, false)
+        }
         LogBody::Exchange(Body::ToolCall(call)) => {
             tool_call(object, call, event, beyond);
             false
@@ -405,7 +405,7 @@ fn annotations(object: &mut Object<'_>, event: &Event<LogBody>) {
     }
     if let Some(cost) = notes.cost {
         object.field("costUsd", |out| {
-            out.extend_from_slice(cost.to_string().as_bytes())
+            out.extend_from_slice(cost.to_string().as_bytes());
         });
     }
     object.optional("nativeId", notes.native_id.as_deref());

@@ -5,7 +5,7 @@ mod json;
 
 use std::io::{self, Write};
 
-use quipu_model::{Attachment, Event, Header, LogBody, RunId};
+use quipu_model::{Attachment, Event, Header, LogBody, Origin, RunId};
 use sha2::Digest as _;
 
 use self::json::{Object, string};
@@ -251,22 +251,17 @@ fn source(fields: &mut Fields<'_>, header: &Header, options: &Options) {
     let own = env!("CARGO_PKG_VERSION");
     let version = options.adapter_version.as_deref().unwrap_or(own);
     let object = &mut fields.0;
-    match &header.origin {
-        Some(origin) => {
-            object.string("agent", &origin.agent);
-            object.nullable("agentVersion", origin.agent_version.as_deref());
-            object.nullable("adapter", origin.adapter.as_deref());
-            object.string("adapterVersion", version);
-            object.optional("sessionId", origin.session_id.as_deref());
-            object.optional("path", origin.path.as_deref());
-        }
-        None => {
-            object.string("agent", "unknown");
-            object.nullable("agentVersion", None);
-            object.nullable("adapter", None);
-            object.string("adapterVersion", version);
-            object.bool("agentKnown", false);
-        }
+    let origin = header.origin.as_ref();
+    let agent = origin.map_or("unknown", |origin| origin.agent.as_str());
+    let said = |field: fn(&Origin) -> &Option<String>| origin.and_then(|it| field(it).as_deref());
+    object.string("agent", agent);
+    object.nullable("agentVersion", said(|origin| &origin.agent_version));
+    object.nullable("adapter", said(|origin| &origin.adapter));
+    object.string("adapterVersion", version);
+    object.optional("sessionId", said(|origin| &origin.session_id));
+    object.optional("path", said(|origin| &origin.path));
+    if origin.is_none() {
+        object.bool("agentKnown", false);
     }
     fields.rest(Section::Source);
 }

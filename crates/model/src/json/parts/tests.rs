@@ -188,7 +188,7 @@ proptest! {
         for (at, (key, value)) in fields.iter().enumerate() {
             let comma = if at == 0 { "" } else { "," };
             let name = serde_json::to_string(key).unwrap();
-            text.push_str(&format!("{comma}{name}:{}", write(value)));
+            text.extend([comma, &name, ":", &write(value)]);
             match value {
                 serde_json::Value::Array(items) if LISTS.contains(&key.as_str()) => {
                     let items = items.iter().zip(0_u64..);
