@@ -8,6 +8,9 @@
 //! | [`agentlog`] | `.agentlog` traces: content-addressed records |
 //! | [`exchange`] | the exchange transcript: `transcripts/<run-id>.jsonl` |
 //! | [`normalized`] | the normalized transcript: one document to share, of any length |
+//! | [`html`] | a page for people that holds a normalized transcript |
+//! | [`markdown`] | Markdown, for people |
+//! | [`text`] | plain text, for people |
 //!
 //! [`lines`] is what the line-based formats read through; [`loss`] is what they say they cannot carry.
 //!

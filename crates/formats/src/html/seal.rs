@@ -110,9 +110,9 @@ impl Opener {
     /// The plain text of a stream, from its lines; nothing when a piece is not as it was sealed.
     pub(super) fn open(&self, stream: u8, lines: &str) -> Option<Vec<u8>> {
         let mut plain = Vec::with_capacity(lines.len() / 4 * 3);
-        let mut lines = lines.trim().split('\n').zip(0..).peekable();
+        let mut lines = lines.trim().lines().zip(0..).peekable();
         while let Some((line, number)) = lines.next() {
-            let sealed = STANDARD.decode(line.trim_end()).ok()?;
+            let sealed = STANDARD.decode(line).ok()?;
             let nonce = nonce(self.nonce, stream, lines.peek().is_none(), number);
             let piece = self.cipher.decrypt(&Nonce::from(nonce), sealed.as_slice());
             plain.extend_from_slice(&piece.ok()?);

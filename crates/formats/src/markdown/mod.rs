@@ -34,12 +34,8 @@ pub const CARRIES: &[Field] = SHOWN;
 pub struct Options {
     /// Whether the facts stand in front matter; otherwise in a list below the title.
     pub front_matter: bool,
-    /// Whether reasoning is written.
-    pub reasoning: bool,
-    /// Whether notes are, and the beginnings and ends of steps.
-    pub notes: bool,
-    /// Whether calls of tools and their results are.
-    pub tools: bool,
+    /// Which events are written.
+    pub events: crate::text::Options,
 }
 
 impl Default for Options {
@@ -47,20 +43,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             front_matter: true,
-            reasoning: true,
-            notes: true,
-            tools: true,
-        }
-    }
-}
-
-impl Options {
-    fn wants(&self, sort: Sort) -> bool {
-        match sort {
-            Sort::Message => true,
-            Sort::Reasoning => self.reasoning,
-            Sort::Tool => self.tools,
-            Sort::Note => self.notes,
+            events: crate::text::Options::default(),
         }
     }
 }
@@ -141,18 +124,23 @@ impl Writer<'_> {
                 html(&about.join(" · "))
             )?;
         } else {
-            let named: Vec<Cow<'_, str>> = entry.about.iter().map(|it| clean_line(it)).collect();
+            let mut named = vec![entry.head.clone()];
+            named.extend(entry.about.first().cloned());
+            named.extend(entry.told().map(Cow::Owned));
+            named.extend(entry.about.iter().skip(1).cloned());
             writeln!(
                 self.buffer,
-                "<details>\n<summary>{}: {} <sub>{} · {}</sub></summary>\n",
-                html(&entry.head),
+                "<details>\n<summary>{} <sub>{} · {}</sub></summary>\n",
                 html(&named.join(" · ")),
                 event.seq,
                 html(&about.join(" · ")),
             )?;
         }
         for part in &entry.parts {
-            self.part(part, event.seq)?;
+            match part {
+                Part::Thought(text) if entry.sort == Sort::Reasoning => self.quote(text, event.seq),
+                part => self.part(part, event.seq)?,
+            }
         }
         for attachment in attachments(event) {
             writeln!(self.buffer, "Attached: {}\n", inline(&attachment))?;
@@ -224,7 +212,7 @@ impl Projection for Writer<'_> {
         self.loss.events += 1;
         let speaker = std::mem::take(&mut self.speaker);
         let entry = entry(event, &speaker);
-        let written = if self.options.wants(entry.sort) {
+        let written = if self.options.events.wants(entry.sort) {
             self.loss.carried += 1;
             count(&mut self.loss, event, CARRIES, self.parent.as_ref());
             self.entry(event, &entry)
@@ -260,9 +248,9 @@ fn fence<'t>(lines: impl Iterator<Item = &'t str>) -> String {
 /// Text on one line in which no character means anything to Markdown or HTML.
 fn inline(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
-    for c in clean_line(text).chars() {
-        if c.is_ascii_punctuation() && !matches!(c, ',' | '.' | '\'' | '/' | ';' | '?' | '%' | '=')
-        {
+    for (n, c) in clean_line(text).chars().enumerate() {
+        let is_harmless = matches!(c, ',' | '.' | '\'' | '/' | ';' | '?' | '%');
+        if c.is_ascii_punctuation() && !is_harmless && (c != '-' || n == 0) {
             escaped.push('\\');
         }
         escaped.push(c);
@@ -280,7 +268,9 @@ fn html(text: &str) -> String {
             '&' => escaped.push_str("&amp;"),
             // Inside of a paragraph a tag is followed by Markdown again.
             '*' | '_' | '`' | '[' | ']' | '!' | '\\' | '~' | '|' => {
-                escaped.push_str(&format!("&#{};", u32::from(c)));
+                escaped.push_str("&#");
+                escaped.push_str(itoa::Buffer::new().format(u32::from(c)));
+                escaped.push(';');
             }
             c => escaped.push(c),
         }

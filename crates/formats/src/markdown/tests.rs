@@ -32,7 +32,7 @@ fn a_session_is_the_same_as_ever() {
     };
     let (plain, _) = written(&header, &events, &without);
     assert!(plain.starts_with("# Departures an hour off after the clock change\n"));
-    assert!(plain.contains("\n- agent: claude\\-code\n"));
+    assert!(plain.contains("\n- agent: claude-code\n"));
 }
 
 /// The lines of a file that a viewer takes as Markdown of ours: neither quoted nor fenced.

@@ -3,7 +3,7 @@
 use quipu_model::{Header, Timestamp};
 
 use super::clean::clean_line;
-use super::say::{dollars, duration, usage};
+use super::say::{duration, usage};
 
 /// The title, or what stands for it.
 pub(crate) fn title(header: &Header) -> String {
@@ -54,9 +54,9 @@ pub(crate) fn facts(header: &Header) -> Vec<(&'static str, String)> {
         ("tool calls", Some(totals.tool_calls.to_string())),
         (
             "tokens",
-            Some(usage(&totals.usage).replace("tokens: ", "")).filter(|it| !it.is_empty()),
+            Some(usage(&totals.usage)).filter(|it| !it.is_empty()),
         ),
-        ("cost", totals.cost.map(dollars)),
+        ("cost", totals.cost.map(|cost| format!("${cost}"))),
         ("directory", some(&at.cwd)),
         ("branch", some(&at.git_branch)),
         ("commit", some(&at.commit)),

@@ -185,7 +185,12 @@ impl Projection for Writer<'_> {
             count(&mut self.loss, event, CARRIES, self.parent.as_ref());
             self.line(event, &entry).and_then(|()| {
                 for part in &entry.parts {
-                    self.part(part, event.seq)?;
+                    match part {
+                        Part::Thought(text) if entry.sort == Sort::Reasoning => {
+                            self.text("", text, event.seq)?;
+                        }
+                        part => self.part(part, event.seq)?,
+                    }
                 }
                 for attachment in attachments(event) {
                     writeln!(self.buffer, "    attached: {attachment}")?;

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use quipu_model::json::{Kind, Tape};
 use quipu_model::{
-    Block, Body, Content, Event, Flags, Json, LogBody, Money, Note, Status, Step, StepEnd,
-    ToolCall, ToolResult, Usage,
+    Block, Body, Content, Event, Flags, Json, LogBody, Note, Status, Step, StepEnd, ToolCall,
+    ToolResult, Usage,
 };
 
 use super::clean::clean_line;
@@ -81,6 +81,47 @@ pub(crate) enum Part<'e> {
     },
     /// Why something failed.
     Failure(&'e str),
+}
+
+/// The arguments that tell most, the most telling first.
+const TELLING: &[&str] = &[
+    "command",
+    "cmd",
+    "file_path",
+    "notebook_path",
+    "pattern",
+    "query",
+    "path",
+    "url",
+    "description",
+    "prompt",
+];
+
+/// As much of an argument stands on the line of its call.
+const TOLD: usize = 80;
+
+impl Entry<'_> {
+    /// What a tool was asked, in a word, where it says so in one of the usual places.
+    pub(crate) fn told(&self) -> Option<String> {
+        let value = |name: &&str| {
+            self.parts.iter().find_map(|part| match part {
+                Part::Value {
+                    label,
+                    text,
+                    is_output: false,
+                } if label == name => text.lines().find(|line| !line.trim().is_empty()),
+                _ => None,
+            })
+        };
+        let line = TELLING.iter().find_map(value)?;
+        let told: String = line.trim().chars().take(TOLD).collect();
+        let more = if told.len() < line.trim().len() {
+            "…"
+        } else {
+            ""
+        };
+        Some(told + more)
+    }
 }
 
 /// What an event says.
@@ -285,7 +326,8 @@ pub(crate) fn facts(event: &Event<LogBody>) -> Vec<String> {
     facts.extend(notes.duration_ms.map(duration));
     let line = |text: &String| clean_line(text).into_owned();
     facts.extend(notes.model.as_ref().map(line));
-    facts.extend(notes.usage.as_ref().map(usage).filter(|it| !it.is_empty()));
+    let tokens = notes.usage.as_ref().map(usage).filter(|it| !it.is_empty());
+    facts.extend(tokens.map(|tokens| format!("tokens: {tokens}")));
     facts.extend(notes.cost.map(|cost| format!("${cost}")));
     let sub = notes.subagent_id.as_deref();
     facts.extend(sub.map(|it| format!("sub-agent {}", clean_line(it))));
@@ -321,7 +363,7 @@ fn status_word(status: Status) -> &'static str {
     }
 }
 
-/// Tokens, bucket by bucket.
+/// Tokens, bucket by bucket; nothing where none are known.
 pub(crate) fn usage(usage: &Usage) -> String {
     let buckets = [
         (usage.input, "in"),
@@ -334,20 +376,7 @@ pub(crate) fn usage(usage: &Usage) -> String {
         .iter()
         .filter_map(|(n, what)| n.map(|n| format!("{n} {what}")))
         .collect();
-    match words.is_empty() {
-        true => String::new(),
-        false => format!("tokens: {}", words.join(", ")),
-    }
-}
-
-/// Dollars as people write them; small sums with the digits that tell.
-pub(crate) fn dollars(cost: Money) -> String {
-    let cent = Money::from_atto(10_000_000_000_000_000);
-    if cost != Money::ZERO && cost < cent && Money::ZERO < cost {
-        format!("${cost:.4}")
-    } else {
-        format!("${cost:.2}")
-    }
+    words.join(", ")
 }
 
 /// How long something took.

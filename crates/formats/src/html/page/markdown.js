@@ -279,7 +279,7 @@ function codeBlock(text, language) {
   const inner = el("code");
   if (/^(diff|patch)$/i.test(language)) patchLines(inner, text);
   else code(inner, text, language);
-  const pre = el("pre", "code", inner);
+  const pre = el("pre", /^(diff|patch)$/i.test(language) ? "code diff" : "code", inner);
   pre.tabIndex = 0;
   return el("div", "block", language ? el("span", "lang", language) : null, copyButton(() => text), pre);
 }

@@ -59,10 +59,16 @@ function noteKind(event) {
   return kind === "meta" ? "note" : kind;
 }
 
+/** What a note says; of steps and runs, what they are called and how they ended. */
+function noteText(event) {
+  const meta = obj(event.meta) ?? {};
+  return str(event.text) || [str(meta.event), str(meta.name), str(meta.stepKind), str(meta.childRunId), str(meta.error)].filter(Boolean).join(" · ");
+}
+
 function isBad(event) {
   const status = str(obj(event.tool)?.status) || str(event.status);
   if (status && status !== "ok") return true;
-  return str(obj(event.tool)?.error) !== "" || str(event.error) !== "" || (str(event.type) === "meta" && noteKind(event) === "error");
+  return str(obj(event.tool)?.error) !== "" || str(event.error) !== "" || str(obj(event.meta)?.error) !== "" || (str(event.type) === "meta" && noteKind(event) === "error");
 }
 
 /** How a tool call ended, if it is known. */
@@ -95,7 +101,8 @@ function wordsOf(entry) {
       if (event === entry.event || !entry.event.tool?.input) parts.push(typeof tool.input === "string" ? tool.input : leaves(tool.input));
       parts.push(typeof tool.output === "string" ? tool.output : leaves(tool.output), str(tool.error));
     }
-    if (entry.kind === "note") parts.push(noteKind(event), leaves(event.meta ?? null), leaves(event.raw ?? null));
+    for (const block of list(event.blocks)) if (obj(block) && block.type !== "text") parts.push(leaves(block));
+    if (entry.kind === "note") parts.push(noteKind(event), leaves(event.meta ?? null));
   }
   entry.text = plain(parts.filter(Boolean).join("\n")).toLowerCase();
   return entry.text;

@@ -1,7 +1,7 @@
 // The page: its list, its outline, its keys.
 
-const PER_CHUNK = 30;
-const MOST_AHEAD = 40;
+const PER_CHUNK = 20;
+const MOST_AHEAD = 60;
 const GUESSED_HEIGHT = { user: 110, assistant: 150, tool: 34, reasoning: 34, note: 28, system: 34 };
 // A silence of so many milliseconds is said.
 const SILENCE = 20 * 60 * 1000;
@@ -11,18 +11,26 @@ const QUIET = new Set(["attachment", "context", "file_snapshot", "hook", "mode",
 /** The list of entries, drawn piece by piece as they come near the screen. */
 class Pages {
   constructor(view, entries, holder) {
-    Object.assign(this, { view, entries, holder, shown: [], chunks: [], current: null, isUnfolded: false });
+    Object.assign(this, { view, entries, holder, shown: [], chunks: [], current: null, isUnfolded: false, near: [] });
     this.bySeq = new Map();
     for (const entry of entries) for (const seq of entry.seqs) if (!this.bySeq.has(seq)) this.bySeq.set(seq, entry);
     this.watch = new IntersectionObserver((seen) => {
-      for (const it of seen) if (it.isIntersecting) this.draw(this.chunks[it.target.dataset.n]);
-    }, { rootMargin: "1600px 0px" });
+      for (const it of seen) {
+        if (!it.isIntersecting) continue;
+        const box = it.boundingClientRect;
+        // What is on the screen now; what is near it one by one, so that scrolling goes on.
+        if (box.bottom > 0 && box.top < innerHeight) this.draw(this.chunks[it.target.dataset.n]);
+        else this.near.push(this.chunks[it.target.dataset.n]);
+      }
+      this.drawNear();
+    }, { rootMargin: "2000px 0px" });
     this.onDraw = () => {};
   }
 
   /** Lists the entries that pass. */
   list(passes) {
     this.watch.disconnect();
+    this.near = [];
     this.shown = this.entries.filter(passes);
     this.shown.forEach((entry, n) => (entry.place = n));
     this.isShown = new Set(this.shown);
@@ -51,6 +59,17 @@ class Pages {
     chunk.node.style.minHeight = "";
     if (this.isUnfolded) for (const entry of chunk.entries) setFolds(entry.node, true);
     this.onDraw(chunk);
+  }
+
+  /** Draws what is near the screen, one piece between two frames. */
+  drawNear() {
+    if (this.isDrawing || this.near.length === 0) return;
+    this.isDrawing = true;
+    requestAnimationFrame(() => {
+      this.isDrawing = false;
+      this.draw(this.near.pop());
+      this.drawNear();
+    });
   }
 
   /** Draws the rest while nothing else is to do, so that the browser's own search finds it; not without end. */
@@ -107,7 +126,13 @@ class Pages {
 
   /** The first entry on the screen. */
   topIndex() {
-    const chunk = this.chunks.find((it) => it.node.getBoundingClientRect().bottom > 80);
+    let [low, high] = [0, this.chunks.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.chunks[middle].node.getBoundingClientRect().bottom > 80) high = middle;
+      else low = middle + 1;
+    }
+    const chunk = this.chunks[low];
     const entry = chunk?.entries.find((it) => (it.node?.getBoundingClientRect().bottom ?? 0) > 80);
     return entry?.index ?? 0;
   }
@@ -306,6 +331,7 @@ function outline(pages, node) {
   }
   node.append(el("h2", "", "Outline"), items);
   node.hidden = false;
+  document.body.classList.add("with-outline");
   const indexes = picked.map((entry) => entry.index);
   let active = null;
   return () => {

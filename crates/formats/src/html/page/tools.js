@@ -220,6 +220,10 @@ function putInput(parent, input, cwd) {
     for (const name of [...OLD, ...NEW]) if (edit === fields) rest.delete(name);
     if (edit !== fields) rest.delete("edits");
   }
+  for (const name of ["content", "file_text"]) {
+    // A whole file, under its path.
+    if (typeof rest.get(name) === "string" && [...PATHS].some((it) => Object.hasOwn(fields, it))) longText(parent, take(name), "in");
+  }
   const todo = list(fields.todos ?? fields.plan).map(obj).filter(Boolean);
   if (todo.length > 0) {
     rest.delete("todos");
@@ -295,6 +299,7 @@ function longText(parent, text, kind) {
   const body = el("code");
   if (kind !== "command" && isPatch(text)) {
     const [head, rest] = [text.slice(0, Math.max(end, 6000)), text.length];
+    pre.classList.add("diff");
     patchLines(body, head);
     end = Math.max(end, Math.min(6000, rest));
   } else if (kind === "command") code(body, text.slice(0, end), "sh");

@@ -96,6 +96,12 @@ class View {
       for (let n = 0; n < lines && end < text.length; n += 1) end = text.indexOf("\n", end) + 1 || text.length;
       end = Math.min(end, chars);
     }
+    const blocks = list(event.blocks).map(obj).filter(Boolean);
+    if (blocks.length > 0) {
+      for (const block of blocks) this.block(body, block);
+      this.attachments(body, event);
+      return;
+    }
     show(text.slice(0, end));
     if (!text && event.opaque !== true && list(event.attachments).length === 0) box.append(el("p", "nothing", "(no text)"));
     body.append(box);
@@ -108,6 +114,32 @@ class View {
       body.append(more);
     }
     this.attachments(body, event);
+  }
+
+  /** One of several parts of a message. */
+  block(body, block) {
+    const text = str(block.text);
+    switch (str(block.type)) {
+      case "text":
+        this.said(body, {}, text, LONG_REPLY);
+        return;
+      case "thinking":
+        body.append(this.fold(null, (inner) => this.said(inner, {}, text, LONG_REPLY), el("span", "tool-name", "Reasoning"), el("span", "told", firstLine(text, 160))));
+        return;
+      case "command":
+        longText(body, text, "command");
+        return;
+      case "tool_use": {
+        const input = inputOf(block);
+        body.append(this.fold(null, (inner) => putInput(inner, input, this.cwd), el("span", "tool-name", str(block.name) || "tool"), el("span", "told", told(input, this.cwd))));
+        return;
+      }
+      case "tool_result":
+        body.append(this.fold(null, (inner) => longText(inner, outputText(block.content ?? null), "out"), el("span", "tool-name", "Result"), el("span", "told", str(block.callId))));
+        return;
+      default:
+        longText(body, text || JSON.stringify(block, null, 2), "out");
+    }
   }
 
   reasoning(body, entry) {
@@ -129,9 +161,9 @@ class View {
   note(body, entry) {
     const { event } = entry;
     const kind = noteKind(event).replaceAll("_", " ");
-    const text = str(event.text);
+    const text = noteText(event);
     const line = firstLine(text, 200);
-    const raw = event.raw ?? obj(event.meta)?.raw ?? null;
+    const raw = obj(event.meta)?.raw ?? obj(event.meta)?.result ?? null;
     const isShort = text.trim().length === line.length && raw === null;
     const label = el("span", "note-kind", entry.isError ? `✕ ${kind}` : kind);
     if (isShort) {

@@ -20,7 +20,7 @@ struct Seen {
     dom: String,
     /// What the console says.
     console: Vec<String>,
-    /// What was asked for.
+    /// What was asked for, but for what this browser asks its maker for by itself.
     requests: Vec<String>,
 }
 
@@ -146,7 +146,13 @@ fn open(program: &Path, page: &[u8], hash: &str) -> Seen {
     }
     is_done.store(true, Ordering::Relaxed);
     let log = log.join().unwrap();
-    let requests = asked.lock().unwrap().clone();
+    let is_own = |line: &str| {
+        ["google.com", "googleapis.com", "gvt1.com"]
+            .iter()
+            .any(|it| line.contains(it))
+    };
+    let mut requests = asked.lock().unwrap().clone();
+    requests.retain(|line| !is_own(line));
     Seen {
         dom: dom.join().unwrap(),
         console: log
@@ -169,7 +175,7 @@ fn a_page_is_drawn_and_asks_for_nothing() {
     for shown in [
         "<h1>Departures an hour off after the clock change</h1>",
         "id=\"ev-3\"",
-        "npm test -- --reporter=dot",
+        "<span class=\"told\">npm test -- --reporter=dot",
         "✕ failed",
         "⊘ denied",
         "◔ timed out",
@@ -177,7 +183,7 @@ fn a_page_is_drawn_and_asks_for_nothing() {
         "class=\"line add\"",
         "src=\"data:image/png;base64,",
         "<strong>calendar and the clock</strong>",
-        "Sub-agent",
+        "Sub-agent <code>a7f31c</code>",
     ] {
         assert!(seen.has(shown), "{shown}");
     }
@@ -196,7 +202,7 @@ fn a_search_finds_what_is_folded() {
     let entry = &seen.dom[from..from + seen.dom[from..].find("</article>").unwrap()];
     assert!(entry.contains("<details class=\"fold\" open"), "{entry}");
     assert!(entry.contains("private on(from: Harbour"), "{entry}");
-    assert!(seen.has("is-current-match"));
+    assert!(seen.has("is-current-match\" id=\"ev-10\""));
     let found = ">1/1</output>";
     assert!(
         seen.has(found),
@@ -204,7 +210,7 @@ fn a_search_finds_what_is_folded() {
         &seen.dom[seen.dom.find("<output").unwrap()..][..200]
     );
     let seen = open(&program, &page, "#q=nowhere%20at%20all");
-    assert!(seen.has(">none</output>") && !seen.has("is-current-match"));
+    assert!(seen.has(">none</output>") && !seen.has("is-current-match\" id="));
 }
 
 #[test]
@@ -213,9 +219,9 @@ fn a_link_to_an_entry_goes_there() {
     let (header, events) = fixture::session();
     let (page, _) = page(&header, &events, &Options::default());
     // The number of a result is that of the entry of its call.
-    let seen = open(&program, &page, "#ev-27");
+    let seen = open(&program, &page, "#ev-25");
     assert_eq!(seen.console, [""; 0]);
-    let from = seen.dom.find("id=\"ev-26\"").unwrap();
+    let from = seen.dom.find("id=\"ev-24\"").unwrap();
     let tag = &seen.dom[seen.dom[..from].rfind('<').unwrap()..from];
     assert!(tag.contains("is-current"), "{tag}");
 }
@@ -277,5 +283,5 @@ fn a_sealed_page_asks_for_its_passphrase() {
     let (page, _) = page(&header, &events, &options);
     let seen = open(&program, &page, "");
     assert_eq!(seen.console, [""; 0]);
-    assert!(seen.has("This session is sealed") && !seen.has("Departures"));
+    assert!(seen.has("<h1>This session is sealed</h1>") && !seen.has("Departures"));
 }

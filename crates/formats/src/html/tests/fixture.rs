@@ -14,10 +14,14 @@ pub(crate) const HARBOUR: &[u8] = include_bytes!("harbour.png");
 
 pub(crate) fn harbour() -> Attachment {
     let hash = sha2::Sha256::digest(HARBOUR);
+    let digit = |n: u8| char::from(b"0123456789abcdef"[usize::from(n)]);
     Attachment {
         mime: "image/png".to_owned(),
         bytes: HARBOUR.len() as u64,
-        sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+        sha256: hash
+            .iter()
+            .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+            .collect(),
     }
 }
 

@@ -14,14 +14,17 @@ pub(super) const HTML: &str = concat!(
     "<style>@import 'http://evil.example/e.css';</style><base href='http://evil.example/'>",
     "<form action='http://evil.example/f'><input autofocus onfocus=\"document.documentElement.setAttribute('data-pwned','4')\"></form>",
     "<details open ontoggle=\"document.documentElement.setAttribute('data-pwned','5')\">x</details>",
-    "<meta http-equiv=refresh content='0;url=http://evil.example/g'>",
 );
+
+/// This one leads away, where no mark could be seen.
+const LEADS_AWAY: &str = "<meta http-equiv=refresh content='0;url=http://evil.example/g'>";
 
 /// All attacks, in one text.
 pub(super) fn text() -> String {
     [
         "</script><script>document.documentElement.setAttribute('data-pwned','0')</script><!-- --> ]]> </style> </title> </textarea>",
         HTML,
+        LEADS_AWAY,
         "\n[a](javascript:document.documentElement.setAttribute('data-pwned','6')) [b](data:text/html,<script>1</script>) ![c](http://evil.example/h.png)",
         "\n[d](https://good.example/\"onmouseover=\"alert(1)) <http://evil.example/i> [e](  JaVaScRiPt:alert(1)) [f](\u{1}javascript:alert(1))",
         "\n```html\"onmouseover=alert(1)\n</code></pre><script>document.documentElement.setAttribute('data-pwned','7')</script>",
@@ -89,7 +92,7 @@ fn notes(text: &str, status: Status, seq: u64) -> Notes {
     let mut notes = Notes {
         native_id: some(),
         parent_id: some(),
-        subagent_id: (seq % 3 == 0).then(|| text.to_owned()),
+        subagent_id: seq.is_multiple_of(3).then(|| text.to_owned()),
         model: some(),
         usage: Some(Usage {
             input: Some(u64::MAX),
@@ -111,8 +114,8 @@ fn notes(text: &str, status: Status, seq: u64) -> Notes {
         }),
         ..Notes::default()
     };
-    notes.flags.superseded = seq % 2 == 0;
-    notes.flags.synthetic = seq % 5 == 0;
+    notes.flags.superseded = seq.is_multiple_of(2);
+    notes.flags.synthetic = seq.is_multiple_of(5);
     notes
 }
 

@@ -53,11 +53,7 @@ fn the_page_of_a_session_is_the_same_as_ever() {
     );
     assert_eq!(loss.events, events.len() as u64);
     assert_eq!(loss.carried, loss.events);
-    assert!(
-        loss.is_complete(),
-        "the picture is in the page: {}",
-        loss.to_string()
-    );
+    assert!(loss.is_complete(), "the picture is in the page: {loss}");
     assert_eq!(CARRIES.len(), Field::ALL.len());
 }
 
@@ -79,6 +75,23 @@ fn a_page_gives_back_its_transcript_and_its_pictures() {
         (image.mime, image.bytes.as_slice()),
         ("image/png", fixture::HARBOUR)
     );
+}
+
+#[test]
+fn a_page_reads_back_as_the_session_it_shows() {
+    let (header, events) = fixture::session();
+    let (page, _) = page(&header, &events, &Options::default());
+    let mut read = Vec::new();
+    let found = normalized::read(normalized::embedded(&page[..]), &mut |event| {
+        read.push(event);
+    });
+    assert_eq!(found.unwrap().header, header);
+    assert_eq!(read.len(), events.len());
+    // Values of tools are texts of JSON, in which our escapes stay; they say the same.
+    let value = |events: &[Event<LogBody>]| {
+        serde_json::from_slice::<Value>(&transcript(&header, events)).unwrap()
+    };
+    assert_eq!(value(&read), value(&events));
 }
 
 #[test]
