@@ -78,6 +78,7 @@ mod droid;
 mod gemini;
 mod google;
 mod goose;
+mod inspect;
 mod kimi;
 mod kiro;
 mod openai_chat;

@@ -3,7 +3,7 @@
 use crate::{Dialect, Family, Head, Match};
 use crate::{
     acp, agentlog, aider, amp, anthropic, chat, claude, cline, codex, copilot, cursor, droid,
-    gemini, google, goose, kimi, kiro, openai_chat, openai_responses, opencode, pi, qwen,
+    gemini, google, goose, inspect, kimi, kiro, openai_chat, openai_responses, opencode, pi, qwen,
 };
 
 /// The families, in the order in which they are asked.
@@ -25,6 +25,7 @@ pub static FAMILIES: &[&dyn Family] = &[
     &kiro::Kiro,
     &acp::Acp,
     &agentlog::AgentLog,
+    &inspect::Inspect,
     &anthropic::Anthropic,
     &openai_responses::OpenAiResponses,
     &openai_chat::OpenAiChat,
