@@ -81,6 +81,7 @@ mod flow;
 mod gemini;
 mod google;
 mod goose;
+mod inspect;
 mod kimi;
 mod kiro;
 mod normalized;

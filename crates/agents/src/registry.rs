@@ -2,7 +2,7 @@
 
 use crate::{Dialect, Family, Head, Match};
 use crate::{
-    acp, agentlog, aider, amp, anthropic, atif, chat, claude, cline, codex, copilot, cursor, droid, flow, gemini, google, goose, kimi, kiro, normalized, openai_chat, openai_responses, opencode, pi, qwen, sts,
+    acp, agentlog, aider, amp, anthropic, atif, chat, claude, cline, codex, copilot, cursor, droid, flow, gemini, google, goose, inspect, kimi, kiro, normalized, openai_chat, openai_responses, opencode, pi, qwen, sts,
 };
 
 /// The families, in the order in which they are asked.
@@ -27,6 +27,7 @@ pub static FAMILIES: &[&dyn Family] = &[
     &atif::Atif,
     &sts::Sts,
     &normalized::Normalized,
+    &inspect::Inspect,
     &anthropic::Anthropic,
     &openai_responses::OpenAiResponses,
     &openai_chat::OpenAiChat,

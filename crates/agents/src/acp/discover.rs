@@ -50,6 +50,7 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
 
 /// Whether a line is a notification of the protocol.
 fn is_update(record: Node<'_>) -> bool {
+    let record = super::wire::inner(record);
     let params = record
         .get("params")
         .or(record.get("data"))

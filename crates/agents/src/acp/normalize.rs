@@ -63,6 +63,7 @@ impl Updates {
         if record.get("sessionUpdate").is_none() {
             out.check("line", record, wire::LINE);
         }
+        let record = wire::inner(record);
         // A session that is loaded again tells again what it told before.
         if let Some(event) = &line.event
             && !out.unit(event)
@@ -378,6 +379,18 @@ impl Updates {
             }
             "" if record.get("error").is_some() => {
                 self.put(capture::error(record), line, out);
+                return None;
+            }
+            // The reply to a prompt: the turn is over.
+            "" if record.path(&["result", "stopReason"]).is_some() => {
+                self.flush(out);
+                let why = record.path(&["result", "stopReason"]);
+                let entry = Entry::new(What::Note {
+                    kind: NoteKind::Turn,
+                    text: why.and_then(Text::of),
+                    raw: Some(record.into()),
+                });
+                self.put(entry, line, out);
                 return None;
             }
             "" if record.get("result").is_some() => {

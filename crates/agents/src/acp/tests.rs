@@ -184,3 +184,107 @@ fn anything_is_read() {
     hostile(&Acp, GROK, SESSION);
     hostile(&Acp, HISTORY, CHAT);
 }
+
+/// Both sides of a connection, as a recorder between them writes it.
+#[test]
+fn both_directions_are_read() {
+    let said = [
+        (
+            1,
+            r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/code","mcpServers":[]}}"#,
+        ),
+        (2, r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s1"}}"#),
+        (
+            3,
+            r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s1","prompt":[{"type":"text","text":"mend it"}]}}"#,
+        ),
+        (
+            4,
+            r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"plan","entries":[{"content":"look","status":"pending","priority":"low"}]}}}"#,
+        ),
+        (
+            5,
+            r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"Edit a.rs","kind":"edit","status":"pending","rawInput":{"path":"a.rs"}}}}"#,
+        ),
+        (
+            6,
+            r#"{"jsonrpc":"2.0","id":9,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1"},"options":[]}}"#,
+        ),
+        (
+            7,
+            r#"{"jsonrpc":"2.0","id":9,"result":{"outcome":{"outcome":"selected","optionId":"allow"}}}"#,
+        ),
+        (
+            8,
+            r#"{"jsonrpc":"2.0","id":10,"method":"fs/write_text_file","params":{"sessionId":"s1","path":"/code/a.rs","content":"x"}}"#,
+        ),
+        (
+            9,
+            r#"{"jsonrpc":"2.0","id":11,"method":"terminal/create","params":{"sessionId":"s1","command":"ls"}}"#,
+        ),
+        (
+            10,
+            r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed","content":[{"type":"diff","path":"/code/a.rs","oldText":"y","newText":"x"},{"type":"terminal","terminalId":"term1"}]}}}"#,
+        ),
+        (
+            11,
+            r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Done."}}}}"#,
+        ),
+        (
+            12,
+            r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"usage_update","used":53000,"size":200000,"cost":{"amount":0.045,"currency":"USD"}}}}"#,
+        ),
+        (
+            13,
+            r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"novelty"}}}"#,
+        ),
+        (
+            14,
+            r#"{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#,
+        ),
+    ];
+    let bare: String = said
+        .iter()
+        .map(|(_, message)| format!("{message}\n"))
+        .collect();
+    let kept: String = said
+        .iter()
+        .map(|(second, message)| {
+            format!(
+                "{{\"ts\":\"2026-06-08T08:00:{second:02}Z\",\"dir\":\"out\",\"msg\":{message}}}\n"
+            )
+        })
+        .collect();
+    let expected = [
+        "note.session",
+        "note.session",
+        "message.user",
+        "note.todo",
+        "tool.call",
+        "note.permission",
+        "note.session",
+        "note.context",
+        "note.context",
+        "tool.result",
+        "message.assistant",
+        "note.usage",
+        "note.unknown_record",
+        "note.turn",
+    ];
+    for log in [bare, kept.clone()] {
+        let read = read(log.as_bytes(), "acp.jsonl").unwrap();
+        assert_eq!(read.dialect.name, "acp");
+        assert_eq!(read.words(), expected);
+        assert_eq!(read.session.id.as_deref(), Some("s1"));
+        assert_eq!(read.session.cwd.as_deref(), Some("/code"));
+        assert_eq!(read.session.vendor_cost.as_deref(), Some("0.045"));
+        let unknown: Vec<&String> = read.ledger.drift.unknown.keys().collect();
+        assert_eq!(unknown, ["type:update.novelty"]);
+    }
+    let read = read(kept.as_bytes(), "acp.jsonl").unwrap();
+    assert!(
+        read.events
+            .iter()
+            .all(|event| !event.annotations.flags.undated)
+    );
+}

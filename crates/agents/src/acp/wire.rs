@@ -21,6 +21,16 @@ pub(super) const LINE: &[&str] = &[
     "sessionId",
     "update",
     "direction",
+    "dir",
+    "from",
+    "to",
+    "ts",
+    "time",
+    "at",
+    "message",
+    "msg",
+    "payload",
+    "frame",
     "v",
     "type",
     "data",
@@ -90,6 +100,9 @@ pub(super) struct Line<'a> {
 
 impl<'a> Line<'a> {
     pub(super) fn of(record: Node<'a>) -> Self {
+        // Recorders put a message into one of their own, with the time and which way it went.
+        let envelope = record;
+        let record = inner(record);
         let params = record.get("params").or(record.get("data"));
         let params = params.unwrap_or(record);
         // An update may stand alone.
@@ -103,7 +116,7 @@ impl<'a> Line<'a> {
             update: params.get("update").or(alone),
             session: capture::id(params, "sessionId"),
             event: meta.and_then(|meta| capture::id(meta, "eventId")),
-            at: precise.or_else(|| time::field(record, "timestamp")),
+            at: precise.or_else(|| sent(envelope)),
             stream: number("streamStartMs"),
             meta,
         }
@@ -115,6 +128,25 @@ impl<'a> Line<'a> {
         let other = || self.meta?.path(&["updateParams", "status"])?.as_str();
         own.or_else(other).unwrap_or_default().to_ascii_lowercase()
     }
+}
+
+/// The message in what a recorder wrote, which may be the message itself.
+pub(super) fn inner(record: Node<'_>) -> Node<'_> {
+    if record.get("method").is_some() || record.get("jsonrpc").is_some() {
+        return record;
+    }
+    ["message", "msg", "payload", "frame"]
+        .iter()
+        .find_map(|key| record.get(key))
+        .filter(|inner| inner.get("jsonrpc").is_some())
+        .unwrap_or(record)
+}
+
+/// When a message went by.
+fn sent(envelope: Node<'_>) -> Option<Timestamp> {
+    ["timestamp", "ts", "time", "at"]
+        .iter()
+        .find_map(|key| time::field(envelope, key))
 }
 
 /// What a tool is called: by its vendor, or else by its title.

@@ -103,6 +103,8 @@ impl Output {
         let why = Json::string(error).get().to_owned();
         match self {
             Self::Nothing => Self::Text(why),
+            // The word for a failure without a reason; the result is marked as failed anyway.
+            output if error == "failed" => output,
             Self::Text(text) if unquoted(&text).contains(error) => Self::Text(text),
             Self::Text(text) => Self::Parts(vec![Part::Text(text), Part::Text(why)]),
             Self::Parts(mut parts) => {
