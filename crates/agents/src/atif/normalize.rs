@@ -189,7 +189,11 @@ impl Trajectory {
             let below = node.get("subagent_trajectories");
             let below: Vec<Node<'a>> = below.into_iter().flat_map(Node::items).collect();
             let named = below.into_iter().enumerate();
-            open.extend(named.map(|(n, below)| (below, format!("{place}.{n}"))).rev());
+            open.extend(
+                named
+                    .map(|(n, below)| (below, format!("{place}.{n}")))
+                    .rev(),
+            );
         }
     }
 
@@ -229,7 +233,13 @@ impl Trajectory {
             note.model_call.clone_from(&common.call);
             common.put_note(note, out);
         }
-        self.beside(step, own, observed.filter(|_| results.is_none()), &common, out);
+        self.beside(
+            step,
+            own,
+            observed.filter(|_| results.is_none()),
+            &common,
+            out,
+        );
         if wire::marked(own, "superseded") {
             let until = out.next_seq();
             let mut note = Entry::note(NoteKind::Rewind, "superseded");
@@ -261,7 +271,9 @@ impl Trajectory {
         });
         // Steps are calls to a model unless they say otherwise. One that goes on with a call that was counted
         // is counted by itself.
-        let no_call = step.get("llm_call_count").is_some_and(|n| n.as_u64() == Some(0));
+        let no_call = step
+            .get("llm_call_count")
+            .is_some_and(|n| n.as_u64() == Some(0));
         let named = own.and_then(|own| own.text("model_call"));
         let call = match named {
             Some(call) if usage.is_some() && out.ledger().knows_call(&call) => {
@@ -402,7 +414,9 @@ fn own_condensed(step: Node<'_>) -> Option<Node<'_>> {
 
 /// A note that Quipu put beside a step.
 fn noted(note: Node<'_>) -> Entry<'_> {
-    let kind = note.text("kind").and_then(|word| NoteKind::from_word(&word));
+    let kind = note
+        .text("kind")
+        .and_then(|word| NoteKind::from_word(&word));
     let Some(kind) = kind else {
         return Entry::keep(NoteKind::Session, note);
     };

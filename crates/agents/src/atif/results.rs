@@ -17,14 +17,16 @@ pub(super) fn call<'a>(call: Node<'a>, common: &mut Common<'a>, out: &mut Out<'_
     }
     out.check("tool_call", call, wire::CALL);
     let own = wire::own(call);
-    let id = call.text("tool_call_id").filter(|_| !wire::marked(own, "no_id"));
-    let arguments = call.get("arguments").filter(|_| !wire::marked(own, "no_arguments"));
+    let id = call
+        .text("tool_call_id")
+        .filter(|_| !wire::marked(own, "no_id"));
+    let arguments = call
+        .get("arguments")
+        .filter(|_| !wire::marked(own, "no_arguments"));
     let raw = own.and_then(|own| own.text("raw"));
     let input = arguments.map(|arguments| match (raw.as_deref(), arguments.get("_raw")) {
         (Some("value"), Some(value)) => value.into(),
-        (Some("text"), Some(value)) => {
-            json_of(value).map_or_else(|| value.into(), Value::Owned)
-        }
+        (Some("text"), Some(value)) => json_of(value).map_or_else(|| value.into(), Value::Owned),
         _ => arguments.into(),
     });
     let entry = Entry {
@@ -51,7 +53,9 @@ pub(super) fn result<'a>(result: Node<'a>, common: &mut Common<'a>, out: &mut Ou
     out.check("result", result, wire::RESULT);
     let own = wire::own(result);
     let content = result.get("content").filter(|content| !content.is_null());
-    let refs = result.get("subagent_trajectory_ref").filter(|refs| !refs.is_null());
+    let refs = result
+        .get("subagent_trajectory_ref")
+        .filter(|refs| !refs.is_null());
     let child = match (own, refs) {
         (Some(own), _) => own.text("child"),
         (None, refs) => refs.and_then(|refs| named(refs.items().next()?)),
@@ -76,9 +80,7 @@ pub(super) fn result<'a>(result: Node<'a>, common: &mut Common<'a>, out: &mut Ou
         child,
         ..Entry::new(What::Result {
             name: own.and_then(|own| own.text("name")).unwrap_or_default(),
-            id: answers
-                .or_else(|| own?.text("call_id"))
-                .unwrap_or_default(),
+            id: answers.or_else(|| own?.text("call_id")).unwrap_or_default(),
             output: content.and_then(|content| output(content, form.as_deref(), own)),
             error: extra("error").and_then(Text::of),
         })
@@ -115,7 +117,10 @@ fn more<'a>(of: Node<'a>, read: &[&str]) -> Entry<'a> {
 /// What a reference names: a trajectory in the same document, another session, or a file.
 fn named<'a>(of: Node<'a>) -> Option<Cow<'a, str>> {
     let names = ["trajectory_id", "session_id", "trajectory_path"];
-    names.iter().find_map(|name| of.text(name)).filter(|name| !name.is_empty())
+    names
+        .iter()
+        .find_map(|name| of.text(name))
+        .filter(|name| !name.is_empty())
 }
 
 fn time_of(own: Option<Node<'_>>) -> Option<quipu_model::Timestamp> {
@@ -124,7 +129,9 @@ fn time_of(own: Option<Node<'_>>) -> Option<quipu_model::Timestamp> {
 
 /// How many parts of a list were there before Quipu added some for what was attached.
 pub(super) fn shown(parts: Node<'_>, own: Option<Node<'_>>) -> usize {
-    let added = own.and_then(|own| own.get("added")).and_then(|n| n.as_u64());
+    let added = own
+        .and_then(|own| own.get("added"))
+        .and_then(|n| n.as_u64());
     let added = usize::try_from(added.unwrap_or(0)).unwrap_or(usize::MAX);
     parts.items().count().saturating_sub(added)
 }
@@ -149,7 +156,11 @@ fn output<'a>(content: Node<'a>, form: Option<&str>, own: Option<Node<'a>>) -> O
     if shown == 0 {
         return None;
     }
-    let parts: Vec<&str> = content.items().take(shown).map(|part| part.raw().get()).collect();
+    let parts: Vec<&str> = content
+        .items()
+        .take(shown)
+        .map(|part| part.raw().get())
+        .collect();
     let list = Json::parse(&format!("[{}]", parts.join(",")));
     Some(list.map_or_else(|_| content.into(), Value::Owned))
 }

@@ -143,7 +143,9 @@ pub(super) fn own(node: Node<'_>) -> Option<Node<'_>> {
 
 /// Whether Quipu set this mark.
 pub(super) fn marked(own: Option<Node<'_>>, key: &str) -> bool {
-    own.and_then(|own| own.get(key)).and_then(|mark| mark.as_bool()) == Some(true)
+    own.and_then(|own| own.get(key))
+        .and_then(|mark| mark.as_bool())
+        == Some(true)
 }
 
 /// Whether there is something under `extra` besides these.

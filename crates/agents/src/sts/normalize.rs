@@ -74,7 +74,9 @@ fn message<'a>(record: Node<'a>, message: Node<'a>, out: &mut Out<'_>) {
             if let Some(text) = message.get("reasoningContent").and_then(Text::of) {
                 common.put(What::Reasoning(text), out);
             }
-            let calls = message.get("toolCalls").filter(|calls| calls.kind() == Kind::List);
+            let calls = message
+                .get("toolCalls")
+                .filter(|calls| calls.kind() == Kind::List);
             // Beside calls or reasoning, no text is no message.
             let alone = calls.is_none() && message.get("reasoningContent").is_none();
             let content = content.filter(|content| alone || !content.is(""));

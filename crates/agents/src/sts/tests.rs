@@ -44,7 +44,9 @@ fn logs_of_pi_stay_its_own() {
 }
 
 /// What the Hub has no value for: it is read as the text that it was carried as.
-fn as_text(done: Vec<(&'static str, String, String, Option<String>)>) -> Vec<(&'static str, String, String, Option<String>)> {
+fn as_text(
+    done: Vec<(&'static str, String, String, Option<String>)>,
+) -> Vec<(&'static str, String, String, Option<String>)> {
     let text = |(word, id, name, value): (&'static str, String, String, Option<String>)| {
         let is_text = value.as_ref().is_some_and(|value| value.starts_with('"'));
         let value = match value {

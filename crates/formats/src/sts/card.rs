@@ -74,19 +74,47 @@ fn head(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
     }
     match &options.license {
         Some(license) => put!(page, "license: {}", yaml(license)),
-        None => put!(page, "# license: say here under which licence you publish this"),
+        None => put!(
+            page,
+            "# license: say here under which licence you publish this"
+        ),
     }
-    list("language", options.languages.iter().map(String::as_str), page);
+    list(
+        "language",
+        options.languages.iter().map(String::as_str),
+        page,
+    );
     let own = options.tags.iter().map(String::as_str);
     list("tags", TAGS.into_iter().chain(own), page);
     let globs: BTreeSet<String> = entries.iter().map(|entry| glob(&entry.file)).collect();
     if globs.is_empty() {
         return;
     }
-    put!(page, "configs:\n  - config_name: \"default\"\n    data_files:");
-    for glob in globs {
-        put!(page, "      - split: \"train\"\n        path: {}", yaml(&glob));
+    put!(page, "configs:");
+    // Logs of different kinds have different fields, so each folder is a table of its own.
+    let is_only = globs.len() == 1;
+    let mut names = BTreeSet::new();
+    for (n, glob) in globs.iter().enumerate() {
+        let mut name = if is_only {
+            "default".to_owned()
+        } else {
+            config_name(glob)
+        };
+        if name.is_empty() || !names.insert(name.clone()) {
+            name = format!("files-{n}");
+        }
+        put!(page, "  - config_name: {}", yaml(&name));
+        put!(page, "    data_files:\n      - split: \"train\"");
+        put!(page, "        path: {}", yaml(glob));
     }
+}
+
+/// A name for the files of a folder: the folder's, in characters that any name may have.
+fn config_name(glob: &str) -> String {
+    let folder = glob.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let name = folder.chars().map(|c| if plain(c) { c } else { '-' });
+    name.take(40).collect()
 }
 
 fn list<'a>(name: &str, items: impl Iterator<Item = &'a str>, page: &mut String) {
@@ -114,8 +142,14 @@ fn glob(file: &str) -> String {
 fn body(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
     let name = options.name.as_deref().unwrap_or("Agent sessions");
     put!(page, "# {}\n", markdown(name));
-    put!(page, "> **Not redacted.** Quipu wrote these files as the sessions were. Prompts, file contents, paths, names and");
-    put!(page, "> credentials that were in a session are still in it. Read them before you publish them.\n");
+    put!(
+        page,
+        "> **Not redacted.** Quipu wrote these files as the sessions were. Prompts, file contents, paths, names and"
+    );
+    put!(
+        page,
+        "> credentials that were in a session are still in it. Read them before you publish them.\n"
+    );
     let mut usage = Usage::default();
     let mut events = 0_u64;
     let mut agents: BTreeMap<&str, u64> = BTreeMap::new();
@@ -123,7 +157,9 @@ fn body(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
     for entry in entries {
         usage.add(&entry.usage);
         events = events.saturating_add(entry.events);
-        *agents.entry(entry.agent.as_deref().unwrap_or("unknown")).or_default() += 1;
+        *agents
+            .entry(entry.agent.as_deref().unwrap_or("unknown"))
+            .or_default() += 1;
         let own: BTreeSet<&str> = entry.models.iter().map(String::as_str).collect();
         for model in own {
             *models.entry(model).or_default() += 1;
@@ -154,9 +190,19 @@ fn body(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
     }
     let as_is = entries.iter().filter(|entry| entry.as_is).count();
     put!(page, "\n## How it was made\n");
-    put!(page, "By Quipu, from the logs that agents keep. {as_is} of {} files are an agent's own log, byte", entries.len());
-    put!(page, "for byte. The others are in the session format of the Hub: what was said and done, when and by which model. That");
-    put!(page, "format has no place for tokens, ids and notes; Quipu's loss report says what was left out of each.");
+    put!(
+        page,
+        "By Quipu, from the logs that agents keep. {as_is} of {} files are an agent's own log, byte",
+        entries.len()
+    );
+    put!(
+        page,
+        "for byte. The others are in the session format of the Hub: what was said and done, when and by which model. That"
+    );
+    put!(
+        page,
+        "format has no place for tokens, ids and notes; Quipu's loss report says what was left out of each."
+    );
 }
 
 /// A text as a YAML scalar, whatever is in it: quoted, and plain ASCII.
@@ -194,7 +240,7 @@ fn markdown(text: &str) -> String {
             shown.push(' ');
             continue;
         }
-        if char.is_ascii_punctuation() && !matches!(char, '-' | '.' | '/' | ',' | ':') {
+        if char.is_ascii_punctuation() && !"-./,'\"();?%+=".contains(char) {
             shown.push('\\');
         }
         shown.push(char);

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 use quipu_model::json::{Kind, Node, Tape};
 use quipu_model::{
-    Annotations, Block, Body, Content, Event, Fidelity, Header, Json, LogBody, Notes, Origin, Place,
-    RunId, Timestamp, ToolCall, ToolResult, Usage,
+    Annotations, Block, Body, Content, Event, Fidelity, Header, Json, LogBody, Notes, Origin,
+    Place, RunId, Timestamp, ToolCall, ToolResult, Usage,
 };
 
 use super::{CardEntry, CardOptions, Options, card, writer};
@@ -47,7 +47,10 @@ fn wrongs(text: &str) -> Vec<String> {
 
 fn keys(node: Node<'_>, keys: &str, wrongs: &mut Vec<String>) {
     for (key, _) in node.fields() {
-        if !keys.split(' ').any(|known| key.is(known.trim_end_matches('!'))) {
+        if !keys
+            .split(' ')
+            .any(|known| key.is(known.trim_end_matches('!')))
+        {
             wrongs.push(format!("key {}", key.to_text_lossy()));
         }
     }
@@ -70,13 +73,18 @@ fn check(message: Node<'_>, wrongs: &mut Vec<String>) {
         },
         wrongs,
     );
-    if !message.get("content").is_some_and(|content| content.kind() == Kind::String) {
+    if !message
+        .get("content")
+        .is_some_and(|content| content.kind() == Kind::String)
+    {
         wrongs.push("content is no text".to_owned());
     }
     for call in message.get("toolCalls").into_iter().flat_map(Node::items) {
         keys(call, "id! function!", wrongs);
         let arguments = call.path(&["function", "arguments"]);
-        let text = arguments.and_then(|it| it.as_raw_str()).map(|it| it.to_text_lossy());
+        let text = arguments
+            .and_then(|it| it.as_raw_str())
+            .map(|it| it.to_text_lossy());
         if !text.is_some_and(|text| Json::parse(&text).is_ok()) {
             wrongs.push("arguments are no JSON in a string".to_owned());
         }
@@ -121,19 +129,34 @@ fn session() -> (Header, Vec<Event<LogBody>>) {
     let agent = Notes {
         model: Some("m".to_owned()),
         model_call: Some("c1".to_owned()),
-        usage: Some(Usage { input: Some(1), ..Usage::default() }),
+        usage: Some(Usage {
+            input: Some(1),
+            ..Usage::default()
+        }),
         ..Notes::default()
     };
     let none = Notes::default();
     let events = [
         (LogBody::System(text("Be brief.")), &none),
-        (LogBody::Exchange(Body::UserMessage(text("What is here?"))), &none),
-        (LogBody::Exchange(Body::AssistantMessage(vec![thinking])), &agent),
-        (LogBody::Exchange(Body::AssistantMessage(text("Let me look."))), &agent),
+        (
+            LogBody::Exchange(Body::UserMessage(text("What is here?"))),
+            &none,
+        ),
+        (
+            LogBody::Exchange(Body::AssistantMessage(vec![thinking])),
+            &agent,
+        ),
+        (
+            LogBody::Exchange(Body::AssistantMessage(text("Let me look."))),
+            &agent,
+        ),
         (call("t1"), &agent),
         (call("t2"), &agent),
         (result, &none),
-        (LogBody::Exchange(Body::AssistantMessage(text("One file."))), &none),
+        (
+            LogBody::Exchange(Body::AssistantMessage(text("One file."))),
+            &none,
+        ),
     ];
     let events = (1..).zip(events).map(|(seq, (body, notes))| Event {
         seq,
@@ -148,7 +171,10 @@ fn session() -> (Header, Vec<Event<LogBody>>) {
     (header, events)
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test writes its own expectation")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test writes its own expectation"
+)]
 fn golden(name: &str, text: &str) {
     let path = format!("{}/src/sts/golden/{name}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("QUIPU_BLESS").is_some() {
@@ -172,10 +198,17 @@ fn golden_files() {
         agent: Some(agent.to_owned()),
         models: vec!["m-1".to_owned()],
         events: 8,
-        usage: Usage { input: Some(10), output: Some(2), ..Usage::default() },
+        usage: Usage {
+            input: Some(10),
+            output: Some(2),
+            ..Usage::default()
+        },
         as_is,
     };
-    let entries = [entry("sessions/a.jsonl", "goose", false), entry("native/b.jsonl", "claude-code", true)];
+    let entries = [
+        entry("sessions/a.jsonl", "goose", false),
+        entry("native/b.jsonl", "claude-code", true),
+    ];
     let options = CardOptions {
         name: Some("Ada's sessions".to_owned()),
         languages: vec!["en".to_owned()],
@@ -188,20 +221,32 @@ fn golden_files() {
 fn a_call_to_a_model_is_one_message_and_its_result_another() {
     let (header, events) = session();
     let (text, _) = written(&header, &events);
-    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(lines.len(), 6);
     assert_eq!(lines[0]["harness"], "goose");
     let said = &lines[3]["message"];
-    assert_eq!((&said["content"], &said["reasoningContent"]), (&"Let me look.".into(), &"hm".into()));
+    assert_eq!(
+        (&said["content"], &said["reasoningContent"]),
+        (&"Let me look.".into(), &"hm".into())
+    );
     assert_eq!(said["toolCalls"][1]["id"], "t2");
-    assert_eq!(said["toolCalls"][0]["function"]["arguments"], r#"{"command":"ls"}"#);
+    assert_eq!(
+        said["toolCalls"][0]["function"]["arguments"],
+        r#"{"command":"ls"}"#
+    );
     assert_eq!(said["timestamp"], 1_767_323_045_000_i64);
     assert_eq!(lines[4]["message"]["toolCallId"], "t1");
 }
 
 /// What stands between the two lines of dashes reads as a few plain fields, whatever the names are.
 fn is_plain(page: &str) -> bool {
-    let Some((head, _)) = page.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n")) else {
+    let Some((head, _)) = page
+        .strip_prefix("---\n")
+        .and_then(|rest| rest.split_once("\n---\n"))
+    else {
         return false;
     };
     head.is_ascii()
@@ -209,8 +254,13 @@ fn is_plain(page: &str) -> bool {
             let line = line.trim_start().trim_start_matches("- ");
             let field = line.split_once(": ").filter(|_| !line.starts_with('"'));
             let value = field.map_or(line, |(_, value)| value);
-            let is_key = line.ends_with(':') && line[..line.len() - 1].bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-            line.starts_with('#') || is_key || serde_json::from_str::<String>(&no_long_escapes(value)).is_ok()
+            let is_key = line.ends_with(':')
+                && line[..line.len() - 1]
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b == b'_');
+            line.starts_with('#')
+                || is_key
+                || serde_json::from_str::<String>(&no_long_escapes(value)).is_ok()
         })
 }
 

@@ -36,7 +36,13 @@ fn another_programs_trajectory() {
     assert_eq!(read.session.vendor_cost.as_deref(), Some("0.3"));
     assert_eq!(read.session.id.as_deref(), Some("s-1"));
     assert_eq!(read.ledger.orphans, 1);
-    let unknown: Vec<&str> = read.ledger.drift.unknown.keys().map(String::as_str).collect();
+    let unknown: Vec<&str> = read
+        .ledger
+        .drift
+        .unknown
+        .keys()
+        .map(String::as_str)
+        .collect();
     assert_eq!(unknown.len(), 1, "{unknown:?}");
 }
 
@@ -73,15 +79,27 @@ fn bad_days() {
         r#"{"step_id":9,"source":"user","message":"a"},{"step_id":9,"source":"agent","message":"b","metrics":{"prompt_tokens":1}},{"step_id":1,"source":"agent","message":"c","metrics":{"prompt_tokens":1}}"#,
     );
     assert_eq!(read.usage().input, Some(2));
-    assert_eq!(read.words()[2..], ["message.user", "message.assistant", "message.assistant"]);
+    assert_eq!(
+        read.words()[2..],
+        ["message.user", "message.assistant", "message.assistant"]
+    );
     // An observation that points nowhere is a result without a call.
     let read = with_steps(
         r#"{"step_id":1,"source":"agent","message":"","observation":{"results":[{"source_call_id":"nobody","content":"x"}]}}"#,
     );
-    assert_eq!((read.ledger.orphans, read.words()[2].as_str()), (1, "tool.result"));
+    assert_eq!(
+        (read.ledger.orphans, read.words()[2].as_str()),
+        (1, "tool.result")
+    );
     // Steps of wrong types are kept.
-    let read = with_steps(r#"1,"x",null,[],{},{"source":"tool","message":"x"},{"source":"user","message":7}"#);
-    let kept = read.words().iter().filter(|word| *word == "note.unknown_record").count();
+    let read = with_steps(
+        r#"1,"x",null,[],{},{"source":"tool","message":"x"},{"source":"user","message":7}"#,
+    );
+    let kept = read
+        .words()
+        .iter()
+        .filter(|word| *word == "note.unknown_record")
+        .count();
     assert_eq!(kept, 7);
     // Unknown keys are counted.
     let read = with_steps(r#"{"step_id":1,"source":"user","message":"a","mood":1,"tone":2}"#);
@@ -108,7 +126,8 @@ fn ten_thousand_sub_agents() {
 
 #[test]
 fn sub_agents_inside_each_other() {
-    let mut text = r#"{"agent":{},"steps":[{"step_id":1,"source":"agent","message":"deep"}]}"#.to_owned();
+    let mut text =
+        r#"{"agent":{},"steps":[{"step_id":1,"source":"agent","message":"deep"}]}"#.to_owned();
     for _ in 0..20 {
         text = format!(r#"{{"agent":{{}},"steps":[],"subagent_trajectories":[{text}]}}"#);
     }
@@ -120,9 +139,15 @@ fn sub_agents_inside_each_other() {
 #[test]
 fn the_version_may_stand_last() {
     let text = r#"{"agent":{"name":"a"},"steps":[{"step_id":1,"source":"user","message":"a"}],"schema_version":"ATIF-v1.7"}"#;
-    assert_eq!(read(text.as_bytes(), "t.json").unwrap().dialect.name, "atif");
+    assert_eq!(
+        read(text.as_bytes(), "t.json").unwrap().dialect.name,
+        "atif"
+    );
     let text = r#"{"steps":[{"step_id":1,"source":"user","message":"a"}]}"#;
-    assert_eq!(read(text.as_bytes(), "t.json").unwrap().dialect.name, "atif");
+    assert_eq!(
+        read(text.as_bytes(), "t.json").unwrap().dialect.name,
+        "atif"
+    );
     let lines = "{\"schema_version\":\"ATIF-v1.7\"}\n{\"schema_version\":\"ATIF-v1.7\"}\n";
     assert!(crate::identify(lines.as_bytes(), true).is_none());
 }
@@ -133,24 +158,53 @@ fn real_trajectories() {
         let read = read(&bytes, &name).unwrap();
         assert_eq!(read.dialect.name, "atif", "{name}");
         assert!(read.error.is_none(), "{name}");
-        assert!(read.ledger.drift.unknown.is_empty(), "{name}: {:?}", read.ledger.drift);
+        assert!(
+            read.ledger.drift.unknown.is_empty(),
+            "{name}: {:?}",
+            read.ledger.drift
+        );
         let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         let steps = document["steps"].as_array().unwrap();
         let sum = |key: &str| -> u64 {
-            let of = steps.iter().filter_map(|step| step["metrics"][key].as_u64());
+            let of = steps
+                .iter()
+                .filter_map(|step| step["metrics"][key].as_u64());
             of.sum()
         };
         assert_eq!(read.usage().input, Some(sum("prompt_tokens")), "{name}");
-        assert_eq!(read.usage().output, Some(sum("completion_tokens")), "{name}");
-        let cost = document["final_metrics"]["total_cost_usd"].as_f64().unwrap();
-        let read_cost: f64 = read.session.vendor_cost.as_deref().unwrap().parse().unwrap();
+        assert_eq!(
+            read.usage().output,
+            Some(sum("completion_tokens")),
+            "{name}"
+        );
+        let cost = document["final_metrics"]["total_cost_usd"]
+            .as_f64()
+            .unwrap();
+        let read_cost: f64 = read
+            .session
+            .vendor_cost
+            .as_deref()
+            .unwrap()
+            .parse()
+            .unwrap();
         assert!((cost - read_cost).abs() < 1e-12, "{name}");
         let said = read.events.iter().filter(|event| {
-            matches!(event.body, LogBody::Exchange(Body::UserMessage(_) | Body::AssistantMessage(_)) | LogBody::System(_))
+            matches!(
+                event.body,
+                LogBody::Exchange(Body::UserMessage(_) | Body::AssistantMessage(_))
+                    | LogBody::System(_)
+            )
         });
-        let managed = read.words().iter().filter(|word| *word == "note.compaction").count();
+        let managed = read
+            .words()
+            .iter()
+            .filter(|word| *word == "note.compaction")
+            .count();
         assert_eq!(said.count() + managed, steps.len(), "{name}");
-        assert!(quipu_formats::atif::verify(std::str::from_utf8(&bytes).unwrap()).is_empty(), "{name}");
+        assert!(
+            quipu_formats::atif::verify(std::str::from_utf8(&bytes).unwrap()).is_empty(),
+            "{name}"
+        );
     }
 }
 
@@ -167,7 +221,10 @@ fn copied_context_is_not_counted_twice() {
     let kept = read.events.iter().any(|event| match &event.body {
         LogBody::Note(note) => {
             note.kind == NoteKind::Context
-                && note.raw.as_ref().is_some_and(|raw| raw.get().contains("1000"))
+                && note
+                    .raw
+                    .as_ref()
+                    .is_some_and(|raw| raw.get().contains("1000"))
         }
         _ => false,
     });

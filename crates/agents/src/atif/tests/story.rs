@@ -4,8 +4,8 @@ use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use quipu_model::{
-    Annotations, Block, Body, Content, Event, Fidelity, Header, Json, LogBody, Note, NoteKind, Notes,
-    Place, RunId, Timestamp, ToolCall, ToolResult, Usage,
+    Annotations, Block, Body, Content, Event, Fidelity, Header, Json, LogBody, Note, NoteKind,
+    Notes, Place, RunId, Timestamp, ToolCall, ToolResult, Usage,
 };
 
 /// What one call to a model does.
@@ -24,7 +24,17 @@ struct Turn {
 
 fn text() -> BoxedStrategy<String> {
     let awkward = prop::sample::select(vec![
-        "\0", "\n", "\"", "\\", "\u{2028}", "\u{202e}", "é", "\u{1f600}", "</script>", "{}", "a",
+        "\0",
+        "\n",
+        "\"",
+        "\\",
+        "\u{2028}",
+        "\u{202e}",
+        "é",
+        "\u{1f600}",
+        "</script>",
+        "{}",
+        "a",
     ]);
     let some = vec(awkward, 1..6).prop_map(|parts| parts.concat());
     prop_oneof![some, "[a-z ]{1,12}x"].boxed()
@@ -55,19 +65,26 @@ fn turn() -> BoxedStrategy<Turn> {
     ]);
     let said = (of(text()), of(text()), of(text()), of(text()));
     let calls = vec(("[a-z]{1,6}", json(), of(json())), 0..3);
-    let rest = (any::<[u32; 4]>(), of((kind, of(text()))), any::<bool>(), any::<bool>());
+    let rest = (
+        any::<[u32; 4]>(),
+        of((kind, of(text()))),
+        any::<bool>(),
+        any::<bool>(),
+    );
     (said, calls, rest)
-        .prop_map(|((prompt, system, thought, said), calls, (usage, note, named, subagent))| Turn {
-            prompt,
-            system,
-            thought,
-            said,
-            calls,
-            usage,
-            note,
-            named,
-            subagent,
-        })
+        .prop_map(
+            |((prompt, system, thought, said), calls, (usage, note, named, subagent))| Turn {
+                prompt,
+                system,
+                thought,
+                said,
+                calls,
+                usage,
+                note,
+                named,
+                subagent,
+            },
+        )
         .boxed()
 }
 
@@ -89,7 +106,9 @@ fn bodies(turn: Turn, n: usize) -> Vec<(LogBody, bool)> {
         found.push(exchange(Body::UserMessage(block(Content::Text(text)))));
     }
     if let Some(text) = turn.thought {
-        found.push(agents(Body::AssistantMessage(block(Content::Thinking(text)))));
+        found.push(agents(Body::AssistantMessage(block(Content::Thinking(
+            text,
+        )))));
     }
     if let Some(text) = turn.said {
         found.push(agents(Body::AssistantMessage(block(Content::Text(text)))));
@@ -133,7 +152,8 @@ pub(crate) fn session(subagents: bool) -> BoxedStrategy<(Header, Vec<Event<LogBo
             let mut header = Header::new(RunId::new("run-1").unwrap());
             let mut events: Vec<Event<LogBody>> = Vec::new();
             for (n, turn) in turns.into_iter().enumerate() {
-                let [input, cached, written, output] = turn.usage.map(|count| Some(u64::from(count)));
+                let [input, cached, written, output] =
+                    turn.usage.map(|count| Some(u64::from(count)));
                 let mut usage = Some(Usage {
                     input,
                     cache_read: cached,
@@ -196,16 +216,21 @@ pub(crate) fn said(events: &[Event<LogBody>]) -> Vec<(Option<String>, &'static s
 }
 
 /// The calls and results: tool, call, arguments or output.
-pub(crate) fn done(events: &[Event<LogBody>]) -> Vec<(&'static str, String, String, Option<String>)> {
+pub(crate) fn done(
+    events: &[Event<LogBody>],
+) -> Vec<(&'static str, String, String, Option<String>)> {
     let mut found: Vec<_> = events
         .iter()
         .filter_map(|event| {
             let word = event.body.type_word();
             let json = |json: &Option<Json>| json.as_ref().map(|json| json.get().to_owned());
             match &event.body {
-                LogBody::Exchange(Body::ToolCall(call)) => {
-                    Some((word, call.call_id.clone(), call.name.clone(), json(&call.input)))
-                }
+                LogBody::Exchange(Body::ToolCall(call)) => Some((
+                    word,
+                    call.call_id.clone(),
+                    call.name.clone(),
+                    json(&call.input),
+                )),
                 LogBody::Exchange(Body::ToolResult(result)) => Some((
                     word,
                     result.call_id.clone(),
@@ -222,7 +247,12 @@ pub(crate) fn done(events: &[Event<LogBody>]) -> Vec<(&'static str, String, Stri
 
 /// The notes of these kinds.
 pub(crate) fn noted(events: &[Event<LogBody>]) -> Vec<(&'static str, Option<String>)> {
-    let kinds = [NoteKind::Title, NoteKind::Compaction, NoteKind::Todo, NoteKind::UnknownRecord];
+    let kinds = [
+        NoteKind::Title,
+        NoteKind::Compaction,
+        NoteKind::Todo,
+        NoteKind::UnknownRecord,
+    ];
     let notes = events.iter().filter_map(|event| match &event.body {
         LogBody::Note(note) if kinds.contains(&note.kind) => {
             Some((note.kind.as_str(), note.text.clone()))
