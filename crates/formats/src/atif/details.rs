@@ -42,10 +42,10 @@ pub(super) fn fields(
     let notes: &Notes = &event.annotations;
     object.number("seq", event.seq);
     object.text("type", event.body.type_word());
-    let short = stamp(event);
-    let is_said = short
-        .as_ref()
-        .is_some_and(|(text, exact)| *exact && said.time == Some(text));
+    let is_said = said.time.is_some_and(|time| {
+        let short = stamp(event);
+        short.is_some_and(|(text, exact)| exact && text == time)
+    });
     if !is_said && !notes.flags.undated {
         object.text("time", &event.timestamp.to_string());
     }

@@ -25,6 +25,14 @@ impl Source {
     }
 }
 
+/// What an agent does in a step, in the order in which the format has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    Reasons,
+    Speaks,
+    Acts,
+}
+
 /// What is true of all events of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Marks {
@@ -195,6 +203,16 @@ impl Step {
             model: self.model.as_deref(),
             call: self.call.as_deref(),
         }
+    }
+
+    /// Whether something can follow in it without a word of which call to a model it belongs to: a model
+    /// reasons, speaks and then acts.
+    pub(super) fn takes(&self, stage: Stage) -> bool {
+        let is_open = match stage {
+            Stage::Reasons => self.reasoning.is_empty() && self.parts.len() == 0,
+            Stage::Speaks | Stage::Acts => true,
+        };
+        is_open && self.results.is_empty() && (self.calls.is_empty() || stage == Stage::Acts)
     }
 
     /// Whether results are still to come.

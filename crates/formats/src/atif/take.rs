@@ -9,7 +9,7 @@ use super::details;
 use super::json::{Object, comma, is_deep, string};
 use super::metrics::Metrics;
 use super::output::{self, Content};
-use super::step::{Call, Marks, Observed, Source, Step};
+use super::step::{Call, Marks, Observed, Source, Stage, Step};
 use super::write::Writer;
 
 /// The address of a blob in the values of imported logs, but for its hash.
@@ -119,7 +119,14 @@ impl Writer<'_> {
     /// The step of a message, without its tools.
     fn message(&mut self, track: usize, event: &Event<LogBody>, source: Source, blocks: &[Block]) {
         let step = if source == Source::Agent {
-            self.tracks[track].agent_step(event)
+            let reasons =
+                |block: &Block| matches!(&block.content, Said::Thinking(text) if !text.is_empty());
+            let stage = if blocks.iter().any(reasons) {
+                Stage::Reasons
+            } else {
+                Stage::Speaks
+            };
+            self.tracks[track].agent_step(event, stage, tells_usage(event))
         } else {
             self.tracks[track].push(Step::new(source, event))
         };
@@ -179,7 +186,8 @@ impl Writer<'_> {
         if !called.block {
             self.unplaced(&event.annotations.attachments, event.seq);
         }
-        let step = self.tracks[track].agent_step(event);
+        let spends = !called.block && tells_usage(event);
+        let step = self.tracks[track].agent_step(event, Stage::Acts, spends);
         let mut object = Object::within(&mut extra);
         object.mark("block", called.block);
         if !called.block {
@@ -281,7 +289,6 @@ impl Writer<'_> {
 
     /// What a tool gave back.
     pub(super) fn result(&mut self, track: usize, event: &Event<LogBody>, given: &Given<'_>) {
-        let notes = &event.annotations;
         let mut observed = self.observed(event, given);
         let found = if given.id.is_empty() {
             None
@@ -320,7 +327,7 @@ impl Writer<'_> {
             Object::within(&mut observed.quipu).text("call_id", given.id);
         }
         if !given.block {
-            if notes.usage.is_some() || notes.cost.is_some() {
+            if tells_usage(event) {
                 self.loss.wrapped("usage of tool.result", event.seq);
             }
             spend(step, event);
@@ -514,8 +521,7 @@ impl Writer<'_> {
 
     /// The usage of what is no step of an agent: added to the step of its call, or a step of its own.
     fn spend_apart(&mut self, track: usize, event: &Event<LogBody>) {
-        let notes = &event.annotations;
-        if Metrics::of(notes.usage, notes.cost).is_empty() {
+        if !tells_usage(event) {
             return;
         }
         self.loss
@@ -531,6 +537,12 @@ impl Writer<'_> {
             }
         }
     }
+}
+
+/// Whether an event tells what a call to a model took.
+fn tells_usage(event: &Event<LogBody>) -> bool {
+    let notes = &event.annotations;
+    !Metrics::of(notes.usage, notes.cost).is_empty()
 }
 
 /// Adds the usage of an event to its step.

@@ -7,7 +7,7 @@ use quipu_model::{Event, LogBody};
 
 use super::json::comma;
 use super::metrics::Metrics;
-use super::step::{Marks, Source, Step};
+use super::step::{Marks, Source, Stage, Step};
 
 /// How many steps wait for their results at most, and how many bytes. What comes later than that has no step
 /// to go to. Few in tests, so that they get there.
@@ -51,9 +51,14 @@ impl Track {
     }
 
     /// The step that something of the agent's belongs to: that of its call to a model, or else the last one
-    /// unless something came between.
-    pub(super) fn agent_step(&mut self, event: &Event<LogBody>) -> &mut Step {
-        match self.joined(event) {
+    /// unless something came between. `spends` says that the event tells what a call took.
+    pub(super) fn agent_step(
+        &mut self,
+        event: &Event<LogBody>,
+        stage: Stage,
+        spends: bool,
+    ) -> &mut Step {
+        match self.joined(event, stage, spends) {
             Some(at) => {
                 let step = &mut self.queue[at];
                 if step.model.is_none() {
@@ -68,7 +73,7 @@ impl Track {
         }
     }
 
-    fn joined(&self, event: &Event<LogBody>) -> Option<usize> {
+    fn joined(&self, event: &Event<LogBody>, stage: Stage, spends: bool) -> Option<usize> {
         let notes = &event.annotations;
         let marks = Marks::of(event);
         let last = self.queue.len().checked_sub(1)?;
@@ -84,7 +89,8 @@ impl Track {
                         (Some(mine), Some(its)) => mine == its,
                         _ => true,
                     };
-                    at == last && step.results.is_empty() && same_model
+                    let same_call = step.call.is_some() || !spends || step.spends == 0;
+                    at == last && step.takes(stage) && same_model && same_call
                 }
             };
             joins.then_some(at)

@@ -103,6 +103,14 @@ fn head(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
     }
 }
 
+/// A name for the files of a folder: the folder's, in characters that any name may have.
+fn config_name(glob: &str) -> String {
+    let folder = glob.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let name = folder.chars().map(|c| if plain(c) { c } else { '-' });
+    name.take(40).collect()
+}
+
 fn list<'a>(name: &str, items: impl Iterator<Item = &'a str>, page: &mut String) {
     let items: Vec<&str> = items.collect();
     if !items.is_empty() {
@@ -226,7 +234,7 @@ fn markdown(text: &str) -> String {
             shown.push(' ');
             continue;
         }
-        if char.is_ascii_punctuation() && !matches!(char, '-' | '.' | '/' | ',' | ':') {
+        if char.is_ascii_punctuation() && !"-./,'\"();?%+=".contains(char) {
             shown.push('\\');
         }
         shown.push(char);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Write};
 
-use quipu_model::{Block, Body, Content, Event, Header, Json, LogBody};
+use quipu_model::{Block, Body, Content, Event, Header, Json, LogBody, Notes};
 
 use super::{CARRIES, Options};
 use crate::atif::json::{Object, comma};
@@ -35,7 +35,6 @@ pub(super) struct Writer<'w> {
 struct Open {
     key: Key,
     time: Option<i64>,
-    model: Option<String>,
     stage: Stage,
     reasoning: Option<String>,
     content: Option<String>,
@@ -44,17 +43,23 @@ struct Open {
 }
 
 /// What may stand in one message.
-#[derive(PartialEq, Eq)]
 struct Key {
     call: Option<String>,
     model: Option<String>,
     subagent: Option<String>,
 }
 
+impl Key {
+    fn is_of(&self, notes: &Notes) -> bool {
+        self.call == notes.model_call
+            && self.model == notes.model
+            && self.subagent == notes.subagent_id
+    }
+}
+
 /// How far a message is: what it holds comes in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
-    Begun,
     Reasoning,
     Content,
     Calls,
@@ -101,14 +106,9 @@ impl<'w> Writer<'w> {
     /// The agent's message that something at this stage goes into.
     fn agent(&mut self, event: &Event<LogBody>, stage: Stage) -> &mut Open {
         let notes = &event.annotations;
-        let key = Key {
-            call: notes.model_call.clone(),
-            model: notes.model.clone(),
-            subagent: notes.subagent_id.clone(),
-        };
         let fits = self.open.as_ref().is_some_and(|open| {
             let later = open.stage < stage || stage == Stage::Calls;
-            open.key == key && later && open.calls.len() < LONGEST
+            later && open.key.is_of(notes) && open.calls.len() < LONGEST
         });
         if !fits {
             self.close();
@@ -120,8 +120,11 @@ impl<'w> Writer<'w> {
             self.loss.dropped("time", event.seq);
         }
         let open = self.open.get_or_insert_with(|| Open {
-            model: key.model.clone(),
-            key,
+            key: Key {
+                call: notes.model_call.clone(),
+                model: notes.model.clone(),
+                subagent: notes.subagent_id.clone(),
+            },
             time,
             stage,
             reasoning: None,
@@ -135,7 +138,7 @@ impl<'w> Writer<'w> {
     /// Writes the agent's message that is open.
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
-            self.line(open.time, open.model.as_deref(), |message| {
+            self.line(open.time, open.key.model.as_deref(), |message| {
                 message.text("role", "assistant");
                 message.text("content", open.content.as_deref().unwrap_or_default());
                 message.maybe("reasoningContent", open.reasoning.as_deref());
