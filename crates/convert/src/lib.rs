@@ -23,6 +23,8 @@ pub mod output;
 mod pipe;
 mod pricing;
 mod report;
+#[cfg(feature = "http")]
+pub mod send;
 pub mod source;
 mod target;
 
@@ -36,5 +38,3 @@ pub use source::{Account, Reading, Source, SourceError, open};
 #[cfg(feature = "parquet")]
 pub use target::add;
 pub use target::{Options, write, writer};
-#[cfg(feature = "http")]
-pub mod send;

@@ -111,6 +111,9 @@ pub(crate) struct Target {
     /// With --endpoint: send this header as well, as NAME=VALUE (can be repeated)
     #[arg(long = "header", value_name = "NAME=VALUE", requires = "endpoint")]
     pub(crate) headers: Vec<String>,
+    /// With --endpoint: send protobuf, for endpoints that do not take JSON
+    #[arg(long, requires = "endpoint")]
+    pub(crate) protobuf: bool,
     /// With --to huggingface: copy logs as they are where the Hub shows them as they are
     #[arg(long)]
     pub(crate) native: bool,

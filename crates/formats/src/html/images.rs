@@ -106,7 +106,7 @@ mod tests {
         images.take("../../etc", b"GIF89a");
         images.take(
             &hash(3),
-            &[b"RIFF\0\0\0\0WEBP".as_slice(), &[0; MOST_OF_ONE]].concat(),
+            &[b"RIFF\0\0\0\0WEBP".as_slice(), &vec![0; MOST_OF_ONE]].concat(),
         );
         let mut out = Vec::new();
         images.write(&mut out).unwrap();

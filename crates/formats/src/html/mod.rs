@@ -40,7 +40,7 @@ use self::escape::Escape;
 use self::images::Images;
 use self::seal::Sealer;
 use crate::loss::{Field, Loss};
-use crate::normalized;
+use crate::normalized::{self, Beyond};
 use crate::projection::{Beside, Projection};
 
 /// What the page has a place for: whatever the normalized transcript has.
@@ -178,12 +178,16 @@ impl Projection for Page<'_> {
     }
 
     fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+        self.event_and_more(event, &Beyond::default()).map(drop)
+    }
+
+    fn event_and_more(&mut self, event: &Event<LogBody>, more: &Beyond) -> io::Result<bool> {
         for attachment in &event.annotations.attachments {
             if !self.images.has(&attachment.sha256) {
                 self.missing.push((event.seq, attachment.sha256.clone()));
             }
         }
-        self.transcript.event(event)
+        self.transcript.write(event, more).map(|()| true)
     }
 
     fn finish(self: Box<Self>) -> io::Result<Loss> {

@@ -81,7 +81,7 @@ impl Schema {
     fn fits(&self, schema: &Value, node: Node<'_>, depth: usize) -> bool {
         let mut fits = true;
         self.check(schema, node, &mut String::new(), depth, &mut |_, _| {
-            fits = false
+            fits = false;
         });
         fits
     }

@@ -267,7 +267,7 @@ impl Check {
         }
         let mut problems = Vec::new();
         self.schema.field(key, node, &mut |path, message| {
-            problems.push((path.to_owned(), message))
+            problems.push((path.to_owned(), message));
         });
         self.by_schema("", problems);
         if key == "session" {
@@ -377,9 +377,9 @@ impl Check {
         calls.sort_by_key(|call| call.asked.or(call.answered));
         for call in calls {
             let (rule, message) = match call {
-                Call { call: None, .. } => (Rule::ResultWithoutCall, "no call has its callId"),
+                Call { asked: None, .. } => (Rule::ResultWithoutCall, "no call has its callId"),
                 Call {
-                    result: None,
+                    answered: None,
                     dangling: false,
                     ..
                 } => (Rule::CallWithoutResult, "no result has its callId"),
@@ -395,7 +395,7 @@ impl Check {
             .take()
             .unwrap_or_else(|| Header::new(base.run_id));
         let head = std::mem::take(&mut self.head);
-        for mismatch in head.end(counted).2 {
+        for mismatch in head.end(&counted).2 {
             let message = format!(
                 "it is {}, but {} was counted",
                 mismatch.stated, mismatch.counted

@@ -90,16 +90,22 @@ fn head(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
     if globs.is_empty() {
         return;
     }
-    put!(
-        page,
-        "configs:\n  - config_name: \"default\"\n    data_files:"
-    );
-    for glob in globs {
-        put!(
-            page,
-            "      - split: \"train\"\n        path: {}",
-            yaml(&glob)
-        );
+    put!(page, "configs:");
+    // Logs of different kinds have different fields, so each folder is a table of its own.
+    let is_only = globs.len() == 1;
+    let mut names = BTreeSet::new();
+    for (n, glob) in globs.iter().enumerate() {
+        let mut name = if is_only {
+            "default".to_owned()
+        } else {
+            config_name(glob)
+        };
+        if name.is_empty() || !names.insert(name.clone()) {
+            name = format!("files-{n}");
+        }
+        put!(page, "  - config_name: {}", yaml(&name));
+        put!(page, "    data_files:\n      - split: \"train\"");
+        put!(page, "        path: {}", yaml(glob));
     }
 }
 

@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use quipu_convert::output::{Folder, NewFile, make_directory};
-use quipu_convert::send::post;
+use quipu_convert::send::{self, Encoding, Sender, Sent};
 use quipu_convert::{Account, Format, Options, Reading, Report, Shape, Source};
 use quipu_formats::html::{Passphrase, Seal};
 use quipu_formats::loss::Loss;
@@ -35,7 +36,7 @@ enum To {
     /// Among the traces of the home.
     Traces(PathBuf),
     /// An address that takes spans.
-    Endpoint(Endpoint),
+    Endpoint(Rc<Sender>),
 }
 
 /// Writes sessions, one after the other, and keeps the account.
@@ -68,7 +69,7 @@ impl<'a> Work<'a> {
                 To::Tables(Box::new(TableFiles::begin(path, target.force, &options)?))
             }
             (None, Some(path)) => destination(target.to, path, sessions),
-            (None, None) if target.endpoint.is_some() => To::Endpoint(Endpoint::of(target)?),
+            (None, None) if target.endpoint.is_some() => To::Endpoint(Rc::new(sender(target)?)),
             (None, None) => {
                 stdout(target.to, sessions)?;
                 To::Stdout
@@ -147,10 +148,9 @@ impl<'a> Work<'a> {
                 let home = home.clone();
                 self.keep(source, &home)?
             }
-            To::Endpoint(endpoint) => {
-                let out = Box::new(Posting::new(endpoint.clone()));
-                let blobs = BesideTrace::new(Box::new(Nowhere), self.home_blobs.clone());
-                self.write(source, out, Box::new(blobs))?
+            To::Endpoint(sender) => {
+                let sender = Rc::clone(sender);
+                self.send(source, &sender)?
             }
         };
         self.reports.push(report);
@@ -181,6 +181,20 @@ impl<'a> Work<'a> {
             }
             _ => self.file(source, &directory.join(name)),
         }
+    }
+
+    fn send(&mut self, source: &mut dyn Source, sender: &Sender) -> Result<Report> {
+        let mut sent = Sent::default();
+        let out = Box::new(send::Lines::new(sender, &mut sent));
+        let blobs = BesideTrace::new(Box::new(Nowhere), self.home_blobs.clone());
+        let report = self.write(source, out, Box::new(blobs))?;
+        let message = sent.message.as_deref().map(|said| format!(": {said}"));
+        let message = message.unwrap_or_default();
+        self.hints.push(match sent.rejected_spans {
+            0 => format!("{} taken{message}", count(sent.batches, "batch")),
+            n => format!("{} of the spans were rejected{message}", n),
+        });
+        Ok(report)
     }
 
     /// How to go on with a session that was written for another agent.
@@ -442,6 +456,7 @@ fn check_flags(target: &Target) -> Result<()> {
         (target.content, "--content", Format::Otlp),
         (target.openinference, "--openinference", Format::Otlp),
         (target.endpoint.is_some(), "--endpoint", Format::Otlp),
+        (target.protobuf, "--protobuf", Format::Otlp),
         (target.native, "--native", Format::HuggingFace),
     ] {
         if is_set && target.to != format {
@@ -598,84 +613,20 @@ impl TableFiles {
     }
 }
 
-/// Where spans are sent, and with what.
-#[derive(Debug, Clone)]
-struct Endpoint {
-    url: String,
-    headers: Headers,
-}
-
-/// Headers, whose values are not shown.
-#[derive(Clone)]
-struct Headers(Vec<(String, String)>);
-
-impl std::fmt::Debug for Headers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Headers(…)")
-    }
-}
-
-impl Endpoint {
-    fn of(target: &Target) -> Result<Self> {
-        let header = |text: &String| {
-            let (name, value) = text.split_once('=')?;
-            Some((name.trim().to_owned(), value.trim().to_owned()))
-        };
-        let headers = target
-            .headers
-            .iter()
-            .map(header)
-            .collect::<Option<Vec<_>>>();
-        let wrong = || CommandError::usage("a header is NAME=VALUE");
-        Ok(Self {
-            url: target.endpoint.clone().unwrap_or_default(),
-            headers: Headers(headers.ok_or_else(wrong)?),
-        })
-    }
-}
-
-/// Sends each line as a request.
-struct Posting {
-    endpoint: Endpoint,
-    line: Vec<u8>,
-}
-
-impl Posting {
-    fn new(endpoint: Endpoint) -> Self {
-        Self {
-            endpoint,
-            line: Vec::new(),
-        }
-    }
-
-    fn post(&mut self) -> io::Result<()> {
-        if self.line.is_empty() {
-            return Ok(());
-        }
-        let Endpoint { url, headers } = &self.endpoint;
-        let accepted = post(url, &self.line, &headers.0).map_err(io::Error::other)?;
-        if accepted.rejected > 0 || accepted.message.is_some() {
-            let why = accepted.message.unwrap_or_default();
-            say(&format!("{} spans were rejected: {why}", accepted.rejected));
-        }
-        self.line.clear();
-        Ok(())
-    }
-}
-
-impl Write for Posting {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut rest = bytes;
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            self.line.extend_from_slice(&rest[..end]);
-            self.post()?;
-            rest = &rest[end + 1..];
-        }
-        self.line.extend_from_slice(rest);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.post()
-    }
+fn sender(target: &Target) -> Result<Sender> {
+    let header = |text: &String| {
+        let (name, value) = text.split_once('=')?;
+        Some((name.trim().to_owned(), value.trim().to_owned()))
+    };
+    let headers = target.headers.iter().map(header).collect::<Option<Vec<_>>>();
+    let headers = headers.ok_or_else(|| CommandError::usage("a header is NAME=VALUE"))?;
+    let endpoint = target.endpoint.as_deref().unwrap_or_default();
+    let options = send::Options {
+        encoding: match target.protobuf {
+            true => Encoding::Protobuf,
+            false => Encoding::Json,
+        },
+        ..send::Options::default()
+    };
+    Sender::new(endpoint, &headers, options).map_err(|error| CommandError::new(Exit::Usage, error))
 }

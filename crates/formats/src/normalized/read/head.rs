@@ -246,9 +246,9 @@ impl Head {
                 "startedAt" => set_nullable(&mut head.started_at, value, time),
                 "endedAt" => set_nullable(&mut head.ended_at, value, time),
                 "capturedAt" => {
-                    let mut at = None;
+                    let mut at = Said::Nothing;
                     let taken = set_nullable(&mut at, value, time);
-                    head.options.captured_at = at.flatten();
+                    head.options.captured_at = at.known().copied();
                     taken
                 }
                 "environment" => {
@@ -406,10 +406,7 @@ impl Head {
         counted: &Header,
     ) -> (Header, Options, Vec<Mismatch>, Vec<(String, Json)>) {
         let header = Header {
-            parent_run_id: self
-                .parent_run_id
-                .take()
-                .unwrap_or(counted.parent_run_id.clone()),
+            parent_run_id: self.parent_run_id.or(counted.parent_run_id.as_ref()),
             parent_call: self.parent_call.take(),
             forked_from: self.forked_from.take(),
             children: self.children.take().unwrap_or(counted.children.clone()),

@@ -405,7 +405,7 @@ fn annotations(object: &mut Object<'_>, event: &Event<LogBody>) {
     }
     if let Some(cost) = notes.cost {
         object.field("costUsd", |out| {
-            out.extend_from_slice(cost.to_string().as_bytes())
+            out.extend_from_slice(cost.to_string().as_bytes());
         });
     }
     object.optional("nativeId", notes.native_id.as_deref());
