@@ -65,6 +65,16 @@ impl Facts {
         attrs.append(self.every.as_bytes());
     }
 
+    /// What spans begin with that stand for nothing, and only hold what had to be put somewhere.
+    pub(super) fn aside(&self) -> Attrs {
+        let mut attrs = Attrs::default();
+        if self.convention == Convention::OpenInference {
+            attrs.text("openinference.span.kind", Kind::Workflow.word());
+        }
+        attrs.append(self.every.as_bytes());
+        attrs
+    }
+
     /// What the root says of the session.
     pub(super) fn root(&self, attrs: &mut Attrs) {
         attrs.append(self.root.as_bytes());

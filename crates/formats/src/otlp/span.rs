@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use quipu_model::{RunId, Timestamp};
 
+use super::facts::Facts;
 use super::ids::{Of, SpanId, TraceId};
 use super::json::{self, Attrs};
 use crate::loss::Loss;
@@ -160,6 +161,8 @@ pub(super) struct Batches<'w> {
     head: Vec<u8>,
     line: Vec<u8>,
     max_bytes: usize,
+    /// What a span begins with that only holds events.
+    aside: Attrs,
     /// The earliest start and the latest end of what was written.
     pub(super) bounds: Option<(Nanos, Nanos)>,
 }
@@ -169,15 +172,14 @@ const TAIL: &[u8] = b"]}]}]}\n";
 impl<'w> Batches<'w> {
     pub(super) fn new(
         out: Box<dyn Write + 'w>,
-        run: &RunId,
         resource: &Attrs,
-        schema: Option<&str>,
+        facts: &Facts,
         max_bytes: usize,
     ) -> Self {
         let mut head = b"{\"resourceSpans\":[{\"resource\":{\"attributes\":[".to_vec();
         head.extend_from_slice(resource.as_bytes());
         head.extend_from_slice(b"]},\"scopeSpans\":[{\"scope\":{\"name\":\"quipu\"},");
-        if let Some(schema) = schema {
+        if let Some(schema) = facts.schema() {
             head.extend_from_slice(b"\"schemaUrl\":");
             json::string(schema, &mut head);
             head.push(b',');
@@ -185,11 +187,12 @@ impl<'w> Batches<'w> {
         head.extend_from_slice(b"\"spans\":[");
         Self {
             out,
-            run: run.clone(),
-            trace: TraceId::of(run),
+            run: facts.run.clone(),
+            trace: TraceId::of(&facts.run),
             line: head.clone(),
             head,
             max_bytes,
+            aside: facts.aside(),
             bounds: None,
         }
     }
@@ -218,7 +221,7 @@ impl<'w> Batches<'w> {
         let mut notes = Span::new(id, parent, span.seq, from);
         notes.touch(to);
         "quipu.notes".clone_into(&mut notes.name);
-        notes.attrs.text("quipu.run_id", self.run.as_str());
+        notes.attrs = self.aside.clone();
         notes.take_events(span);
         self.span(&notes)
     }

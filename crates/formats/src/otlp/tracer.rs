@@ -63,7 +63,7 @@ impl<'w> Tracer<'w> {
         let facts = Facts::new(header, options, &mut loss);
         let resource = facts::resource(header, options);
         let max = options.max_batch_bytes;
-        let out = Batches::new(out, &header.run_id, &resource, facts.schema(), max);
+        let out = Batches::new(out, &resource, &facts, max);
         let mut root = Span::new(SpanId::root(&header.run_id), None, 0, Nanos::MAX);
         root.end = 0;
         if let Some(parent) = &header.parent_run_id {
@@ -257,7 +257,7 @@ impl<'w> Tracer<'w> {
         let mut span = Span::new(id, Some(parent), lane.used, from);
         span.touch(to);
         "quipu.unanswered".clone_into(&mut span.name);
-        span.attrs.text("quipu.run_id", self.facts.run.as_str());
+        span.attrs = self.facts.aside();
         lane.hand_over(&mut span, &mut self.loss);
         lane.spent.write(self.facts.convention, &mut span.attrs);
         self.out.span(&span)
