@@ -233,7 +233,7 @@ impl Trajectory {
             note.model_call.clone_from(&common.call);
             common.put_note(note, out);
         }
-        self.beside(
+        beside(
             step,
             own,
             observed.filter(|_| results.is_none()),
@@ -297,46 +297,45 @@ impl Trajectory {
             usage,
         }
     }
+}
 
-    /// What stands beside a step: notes that were put there, and what has no other place.
-    fn beside<'a>(
-        &self,
-        step: Node<'a>,
-        own: Option<Node<'a>>,
-        observed: Option<Node<'a>>,
-        common: &Common<'a>,
-        out: &mut Out<'_>,
-    ) {
-        let notes = own.and_then(|own| own.get("notes"));
-        let told = own_condensed(step).map(|note| note.place());
-        for note in notes.into_iter().flat_map(Node::items) {
-            if told != Some(note.place()) {
-                common.put_note(noted(note), out);
-            }
+/// What stands beside a step: notes that were put there, and what has no other place.
+fn beside<'a>(
+    step: Node<'a>,
+    own: Option<Node<'a>>,
+    observed: Option<Node<'a>>,
+    common: &Common<'a>,
+    out: &mut Out<'_>,
+) {
+    let notes = own.and_then(|own| own.get("notes"));
+    let told = own_condensed(step).map(|note| note.place());
+    for note in notes.into_iter().flat_map(Node::items) {
+        if told != Some(note.place()) {
+            common.put_note(noted(note), out);
         }
-        if let Some(observed) = observed {
-            common.put_note(Entry::keep(NoteKind::UnknownRecord, observed), out);
-        }
-        let mut read = wire::READ.to_vec();
-        if wire::has_extra(step, &["quipu", "context_management"]) {
-            read.retain(|key| *key != "extra");
-        }
-        let metrics = step.get("metrics").filter(|it| !it.is_null());
-        let is_copied = common.synthetic && step.get("is_copied_context").is_some();
-        if metrics.is_some_and(|metrics| is_copied || wire::says_more(metrics)) {
-            read.retain(|key| *key != "metrics");
-        }
-        let is_more = |(key, value): (quipu_model::json::RawStr<'_>, Node<'_>)| {
-            !value.is_null() && !read.iter().any(|known| key.is(known))
-        };
-        if step.fields().any(is_more) {
-            let note = Entry::new(What::Note {
-                kind: NoteKind::Context,
-                text: None,
-                raw: Some(blocks::without(step, &read)),
-            });
-            common.put_note(note, out);
-        }
+    }
+    if let Some(observed) = observed {
+        common.put_note(Entry::keep(NoteKind::UnknownRecord, observed), out);
+    }
+    let mut read = wire::READ.to_vec();
+    if wire::has_extra(step, &["quipu", "context_management"]) {
+        read.retain(|key| *key != "extra");
+    }
+    let metrics = step.get("metrics").filter(|it| !it.is_null());
+    let is_copied = common.synthetic && step.get("is_copied_context").is_some();
+    if metrics.is_some_and(|metrics| is_copied || wire::says_more(metrics)) {
+        read.retain(|key| *key != "metrics");
+    }
+    let is_more = |(key, value): (quipu_model::json::RawStr<'_>, Node<'_>)| {
+        !value.is_null() && !read.iter().any(|known| key.is(known))
+    };
+    if step.fields().any(is_more) {
+        let note = Entry::new(What::Note {
+            kind: NoteKind::Context,
+            text: None,
+            raw: Some(blocks::without(step, &read)),
+        });
+        common.put_note(note, out);
     }
 }
 

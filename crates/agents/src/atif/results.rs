@@ -115,7 +115,7 @@ fn more<'a>(of: Node<'a>, read: &[&str]) -> Entry<'a> {
 }
 
 /// What a reference names: a trajectory in the same document, another session, or a file.
-fn named<'a>(of: Node<'a>) -> Option<Cow<'a, str>> {
+fn named(of: Node<'_>) -> Option<Cow<'_, str>> {
     let names = ["trajectory_id", "session_id", "trajectory_path"];
     names
         .iter()

@@ -9,7 +9,7 @@ use super::details;
 use super::json::{Object, comma, is_deep, string};
 use super::metrics::Metrics;
 use super::output::{self, Content};
-use super::step::{Call, Marks, Observed, Source, Stage, Step};
+use super::step::{Call, Observed, Source, Stage, Step};
 use super::write::Writer;
 
 /// The address of a blob in the values of imported logs, but for its hash.
@@ -290,33 +290,12 @@ impl Writer<'_> {
     /// What a tool gave back.
     pub(super) fn result(&mut self, track: usize, event: &Event<LogBody>, given: &Given<'_>) {
         let mut observed = self.observed(event, given);
-        let found = if given.id.is_empty() {
-            None
-        } else {
-            self.tracks[track].of_tool(given.id)
-        };
-        let is_linked = found.is_some();
-        let step = match found {
-            Some(step) => step,
-            None => {
-                self.loss.wrapped("tool.result without its call", event.seq);
-                let of = &mut self.tracks[track];
-                let marks = Marks::of(event);
-                // One that names no call belongs to what the agent did last.
-                let joins = of.last().is_some_and(|last| {
-                    let fits = last.orphan || given.id.is_empty();
-                    fits && last.source == Source::Agent && last.marks == marks
-                });
-                if joins {
-                    of.last().expect("there is a last step")
-                } else {
-                    let mut step = Step::new(Source::Agent, event);
-                    step.orphan = true;
-                    step.call = None;
-                    of.push(step)
-                }
-            }
-        };
+        let of = &mut self.tracks[track];
+        let is_linked = !given.id.is_empty() && of.of_tool(given.id).is_some();
+        if !is_linked {
+            self.loss.wrapped("tool.result without its call", event.seq);
+        }
+        let step = of.result_step(event, given.id);
         if is_linked {
             observed.call = Some(given.id.to_owned());
             let mut calls = step.calls.iter_mut();

@@ -46,10 +46,6 @@ impl Track {
         self.queue.back_mut().expect("it was just put there")
     }
 
-    pub(super) fn last(&mut self) -> Option<&mut Step> {
-        self.queue.back_mut()
-    }
-
     /// The step that something of the agent's belongs to: that of its call to a model, or else the last one
     /// unless something came between. `spends` says that the event tells what a call took.
     pub(super) fn agent_step(
@@ -110,14 +106,41 @@ impl Track {
     /// The step that made this tool call, if it is still held: one that waits for it rather than one that
     /// does not.
     pub(super) fn of_tool(&mut self, id: &str) -> Option<&mut Step> {
+        let at = self.tool_at(id)?;
+        self.queue.get_mut(at)
+    }
+
+    /// The step that a result goes to: that of its call, or one for results whose calls are not there. One
+    /// that names no call belongs to what the agent did last.
+    pub(super) fn result_step(&mut self, event: &Event<LogBody>, id: &str) -> &mut Step {
+        let of_call = if id.is_empty() {
+            None
+        } else {
+            self.tool_at(id)
+        };
+        let marks = Marks::of(event);
+        let last = self.queue.len().checked_sub(1).filter(|at| {
+            let last = &self.queue[*at];
+            let fits = last.orphan || id.is_empty();
+            fits && last.source == Source::Agent && last.marks == marks
+        });
+        if let Some(at) = of_call.or(last) {
+            return &mut self.queue[at];
+        }
+        let mut step = Step::new(Source::Agent, event);
+        step.orphan = true;
+        step.call = None;
+        self.push(step)
+    }
+
+    fn tool_at(&self, id: &str) -> Option<usize> {
         let find = |pending: bool| {
             self.queue.iter().position(|step| {
                 let mut calls = step.calls.iter();
                 calls.any(|call| call.id == id && (call.pending || !pending))
             })
         };
-        let at = find(true).or_else(|| find(false))?;
-        self.queue.get_mut(at)
+        find(true).or_else(|| find(false))
     }
 
     /// Takes the first step, if nothing more can come to it or too much is held.

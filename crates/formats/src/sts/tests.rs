@@ -82,10 +82,9 @@ fn check(message: Node<'_>, wrongs: &mut Vec<String>) {
     for call in message.get("toolCalls").into_iter().flat_map(Node::items) {
         keys(call, "id! function!", wrongs);
         let arguments = call.path(&["function", "arguments"]);
-        let text = arguments
-            .and_then(|it| it.as_raw_str())
-            .map(|it| it.to_text_lossy());
-        if !text.is_some_and(|text| Json::parse(&text).is_ok()) {
+        let text = arguments.and_then(|it| it.as_raw_str());
+        let is_json = text.is_some_and(|text| Json::parse(&text.to_text_lossy()).is_ok());
+        if !is_json {
             wrongs.push("arguments are no JSON in a string".to_owned());
         }
     }

@@ -247,13 +247,10 @@ impl<'w> Writer<'w> {
         if self.told_before("call", id, input, block) {
             return;
         }
-        let arguments = match input {
-            Some(input) => input.get(),
-            None => {
-                self.loss.inferred("arguments", event.seq);
-                "{}"
-            }
-        };
+        if input.is_none() {
+            self.loss.inferred("arguments", event.seq);
+        }
+        let arguments = input.map_or("{}", Json::get);
         let calls = &mut self.agent(event, Stage::Calls).calls;
         comma(calls);
         let mut call = Object::begin(calls);

@@ -197,10 +197,10 @@ pub(crate) fn session(subagents: bool) -> BoxedStrategy<(Header, Vec<Event<LogBo
 pub(crate) fn said(events: &[Event<LogBody>]) -> Vec<(Option<String>, &'static str, String)> {
     let mut found = Vec::new();
     for event in events {
-        let blocks = match &event.body {
-            LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks))
-            | LogBody::System(blocks) => blocks,
-            _ => continue,
+        let (LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks))
+        | LogBody::System(blocks)) = &event.body
+        else {
+            continue;
         };
         for block in blocks {
             let (kind, text) = match &block.content {

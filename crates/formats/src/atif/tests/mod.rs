@@ -1,3 +1,4 @@
+mod any;
 mod validator;
 mod verify;
 mod write;

@@ -215,37 +215,52 @@ fn step(
         typed(call, &at, Kind::Object, &["arguments", "extra"], wrongs);
         calls.extend(call.text("tool_call_id"));
     }
-    if let Some(metrics) = node.get("metrics") {
-        let at = format!("{at}/metrics");
-        let keys = "prompt_tokens completion_tokens cached_tokens cost_usd prompt_token_ids completion_token_ids logprobs extra";
-        object(metrics, &at, keys, wrongs);
-        counts(
-            metrics,
-            &at,
-            &["prompt_tokens", "completion_tokens", "cached_tokens"],
+    if let Some(of) = node.get("metrics") {
+        metrics(of, &format!("{at}/metrics"), wrongs);
+    }
+    if let Some(of) = node.get("observation") {
+        observation(
+            of,
+            &format!("{at}/observation"),
+            &calls,
+            trajectories,
+            audio,
             wrongs,
         );
-        typed(metrics, &at, Kind::Number, &["cost_usd"], wrongs);
-        let count = |key: &str| {
-            metrics
-                .get(key)
-                .and_then(|n| n.raw().get().parse::<u128>().ok())
-        };
-        if count("cached_tokens") > count("prompt_tokens") {
-            wrongs.push(format!("{at} has more from a cache than there is"));
-        }
     }
-    let Some(observation) = node.get("observation") else {
-        return;
-    };
-    object(
-        observation,
-        &format!("{at}/observation"),
-        "results!",
+}
+
+fn metrics(metrics: Node<'_>, at: &str, wrongs: &mut Wrongs) {
+    let keys = "prompt_tokens completion_tokens cached_tokens cost_usd prompt_token_ids completion_token_ids logprobs extra";
+    object(metrics, at, keys, wrongs);
+    counts(
+        metrics,
+        at,
+        &["prompt_tokens", "completion_tokens", "cached_tokens"],
         wrongs,
     );
+    typed(metrics, at, Kind::Number, &["cost_usd"], wrongs);
+    let count = |key: &str| {
+        metrics
+            .get(key)
+            .and_then(|n| n.raw().get().parse::<u128>().ok())
+    };
+    if count("cached_tokens") > count("prompt_tokens") {
+        wrongs.push(format!("{at} has more from a cache than there is"));
+    }
+}
+
+fn observation(
+    observation: Node<'_>,
+    at: &str,
+    calls: &[std::borrow::Cow<'_, str>],
+    trajectories: &[std::borrow::Cow<'_, str>],
+    audio: bool,
+    wrongs: &mut Wrongs,
+) {
+    object(observation, at, "results!", wrongs);
     for (n, result) in items(observation, "results").enumerate() {
-        let at = format!("{at}/observation/results/{n}");
+        let at = format!("{at}/results/{n}");
         object(
             result,
             &at,
