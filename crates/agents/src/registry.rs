@@ -2,7 +2,9 @@
 
 use crate::{Dialect, Family, Head, Match};
 use crate::{
-    acp, agentlog, aider, amp, anthropic, atif, chat, claude, cline, codex, copilot, cursor, droid, flow, gemini, google, goose, inspect, kimi, kiro, normalized, openai_chat, openai_responses, opencode, pi, qwen, sts,
+    acp, agentlog, aider, amp, anthropic, atif, chat, claude, cline, codex, copilot, cursor, droid,
+    flow, gemini, google, goose, inspect, kimi, kiro, normalized, openai_chat, openai_responses,
+    opencode, pi, qwen, sts,
 };
 
 /// The families, in the order in which they are asked.

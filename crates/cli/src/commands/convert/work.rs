@@ -618,7 +618,11 @@ fn sender(target: &Target) -> Result<Sender> {
         let (name, value) = text.split_once('=')?;
         Some((name.trim().to_owned(), value.trim().to_owned()))
     };
-    let headers = target.headers.iter().map(header).collect::<Option<Vec<_>>>();
+    let headers = target
+        .headers
+        .iter()
+        .map(header)
+        .collect::<Option<Vec<_>>>();
     let headers = headers.ok_or_else(|| CommandError::usage("a header is NAME=VALUE"))?;
     let endpoint = target.endpoint.as_deref().unwrap_or_default();
     let options = send::Options {
