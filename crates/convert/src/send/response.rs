@@ -28,9 +28,10 @@ impl Answer {
         };
         let seconds = header("retry-after").and_then(|it| it.trim().parse().ok());
         let kind = header("content-type").unwrap_or_default();
+        let status = response.status();
         let reader = response.body_mut().with_config().limit(MAX_BODY);
         Ok(Self {
-            status: response.status(),
+            status,
             retry_after: seconds.map(Duration::from_secs),
             kind,
             // Whether it was taken is in the status; a body that cannot be read changes nothing of that.

@@ -7,7 +7,7 @@ use super::provider::{self, OTHER};
 use super::{CONTENT, Convention, Options};
 use crate::loss::Loss;
 
-/// The schema that the names of the GenAI conventions are those of.
+/// The schema that the names of the `GenAI` conventions are those of.
 const SCHEMA: &str = "https://opentelemetry.io/schemas/1.41.0";
 
 /// What spans say of the session they belong to.

@@ -2,7 +2,7 @@
 //! says the same spans and not new ones.
 
 use quipu_model::RunId;
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
 
 use super::json;
 

@@ -1,4 +1,4 @@
-//! Traces of OpenTelemetry: OTLP/JSON, with the names of the GenAI conventions or those of `OpenInference`.
+//! Traces of OpenTelemetry: OTLP/JSON, with the names of the `GenAI` conventions or those of `OpenInference`.
 //!
 //! Each line is an `ExportTraceServiceRequest` of bounded size. A file of them is what the collector's
 //! `otlpjsonfile` receiver reads, and a line is what an OTLP/HTTP endpoint takes.
@@ -60,7 +60,7 @@ use crate::projection::{Beside, Projection};
 /// Which names attributes have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Convention {
-    /// Those of the GenAI semantic conventions of OpenTelemetry, v1.41.
+    /// Those of the `GenAI` semantic conventions of OpenTelemetry, v1.41.
     #[default]
     GenAi,
     /// Those of `OpenInference`, which Phoenix and others read.
@@ -112,11 +112,6 @@ const TOO_LONG: &str = "content beyond max_attribute_bytes";
 /// # Errors
 ///
 /// Those of whatever is written to.
-#[expect(
-    clippy::unnecessary_wraps,
-    clippy::needless_pass_by_value,
-    reason = "all formats have this shape; this one puts nothing beside its file"
-)]
 pub fn writer<'w>(
     header: &Header,
     options: &Options,

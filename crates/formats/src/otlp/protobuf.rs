@@ -111,10 +111,10 @@ enum Wire {
 impl Message {
     fn varint(&mut self, mut number: u64) {
         while number >= 0x80 {
-            self.0.push((number & 0x7f) as u8 | 0x80);
+            self.0.push(number.to_le_bytes()[0] | 0x80);
             number >>= 7;
         }
-        self.0.push(number as u8);
+        self.0.push(number.to_le_bytes()[0]);
     }
 
     fn tag(&mut self, field: u64, wire: Wire) {

@@ -174,7 +174,7 @@ impl Tracer<'_> {
     ) -> io::Result<()> {
         let lane = self.lane(event)?;
         let open = self.lanes[lane].chat.as_ref();
-        if !open.is_some_and(|chat| chat.model_call.is_some()) {
+        if open.is_none_or(|chat| chat.model_call.is_none()) {
             self.close(lane)?;
         }
         let lane = &mut self.lanes[lane];

@@ -1,6 +1,6 @@
 //! What was said, as attributes of a span: the one place where the two conventions are wholly unlike.
 //!
-//! The GenAI conventions have one attribute with all messages, a JSON document as text. OpenInference has an
+//! The `GenAI` conventions have one attribute with all messages, a JSON document as text. `OpenInference` has an
 //! attribute for every part, with the place of the part in its name. Both are written as the parts come, in
 //! a bounded room: what is too long is cut, with a mark in the text that says so.
 
@@ -13,7 +13,7 @@ use super::json::{self, Attrs};
 /// Which messages they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    /// What the model is told before all else. Parts without messages around them, and of the GenAI
+    /// What the model is told before all else. Parts without messages around them, and of the `GenAI`
     /// conventions only.
     System,
     Input,
@@ -45,9 +45,9 @@ impl Speech {
 pub(super) struct Talk {
     convention: Convention,
     side: Side,
-    /// GenAI: messages as JSON, without the brackets around them.
+    /// `GenAI`: messages as JSON, without the brackets around them.
     json: Vec<u8>,
-    /// OpenInference: attributes.
+    /// `OpenInference`: attributes.
     attrs: Attrs,
     room: usize,
     left: usize,
@@ -210,7 +210,7 @@ impl Talk {
         }
     }
 
-    /// What a tool gave back, in the open message; or the error in place of it. OpenInference has a message
+    /// What a tool gave back, in the open message; or the error in place of it. `OpenInference` has a message
     /// for each.
     pub(super) fn response(&mut self, id: &str, output: Option<&Json>, error: Option<&str>) {
         let Some((_, part)) = self.part(false) else {
@@ -233,18 +233,15 @@ impl Talk {
         let key = self.key(message, "tool_call_id");
         self.attrs.text(&key, id);
         let key = self.key(message, "content");
-        match (output, error) {
-            (None, Some(error)) => {
-                let error = self.fit(error);
-                self.attrs.text_with(&key, |out| error.escape(out));
-            }
-            _ => {
-                let cut = json_text(&mut self.attrs, &key, output, self.left);
-                let length = output.map_or(4, |output| output.get().len());
-                self.left = self.left.saturating_sub(length);
-                self.cuts += u64::from(cut);
-            }
+        if let (None, Some(error)) = (output, error) {
+            let error = self.fit(error);
+            self.attrs.text_with(&key, |out| error.escape(out));
+            return;
         }
+        let cut = json_text(&mut self.attrs, &key, output, self.left);
+        let length = output.map_or(4, |output| output.get().len());
+        self.left = self.left.saturating_sub(length);
+        self.cuts += u64::from(cut);
     }
 
     /// The place of the next part. `None` when there is no room for it, or nothing that it could be in.

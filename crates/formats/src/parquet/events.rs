@@ -172,13 +172,13 @@ impl<W: Write + Send> Row<'_, W> {
                 }
             }
             LogBody::Exchange(Body::RunStarted(step)) => self.step(step.as_ref(), None),
-            LogBody::Exchange(Body::StepStarted(step)) => self.step(Some(step), None),
             LogBody::Exchange(Body::RunCompleted(end)) => {
                 self.step(end.as_ref().map(|end| &end.step), end.as_ref());
             }
-            LogBody::Exchange(Body::StepCompleted(end)) => self.step(Some(&end.step), Some(end)),
-            LogBody::Exchange(Body::CallStarted { step, .. }) => self.step(Some(step), None),
-            LogBody::Exchange(Body::CallCompleted { end, .. }) => {
+            LogBody::Exchange(Body::StepStarted(step) | Body::CallStarted { step, .. }) => {
+                self.step(Some(step), None);
+            }
+            LogBody::Exchange(Body::StepCompleted(end) | Body::CallCompleted { end, .. }) => {
                 self.step(Some(&end.step), Some(end));
             }
         }

@@ -66,13 +66,13 @@ pub(super) fn put_everywhere(events: &mut [Event<LogBody>], word: &str) {
     }
 }
 
-fn tokens(input: u64, cached: u64, output: u64) -> Option<Usage> {
-    Some(Usage {
+fn tokens(input: u64, cached: u64, output: u64) -> Usage {
+    Usage {
         input: Some(input),
         cache_read: Some(cached),
         output: Some(output),
         ..Usage::default()
-    })
+    }
 }
 
 #[test]
@@ -80,11 +80,11 @@ fn a_call_to_a_model_is_one_span_however_many_events_it_has() {
     let mut session = Session::new();
     session.user("hello");
     let mut first = of_call("claude-opus-4-5", "msg_1");
-    first.usage = tokens(10, 100, 5);
+    first.usage = Some(tokens(10, 100, 5));
     first.cost = Money::parse("0.1");
     session.add(assistant(vec![block("a")]), first);
     let mut second = of_call("claude-opus-4-5", "msg_1");
-    second.usage = tokens(0, 0, 7);
+    second.usage = Some(tokens(0, 0, 7));
     second.cost = Money::parse("0.2");
     session.add(call("c1", "Bash", r#"{"command":"ls"}"#), second);
     session.add(result("c1", "Bash", Some("\"x\""), None), Notes::default());
@@ -355,7 +355,7 @@ fn notes_are_events_of_the_span_they_happen_in() {
     let mut session = Session::new();
     session.add(note(NoteKind::Title, "a title"), Notes::default());
     let call = Notes {
-        usage: tokens(1, 0, 0),
+        usage: Some(tokens(1, 0, 0)),
         ..of_call("gpt-5", "r1")
     };
     session.add(note(NoteKind::ModelCall, ""), call);
@@ -440,7 +440,7 @@ fn open_inference_has_its_own_names() {
     let mut session = Session::new();
     session.user("hello");
     let mut notes = of_call("claude-opus-4-5", "msg_1");
-    notes.usage = tokens(10, 100, 5);
+    notes.usage = Some(tokens(10, 100, 5));
     notes.cost = Money::parse("0.123456789012345678");
     let thinking = Block {
         fidelity: Fidelity::AgentEmitted,

@@ -129,7 +129,7 @@ fn check_body(row: &Row, body: &LogBody) {
             blocks => {
                 let all = text(row, "blocks").unwrap();
                 let all = quipu_model::Json::parse(&all).unwrap();
-                assert_eq!(all.get().starts_with('['), true, "{blocks:?}");
+                assert!(all.get().starts_with('['), "{blocks:?}");
             }
         },
         LogBody::Exchange(Body::ToolResult(result)) => {
