@@ -45,9 +45,8 @@ impl Checked {
         }
         let about = || io_error(format!("could not read {}", path.display()));
         let mut head = Vec::new();
-        let mut file = File::open(path).map_err(about())?;
-        file.by_ref()
-            .take(HEAD as u64)
+        let file = File::open(path).map_err(about())?;
+        file.take(HEAD as u64)
             .read_to_end(&mut head)
             .map_err(about())?;
         let is_page = head.trim_ascii_start().starts_with(b"<");
