@@ -111,6 +111,8 @@ impl Opener {
     pub(super) fn open(&self, stream: u8, lines: &str) -> Option<Vec<u8>> {
         let mut plain = Vec::with_capacity(lines.len() / 4 * 3);
         let mut lines = lines.trim().lines().zip(0..).peekable();
+        // Even of nothing there is a last piece.
+        lines.peek()?;
         while let Some((line, number)) = lines.next() {
             let sealed = STANDARD.decode(line).ok()?;
             let nonce = nonce(self.nonce, stream, lines.peek().is_none(), number);
