@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use memchr::memchr3;
+use memchr::{memchr3, memmem};
 
 /// Writes JSON so that it can stand in a script block, whatever its texts say.
 ///
@@ -17,6 +17,27 @@ pub(super) struct Escape<W> {
     last: u8,
     /// The beginning of a character that is not complete.
     held: Vec<u8>,
+}
+
+/// Takes the escapes of `<` and `>` out again. They are written with capital letters, which other writers of JSON
+/// seldom do, so that what is read is what was written byte for byte; and in any case the value is the same.
+pub(super) fn restore(json: &[u8]) -> Vec<u8> {
+    let mut made = Vec::with_capacity(json.len());
+    let mut from = 0;
+    for at in memmem::find_iter(json, b"\\u003") {
+        let slashes = json[..at].iter().rev().take_while(|byte| **byte == b'\\');
+        let is_text = slashes.count() % 2 == 1;
+        let character = match json.get(at + 5) {
+            Some(b'C') if !is_text => b'<',
+            Some(b'E') if !is_text => b'>',
+            _ => continue,
+        };
+        made.extend_from_slice(&json[from..at]);
+        made.push(character);
+        from = at + 6;
+    }
+    made.extend_from_slice(&json[from..]);
+    made
 }
 
 /// The first byte of U+2028 and U+2029, and of many others.
@@ -51,11 +72,11 @@ impl<W: Write> Escape<W> {
             self.buffer.extend_from_slice(&rest[..at]);
             let taken = match (rest[at], &rest[at + 1..]) {
                 (b'<', _) => {
-                    self.buffer.extend_from_slice(b"\\u003c");
+                    self.buffer.extend_from_slice(b"\\u003C");
                     1
                 }
                 (b'>', _) if matches!(before, b'-' | b']' | b'!') => {
-                    self.buffer.extend_from_slice(b"\\u003e");
+                    self.buffer.extend_from_slice(b"\\u003E");
                     1
                 }
                 (LINE_END, [0x80, end @ (0xa8 | 0xa9), ..]) => {
@@ -119,7 +140,7 @@ mod tests {
         let shown = escaped(&[text.as_bytes()]);
         assert_eq!(
             shown,
-            r#"{"a":"\u003c/script>\u003c!-- --\u003e ]]\u003e --!\u003e -\u003e a>b …"}"#
+            r#"{"a":"\u003C/script>\u003C!-- --\u003E ]]\u003E --!\u003E -\u003E a>b …"}"#
         );
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         assert_eq!(value(&shown), value(text));
@@ -147,6 +168,9 @@ mod tests {
             for held in ["<", "-->", "]]>", "\u{2028}", "\u{2029}"] {
                 proptest::prop_assert!(!shown.contains(held));
             }
+            let restored = restore(shown.as_bytes());
+            let lines = json.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
+            proptest::prop_assert_eq!(String::from_utf8(restored).unwrap(), lines);
             let read: String = serde_json::from_str(&shown).unwrap();
             proptest::prop_assert_eq!(serde_json::to_string(&read).unwrap(), json);
         }

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memchr::memmem;
 
+use super::escape::restore;
 use super::images::sniff;
 use super::page;
 use super::seal::{Described, Opener, Passphrase};
@@ -61,7 +62,7 @@ pub fn content(page: &[u8]) -> Result<Content, PageError> {
     };
     let images = block(page, page::IMAGES).unwrap_or_default();
     Ok(Content {
-        transcript: transcript.to_vec(),
+        transcript: restore(transcript),
         images: self::images(images),
     })
 }
