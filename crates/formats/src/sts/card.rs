@@ -51,7 +51,7 @@ const TAGS: [&str; 2] = ["agent-traces", "quipu"];
 /// let page = card(&[entry], &CardOptions::default());
 /// assert!(page.starts_with("---\n"));
 /// assert!(page.contains("path: \"sessions/*.jsonl\""));
-/// assert!(page.contains("not redacted"));
+/// assert!(page.contains("Not redacted"));
 /// ```
 pub fn card(entries: &[CardEntry], options: &CardOptions) -> String {
     let mut page = String::from("---\n");
