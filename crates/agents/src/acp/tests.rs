@@ -243,18 +243,15 @@ fn both_directions_are_read() {
             r#"{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#,
         ),
     ];
-    let bare: String = said
-        .iter()
-        .map(|(_, message)| format!("{message}\n"))
-        .collect();
-    let kept: String = said
+    let bare: Vec<&str> = said.iter().map(|(_, message)| *message).collect();
+    let bare = bare.join("\n");
+    let kept: Vec<String> = said
         .iter()
         .map(|(second, message)| {
-            format!(
-                "{{\"ts\":\"2026-06-08T08:00:{second:02}Z\",\"dir\":\"out\",\"msg\":{message}}}\n"
-            )
+            format!(r#"{{"ts":"2026-06-08T08:00:{second:02}Z","dir":"out","msg":{message}}}"#)
         })
         .collect();
+    let kept = kept.join("\n");
     let expected = [
         "note.session",
         "note.session",

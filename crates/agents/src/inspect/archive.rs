@@ -73,6 +73,7 @@ fn sample(name: &str) -> Option<&str> {
     name.strip_prefix("samples/")?.strip_suffix(".json")
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to `map_err`")]
 fn broken(error: zip::result::ZipError) -> GatherError {
     GatherError::Unknown(format!("the archive cannot be read: {error}"))
 }

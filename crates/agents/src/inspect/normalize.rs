@@ -36,7 +36,7 @@ impl Log {
             learn(&mut self.session.commit, || revision.text("commit"));
             learn(&mut self.session.repository, || revision.text("origin"));
         }
-        let began = time::field(eval, "created").map(|at| at.as_millisecond());
+        let began = time::field(eval, "created").map(quipu_model::Timestamp::as_millisecond);
         self.session.started_at = self.session.started_at.or(began);
     }
 
@@ -68,7 +68,8 @@ impl Log {
             self.session.id = capture::id(sample, "uuid")
                 .or_else(made)
                 .map(Cow::into_owned);
-            let began = time::field(sample, "started_at").map(|at| at.as_millisecond());
+            let began =
+                time::field(sample, "started_at").map(quipu_model::Timestamp::as_millisecond);
             self.session.started_at = began.or(self.session.started_at);
         }
         let named = (!alone && self.samples > 1).then_some(name);
@@ -249,17 +250,16 @@ impl Log {
             .into_iter()
             .flat_map(Node::items);
         let first = choices.next().and_then(|choice| choice.get("message"));
-        match first {
-            Some(message) => telling.message(message, &about, out),
-            None => {
-                let entry = Entry {
-                    usage: about.usage,
-                    model: about.model.clone(),
-                    model_call: about.call.clone(),
-                    ..Entry::keep(NoteKind::ModelCall, output.unwrap_or(event))
-                };
-                telling.put(entry, about.at, out);
-            }
+        if let Some(message) = first {
+            telling.message(message, &about, out);
+        } else {
+            let entry = Entry {
+                usage: about.usage,
+                model: about.model.clone(),
+                model_call: about.call.clone(),
+                ..Entry::keep(NoteKind::ModelCall, output.unwrap_or(event))
+            };
+            telling.put(entry, about.at, out);
         }
         for other in choices {
             telling.put(Entry::keep(NoteKind::ModelCall, other), about.at, out);

@@ -66,10 +66,10 @@ impl<'a> Telling<'a> {
             .get("content")
             .map(|content| self.attachments.resolve(content));
         if let Some(content) = content {
-            if let Some(text) = Text::of(content) {
-                if !text.is_empty() {
-                    self.said(&role, What::Assistant(text), id.clone(), &mut about, out);
-                }
+            if let Some(text) = Text::of(content)
+                && !text.is_empty()
+            {
+                self.said(&role, What::Assistant(text), id.clone(), &mut about, out);
             }
             for item in content.items() {
                 let entry = self.item(item, out);
@@ -255,7 +255,8 @@ impl<'a> Telling<'a> {
         let output = of
             .get(output)
             .map(|output| self.attachments.resolve(output));
-        let output = output.filter(|output| !output.is_null() && !(why.is_some() && output.is("")));
+        let output =
+            output.filter(|output| !(output.is_null() || (why.is_some() && output.is(""))));
         let output = output.map(|output| match self.only_text(output) {
             Some(text) => Value::Text(text),
             None => out.value(output, &mut attachments),

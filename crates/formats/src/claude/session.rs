@@ -91,14 +91,6 @@ impl<'w> Session<'w> {
         Ok(session)
     }
 
-    fn lane<'a>(&self, notes: &'a Notes) -> Lane<'a> {
-        match notes.subagent_id.as_deref() {
-            Some(agent) => Lane::Sub(agent),
-            None if notes.flags.superseded => Lane::Void,
-            None => Lane::Live,
-        }
-    }
-
     /// Something on the user's side: what comes next from the model is another reply.
     fn turn(&mut self, lane: Lane<'_>) -> io::Result<()> {
         if lane == Lane::Live {
@@ -435,6 +427,15 @@ impl<'w> Session<'w> {
     }
 }
 
+/// Which line of thought an event belongs to.
+fn lane(notes: &Notes) -> Lane<'_> {
+    match notes.subagent_id.as_deref() {
+        Some(agent) => Lane::Sub(agent),
+        None if notes.flags.superseded => Lane::Void,
+        None => Lane::Live,
+    }
+}
+
 /// Whether a note says that a summary follows.
 fn is_boundary(note: &Note) -> bool {
     note.raw
@@ -459,7 +460,7 @@ impl Projection for Session<'_> {
         if handover::is_finer(event.timestamp) {
             self.loss.wrapped("time (milliseconds)", event.seq);
         }
-        let lane = self.lane(notes);
+        let lane = lane(notes);
         let mut is_reply = false;
         let carried = match &event.body {
             LogBody::Exchange(Body::UserMessage(blocks)) => {

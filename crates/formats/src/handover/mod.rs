@@ -10,8 +10,8 @@ pub(crate) mod testkit;
 use std::io::{self, Write};
 
 use quipu_model::{Event, Header, LogBody, Note, NoteKind, Timestamp, Usage};
-use serde::Serialize;
-use sha2::{Digest, Sha256};
+use serde::Serialize as _;
+use sha2::{Digest as _, Sha256};
 
 /// What is put before the conversion's name in ids, so that they are no one else's.
 const NAMESPACE: &str = "quipu";
@@ -113,7 +113,10 @@ impl<'w> Lines<'w> {
         }
         self.field(
             "parent_run_id",
-            header.parent_run_id.as_ref().map(|id| id.as_str()),
+            header
+                .parent_run_id
+                .as_ref()
+                .map(quipu_model::RunId::as_str),
         );
         for (index, child) in header.children.iter().enumerate() {
             self.raw(if index == 0 { ",\"children\":[" } else { "," })
@@ -159,11 +162,9 @@ pub(crate) fn short(parts: &[&str]) -> String {
 }
 
 fn to_hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    let digit = |n: u8| char::from(b"0123456789abcdef"[usize::from(n & 15)]);
+    let pair = |byte: &u8| [digit(byte >> 4), digit(*byte)];
+    bytes.iter().flat_map(pair).collect()
 }
 
 fn digest(parts: &[&str]) -> [u8; 32] {

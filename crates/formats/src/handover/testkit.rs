@@ -106,6 +106,7 @@ pub(crate) fn sample() -> (Header, Vec<Event<LogBody>>, Vec<Blob>) {
     (header, events, vec![(picture, b"\x89PNG".to_vec())])
 }
 
+#[expect(clippy::too_many_lines, reason = "one line per event")]
 fn happened(picture: &Attachment) -> Vec<(LogBody, Notes)> {
     let fidelity = Fidelity::AgentEmitted;
     let block = |content| vec![Block { fidelity, content }];
