@@ -177,8 +177,12 @@ impl Bench {
     }
 
     fn tables(&self) -> Result<()> {
-        let mut tables = Tables::new(io::sink(), io::sink(), &Default::default())?;
-        tables.begin(&self.header)?;
+        let mut tables = Tables::new(
+            io::sink(),
+            io::sink(),
+            &quipu_formats::parquet::Options::default(),
+        )?;
+        tables.begin(&self.header);
         for event in &self.events {
             tables.event(event)?;
         }

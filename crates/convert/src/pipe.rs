@@ -120,9 +120,9 @@ impl Receiver for Sending {
         self.put(Item::Event(event), weight)
     }
 
-    fn event_and_more(&mut self, event: Event<LogBody>, more: Box<Beyond>) -> io::Result<()> {
+    fn event_and_more(&mut self, event: Event<LogBody>, more: Beyond) -> io::Result<()> {
         let weight = weight(&event.body);
-        self.put(Item::More(event, more), weight)
+        self.put(Item::More(event, Box::new(more)), weight)
     }
 }
 

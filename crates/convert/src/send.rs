@@ -249,7 +249,7 @@ impl Sender {
         }
         let response = request.send(body);
         response
-            .and_then(Answer::read)
+            .map(Answer::read)
             .map_err(|error| SendError::Unreachable {
                 endpoint: self.endpoint.shown().to_owned(),
                 reason: self.endpoint.hide(&error.to_string()),

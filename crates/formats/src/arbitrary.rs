@@ -52,7 +52,7 @@ fn full_text() -> BoxedStrategy<String> {
 
 fn run_id() -> BoxedStrategy<RunId> {
     "[A-Za-z0-9_][A-Za-z0-9._-]{0,40}"
-        .prop_map(|id| RunId::new(&id).unwrap())
+        .prop_map(|id| RunId::new(&id).expect("made of permitted characters"))
         .boxed()
 }
 
@@ -88,7 +88,8 @@ fn json() -> BoxedStrategy<Json> {
             }),
         ]
     });
-    tree.prop_map(|text| Json::parse(&text).unwrap()).boxed()
+    tree.prop_map(|text| Json::parse(&text).expect("made as JSON"))
+        .boxed()
 }
 
 fn not_null() -> BoxedStrategy<Json> {
@@ -241,7 +242,7 @@ fn timestamp() -> BoxedStrategy<Timestamp> {
     let nanos = Timestamp::MIN.as_nanosecond()..=Timestamp::MAX.as_nanosecond();
     let near = 0..4_000_000_000_000_000_000i128;
     prop_oneof![nanos.boxed(), near.boxed()]
-        .prop_map(|nanos| Timestamp::from_nanosecond(nanos).unwrap())
+        .prop_map(|nanos| Timestamp::from_nanosecond(nanos).expect("within range"))
         .boxed()
 }
 

@@ -147,8 +147,8 @@ fn entry(said: Said<'_>) -> Entry<'_> {
             duration_ms,
         } => Entry {
             at,
-            status,
             duration_ms,
+            status,
             ..Entry::new(What::Result {
                 name,
                 id,
@@ -164,7 +164,7 @@ fn entry(said: Said<'_>) -> Entry<'_> {
     }
 }
 
-fn message<'a>(who: Who, content: Content<'a>) -> What<'a> {
+fn message(who: Who, content: Content<'_>) -> What<'_> {
     let text = match content {
         Content::Thinking(text) if who == Who::Assistant => return What::Reasoning(text.into()),
         Content::Text(text)

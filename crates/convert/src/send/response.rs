@@ -21,7 +21,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn read(mut response: Response<Body>) -> Result<Self, ureq::Error> {
+    pub(super) fn read(mut response: Response<Body>) -> Self {
         let header = |name: &str| {
             let value = response.headers().get(name)?;
             value.to_str().ok().map(ToOwned::to_owned)
@@ -30,13 +30,13 @@ impl Answer {
         let kind = header("content-type").unwrap_or_default();
         let status = response.status();
         let reader = response.body_mut().with_config().limit(MAX_BODY);
-        Ok(Self {
+        Self {
             status,
             retry_after: seconds.map(Duration::from_secs),
             kind,
             // Whether it was taken is in the status; a body that cannot be read changes nothing of that.
             body: reader.read_to_vec().unwrap_or_default(),
-        })
+        }
     }
 
     /// What was taken. The endpoint may take some spans and not others.

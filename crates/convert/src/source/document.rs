@@ -114,9 +114,10 @@ impl Document {
                 to.blob(attachment, bytes)?;
             }
         }
-        match more.is_empty() {
-            true => to.event(event),
-            false => to.event_and_more(event, Box::new(more)),
+        if more.is_empty() {
+            to.event(event)
+        } else {
+            to.event_and_more(event, more)
         }
     }
 }

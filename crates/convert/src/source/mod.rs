@@ -97,7 +97,7 @@ pub trait Receiver {
     /// # Errors
     ///
     /// Whatever keeps it from going on. Nothing more is given.
-    fn event_and_more(&mut self, event: Event<LogBody>, _more: Box<Beyond>) -> io::Result<()> {
+    fn event_and_more(&mut self, event: Event<LogBody>, _more: Beyond) -> io::Result<()> {
         self.event(event)
     }
 }

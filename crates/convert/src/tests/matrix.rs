@@ -1,6 +1,6 @@
 //! What is lost between any two formats: written into `docs/formats/matrix.md`, and held to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -50,7 +50,7 @@ fn page(sources: &[(String, PathBuf)], home: &Path) -> String {
     page.push_str("\n|---|");
     page.push_str(&"---|".repeat(targets.len()));
     page.push('\n');
-    let mut lost: BTreeMap<&'static str, BTreeMap<String, ()>> = BTreeMap::new();
+    let mut lost: BTreeMap<&'static str, BTreeSet<String>> = BTreeMap::new();
     let mut wrapped = lost.clone();
     let mut inferred = lost.clone();
     for (n, (name, path)) in sources.iter().enumerate() {
@@ -65,7 +65,7 @@ fn page(sources: &[(String, PathBuf)], home: &Path) -> String {
                 (&mut inferred, &report.loss.inferred),
             ] {
                 let those = all.entry(target.as_str()).or_default();
-                those.extend(of.keys().map(|what| (what.to_string(), ())));
+                those.extend(of.keys().map(ToString::to_string));
             }
         }
         page.push('\n');
@@ -81,7 +81,7 @@ fn page(sources: &[(String, PathBuf)], home: &Path) -> String {
             let Some(those) = all.get(target.as_str()).filter(|those| !those.is_empty()) else {
                 continue;
             };
-            let those: Vec<String> = those.keys().map(|what| format!("`{what}`")).collect();
+            let those: Vec<String> = those.iter().map(|what| format!("`{what}`")).collect();
             writeln!(page, "\n{word}: {}.", those.join(", ")).unwrap();
         }
     }

@@ -124,7 +124,7 @@ impl<'w> Block<'w> {
         let mut between = Vec::new();
         let name = match self {
             Self::Open(escape) => {
-                escape.end()?;
+                escape.end();
                 page::IMAGES
             }
             Self::Sealed(sealer) => {
@@ -139,7 +139,7 @@ impl<'w> Block<'w> {
 
     fn end(&mut self) -> io::Result<()> {
         match self {
-            Self::Open(escape) => escape.end()?,
+            Self::Open(escape) => escape.end(),
             Self::Sealed(sealer) => sealer.end()?,
         }
         let mut tail = Vec::new();
