@@ -272,9 +272,10 @@ fn commands(table: &mut Table, options: &Options, directory: &Path) -> Result<()
     };
     now("a page of 10 MB");
     let page = session(directory, PAGE, options.seed)?;
-    let peer = match options.no_python {
-        true => None,
-        false => peers::claude_code_transcripts(&place(&options.directory, "peers")?),
+    let peer = if options.no_python {
+        None
+    } else {
+        peers::claude_code_transcripts(&place(&options.directory, "peers")?)
     };
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..options.rounds.max(1) {
@@ -291,12 +292,13 @@ fn commands(table: &mut Table, options: &Options, directory: &Path) -> Result<()
         }
     }
     let mine = middle(&ours).wall;
-    let beside = match theirs.is_empty() {
-        true => "claude-code-transcripts was not measured".to_owned(),
-        false => format!(
+    let beside = if theirs.is_empty() {
+        "claude-code-transcripts was not measured".to_owned()
+    } else {
+        format!(
             "claude-code-transcripts {:.0} ms",
             middle(&theirs).wall * 1e3
-        ),
+        )
     };
     table.row(
         "html: a session of 10 MB, milliseconds",

@@ -199,6 +199,11 @@ pub trait Gather: Sync {
     fn holds(&self, _directory: &Path) -> bool {
         false
     }
+
+    /// Whether a file that begins so holds sessions of this kind. For files that are named by a person.
+    fn holds_file(&self, _begin: &[u8]) -> bool {
+        false
+    }
 }
 
 /// What sessions are taken out of.

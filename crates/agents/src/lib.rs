@@ -112,7 +112,7 @@ pub use host::{Host, is_credential};
 pub use ledger::{Dropped, Ledger, Mended};
 pub use marks::Marks;
 pub use out::{BLOB_SCHEME, Out, Position, Sink, data_url};
-pub use registry::{FAMILIES, claims, dialect, family, identify, sniff};
+pub use registry::{FAMILIES, claims, dialect, family, holder, identify, sniff};
 pub use session::{Session, Tokens, run_id};
 pub use summary::{Activity, Doer, Spend, SpendKey, Summary, ToolKey, ToolUse, Waste, WasteKey};
 

@@ -46,6 +46,16 @@ pub fn family(name: &str) -> Option<&'static dyn Family> {
         .find(|family| family.name() == name)
 }
 
+/// The family whose sessions a file holds that begins so, where it holds many.
+pub fn holder(begin: &[u8]) -> Option<&'static dyn Family> {
+    let mut families = FAMILIES.iter().copied();
+    families.find(|family| {
+        family
+            .gather()
+            .is_some_and(|gather| gather.holds_file(begin))
+    })
+}
+
 /// Who says that a log is theirs: those that are sure first, else in the order in which they are asked.
 pub fn claims(head: &Head<'_>) -> Vec<(&'static dyn Family, Match)> {
     let mut claims: Vec<(&'static dyn Family, Match)> = FAMILIES

@@ -66,6 +66,14 @@ impl Gather for Archive {
     fn dialect(&self) -> Dialect {
         SAMPLE
     }
+
+    /// The name of the first file in an archive stands near its beginning.
+    fn holds_file(&self, begin: &[u8]) -> bool {
+        const NAME: usize = 30;
+        const FIRST: [&[u8]; 4] = [b"_journal/", b"header.json", b"samples/", b"summaries"];
+        let name = begin.get(NAME..).unwrap_or_default();
+        begin.starts_with(b"PK\x03\x04") && FIRST.iter().any(|first| name.starts_with(first))
+    }
 }
 
 /// The sample that a file of an archive is.

@@ -8,6 +8,7 @@ mod directory;
 mod document;
 mod exchange;
 mod log;
+mod part;
 mod sniff;
 
 use std::collections::BTreeMap;

@@ -7,6 +7,7 @@ use std::path::Path;
 use quipu_agents::{Dialect, Family, HEAD, Limits, is_credential};
 use quipu_formats::exchange::{Item, Reader};
 
+use super::part::parts;
 use super::{
     Document, Log, LogFile, Reading, RunDirectory, Source, SourceError, Transcript, unreadable,
 };
@@ -33,6 +34,9 @@ pub fn open(path: &Path, reading: &Reading) -> Result<Vec<Box<dyn Source>>, Sour
     let head = head(path).map_err(unreadable(path))?;
     if head.starts_with(DATABASE) {
         return Err(SourceError::Many(path.to_owned()));
+    }
+    if let Some(family) = quipu_agents::holder(&head) {
+        return parts(path, family, reading);
     }
     if is_exchange(&head) {
         return Ok(vec![Box::new(Transcript::new(path))]);

@@ -270,11 +270,16 @@ impl Search {
             } else if metadata.len() == 0 {
                 self.empty += 1;
             } else if self.seen.insert(path.clone()) {
+                let holder = holder(&path);
                 self.found.push(Candidate {
                     path,
                     stamp: stamp(&metadata),
-                    found: Found::Log,
-                    place: None,
+                    found: if holder.is_some() {
+                        Found::Many
+                    } else {
+                        Found::Log
+                    },
+                    place: holder,
                 });
             }
         }
@@ -360,4 +365,14 @@ pub(super) fn stamp(metadata: &Metadata) -> Stamp {
         inode: Some(metadata.ino().cast_signed()),
         part: None,
     }
+}
+/// Whose sessions a file holds, where it holds many.
+fn holder(path: &Path) -> Option<(&'static str, &'static dyn Family)> {
+    use std::io::Read as _;
+    let mut begin = Vec::new();
+    let file = fs::File::open(path).ok()?;
+    file.take(64).read_to_end(&mut begin).ok()?;
+    let family = quipu_agents::holder(&begin)?;
+    let brand = family.gather().map_or("", |gather| gather.dialect().brand);
+    Some((brand, family))
 }

@@ -141,7 +141,7 @@ impl<'a> Work<'a> {
             }
             To::Directory(directory) => {
                 let directory = directory.clone();
-                self.into_directory(source, &directory)?
+                self.below(source, &directory)?
             }
             To::Tables(files) => quipu_convert::add(source, &mut files.tables).map_err(refused)?,
             To::Traces(home) => {
@@ -158,7 +158,7 @@ impl<'a> Work<'a> {
     }
 
     /// Writes a session into a directory, under a name of its own.
-    fn into_directory(&mut self, source: &mut dyn Source, directory: &Path) -> Result<Report> {
+    fn below(&mut self, source: &mut dyn Source, directory: &Path) -> Result<Report> {
         let header = source.header().map_err(refused)?;
         let made = |path: &Path| {
             make_directory(path).map_err(io_error(format!("could not make {}", path.display())))
@@ -192,35 +192,29 @@ impl<'a> Work<'a> {
         let message = message.unwrap_or_default();
         self.hints.push(match sent.rejected_spans {
             0 => format!("{} taken{message}", count(sent.batches, "batch")),
-            n => format!("{} of the spans were rejected{message}", n),
+            n => format!("{n} of the spans were rejected{message}"),
         });
         Ok(report)
     }
 
     /// How to go on with a session that was written for another agent.
     fn go_on(&mut self, source: &mut dyn Source, written: Option<&Path>) -> Result<()> {
-        let (place, hint): (
-            fn(&Header, &Options) -> PathBuf,
-            fn(&Header, &Options) -> String,
-        ) = match self.target.to {
-            Format::ClaudeCode => (
-                |header, options| {
-                    Path::new("~/.claude").join(claude::place(header, &options.claude))
-                },
-                |header, options| claude::resume_hint(header, &options.claude),
-            ),
-            Format::Codex => (
-                |header, options| Path::new("~/.codex").join(codex::place(header, &options.codex)),
-                |header, options| codex::resume_hint(header, &options.codex),
-            ),
-            _ => return Ok(()),
-        };
+        if !matches!(self.target.to, Format::ClaudeCode | Format::Codex) {
+            return Ok(());
+        }
         let header = source.header().map_err(refused)?;
-        let place = match written {
-            Some(path) => path.to_owned(),
-            None => place(&header, &self.options),
+        let Options { claude, codex, .. } = &self.options;
+        let (place, hint) = match self.target.to {
+            Format::Codex => (
+                Path::new("~/.codex").join(codex::place(&header, codex)),
+                codex::resume_hint(&header, codex),
+            ),
+            _ => (
+                Path::new("~/.claude").join(claude::place(&header, claude)),
+                claude::resume_hint(&header, claude),
+            ),
         };
-        let hint = hint(&header, &self.options);
+        let place = written.unwrap_or(&place);
         self.hints.push(match written {
             Some(_) => format!("{}\n  goes on with: {hint}", place.display()),
             None => format!("put it to {}\n  and go on with: {hint}", place.display()),
@@ -626,9 +620,10 @@ fn sender(target: &Target) -> Result<Sender> {
     let headers = headers.ok_or_else(|| CommandError::usage("a header is NAME=VALUE"))?;
     let endpoint = target.endpoint.as_deref().unwrap_or_default();
     let options = send::Options {
-        encoding: match target.protobuf {
-            true => Encoding::Protobuf,
-            false => Encoding::Json,
+        encoding: if target.protobuf {
+            Encoding::Protobuf
+        } else {
+            Encoding::Json
         },
         ..send::Options::default()
     };

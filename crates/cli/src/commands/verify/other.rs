@@ -111,18 +111,15 @@ impl Checked {
                 Severity::Warning => YELLOW,
                 Severity::Error => RED,
             };
-            let mut place = String::new();
-            if let Some(file) = &finding.file {
-                place.push_str(&format!(" {}", clean(file)));
-            }
-            match (finding.line, finding.seq) {
-                (Some(line), _) => place.push_str(&format!(" line {line}")),
-                (None, Some(seq)) => place.push_str(&format!(" seq {seq}")),
-                (None, None) => {}
-            }
-            if let Some(path) = &finding.path {
-                place.push_str(&format!(" {}", clean(path)));
-            }
+            let line = match (finding.line, finding.seq) {
+                (Some(line), _) => Some(format!("line {line}")),
+                (None, Some(seq)) => Some(format!("seq {seq}")),
+                (None, None) => None,
+            };
+            let file = finding.file.as_deref().map(|file| clean(file).into_owned());
+            let path = finding.path.as_deref().map(|path| clean(path).into_owned());
+            let place: Vec<String> = [file, line, path].into_iter().flatten().collect();
+            let place = place.join(" ");
             let times = match finding.count {
                 0 | 1 => String::new(),
                 n => format!(" (and {} more)", n - 1),
@@ -131,7 +128,7 @@ impl Checked {
             let message = clean(&finding.message);
             writeln!(
                 out,
-                "  {style}{severity}[{rule}]{style:#}{place}: {message}{times}"
+                "  {style}{severity}[{rule}]{style:#} {place}: {message}{times}"
             )?;
             if let Some(hint) = finding.hint
                 && finding.severity > Severity::Note
