@@ -57,6 +57,8 @@ pub(crate) fn measure(table: &mut Table, options: &Options) -> Result<()> {
         Some(file) => std::fs::canonicalize(file).with_context(|| file.display().to_string())?,
         None => session(&directory, options.bytes, options.seed)?,
     };
+    // Before anything is held here: what a child has at most is counted from when it was forked.
+    commands(table, options, &directory)?;
     now("reading and writing alone, and both");
     let bench = Bench::new(&log)?;
     for &format in Format::ALL {
@@ -65,7 +67,7 @@ pub(crate) fn measure(table: &mut Table, options: &Options) -> Result<()> {
             bench.format(table, format, options.rounds.max(1))?;
         }
     }
-    commands(table, options, &directory)
+    Ok(())
 }
 
 /// A session of about so many bytes.

@@ -1,10 +1,11 @@
 //! From a source to a writer.
 //!
 //! One thread reads and another writes, so that a conversion takes as long as the slower of the two. What is on
-//! the way between them is bounded by its size.
+//! the way between them is bounded by its size. What was written goes back to be freed where it was made: freeing what
+//! another thread allocates would have both wait for each other.
 
 use std::io;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{self, SyncSender, sync_channel};
 use std::thread;
 
 use quipu_formats::loss::Loss;
@@ -41,9 +42,11 @@ pub fn pump(
 ) -> Result<(Account, Loss), SourceError> {
     thread::scope(|scope| {
         let (sender, receiver) = sync_channel::<Vec<Item>>(WAITING);
+        let (back, done) = sync_channel::<Vec<Item>>(2 * WAITING);
         let reading = scope.spawn(move || {
             let mut sending = Sending {
                 sender,
+                done,
                 batch: Vec::new(),
                 weight: 0,
             };
@@ -53,7 +56,9 @@ pub fn pump(
         });
         let (mut written, mut left) = (Ok(()), Loss::default());
         for batch in receiver {
-            written = write(batch, to, &mut left);
+            written = write(&batch, to, &mut left);
+            // Whoever reads may be gone, or slow to take it back; then it is freed here.
+            drop(back.try_send(batch));
             if written.is_err() {
                 // Who reads is told by the receiver that goes.
                 break;
@@ -70,13 +75,13 @@ pub fn pump(
     })
 }
 
-fn write(batch: Vec<Item>, to: &mut (dyn Projection + '_), left: &mut Loss) -> io::Result<()> {
+fn write(batch: &[Item], to: &mut (dyn Projection + '_), left: &mut Loss) -> io::Result<()> {
     for item in batch {
         match item {
-            Item::Blob(attachment, bytes) => to.blob(&attachment, &bytes)?,
-            Item::Event(event) => to.event(&event)?,
+            Item::Blob(attachment, bytes) => to.blob(attachment, bytes)?,
+            Item::Event(event) => to.event(event)?,
             Item::More(event, more) => {
-                if !to.event_and_more(&event, &more)? {
+                if !to.event_and_more(event, more)? {
                     left.dropped(MORE, event.seq);
                 }
             }
@@ -87,6 +92,8 @@ fn write(batch: Vec<Item>, to: &mut (dyn Projection + '_), left: &mut Loss) -> i
 
 struct Sending {
     sender: SyncSender<Vec<Item>>,
+    /// What was written.
+    done: mpsc::Receiver<Vec<Item>>,
     batch: Vec<Item>,
     weight: usize,
 }
@@ -103,7 +110,12 @@ impl Sending {
 
     fn send(&mut self) -> io::Result<()> {
         self.weight = 0;
-        let batch = std::mem::take(&mut self.batch);
+        let mut free = Vec::new();
+        while let Ok(mut written) = self.done.try_recv() {
+            written.clear();
+            free = written;
+        }
+        let batch = std::mem::replace(&mut self.batch, free);
         let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
         self.sender.send(batch).map_err(gone)
     }

@@ -6,11 +6,17 @@
 //! | module | format |
 //! |---|---|
 //! | [`agentlog`] | `.agentlog` traces: content-addressed records |
+//! | [`atif`] | ATIF, the trajectory format of Harbor |
+//! | [`claude`], [`codex`] | session files that those agents resume |
 //! | [`exchange`] | the exchange transcript: `transcripts/<run-id>.jsonl` |
-//! | [`normalized`] | the normalized transcript: one document to share, of any length |
-//! | [`html`] | a page for people that holds a normalized transcript |
-//! | [`markdown`] | Markdown, for people |
-//! | [`text`] | plain text, for people |
+//! | [`flow`] | run directories: transcripts and receipts of workflow steps |
+//! | [`html`], [`markdown`], [`text`] | for people |
+//! | [`normalized`] | the normalized transcript, which has a place for everything |
+//! | [`otlp`] | OpenTelemetry traces |
+//! | `parquet` | tables of events and calls (feature `parquet`) |
+//! | [`sts`] | sessions as the Hugging Face Hub shows them |
+//!
+//! [`projection`] is the seam of all that write sessions.
 //!
 //! [`lines`] is what the line-based formats read through; [`loss`] is what they say they cannot carry.
 //!

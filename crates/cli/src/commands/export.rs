@@ -7,7 +7,7 @@ use quipu_convert::{Format, Reading, Source};
 use quipu_store::Store;
 use quipu_store::catalogue::TranscriptRow;
 
-use super::convert::{Work, open, reading};
+use super::convert::{Sessions, Work, open, reading};
 use super::list;
 use crate::args::Export;
 use crate::error::{CommandError, Exit, Result};
@@ -43,7 +43,12 @@ pub(crate) fn run(args: &Export, place: &Place) -> Result<Exit> {
         return Err(failed.unwrap_or_else(nothing));
     }
     let traces = if args.keep { Some(place.home()?) } else { None };
-    Work::new(&args.target, place, sources.len(), (traces, &reading))?.all(sources, failed)
+    let sessions = match args.ids.len() {
+        // Those that a filter leaves may be any number.
+        0 => Sessions::Many,
+        _ => Sessions::of(sources.len()),
+    };
+    Work::new(&args.target, place, sessions, (traces, &reading))?.all(sources, failed)
 }
 
 fn of(meant: Meant, reading: &Reading) -> Result<Vec<Box<dyn Source>>> {

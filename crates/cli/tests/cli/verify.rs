@@ -48,10 +48,10 @@ fn json_holds_the_same() {
 fn what_cannot_be_read_is_not_clean() {
     let env = TestEnv::new();
     let ran = env.run(&["verify", env.dir.path().to_str().unwrap()]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (4, ""));
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, ""));
     assert_eq!(
         ran.stderr,
-        "error: could not read HOME: Is a directory (os error 21)\n"
+        "error: HOME is no run: it has no flow with `llm` or `receipts`, and no meta.json, spec.json or events.jsonl\n"
     );
 }
 

@@ -281,7 +281,10 @@ impl<'p> Survey<'p> {
 
 impl Sink for Survey<'_> {
     fn entry(&mut self, _seq: u64, at: Timestamp, _position: Position, entry: &Entry<'_>) {
-        self.summary.observe(entry);
+        // Of the summary only the title is wanted, which the first prompt gives.
+        if self.summary.title.is_none() {
+            self.summary.observe(entry);
+        }
         self.marks.observe(entry);
         let totals = &mut self.totals;
         totals.events += 1;

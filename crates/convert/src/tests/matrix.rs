@@ -105,6 +105,7 @@ fn cell(report: &Report) -> String {
     let events = loss.events - loss.carried;
     let kinds = loss.dropped.len();
     match events {
+        0 if kinds == 1 => "−1 kind".to_owned(),
         0 => format!("−{kinds} kinds"),
         _ => format!("{}/{}, −{kinds} kinds", loss.carried, loss.events),
     }

@@ -427,12 +427,13 @@ impl<'w> Session<'w> {
     }
 }
 
-/// Which line of thought an event belongs to.
-fn lane(notes: &Notes) -> Lane<'_> {
+/// Which line of thought an event belongs to. The agents of a workflow take turns; none of them is beside another.
+fn lane(event: &Event<LogBody>) -> Lane<'_> {
+    let notes = &event.annotations;
     match notes.subagent_id.as_deref() {
-        Some(agent) => Lane::Sub(agent),
-        None if notes.flags.superseded => Lane::Void,
-        None => Lane::Live,
+        Some(agent) if event.place.path.is_empty() => Lane::Sub(agent),
+        _ if notes.flags.superseded => Lane::Void,
+        _ => Lane::Live,
     }
 }
 
@@ -460,7 +461,7 @@ impl Projection for Session<'_> {
         if handover::is_finer(event.timestamp) {
             self.loss.wrapped("time (milliseconds)", event.seq);
         }
-        let lane = lane(notes);
+        let lane = lane(event);
         let mut is_reply = false;
         let carried = match &event.body {
             LogBody::Exchange(Body::UserMessage(blocks)) => {

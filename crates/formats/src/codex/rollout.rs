@@ -420,7 +420,8 @@ impl<'w> Rollout<'w> {
         let (seq, at) = (event.seq, event.timestamp);
         let is_prompt = matches!(&event.body, LogBody::Exchange(Body::UserMessage(blocks))
             if blocks.iter().any(|block| matches!(block.content, Content::Text(_))));
-        if notes.subagent_id.is_some() {
+        // The agents of a workflow take turns; none of them is beside another.
+        if notes.subagent_id.is_some() && event.place.path.is_empty() {
             // A sub-agent has a file of its own; here it would speak as the agent.
             return Ok(false);
         }

@@ -25,7 +25,7 @@ fn a_session_is_the_same_as_ever() {
     golden::check("src/text/golden/session.txt", text.as_bytes());
     assert_eq!((loss.carried, loss.events), (47, 47));
     let lost: Vec<_> = loss.dropped.keys().map(AsRef::as_ref).collect();
-    assert_eq!(lost, ["attachment bytes", "model_call", "source.adapter"]);
+    assert_eq!(lost, ["attachment bytes", "model_call"]);
     assert!(!text.contains('\u{1b}'));
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use quipu_convert::{Reading, Source, SourceError};
 use quipu_prices::Prices;
 
-pub(super) use work::Work;
+pub(super) use work::{Sessions, Work};
 
 use crate::args::{Convert, Target};
 use crate::config::Config;
@@ -41,8 +41,13 @@ pub(crate) fn run(args: &Convert, place: &Place) -> Result<Exit> {
     {
         return Err(error);
     }
-    let done =
-        Work::new(&args.target, place, sources.len(), (None, &reading))?.all(sources, failed);
+    let done = Work::new(
+        &args.target,
+        place,
+        Sessions::of(sources.len().max(args.inputs.len())),
+        (None, &reading),
+    )?
+    .all(sources, failed);
     drop(piped);
     done
 }

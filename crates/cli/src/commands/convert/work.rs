@@ -24,6 +24,19 @@ use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate::Place;
 use crate::terminal::{bytes, count, out, say};
 
+/// How many sessions there can be: what they go to is the same whether many turn out to be one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sessions {
+    One,
+    Many,
+}
+
+impl Sessions {
+    pub(crate) fn of(count: usize) -> Self {
+        if count > 1 { Self::Many } else { Self::One }
+    }
+}
+
 /// Where sessions go.
 #[derive(Debug)]
 enum To {
@@ -58,7 +71,7 @@ impl<'a> Work<'a> {
     pub(crate) fn new(
         target: &'a Target,
         place: &Place,
-        sessions: usize,
+        sessions: Sessions,
         (traces, reading): (Option<PathBuf>, &Reading),
     ) -> Result<Self> {
         check_flags(target)?;
@@ -487,9 +500,9 @@ fn random(bytes: &mut [u8]) -> Result<()> {
     getrandom::fill(bytes).map_err(|error| refused(io::Error::other(error)))
 }
 
-fn destination(format: Format, path: &Path, sessions: usize) -> To {
+fn destination(format: Format, path: &Path, sessions: Sessions) -> To {
     let is_directory = format.shape() != Shape::File
-        || sessions > 1
+        || sessions == Sessions::Many
         || path.is_dir()
         || path.as_os_str().as_encoded_bytes().ends_with(b"/");
     if is_directory {
@@ -500,8 +513,8 @@ fn destination(format: Format, path: &Path, sessions: usize) -> To {
 }
 
 /// Whether this can go to standard output.
-fn stdout(format: Format, sessions: usize) -> Result<()> {
-    if sessions > 1 || format.shape() != Shape::File {
+fn stdout(format: Format, sessions: Sessions) -> Result<()> {
+    if sessions == Sessions::Many || format.shape() != Shape::File {
         let error = CommandError::usage("several files do not go to standard output");
         return Err(error.hint("name a directory with -o"));
     }

@@ -16,6 +16,11 @@ pub(super) struct Emit<'s> {
 }
 
 impl<'s> Emit<'s> {
+    /// Whether this is the agent that the run as a whole is of.
+    pub(super) fn is_own(&self, agent: &str) -> bool {
+        self.header.agent() == Some(agent)
+    }
+
     pub(super) fn new(header: Header, sink: &'s mut dyn FnMut(Event<LogBody>)) -> Self {
         Self {
             header,

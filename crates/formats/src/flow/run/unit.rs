@@ -57,11 +57,12 @@ pub(super) fn read(
         flow => format!("{flow}.{}", name.step),
     };
     let iteration = unit.iteration.saturating_sub(1);
+    let agent = Some(&name.agent).filter(|agent| !agent.is_empty() && !emit.is_own(agent));
     let mut reading = Reading {
         emit,
         findings,
         place: Place::step(path).iteration(iteration),
-        agent: Some(name.agent.clone()).filter(|agent| !agent.is_empty()),
+        agent: agent.cloned(),
         stub: receipt.is_some_and(Receipt::is_stub),
         step: step_of(unit, receipt),
         piece: None,

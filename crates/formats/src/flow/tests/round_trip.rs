@@ -107,7 +107,9 @@ proptest! {
             (place(&event.place), own.unwrap_or_else(|| agent.clone()))
         });
         let after = messages(&read, |event| {
-            (event.place.path.clone(), event.annotations.subagent_id.clone().unwrap_or_default())
+            // The agent that the run as a whole is of is none of its sub-agents.
+            let own = event.annotations.subagent_id.clone();
+            (event.place.path.clone(), own.unwrap_or_else(|| agent.clone()))
         });
         // Iterations and executions of one step may come back in another order: theirs is by time.
         let sorted = |told: Told| -> Told {

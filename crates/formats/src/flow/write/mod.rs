@@ -181,7 +181,10 @@ impl Projection for Writer<'_> {
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<Loss> {
-        for (key, iteration, unit) in std::mem::take(&mut self.open) {
+        // What the run has cost is told in the order in which steps end.
+        let mut open = std::mem::take(&mut self.open);
+        open.sort_by_key(|(_, _, unit)| unit.until());
+        for (key, iteration, unit) in open {
             self.close(key, iteration, unit)?;
         }
         for (key, done) in std::mem::take(&mut self.held) {

@@ -106,6 +106,11 @@ impl Sum {
 }
 
 impl Unit {
+    /// When it ended, as far as is known.
+    pub(super) fn until(&self) -> Timestamp {
+        self.completed.unwrap_or(self.last)
+    }
+
     /// A step that begins with this event.
     pub(super) fn new(event: &Event<LogBody>) -> Self {
         Self {
