@@ -34,7 +34,7 @@ mod tests;
 pub use format::{Format, Shape};
 pub use pipe::pump;
 pub use report::Report;
-pub use source::{Account, Reading, Source, SourceError, open};
+pub use source::{Account, Reading, Source, SourceError, open, open_as};
 #[cfg(feature = "parquet")]
 pub use target::add;
 pub use target::{Options, write, writer};

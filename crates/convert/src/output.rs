@@ -8,11 +8,24 @@ use std::path::{Component, Path, PathBuf};
 use quipu_formats::projection::Beside;
 
 /// A file that is there once it is whole, private, and not over another unless that is asked for.
+///
+/// Until then it has no name where the system knows files without one, so that nothing is left of it
+/// however the process ends. What is no regular file, such as a pipe or a terminal, is written to as it is.
 #[derive(Debug)]
 pub struct NewFile {
     path: PathBuf,
-    file: tempfile::NamedTempFile,
     force: bool,
+    made: Made,
+}
+
+#[derive(Debug)]
+enum Made {
+    /// Without a name.
+    Unnamed(File),
+    /// Under another name, where the system knows no files without one.
+    Named(tempfile::NamedTempFile),
+    /// What is there already, and is no regular file.
+    There(File),
 }
 
 impl NewFile {
@@ -22,21 +35,34 @@ impl NewFile {
     ///
     /// It is there already, or cannot be made.
     pub fn begin(path: &Path, force: bool) -> io::Result<Self> {
-        if !force && path.symlink_metadata().is_ok() {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
-        let file = tempfile::NamedTempFile::new_in(directory.unwrap_or(Path::new(".")))?;
+        let made = if is_special(path) {
+            Made::There(File::options().write(true).open(path)?)
+        } else {
+            if !force && path.symlink_metadata().is_ok() {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            if path.is_dir() {
+                return Err(io::ErrorKind::IsADirectory.into());
+            }
+            make(directory_of(path))?
+        };
         Ok(Self {
             path: path.to_owned(),
-            file,
             force,
+            made,
         })
+    }
+
+    fn as_file(&self) -> &File {
+        match &self.made {
+            Made::Unnamed(file) | Made::There(file) => file,
+            Made::Named(file) => file.as_file(),
+        }
     }
 
     /// Where to write to.
     pub fn writer(&self) -> BufWriter<&File> {
-        BufWriter::with_capacity(1 << 16, self.file.as_file())
+        BufWriter::with_capacity(1 << 16, self.as_file())
     }
 
     /// The file itself, for whoever has to own it.
@@ -45,7 +71,7 @@ impl NewFile {
     ///
     /// What the system says.
     pub fn file(&self) -> io::Result<File> {
-        self.file.as_file().try_clone()
+        self.as_file().try_clone()
     }
 
     /// Puts it in its place.
@@ -54,13 +80,103 @@ impl NewFile {
     ///
     /// It cannot be brought to disk, or another is there meanwhile.
     pub fn finish(self) -> io::Result<()> {
-        self.file.as_file().sync_all()?;
-        let placed = if self.force {
-            self.file.persist(&self.path).map(drop)
-        } else {
-            self.file.persist_noclobber(&self.path).map(drop)
-        };
-        placed.map_err(|error| error.error)
+        let Self { path, force, made } = self;
+        match made {
+            Made::There(_) => Ok(()),
+            Made::Named(file) => {
+                file.as_file().sync_all()?;
+                place(file, &path, force)
+            }
+            Made::Unnamed(file) => {
+                file.sync_all()?;
+                if !force {
+                    return name(&file, &path);
+                }
+                // A name of its own first: only a rename takes the place of another in one step.
+                let directory = directory_of(&path);
+                let between = tempfile::Builder::new()
+                    .prefix(".quipu-")
+                    .make_in(directory, |between| name(&file, between))?;
+                between
+                    .persist(&path)
+                    .map(drop)
+                    .map_err(|error| error.error)
+            }
+        }
+    }
+}
+
+fn place(file: tempfile::NamedTempFile, path: &Path, force: bool) -> io::Result<()> {
+    let placed = if force {
+        file.persist(path).map(drop)
+    } else {
+        file.persist_noclobber(path).map(drop)
+    };
+    placed.map_err(|error| error.error)
+}
+
+fn directory_of(path: &Path) -> &Path {
+    let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+    directory.unwrap_or(Path::new("."))
+}
+
+/// Whether it is there and is no file that another could take the place of: a pipe, a terminal, a device.
+fn is_special(path: &Path) -> bool {
+    let below = |root: &str| path.starts_with(root);
+    let there = fs::metadata(path);
+    there.is_ok_and(|it| !it.is_dir() && (!it.is_file() || below("/dev") || below("/proc")))
+}
+
+/// A private file without a name, or under a name that nobody else has.
+fn make(directory: &Path) -> io::Result<Made> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let unnamed = File::options()
+            .write(true)
+            .read(true)
+            .mode(0o600)
+            .custom_flags(libc::O_TMPFILE)
+            .open(directory);
+        match unnamed {
+            Ok(file) => return Ok(Made::Unnamed(file)),
+            // Not every file system has them.
+            Err(error) if is_unknown(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    tempfile::NamedTempFile::new_in(directory).map(Made::Named)
+}
+
+#[cfg(target_os = "linux")]
+fn is_unknown(error: &io::Error) -> bool {
+    let unknown = [libc::EOPNOTSUPP, libc::EISDIR, libc::EINVAL];
+    error
+        .raw_os_error()
+        .is_some_and(|code| unknown.contains(&code))
+}
+
+/// Gives a file without a name one that nobody has.
+fn name(file: &File, path: &Path) -> io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::ffi::OsStrExt as _;
+    let c_string = |path: &Path| std::ffi::CString::new(path.as_os_str().as_bytes());
+    let from = c_string(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))?;
+    let to = c_string(path)?;
+    #[expect(unsafe_code, reason = "std has no way to name a file that has none")]
+    // SAFETY: both are strings that end, and live until the call returns.
+    let named = unsafe {
+        libc::linkat(
+            libc::AT_FDCWD,
+            from.as_ptr(),
+            libc::AT_FDCWD,
+            to.as_ptr(),
+            libc::AT_SYMLINK_FOLLOW,
+        )
+    };
+    match named {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
@@ -68,7 +184,8 @@ impl NewFile {
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
-    /// Whether a file that is there is left as it is. It is for names that are hashes of what they name.
+    /// Whether a file that is there and is the same is left as it is. It is for names that are hashes of what
+    /// they name.
     keep: bool,
     written: Vec<PathBuf>,
 }
@@ -83,7 +200,7 @@ impl Folder {
         }
     }
 
-    /// Files that are there already are left as they are.
+    /// Files that are there already and are the same are left as they are.
     pub fn sharing(root: &Path) -> Self {
         Self {
             keep: true,
@@ -94,6 +211,24 @@ impl Folder {
     /// What was written, in order.
     pub fn written(&self) -> &[PathBuf] {
         &self.written
+    }
+
+    /// Makes the directories of a name, none of which may be a link to somewhere else.
+    fn directories(&self, name: &Path) -> io::Result<()> {
+        make_directory(&self.root)?;
+        let mut path = self.root.clone();
+        for part in name.parent().into_iter().flat_map(Path::components) {
+            path.push(part);
+            match path.symlink_metadata() {
+                Ok(there) if there.is_dir() => {}
+                Ok(_) => {
+                    let why = format!("{} is no directory of ours", path.display());
+                    return Err(io::Error::new(io::ErrorKind::NotADirectory, why));
+                }
+                Err(_) => make_directory(&path)?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -118,13 +253,21 @@ impl Beside for Folder {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let path = self.root.join(name);
-        if self.keep && path.is_file() {
+        self.directories(name)?;
+        let is_same = |there: &fs::Metadata| {
+            there.is_file()
+                && there.len() == bytes.len() as u64
+                && fs::read(&path).is_ok_and(|there| there == bytes)
+        };
+        if self.keep && path.symlink_metadata().is_ok_and(|there| is_same(&there)) {
             return Ok(true);
         }
-        make_directory(path.parent().unwrap_or(&self.root))?;
-        let mut file = File::create_new(&path)?;
-        file.set_permissions(fs::Permissions::from_mode(0o600))?;
-        file.write_all(bytes)?;
+        // What is there under the hash of something else was not written to its end.
+        let file = NewFile::begin(&path, self.keep)?;
+        file.as_file()
+            .set_permissions(fs::Permissions::from_mode(0o600))?;
+        file.writer().write_all(bytes)?;
+        file.finish()?;
         self.written.push(path);
         Ok(true)
     }
@@ -134,38 +277,73 @@ impl Beside for Folder {
 mod tests {
     use super::*;
 
+    fn names(directory: &Path) -> Vec<String> {
+        let listing = fs::read_dir(directory).unwrap();
+        let name =
+            |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+        listing.map(name).collect()
+    }
+
     #[test]
     fn a_file_is_there_once_it_is_whole() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("a.json");
         let new = NewFile::begin(&path, false).unwrap();
         new.writer().write_all(b"{}").unwrap();
-        assert!(!path.exists());
+        // Nothing at all is there, so nothing is left when the process is killed.
+        #[cfg(target_os = "linux")]
+        assert_eq!(names(home.path()), [""; 0]);
         new.finish().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"{}");
-        assert_eq!(
-            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
         let there = NewFile::begin(&path, false).unwrap_err();
         assert_eq!(there.kind(), io::ErrorKind::AlreadyExists);
+        // One that came meanwhile is not written over either.
+        let other = home.path().join("b.json");
+        let late = NewFile::begin(&other, false).unwrap();
+        File::create(&other).unwrap();
+        let error = late.finish().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         NewFile::begin(&path, true).unwrap().finish().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"");
-        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+        assert_eq!(names(home.path()).len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_file_is_written_to_and_stays() {
+        let new = NewFile::begin(Path::new("/dev/null"), true).unwrap();
+        new.writer().write_all(b"{}").unwrap();
+        new.finish().unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
     }
 
     #[test]
     fn names_cannot_leave_the_directory() {
         let home = tempfile::tempdir().unwrap();
-        let mut folder = Folder::new(&home.path().join("in"));
+        let root = home.path().join("in");
+        let mut folder = Folder::new(&root);
         for name in ["", "/x", "../x", "a/../../x", "./../x"] {
             assert!(folder.put(name, b"").is_err(), "{name}");
         }
         assert!(folder.put("a/b", b"1").unwrap());
         assert!(folder.put("a/b", b"2").is_err());
         assert_eq!(folder.written().len(), 1);
-        let mut again = Folder::sharing(&home.path().join("in"));
-        assert!(again.put("a/b", b"2").unwrap());
-        assert_eq!(fs::read(home.path().join("in/a/b")).unwrap(), b"1");
+        std::os::unix::fs::symlink(home.path(), root.join("out")).unwrap();
+        assert!(folder.put("out/c", b"3").is_err());
+        assert!(!home.path().join("c").exists());
+    }
+
+    #[test]
+    fn a_file_that_was_cut_off_is_written_again() {
+        let home = tempfile::tempdir().unwrap();
+        let mut folder = Folder::sharing(home.path());
+        assert!(folder.put("images/ab.png", b"whole").unwrap());
+        assert!(folder.put("images/ab.png", b"whole").unwrap());
+        assert_eq!(folder.written().len(), 1);
+        let path = home.path().join("images/ab.png");
+        File::create(&path).unwrap().write_all(b"who").unwrap();
+        assert!(folder.put("images/ab.png", b"whole").unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
     }
 }

@@ -2,13 +2,16 @@
 
 mod trace;
 
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
 
+use quipu_formats::exchange::{Item, Reader};
 use quipu_formats::lines::Limits;
 use quipu_record::Mended;
 
 use crate::args::Repair;
-use crate::error::{CommandError, Exit, Result};
+use crate::error::{CommandError, Exit, Result, io_error};
 use crate::terminal::{clean, count, out};
 use crate::{json, locate};
 
@@ -74,8 +77,33 @@ fn mend(run: &str, args: &Repair, place: &locate::Place) -> Result<What> {
         return Err(CommandError::usage(error));
     }
     let path = place.transcript(run)?;
+    super::verify::other::refuse_what_is_no_recording(&path)?;
+    refuse_to_empty(&path)?;
     let mended = quipu_record::repair(&path, Limits::default())?;
     Ok(What::Transcript(path.display().to_string(), mended))
+}
+
+/// A file in which nothing is an event, nor begins like one, is not mended by setting all of it aside.
+fn refuse_to_empty(path: &Path) -> Result<()> {
+    let about = || io_error(format!("could not read {}", path.display()));
+    let mut reader = Reader::new(File::open(path).map_err(about())?);
+    let mut begin = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(6).read_to_end(&mut begin))
+        .map_err(about())?;
+    if begin.is_empty() || b"{\"seq\"".starts_with(&begin[..]) {
+        return Ok(());
+    }
+    while let Some(item) = reader.next().map_err(about())? {
+        if let Item::Event(_) = item {
+            return Ok(());
+        }
+    }
+    let error = anyhow::anyhow!(
+        "there is no event in {}; is it a transcript?",
+        path.display()
+    );
+    Err(CommandError::new(Exit::Data, error))
 }
 
 /// What was mended, in words.

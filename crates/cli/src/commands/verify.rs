@@ -1,6 +1,6 @@
 //! `quipu verify`
 
-mod other;
+pub(crate) mod other;
 pub(crate) mod trace;
 
 use std::io::Write as _;
@@ -86,6 +86,7 @@ fn check(run: &str, args: &Verify, place: &locate::Place) -> Result<Checked> {
         return Ok(Checked::Other(checked));
     }
     let path = place.transcript(run)?;
+    other::refuse_what_is_no_recording(&path)?;
     let report = Storage::around(&path)
         .verify(&path, Limits::default())
         .map_err(io_error(format!("could not read {}", path.display())))?;

@@ -331,3 +331,127 @@ fn traces_are_sent_to_an_endpoint() {
     // What was said is not in it, because nobody asked for it.
     assert!(!request.contains("all 12 tests pass"));
 }
+
+#[test]
+fn copies_that_share_an_id_do_not_take_each_others_place() {
+    let env = TestEnv::new();
+    let one = env.file("one.jsonl", LOG);
+    let two = env.file("two.jsonl", LOG.replace("five", "nine"));
+    let out = env.path("out");
+    let dir = out.to_str().unwrap();
+    for format in ["text", "flow", "huggingface"] {
+        let args = ["convert", &one, &two, "--to", format, "-o", dir, "--force"];
+        done(&env.run(&args));
+        let ending = if format == "flow" {
+            ""
+        } else if format == "text" {
+            ".txt"
+        } else {
+            ".jsonl"
+        };
+        assert!(out.join(format!("{ID}{ending}")).exists(), "{format}");
+        assert!(out.join(format!("{ID}-2{ending}")).exists(), "{format}");
+    }
+    let text = fs::read_to_string(out.join(format!("{ID}-2.txt"))).unwrap();
+    assert!(text.contains("nine"));
+    assert_eq!(
+        env.run(&["convert", &one, &two, "--to", "codex", "-o", dir])
+            .code,
+        2
+    );
+}
+
+#[test]
+fn nothing_but_the_same_run_is_replaced_by_one() {
+    let env = TestEnv::new();
+    let log = env.file("log.jsonl", LOG.replace(ID, "src"));
+    let kept = env.file("work/src/main.rs", "fn main() {}");
+    let dir = env.path("work");
+    let dir = dir.to_str().unwrap();
+    let force = ["convert", &log, "--to", "flow", "-o", dir, "--force"];
+    assert_eq!(env.run(&force).code, 2);
+    assert!(fs::exists(&kept).unwrap());
+    // The same run is replaced; the run itself, as a source, is not.
+    let log = env.file("log.jsonl", LOG);
+    let force = ["convert", &log, "--to", "flow", "-o", dir, "--force"];
+    done(&env.run(&force));
+    done(&env.run(&force));
+    let run = format!("{dir}/{ID}");
+    let over = env.run(&["convert", &run, "--to", "flow", "-o", dir, "--force"]);
+    assert_eq!(over.code, 2, "{over:?}");
+    assert!(fs::exists(format!("{run}/meta.json")).unwrap());
+    let names = fs::read_dir(dir).unwrap().count();
+    assert_eq!(names, 2, "nothing else is left");
+}
+
+#[test]
+fn a_report_is_refused_before_anything_is_done() {
+    let env = TestEnv::new();
+    let log = env.file("log.jsonl", LOG);
+    let report = env.file("report.json", "mine");
+    let out = env.path("out.txt");
+    let out = out.to_str().unwrap();
+    let ran = env.run(&[
+        "convert", &log, "--to", "text", "-o", out, "--report", &report,
+    ]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.stderr.contains("--force"), "{}", ran.stderr);
+    assert!(!fs::exists(out).unwrap());
+    assert_eq!(fs::read_to_string(&report).unwrap(), "mine");
+    let same = format!("{}/{ID}.txt", env.path("dir").display());
+    let dir = format!("{}/", env.path("dir").display());
+    let ran = env.run(&[
+        "convert", &log, "--to", "text", "-o", &dir, "--report", &same,
+    ]);
+    assert_ne!(ran.code, 0, "{ran:?}");
+}
+
+#[test]
+fn what_comes_through_a_pipe_is_read_once_and_named_as_it_was() {
+    let env = TestEnv::new();
+    let one = env.run_with(&["convert", "/dev/stdin", "--to", "normalized"], LOG);
+    done(&one);
+    let two = env.run_with(&["convert", "/dev/stdin", "--to", "normalized"], LOG);
+    assert_eq!(one.stdout, two.stdout);
+    assert!(
+        one.stdout.contains("\"file\":\"/dev/stdin\""),
+        "{}",
+        &one.stdout[..900]
+    );
+}
+
+#[test]
+fn what_could_not_be_read_is_said() {
+    let env = TestEnv::new();
+    let log = env.file("log.jsonl", format!("{LOG}{{\"type\":\"user\",\"mess"));
+    let ran = env.run(&["convert", &log, "--to", "normalized", "--strict"]);
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.stderr.contains("1 record cut off at the end"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("--strict"), "{}", ran.stderr);
+}
+
+#[test]
+fn other_files_are_no_broken_recordings() {
+    let env = TestEnv::new();
+    let log = env.file("log.jsonl", LOG);
+    let document = env.file("doc.json", "{\"schemaVersion\":\"1.0.0\",\"events\":[]}");
+    let text = env.file("notes.txt", "nothing of the kind");
+    for (path, says) in [
+        (&log, "a log of claude-code"),
+        (&document, "a version that is not known"),
+    ] {
+        let ran = env.run(&["verify", path]);
+        assert_eq!(ran.code, 3, "{ran:?}");
+        assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    }
+    for path in [&log, &document, &text] {
+        let before = fs::read(path).unwrap();
+        let ran = env.run(&["repair", path]);
+        assert_eq!(ran.code, 3, "{ran:?}");
+        assert!(fs::read(path).unwrap() == before);
+    }
+}

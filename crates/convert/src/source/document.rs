@@ -25,6 +25,9 @@ const LONGEST_PAGE: u64 = 512 << 20;
 
 /// A normalized transcript.
 pub struct Document {
+    /// The file itself.
+    file: PathBuf,
+    /// What it is called.
     path: PathBuf,
     place: Place,
     options: Option<normalized::Options>,
@@ -39,9 +42,17 @@ impl std::fmt::Debug for Document {
 }
 
 impl Document {
+    /// Known by another name than the one it is opened by.
+    #[must_use]
+    pub fn named(mut self, name: &Path) -> Self {
+        name.clone_into(&mut self.path);
+        self
+    }
+
     /// A file that is one.
     pub fn file(path: &Path) -> Self {
         Self {
+            file: path.to_owned(),
             path: path.to_owned(),
             place: Place::File,
             options: None,
@@ -77,7 +88,7 @@ impl Document {
     }
 
     fn open(&self) -> Result<Box<dyn Read + '_>, SourceError> {
-        let file = || File::open(&self.path).map_err(unreadable(&self.path));
+        let file = || File::open(&self.file).map_err(unreadable(&self.path));
         Ok(match &self.place {
             Place::File => Box::new(file()?),
             Place::Page => Box::new(embedded(file()?)),

@@ -12,13 +12,24 @@ use super::{Account, Receiver, Source, SourceError, unreadable};
 /// A recorded run.
 #[derive(Debug)]
 pub struct Transcript {
+    /// The file itself.
+    file: PathBuf,
+    /// What it is called.
     path: PathBuf,
 }
 
 impl Transcript {
+    /// Known by another name than the one it is opened by.
+    #[must_use]
+    pub fn named(mut self, name: &Path) -> Self {
+        name.clone_into(&mut self.path);
+        self
+    }
+
     /// The transcript in this file.
     pub fn new(path: &Path) -> Self {
         Self {
+            file: path.to_owned(),
             path: path.to_owned(),
         }
     }
@@ -27,7 +38,7 @@ impl Transcript {
         &self,
         mut take: impl FnMut(Event<AnyBody>) -> Result<(), SourceError>,
     ) -> Result<Account, SourceError> {
-        let file = File::open(&self.path).map_err(unreadable(&self.path))?;
+        let file = File::open(&self.file).map_err(unreadable(&self.path))?;
         let mut reader = Reader::new(file);
         let mut account = Account::default();
         while let Some(item) = reader.next_decoded().map_err(unreadable(&self.path))? {
@@ -51,7 +62,7 @@ impl Source for Transcript {
     }
 
     fn copy(&self, to: &mut dyn Write) -> Result<(), SourceError> {
-        let copied = File::open(&self.path).and_then(|mut file| io::copy(&mut file, to));
+        let copied = File::open(&self.file).and_then(|mut file| io::copy(&mut file, to));
         copied.map(drop).map_err(unreadable(&self.path))
     }
 

@@ -25,7 +25,7 @@ pub use directory::RunDirectory;
 pub use document::Document;
 pub use exchange::Transcript;
 pub use log::{Bytes, Log, LogFile};
-pub use sniff::open;
+pub use sniff::{open, open_as};
 
 /// Something that holds one session.
 pub trait Source: Send {
@@ -121,8 +121,28 @@ pub struct Account {
 impl Account {
     /// Whether something that was there is not among the events. What is only said twice is.
     pub fn is_whole(&self) -> bool {
-        const LOST: [&str; 3] = ["too_long", "torn_tail", "unreadable"];
-        self.problems.is_empty() && !LOST.iter().any(|why| self.dropped.contains_key(*why))
+        self.problems.is_empty() && self.lost().next().is_none() && self.mended().next().is_none()
+    }
+
+    /// What was there and is not among the events, by the reason for it.
+    pub fn lost(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        const LOST: [(&str, &str); 3] = [
+            ("too_long", "too long to be read"),
+            ("torn_tail", "cut off at the end"),
+            ("unreadable", "that could not be read"),
+        ];
+        let count = |(word, why)| Some((why, *self.dropped.get(word)?));
+        LOST.into_iter().filter_map(count)
+    }
+
+    /// What is among the events, but not as it was.
+    pub fn mended(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        const CHANGED: [(&str, &str); 1] = [(
+            "invalid_utf8",
+            "with bytes that are no text, which became U+FFFD",
+        )];
+        let count = |(word, why)| Some((why, *self.mended.get(word)?));
+        CHANGED.into_iter().filter_map(count)
     }
 }
 

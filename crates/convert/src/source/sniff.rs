@@ -24,38 +24,47 @@ const NORMALIZED: &str = "normalized";
 ///
 /// It cannot be read, or nothing knows what it is.
 pub fn open(path: &Path, reading: &Reading) -> Result<Vec<Box<dyn Source>>, SourceError> {
-    let unknown = || SourceError::Unknown(path.to_owned());
-    if is_credential(path) {
+    open_as(path, path, reading)
+}
+
+/// The sessions in a file that is known by another name than the one it is opened by.
+///
+/// # Errors
+///
+/// Those of [`open`].
+pub fn open_as(
+    path: &Path,
+    name: &Path,
+    reading: &Reading,
+) -> Result<Vec<Box<dyn Source>>, SourceError> {
+    let unknown = || SourceError::Unknown(name.to_owned());
+    if is_credential(name) {
         return Err(unknown());
     }
     if path.is_dir() {
         return Ok(vec![Box::new(RunDirectory::new(path))]);
     }
-    let head = head(path).map_err(unreadable(path))?;
+    let head = head(path).map_err(unreadable(name))?;
     if head.starts_with(DATABASE) {
-        return Err(SourceError::Many(path.to_owned()));
+        return Err(SourceError::Many(name.to_owned()));
     }
     if let Some(family) = quipu_agents::holder(&head) {
         return parts(path, family, reading);
     }
     if is_exchange(&head) {
-        return Ok(vec![Box::new(Transcript::new(path))]);
+        return Ok(vec![Box::new(Transcript::new(path).named(name))]);
     }
     if is_page(&head) {
         let page = Document::page(path, reading.passphrase.as_deref())?;
-        return Ok(vec![Box::new(page)]);
+        return Ok(vec![Box::new(page.named(name))]);
     }
-    let found = identify(path, &head).map_err(unreadable(path))?;
+    let found = identify(path, &head).map_err(unreadable(name))?;
     if found.is_some_and(|(_, dialect)| dialect.name == NORMALIZED) {
         // Read by its own reader, which loses nothing that the model has no place for.
-        return Ok(vec![Box::new(Document::file(path))]);
+        return Ok(vec![Box::new(Document::file(path).named(name))]);
     }
-    let log = Log::new(
-        LogFile(path.to_owned()),
-        path,
-        found.ok_or_else(unknown)?,
-        &reading.prices,
-    );
+    let found = found.ok_or_else(unknown)?;
+    let log = Log::new(LogFile(path.to_owned()), name, found, &reading.prices);
     Ok(vec![Box::new(log)])
 }
 

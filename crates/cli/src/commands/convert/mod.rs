@@ -3,8 +3,8 @@
 pub(crate) mod trace;
 mod work;
 
-use std::io::{self, Write as _};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quipu_convert::{Reading, Source, SourceError};
@@ -21,13 +21,15 @@ pub(crate) fn run(args: &Convert, place: &Place) -> Result<Exit> {
     let reading = reading(&args.target, place)?;
     let mut failed = None;
     let mut sources = Vec::new();
-    let mut piped = None;
+    // What comes through a pipe is there as long as the command runs.
+    let mut piped = Vec::new();
     for input in &args.inputs {
-        let opened = if input == Path::new("-") {
-            let spooled = spool()?;
-            let opened = open(spooled.path(), &reading);
-            piped = Some(spooled);
-            opened
+        let opened = if is_piped(input) {
+            spool(input).and_then(|spooled| {
+                let opened = quipu_convert::open_as(&spooled.path(), input, &reading);
+                piped.push(spooled);
+                opened.map_err(refused)
+            })
         } else {
             open(input, &reading)
         };
@@ -41,15 +43,8 @@ pub(crate) fn run(args: &Convert, place: &Place) -> Result<Exit> {
     {
         return Err(error);
     }
-    let done = Work::new(
-        &args.target,
-        place,
-        Sessions::of(sources.len().max(args.inputs.len())),
-        (None, &reading),
-    )?
-    .all(sources, failed);
-    drop(piped);
-    done
+    let sessions = Sessions::of(sources.len().max(args.inputs.len()));
+    Work::new(&args.target, place, sessions, (None, &reading))?.all(sources, failed)
 }
 
 /// How sources are read: prices as a person has set them, and the passphrase of pages.
@@ -105,10 +100,31 @@ pub(super) fn refused(error: SourceError) -> CommandError {
     }
 }
 
-/// Standard input, as a file that can be read more than once.
-fn spool() -> Result<tempfile::NamedTempFile> {
-    let mut file = tempfile::Builder::new().prefix("stdin-").tempfile()?;
-    io::copy(&mut io::stdin().lock(), &mut file)?;
-    file.flush()?;
-    Ok(file)
+/// Whether it can be read only once: standard input, a pipe, what a shell puts in the place of a file.
+fn is_piped(input: &Path) -> bool {
+    let there = std::fs::metadata(input);
+    input == Path::new("-") || there.is_ok_and(|it| !it.is_file() && !it.is_dir())
+}
+
+/// What comes through a pipe, as a file that can be read more than once. It has no name, so nothing is left of
+/// it however the command ends.
+struct Spooled(std::fs::File);
+
+impl Spooled {
+    fn path(&self) -> PathBuf {
+        use std::os::fd::AsRawFd as _;
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    }
+}
+
+fn spool(input: &Path) -> Result<Spooled> {
+    let about = format!("could not read {}", input.display());
+    let mut file = tempfile::tempfile()?;
+    let copied = if input == Path::new("-") {
+        io::copy(&mut io::stdin().lock(), &mut file)
+    } else {
+        std::fs::File::open(input).and_then(|mut from| io::copy(&mut from, &mut file))
+    };
+    copied.map_err(io_error(about))?;
+    Ok(Spooled(file))
 }

@@ -1,5 +1,6 @@
 //! Sessions on their way to files.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
@@ -64,6 +65,11 @@ pub(crate) struct Work<'a> {
     entries: Vec<sts::CardEntry>,
     /// What is said at the end: how to go on with what was written.
     hints: Vec<String>,
+    /// What was written here, which is not written over whatever is forced.
+    taken: HashSet<PathBuf>,
+    report: Option<NewFile>,
+    /// Spans that an endpoint did not take.
+    rejected: u64,
 }
 
 impl<'a> Work<'a> {
@@ -79,7 +85,12 @@ impl<'a> Work<'a> {
         let to = match (traces, &target.output) {
             (Some(home), _) => To::Traces(home),
             (None, Some(path)) if target.to == Format::Parquet => {
+                refuse_report_below(target, path)?;
                 To::Tables(Box::new(TableFiles::begin(path, target.force, &options)?))
+            }
+            (None, Some(path)) if path == Path::new("-") => {
+                stdout(target.to, sessions)?;
+                To::Stdout
             }
             (None, Some(path)) => destination(target.to, path, sessions),
             (None, None) if target.endpoint.is_some() => To::Endpoint(Rc::new(sender(target)?)),
@@ -93,6 +104,8 @@ impl<'a> Work<'a> {
         {
             return Err(CommandError::usage("-o and --report name the same file"));
         }
+        let begin = |path: &PathBuf| NewFile::begin(path, target.force).map_err(not_made(path));
+        let report = target.report.as_ref().map(begin).transpose()?;
         Ok(Self {
             target,
             options,
@@ -101,6 +114,9 @@ impl<'a> Work<'a> {
             reports: Vec::new(),
             entries: Vec::new(),
             hints: Vec::new(),
+            taken: HashSet::new(),
+            report,
+            rejected: 0,
         })
     }
 
@@ -131,10 +147,14 @@ impl<'a> Work<'a> {
             keep_first(&mut failed, error);
         }
         self.tell()?;
-        let complete = self.reports.iter().all(Report::is_complete);
+        let complete = self.rejected == 0 && self.reports.iter().all(Report::is_complete);
         match failed {
             Some(error) => Err(error),
-            None if self.target.strict && !complete => Ok(Exit::Found),
+            None if self.rejected > 0 => Ok(Exit::Found),
+            None if self.target.strict && !complete => {
+                say("not all of it was carried, which --strict does not allow");
+                Ok(Exit::Found)
+            }
             None => Ok(Exit::Done),
         }
     }
@@ -177,7 +197,7 @@ impl<'a> Work<'a> {
             make_directory(path).map_err(io_error(format!("could not make {}", path.display())))
         };
         made(directory)?;
-        let name = format!("{}{}", header.run_id, self.target.to.ending());
+        let name = self.name_below(&header, directory);
         match self.target.to {
             Format::Flow => self.run_directory(source, directory, &name),
             Format::HuggingFace => self.dataset(source, &header, directory, &name),
@@ -187,6 +207,11 @@ impl<'a> Work<'a> {
                     _ => claude::place(&header, &self.options.claude),
                 };
                 let path = directory.join(place);
+                if self.taken.contains(&path) {
+                    let id = &header.run_id;
+                    let error = format!("another session that is {id} was written already");
+                    return Err(CommandError::usage(error).hint("convert it by itself"));
+                }
                 made(path.parent().unwrap_or(directory))?;
                 let report = self.file(source, &path)?;
                 self.go_on(source, Some(&path))?;
@@ -201,13 +226,27 @@ impl<'a> Work<'a> {
         let out = Box::new(send::Lines::new(sender, &mut sent));
         let blobs = BesideTrace::new(Box::new(Nowhere), self.home_blobs.clone());
         let report = self.write(source, out, Box::new(blobs))?;
+        self.rejected += sent.rejected_spans;
         let message = sent.message.as_deref().map(|said| format!(": {said}"));
         let message = message.unwrap_or_default();
         self.hints.push(match sent.rejected_spans {
-            0 => format!("{} taken{message}", count(sent.batches, "batch")),
-            n => format!("{n} of the spans were rejected{message}"),
+            0 => format!("sent in {}{message}", count(sent.batches, "request")),
+            n => format!("{} not taken{message}", count(n, "span")),
         });
         Ok(report)
+    }
+
+    /// A name that nothing has that was written here: copies and forks share their ids.
+    fn name_below(&self, header: &Header, directory: &Path) -> String {
+        let (id, ending) = (&header.run_id, self.target.to.ending());
+        let mut name = format!("{id}{ending}");
+        for n in 2.. {
+            if !self.taken.contains(&directory.join(&name)) {
+                break;
+            }
+            name = format!("{id}-{n}{ending}");
+        }
+        name
     }
 
     /// How to go on with a session that was written for another agent.
@@ -237,29 +276,38 @@ impl<'a> Work<'a> {
 
     /// A run directory, which is there once it is whole.
     fn run_directory(
-        &self,
+        &mut self,
         source: &mut dyn Source,
         directory: &Path,
         name: &str,
     ) -> Result<Report> {
         let path = directory.join(name);
-        let about = format!("could not make {}", path.display());
-        if path.symlink_metadata().is_ok() && !self.target.force {
-            return Err(is_there(&path));
+        self.refuse_to_write_over(source, Some(&path))?;
+        let is_there = path.symlink_metadata().is_ok();
+        if is_there && !self.target.force {
+            return Err(self::is_there(&path));
         }
-        let staged = tempfile::Builder::new()
-            .prefix(".quipu-")
-            .tempdir_in(directory)
-            .map_err(io_error(about.clone()))?;
-        let beside = BesideTrace::new(
-            Box::new(Folder::new(staged.path())),
-            self.home_blobs.clone(),
-        );
+        if is_there && !is_run(&path, &source.header().map_err(refused)?) {
+            let error = format!("{} is there, and is not this run", path.display());
+            return Err(CommandError::usage(error).hint("name another directory, or move it away"));
+        }
+        let made = staged(directory)?;
+        let beside = BesideTrace::new(Box::new(Folder::new(made.path())), self.home_blobs.clone());
         let report = self.write(source, Box::new(io::sink()), Box::new(beside))?;
-        if self.target.force && path.is_dir() {
-            std::fs::remove_dir_all(&path).map_err(io_error(about.clone()))?;
+        if is_there {
+            // The old one goes when the new one is in its place.
+            let aside = staged(directory)?;
+            let old = aside.path().join("old");
+            std::fs::rename(&path, &old).map_err(not_made(&path))?;
+            if let Err(error) = std::fs::rename(made.path(), &path) {
+                std::fs::rename(&old, &path).map_err(not_made(&path))?;
+                return Err(not_made(&path)(error));
+            }
+        } else {
+            std::fs::rename(made.path(), &path).map_err(not_made(&path))?;
         }
-        std::fs::rename(staged.keep(), &path).map_err(io_error(about))?;
+        drop(made.keep());
+        self.taken.insert(path);
         Ok(report)
     }
 
@@ -272,30 +320,8 @@ impl<'a> Work<'a> {
         name: &str,
     ) -> Result<Report> {
         let path = directory.join(name);
-        let as_is = self.target.native && sts::is_shown_as_is(source.format());
-        let report = if as_is {
-            self.refuse_to_write_over(source, Some(&path))?;
-            let file = NewFile::begin(&path, self.target.force).map_err(not_made(&path))?;
-            let mut writer = file.writer();
-            source.copy(&mut writer).map_err(refused)?;
-            writer.flush().map_err(not_made(&path))?;
-            drop(writer);
-            file.finish().map_err(not_made(&path))?;
-            Report {
-                source: source.path().to_owned(),
-                from: source.format().to_owned(),
-                to: self.target.to.as_str(),
-                run_id: header.run_id.to_string(),
-                reading: Account::default(),
-                loss: Loss {
-                    events: header.totals.events,
-                    carried: header.totals.events,
-                    ..Loss::default()
-                },
-            }
-        } else {
-            self.file(source, &path)?
-        };
+        let as_is = self.as_is(source);
+        let report = self.file(source, &path)?;
         self.entries.push(sts::CardEntry {
             file: name.to_owned(),
             agent: header.agent().map(str::to_owned),
@@ -332,8 +358,17 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn file(&self, source: &mut dyn Source, path: &Path) -> Result<Report> {
+    fn file(&mut self, source: &mut dyn Source, path: &Path) -> Result<Report> {
         self.refuse_to_write_over(source, Some(path))?;
+        if self
+            .target
+            .report
+            .as_deref()
+            .is_some_and(|report| is_same(report, path))
+        {
+            let error = format!("--report names {}, which is written to", path.display());
+            return Err(CommandError::usage(error));
+        }
         let file = NewFile::begin(path, self.target.force).map_err(not_made(path))?;
         let directory = path.parent().unwrap_or(Path::new(""));
         let blobs = BesideTrace::new(
@@ -341,9 +376,13 @@ impl<'a> Work<'a> {
             quipu_store::blobs::beside(path),
         );
         let written = self.write(source, Box::new(file.writer()), Box::new(blobs));
-        let about = format!("could not write {}", path.display());
-        let report = written.map_err(|error| error.about(&about))?;
+        let report = written.map_err(|error| match error.exit() {
+            // What was wrong with the source is no fault of the target.
+            Exit::Data => error,
+            _ => error.about(&format!("could not write {}", path.display())),
+        })?;
         file.finish().map_err(not_made(path))?;
+        self.taken.insert(path.to_owned());
         Ok(report)
     }
 
@@ -373,6 +412,9 @@ impl<'a> Work<'a> {
         out: Box<dyn Write + 'w>,
         beside: Box<BesideTrace<'w>>,
     ) -> Result<Report> {
+        if self.as_is(source) {
+            return copied(source, out);
+        }
         // A recorded run becomes the very trace that would have been written while it was recorded.
         if self.target.to == Format::Agentlog && source.format() == "exchange" {
             return recorded(source, out, beside.blobs);
@@ -380,11 +422,21 @@ impl<'a> Work<'a> {
         quipu_convert::write(source, self.target.to, &self.options, out, beside).map_err(refused)
     }
 
+    /// Whether a log goes to the Hub as it is.
+    fn as_is(&self, source: &dyn Source) -> bool {
+        self.target.native && sts::is_shown_as_is(source.format())
+    }
+
     /// What is converted is never written over by what it is converted to.
     fn refuse_to_write_over(&self, source: &dyn Source, path: Option<&Path>) -> Result<()> {
         let files = [path, self.target.report.as_deref()];
         let own = source.path();
-        if let Some(file) = files.iter().flatten().find(|file| is_same(file, own)) {
+        let is_in = |file: &Path| {
+            let (file, own) = (file.canonicalize(), own.canonicalize());
+            matches!((file, own), (Ok(file), Ok(own)) if file.starts_with(&own) || own.starts_with(&file))
+        };
+        let over = |file: &Path| is_same(file, own) || is_in(file);
+        if let Some(file) = files.iter().flatten().find(|file| over(file)) {
             let error = format!("{} is what is to be exported", file.display());
             return Err(CommandError::usage(error).hint("name another file"));
         }
@@ -392,7 +444,7 @@ impl<'a> Work<'a> {
     }
 
     /// Says what it cost.
-    fn tell(&self) -> Result<()> {
+    fn tell(&mut self) -> Result<()> {
         for report in &self.reports {
             for problem in &report.reading.problems {
                 say(&format!("not all of it could be read: {problem}"));
@@ -404,8 +456,9 @@ impl<'a> Work<'a> {
             if more > 0 {
                 say(&format!("… and {more} more; `quipu verify` tells all"));
             }
-            if let Some(n) = report.reading.dropped.get("unreadable") {
-                say(&format!("{} could not be read", count(*n, "line")));
+            let reading = &report.reading;
+            for (why, n) in reading.lost().chain(reading.mended()) {
+                say(&format!("{} {why}", count(n, "record")));
             }
         }
         let mut loss = Loss::default();
@@ -426,7 +479,7 @@ impl<'a> Work<'a> {
         for hint in &self.hints {
             say(hint);
         }
-        let Some(path) = &self.target.report else {
+        let (Some(path), Some(file)) = (&self.target.report, self.report.take()) else {
             return Ok(());
         };
         let document = match &*self.reports {
@@ -434,11 +487,8 @@ impl<'a> Work<'a> {
             many => serde_json::to_string_pretty(many),
         };
         let document = document.map_err(io::Error::from)?;
-        let about = format!("could not write {}", path.display());
-        let file = NewFile::begin(path, self.target.force);
-        let file = file.map_err(io_error(about.clone()))?;
-        writeln!(file.writer(), "{document}").map_err(io_error(about.clone()))?;
-        file.finish().map_err(io_error(about))
+        writeln!(file.writer(), "{document}").map_err(not_made(path))?;
+        file.finish().map_err(not_made(path))
     }
 }
 
@@ -448,6 +498,22 @@ const REMARKS: usize = 5;
 fn is_there(path: &Path) -> CommandError {
     let error = anyhow::anyhow!("{} is there already", path.display());
     CommandError::new(Exit::Environment, error).hint("--force writes over it")
+}
+
+/// A report is not written where tables go.
+fn refuse_report_below(target: &Target, directory: &Path) -> Result<()> {
+    let is_below = |report: &PathBuf| {
+        let names = ["events.parquet", "calls.parquet"];
+        names
+            .iter()
+            .any(|name| is_same(report, &directory.join(name)))
+    };
+    if target.report.as_ref().is_some_and(is_below) {
+        return Err(CommandError::usage(
+            "--report names a file that is written to",
+        ));
+    }
+    Ok(())
 }
 
 fn not_made(path: &Path) -> impl Fn(io::Error) -> CommandError + '_ {
@@ -533,6 +599,40 @@ fn is_same(a: &Path, b: &Path) -> bool {
     }
 }
 
+/// A directory that is made ready beside the place where it is to be.
+fn staged(directory: &Path) -> Result<tempfile::TempDir> {
+    tempfile::Builder::new()
+        .prefix(".quipu-")
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))
+        .tempdir_in(directory)
+        .map_err(not_made(directory))
+}
+
+/// Whether a directory is the run that is to take its place.
+fn is_run(path: &Path, header: &Header) -> bool {
+    let read = quipu_formats::flow::read(path, &mut |_| {});
+    path.is_dir() && read.is_ok_and(|run| run.header.run_id == header.run_id)
+}
+
+/// A log as it is.
+fn copied(source: &mut dyn Source, mut out: Box<dyn Write + '_>) -> Result<Report> {
+    let header = source.header().map_err(refused)?;
+    source.copy(&mut out).map_err(refused)?;
+    out.flush()?;
+    Ok(Report {
+        source: source.path().to_owned(),
+        from: source.format().to_owned(),
+        to: Format::HuggingFace.as_str(),
+        run_id: header.run_id.to_string(),
+        reading: Account::default(),
+        loss: Loss {
+            events: header.totals.events,
+            carried: header.totals.events,
+            ..Loss::default()
+        },
+    })
+}
+
 fn recorded(
     source: &mut dyn Source,
     mut out: Box<dyn Write + '_>,
@@ -612,11 +712,14 @@ impl TableFiles {
     }
 
     fn finish(self) -> Result<()> {
-        let (mut events, mut calls) = self.tables.close()?;
-        events.flush()?;
-        calls.flush()?;
-        self.events.finish()?;
-        Ok(self.calls.finish()?)
+        let about = || io_error("could not write the tables");
+        let (mut events, mut calls) = self.tables.close().map_err(about())?;
+        events
+            .flush()
+            .and_then(|()| calls.flush())
+            .map_err(about())?;
+        self.events.finish().map_err(about())?;
+        self.calls.finish().map_err(about())
     }
 }
 

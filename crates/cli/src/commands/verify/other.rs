@@ -6,6 +6,7 @@ use std::path::Path;
 
 use quipu_agents::HEAD;
 use quipu_formats::exchange::verify::Severity;
+use quipu_formats::exchange::{Item, Reader};
 use quipu_formats::{atif, flow, normalized};
 use serde_json::{Value, json};
 
@@ -142,6 +143,34 @@ impl Checked {
         }
         Ok(())
     }
+}
+
+/// Refuses what is no recording at all: calling it a broken one would have somebody repair it.
+pub(crate) fn refuse_what_is_no_recording(path: &Path) -> Result<()> {
+    let mut head = Vec::new();
+    let about = || io_error(format!("could not read {}", path.display()));
+    let file = File::open(path).map_err(about())?;
+    file.take(HEAD as u64)
+        .read_to_end(&mut head)
+        .map_err(about())?;
+    let begin = head.trim_ascii_start();
+    let is_event = matches!(Reader::new(&head[..]).next(), Ok(Some(Item::Event(_))));
+    if is_event || begin.is_empty() || begin.starts_with(b"{\"seq\"") {
+        return Ok(());
+    }
+    let found = quipu_agents::identify(&head, head.len() < HEAD);
+    let what = match found {
+        Some((_, dialect)) => format!("a log of {}", dialect.brand),
+        None if memchr::memmem::find(begin, b"\"schemaVersion\"").is_some() => {
+            "a transcript of a version that is not known".to_owned()
+        }
+        None if quipu_agents::holder(&head).is_some() => "an archive of logs".to_owned(),
+        None if begin.starts_with(b"<") => "a page".to_owned(),
+        None => return Ok(()),
+    };
+    let error = anyhow::anyhow!("{} is {what}, and no recording", path.display());
+    let hint = "`quipu convert --to normalized` and `quipu import` account for what is in it";
+    Err(CommandError::new(Exit::Data, error).hint(hint))
 }
 
 fn run_directory(path: &Path) -> Result<Checked> {
