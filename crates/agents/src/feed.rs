@@ -4,12 +4,15 @@
 //! for the next one. A log that is still written has an end that may change, so where reading stopped
 //! is noted ([`Feed::checkpoint`]) before the end is looked at ([`Feed::finish`]).
 
+pub(crate) mod page;
+
 use std::borrow::Cow;
 
 use quipu_model::NoteKind;
 use quipu_model::json::{Parts, PartsError, Tape};
 use serde::{Deserialize, Serialize};
 
+use self::page::Page;
 use crate::{Dropped, Entry, Ledger, Mended, Out, Position, Reader, Session, Sink};
 
 /// How the bytes of a log are divided into records.
@@ -26,6 +29,8 @@ pub enum Framing {
     Sse,
     /// Text that is no JSON.
     Text,
+    /// A page that Quipu wrote, with such a document in it. Places are counted from where that begins.
+    Page,
 }
 
 /// What is held at most.
@@ -81,6 +86,8 @@ pub struct Feed {
     /// What divides a document that is read in parts, and why that ended early.
     parts: Option<Parts>,
     undivided: Option<PartsError>,
+    /// Where in a page the bytes at hand are.
+    page: Page,
     /// Whether lines that have nothing to do with calls to models are passed over.
     skimming: bool,
 }
@@ -131,6 +138,7 @@ impl Feed {
             too_long: false,
             parts: None,
             undivided: None,
+            page: Page::default(),
             skimming: false,
         }
     }
@@ -170,7 +178,7 @@ impl Feed {
         let resumable = match self.framing {
             Framing::Lines => !self.passing,
             Framing::Sse => !self.passing && self.payload.is_empty(),
-            Framing::Document | Framing::Parts | Framing::Text => false,
+            Framing::Document | Framing::Parts | Framing::Page | Framing::Text => false,
         };
         resumable.then(|| Checkpoint {
             offset: self.at.offset,
@@ -194,6 +202,10 @@ impl Feed {
         match self.framing {
             Framing::Lines | Framing::Sse => self.push_lines(bytes, sink),
             Framing::Parts => self.push_parts(bytes, sink),
+            Framing::Page => {
+                let bytes = self.page.take(bytes);
+                self.push_parts(bytes, sink);
+            }
             Framing::Document | Framing::Text => {
                 if self.pending.len() + bytes.len() > self.limits.document {
                     self.too_long = true;
@@ -236,7 +248,7 @@ impl Feed {
                 return Err(FeedError::DocumentTooLong(self.limits.document));
             }
             Framing::Document => self.document(&pending, sink)?,
-            Framing::Parts => {
+            Framing::Parts | Framing::Page => {
                 let whole = self.end_of_parts(sink);
                 let mut out = Out::new(sink, &mut self.ledger);
                 self.reader.finish(&mut out);

@@ -116,7 +116,7 @@ pub(crate) fn hostile(family: &'static dyn Family, dialect: Dialect, log: &str) 
         check(&log.as_bytes()[..end]);
     }
     let lines: Vec<&str> = match dialect.framing {
-        crate::Framing::Document | crate::Framing::Parts => vec![log],
+        crate::Framing::Document | crate::Framing::Parts | crate::Framing::Page => vec![log],
         _ => log.lines().collect(),
     };
     let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));

@@ -1,8 +1,10 @@
 //! How transcripts are known. They have no place of their own.
 
+use memchr::memmem;
 use quipu_model::json::{Kind, Node};
 
-use super::TRANSCRIPT;
+use super::{PAGE, TRANSCRIPT};
+use crate::feed::page::OPEN;
 use crate::{Dialect, FAMILIES, Head, Host, Match};
 
 /// The types of events that were published.
@@ -17,6 +19,9 @@ const TYPES: [&str; 7] = [
 ];
 
 pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
+    if let Some(page) = page(head.text()) {
+        return Match::sure(page);
+    }
     let version = head.field("schemaVersion")?.as_str()?;
     if !version.starts_with("0.") {
         return None;
@@ -35,6 +40,27 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
             .and_then(|agent| known(&agent))
             .unwrap_or(TRANSCRIPT.brand),
         ..TRANSCRIPT
+    })
+}
+
+/// A page with a transcript in it that is not sealed.
+fn page(text: &str) -> Option<Dialect> {
+    /// How far into a transcript the agent's name stands at most.
+    const NEAR: usize = 4096;
+    let text = text.trim_start().as_bytes();
+    if !text.starts_with(b"<") {
+        return None;
+    }
+    let inside = memmem::find(text, OPEN)? + OPEN.len();
+    let near = &text[inside..text.len().min(inside + NEAR)];
+    let agent = memmem::find(near, b"\"agent\":\"").and_then(|at| {
+        let rest = &near[at + 9..];
+        let end = memchr::memchr(b'"', rest)?;
+        known(std::str::from_utf8(&rest[..end]).ok()?)
+    });
+    Some(Dialect {
+        brand: agent.unwrap_or(PAGE.brand),
+        ..PAGE
     })
 }
 

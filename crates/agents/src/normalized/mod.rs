@@ -4,8 +4,7 @@
 //! entries, so that a transcript from elsewhere is searched and priced like a log of one's own. There is no
 //! `wire.rs` for that reason. A document may be of any length: it is read in parts.
 //!
-//! Pages that hold such a document are not read here, because their bytes are no JSON;
-//! `quipu_formats::normalized::embedded` takes the document out of a page.
+//! Pages that hold such a document are another dialect of the same: the document is taken out as the page comes.
 
 mod discover;
 mod normalize;
@@ -24,13 +23,20 @@ pub(crate) const TRANSCRIPT: Dialect = Dialect {
     framing: Framing::Parts,
 };
 
+/// The same, in a page that Quipu wrote.
+pub(crate) const PAGE: Dialect = Dialect {
+    name: "normalized-page",
+    brand: "quipu",
+    framing: Framing::Page,
+};
+
 impl Family for Normalized {
     fn name(&self) -> &'static str {
         "normalized"
     }
 
     fn dialects(&self) -> &'static [Dialect] {
-        &[TRANSCRIPT]
+        &[TRANSCRIPT, PAGE]
     }
 
     /// None: transcripts lie wherever someone put them.

@@ -190,6 +190,16 @@ fn a_page_imports_back() {
     let back = env.run(&["convert", page, "--to", "normalized"]);
     done(&back);
     assert!(direct.stdout == back.stdout, "the same, byte for byte");
+    done(&env.run(&["import", page]));
+    let found = env.run(&["search", "backoff", "--count"]);
+    assert_eq!(found.code, 0, "{found:?}");
+    let listed = env.run(&["list", "--json"]);
+    assert_eq!(
+        json(&listed.stdout)[0]["agent"],
+        "claude-code",
+        "{}",
+        listed.stdout
+    );
 }
 
 #[test]
