@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use quipu_formats::flow::verify::Severity;
 use quipu_formats::flow::{self, FlowError};
 use quipu_model::Header;
 
@@ -65,14 +66,22 @@ impl Source for RunDirectory {
             return Err(SourceError::Refused(refused));
         }
         let run = run.map_err(|error| self.broken(error))?;
-        let told = run.issues.iter().map(|issue| {
-            let line = issue.line.map_or(String::new(), |line| format!(":{line}"));
-            format!("{}{line}: {}", issue.path, issue.message)
-        });
-        Ok(Account {
+        let mut account = Account {
             records: run.steps.iter().map(|step| step.lines).sum(),
-            remarks: told.collect(),
             ..Account::default()
-        })
+        };
+        let mut issues: Vec<_> = run.issues.iter().collect();
+        issues.sort_by_key(|issue| std::cmp::Reverse(issue.severity));
+        for issue in issues {
+            let line = issue.line.map_or(String::new(), |line| format!(":{line}"));
+            let told = format!("{}{line}: {}", issue.path, issue.message);
+            // What is an error is never only remarked: what is made of the run would look sound.
+            if issue.severity == Severity::Error {
+                account.problems.push(told);
+            } else {
+                account.remarks.push(told);
+            }
+        }
+        Ok(account)
     }
 }

@@ -21,6 +21,7 @@ use sha2::Digest as _;
 use self::emit::Emit;
 use self::journal::Journal;
 use self::meta::Meta;
+pub(super) use self::unit::NO_TRANSCRIPT;
 use super::FlowError;
 use super::receipt::Receipt;
 use super::scan::{self, Scan, Unit};
