@@ -85,3 +85,45 @@ impl Source for RunDirectory {
         Ok(account)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write as _};
+
+    use quipu_model::{Attachment, Event, LogBody};
+
+    use super::*;
+
+    struct Nobody;
+
+    impl Receiver for Nobody {
+        fn blob(&mut self, _: &Attachment, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn event(&mut self, _: Event<LogBody>) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn errors_of_a_run_are_problems() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run-1");
+        let receipts = run.join("build/receipts");
+        std::fs::create_dir_all(&receipts).unwrap();
+        let receipt = r#"{"engine": "claude-step", "model": "claude-stub", "step_id": "a", "flow_key": "build", "run_id": "run-1", "agent_key": "b", "started_at": "2025-12-09T14:30:22Z", "completed_at": "2025-12-09T14:30:22Z", "duration_ms": 0, "status": "succeeded", "tokens": {"prompt": 0, "completion": 0, "total": 0}, "transcript_path": "llm/a-b-claude.jsonl"}"#;
+        let mut file = std::fs::File::create(receipts.join("a-b.json")).unwrap();
+        file.write_all(receipt.as_bytes()).unwrap();
+        let account = RunDirectory::new(&run).read(&mut Nobody).unwrap();
+        assert_eq!(
+            account.problems,
+            ["build/receipts/a-b.json: there is no transcript (llm/a-b-claude.jsonl)"]
+        );
+        assert_eq!(
+            account.remarks,
+            ["build/receipts/a-b.json: a stub says that it succeeded"]
+        );
+        assert!(!account.is_whole());
+    }
+}

@@ -180,6 +180,22 @@ pub fn classify(document: Node<'_>) -> Document {
     Document::Other
 }
 
+/// Whether a word for how a step or a run ended says that it went well. One that is not known does not: a step that was
+/// skipped, or stopped, must not pass for one that was done.
+pub(super) fn is_success(word: &str) -> bool {
+    [
+        "succeeded",
+        "success",
+        "ok",
+        "passed",
+        "completed",
+        "complete",
+        "done",
+    ]
+    .iter()
+    .any(|known| word.eq_ignore_ascii_case(known))
+}
+
 impl Receipt {
     /// Reads a receipt. What is of another type than it should be is as good as not there, but kept.
     pub fn of(document: Node<'_>) -> Self {

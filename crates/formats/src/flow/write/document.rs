@@ -3,9 +3,10 @@
 use quipu_model::{Header, Timestamp};
 use sha2::Digest as _;
 
-use super::told::{self, Told};
+use super::told::Told;
 use super::unit::{Done, elapsed_ms};
 use super::{Key, UNKNOWN};
+use crate::flow::receipt::is_success;
 use crate::flow::{SCHEMA_VERSION, hex, time};
 
 /// An object that is being written.
@@ -91,7 +92,7 @@ pub(super) fn receipt(header: &Header, key: &Key, done: &Done, transcript_path: 
     begin(&mut made, &engine, model, key, header.run_id.as_str());
     times(&mut made, done.started, done.completed);
     let native = done.told.as_ref().and_then(Told::native_status);
-    let failed = done.error.is_some() || native.is_some_and(|word| !told::is_success(word));
+    let failed = done.error.is_some() || native.is_some_and(|word| !is_success(word));
     made.text("status", if failed { "failed" } else { "succeeded" });
     let tokens = &done.tokens;
     made.object("tokens", |made| {

@@ -63,19 +63,3 @@ impl Told {
         self.receipt.transcript_path.as_deref()
     }
 }
-
-/// Whether a word for how a step ended says that it went well. One that is not known does not: a step that was
-/// skipped, or stopped, must not pass for one that was done.
-pub(super) fn is_success(word: &str) -> bool {
-    [
-        "succeeded",
-        "success",
-        "ok",
-        "passed",
-        "completed",
-        "complete",
-        "done",
-    ]
-    .iter()
-    .any(|known| word.eq_ignore_ascii_case(known))
-}
