@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use quipu_model::json::{Kind, Node, Parts, Tape};
+use quipu_model::json::{Kind, Node, Parts, PartsError, Tape};
 
 /// How much of a log is looked at.
 pub const HEAD: usize = 256 * 1024;
@@ -47,27 +47,7 @@ impl Head<'_> {
         } else {
             text
         };
-        let mut tapes = Vec::new();
-        let mut sse = 0;
-        let mut lines = text.split_inclusive('\n').peekable();
-        let mut looked = 0;
-        while let Some(line) = lines.next() {
-            looked += 1;
-            if tapes.len() == RECORDS || looked > LINES {
-                break;
-            }
-            let complete = whole || line.ends_with('\n') || lines.peek().is_some();
-            let line = line.trim();
-            let data = line.strip_prefix("data:").map(str::trim_start);
-            sse += usize::from(data.is_some() || line.starts_with("event:"));
-            let line = data.unwrap_or(line);
-            if complete && line.starts_with(['{', '[']) {
-                let mut tape = Tape::new();
-                if tape.read_first(line, 128).is_ok() {
-                    tapes.push((tape, line));
-                }
-            }
-        }
+        let Lines { mut tapes, is_sse } = Lines::look(&text, whole);
         // A document that is spread over lines: few of them are values of their own.
         let trimmed = text.trim();
         let mut document = Tape::new();
@@ -82,7 +62,7 @@ impl Head<'_> {
             tapes: &tapes,
             is_document,
             spans_lines,
-            is_sse: sse > 0,
+            is_sse,
             tables: &[],
             fields: OnceCell::new(),
         })
@@ -116,9 +96,9 @@ impl Head<'_> {
         self.records().next().filter(|_| self.is_document)
     }
 
-    /// The fields of a document that is an object, as far as they are wholly in the first bytes. Of a list
-    /// in the middle of which the first bytes end, the first items are given, each with its index. Nothing
-    /// when something follows the object, which then is a record.
+    /// The fields of a document that is an object, as far as they are there and not longer than [`HEAD`]. Of a
+    /// list in the middle of which the first [`HEAD`] bytes end, the first items are given, each with its index.
+    /// Nothing when something follows the object, which then is a record.
     ///
     /// Thus a document is known that is too long to be looked at as a whole.
     pub fn fields(&self) -> impl Iterator<Item = (&str, Option<u64>, Node<'_>)> {
@@ -167,7 +147,106 @@ impl Head<'_> {
     }
 }
 
-/// The fields that stand wholly in the beginning of a document.
+/// The lines a log begins with.
+#[derive(Default)]
+struct Lines<'t> {
+    tapes: Vec<(Tape, &'t str)>,
+    is_sse: bool,
+}
+
+/// What a line is, seen by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// A record, or a line of an event that a server sent.
+    Record,
+    /// What may be left of a record, or a part of one.
+    Torn,
+    /// The edge of a block of code, as prose has them.
+    Fence,
+    /// Anything else.
+    Other,
+}
+
+impl<'t> Lines<'t> {
+    /// Looks for records. There are none in a text that only quotes some: either the first line is one, or most
+    /// lines are, for what ran the agent may have said something before it.
+    fn look(text: &'t str, whole: bool) -> Self {
+        let mut found = Self::default();
+        let begins = begins(text.trim_start());
+        let (mut records, mut others, mut quotes) = (0_usize, 0_usize, false);
+        let mut lines = text.split_inclusive('\n').take(LINES).peekable();
+        while let Some(line) = lines.next() {
+            if begins && found.tapes.len() == RECORDS {
+                break;
+            }
+            let complete = whole || line.ends_with('\n') || lines.peek().is_some();
+            let line = line.trim();
+            if line.is_empty() || !complete {
+                continue;
+            }
+            match found.line(line) {
+                Shape::Record => records += 1,
+                Shape::Torn => {}
+                Shape::Fence => quotes = true,
+                Shape::Other => others += 1,
+            }
+        }
+        if begins || (records > others && !quotes) {
+            return found;
+        }
+        Self::default()
+    }
+
+    /// Takes in a line.
+    fn line(&mut self, line: &'t str) -> Shape {
+        let data = line.strip_prefix("data:").map(str::trim_start);
+        let is_sse = data.is_some() || line.starts_with("event:");
+        self.is_sse |= is_sse;
+        let line = data.unwrap_or(line);
+        if line.starts_with(['{', '[']) {
+            let mut tape = Tape::new();
+            if self.tapes.len() == RECORDS {
+                // Enough are known; the others only count.
+                return if line.ends_with(['}', ']']) {
+                    Shape::Record
+                } else {
+                    Shape::Torn
+                };
+            }
+            if tape.read_first(line, 128).is_ok() {
+                self.tapes.push((tape, line));
+                return Shape::Record;
+            }
+        }
+        if is_sse {
+            Shape::Record
+        } else if line.starts_with("```") || line.starts_with("~~~") {
+            Shape::Fence
+        } else if line.starts_with('{') || line.ends_with('}') || line.starts_with("\\u0000") {
+            Shape::Torn
+        } else {
+            Shape::Other
+        }
+    }
+}
+
+/// Whether a text begins as a record, a document or an event of a server does. A link in brackets does not.
+fn begins(text: &str) -> bool {
+    if ["data:", "event:", "id:", ": "]
+        .iter()
+        .any(|word| text.starts_with(word))
+    {
+        return true;
+    }
+    let mut marks = text.chars().filter(|mark| !mark.is_whitespace());
+    match (marks.next(), marks.next()) {
+        (Some('{'), next) => matches!(next, None | Some('"' | '}')),
+        (Some('['), next) => matches!(next, None | Some('{' | '[' | '"' | ']')),
+        _ => false,
+    }
+}
+
+/// The fields that stand wholly in a document, or in the beginning of one.
 fn divide(text: &str) -> Vec<Field> {
     let mut fields = Vec::new();
     let mut take = |key: &str, index: Option<u64>, value: &[u8]| {
@@ -182,10 +261,10 @@ fn divide(text: &str) -> Vec<Field> {
             });
         }
     };
+    let bytes = text.as_bytes();
+    let (beginning, rest) = bytes.split_at(bytes.len().min(HEAD));
     let mut parts = Parts::new(&[], HEAD);
-    let pushed = parts.push(text.as_bytes(), &mut |part| {
-        take(part.key, None, part.value);
-    });
+    let pushed = parts.push(beginning, &mut |part| take(part.key, None, part.value));
     if pushed.is_err() {
         return Vec::new();
     }
@@ -209,7 +288,11 @@ fn divide(text: &str) -> Vec<Field> {
             }
         }
     }
-    fields
+    match parts.push(rest, &mut |part| take(part.key, None, part.value)) {
+        // What is too long to be looked at is passed over, and the rest is as good as it was.
+        Ok(()) | Err(PartsError::TooLong { .. }) => fields,
+        Err(_) => Vec::new(),
+    }
 }
 
 #[cfg(test)]
@@ -256,5 +339,116 @@ mod tests {
         assert!(fields("", true).is_empty());
         assert!(fields("no json", false).is_empty());
         assert_eq!(fields("{\"v\":1}\n", true).len(), 1);
+    }
+
+    /// A document of one line, with a list of about a megabyte in it.
+    fn long(before: &str, item: &str, after: &str) -> String {
+        let items = vec![item; 1_000_000 / item.len()];
+        format!("{before}[{}]{after}", items.join(","))
+    }
+
+    #[test]
+    fn a_long_document_of_one_line_is_known() {
+        let event = r#"{"id":"ev_001","seq":1,"timestamp":"2026-06-22T10:00:03Z","type":"user_message","role":"user","text":"hello"}"#;
+        let step = r#"{"step_id":1,"source":"user","message":"hello"}"#;
+        let sample = r#"{"id":1,"epoch":1,"input":"x","messages":[{"role":"user","content":"x"}]}"#;
+        let spec = r#"{"version":2,"status":"success","eval":{"task":"t","model":"m","dataset":{"name":"d"},"eval_id":"e"},"#;
+        for (document, dialect) in [
+            (
+                long(
+                    r#"{"schemaVersion":"0.1.0","transcriptId":"t","source":{"agent":"codex"},"events":"#,
+                    event,
+                    "}",
+                ),
+                "normalized",
+            ),
+            (
+                long(
+                    r#"{"schema_version":"ATIF-v1.6","session_id":"s","steps":"#,
+                    step,
+                    "}",
+                ),
+                "atif",
+            ),
+            // The version behind the steps.
+            (
+                long(
+                    r#"{"session_id":"s","steps":"#,
+                    step,
+                    r#","schema_version":"ATIF-v1.6"}"#,
+                ),
+                "atif",
+            ),
+            (long(&format!("{spec}\"samples\":"), sample, "}"), "inspect"),
+        ] {
+            for (bytes, whole) in [
+                (document.as_bytes(), true),
+                (document.as_bytes(), false),
+                (&document.as_bytes()[..500_000], false),
+                (&document.as_bytes()[..HEAD], false),
+            ] {
+                let found = crate::identify(bytes, whole).map(|(family, _)| family.name());
+                assert_eq!(found, Some(dialect), "{} bytes, {whole}", bytes.len());
+            }
+        }
+    }
+
+    const RECORD: &str = r#"{"type":"user","uuid":"u1","sessionId":"s1","timestamp":"2025-12-09T10:20:43Z","cwd":"/code","message":{"role":"user","content":"hi"}}"#;
+
+    fn records(text: &str) -> usize {
+        Head::look(text.as_bytes(), true, |head| head.records().count())
+    }
+
+    #[test]
+    fn a_text_that_quotes_records_is_no_log() {
+        let fenced = format!("# A session\n\nIt said:\n\n```json\n{RECORD}\n```\n");
+        let many = format!("# Logs\n\n```\n{}```\n", format!("{RECORD}\n").repeat(20));
+        let badge = format!("[![build](x.svg)](y)\n\n{RECORD}\n\nand more\n");
+        let prose = format!("One\ntwo\nthree\n{RECORD}\nfour\n");
+        let data = format!("Notes\n\n- one\n- two\ndata: {RECORD}\nmore\n");
+        for text in [&fenced, &many, &badge, &prose, &data] {
+            assert_eq!(records(text), 0, "{text}");
+            assert!(crate::identify(text.as_bytes(), true).is_none(), "{text}");
+        }
+        let link = format!("[link](x)\n{RECORD}\n");
+        assert_eq!(records(&link), 0);
+    }
+
+    #[test]
+    fn a_log_may_begin_with_something_else() {
+        let two = format!("{RECORD}\n{RECORD}\n");
+        let three = format!("{two}{RECORD}\n");
+        for text in [
+            format!("\u{feff}{RECORD}\n"),
+            format!("\n\n{RECORD}\n"),
+            format!("\0\0\0\n{RECORD}\n"),
+            format!("\0\0\0{RECORD}\n{RECORD}\n"),
+            format!("nt\":\"hi\"}}}}\n{RECORD}\n"),
+            format!("{{\"type\":\"us\n{RECORD}\n"),
+            format!("Loaded 3 tools\n{two}"),
+            format!("npm warn: old\n[main] ready\n{three}"),
+            format!("{RECORD}\nit broke off\nand again\nand again\n"),
+            format!("event: message\ndata: {RECORD}\n\n"),
+        ] {
+            assert!(records(&text) > 0, "{text}");
+            assert!(crate::identify(text.as_bytes(), true).is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn pages_of_our_own_are_no_logs() {
+        let formats = concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/src");
+        let mut found = Vec::new();
+        for folder in ["markdown", "text"] {
+            let folder = std::path::Path::new(formats).join(folder);
+            crate::corpus::files(&folder, &mut found);
+        }
+        found.retain(|path| path.extension().is_some_and(|it| it == "md" || it == "txt"));
+        assert!(!found.is_empty());
+        for path in found {
+            let text = std::fs::read(&path).unwrap();
+            let known = crate::identify(&text, true).map(|(_, dialect)| dialect.name);
+            assert_eq!(known, None, "{}", path.display());
+        }
     }
 }

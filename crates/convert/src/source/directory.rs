@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use quipu_formats::flow::verify::Severity;
 use quipu_formats::flow::{self, FlowError};
 use quipu_model::Header;
 
@@ -65,14 +66,64 @@ impl Source for RunDirectory {
             return Err(SourceError::Refused(refused));
         }
         let run = run.map_err(|error| self.broken(error))?;
-        let told = run.issues.iter().map(|issue| {
-            let line = issue.line.map_or(String::new(), |line| format!(":{line}"));
-            format!("{}{line}: {}", issue.path, issue.message)
-        });
-        Ok(Account {
+        let mut account = Account {
             records: run.steps.iter().map(|step| step.lines).sum(),
-            remarks: told.collect(),
             ..Account::default()
-        })
+        };
+        let mut issues: Vec<_> = run.issues.iter().collect();
+        issues.sort_by_key(|issue| std::cmp::Reverse(issue.severity));
+        for issue in issues {
+            let line = issue.line.map_or(String::new(), |line| format!(":{line}"));
+            let told = format!("{}{line}: {}", issue.path, issue.message);
+            // What is an error is never only remarked: what is made of the run would look sound.
+            if issue.severity == Severity::Error {
+                account.problems.push(told);
+            } else {
+                account.remarks.push(told);
+            }
+        }
+        Ok(account)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write as _};
+
+    use quipu_model::{Attachment, Event, LogBody};
+
+    use super::*;
+
+    struct Nobody;
+
+    impl Receiver for Nobody {
+        fn blob(&mut self, _: &Attachment, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn event(&mut self, _: Event<LogBody>) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn errors_of_a_run_are_problems() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run-1");
+        let receipts = run.join("build/receipts");
+        std::fs::create_dir_all(&receipts).unwrap();
+        let receipt = r#"{"engine": "claude-step", "model": "claude-stub", "step_id": "a", "flow_key": "build", "run_id": "run-1", "agent_key": "b", "started_at": "2025-12-09T14:30:22Z", "completed_at": "2025-12-09T14:30:22Z", "duration_ms": 0, "status": "succeeded", "tokens": {"prompt": 0, "completion": 0, "total": 0}, "transcript_path": "llm/a-b-claude.jsonl"}"#;
+        let mut file = std::fs::File::create(receipts.join("a-b.json")).unwrap();
+        file.write_all(receipt.as_bytes()).unwrap();
+        let account = RunDirectory::new(&run).read(&mut Nobody).unwrap();
+        assert_eq!(
+            account.problems,
+            ["build/receipts/a-b.json: there is no transcript (llm/a-b-claude.jsonl)"]
+        );
+        assert_eq!(
+            account.remarks,
+            ["build/receipts/a-b.json: a stub says that it succeeded"]
+        );
+        assert!(!account.is_whole());
     }
 }

@@ -31,6 +31,8 @@ pub struct Receipt {
     pub duration_ms: Option<u64>,
     /// `succeeded` or `failed`; others are kept as written.
     pub status: Option<String>,
+    /// The word that stood in place of [`Receipt::status`] before it was one of those two.
+    pub native_status: Option<String>,
     /// Tokens.
     pub tokens: Tokens,
     /// The transcript, relative to the directory of the flow.
@@ -90,6 +92,8 @@ pub struct Tokens {
     pub cache_write_1h: Option<u64>,
     /// Of the completion: reasoning.
     pub reasoning: Option<u64>,
+    /// How many of these hold something that is no count, such as -1.
+    pub unread: u64,
 }
 
 /// What a receipt says of tools. The field changed from a number to a list between two versions.
@@ -176,6 +180,22 @@ pub fn classify(document: Node<'_>) -> Document {
     Document::Other
 }
 
+/// Whether a word for how a step or a run ended says that it went well. One that is not known does not: a step that was
+/// skipped, or stopped, must not pass for one that was done.
+pub(super) fn is_success(word: &str) -> bool {
+    [
+        "succeeded",
+        "success",
+        "ok",
+        "passed",
+        "completed",
+        "complete",
+        "done",
+    ]
+    .iter()
+    .any(|known| word.eq_ignore_ascii_case(known))
+}
+
 impl Receipt {
     /// Reads a receipt. What is of another type than it should be is as good as not there, but kept.
     pub fn of(document: Node<'_>) -> Self {
@@ -223,6 +243,7 @@ impl Receipt {
             "completed_at" => time(&mut self.completed_at),
             "duration_ms" => count(&mut self.duration_ms),
             "status" => text(&mut self.status),
+            "native_status" => text(&mut self.native_status),
             "tokens" => self.tokens.take(value),
             "tokens_in" => count(&mut self.tokens.prompt),
             "tokens_out" => count(&mut self.tokens.completion),
@@ -293,9 +314,19 @@ impl Receipt {
         self.mode.as_deref() == Some("stub") || self.model.as_deref().is_some_and(is_stub)
     }
 
+    /// How it ended, in the word of whoever wrote it first.
+    pub fn said_status(&self) -> Option<&str> {
+        self.native_status.as_deref().or(self.status.as_deref())
+    }
+
+    /// The status, where it is another than the two that are known.
+    pub fn unknown_status(&self) -> Option<&str> {
+        self.said_status().filter(|_| self.succeeded().is_none())
+    }
+
     /// Whether it ended well, where that is said.
     pub fn succeeded(&self) -> Option<bool> {
-        match self.status.as_deref()? {
+        match self.said_status()? {
             "succeeded" => Some(true),
             "failed" => Some(false),
             _ => None,
@@ -314,7 +345,11 @@ impl Tokens {
             ("cache_write_1h", &mut self.cache_write_1h),
             ("reasoning", &mut self.reasoning),
         ] {
-            *to = value.get(key).and_then(|n| n.as_u64()).or(*to);
+            let Some(count) = value.get(key).filter(|count| !count.is_null()) else {
+                continue;
+            };
+            *to = count.as_u64().or(*to);
+            self.unread += u64::from(count.as_u64().is_none());
         }
         value.kind() == Kind::Object
     }

@@ -26,8 +26,8 @@ impl Default for Options {
             transcript_id: None,
             adapter_version: None,
             captured_at: None,
-            submitter: Some(Submitter::default()),
-            privacy: Some(Privacy::default()),
+            submitter: Some(Submitter::nobody()),
+            privacy: Some(Privacy::local()),
             extra: Vec::new(),
         }
     }
@@ -40,51 +40,61 @@ pub struct Submitter {
     pub key_id: Option<String>,
     /// What groups the submissions of one person.
     pub pseudonym: Option<String>,
-    /// Whether the person chose to be known.
-    pub identity_linked: bool,
+    /// Whether the person chose to be known, where that is said.
+    pub identity_linked: Option<bool>,
 }
 
-/// What was removed before a transcript was shared.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Privacy {
-    /// The set of rules that was chosen.
-    pub profile: String,
-    /// Whether secrets were looked for and removed.
-    pub redaction_applied: bool,
-    /// Whether names, paths and addresses were replaced.
-    pub anonymization_applied: bool,
-    /// The rules that ran.
-    pub rules_applied: Vec<String>,
-    /// How much was removed.
-    pub redaction_count: u64,
-    /// What of the content is there at all.
-    pub content_policy: ContentPolicy,
-}
-
-impl Default for Privacy {
-    /// Nothing was removed: the document is for whoever wrote it.
-    fn default() -> Self {
+impl Submitter {
+    /// Nobody in particular.
+    pub fn nobody() -> Self {
         Self {
-            profile: "local".to_owned(),
-            redaction_applied: false,
-            anonymization_applied: false,
-            rules_applied: Vec::new(),
-            redaction_count: 0,
-            content_policy: ContentPolicy {
-                include_file_contents: true,
-                tool_output: ToolOutput::Full,
-            },
+            identity_linked: Some(false),
+            ..Self::default()
         }
     }
 }
 
-/// What of the content is there at all.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What was removed before a transcript was shared, as far as that is said. What nobody said is not written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Privacy {
+    /// The set of rules that was chosen.
+    pub profile: Option<String>,
+    /// Whether secrets were looked for and removed.
+    pub redaction_applied: Option<bool>,
+    /// Whether names, paths and addresses were replaced.
+    pub anonymization_applied: Option<bool>,
+    /// The rules that ran.
+    pub rules_applied: Option<Vec<String>>,
+    /// How much was removed.
+    pub redaction_count: Option<u64>,
+    /// What of the content is there at all.
+    pub content_policy: Option<ContentPolicy>,
+}
+
+impl Privacy {
+    /// Nothing was removed: the document is for whoever wrote it.
+    pub fn local() -> Self {
+        Self {
+            profile: Some("local".to_owned()),
+            redaction_applied: Some(false),
+            anonymization_applied: Some(false),
+            rules_applied: Some(Vec::new()),
+            redaction_count: Some(0),
+            content_policy: Some(ContentPolicy {
+                include_file_contents: Some(true),
+                tool_output: Some(ToolOutput::Full),
+            }),
+        }
+    }
+}
+
+/// What of the content is there at all, as far as that is said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ContentPolicy {
     /// Whether the contents of files are.
-    pub include_file_contents: bool,
+    pub include_file_contents: Option<bool>,
     /// How much of what tools gave back.
-    pub tool_output: ToolOutput,
+    pub tool_output: Option<ToolOutput>,
 }
 
 /// How much of a tool's output a document holds.
@@ -152,6 +162,20 @@ pub struct Beyond {
     pub tool: Vec<(String, Json)>,
     /// The same in `meta`.
     pub meta: Vec<(String, Json)>,
+    /// What of it is not known at all, and is written again as the note keeps it.
+    pub as_is: AsIs,
+}
+
+/// How much of an event is not known, so that the note that was made of it is what stood there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum AsIs {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// All of it: its type is not known.
+    Event,
+    /// `meta`: its kind is not known.
+    Meta,
 }
 
 impl Beyond {

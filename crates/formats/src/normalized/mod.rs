@@ -34,7 +34,7 @@ mod write;
 mod tests;
 
 pub use document::{
-    Beyond, ContentPolicy, Extra, Options, Privacy, Redaction, Section, Submitter, ToolOutput,
+    AsIs, Beyond, ContentPolicy, Extra, Options, Privacy, Redaction, Section, Submitter, ToolOutput,
 };
 pub use error::NormalizedError;
 pub use page::{Embedded, embedded};

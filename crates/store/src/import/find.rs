@@ -59,7 +59,7 @@ pub struct Search {
     pub credentials: u64,
     /// Empty files.
     pub empty: u64,
-    /// Pipes, sockets and devices.
+    /// Pipes, sockets and devices, and links that lead out of a directory that was named.
     pub special: u64,
     visited: HashSet<(u64, u64)>,
     seen: HashSet<PathBuf>,
@@ -228,9 +228,10 @@ impl Search {
         }
     }
 
-    /// Any file below a path may be a log.
-    fn anything(&mut self, path: &Path) {
-        let mut left = vec![(path.to_owned(), 0)];
+    /// Any file below a path may be a log. Whoever names a directory means what is in it, and not what a link
+    /// somewhere below makes of it.
+    fn anything(&mut self, root: &Path) {
+        let mut left = vec![(root.to_owned(), 0)];
         while let Some((path, depth)) = left.pop() {
             let metadata = match fs::metadata(&path) {
                 Ok(metadata) => metadata,
@@ -239,7 +240,12 @@ impl Search {
                     continue;
                 }
             };
-            if metadata.is_dir() {
+            if leads_out(root, &path) {
+                self.special += 1;
+                let what =
+                    "a link that leads out of the directory that was named; name it to read it";
+                self.problems.push(Problem::new(&path, what));
+            } else if metadata.is_dir() {
                 let holder = FAMILIES
                     .iter()
                     .find(|family| family.gather().is_some_and(|gather| gather.holds(&path)));
@@ -334,6 +340,13 @@ fn holds_credentials(path: &Path) -> bool {
         || (is_link && fs::canonicalize(path).is_ok_and(|target| is_credential(&target)))
 }
 
+/// Whether a path is a link to something that is not below this directory, which has no links in it.
+fn leads_out(root: &Path, path: &Path) -> bool {
+    path != root
+        && fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
+        && !fs::canonicalize(path).is_ok_and(|target| target.starts_with(root))
+}
+
 /// Whether an agent is among those asked for, by name or the beginning of it.
 pub(super) fn wanted(agents: &[String], brand: &str) -> bool {
     agents.is_empty() || agents.iter().any(|agent| brand.starts_with(agent.as_str()))
@@ -375,4 +388,48 @@ fn holder(path: &Path) -> Option<(&'static str, &'static dyn Family)> {
     let family = quipu_agents::holder(&begin)?;
     let brand = family.gather().map_or("", |gather| gather.dialect().brand);
     Some((brand, family))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_out_of_a_directory_are_not_followed() {
+        let home = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(home.path()).unwrap();
+        let put = |path: &str| {
+            let path = home.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::File::create(&path)
+                .and_then(|mut file| io::Write::write_all(&mut file, b"{}\n"))
+                .unwrap();
+            path
+        };
+        let own = put("run/build/llm/a.jsonl");
+        let secret = put("secret.jsonl");
+        put("elsewhere/b.jsonl");
+        let link = home.join("run/build/llm/x.jsonl");
+        symlink("../../../secret.jsonl", &link).unwrap();
+        symlink(home.join("elsewhere"), home.join("run/build/more")).unwrap();
+        // One that stays inside is followed.
+        let inside = home.join("run/build/llm/y.jsonl");
+        symlink("a.jsonl", &inside).unwrap();
+        let host = Host::new(home.join("nobody"), |_| None);
+        let look = |paths: &[PathBuf]| Search::of_paths(&host, paths, &[]);
+        let paths = |search: &Search| {
+            let mut paths: Vec<PathBuf> = search.found.iter().map(|it| it.path.clone()).collect();
+            paths.sort();
+            paths
+        };
+        let search = look(&[home.join("run")]);
+        assert_eq!(paths(&search), [own, inside]);
+        assert_eq!((search.special, search.problems.len()), (2, 2));
+        // What is named itself is read, whatever leads to it.
+        let search = look(&[link]);
+        assert_eq!(paths(&search), [secret]);
+        assert_eq!((search.special, search.problems.len()), (0, 0));
+    }
 }

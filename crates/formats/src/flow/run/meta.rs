@@ -3,6 +3,7 @@
 use quipu_model::json::Node;
 use quipu_model::{Json, NoteKind, Step, Timestamp};
 
+use crate::flow::receipt::is_success;
 use crate::flow::scan::{self, Root};
 use crate::flow::time;
 use crate::flow::verify::{Findings, Rule};
@@ -115,14 +116,24 @@ impl Meta {
 
     /// Whether the run says of itself that it has not ended.
     pub(super) fn goes_on(&self) -> bool {
-        matches!(
-            self.status.as_deref(),
-            Some("pending" | "running" | "stopping" | "pausing" | "paused")
-        ) && self.completed_at.is_none()
+        self.status.as_deref().is_some_and(is_under_way) && self.completed_at.is_none()
+    }
+
+    /// The word for how the run ended, where it did not end well: `failed`, `canceled`, ….
+    pub(super) fn ended_badly(&self) -> Option<&str> {
+        let status = self.status.as_deref()?;
+        (!is_success(status) && !is_under_way(status)).then_some(status)
     }
 
     /// What has no place of its own.
     pub(super) fn notes(&self) -> impl Iterator<Item = (NoteKind, Json)> {
         self.more.iter().map(|raw| (NoteKind::Session, raw.clone()))
     }
+}
+
+fn is_under_way(status: &str) -> bool {
+    matches!(
+        status,
+        "pending" | "running" | "stopping" | "pausing" | "paused"
+    )
 }

@@ -21,6 +21,7 @@ use sha2::Digest as _;
 use self::emit::Emit;
 use self::journal::Journal;
 use self::meta::Meta;
+pub(super) use self::unit::NO_TRANSCRIPT;
 use super::FlowError;
 use super::receipt::Receipt;
 use super::scan::{self, Scan, Unit};
@@ -266,9 +267,8 @@ fn completed(emit: &mut Emit<'_>, meta: &Meta, journal: &Journal) {
         return;
     }
     let at = meta.completed_at.or(journal.completed_at);
-    let failed = meta.status.as_deref() == Some("failed");
     let error = meta.error.clone();
-    let error = error.or_else(|| failed.then(|| "failed".to_owned()));
+    let error = error.or_else(|| meta.ended_badly().map(str::to_owned));
     let step = meta.ended.as_ref().or(meta.step.as_ref()).cloned();
     let end = (step.is_some() || error.is_some() || meta.result.is_some()).then(|| StepEnd {
         step: step.unwrap_or_else(|| Step::new("", "workflow")),

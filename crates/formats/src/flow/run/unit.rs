@@ -104,6 +104,9 @@ fn step_of(unit: &Unit, receipt: Option<&Receipt>) -> Step {
     }
 }
 
+/// What the receipt of a step says whose transcript is not there, as a note.
+pub(in crate::flow) const NO_TRANSCRIPT: &str = "the transcript is not there";
+
 /// A step that is being read.
 struct Reading<'e, 's> {
     emit: &'e mut Emit<'s>,
@@ -353,8 +356,10 @@ impl Reading<'_, '_> {
             }
         }
         let has_list = matches!(receipt.tool_calls, ToolCalls::List(_));
-        let unknown_status = receipt.status.is_some() && receipt.succeeded().is_none();
-        if receipt.rest.is_empty() && !has_list && !unknown_status {
+        let unknown_status = receipt.unknown_status();
+        let missing = unit.transcript.is_none();
+        let unread = receipt.tokens.unread > 0;
+        if receipt.rest.is_empty() && !has_list && unknown_status.is_none() && !missing && !unread {
             return;
         }
         if let Ok(raw) = scan::document(&file.path, |node| Json::from(node.raw())) {
@@ -364,9 +369,15 @@ impl Reading<'_, '_> {
                 offset: 0,
                 line: 1,
             });
-            let text = unknown_status.then(|| receipt.status.clone()).flatten();
+            let text = unknown_status.map(str::to_owned);
+            // Whoever writes the run again must not make up what is not there.
+            let (kind, text) = if missing {
+                (NoteKind::Error, Some(NO_TRANSCRIPT.to_owned()))
+            } else {
+                (NoteKind::Context, text)
+            };
             let at = receipt.completed_at.map(|time| time.at);
-            self.put(at, emit::note(NoteKind::Context, text, Some(raw)), notes);
+            self.put(at, emit::note(kind, text, Some(raw)), notes);
         }
     }
 

@@ -122,10 +122,17 @@ fn files(
     }
     for path in root.list(&flow.dir.join("receipts"), left, findings)? {
         let name = file_name(&path);
-        if !has_ending(&path, "json") || !path.is_file() {
+        if !has_ending(&path, "json") {
             continue;
         }
+        let is_file = path.is_file();
         let file = root.file(path);
+        if !is_file {
+            findings.add(Rule::ReceiptUnreadable, &file.rel, None, || {
+                "it is no file".to_owned()
+            });
+            continue;
+        }
         let receipt = match document(&file.path, |node| classify_and_check(node, &file, findings)) {
             Ok(receipt) => receipt,
             Err(why) => {

@@ -3,6 +3,7 @@
 mod bad_days;
 mod generations;
 mod golden;
+mod honest;
 mod round_trip;
 mod shapes;
 

@@ -3,8 +3,10 @@
 use quipu_model::{Header, Timestamp};
 use sha2::Digest as _;
 
+use super::told::Told;
 use super::unit::{Done, elapsed_ms};
 use super::{Key, UNKNOWN};
+use crate::flow::receipt::is_success;
 use crate::flow::{SCHEMA_VERSION, hex, time};
 
 /// An object that is being written.
@@ -89,7 +91,8 @@ pub(super) fn receipt(header: &Header, key: &Key, done: &Done, transcript_path: 
     let engine = format!("{}-step", done.engine);
     begin(&mut made, &engine, model, key, header.run_id.as_str());
     times(&mut made, done.started, done.completed);
-    let failed = done.error.is_some();
+    let native = done.told.as_ref().and_then(Told::native_status);
+    let failed = done.error.is_some() || native.is_some_and(|word| !is_success(word));
     made.text("status", if failed { "failed" } else { "succeeded" });
     let tokens = &done.tokens;
     made.object("tokens", |made| {
@@ -109,6 +112,7 @@ pub(super) fn receipt(header: &Header, key: &Key, done: &Done, transcript_path: 
         }
     });
     made.text("transcript_path", transcript_path);
+    made.some("native_status", native);
     made.some("error", done.error.as_deref());
     made.raw("tool_calls_count", &done.tool_calls.to_string());
     for (key, sum) in [("cost_usd", done.cost), ("cumulative_run_usd", done.spent)] {
@@ -141,8 +145,10 @@ pub(super) fn receipt(header: &Header, key: &Key, done: &Done, transcript_path: 
     if let Some(result) = &done.result {
         made.raw("result", result.get());
     }
-    let hash = sha2::Sha256::digest(&done.transcript);
-    made.text("transcript_sha256", &hex(&hash));
+    if done.missing().is_none() {
+        let hash = sha2::Sha256::digest(&done.transcript);
+        made.text("transcript_sha256", &hex(&hash));
+    }
     made.text("schema_version", SCHEMA_VERSION);
     made.end().into_bytes()
 }

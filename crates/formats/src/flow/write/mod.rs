@@ -10,6 +10,7 @@
 mod document;
 mod line;
 mod meta;
+mod told;
 mod unit;
 
 use std::collections::{BTreeMap, HashSet};
@@ -18,6 +19,7 @@ use std::io::{self, Write};
 use quipu_model::{Attachment, Body, Event, Header, LogBody, Money};
 
 use self::meta::RunMeta;
+use self::told::Told;
 use self::unit::{Done, Unit};
 use super::names;
 use crate::loss::{Field, Loss};
@@ -169,6 +171,11 @@ impl Projection for Writer<'_> {
             }
             LogBody::Note(note) => {
                 self.loss.dropped(format!("note:{}", note.kind), event.seq);
+                if let Some(told) = Told::of(note)
+                    && let Some(at) = self.find(event)
+                {
+                    self.open[at].2.take_told(told, event.seq, &mut self.loss);
+                }
             }
             _ => return self.in_step(event),
         }
@@ -225,8 +232,17 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The step that an event is in, which may begin with it.
-    fn unit(&mut self, event: &Event<LogBody>) -> usize {
+    /// The step that an event is in, if that has begun.
+    fn find(&self, event: &Event<LogBody>) -> Option<usize> {
+        let (key, _) = self.key(event);
+        let same = |(other, iteration, _): &(Key, u64, Unit)| {
+            *other == key && *iteration == event.place.iteration
+        };
+        self.open.iter().rposition(same)
+    }
+
+    /// Which step an event is in, and what of that is not said.
+    fn key(&self, event: &Event<LogBody>) -> (Key, [Option<&'static str>; 3]) {
         let place = &event.place;
         let (flow, step) = match place.path.split_once('.') {
             Some((flow, step)) if !flow.is_empty() && !step.is_empty() => (Some(flow), Some(step)),
@@ -251,22 +267,25 @@ impl Writer<'_> {
                 .to_owned(),
             agent: known.unwrap_or("agent").to_owned(),
         };
-        let same = |(other, iteration, _): &(Key, u64, Unit)| {
-            *other == key && *iteration == place.iteration
-        };
-        if let Some(at) = self.open.iter().rposition(same) {
+        let missing = [
+            flow.is_none().then_some("flow_key"),
+            step.is_none().then_some("step_id"),
+            known.is_none().then_some("agent_key"),
+        ];
+        (key, missing)
+    }
+
+    /// The step that an event is in, which may begin with it.
+    fn unit(&mut self, event: &Event<LogBody>) -> usize {
+        if let Some(at) = self.find(event) {
             return at;
         }
-        for (missing, what) in [
-            (flow.is_none(), "flow_key"),
-            (step.is_none(), "step_id"),
-            (known.is_none(), "agent_key"),
-        ] {
-            if missing {
-                self.loss.inferred(what, event.seq);
-            }
+        let (key, missing) = self.key(event);
+        for what in missing.into_iter().flatten() {
+            self.loss.inferred(what, event.seq);
         }
-        self.open.push((key, place.iteration, Unit::new(event)));
+        let iteration = event.place.iteration;
+        self.open.push((key, iteration, Unit::new(event)));
         self.open.len() - 1
     }
 
@@ -309,12 +328,18 @@ impl Writer<'_> {
     fn put(&mut self, key: &Key, done: &Done, iteration: Option<u64>) -> io::Result<()> {
         let (transcript, receipt) = self.names(key, done, iteration);
         let below = transcript.split_once('/').map_or("", |(_, below)| below);
+        // A transcript that was not there is not made up: what is missing stays missing.
+        let missing = done.missing();
+        let below = missing.and_then(Told::transcript_path).unwrap_or(below);
         let document = document::receipt(&self.header, key, done, below);
-        let there = self.beside.put(&transcript, &done.transcript)?
+        let there = (missing.is_some() || self.beside.put(&transcript, &done.transcript)?)
             && self.beside.put(&receipt, &document)?;
         if there {
             self.loss.carried += done.carried;
-            self.files.extend([transcript, receipt]);
+            if missing.is_none() {
+                self.files.push(transcript);
+            }
+            self.files.push(receipt);
         } else {
             self.loss.dropped("files", done.first_seq);
         }

@@ -5,6 +5,7 @@ use quipu_model::{
 };
 
 use super::line;
+use super::told::Told;
 use crate::flow::time;
 use crate::loss::Loss;
 
@@ -31,6 +32,7 @@ pub(super) struct Unit {
     said_ms: Option<(u64, u64)>,
     /// Events that a program made: how many, and the first.
     synthetic: Option<(u64, u64)>,
+    told: Option<Told>,
 }
 
 /// A tool that was called.
@@ -64,6 +66,15 @@ pub(super) struct Done {
     pub(super) kind: Option<String>,
     pub(super) error: Option<String>,
     pub(super) result: Option<Json>,
+    pub(super) told: Option<Told>,
+}
+
+impl Done {
+    /// What the receipt said, when it said so without a transcript.
+    pub(super) fn missing(&self) -> Option<&Told> {
+        let told = self.told.as_ref()?;
+        (told.is_without_transcript() && self.transcript.is_empty()).then_some(told)
+    }
 }
 
 /// Tokens of many events. Wider than theirs, so that the sums are exact.
@@ -131,6 +142,7 @@ impl Unit {
             end: None,
             said_ms: None,
             synthetic: None,
+            told: None,
         }
     }
 
@@ -214,6 +226,20 @@ impl Unit {
         } else if time::floor(at) != at {
             loss.dropped("time below a microsecond", seq);
         }
+    }
+
+    /// Takes what an earlier receipt of the step said.
+    pub(super) fn take_told(&mut self, told: Told, seq: u64, loss: &mut Loss) {
+        if told.native_status().is_some() {
+            loss.inferred("status", seq);
+        }
+        for _ in 0..told.unread_tokens() {
+            loss.dropped("tokens", seq);
+        }
+        if told.is_without_transcript() {
+            loss.dropped("transcript", seq);
+        }
+        self.told = Some(told);
     }
 
     /// Adds what an event took to what the step took.
@@ -342,6 +368,7 @@ impl Unit {
             kind: self.kind,
             error,
             result,
+            told: self.told,
         }
     }
 

@@ -12,7 +12,7 @@ use super::head::Said;
 use super::value::{
     attachments, money, of_kind, redactions, run_id, set, set_mark, set_text, source, usage, word,
 };
-use crate::normalized::Beyond;
+use crate::normalized::{AsIs, Beyond};
 
 /// The fields of events that are known.
 pub const EVENT_FIELDS: &[&str] = &[
@@ -308,7 +308,12 @@ fn body(node: Node<'_>, found: &mut Found<'_>) -> LogBody {
 /// An event of a type that is not known, kept whole.
 fn unknown(node: Node<'_>, found: &mut Found<'_>) -> LogBody {
     let text = found.said();
-    found.beyond = Beyond::default();
+    found.beyond = Beyond {
+        as_is: AsIs::Event,
+        ..Beyond::default()
+    };
+    // Its id is in what is kept.
+    found.id = None;
     LogBody::Note(Note {
         kind: NoteKind::UnknownRecord,
         text,
@@ -388,6 +393,22 @@ struct Tool {
     output: Option<Json>,
     error: Option<String>,
     native_status: Said<Status>,
+    /// A word for the status that is not known.
+    foreign: Option<Json>,
+}
+
+/// What a foreign word for the end of a call stands for. What is not known to be good is not called good.
+fn foreign_status(word: &str) -> Status {
+    let letters = word.chars().filter(|mark| mark.is_alphanumeric());
+    let plain: String = letters.flat_map(char::to_lowercase).collect();
+    match plain.as_str() {
+        "ok" | "success" | "succeeded" | "successful" | "completed" | "complete" | "done"
+        | "passed" => Status::Ok,
+        "denied" | "permissiondenied" | "rejected" | "userrejected" | "declined" | "forbidden"
+        | "blocked" => Status::Denied,
+        "timeout" | "timedout" | "deadlineexceeded" => Status::Timeout,
+        _ => Status::Error,
+    }
 }
 
 fn tool(found: &mut Found<'_>) -> Tool {
@@ -412,6 +433,10 @@ fn tool(found: &mut Found<'_>) -> Tool {
                 true
             }
             "error" => set_text(&mut tool.error, value),
+            "status" if word(value, Status::from_word).is_none() && value.as_str().is_some() => {
+                tool.foreign = Some(value.raw().into());
+                true
+            }
             "status" => set(&mut notes.status, word(value, Status::from_word)),
             "nativeStatus" => {
                 tool.native_status = match word(value, Status::from_word) {
@@ -437,7 +462,11 @@ fn tool(found: &mut Found<'_>) -> Tool {
 fn tool_call(found: &mut Found<'_>) -> ToolCall {
     // A call has no text in the model; what a document says beside it is kept.
     found.unused(&[("text", found.text)]);
-    let tool = tool(found);
+    let mut tool = tool(found);
+    if let Some(word) = tool.foreign.take() {
+        // Of a call that has not ended, it says nothing that is known.
+        found.beyond.tool.push(("status".to_owned(), word));
+    }
     let (output, error) = (tool.output, tool.error.map(|error| Json::string(&error)));
     for (key, value) in [("output", output), ("error", error)] {
         if let Some(value) = value {
@@ -454,6 +483,18 @@ fn tool_call(found: &mut Found<'_>) -> ToolCall {
 
 fn tool_result(found: &mut Found<'_>) -> ToolResult {
     let mut tool = tool(found);
+    if let Some(word) = tool.foreign.take() {
+        let kept = &mut found.beyond.tool;
+        if matches!(tool.native_status, Said::Known(_)) {
+            kept.push(("status".to_owned(), word));
+        } else {
+            let text = word.as_str().unwrap_or_default();
+            found.notes.status = Some(foreign_status(&text));
+            let has_own = kept.iter().any(|(key, _)| key == "nativeStatus");
+            let key = if has_own { "status" } else { "nativeStatus" };
+            kept.push((key.to_owned(), word));
+        }
+    }
     match (&tool.output, found.said()) {
         // Some writers put what the tool gave back where texts are.
         (None, Some(text)) => tool.output = Some(Json::string(&text)),
@@ -489,6 +530,7 @@ fn meta(found: &mut Found<'_>) -> LogBody {
         .and_then(|kind| word(kind, NoteKind::from_word));
     let Some(kind) = kind else {
         // A kind that is not known: all that is said of it is kept.
+        found.beyond.as_is = AsIs::Meta;
         return LogBody::Note(Note {
             kind: NoteKind::UnknownRecord,
             text,

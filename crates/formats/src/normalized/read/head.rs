@@ -16,7 +16,7 @@ use crate::normalized::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
     /// The field.
-    pub field: &'static str,
+    pub field: Cow<'static, str>,
     /// What it says.
     pub stated: String,
     /// What it should say.
@@ -317,7 +317,7 @@ impl Head {
             |_, key, value| match key {
                 "keyId" => set_option(&mut submitter.key_id, value),
                 "pseudonym" => set_option(&mut submitter.pseudonym, value),
-                "identityLinked" => set(&mut submitter.identity_linked, value.as_bool()),
+                "identityLinked" => set_some(&mut submitter.identity_linked, value.as_bool()),
                 _ => Taken::Unknown,
             },
         );
@@ -332,13 +332,17 @@ impl Head {
             "privacy",
             node,
             |head, key, value| match key {
-                "profile" => set(&mut privacy.profile, text(value)),
-                "redactionApplied" => set(&mut privacy.redaction_applied, value.as_bool()),
-                "anonymizationApplied" => set(&mut privacy.anonymization_applied, value.as_bool()),
-                "rulesApplied" => set(&mut privacy.rules_applied, texts(value)),
-                "redactionCount" => set(&mut privacy.redaction_count, value.as_u64()),
+                "profile" => set_some(&mut privacy.profile, text(value)),
+                "redactionApplied" => set_some(&mut privacy.redaction_applied, value.as_bool()),
+                "anonymizationApplied" => {
+                    set_some(&mut privacy.anonymization_applied, value.as_bool())
+                }
+                "rulesApplied" => set_some(&mut privacy.rules_applied, texts(value)),
+                "redactionCount" => set_some(&mut privacy.redaction_count, value.as_u64()),
                 "contentPolicy" => {
-                    head.content_policy(&mut privacy.content_policy, value);
+                    let mut policy = ContentPolicy::default();
+                    head.content_policy(&mut policy, value);
+                    privacy.content_policy = Some(policy).filter(|_| value.kind() == Kind::Object);
                     Taken::Read
                 }
                 _ => Taken::Unknown,
@@ -354,11 +358,13 @@ impl Head {
             path,
             node,
             |_, key, value| match key {
-                "includeFileContents" => set(&mut policy.include_file_contents, value.as_bool()),
+                "includeFileContents" => {
+                    set_some(&mut policy.include_file_contents, value.as_bool())
+                }
                 "toolOutput" => {
                     let word = value.as_str();
                     let word = word.as_deref().map(ToolOutput::from_word);
-                    set(&mut policy.tool_output, word)
+                    set_some(&mut policy.tool_output, word)
                 }
                 _ => Taken::Unknown,
             },
@@ -448,10 +454,10 @@ impl Stated {
 
     fn mismatches(&self, header: &Header, counted: &Header) -> Vec<Mismatch> {
         let mut found = Vec::new();
-        let mut compare = |field, stated: Option<String>, counted: String| {
+        let mut compare = |field: &'static str, stated: Option<String>, counted: String| {
             if let Some(stated) = stated.filter(|stated| *stated != counted) {
                 found.push(Mismatch {
-                    field,
+                    field: Cow::Borrowed(field),
                     stated,
                     counted,
                 });
@@ -534,6 +540,12 @@ fn set<T>(to: &mut T, value: Option<T>) -> Taken {
     if let Some(value) = value {
         *to = value;
     }
+    Taken::of(read)
+}
+
+fn set_some<T>(to: &mut Option<T>, value: Option<T>) -> Taken {
+    let read = value.is_some();
+    *to = value;
     Taken::of(read)
 }
 

@@ -1,6 +1,7 @@
 //! From a document to its session, one part at a time.
 
 mod event;
+mod half;
 mod head;
 mod value;
 
@@ -22,6 +23,9 @@ pub const MAX_PART: usize = 64 << 20;
 /// How deep values may nest.
 pub(super) const MAX_DEPTH: usize = 128;
 
+/// How many texts with half a character are named.
+const HALVES: usize = 100;
+
 /// How much is asked for at a time.
 const PIECE: usize = 128 * 1024;
 
@@ -37,8 +41,11 @@ pub struct Read {
     pub events: u64,
     /// How many of them have something that the model has no place for. [`read_with`] hands it over.
     pub beyond: u64,
-    /// Where the document says of itself what is not so.
+    /// Where the document says of itself what is not so, and the first texts that could not be read as they
+    /// stand.
     pub mismatches: Vec<Mismatch>,
+    /// How many events and sections have a text with half a character in it, which became U+FFFD.
+    pub altered: u64,
     /// Fields outside of events that hold something else than they should.
     pub unread: Vec<(String, Json)>,
     /// The most that was held of the document at a time, in bytes.
@@ -86,6 +93,8 @@ pub fn read_with(
         base: None,
         counted: None,
         beyond: 0,
+        altered: 0,
+        halves: Vec::new(),
         failed: None,
     };
     let mut piece = vec![0; PIECE];
@@ -127,6 +136,9 @@ struct Reading {
     /// What the events come to.
     counted: Option<Header>,
     beyond: u64,
+    altered: u64,
+    /// Where the first texts with half a character are.
+    halves: Vec<String>,
     failed: Option<NormalizedError>,
 }
 
@@ -150,6 +162,12 @@ impl Reading {
             .tape
             .read(text, MAX_DEPTH)
             .map_err(|error| not_json(part, &error.to_string()))?;
+        if let Some(place) = half::place(part.key, part.index, node) {
+            self.altered += 1;
+            if self.halves.len() < HALVES {
+                self.halves.push(place);
+            }
+        }
         let Some(index) = part.index else {
             return self.head.take(part.key, node);
         };
@@ -174,13 +192,19 @@ impl Reading {
             return Err(NormalizedError::NotATranscript);
         }
         let events = counted.totals.events;
-        let (header, options, mismatches, unread) = self.head.end(&counted);
+        let (header, options, mut mismatches, unread) = self.head.end(&counted);
+        mismatches.extend(self.halves.into_iter().map(|place| Mismatch {
+            field: place.into(),
+            stated: "a text with half a character".to_owned(),
+            counted: "one with U+FFFD in its place".to_owned(),
+        }));
         Ok(Read {
             header,
             options,
             events,
             beyond: self.beyond,
             mismatches,
+            altered: self.altered,
             unread,
             held,
         })

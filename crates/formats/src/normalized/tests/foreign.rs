@@ -38,10 +38,14 @@ fn a_minimal_document_reads() {
     let options = &read.options;
     assert_eq!(options.adapter_version.as_deref(), Some("0.9.0"));
     assert!(options.captured_at.is_some());
-    assert!(options.submitter.as_ref().unwrap().identity_linked);
+    assert_eq!(
+        options.submitter.as_ref().unwrap().identity_linked,
+        Some(true)
+    );
     let privacy = options.privacy.as_ref().unwrap();
-    assert_eq!(privacy.redaction_count, 14);
-    assert_eq!(privacy.content_policy.tool_output, ToolOutput::Truncated);
+    assert_eq!(privacy.redaction_count, Some(14));
+    let policy = privacy.content_policy.as_ref().unwrap();
+    assert_eq!(policy.tool_output, Some(ToolOutput::Truncated));
     let sections: Vec<(Section, &str)> = options
         .extra
         .iter()
@@ -147,7 +151,7 @@ fn fields_that_hold_something_else_are_kept_and_the_rest_is_read() {
         if result.output.as_ref().unwrap().get() == "\"out\"")
     );
     let keys: Vec<&str> = beyond.tool.iter().map(|(key, _)| key.as_str()).collect();
-    assert_eq!(keys, ["callId", "status"]);
+    assert_eq!(keys, ["callId", "nativeStatus"]);
     let (again, loss) = rewrite(document.as_bytes());
     assert!(loss.dropped.contains_key("unread timestamp"), "{loss}");
     assert!(
@@ -164,7 +168,7 @@ fn metrics_are_held_against_what_was_counted() {
     let fields: Vec<(&str, &str, &str)> = read
         .mismatches
         .iter()
-        .map(|m| (m.field, m.stated.as_str(), m.counted.as_str()))
+        .map(|m| (m.field.as_ref(), m.stated.as_str(), m.counted.as_str()))
         .collect();
     assert_eq!(fields, [("messageCount", "3", "1")]);
 }

@@ -1,5 +1,6 @@
 mod foreign;
 mod golden;
+mod honest;
 mod hostile;
 mod length;
 mod page;

@@ -6,10 +6,15 @@ use quipu_model::{
 };
 
 use super::json::Object;
-use crate::normalized::{Beyond, Redaction};
+use crate::normalized::{AsIs, Beyond, Redaction};
 
 /// Writes an event. `header` is that of the session, which events need not repeat.
 pub(super) fn event(header: &Header, event: &Event<LogBody>, beyond: &Beyond, out: &mut Vec<u8>) {
+    if let Some(whole) = as_is(event, beyond, AsIs::Event) {
+        // Its type is not known, and nothing that is written here would be what it was.
+        out.extend_from_slice(whole.get().as_bytes());
+        return;
+    }
     let mut object = Object::begin(out);
     match &beyond.id {
         Some(id) => object.string("id", id),
@@ -44,6 +49,14 @@ pub(super) fn event(header: &Header, event: &Event<LogBody>, beyond: &Beyond, ou
         is_written(header, event, key)
     });
     object.end();
+}
+
+/// What was read of an event, or of its `meta`, when all of that is what the note keeps.
+fn as_is<'e>(event: &'e Event<LogBody>, beyond: &Beyond, part: AsIs) -> Option<&'e Json> {
+    match &event.body {
+        LogBody::Note(note) if beyond.as_is == part => note.raw.as_ref(),
+        _ => None,
+    }
 }
 
 /// Fields that are not known here, as they are. What was read in place of one stands there already.
@@ -221,7 +234,13 @@ fn body(object: &mut Object<'_>, event: &Event<LogBody>, beyond: &Beyond) -> boo
             false
         }
         LogBody::Note(note) => {
-            self::note(object, note, beyond);
+            match as_is(event, beyond, AsIs::Meta) {
+                Some(meta) => {
+                    object.optional("text", note.text.as_deref());
+                    object.json("meta", meta);
+                }
+                None => self::note(object, note, beyond),
+            }
             note.text.is_some()
         }
     }

@@ -99,6 +99,12 @@ impl<'a> Object<'a> {
         });
     }
 
+    pub(super) fn optional_bool(&mut self, name: &str, is: Option<bool>) {
+        if let Some(is) = is {
+            self.bool(name, is);
+        }
+    }
+
     /// A mark, which is only there when it is set.
     pub(super) fn mark(&mut self, name: &str, is: bool) {
         if is {

@@ -9,7 +9,7 @@ use quipu_model::{Attachment, Event, Header, LogBody, Origin, RunId};
 use sha2::Digest as _;
 
 use self::json::{Object, string};
-use super::{Beyond, Options, Privacy, SCHEMA_VERSION, Section, Submitter};
+use super::{Beyond, Options, Privacy, SCHEMA_VERSION, Section, Submitter, ToolOutput};
 use crate::loss::{Field, Loss};
 use crate::projection::{Beside, Projection};
 
@@ -332,26 +332,28 @@ fn submitter(fields: &mut Fields<'_>, submitter: &Submitter) {
     let object = &mut fields.0;
     object.nullable("keyId", submitter.key_id.as_deref());
     object.nullable("pseudonym", submitter.pseudonym.as_deref());
-    object.bool("identityLinked", submitter.identity_linked);
+    object.optional_bool("identityLinked", submitter.identity_linked);
     fields.rest(Section::Submitter);
 }
 
 fn privacy(fields: &mut Fields<'_>, privacy: &Privacy) {
     let object = &mut fields.0;
-    object.string("profile", &privacy.profile);
-    object.bool("redactionApplied", privacy.redaction_applied);
-    object.bool("anonymizationApplied", privacy.anonymization_applied);
-    object.list("rulesApplied", &privacy.rules_applied, |out, rule| {
-        string(out, rule);
-    });
-    object.number("redactionCount", privacy.redaction_count);
-    let policy = &privacy.content_policy;
-    fields.section("contentPolicy", |fields| {
-        let object = &mut fields.0;
-        object.bool("includeFileContents", policy.include_file_contents);
-        object.string("toolOutput", policy.tool_output.as_str());
-        fields.rest(Section::ContentPolicy);
-    });
+    object.optional("profile", privacy.profile.as_deref());
+    object.optional_bool("redactionApplied", privacy.redaction_applied);
+    object.optional_bool("anonymizationApplied", privacy.anonymization_applied);
+    if let Some(rules) = &privacy.rules_applied {
+        object.list("rulesApplied", rules, |out, rule| string(out, rule));
+    }
+    object.count("redactionCount", privacy.redaction_count);
+    if let Some(policy) = &privacy.content_policy {
+        fields.section("contentPolicy", |fields| {
+            let object = &mut fields.0;
+            object.optional_bool("includeFileContents", policy.include_file_contents);
+            let output = policy.tool_output.as_ref();
+            object.optional("toolOutput", output.map(ToolOutput::as_str));
+            fields.rest(Section::ContentPolicy);
+        });
+    }
     fields.rest(Section::Privacy);
 }
 
