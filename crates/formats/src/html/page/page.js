@@ -502,7 +502,6 @@ function open(text, imagesText) {
   const nav = document.getElementById("outline");
   const where = outline(pages, nav);
   const search = new Search(pages);
-  pages.onDraw = (chunk) => chunk.entries.forEach((entry) => search.markEntry(entry));
   const theme = themes();
   const dialog = document.getElementById("keys");
   const help = () => dialog.showModal();
@@ -542,6 +541,12 @@ function open(text, imagesText) {
       search.paint();
     });
   };
+  pages.onDraw = (chunk) => {
+    chunk.entries.forEach((entry) => search.markEntry(entry));
+    moved();
+  };
+  // What is unfolded or shown in full has to be marked.
+  for (const happened of ["toggle", "click"]) holder.addEventListener(happened, moved, { capture: true });
   // Boxes of long outputs scroll as well.
   document.addEventListener("scroll", moved, { passive: true, capture: true });
   addEventListener("hashchange", () => follow(pages, search));

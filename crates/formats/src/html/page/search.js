@@ -57,7 +57,11 @@ class Search {
     this.unfold(entry);
     this.show();
     this.mark();
-    this.pages.scrollTo(this.firstMark(entry) ?? entry.node, "center");
+    const mark = this.firstMark(entry);
+    // What is around the match is laid out now: it would move when that is done later.
+    const piece = mark?.startContainer.parentElement.closest(".piece");
+    for (const it of [piece?.previousElementSibling, piece, piece?.nextElementSibling]) it?.classList.add("is-near");
+    this.pages.scrollTo(mark ?? entry.node, "center");
   }
 
   /** Unfolds what holds a match, and shows more of texts until it can be seen. */
