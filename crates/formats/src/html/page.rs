@@ -21,9 +21,11 @@ const SCRIPT: &str = concat!(
     include_str!("page/text.js"),
     include_str!("page/markdown.js"),
     include_str!("page/tools.js"),
+    include_str!("page/output.js"),
     include_str!("page/model.js"),
     include_str!("page/view.js"),
     include_str!("page/search.js"),
+    include_str!("page/print.js"),
     include_str!("page/seal.js"),
     include_str!("page/page.js"),
     "})();\n"

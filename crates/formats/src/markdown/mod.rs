@@ -85,15 +85,10 @@ impl Writer<'_> {
     fn begin(&mut self, header: &Header) -> io::Result<()> {
         let title = title(header);
         if self.options.front_matter {
-            // JSON strings are strings of YAML as well.
-            writeln!(
-                self.buffer,
-                "---\ntitle: {}",
-                serde_json::to_string(&title)?
-            )?;
+            writeln!(self.buffer, "---\ntitle: {}", yaml(&title)?)?;
             for (name, value) in header_facts(header) {
                 let name = name.replace(' ', "_");
-                writeln!(self.buffer, "{name}: {}", serde_json::to_string(&value)?)?;
+                writeln!(self.buffer, "{name}: {}", yaml(&value)?)?;
             }
             self.buffer.extend_from_slice(b"---\n\n");
         }
@@ -243,6 +238,26 @@ fn fence<'t>(lines: impl Iterator<Item = &'t str>) -> String {
         .max()
         .unwrap_or(0);
     "`".repeat((longest + 1).max(3))
+}
+
+/// Text as a string of YAML, in which nothing is HTML, a link or code to a viewer that takes front matter for text.
+fn yaml(text: &str) -> io::Result<String> {
+    // JSON strings are strings of YAML as well, and both may spell any character by its number.
+    let quoted = serde_json::to_string(text)?;
+    let mut escaped = String::with_capacity(quoted.len() + 8);
+    for c in quoted.chars() {
+        match c {
+            '<' => escaped.push_str("\\u003c"),
+            '>' => escaped.push_str("\\u003e"),
+            '&' => escaped.push_str("\\u0026"),
+            '[' => escaped.push_str("\\u005b"),
+            ']' => escaped.push_str("\\u005d"),
+            '!' => escaped.push_str("\\u0021"),
+            '`' => escaped.push_str("\\u0060"),
+            c => escaped.push(c),
+        }
+    }
+    Ok(escaped)
 }
 
 /// Text on one line in which no character means anything to Markdown or HTML.

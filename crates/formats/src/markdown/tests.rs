@@ -35,6 +35,29 @@ fn a_session_is_the_same_as_ever() {
     assert!(plain.contains("\n- agent: claude-code\n"));
 }
 
+#[test]
+fn front_matter_is_harmless_where_it_is_taken_for_text() {
+    let title =
+        "<img src=x onerror=alert(1)> [a](https://e.vil) ![b](https://e.vil/p) `c` &lt; \"d\" \\";
+    let (mut header, _) = fixture::session();
+    header.title = Some(title.to_owned());
+    header.environment.git_branch = Some("<b>`[x]: y".to_owned());
+    let (text, _) = written(&header, &[], &Options::default());
+    let (_, rest) = text.split_once("---\n").unwrap();
+    let (front, _) = rest.split_once("---\n").unwrap();
+    assert!(
+        !front.contains(['<', '>', '&', '[', ']', '!', '`']),
+        "{front}"
+    );
+    // What is said is the same still.
+    let value = |name: &str| -> String {
+        let line = front.lines().find_map(|line| line.strip_prefix(name));
+        serde_json::from_str(line.unwrap()).unwrap()
+    };
+    assert_eq!(value("title: "), title);
+    assert_eq!(value("branch: "), "<b>`[x]: y");
+}
+
 /// The lines of a file that a viewer takes as Markdown of ours: neither quoted nor fenced.
 fn ours(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
@@ -68,8 +91,7 @@ proptest! {
             let rest = line.replace("<details>", "").replace("</details>", "").replace("<summary>", "")
                 .replace("</summary>", "").replace("<sub>", "").replace("</sub>", "").replace("\\<", "");
             let is_code = rest.contains("`` ");
-            let is_fact = line.contains(": \"") || line.starts_with("title: ");
-            prop_assert!(is_code || is_fact || !rest.contains('<'), "{}", line);
+            prop_assert!(is_code || !rest.contains('<'), "{}", line);
         }
     }
 }

@@ -26,12 +26,49 @@ function entriesOf(events) {
       call.isError = call.isError || isBad(event);
       return;
     }
-    const entry = { index: entries.length, kind: kindOf(type, event), event, result: null, seqs: [seqOf(event, index)], isError: isBad(event), agent: str(event.agentId) || (event.sidechain === true ? "sub-agent" : ""), node: null, text: null };
+    const entry = { index: entries.length, kind: kindOf(type, event), event, result: null, pasted: [], seqs: [seqOf(event, index)], isError: isBad(event), agent: str(event.agentId) || (event.sidechain === true ? "sub-agent" : ""), node: null, text: null };
     if (type === "tool_call" && id) waiting.set(id, entry);
     entries.push(entry);
   });
-  return entries;
+  return withPasted(entries);
 }
+
+/** The entries, with what a person pasted into a message as part of that message. Logs have it as a note beside it. */
+function withPasted(entries) {
+  const messages = new Map();
+  const place = (entry) => `${entry.agent}\n${str(entry.event.nativeId)}`;
+  // One that says more than what is attached stays a note, so that it is shown.
+  const isPasted = ({ kind, isError, event }) => {
+    const all = list(event.attachments).map(obj);
+    const isPlain = kind === "note" && !isError && noteKind(event) === "attachment" && !obj(event.meta)?.raw;
+    return isPlain && str(event.nativeId) !== "" && all.length > 0 && ["", str(all[0]?.mime)].includes(noteText(event));
+  };
+  let waiting = [];
+  const kept = new Set(entries);
+  const join = (message, note) => {
+    message.pasted.push(note.event);
+    message.seqs.push(...note.seqs);
+    kept.delete(note);
+  };
+  for (const entry of entries) {
+    if (entry.kind === "user" && str(entry.event.nativeId)) {
+      messages.set(place(entry), entry);
+      // The picture may come first.
+      for (const note of waiting) if (place(note) === place(entry)) join(entry, note);
+      waiting = [];
+    } else if (isPasted(entry)) {
+      const message = messages.get(place(entry));
+      if (message) join(message, entry);
+      else waiting.push(entry);
+    } else waiting = [];
+  }
+  const all = [...kept];
+  all.forEach((entry, index) => (entry.index = index));
+  return all;
+}
+
+/** Whether there is a picture in what an event has attached. */
+const hasPicture = (event) => list(event.attachments).some((it) => str(obj(it)?.mime).startsWith("image/"));
 
 const seqOf = (event, index) => num(event.seq) ?? index + 1;
 
@@ -99,7 +136,7 @@ function wordsOf(entry) {
     if (tool) {
       parts.push(str(tool.name));
       if (event === entry.event || !entry.event.tool?.input) parts.push(typeof tool.input === "string" ? tool.input : leaves(tool.input));
-      parts.push(typeof tool.output === "string" ? tool.output : leaves(tool.output), str(tool.error));
+      parts.push(partsOf(tool.output) ? outputText(tool.output) : typeof tool.output === "string" ? tool.output : leaves(tool.output), str(tool.error));
     }
     for (const block of list(event.blocks)) if (obj(block) && block.type !== "text") parts.push(leaves(block));
     if (entry.kind === "note") parts.push(noteKind(event), leaves(event.meta ?? null));

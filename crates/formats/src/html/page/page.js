@@ -43,7 +43,7 @@ class Pages {
       const height = entries.reduce((sum, entry) => sum + GUESSED_HEIGHT[entry.kind], 0);
       node.style.minHeight = `${height}px`;
       node.style.containIntrinsicSize = `auto ${height}px`;
-      this.chunks.push({ node, entries, isDrawn: false });
+      this.chunks.push({ node, entries, height, isDrawn: false });
       nodes.push(node);
       this.watch.observe(node);
     }
@@ -59,6 +59,23 @@ class Pages {
     chunk.node.style.minHeight = "";
     if (this.isUnfolded) for (const entry of chunk.entries) setFolds(entry.node, true);
     this.onDraw(chunk);
+  }
+
+  /** Takes back what was drawn. */
+  undraw(chunk) {
+    chunk.isDrawn = false;
+    for (const entry of chunk.entries) entry.node = null;
+    chunk.node.replaceChildren();
+    chunk.node.style.minHeight = `${chunk.height}px`;
+    this.watch.observe(chunk.node);
+  }
+
+  /** Draws an entry anew, folded as it was at first. */
+  redraw(entry) {
+    const before = entry.node;
+    entry.node = null;
+    before.replaceWith(this.view.node(entry));
+    if (entry === this.current) this.point(entry);
   }
 
   /** Draws what is near the screen, one piece between two frames. */
@@ -88,6 +105,19 @@ class Pages {
     for (const chunk of this.chunks) if (chunk.isDrawn) yield* chunk.entries;
   }
 
+  /** The entries that are drawn on the screen and a little around it, from its top on. */
+  drawnNear() {
+    const top = this.entries[this.topIndex()]?.place ?? 0;
+    const at = Math.floor(top / PER_CHUNK);
+    const near = [];
+    for (let n = Math.max(0, at - 1); n < this.chunks.length && n < at + 40; n += 1) {
+      const chunk = this.chunks[n];
+      if (chunk.node.getBoundingClientRect().top > 2 * innerHeight) break;
+      if (chunk.isDrawn) near.push(...chunk.entries);
+    }
+    return near;
+  }
+
   /** Makes sure that an entry is in the list and drawn. */
   reveal(entry) {
     if (!this.isShown.has(entry)) this.showAll();
@@ -114,12 +144,12 @@ class Pages {
     const turn = (this.turn = {});
     const go = () => {
       if (this.turn !== turn) return;
-      const box = target.getBoundingClientRect();
+      const box = scrollInside(target);
       const bar = 72;
       const want = block === "center" ? Math.max(bar, (innerHeight - Math.min(box.height, innerHeight / 2)) / 2) : bar;
       if (Math.abs(box.top - want) > 2) scrollBy({ top: box.top - want, behavior: "instant" });
       rounds += 1;
-      if (rounds < 6) requestAnimationFrame(go);
+      if (rounds < 10) requestAnimationFrame(go);
     };
     go();
   }
@@ -149,6 +179,24 @@ class Pages {
     for (const entry of this.drawn()) setFolds(entry.node, isUnfolded);
     if (anchor?.node && scrollY > 100) this.scrollTo(anchor.node, "start");
   }
+}
+
+/** Scrolls the boxes around a place, such as those of long outputs, until it is inside of them; where it is then. */
+function scrollInside(target) {
+  let { top, height } = target.getBoundingClientRect();
+  const inner = target.startContainer ?? target;
+  for (let box = inner.parentElement; box && box !== document.body; box = box.parentElement) {
+    const isTall = box.scrollHeight > box.clientHeight + 1;
+    const isWide = box.scrollWidth > box.clientWidth + 1;
+    if ((!isTall && !isWide) || !/auto|scroll/.test(getComputedStyle(box).overflow)) continue;
+    const [place, frame] = [target.getBoundingClientRect(), box.getBoundingClientRect()];
+    if (isTall && (place.top < frame.top || place.bottom > frame.bottom)) box.scrollTop += place.top - frame.top - frame.height / 2;
+    if (isWide && (place.left < frame.left || place.right > frame.right)) box.scrollLeft += place.left - frame.left - frame.width / 2;
+    // What is not on the screen is not laid out in full, and the place may seem to be outside. So the box first.
+    top = Math.max(frame.top, Math.min(target.getBoundingClientRect().top, frame.bottom - Math.min(height, frame.height)));
+    height = Math.min(height, frame.height);
+  }
+  return { top, height };
 }
 
 function setFolds(node, isOpen) {
@@ -311,7 +359,7 @@ function chipsOf(pages) {
   return node;
 }
 
-const isQuiet = (entry) => !entry.isError && (QUIET.has(noteKind(entry.event)) || /^(run|step)\./.test(noteKind(entry.event)));
+const isQuiet = (entry) => !entry.isError && !hasPicture(entry.event) && (QUIET.has(noteKind(entry.event)) || /^(run|step)\./.test(noteKind(entry.event)));
 const press = (node, isOn) => node.setAttribute("aria-pressed", String(isOn));
 
 const MOST_OUTLINED = 1500;
@@ -319,8 +367,9 @@ const MOST_OUTLINED = 1500;
 /** The outline: what people asked, and what was answered below it. */
 function outline(pages, node) {
   let picked = pages.entries.filter((entry) => (entry.kind === "user" || entry.kind === "assistant") && !entry.agent && str(entry.event.text).trim());
-  if (picked.length > MOST_OUTLINED) picked = picked.filter((entry) => entry.kind === "user").slice(0, MOST_OUTLINED);
+  if (picked.length > MOST_OUTLINED) picked = picked.filter((entry) => entry.kind === "user");
   if (picked.length < 2) return () => {};
+  const rest = picked.splice(MOST_OUTLINED);
   const links = new Map();
   const items = el("ol");
   for (const entry of picked) {
@@ -329,6 +378,7 @@ function outline(pages, node) {
     items.append(el("li", entry.kind === "user" ? "asked" : "answered", anchor));
     links.set(entry, anchor);
   }
+  if (rest.length > 0) items.append(el("li", "outline-rest", `… ${grouped.format(rest.length)} more, not in this outline`));
   node.append(el("h2", "", "Outline"), items);
   node.hidden = false;
   document.body.classList.add("with-outline");
@@ -338,11 +388,13 @@ function outline(pages, node) {
     const top = pages.topIndex();
     let at = indexes.findLastIndex((index) => index <= top + 1);
     if (at < 0) at = 0;
-    const next = links.get(picked[at]);
+    // Behind the last that is listed, none of them is where the reader is.
+    const next = rest.length > 0 && rest[0].index <= top + 1 ? null : links.get(picked[at]);
     if (next === active) return;
     active?.removeAttribute("aria-current");
-    next.setAttribute("aria-current", "true");
     active = next;
+    if (!next) return;
+    next.setAttribute("aria-current", "true");
     const [box, frame] = [next.getBoundingClientRect(), node.getBoundingClientRect()];
     if (frame.height > 0 && (box.top < frame.top + 40 || box.bottom > frame.bottom - 40)) node.scrollTop += box.top - frame.top - frame.height / 2;
   };
@@ -390,16 +442,6 @@ function keys(pages, search, actions) {
     if (!Object.hasOwn(act, event.key)) return;
     event.preventDefault();
     act[event.key]();
-  });
-}
-
-/** What is printed is all there is, unfolded, up to a size that browsers can print. */
-function printing(pages) {
-  addEventListener("beforeprint", () => {
-    for (const chunk of pages.chunks.slice(0, 150)) {
-      pages.draw(chunk);
-      for (const entry of chunk.entries) setFolds(entry.node, true);
-    }
   });
 }
 
@@ -460,7 +502,6 @@ function open(text, imagesText) {
   const nav = document.getElementById("outline");
   const where = outline(pages, nav);
   const search = new Search(pages);
-  pages.onDraw = (chunk) => chunk.entries.forEach((entry) => search.markEntry(entry));
   const theme = themes();
   const dialog = document.getElementById("keys");
   const help = () => dialog.showModal();
@@ -482,7 +523,7 @@ function open(text, imagesText) {
   toggle.addEventListener("click", () => setOutline(!document.body.classList.contains("has-outline")));
   nav.addEventListener("click", () => setOutline(false));
   keys(pages, search, { unfold: unfoldAll, theme, help });
-  printing(pages);
+  printing(pages, search);
   saving(text, transcript);
   holder.addEventListener("pointerdown", (event) => {
     const node = event.target.closest?.(".ev");
@@ -497,9 +538,17 @@ function open(text, imagesText) {
       isAsked = false;
       document.body.classList.toggle("is-scrolled", scrollY > head.offsetHeight * 0.5);
       where();
+      search.paint();
     });
   };
-  addEventListener("scroll", moved, { passive: true });
+  pages.onDraw = (chunk) => {
+    chunk.entries.forEach((entry) => search.markEntry(entry));
+    moved();
+  };
+  // What is unfolded or shown in full has to be marked.
+  for (const happened of ["toggle", "click"]) holder.addEventListener(happened, moved, { capture: true });
+  // Boxes of long outputs scroll as well.
+  document.addEventListener("scroll", moved, { passive: true, capture: true });
   addEventListener("hashchange", () => follow(pages, search));
   moved();
   follow(pages, search);

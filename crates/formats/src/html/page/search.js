@@ -57,14 +57,18 @@ class Search {
     this.unfold(entry);
     this.show();
     this.mark();
-    this.pages.scrollTo(this.firstMark(entry) ?? entry.node, "center");
+    const mark = this.firstMark(entry);
+    // What is around the match is laid out now: it would move when that is done later.
+    const piece = mark?.startContainer.parentElement.closest(".piece");
+    for (const it of [piece?.previousElementSibling, piece, piece?.nextElementSibling]) it?.classList.add("is-near");
+    this.pages.scrollTo(mark ?? entry.node, "center");
   }
 
   /** Unfolds what holds a match, and shows more of texts until it can be seen. */
   unfold(entry) {
-    if (entry.node.textContent.toLowerCase().includes(this.query)) return;
+    if (this.firstMark(entry)) return;
     for (const fold of entry.node.querySelectorAll("details")) fold.unfold?.();
-    for (let rounds = 0; rounds < 40 && !entry.node.textContent.toLowerCase().includes(this.query); rounds += 1) {
+    for (let rounds = 0; rounds < 40 && !this.firstMark(entry); rounds += 1) {
       const more = [...entry.node.querySelectorAll("[data-more]")];
       if (more.length === 0) return;
       for (const it of more) it.click();
@@ -83,9 +87,8 @@ class Search {
   mark() {
     for (const entry of this.marked ?? []) entry.node?.classList.remove("is-match", "is-current-match");
     this.marked = [];
-    this.marks?.clear();
-    if (!this.query) return;
-    for (const entry of this.pages.drawn()) this.markEntry(entry);
+    if (this.query) for (const entry of this.pages.drawn()) this.markEntry(entry);
+    this.paint();
   }
 
   markEntry(entry) {
@@ -93,27 +96,79 @@ class Search {
     this.marked.push(entry);
     entry.node.classList.add("is-match");
     if (this.matches[this.at] === entry) entry.node.classList.add("is-current-match");
-    if (this.marks) for (const range of this.ranges(entry.node)) if (this.marks.size < MOST_RANGES) this.marks.add(range);
   }
 
+  /** Marks the words: those that were jumped to, then those near the screen. Far away nobody sees them. */
+  paint() {
+    if (!this.marks || (!this.query && this.marks.size === 0)) return;
+    this.marks.clear();
+    if (!this.query) return;
+    const now = this.matches[this.at];
+    const near = this.pages.drawnNear().filter((entry) => entry !== now && this.found.has(entry));
+    const first = now?.node && this.firstMark(now);
+    if (first) this.marks.add(first);
+    const isFirst = (range) => first && range.startContainer === first.startContainer && range.startOffset === first.startOffset;
+    for (const entry of now?.node ? [now, ...near] : near) {
+      for (const range of this.ranges(entry.node, isNearScreen)) {
+        if (this.marks.size >= MOST_RANGES) return;
+        if (!isFirst(range)) this.marks.add(range);
+      }
+    }
+  }
+
+  /** The first match that can be seen: not in what is folded, nor behind the end of a line that is cut. */
   firstMark(entry) {
     for (const range of this.ranges(entry.node)) {
-      if (range.startContainer.parentElement?.checkVisibility?.() !== false) return range;
+      const parent = range.startContainer.parentElement;
+      if (parent?.checkVisibility?.() === false) continue;
+      const line = parent?.closest(".told");
+      if (line && range.getBoundingClientRect().right > line.getBoundingClientRect().right + 1) continue;
+      return range;
     }
     return null;
   }
 
-  *ranges(node) {
+  /** The matches below a node, in those of its elements that pass; also such as go over several words in colour. */
+  *ranges(node, passes = () => true) {
     const walk = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
+    let [line, run] = [null, []];
     for (let text; (text = walk.nextNode()); ) {
-      const lower = text.data.toLowerCase();
-      if (lower.length !== text.data.length) continue;
-      for (let at = lower.indexOf(this.query); at >= 0; at = lower.indexOf(this.query, at + this.query.length)) {
-        const range = new Range();
-        range.setStart(text, at);
-        range.setEnd(text, at + this.query.length);
-        yield range;
+      const parent = text.parentElement;
+      const next = passes(parent) ? parent.closest(LINES) : null;
+      if (next !== line) {
+        yield* this.rangesOf(run);
+        [line, run] = [next, []];
       }
+      if (next) run.push(text);
+    }
+    yield* this.rangesOf(run);
+  }
+
+  *rangesOf(run) {
+    // As long as what stands there, character for character.
+    const lower = run.map((text) => text.data.replace(/\u0130/g, "i").toLowerCase()).join("");
+    let [n, from] = [0, 0];
+    const place = (at, isEnd) => {
+      while (at - from > run[n].data.length - (isEnd ? 0 : 1)) {
+        from += run[n].data.length;
+        n += 1;
+      }
+      return [run[n], at - from];
+    };
+    for (let at = lower.indexOf(this.query); at >= 0; at = lower.indexOf(this.query, at + this.query.length)) {
+      const range = new Range();
+      range.setStart(...place(at, false));
+      range.setEnd(...place(at + this.query.length, true));
+      yield range;
     }
   }
+}
+
+// What stands on lines of its own; a match does not go from one to the next.
+const LINES = "p, li, pre, .line, .piece, td, th, dt, dd, h1, h2, h3, h4, h5, h6, summary > *, button, figcaption, .chip, .time, article";
+
+/** Whether an element is on the screen, or nearly. */
+function isNearScreen(node) {
+  const box = node.getBoundingClientRect();
+  return box.bottom > -innerHeight && box.top < 2 * innerHeight;
 }

@@ -166,6 +166,7 @@ class Colours {
 }
 
 const grouped = new Intl.NumberFormat("en");
+const cents = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 const count = (n, one, many) => `${grouped.format(n)} ${n === 1 ? one : (many ?? `${one}s`)}`;
 
 /** A number of tokens, short. */
@@ -200,8 +201,11 @@ function size(bytes) {
 function dollars(value) {
   const sum = typeof value === "string" ? Number(value) : value;
   if (typeof sum !== "number" || !Number.isFinite(sum)) return "";
-  if (sum !== 0 && Math.abs(sum) < 0.01) return `$${sum.toFixed(4)}`;
-  return `$${grouped.format(Math.floor(sum))}${(sum % 1).toFixed(2).slice(1)}`;
+  const sign = sum < 0 ? "-" : "";
+  const some = Math.abs(sum);
+  // Little is not nothing.
+  if (some > 0 && some < 0.0001) return `${sign}<$0.0001`;
+  return `${sign}$${some > 0 && some < 0.00995 ? some.toFixed(4) : cents.format(some)}`;
 }
 
 /** The first line that says something, without Markdown at its beginning. */

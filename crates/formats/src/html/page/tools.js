@@ -1,4 +1,4 @@
-// What a tool was asked, in a word; what it changed; what it gave back.
+// What a tool was asked, in a word; what it changed.
 
 // The arguments that tell most, the most telling first.
 const TELLING = ["command", "cmd", "file_path", "filePath", "notebook_path", "pattern", "query", "path", "target_file", "absolute_path", "url", "description", "prompt", "task", "skill", "message", "question", "text", "name", "title", "script", "code", "content", "input", "id"];
@@ -63,12 +63,16 @@ function patchTitle(text) {
   return names.length > 0 ? names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "") : "a patch";
 }
 
+const MOST_PATCHED = 5000;
+
 /** Appends the lines of a patch, each marked by what it does. */
 function patchLines(parent, text) {
-  for (const line of text.split("\n").slice(0, 5000)) {
+  const lines = text.split("\n");
+  for (const line of lines.slice(0, MOST_PATCHED)) {
     const kind = /^(\+\+\+|---|diff |index |\*\*\* )/.test(line) ? "meta" : line[0] === "+" ? "add" : line[0] === "-" ? "del" : line.startsWith("@@") ? "meta" : "ctx";
     parent.append(el("span", `line ${kind}`, line || " "));
   }
+  if (lines.length > MOST_PATCHED) parent.append(el("span", "line gap", `⋯ ${count(lines.length - MOST_PATCHED, "more line")}, not shown`));
 }
 
 const MOST_COMPARED = 1500;
@@ -131,33 +135,44 @@ function diffBlock(before, after) {
     if (kind !== "ctx") isNear.fill(1, Math.max(0, n - AROUND), n + AROUND + 1);
   });
   const inner = el("code");
+  const pre = el("pre", "code diff", inner);
+  pre.tabIndex = 0;
+  const box = el("div", "block", copyButton(() => after), pre);
   let skipped = 0;
-  let shown = 0;
+  let at = 0;
   const skip = () => {
     if (skipped > 0) inner.append(el("span", "line gap", `⋯ ${count(skipped, "line")} not changed`));
     skipped = 0;
   };
-  for (let n = 0; n < lines.length; n += 1) {
-    if (!isNear[n]) {
-      skipped += 1;
-      continue;
+  const show = (most) => {
+    for (let shown = 0; at < lines.length; at += 1) {
+      if (!isNear[at]) {
+        skipped += 1;
+        continue;
+      }
+      if (shown === most) return;
+      skip();
+      shown += 1;
+      const [kind, text] = lines[at];
+      const row = el("span", `line ${kind}`);
+      row.append(el("span", "sign", kind === "add" ? "+" : kind === "del" ? "−" : " "));
+      put(row, text || " ");
+      inner.append(row);
     }
     skip();
-    if (shown === MOST_LINES) {
-      inner.append(el("span", "line gap", `⋯ ${count(lines.length - n, "more line")}`));
-      break;
-    }
-    shown += 1;
-    const [kind, text] = lines[n];
-    const row = el("span", `line ${kind}`);
-    row.append(el("span", "sign", kind === "add" ? "+" : kind === "del" ? "−" : " "));
-    put(row, text || " ");
-    inner.append(row);
+  };
+  show(MOST_LINES);
+  if (at < lines.length) {
+    const label = () => `Show ${count(lines.length - at, "more line")}`;
+    const more = button(label(), "more", () => {
+      show(10 * MOST_LINES);
+      if (at < lines.length) more.textContent = label();
+      else more.remove();
+    });
+    more.dataset.more = "";
+    box.append(more);
   }
-  skip();
-  const pre = el("pre", "code diff", inner);
-  pre.tabIndex = 0;
-  return el("div", "block", copyButton(() => after), pre);
+  return box;
 }
 
 /** How many lines an edit added and took away; nothing where it is no edit. */
@@ -259,26 +274,6 @@ function putFields(parent, fields) {
     node.append(el("div", "", el("dt", "", name), box));
   }
   parent.append(node);
-}
-
-/** What a tool gave back, as text: blocks of text as their texts, other values as JSON. */
-function outputText(output) {
-  if (output === null || output === undefined) return "";
-  if (typeof output === "string") return output;
-  if (Array.isArray(output) && output.length > 0 && output.every((it) => obj(it) && typeof it.text === "string" && (it.type === undefined || it.type === "text"))) {
-    return output.map((it) => it.text).join("\n");
-  }
-  const fields = obj(output);
-  if (fields) {
-    for (const name of ["output", "stdout", "text", "content", "result"]) {
-      if (Object.keys(fields).length === 1 && typeof fields[name] === "string") return fields[name];
-    }
-    if (typeof fields.stdout === "string" && typeof fields.stderr === "string" && Object.keys(fields).every((it) => ["stdout", "stderr", "interrupted", "isImage", "noOutputExpected", "exitCode", "exit_code"].includes(it))) {
-      return [fields.stdout, fields.stderr].filter(Boolean).join("\n");
-    }
-    if (Object.keys(fields).length <= 2 && Array.isArray(fields.content)) return outputText(fields.content);
-  }
-  return JSON.stringify(output, null, 2);
 }
 
 // How much of a text is shown at first, and how much more each time more is asked for.

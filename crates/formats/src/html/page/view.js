@@ -9,6 +9,7 @@ const LONG_PROMPT = [30, 3000];
 const LONG_REPLY = [160, 16000];
 // An edit of so few lines is shown without being asked for.
 const SMALL_CHANGE = 40;
+const MOST_ATTACHED = 100;
 
 /** Draws entries; knows what they have in common. */
 class View {
@@ -68,6 +69,7 @@ class View {
     }
     if (entry.hasHead) body.append(this.head(entry));
     this.said(body, event, text, kind === "user" ? LONG_PROMPT : LONG_REPLY);
+    for (const note of entry.pasted) this.attachments(body, note);
   }
 
   head(entry) {
@@ -135,7 +137,10 @@ class View {
         return;
       }
       case "tool_result":
-        body.append(this.fold(null, (inner) => longText(inner, outputText(block.content ?? null), "out"), el("span", "tool-name", "Result"), el("span", "told", str(block.callId))));
+        body.append(this.fold(null, (inner) => {
+          longText(inner, outputText(block.content ?? null), "out");
+          this.pictures(inner, picturesOf(block.content ?? null));
+        }, el("span", "tool-name", "Result"), el("span", "told", str(block.callId))));
         return;
       default:
         longText(body, text || JSON.stringify(block, null, 2), "out");
@@ -222,18 +227,20 @@ class View {
     this.attachments(inner, event);
     if (given) {
       const output = outputText(given.output ?? null);
+      const pictures = picturesOf(given.output ?? null);
       const error = str(given.error) || str(result?.error);
       const said = result ? str(result.text) : "";
       if (error && error !== output) inner.append(el("p", "label", "Error")), longText(inner, error, "error");
       if (isSmall && output.length < 200 && !output.includes("\n")) {
         if (output) inner.append(el("p", "small", output));
-      } else if (output || (!error && !said)) {
+      } else if (output || (!error && !said && pictures.length === 0)) {
         inner.append(el("p", "label", "Result"));
         if (output) longText(inner, output, entry.isError ? "error" : "out");
         else inner.append(el("p", "nothing", "(nothing)"));
       }
       if (said && said !== output && said !== error) longText(inner, said, "out");
-      if (result) this.attachments(inner, result);
+      this.pictures(inner, pictures);
+      if (result) this.attachments(inner, result, new Set(pictures.map((it) => it.sha256)));
     }
     const facts = [usageLine(event), str(event.model), str(obj(event.tool)?.callId)].filter(Boolean);
     if (facts.length > 0 && !isSmall) inner.append(el("p", "small", facts.join(" · ")));
@@ -260,19 +267,28 @@ class View {
     return node;
   }
 
-  attachments(body, event) {
-    const all = list(event.attachments).map(obj).filter(Boolean);
-    if (all.length > 0) {
-      const box = el("div", "attachments");
-      for (const it of all.slice(0, 100)) box.append(this.attachment(it));
-      body.append(box);
-    }
+  /** What is attached to an event, but for what is drawn already. */
+  attachments(body, event, drawn = new Set()) {
+    const all = list(event.attachments).map(obj).filter((it) => it && !drawn.has(it.sha256));
+    this.shelf(body, all, (it) => this.attachment(it, this.images.get(str(it.sha256))));
     if (str(event.type) !== "tool_call" && str(event.type) !== "tool_result") putRedactions(body, event);
   }
 
-  attachment(it) {
+  /** The pictures inside of a result. */
+  pictures(body, all) {
+    this.shelf(body, all, (it) => this.attachment(it, it.source ?? this.images.get(it.sha256)));
+  }
+
+  shelf(body, all, draw) {
+    if (all.length === 0) return;
+    const box = el("div", "attachments", ...all.slice(0, MOST_ATTACHED).map(draw));
+    if (all.length > MOST_ATTACHED) box.append(el("span", "chip", `… ${grouped.format(all.length - MOST_ATTACHED)} more, not shown`));
+    body.append(box);
+  }
+
+  /** A picture whose bytes are in this page, or what is known of an attachment. The address is never one from a log. */
+  attachment(it, source) {
     const what = [str(it.mime) || "attachment", num(it.bytes) === null ? "" : size(it.bytes)].filter(Boolean).join(", ");
-    const source = this.images.get(str(it.sha256));
     if (source) {
       const image = el("img");
       image.src = source;

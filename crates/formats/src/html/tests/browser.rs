@@ -190,6 +190,41 @@ fn a_page_is_drawn_and_asks_for_nothing() {
     assert!(!seen.has("Reading the session"));
 }
 
+/// One attached as a note of its own, before and behind its message; small ones inside of a result.
+#[test]
+fn pictures_are_shown_where_they_were_given() {
+    let Some(program) = chromium() else { return };
+    let tiny = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
+    let svg = "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciLz4=";
+    let part = |data: &str| serde_json::json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}});
+    let at = "2026-03-17T09:12:05Z";
+    let lines = [
+        serde_json::json!({"at": at, "kind": "user", "text": "Behind.", "native": "a"}),
+        serde_json::json!({"at": at, "kind": "note", "note": "attachment", "text": "image/png", "native": "a", "attachments": []}),
+        serde_json::json!({"at": at, "kind": "call", "tool": "Look", "id": "c", "input": {"old_string": "a", "new_string": "b"}}),
+        serde_json::json!({"at": at, "kind": "result", "tool": "Look", "id": "c", "output": [{"type": "text", "text": "One, and no other:"}, part(tiny), part(svg)]}),
+        serde_json::json!({"at": at, "kind": "note", "note": "attachment", "text": "image/png", "native": "b", "attachments": []}),
+        serde_json::json!({"at": at, "kind": "user", "text": "Before.", "native": "b"}),
+        serde_json::json!({"at": at, "kind": "note", "note": "attachment", "text": "image/png", "native": "c", "attachments": []}),
+    ];
+    let (header, _) = fixture::session();
+    let lines = lines.map(|line| line.to_string()).join("\n");
+    let events = fixture::events(&header.run_id, &lines);
+    let (page, _) = page(&header, &events, &Options::default());
+    let seen = open(&program, &page, "");
+    assert_eq!(seen.console, [""; 0]);
+    let entries: Vec<&str> = seen.dom.split("<article").skip(1).collect();
+    let shown = |entry: &str| entry.matches("<img src=\"data:image/").count();
+    assert_eq!(entries.len(), 4, "two are in their messages");
+    for (entry, said) in [(0, "Behind."), (2, "Before."), (3, "attachment")] {
+        assert!(entries[entry].contains(said), "{}", entries[entry]);
+        assert_eq!(shown(entries[entry]), 1, "{said}");
+    }
+    assert!(entries[1].contains(&format!("<img src=\"data:image/gif;base64,{tiny}\"")));
+    assert_eq!(shown(entries[1]), 1, "by its bytes, not by what it says");
+    assert!(entries[1].contains(">One, and no other:") && entries[1].contains(svg));
+}
+
 #[test]
 fn a_search_finds_what_is_folded() {
     let Some(program) = chromium() else { return };

@@ -47,26 +47,28 @@ pub(crate) fn session() -> (Header, Vec<Event<LogBody>>) {
         },
         ..Header::new(run_id.clone())
     };
-    let lines = include_str!("session.jsonl").lines();
-    let events: Vec<_> = (1..)
-        .zip(lines)
-        .map(|(seq, line)| {
-            let line: Value = serde_json::from_str(line).unwrap();
-            Event {
-                seq,
-                run_id: run_id.clone(),
-                parent_run_id: None,
-                timestamp: line["at"].as_str().unwrap().parse().unwrap(),
-                place: Place::run(),
-                body: body(&line),
-                annotations: annotations(&line),
-            }
-        })
-        .collect();
+    let events = events(&run_id, include_str!("session.jsonl"));
     for event in &events {
         header.observe_log(event);
     }
     (header, events)
+}
+
+/// The events of some lines.
+pub(crate) fn events(run_id: &RunId, lines: &str) -> Vec<Event<LogBody>> {
+    let event = |(seq, line): (u64, &str)| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        Event {
+            seq,
+            run_id: run_id.clone(),
+            parent_run_id: None,
+            timestamp: line["at"].as_str().unwrap().parse().unwrap(),
+            place: Place::run(),
+            body: body(&line),
+            annotations: annotations(&line),
+        }
+    };
+    (1..).zip(lines.lines()).map(event).collect()
 }
 
 fn text(line: &Value, key: &str) -> Option<String> {
@@ -126,6 +128,7 @@ fn annotations(line: &Value) -> Annotations {
         usage,
         cost: line["cost"].as_str().and_then(Money::parse),
         model_call: text(line, "call"),
+        native_id: text(line, "native"),
         subagent_id: text(line, "sub"),
         child: line["child"].as_str().map(|id| RunId::new(id).unwrap()),
         duration_ms: line["ms"].as_u64(),
