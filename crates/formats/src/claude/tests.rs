@@ -144,7 +144,13 @@ fn a_directory_forges_no_lines() {
     let mut header = Header::new(RunId::new("r1").unwrap());
     let options = Options::default();
     let plain = format!("claude --resume {}", session_id(&header, &options));
-    for name in ["/a\nrm -rf b", "/\u{1b}[2J", "/\u{202e}x", "/\u{2028}x", "/\u{9b}x"] {
+    for name in [
+        "/a\nrm -rf b",
+        "/\u{1b}[2J",
+        "/\u{202e}x",
+        "/\u{2028}x",
+        "/\u{9b}x",
+    ] {
         header.environment.cwd = Some(name.to_owned());
         assert_eq!(resume_hint(&header, &options), plain, "{name:?}");
     }
@@ -164,7 +170,7 @@ fn the_line_of_a_log_that_is_a_sub_agents_own_is_the_main_one() {
         header.parent_run_id = parent;
         let (lines, loss) = go(&header, &events);
         assert!(lines.iter().all(|line| line["isSidechain"] != true));
-        assert_eq!((loss.carried, loss.wrapped[MAIN].count), (4, 4));
+        assert_eq!((loss.carried, loss.wrapped[MAIN].count), (5, 4));
         let live = live(&lines);
         assert_eq!(refused(&live), None);
         let said = |text: &str| live.iter().any(|line| line.to_string().contains(text));

@@ -89,7 +89,13 @@ fn a_directory_forges_no_lines() {
     let mut header = Header::new(RunId::new("r1").unwrap());
     let options = Options::default();
     let plain = format!("codex resume {}", session_id(&header, &options));
-    for name in ["/a\nrm -rf b", "/\u{1b}[2J", "/\u{202e}x", "/\u{2028}x", "/\u{9b}x"] {
+    for name in [
+        "/a\nrm -rf b",
+        "/\u{1b}[2J",
+        "/\u{202e}x",
+        "/\u{2028}x",
+        "/\u{9b}x",
+    ] {
         header.environment.cwd = Some(name.to_owned());
         assert_eq!(resume_hint(&header, &options), plain, "{name:?}");
     }

@@ -34,11 +34,12 @@ fn time(span: &Value, which: &str) -> u64 {
 /// Whether each span is over before the one it is a part of.
 pub(super) fn assert_nested(spans: &[Value]) {
     for span in spans {
-        let outer = spans
-            .iter()
-            .find(|it| it["spanId"] == span["parentSpanId"]);
+        let outer = spans.iter().find(|it| it["spanId"] == span["parentSpanId"]);
         if let Some(outer) = outer {
-            let (inner, end) = (time(span, "endTimeUnixNano"), time(outer, "endTimeUnixNano"));
+            let (inner, end) = (
+                time(span, "endTimeUnixNano"),
+                time(outer, "endTimeUnixNano"),
+            );
             assert!(inner <= end, "{span:#}\nends after\n{outer:#}");
         }
     }
@@ -47,12 +48,7 @@ pub(super) fn assert_nested(spans: &[Value]) {
 #[test]
 fn what_has_no_time_before_all_that_has_one_is_at_the_beginning() {
     let mut session = Session::new();
-    session.add_at(
-        Timestamp::UNIX_EPOCH,
-        Place::run(),
-        snapshot(),
-        undated(),
-    );
+    session.add_at(Timestamp::UNIX_EPOCH, Place::run(), snapshot(), undated());
     session.user("hello");
     session.add_at(Timestamp::UNIX_EPOCH, Place::run(), user("and"), undated());
     session.add(assistant(vec![block("yes")]), Notes::default());
@@ -88,7 +84,10 @@ fn a_sub_agent_lasts_as_long_as_its_tools() {
     let spans = session.spans(&Options::default());
     assert_nested(&spans);
     let agent = named(&spans, "invoke_agent x");
-    assert_eq!(named(&spans, "execute_tool Bash")["parentSpanId"], agent["spanId"]);
+    assert_eq!(
+        named(&spans, "execute_tool Bash")["parentSpanId"],
+        agent["spanId"]
+    );
 }
 
 #[test]
@@ -96,7 +95,10 @@ fn a_sub_agent_that_goes_on_after_its_call_is_beside_it() {
     let mut session = Session::new();
     session.add(call("t1", "Task", "{}"), Notes::default());
     session.add(user("look around"), of("t1"));
-    session.add(result("t1", "Task", Some("\"begun\""), None), Notes::default());
+    session.add(
+        result("t1", "Task", Some("\"begun\""), None),
+        Notes::default(),
+    );
     session.add(assistant(vec![block("done")]), of("t1"));
     let spans = session.spans(&Options::default());
     assert_nested(&spans);

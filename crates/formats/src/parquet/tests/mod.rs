@@ -206,10 +206,7 @@ fn what_has_no_time_is_not_said_to_be_of_1970() {
     session.add_at(at, Place::run(), said(), undated.clone());
     session.user("hello");
     session.add_at(at, Place::run(), said(), undated);
-    let (events, _, losses) = write(
-        &[(&session.header, &session.events)],
-        &Options::default(),
-    );
+    let (events, _, losses) = write(&[(&session.header, &session.events)], &Options::default());
     let times: Vec<Cell> = rows(&events)
         .iter()
         .map(|row| row["timestamp"].clone())
