@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use base64::Engine as _;
-use quipu_model::json::{Kind, Node};
+use quipu_model::json::{Kind, Node, RawStr};
 use quipu_model::{Attachment, Json, NoteKind, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
@@ -220,12 +220,15 @@ impl<'o> Out<'o> {
     /// A value with the images and other base64 content in it taken out. What was taken out is named in
     /// its place by the address of a blob, and added to `attachments`.
     pub fn value<'a>(&mut self, node: Node<'a>, attachments: &mut Vec<Attachment>) -> Value<'a> {
-        if node.raw().get().len() < LARGE {
+        if !may_hold_content(node) {
             return node.into();
         }
         let mut found = Vec::new();
         self.find_base64(node, None, 0, &mut found);
         if found.is_empty() {
+            if node.raw().get().len() < LARGE {
+                return node.into();
+            }
             return match Text::of(node) {
                 Some(text) => Value::Text(text),
                 None => node.into(),
@@ -257,10 +260,11 @@ impl<'o> Out<'o> {
         depth: usize,
         found: &mut Vec<(std::ops::Range<usize>, Attachment)>,
     ) {
-        if node.raw().get().len() < LARGE || depth > 64 {
+        if depth > 64 || !may_hold_content(node) {
             return;
         }
         match node.kind() {
+            Kind::String if node.raw().get().len() < LARGE => {}
             Kind::String => {
                 let inner = node.raw().get().trim_matches('"');
                 let (mime, data) = match data_url(inner) {
@@ -271,8 +275,7 @@ impl<'o> Out<'o> {
                     },
                 };
                 if let Some(attachment) = self.detach(mime, data) {
-                    let start = node.offset();
-                    found.push((start..start + node.raw().get().len(), attachment));
+                    found.push((range(node), attachment));
                 }
             }
             Kind::List => {
@@ -285,6 +288,11 @@ impl<'o> Out<'o> {
                 for (key, value) in node.fields() {
                     let is_data = DATA_KEYS.iter().any(|data| key.is(data));
                     let string = value.kind() == Kind::String;
+                    // A picture is one however small it is.
+                    if string && let Some(small) = self.small_picture(own.as_deref(), key, value) {
+                        found.push((range(value), small));
+                        continue;
+                    }
                     let mime = own.as_ref().filter(|_| is_data || !string);
                     self.find_base64(value, mime, depth + 1, found);
                 }
@@ -292,16 +300,48 @@ impl<'o> Out<'o> {
             Kind::Null | Kind::Bool | Kind::Number => {}
         }
     }
+
+    /// Takes out a picture that is smaller than other content that is taken out: where a type says that it is one.
+    fn small_picture(
+        &mut self,
+        mime: Option<&str>,
+        key: RawStr<'_>,
+        value: Node<'_>,
+    ) -> Option<Attachment> {
+        let mime = mime.filter(|mime| mime.starts_with("image/"))?;
+        let raw = value.raw().get();
+        let data = raw.strip_prefix('"')?.strip_suffix('"')?;
+        let is_small = raw.len() < LARGE && !data.is_empty();
+        if !is_small || !SMALL_KEYS.iter().any(|data| key.is(data)) {
+            return None;
+        }
+        self.detach(mime, data)
+    }
+}
+
+/// Whether there may be something in a value to be taken out: it is large, or has a picture in it.
+fn may_hold_content(node: Node<'_>) -> bool {
+    let text = node.raw().get();
+    text.len() >= LARGE || memchr::memmem::find(text.as_bytes(), b"image/").is_some()
+}
+
+/// Where a value stands.
+fn range(node: Node<'_>) -> std::ops::Range<usize> {
+    let start = node.offset();
+    start..start + node.raw().get().len()
 }
 
 /// The address of a blob, but for its hash.
 pub const BLOB_SCHEME: &str = "agentlog-blob://quipu/";
 
-/// Shorter strings stay where they are.
+/// Shorter strings stay where they are, unless they are said to be pictures.
 const LARGE: usize = 1024;
 
 const MIME_KEYS: [&str; 5] = ["media_type", "mimeType", "mime_type", "mime", "mediaType"];
 const DATA_KEYS: [&str; 5] = ["data", "blob", "base64", "content", "bytes"];
+
+/// Where a small picture is looked for. What is named `content` may be a word that is base64 by chance.
+const SMALL_KEYS: [&str; 4] = ["data", "blob", "base64", "bytes"];
 
 /// The media type and the content of a `data:` address.
 pub fn data_url(text: &str) -> Option<(&str, &str)> {
@@ -325,6 +365,72 @@ impl What<'_> {
         match self {
             Self::User(text) | Self::Assistant(text) | Self::System(text) => text.is_empty(),
             _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quipu_model::json::Tape;
+
+    /// Counts the bytes of what is taken out.
+    #[derive(Default)]
+    struct Taken(Vec<u64>);
+
+    impl Sink for Taken {
+        fn entry(&mut self, _: u64, _: Timestamp, _: Position, _: &Entry<'_>) {}
+
+        fn blob(&mut self, attachment: &Attachment, _: &[u8]) {
+            self.0.push(attachment.bytes);
+        }
+    }
+
+    fn take(json: &str) -> (Vec<u64>, String) {
+        let (mut sink, mut ledger) = (Taken::default(), Ledger::default());
+        let mut tape = Tape::new();
+        let node = tape.read(json, 128).unwrap();
+        let mut attachments = Vec::new();
+        let value = Out::new(&mut sink, &mut ledger).value(node, &mut attachments);
+        let left = match value {
+            Value::Owned(json) => json.get().to_owned(),
+            _ => json.to_owned(),
+        };
+        assert_eq!(attachments.len(), sink.0.len());
+        (sink.0, left)
+    }
+
+    #[test]
+    fn pictures_are_taken_out_whatever_their_size() {
+        for json in [
+            r#"[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGVsbG8="}}]"#,
+            r#"{"content":[{"type":"image","data":"aGVsbG8=","mimeType":"image/jpeg"},{"type":"text","text":"aGVsbG8"}]}"#,
+        ] {
+            let (taken, left) = take(json);
+            assert_eq!(taken, [5], "{json}");
+            assert!(
+                !left.contains("aGVsbG8=") && left.contains(BLOB_SCHEME),
+                "{left}"
+            );
+        }
+        // Beside something large as well.
+        let long = "x y ".repeat(1_000);
+        let json = format!(r#"[{{"mimeType":"image/png","data":"aGVsbG8="}},"{long}"]"#);
+        assert_eq!(take(&json).0, [5]);
+    }
+
+    #[test]
+    fn other_small_content_stays() {
+        for json in [
+            r#"{"mimeType":"application/pdf","data":"aGVsbG8="}"#,
+            r#"{"mimeType":"image/png","data":""}"#,
+            r#"{"mimeType":"image/png","data":"no base64!"}"#,
+            r#"{"mimeType":"image/svg+xml","content":"word"}"#,
+            r#"{"mimeType":"image/png","name":"logo"}"#,
+            r#"{"data":"aGVsbG8=","text":"image/png"}"#,
+            r#""data:image/png;base64,aGVsbG8=""#,
+        ] {
+            assert_eq!(take(json), (vec![], json.to_owned()));
         }
     }
 }

@@ -4,10 +4,12 @@
 //! take no JSON (Phoenix is one). An endpoint that is busy is asked again, a few times and not for long.
 //!
 //! Nothing is sent but to the address that was named: redirects are not followed. What opens a door (header
-//! values, the user and the query of the address) is in no error and in no debug output.
+//! values, the user and the query of the address) is in no error, no message and no debug output, even where the endpoint
+//! repeats it.
 
 mod endpoint;
 mod response;
+mod secrets;
 
 #[cfg(test)]
 mod tests;
@@ -17,11 +19,13 @@ use std::io::{self, Write};
 use std::thread;
 use std::time::Duration;
 
+use quipu_formats::loss::Loss;
 use quipu_formats::otlp::{NotARequest, protobuf};
 use ureq::http::{HeaderName, HeaderValue, StatusCode};
 
 use self::endpoint::Endpoint;
 use self::response::Answer;
+use self::secrets::Secrets;
 
 /// How a batch is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -101,6 +105,16 @@ pub enum SendError {
         /// The status of the answer.
         status: u16,
     },
+    /// The endpoint is no endpoint: it answers as if all were well, with a page for people.
+    #[error(
+        "{endpoint} answers with a page ({status}), so it takes no traces there: name the address that does"
+    )]
+    Page {
+        /// Where it was sent to.
+        endpoint: String,
+        /// The status of the answer.
+        status: u16,
+    },
     /// The endpoint refuses it.
     #[error("{endpoint} refuses it: {status}{}", told(.message.as_ref()))]
     Refused {
@@ -132,6 +146,7 @@ pub struct Sender {
     agent: ureq::Agent,
     endpoint: Endpoint,
     headers: Vec<(HeaderName, HeaderValue)>,
+    secrets: Secrets,
     options: Options,
 }
 
@@ -159,6 +174,7 @@ impl Sender {
         options: Options,
     ) -> Result<Self, SendError> {
         let endpoint = Endpoint::parse(endpoint)?;
+        let mut secrets = endpoint.secrets();
         let mut all = Vec::new();
         for (name, value) in headers {
             let wrong = || SendError::Header(name.clone());
@@ -168,6 +184,9 @@ impl Sender {
             all.push((name, value));
         }
         all.extend(endpoint.authorization());
+        for value in all.iter().filter_map(|(_, value)| value.to_str().ok()) {
+            secrets.add(value);
+        }
         // What is on this machine is not reached by way of another.
         let proxy = if endpoint.is_loopback() {
             None
@@ -187,6 +206,7 @@ impl Sender {
             agent,
             endpoint,
             headers: all,
+            secrets,
             options,
         })
     }
@@ -211,10 +231,14 @@ impl Sender {
             attempts += 1;
             let answer = self.once(body, kind)?;
             let status = answer.status;
+            if status.is_success() && answer.is_page() {
+                let (endpoint, status) = (endpoint(), status.as_u16());
+                return Err(SendError::Page { endpoint, status });
+            }
             if status.is_success() {
                 return Ok(Accepted {
                     attempts,
-                    ..answer.accepted()
+                    ..answer.accepted(&self.secrets)
                 });
             }
             if status.is_redirection() {
@@ -225,7 +249,7 @@ impl Sender {
                 return Err(SendError::Refused {
                     endpoint: endpoint(),
                     status: status.as_u16(),
-                    message: answer.complaint(),
+                    message: answer.complaint(&self.secrets),
                 });
             }
             if attempts >= self.options.attempts {
@@ -252,7 +276,7 @@ impl Sender {
             .map(Answer::read)
             .map_err(|error| SendError::Unreachable {
                 endpoint: self.endpoint.shown().to_owned(),
-                reason: self.endpoint.hide(&error.to_string()),
+                reason: self.secrets.hide(&error.to_string()),
             })
     }
 }
@@ -294,6 +318,21 @@ pub struct Sent {
     pub message: Option<String>,
 }
 
+/// How spans are counted that the endpoint did not take.
+pub const REJECTED: &str = "spans that the endpoint rejected";
+
+impl Sent {
+    /// Counts the spans that were rejected as lost. Which events they were of, the endpoint does not say.
+    pub fn count(&self, loss: &mut Loss) {
+        if self.rejected_spans > 0 {
+            loss.dropped(REJECTED, 0);
+            if let Some(tally) = loss.dropped.get_mut(REJECTED) {
+                tally.count = tally.count.saturating_add(self.rejected_spans - 1);
+            }
+        }
+    }
+}
+
 impl<'s> Lines<'s> {
     /// Sends lines, and keeps account of what became of them.
     pub fn new(sender: &'s Sender, sent: &'s mut Sent) -> Self {
@@ -308,7 +347,8 @@ impl<'s> Lines<'s> {
         }
         let accepted = self.sender.post(&line).map_err(io::Error::other)?;
         self.sent.batches += 1;
-        self.sent.rejected_spans += accepted.rejected_spans;
+        let rejected = &mut self.sent.rejected_spans;
+        *rejected = rejected.saturating_add(accepted.rejected_spans);
         if accepted.message.is_some() {
             self.sent.message = accepted.message;
         }

@@ -6,6 +6,7 @@ use ureq::http::header::AUTHORIZATION;
 use ureq::http::{HeaderName, HeaderValue, Uri};
 
 use super::SendError;
+use super::secrets::Secrets;
 
 /// An address, taken apart: what may be shown, and what may not.
 pub(super) struct Endpoint {
@@ -14,6 +15,7 @@ pub(super) struct Endpoint {
     /// Without the user and the query.
     shown: String,
     authorization: Option<HeaderValue>,
+    user: Option<String>,
     is_loopback: bool,
 }
 
@@ -36,6 +38,12 @@ impl Endpoint {
         if host.is_empty() {
             return Err(wrong("it names no host"));
         }
+        // A port of more than 65535 would be taken for none.
+        let port = host.rsplit_once(':').map(|(_, port)| port);
+        let port = port.filter(|port| !port.is_empty() && !port.ends_with(']'));
+        if port.is_some() && uri.port_u16().is_none_or(|port| port == 0) {
+            return Err(wrong("it is not a URL: there is no such port"));
+        }
         let path = match uri.path() {
             "" | "/" => "/v1/traces",
             path => path,
@@ -50,6 +58,7 @@ impl Endpoint {
             uri: whole.parse().map_err(|_| wrong("it is not a URL"))?,
             shown,
             authorization: user.map(basic).transpose()?,
+            user: user.map(ToOwned::to_owned),
             is_loopback,
         })
     }
@@ -72,12 +81,27 @@ impl Endpoint {
         Some((AUTHORIZATION, value))
     }
 
-    /// A text without the query of the address.
-    pub(super) fn hide(&self, text: &str) -> String {
-        match self.uri.query() {
-            Some(query) if !query.is_empty() => text.replace(query, "…"),
-            _ => text.to_owned(),
+    /// What of it must not be shown.
+    pub(super) fn secrets(&self) -> Secrets {
+        let mut secrets = Secrets::default();
+        if let Some(query) = self.uri.query() {
+            secrets.add_query(query);
         }
+        if let Some(user) = &self.user {
+            secrets.add(user);
+            let plain = unescape(user);
+            let plain = String::from_utf8_lossy(&plain);
+            secrets.add(&plain);
+            for text in [user.as_str(), &plain] {
+                let (name, password) = text.split_once(':').unwrap_or(("", text));
+                secrets.add(password);
+                // A token may stand in the place of the name.
+                if password.is_empty() {
+                    secrets.add(name);
+                }
+            }
+        }
+        secrets
     }
 }
 

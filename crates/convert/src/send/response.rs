@@ -7,6 +7,7 @@ use ureq::Body;
 use ureq::http::{Response, StatusCode};
 
 use super::Accepted;
+use super::secrets::Secrets;
 
 /// How much of an answer is read, and how much of what it says is shown.
 const MAX_BODY: u64 = 64 << 10;
@@ -39,8 +40,17 @@ impl Answer {
         }
     }
 
+    /// Whether it is a page for people. An endpoint for traces has none; a proxy that asks for a password does, and so
+    /// does the front of a product at an address that is not quite right.
+    pub(super) fn is_page(&self) -> bool {
+        let kind = self.kind.split(';').next().unwrap_or_default().trim();
+        ["text/html", "application/xhtml+xml"]
+            .iter()
+            .any(|page| kind.eq_ignore_ascii_case(page))
+    }
+
     /// What was taken. The endpoint may take some spans and not others.
-    pub(super) fn accepted(&self) -> Accepted {
+    pub(super) fn accepted(&self, secrets: &Secrets) -> Accepted {
         let (rejected, message) = if self.kind.contains("protobuf") {
             partial_of_protobuf(&self.body)
         } else {
@@ -48,13 +58,13 @@ impl Answer {
         };
         Accepted {
             rejected_spans: rejected,
-            message: message.and_then(|message| clean(&message)),
+            message: message.and_then(|message| clean(&message, secrets)),
             attempts: 0,
         }
     }
 
     /// What the endpoint says about a batch that it does not take.
-    pub(super) fn complaint(&self) -> Option<String> {
+    pub(super) fn complaint(&self, secrets: &Secrets) -> Option<String> {
         if self.kind.contains("protobuf") {
             // A status: its message is the second field.
             let fields = fields(&self.body);
@@ -62,11 +72,12 @@ impl Answer {
             let (_, Wire::Bytes(message)) = message? else {
                 return None;
             };
-            return clean(&String::from_utf8_lossy(message));
+            return clean(&String::from_utf8_lossy(message), secrets);
         }
         let json: Option<Value> = serde_json::from_slice(&self.body).ok();
         let message = json.and_then(|it| it["message"].as_str().map(ToOwned::to_owned));
-        clean(&message.unwrap_or_else(|| String::from_utf8_lossy(&self.body).into_owned()))
+        let message = message.unwrap_or_else(|| String::from_utf8_lossy(&self.body).into_owned());
+        clean(&message, secrets)
     }
 }
 
@@ -142,7 +153,9 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// A text of another program, for a line of a terminal. `None` where nothing is left.
-fn clean(text: &str) -> Option<String> {
+fn clean(text: &str, secrets: &Secrets) -> Option<String> {
+    // Before it is cut: half of a secret would not be found.
+    let text = secrets.hide(text);
     let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     let plain: String = plain.take(MAX_MESSAGE).collect();
     let plain = plain.trim();

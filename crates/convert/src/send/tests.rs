@@ -233,6 +233,10 @@ fn addresses_that_cannot_be_sent_to_are_refused() {
         ("http://", "not a URL"),
         ("http://a b", "not a URL"),
         ("", "not a URL"),
+        ("http://localhost:99999/", "not a URL"),
+        ("http://ada:pw@localhost:99999/x", "not a URL"),
+        ("http://[::1]:65536", "not a URL"),
+        ("http://localhost:0", "not a URL"),
     ] {
         let error = Sender::new(endpoint, &[], quick()).unwrap_err();
         assert!(error.to_string().contains(why), "{endpoint}: {error}");
@@ -257,4 +261,63 @@ fn each_line_is_a_batch() {
         .map(|it| it.body)
         .collect();
     assert_eq!(bodies, [&b"{\"a\":1}"[..], b"{\"b\":2}", b"{\"c\":3}"]);
+}
+
+#[test]
+fn a_name_and_a_port_are_an_address() {
+    for endpoint in [
+        "http://localhost",
+        "http://localhost:65535",
+        "http://[::1]",
+        "http://[::1]:4318/x",
+        "https://ada:pass@example.com/x",
+    ] {
+        assert!(Sender::new(endpoint, &[], quick()).is_ok(), "{endpoint}");
+    }
+}
+
+#[test]
+fn a_page_is_no_answer_to_a_batch() {
+    for kind in ["text/html; charset=utf-8", "Text/HTML"] {
+        let kind = format!("content-type: {kind}\r\n");
+        let page = answer("200 OK", &kind, "<!doctype html><p>Sign in");
+        let (address, server) = server(&[&page]);
+        let error = post(&format!("http://{address}"), BATCH, &[]).unwrap_err();
+        assert!(matches!(error, SendError::Page { status: 200, .. }));
+        assert!(error.to_string().contains("answers with a page"));
+        server.join().unwrap();
+    }
+}
+
+#[test]
+fn an_endpoint_that_repeats_a_secret_is_not_repeated() {
+    let echo = "no Bearer hunter2, key=s3same nor swordfish, YWRhOnN3b3JkZmlzaA==";
+    let partial = format!(r#"{{"partialSuccess":{{"rejectedSpans":1,"errorMessage":"{echo}"}}}}"#);
+    for (status, body) in [("401 Unauthorized", echo), ("200 OK", &partial)] {
+        let (address, server) = server(&[&answer(status, "", body)]);
+        let endpoint = format!("http://ada:swordfish@{address}/x?key=s3same");
+        let headers = [("x-api-key".to_owned(), "Bearer hunter2".to_owned())];
+        let told = match post(&endpoint, BATCH, &headers) {
+            Ok(accepted) => accepted.message.unwrap(),
+            Err(error) => format!("{error} {error:?}"),
+        };
+        for secret in ["hunter2", "s3same", "swordfish", "YWRh"] {
+            assert!(!told.contains(secret), "{told}");
+        }
+        assert!(told.contains('…'), "{told}");
+        server.join().unwrap();
+    }
+}
+
+#[test]
+fn rejected_spans_are_lost() {
+    let mut loss = quipu_formats::loss::Loss::default();
+    let mut sent = Sent::default();
+    sent.count(&mut loss);
+    assert!(loss.is_complete());
+    sent.rejected_spans = 3;
+    sent.count(&mut loss);
+    sent.count(&mut loss);
+    assert_eq!(loss.dropped[super::REJECTED].count, 6);
+    assert!(!loss.is_complete());
 }

@@ -22,6 +22,7 @@ use quipu_model::Header;
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::handover;
+use crate::handover::own::OwnLine;
 use crate::loss::Field;
 use crate::projection::{Beside, Projection};
 
@@ -87,7 +88,7 @@ pub fn writer<'w>(
     _beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {
     let session = session::Session::begin(header, options, out)?;
-    Ok(Box::new(session))
+    Ok(Box::new(OwnLine::new(header, Box::new(session))))
 }
 
 /// The id of the session that is written.
@@ -107,13 +108,11 @@ pub fn place(header: &Header, options: &Options) -> PathBuf {
         .join(file_name(header, options))
 }
 
-/// The command that goes on with the session, once the file is in its [`place`].
+/// The command that goes on with the session, once the file is in its [`place`]. Where the name of its directory cannot be
+/// shown as it is, the command is to be given there.
 pub fn resume_hint(header: &Header, options: &Options) -> String {
-    let cwd = cwd(header, options).replace('\'', r"'\''");
-    format!(
-        "cd '{cwd}' && claude --resume {}",
-        session_id(header, options)
-    )
+    let command = format!("claude --resume {}", session_id(header, options));
+    handover::resume(cwd(header, options), &command)
 }
 
 fn cwd<'a>(header: &'a Header, options: &'a Options) -> &'a str {

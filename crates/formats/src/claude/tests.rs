@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::arbitrary;
-use crate::handover::testkit::{golden, lines, sample, write};
+use crate::handover::own::MAIN;
+use crate::handover::testkit::{golden, lines, of_subagent, sample, write};
 
 #[test]
 fn a_session_is_written_as_it_always_was() {
@@ -136,4 +137,54 @@ fn a_session_has_its_place() {
     header.environment.cwd = Some(format!("/{}", "x".repeat(300)));
     let long = project(cwd(&header, &options));
     assert!(long.len() < 230 && long.starts_with("-xxx"), "{long}");
+}
+
+#[test]
+fn a_directory_forges_no_lines() {
+    let mut header = Header::new(RunId::new("r1").unwrap());
+    let options = Options::default();
+    let plain = format!("claude --resume {}", session_id(&header, &options));
+    for name in [
+        "/a\nrm -rf b",
+        "/\u{1b}[2J",
+        "/\u{202e}x",
+        "/\u{2028}x",
+        "/\u{9b}x",
+    ] {
+        header.environment.cwd = Some(name.to_owned());
+        assert_eq!(resume_hint(&header, &options), plain, "{name:?}");
+    }
+}
+
+#[test]
+fn the_line_of_a_log_that_is_a_sub_agents_own_is_the_main_one() {
+    let go = |header: &Header, events: &[_]| {
+        let (bytes, loss) = write(events, &[], |out| {
+            let beside = Box::new(crate::projection::Nowhere);
+            writer(header, &Options::default(), out, beside).unwrap()
+        });
+        (lines(&bytes), loss)
+    };
+    let (mut header, events) = of_subagent();
+    for parent in [None, Some(RunId::new("p").unwrap())] {
+        header.parent_run_id = parent;
+        let (lines, loss) = go(&header, &events);
+        let side = lines.iter().filter(|line| line["isSidechain"] == true);
+        assert_eq!(side.count(), 1, "its own sub-agent");
+        assert_eq!((loss.carried, loss.wrapped[MAIN].count), (5, 4));
+        let live = live(&lines);
+        assert_eq!(refused(&live), None);
+        let said = |text: &str| live.iter().any(|line| line.to_string().contains(text));
+        assert!(said("Look around.") && said("Looked."));
+        // Its own sub-agents are beside it.
+        assert!(!said("Below."));
+    }
+    // A log that begins with a sub-agent is not its own when the agent speaks as well.
+    header.parent_run_id = None;
+    let mut both = events;
+    both.extend(sample().1);
+    let (lines, loss) = go(&header, &both);
+    assert!(!loss.wrapped.contains_key(MAIN));
+    let side = |line: &&Value| line["isSidechain"] == true;
+    assert!(lines.iter().filter(side).count() > 4);
 }

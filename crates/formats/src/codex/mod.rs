@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use quipu_model::{Header, Timestamp};
 
 use crate::handover;
+use crate::handover::own::OwnLine;
 use crate::loss::Field;
 use crate::projection::{Beside, Projection};
 
@@ -78,7 +79,7 @@ pub fn writer<'w>(
     _beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {
     let rollout = rollout::Rollout::begin(header, options, out)?;
-    Ok(Box::new(rollout))
+    Ok(Box::new(OwnLine::new(header, Box::new(rollout))))
 }
 
 /// The id of the session that is written.
@@ -100,10 +101,11 @@ pub fn place(header: &Header, options: &Options) -> PathBuf {
         .join(file_name(header, options))
 }
 
-/// The command that goes on with the session, once the file is in its [`place`].
+/// The command that goes on with the session, once the file is in its [`place`]. Where the name of its directory cannot be
+/// shown as it is, the command is to be given there.
 pub fn resume_hint(header: &Header, options: &Options) -> String {
-    let cwd = cwd(header, options).replace('\'', r"'\''");
-    format!("cd '{cwd}' && codex resume {}", session_id(header, options))
+    let command = format!("codex resume {}", session_id(header, options));
+    handover::resume(cwd(header, options), &command)
 }
 
 fn cwd<'a>(header: &'a Header, options: &'a Options) -> &'a str {

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::arbitrary;
-use crate::handover::testkit::{golden, lines, sample, write};
+use crate::handover::own::MAIN;
+use crate::handover::testkit::{golden, lines, of_subagent, sample, write};
 
 #[test]
 fn a_session_is_written_as_it_always_was() {
@@ -81,4 +82,34 @@ fn a_session_has_its_place() {
         resume_hint(&header, &options),
         format!(r"cd '/home/ada'\''s' && codex resume {id}")
     );
+}
+
+#[test]
+fn a_directory_forges_no_lines() {
+    let mut header = Header::new(RunId::new("r1").unwrap());
+    let options = Options::default();
+    let plain = format!("codex resume {}", session_id(&header, &options));
+    for name in [
+        "/a\nrm -rf b",
+        "/\u{1b}[2J",
+        "/\u{202e}x",
+        "/\u{2028}x",
+        "/\u{9b}x",
+    ] {
+        header.environment.cwd = Some(name.to_owned());
+        assert_eq!(resume_hint(&header, &options), plain, "{name:?}");
+    }
+}
+
+#[test]
+fn the_line_of_a_log_that_is_a_sub_agents_own_is_the_main_one() {
+    let (header, events) = of_subagent();
+    let (bytes, loss) = write(&events, &[], |out| {
+        let beside = Box::new(crate::projection::Nowhere);
+        writer(&header, &Options::default(), out, beside).unwrap()
+    });
+    assert_eq!((loss.events, loss.carried), (5, 4));
+    assert_eq!(loss.wrapped[MAIN].count, 4);
+    let text = String::from_utf8(bytes).unwrap();
+    assert!(text.contains("Look around.") && text.contains("Looked.") && !text.contains("Below."));
 }

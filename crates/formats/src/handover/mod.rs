@@ -4,6 +4,7 @@
 //! the model's provider accepts: names and ids of certain characters, a result for every call.
 
 pub(crate) mod content;
+pub(crate) mod own;
 #[cfg(test)]
 pub(crate) mod testkit;
 
@@ -252,6 +253,19 @@ pub(crate) fn mark(header: &Header) -> String {
     format!(
         "Converted by quipu from session {id} of {agent}. Tools that are called here may not exist in this agent."
     )
+}
+
+/// A command to be given in a directory. A name that could forge lines of what is shown is left out.
+pub(crate) fn resume(cwd: &str, command: &str) -> String {
+    let forges = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}')
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if cwd.contains(forges) {
+        return command.to_owned();
+    }
+    format!("cd '{}' && {command}", cwd.replace('\'', r"'\''"))
 }
 
 /// Whether the text of a note is a summary that took the place of what came before it, and not only word that there was one.

@@ -66,6 +66,36 @@ pub(crate) fn golden(name: &str, bytes: &[u8]) {
     assert_eq!(text(bytes), text(&expected), "{name}");
 }
 
+/// The log of a sub-agent, as read where it is not known that it is one.
+pub(crate) fn of_subagent() -> (Header, Vec<Event<LogBody>>) {
+    let (header, events, _) = sample();
+    let text = |text: &str| {
+        vec![Block {
+            fidelity: Fidelity::AgentEmitted,
+            content: Content::Text(text.to_owned()),
+        }]
+    };
+    let user = |said: &str| LogBody::Exchange(Body::UserMessage(text(said)));
+    let agent = |said: &str| LogBody::Exchange(Body::AssistantMessage(text(said)));
+    let said = [
+        (user("Look around."), "one"),
+        (events[5].body.clone(), "one"),
+        (agent("Below."), "two"),
+        (events[6].body.clone(), "one"),
+        (agent("Looked."), "one"),
+    ];
+    let all = said.into_iter().zip(events);
+    let all = all.map(|((body, whose), event)| Event {
+        body,
+        annotations: Annotations::from(Notes {
+            subagent_id: Some(whose.to_owned()),
+            ..Notes::default()
+        }),
+        ..event
+    });
+    (header, all.collect())
+}
+
 /// A small session with one of everything that is awkward.
 pub(crate) fn sample() -> (Header, Vec<Event<LogBody>>, Vec<Blob>) {
     let run = RunId::new("run-1").unwrap();

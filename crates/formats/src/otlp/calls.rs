@@ -291,7 +291,7 @@ impl Tracer<'_> {
             span.attrs.text("error.type", kind);
             span.fault = Some(self.fault(kind, given.error.unwrap_or(kind)));
         }
-        self.out.span(&span)
+        self.write_call(span)
     }
 
     fn name_call(&mut self, span: &mut Span, name: &str) {
@@ -310,6 +310,15 @@ impl Tracer<'_> {
         span.touch(at.max(span.start));
         self.name_call(&mut span, &name);
         span.attrs.text("quipu.end", "unknown");
-        self.out.span(&span)
+        self.write_call(span)
+    }
+
+    /// Writes a call. A sub-agent that it began may go on.
+    fn write_call(&mut self, span: Span) -> io::Result<()> {
+        if self.has_agent(span.id) {
+            self.write_outer(span)
+        } else {
+            self.write(span)
+        }
     }
 }

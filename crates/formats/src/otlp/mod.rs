@@ -36,6 +36,7 @@ mod ids;
 mod json;
 mod lane;
 mod marks;
+mod nest;
 mod notes;
 mod protobuf;
 mod provider;

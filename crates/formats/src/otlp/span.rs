@@ -218,6 +218,8 @@ impl<'w> Batches<'w> {
         let parent = Some(span.id);
         let (from, to) = span.events_span();
         span.spilled += 1;
+        span.touch(from);
+        span.touch(to);
         let mut notes = Span::new(id, parent, span.seq, from);
         notes.touch(to);
         "quipu.notes".clone_into(&mut notes.name);

@@ -62,6 +62,17 @@ impl Steps {
         &mut self.0[step].span
     }
 
+    /// The span of this id.
+    pub(super) fn by_id(&mut self, id: SpanId) -> Option<&mut Span> {
+        let mut spans = self.0.iter_mut().map(|it| &mut it.span);
+        spans.find(|it| it.id == id)
+    }
+
+    /// The event that began the last one.
+    pub(super) fn newest(&self) -> Option<u64> {
+        self.0.last().map(|it| it.span.seq)
+    }
+
     /// A step begins. Gives one that has to give way, if there are too many.
     pub(super) fn begin(&mut self, span: Span, place: &Place, step: &Step) -> Option<OpenStep> {
         self.0.push(OpenStep {
@@ -186,7 +197,7 @@ impl Tracer<'_> {
             let fault = self.fault(OTHER, error);
             span.fault = Some(fault);
         }
-        self.out.span(&span)
+        self.write_outer(span)
     }
 
     /// Writes a step whose end is not there.
@@ -195,7 +206,7 @@ impl Tracer<'_> {
         self.loss.inferred("end of a step that has none", span.seq);
         span.touch(at.max(span.start));
         span.attrs.text("quipu.end", "unknown");
-        self.out.span(&span)
+        self.write_outer(span)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use super::span::Span;
+use super::ids::SpanId;
+use super::span::{Nanos, Span};
 
 /// How many calls may wait for their results, and how many bytes they may hold.
 const MAX_OPEN: usize = 4_096;
@@ -43,6 +44,18 @@ impl Tools {
         let made = by(tool);
         self.bytes = (self.bytes + tool.span.weight()).saturating_sub(before);
         Some(made)
+    }
+
+    /// Has the call of this span last from one time to another. `false` when it is not under way.
+    pub(super) fn touch(&mut self, id: SpanId, from: Nanos, to: Nanos) -> bool {
+        let mut spans = self.open.values_mut().map(|it| &mut it.span);
+        let found = spans.find(|it| it.id == id);
+        let is_open = found.is_some();
+        if let Some(span) = found {
+            span.touch(from);
+            span.touch(to);
+        }
+        is_open
     }
 
     pub(super) fn is_ended(&self, id: &str) -> bool {

@@ -9,6 +9,7 @@ use super::ids::{Of, SpanId};
 use super::json::Attrs;
 use super::lane::{Chat, Lane};
 use super::marks::{self, Said};
+use super::nest::Ended;
 use super::provider::OTHER;
 use super::span::{Batches, Nanos, Span, nanos};
 use super::steps::Steps;
@@ -36,8 +37,13 @@ pub(super) struct Tracer<'w> {
     pub(super) lanes: Vec<Lane>,
     pub(super) tools: Tools,
     pub(super) steps: Steps,
-    /// The time of the last event.
+    /// The time of the last event that has one.
     pub(super) last: Option<Nanos>,
+    /// The latest time of an event.
+    latest: Option<Nanos>,
+    /// When the session began, by what is known of it as a whole.
+    began: Option<Nanos>,
+    pub(super) ended: Ended,
     pub(super) scratch: Attrs,
 }
 
@@ -72,9 +78,11 @@ impl<'w> Tracer<'w> {
         for child in &header.children {
             root.link(child, "child");
         }
+        let mut began = None;
         for at in [header.started_at, header.ended_at].into_iter().flatten() {
             let at = nanos(at, 0, &mut loss);
             root.touch(at);
+            began = began.or(Some(at));
         }
         Self {
             facts,
@@ -89,6 +97,9 @@ impl<'w> Tracer<'w> {
             tools: Tools::default(),
             steps: Steps::default(),
             last: None,
+            latest: None,
+            began,
+            ended: Ended::default(),
             scratch: Attrs::default(),
         }
     }
@@ -97,6 +108,9 @@ impl<'w> Tracer<'w> {
     pub(super) fn holder(&mut self, event: &Event<LogBody>, at: Nanos) -> io::Result<Holder> {
         let step = self.steps.around(&event.place);
         let outer = step.map_or(Holder::Root, Holder::Step);
+        if let Some(step) = step {
+            self.steps.span_mut(step).touch(at);
+        }
         let Some(id) = &event.annotations.subagent_id else {
             return Ok(outer);
         };
@@ -155,7 +169,70 @@ impl<'w> Tracer<'w> {
             self.end_lane(lane)?;
         }
         let agent = self.agents.remove(agent);
-        self.out.span(&agent.span)
+        self.write_outer(agent.span)
+    }
+
+    /// The sub-agent or the step of this span, if it is under way.
+    pub(super) fn under_way(&mut self, id: SpanId) -> Option<&mut Span> {
+        let mut agents = self.agents.iter_mut().map(|it| &mut it.span);
+        agents
+            .find(|it| it.id == id)
+            .or_else(|| self.steps.by_id(id))
+    }
+
+    /// Whether a sub-agent under way was begun by a call.
+    pub(super) fn has_agent(&self, call: SpanId) -> bool {
+        self.agents.iter().any(|it| it.span.parent == Some(call))
+    }
+
+    /// Writes the sub-agents and steps that are under way, what is inside before what is around it.
+    fn end_all(&mut self, end: Nanos) -> io::Result<()> {
+        loop {
+            let agents = self.agents.iter().enumerate();
+            let agent = agents.max_by_key(|(_, it)| it.span.seq);
+            let agent = agent.map(|(n, it)| (n, it.span.seq));
+            match (agent, self.steps.newest()) {
+                // What begins with the same event is a step of the sub-agent.
+                (Some((agent, began)), step) if step.is_none_or(|step| step < began) => {
+                    self.end_agent(agent)?;
+                }
+                _ => match self.steps.pop() {
+                    Some(step) => self.abandon_step(step, end)?,
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+
+    /// When an event happened. One that has no time is put beside the one before it; where there is none, to where the
+    /// session begins.
+    fn time(&mut self, event: &Event<LogBody>) -> Nanos {
+        let is_dated = !event.annotations.flags.undated;
+        let told = match (is_dated, self.last, self.began) {
+            (false, Some(last), _) => {
+                self.loss
+                    .inferred("time, that of the event before", event.seq);
+                return last;
+            }
+            (false, None, Some(began)) => {
+                self.loss
+                    .inferred("time, that of the session's beginning", event.seq);
+                return began;
+            }
+            (false, None, None) => {
+                self.loss
+                    .inferred("time, of which nothing is told", event.seq);
+                nanos(event.timestamp, event.seq, &mut self.loss)
+            }
+            (true, ..) => {
+                let at = nanos(event.timestamp, event.seq, &mut self.loss);
+                self.last = Some(at);
+                at
+            }
+        };
+        self.latest = self.latest.max(Some(told));
+        self.root.touch(told);
+        told
     }
 
     pub(super) fn span_of(&self, holder: Holder) -> &Span {
@@ -228,7 +305,7 @@ impl<'w> Tracer<'w> {
     /// Writes the call that is under way in a conversation.
     pub(super) fn close(&mut self, lane: usize) -> io::Result<()> {
         match self.lanes[lane].close(&self.facts, &mut self.loss) {
-            Some(span) => self.out.span(&span),
+            Some(span) => self.write(span),
             None => Ok(()),
         }
     }
@@ -250,7 +327,7 @@ impl<'w> Tracer<'w> {
             }
             return Ok(());
         }
-        let asked_at = lane.asked_at.or(self.last).unwrap_or(0);
+        let asked_at = lane.asked_at.or(self.last).or(self.began).unwrap_or(0);
         let waiting = lane.waiting.as_ref().map(Span::events_span);
         let (from, to) = waiting.unwrap_or((asked_at, asked_at));
         let id = SpanId::of(&self.facts.run, Of::Unanswered, lane.used, 0);
@@ -260,7 +337,7 @@ impl<'w> Tracer<'w> {
         span.attrs = self.facts.aside();
         lane.hand_over(&mut span, &mut self.loss);
         lane.spent.write(self.facts.convention, &mut span.attrs);
-        self.out.span(&span)
+        self.write(span)
     }
 
     /// The call to a model that an event is a part of.
@@ -330,13 +407,7 @@ impl Projection for Tracer<'_> {
         for _ in &event.annotations.attachments {
             self.loss.dropped("attachment bytes", event.seq);
         }
-        if event.annotations.flags.undated {
-            self.loss
-                .inferred("time, that of the event before", event.seq);
-        }
-        let at = nanos(event.timestamp, event.seq, &mut self.loss);
-        self.last = Some(at);
-        self.root.touch(at);
+        let at = self.time(event);
         match &event.body {
             LogBody::System(blocks) => self.told(event, "system", blocks, at),
             LogBody::Note(note) => self.note(event, note, at),
@@ -360,19 +431,14 @@ impl Projection for Tracer<'_> {
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<Loss> {
-        let end = self.last.unwrap_or(0);
+        let end = self.latest.or(self.began).unwrap_or(0);
         while !self.lanes.is_empty() {
             self.end_lane(0)?;
         }
         while let Some(tool) = self.tools.oldest() {
             self.abandon(tool, end)?;
         }
-        while !self.agents.is_empty() {
-            self.end_agent(0)?;
-        }
-        while let Some(step) = self.steps.pop() {
-            self.abandon_step(step, end)?;
-        }
+        self.end_all(end)?;
         self.write_root()?;
         self.out.finish()?;
         Ok(self.loss)

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use quipu_model::{
     Block, Body, Content, Event, Fidelity, Header, Json, LogBody, Note, Notes, Step, StepEnd,
+    Timestamp,
 };
 
 use super::column::{Kind, Required, Spec};
@@ -26,7 +27,7 @@ pub(super) use columns;
 columns! {
     RunId = "run_id", Word, Yes;
     Seq = "seq", Count, Yes;
-    Time = "timestamp", Time, Yes;
+    Time = "timestamp", Time, No;
     Type = "type", Word, Yes;
     Role = "role", Word, No;
     Text = "text", Text, No;
@@ -87,11 +88,12 @@ columns! {
     Shell = "shell", Word, No;
 }
 
-/// Adds a row for an event.
+/// Adds a row for an event, which happened at a time, if anything tells of one.
 pub(super) fn write<W: Write + Send>(
     table: &mut Table<W>,
     header: &Header,
     event: &Event<LogBody>,
+    at: Option<Timestamp>,
     loss: &mut Loss,
 ) -> io::Result<()> {
     let mut row = Row {
@@ -99,7 +101,7 @@ pub(super) fn write<W: Write + Send>(
         seq: event.seq,
         loss,
     };
-    row.event(event, header);
+    row.event(event, at, header);
     row.body(&event.body);
     row.child(event);
     row.notes(&event.annotations);
@@ -127,11 +129,13 @@ impl<W: Write + Send> Row<'_, W> {
         self.text_if(column, json.map(Json::get));
     }
 
-    fn event(&mut self, event: &Event<LogBody>, header: &Header) {
+    fn event(&mut self, event: &Event<LogBody>, at: Option<Timestamp>, header: &Header) {
         self.text(Col::RunId, event.run_id.as_str());
         self.table.count(Col::Seq as usize, event.seq);
-        values::micros(event.timestamp, event.seq, self.loss);
-        self.table.time(Col::Time as usize, event.timestamp);
+        if let Some(at) = at {
+            values::micros(at, event.seq, self.loss);
+            self.table.time(Col::Time as usize, at);
+        }
         self.text(Col::Type, event.body.type_word());
         self.text(Col::Path, &event.place.path);
         self.table

@@ -34,7 +34,7 @@ mod tests;
 
 use std::io::{self, Write};
 
-use quipu_model::{Body, Event, Header, LogBody};
+use quipu_model::{Body, Event, Header, LogBody, Timestamp};
 
 use self::calls::Calls;
 use self::table::Table;
@@ -62,12 +62,31 @@ impl Default for Options {
 /// What has a column.
 pub const CARRIES: &[Field] = Field::ALL;
 
+/// A session under way.
+struct Session {
+    header: Header,
+    loss: Loss,
+    /// The last time that an event told.
+    last: Option<Timestamp>,
+}
+
+impl Session {
+    /// When an event happened. One that does not tell is put beside the one before that did; where there is none, no time is
+    /// known.
+    fn time(&mut self, event: &Event<LogBody>) -> Option<Timestamp> {
+        if !event.annotations.flags.undated {
+            self.last = Some(event.timestamp);
+        }
+        self.last
+    }
+}
+
 /// Writes sessions as a table of events and one of calls.
 pub struct Tables<E: Write + Send, C: Write + Send> {
     events: Table<E>,
     calls: Table<C>,
     joins: Calls,
-    session: Option<(Header, Loss)>,
+    session: Option<Session>,
 }
 
 impl<E: Write + Send, C: Write + Send> Tables<E, C> {
@@ -89,7 +108,11 @@ impl<E: Write + Send, C: Write + Send> Tables<E, C> {
 
     /// Begins a session. What is known of it as a whole is in each of its rows.
     pub fn begin(&mut self, header: &Header) {
-        self.session = Some((header.clone(), Loss::default()));
+        self.session = Some(Session {
+            header: header.clone(),
+            loss: Loss::default(),
+            last: None,
+        });
     }
 
     /// Takes the next event of the session.
@@ -98,14 +121,16 @@ impl<E: Write + Send, C: Write + Send> Tables<E, C> {
     ///
     /// Those of whatever is written to; and when no session was begun.
     pub fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
-        let (header, loss) = self.session.as_mut().ok_or_else(no_session)?;
+        let session = self.session.as_mut().ok_or_else(no_session)?;
+        let at = session.time(event);
+        let Session { header, loss, .. } = session;
         loss.events += 1;
         loss.carried += 1;
         loss.fields(event, CARRIES);
         for _ in &event.annotations.attachments {
             loss.dropped("attachment bytes", event.seq);
         }
-        events::write(&mut self.events, header, event, loss)?;
+        events::write(&mut self.events, header, event, at, loss)?;
         match &event.body {
             LogBody::Exchange(Body::ToolCall(call)) => {
                 self.joins.called(&mut self.calls, header, event, call)
@@ -124,7 +149,10 @@ impl<E: Write + Send, C: Write + Send> Tables<E, C> {
     ///
     /// Those of whatever is written to; and when no session was begun.
     pub fn end(&mut self) -> io::Result<Loss> {
-        let (header, mut loss) = self.session.take().ok_or_else(no_session)?;
+        let session = self.session.take().ok_or_else(no_session)?;
+        let Session {
+            header, mut loss, ..
+        } = session;
         self.joins.end(&mut self.calls, &header)?;
         // Rows say what is known of a session; where there are none, nothing does.
         let carried = if loss.events == 0 { &[][..] } else { CARRIES };

@@ -4,6 +4,7 @@ pub(crate) mod golden;
 mod property;
 mod rules;
 pub(crate) mod speed;
+mod times;
 
 use quipu_model::{
     Annotations, Block, Body, Event, Fidelity, Header, Json, LogBody, Notes, Origin, Place, RunId,

@@ -98,6 +98,7 @@ proptest! {
             let failed = span["status"]["code"] == 2;
             prop_assert_eq!(failed, attributes.contains_key("error.type"));
         }
+        super::times::assert_nested(&spans);
         // Every event begins a span, or is an event of one.
         for event in &events {
             let seq = Value::String(event.seq.to_string());

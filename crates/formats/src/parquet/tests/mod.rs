@@ -7,7 +7,9 @@ use std::time::Instant;
 use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
 use ::parquet::record::Field as Cell;
 use proptest::prelude::*;
-use quipu_model::{Body, Content, Event, Header, LogBody, Money, Notes, Status, Usage};
+use quipu_model::{
+    Body, Content, Event, Header, LogBody, Money, Notes, Place, Status, Timestamp, Usage,
+};
 
 use super::{Options, Tables};
 use crate::arbitrary;
@@ -79,8 +81,10 @@ fn money(row: &Row, column: &str) -> Option<Money> {
 fn check(row: &Row, header: &Header, event: &Event<LogBody>) {
     let notes = &event.annotations;
     assert_eq!(count(row, "seq"), Some(event.seq));
-    let at = Cell::TimestampMicros(event.timestamp.as_microsecond());
-    assert_eq!(row["timestamp"], at);
+    if !notes.flags.undated {
+        let at = Cell::TimestampMicros(event.timestamp.as_microsecond());
+        assert_eq!(row["timestamp"], at);
+    }
     assert_eq!(text(row, "run_id").unwrap(), event.run_id.as_str());
     assert_eq!(text(row, "type").unwrap(), event.body.type_word());
     assert_eq!(text(row, "path").unwrap(), event.place.path);
@@ -190,6 +194,26 @@ proptest! {
         prop_assert_eq!(has("result_seq"), all().filter(is_result).count());
         prop_assert!(calls.iter().all(|row| count(row, "call_seq").or(count(row, "result_seq")).is_some()));
     }
+}
+
+#[test]
+fn what_has_no_time_is_not_said_to_be_of_1970() {
+    let mut undated = Notes::default();
+    undated.flags.undated = true;
+    let mut session = Session::new();
+    let at = Timestamp::UNIX_EPOCH;
+    let said = || assistant(vec![block("x")]);
+    session.add_at(at, Place::run(), said(), undated.clone());
+    session.user("hello");
+    session.add_at(at, Place::run(), said(), undated);
+    let (events, _, losses) = write(&[(&session.header, &session.events)], &Options::default());
+    let times: Vec<Cell> = rows(&events)
+        .iter()
+        .map(|row| row["timestamp"].clone())
+        .collect();
+    let told = Cell::TimestampMicros(session.events[1].timestamp.as_microsecond());
+    assert_eq!(times, [Cell::Null, told.clone(), told]);
+    assert!(losses[0].is_complete());
 }
 
 #[test]
