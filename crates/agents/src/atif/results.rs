@@ -33,6 +33,11 @@ pub(super) fn call<'a>(call: Node<'a>, common: &mut Common<'a>, out: &mut Out<'_
         at: time_of(own),
         native_id: own.and_then(|own| own.text("native_id")),
         parent_id: own.and_then(|own| own.text("parent_id")),
+        attachments: own
+            .into_iter()
+            .flat_map(parts::listed)
+            .map(|(it, _)| it)
+            .collect(),
         ..Entry::new(What::Call {
             name: call.text("function_name").unwrap_or_default(),
             id: id.unwrap_or_default(),
