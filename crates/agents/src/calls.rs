@@ -6,10 +6,11 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use quipu_model::{Service, Timestamp, Usage};
+use quipu_model::{Money, Service, Timestamp, Usage};
 use quipu_prices::Context;
 use serde::{Deserialize, Serialize};
 
+use crate::cost::Cost;
 use crate::session::Tokens;
 use crate::{Entry, Text, Value, What, hash};
 
@@ -75,6 +76,15 @@ pub(crate) struct Calls {
     chains: HashMap<u64, Last>,
     /// Tool calls by what was asked, and whether they failed.
     asked: HashMap<u64, bool>,
+    /// What calls cost, in logs that say so.
+    costs: Costs,
+}
+
+/// What calls to models cost, by the log's own word.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Costs {
+    recent: VecDeque<(u64, Cost)>,
+    older: HashSet<u64>,
 }
 
 /// A call to a model whose usage may still be corrected.
@@ -102,14 +112,21 @@ struct Last {
 }
 
 impl Calls {
-    /// Whether a usage of this call was counted.
+    /// Whether a usage or a cost of this call was counted.
     pub(crate) fn knows(&self, call: &str) -> bool {
         let key = hash(call.as_bytes());
-        self.older.contains(&key) || self.recent.iter().any(|call| call.key == key)
+        self.older.contains(&key)
+            || self.recent.iter().any(|call| call.key == key)
+            || self.costs.knows(key)
     }
 
-    /// Leaves of an entry's usage what was not counted yet, and says where it is to be counted.
+    /// Leaves of an entry's usage and cost what was not counted yet, and says where it is to be counted.
     pub(crate) fn settle(&mut self, entry: &mut Entry<'_>, when: Option<Timestamp>) {
+        self.settle_usage(entry, when);
+        self.costs.settle(entry);
+    }
+
+    fn settle_usage(&mut self, entry: &mut Entry<'_>, when: Option<Timestamp>) {
         let Some(usage) = entry.usage.take().map(believable) else {
             return;
         };
@@ -253,6 +270,48 @@ impl Calls {
         }
         let model = entry.model.as_deref().unwrap_or_default();
         Some((call.charge(model), call.tokens))
+    }
+}
+
+impl Costs {
+    fn knows(&self, key: u64) -> bool {
+        self.older.contains(&key) || self.recent.iter().any(|(of, _)| *of == key)
+    }
+
+    /// Leaves of a cost what was not told yet. Tokens that are added to a call whose cost was told cost nothing
+    /// more: the log means all of the call by it.
+    fn settle(&mut self, entry: &mut Entry<'_>) {
+        let Some(call) = entry.model_call.as_deref() else {
+            return;
+        };
+        let key = hash(call.as_bytes());
+        let told = self.recent.iter_mut().rev().find(|(of, _)| *of == key);
+        let more = match (entry.cost, told) {
+            (cost, Some((_, told))) => {
+                let before = told.money();
+                let now = cost.map_or(before, |cost| cost.max(before));
+                *told = now.into();
+                Some(Money::from_atto(now.atto().saturating_sub(before.atto())))
+            }
+            (_, None) if self.older.contains(&key) => Some(Money::ZERO),
+            (Some(cost), None) => {
+                self.remember(key, cost.into());
+                entry.cost = Some(cost);
+                return;
+            }
+            (None, None) => None,
+        };
+        let says_something = |more: &Money| *more != Money::ZERO || entry.usage.is_some();
+        entry.cost = more.filter(says_something);
+    }
+
+    fn remember(&mut self, key: u64, cost: Cost) {
+        if self.recent.len() == RECENT_CALLS
+            && let Some((old, _)) = self.recent.pop_front()
+        {
+            self.older.insert(old);
+        }
+        self.recent.push_back((key, cost));
     }
 }
 

@@ -27,6 +27,11 @@ impl Cost {
         Money::parse(text).map(Self)
     }
 
+    /// The sum itself.
+    pub(crate) const fn money(self) -> Money {
+        self.0
+    }
+
     /// Adds another.
     pub(crate) fn add(&mut self, other: Self) {
         self.0 += other.0;
@@ -35,6 +40,12 @@ impl Cost {
     /// The sum as a decimal number, without zeros at its end.
     pub(crate) fn to_text(self) -> String {
         self.0.to_string()
+    }
+}
+
+impl From<Money> for Cost {
+    fn from(money: Money) -> Self {
+        Self(money)
     }
 }
 

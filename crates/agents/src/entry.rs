@@ -9,8 +9,9 @@ use std::ops::Range;
 
 use quipu_model::json::{Node, RawJson, RawStr};
 use quipu_model::{
-    Annotations, Attachment, Block, Body, Content, Event, Fidelity, Flags, Json, LogBody, Note,
-    NoteKind, Notes, Place, RunId, Service, Source, Status, Timestamp, ToolCall, ToolResult, Usage,
+    Annotations, Attachment, Block, Body, Content, Event, Fidelity, Flags, Json, LogBody, Money,
+    Note, NoteKind, Notes, Place, RunId, Service, Source, Status, Timestamp, ToolCall, ToolResult,
+    Usage,
 };
 
 use crate::Position;
@@ -36,12 +37,18 @@ pub struct Entry<'a> {
     /// The tokens of that call. May be repeated on every event of the call, and may grow from one to
     /// the next: what is counted is the largest, once.
     pub usage: Option<Usage>,
+    /// What that call cost, where the log says. Like the tokens it may be repeated and may grow, and what is
+    /// counted is the largest, once. Nothing more than was told before is zero where there are tokens.
+    pub cost: Option<Money>,
     /// How that call was served.
     pub service: Service,
     /// How long it took.
     pub duration_ms: Option<u64>,
     /// How a tool call ended.
     pub status: Option<Status>,
+    /// How a tool call ended and how long it took is what the log says, and nothing else: it is not worked out
+    /// from times and errors.
+    pub as_told: bool,
     /// The session of the sub-agent that it begins or ends, by its id in the log.
     pub child: Option<Cow<'a, str>>,
     /// What it refers to that is kept outside.
@@ -214,9 +221,11 @@ impl<'a> Entry<'a> {
             model: None,
             model_call: None,
             usage: None,
+            cost: None,
             service: Service::Standard,
             duration_ms: None,
             status: None,
+            as_told: false,
             child: None,
             attachments: Vec::new(),
             opaque: false,
@@ -280,7 +289,7 @@ impl<'a> Entry<'a> {
                 model: owned(&self.model),
                 model_call: owned(&self.model_call),
                 usage: self.usage,
-                cost: None,
+                cost: self.cost,
                 duration_ms: self.duration_ms,
                 status: self.status,
                 child: self.child.as_deref().map(crate::run_id),

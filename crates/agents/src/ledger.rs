@@ -205,7 +205,10 @@ impl Ledger {
             } => {
                 let failed = error.is_some();
                 let by_error = if failed { Status::Error } else { Status::Ok };
-                let status = *entry.status.get_or_insert(by_error);
+                if entry.status.is_none() && (failed || !entry.as_told) {
+                    entry.status = Some(by_error);
+                }
+                let status = entry.status.unwrap_or(by_error);
                 match self.open.remove(&hash(id.as_bytes())) {
                     None => self.orphans += 1,
                     Some(call) => {
@@ -218,6 +221,7 @@ impl Ledger {
                             self.calls.failed(asked);
                         }
                         if entry.duration_ms.is_none()
+                            && !entry.as_told
                             && let (Some(from), Some(to)) = (call.at, nanos)
                         {
                             entry.duration_ms = u64::try_from((to - from) / 1_000_000).ok();

@@ -9,6 +9,8 @@ pub struct Session {
     /// Its id in the agent's own terms. Unique within the agent: that of a sub-agent has its
     /// parent's before it where it would not be unique otherwise.
     pub id: Option<String>,
+    /// The agent, where the log says so: formats that several agents write name theirs.
+    pub agent: Option<String>,
     /// The agent's version, as last seen.
     pub version: Option<String>,
     /// A name given to the session. Where there is none, the first prompt serves.

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 /// Changes whenever the adapters do, because a reader's state only means something to the code that
 /// wrote it. A state of another version is not used; the log is read again from its beginning.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 
 /// As bytes.
 pub fn save<T: Serialize>(state: &T) -> Vec<u8> {

@@ -24,8 +24,12 @@ impl<'p> Pricing<'p> {
         Self { prices, last: None }
     }
 
-    /// What the tokens that are counted with an entry cost; `None` where there are none, or no price is known.
+    /// What the tokens that are counted with an entry cost: what the log says, or else what their price makes of
+    /// it. `None` where there are none, or no price is known.
     pub(crate) fn cost(&mut self, entry: &Entry<'_>) -> Option<Money> {
+        if entry.cost.is_some() {
+            return entry.cost;
+        }
         let usage = entry.usage.as_ref()?;
         let charge = entry.charge.as_ref()?;
         let model = charge.model.as_deref().or(entry.model.as_deref())?;

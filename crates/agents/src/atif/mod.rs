@@ -5,6 +5,7 @@
 
 mod discover;
 mod normalize;
+mod parts;
 mod results;
 mod wire;
 

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use quipu_model::json::{Kind, Node};
-use quipu_model::{NoteKind, Timestamp, Usage};
+use quipu_model::{Attachment, Json, Money, NoteKind, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
-use super::{results, wire};
+use super::{parts, results, wire};
 use crate::blocks;
 use crate::cost::Cost;
 use crate::session::learn;
@@ -23,6 +23,10 @@ pub(super) struct Trajectory {
     cost: Option<Cost>,
     /// Steps that were read, those of sub-agents among them.
     steps: u64,
+    /// Whether Quipu wrote it, so that what stands around the steps was worked out from them.
+    own: bool,
+    /// The trajectory's own name, as long as it is not told.
+    trajectory: Option<String>,
 }
 
 impl Default for Trajectory {
@@ -34,6 +38,8 @@ impl Default for Trajectory {
             model: None,
             cost: None,
             steps: 0,
+            own: false,
+            trajectory: None,
         }
     }
 }
@@ -52,10 +58,13 @@ pub(super) struct Common<'a> {
     model: Option<Cow<'a, str>>,
     call: Option<Cow<'a, str>>,
     synthetic: bool,
-    native_id: Option<Cow<'a, str>>,
-    parent_id: Option<Cow<'a, str>>,
+    superseded: bool,
+    pub(super) native_id: Option<Cow<'a, str>>,
+    pub(super) parent_id: Option<Cow<'a, str>>,
     /// Not told yet.
     usage: Option<Usage>,
+    cost: Option<Money>,
+    attachments: Vec<Attachment>,
 }
 
 impl<'a> Common<'a> {
@@ -69,6 +78,10 @@ impl<'a> Common<'a> {
             entry.model.clone_from(&self.model);
             entry.model_call.clone_from(&self.call);
             entry.usage = self.usage.take();
+            entry.cost = self.cost.take();
+        }
+        if !matches!(entry.what, What::Call { .. } | What::Result { .. }) {
+            entry.attachments.append(&mut self.attachments);
         }
         if entry.native_id.is_none() {
             entry.native_id.clone_from(&self.native_id);
@@ -82,7 +95,22 @@ impl<'a> Common<'a> {
         entry.at = entry.at.or(self.at);
         entry.subagent.clone_from(&self.subagent);
         entry.synthetic |= self.synthetic;
+        if self.superseded {
+            let seq = out.next_seq();
+            entry.voids = Some(seq..seq + 1);
+        }
         out.push(entry);
+    }
+
+    /// What the step took, and no entry told.
+    fn spend(&mut self, mut entry: Entry<'a>) -> Entry<'a> {
+        if self.usage.is_some() || self.cost.is_some() {
+            entry.usage = self.usage.take();
+            entry.cost = self.cost.take();
+            entry.model.clone_from(&self.model);
+            entry.model_call.clone_from(&self.call);
+        }
+        entry
     }
 }
 
@@ -94,9 +122,11 @@ impl Trajectory {
             "schema_version" => {
                 let text = value.as_str().unwrap_or_default();
                 self.version = wire::version(&text).unwrap_or(self.version);
-                if !matches!(wire::version(&text), Some(0..=8)) {
-                    out.unknown_type("schema_version", &text);
+                if matches!(wire::version(&text), Some(0..=8)) {
+                    // How it is written is no part of the session.
+                    return out.skip(Dropped::Empty);
                 }
+                out.unknown_type("schema_version", &text);
                 out.push(keep(NoteKind::Session, value));
             }
             // The name of the session is the better one: that of a trajectory is that of a part of it.
@@ -107,19 +137,24 @@ impl Trajectory {
                 out.skip(Dropped::Empty);
             }
             "trajectory_id" => {
+                self.trajectory = value.as_str().map(Cow::into_owned);
                 learn(&mut session.id, || value.as_str());
                 out.skip(Dropped::Empty);
             }
             "agent" => {
                 out.check("agent", value, wire::AGENT);
-                learn(&mut session.version, || value.text("version"));
+                // There has to be a name and a version, so some write that they know none.
+                let known = |key: &str| value.text(key).filter(|text| text != "unknown");
+                learn(&mut session.agent, || known("name"));
+                learn(&mut session.version, || known("version"));
                 self.model = value.text("model_name").map(Cow::into_owned);
-                out.push(keep(NoteKind::Session, value));
+                rest(value, &["name", "version", "model_name"], out);
             }
             "extra" => {
                 self.about(value);
-                out.push(keep(NoteKind::Session, value));
+                rest(value, &["quipu"], out);
             }
+            "final_metrics" if self.own => out.skip(Dropped::RepeatedUsage),
             "final_metrics" => {
                 if self.cost.is_none()
                     && let Some(cost) = value.get("total_cost_usd").and_then(Cost::of)
@@ -144,6 +179,8 @@ impl Trajectory {
         let Some(own) = extra.get("quipu") else {
             return;
         };
+        self.own = true;
+        self.trajectory = None;
         let session = &mut self.session;
         let environment = |key: &str| own.path(&["environment", key])?.as_str();
         learn(&mut session.title, || own.text("title"));
@@ -175,14 +212,17 @@ impl Trajectory {
                 model: node.get("agent").and_then(|agent| agent.text("model_name")),
                 subagent: Some(name.clone()),
             };
-            out.push(Entry {
-                subagent: Some(name),
-                ..Entry::new(What::Note {
-                    kind: NoteKind::Subagent,
-                    text: None,
-                    raw: Some(blocks::without(node, wire::LISTS)),
-                })
-            });
+            // Quipu writes no more around the steps of a sub-agent than it read of them.
+            if wire::own(node).is_none() {
+                out.push(Entry {
+                    subagent: Some(name),
+                    ..Entry::new(What::Note {
+                        kind: NoteKind::Subagent,
+                        text: None,
+                        raw: Some(blocks::without(node, wire::LISTS)),
+                    })
+                });
+            }
             for step in node.get("steps").into_iter().flat_map(Node::items) {
                 self.step(step, &actor, out);
             }
@@ -199,6 +239,11 @@ impl Trajectory {
 
     fn step<'a>(&mut self, step: Node<'a>, actor: &Actor<'a>, out: &mut Out<'_>) {
         self.steps += 1;
+        if let Some(name) = self.trajectory.take()
+            && self.session.id.as_deref() != Some(&name)
+        {
+            out.push(named(&name));
+        }
         let source = step.text("source").unwrap_or_default();
         if step.kind() != Kind::Object || !matches!(&*source, "user" | "system" | "agent") {
             out.unknown_type("step", &source);
@@ -207,7 +252,6 @@ impl Trajectory {
             return out.push(note);
         }
         out.check("step", step, wire::STEP);
-        let first = out.next_seq();
         let own = wire::own(step);
         let mut common = self.common(step, actor, out);
         if let Some(text) = step.get("reasoning_content").and_then(Text::of)
@@ -226,38 +270,21 @@ impl Trajectory {
         for result in results.into_iter().flat_map(Node::items) {
             results::result(result, &mut common, out);
         }
-        if let Some(usage) = common.usage.take() {
-            let mut note = Entry::note(NoteKind::ModelCall, "");
-            note.usage = Some(usage);
-            note.model.clone_from(&common.model);
-            note.model_call.clone_from(&common.call);
-            common.put_note(note, out);
-        }
-        beside(
-            step,
-            own,
-            observed.filter(|_| results.is_none()),
-            &common,
-            out,
-        );
-        if wire::marked(own, "superseded") {
-            let until = out.next_seq();
-            let mut note = Entry::note(NoteKind::Rewind, "superseded");
-            note.voids = Some(first..until);
-            common.put_note(note, out);
-        }
+        let unread = observed.filter(|_| results.is_none());
+        beside(step, own, unread, &mut common, out);
         out.skip(Dropped::Empty);
     }
 
     /// What a step says of all that is in it.
     fn common<'a>(&mut self, step: Node<'a>, actor: &Actor<'a>, out: &mut Out<'_>) -> Common<'a> {
         let own = wire::own(step);
-        let is_copied = step.get("is_copied_context").and_then(|it| it.as_bool()) == Some(true);
+        let is_copied = wire::is_copied(step);
         let metrics = step.get("metrics").filter(|it| !it.is_null() && !is_copied);
         let usage = metrics.and_then(|metrics| wire::usage(metrics, self.version));
+        let cost = metrics.and_then(|metrics| metrics.get("cost_usd").and_then(Cost::of));
         if let Some(metrics) = metrics {
             out.check("metrics", metrics, wire::METRICS);
-            if let Some(cost) = metrics.get("cost_usd").and_then(Cost::of) {
+            if let Some(cost) = cost {
                 let mut sum = self.cost.unwrap_or_default();
                 sum.add(cost);
                 self.cost = Some(sum);
@@ -276,25 +303,46 @@ impl Trajectory {
             .is_some_and(|n| n.as_u64() == Some(0));
         let named = own.and_then(|own| own.text("model_call"));
         let call = match named {
-            Some(call) if usage.is_some() && out.ledger().knows_call(&call) => {
+            Some(call) if (usage.is_some() || cost.is_some()) && out.ledger().knows_call(&call) => {
                 Some(Cow::Owned(format!("{call}#{}", self.steps)))
             }
             Some(call) => Some(call),
             None if no_call => None,
             None => Some(Cow::Owned(format!("step-{}", self.steps))),
         };
-        let events = own.and_then(|own| own.get("events"));
-        let mut events = events.into_iter().flat_map(Node::items);
-        let only = events.next().filter(|_| events.next().is_none());
+        let events = || {
+            let list = own.and_then(|own| own.get("events"));
+            list.into_iter().flat_map(Node::items)
+        };
+        let first = events().next();
+        // What several events are known by is known of each.
+        let shared = |key: &str| {
+            let id = first?.text(key)?;
+            let is_shared = events().all(|event| event.text(key).as_ref() == Some(&id));
+            is_shared.then_some(id)
+        };
+        let native_id = match own {
+            Some(_) => shared("native_id"),
+            None => step
+                .get("step_id")
+                .map(|id| id.as_str().unwrap_or(Cow::Borrowed(id.raw().get()))),
+        };
+        let listed = events().flat_map(parts::listed);
         Common {
             at: time::field(step, "timestamp"),
             subagent: actor.subagent.clone(),
             model: model.filter(|_| is_agents),
             call: call.filter(|_| is_agents),
             synthetic: is_copied || wire::marked(own, "synthetic"),
-            native_id: only.and_then(|event| event.text("native_id")),
-            parent_id: only.and_then(|event| event.text("parent_id")),
+            superseded: wire::marked(own, "superseded"),
+            native_id,
+            parent_id: shared("parent_id"),
             usage,
+            cost: cost.map(Cost::money),
+            attachments: listed
+                .filter(|(_, path)| path.is_none())
+                .map(|(it, _)| it)
+                .collect(),
         }
     }
 }
@@ -304,15 +352,21 @@ fn beside<'a>(
     step: Node<'a>,
     own: Option<Node<'a>>,
     observed: Option<Node<'a>>,
-    common: &Common<'a>,
+    common: &mut Common<'a>,
     out: &mut Out<'_>,
 ) {
     let notes = own.and_then(|own| own.get("notes"));
     let told = own_condensed(step).map(|note| note.place());
     for note in notes.into_iter().flat_map(Node::items) {
-        if told != Some(note.place()) {
-            common.put_note(noted(note), out);
+        if told != Some(note.place()) && note.get("part").is_none() {
+            // What a note took stands in the step that was made for it.
+            let entry = common.spend(noted(note));
+            common.put_note(entry, out);
         }
+    }
+    if common.usage.is_some() || common.cost.is_some() {
+        let note = common.spend(Entry::note(NoteKind::ModelCall, ""));
+        common.put_note(note, out);
     }
     if let Some(observed) = observed {
         common.put_note(Entry::keep(NoteKind::UnknownRecord, observed), out);
@@ -322,7 +376,10 @@ fn beside<'a>(
         read.retain(|key| *key != "extra");
     }
     let metrics = step.get("metrics").filter(|it| !it.is_null());
-    let is_copied = common.synthetic && step.get("is_copied_context").is_some();
+    let is_copied = wire::is_copied(step);
+    if is_copied && own.is_none() {
+        read.retain(|key| *key != "is_copied_context");
+    }
     if metrics.is_some_and(|metrics| is_copied || wire::says_more(metrics)) {
         read.retain(|key| *key != "metrics");
     }
@@ -365,12 +422,14 @@ fn message<'a>(step: Node<'a>, source: &str, common: &mut Common<'a>, out: &mut 
         }
         Kind::List => {
             let own = wire::own(step);
-            let shown = results::shown(message, own);
+            let count = message.items().count();
             for (n, part) in message.items().enumerate() {
-                let text = part.get("text").and_then(Text::of);
-                match text.filter(|_| part.get("type").is_some_and(|kind| kind.is("text"))) {
-                    Some(text) if n < shown => common.put(Entry::new(said(text)), out),
-                    _ => common.put_note(Entry::keep(NoteKind::Attachment, part), out),
+                if parts::is_added(n, count, own) {
+                    parts::added(n, part, own, common, out);
+                } else if let Some(text) = parts::text(part) {
+                    common.put(Entry::new(said(text)), out);
+                } else {
+                    parts::attached(part, Vec::new(), common, out);
                 }
             }
         }
@@ -412,7 +471,7 @@ fn own_condensed(step: Node<'_>) -> Option<Node<'_>> {
 }
 
 /// A note that Quipu put beside a step.
-fn noted(note: Node<'_>) -> Entry<'_> {
+pub(super) fn noted(note: Node<'_>) -> Entry<'_> {
     let kind = note
         .text("kind")
         .and_then(|word| NoteKind::from_word(&word));
@@ -428,8 +487,38 @@ fn noted(note: Node<'_>) -> Entry<'_> {
         at: note.text("time").and_then(|text| time::parse(&text)),
         native_id: note.text("native_id"),
         parent_id: note.text("parent_id"),
+        attachments: parts::listed(note).map(|(it, _)| it).collect(),
         ..Entry::new(What::Note { kind, text, raw })
     }
+}
+
+/// What is left of an object, as a note; of nothing, none.
+fn rest(value: Node<'_>, read: &[&str], out: &mut Out<'_>) {
+    let is_more = value.kind() != Kind::Object
+        || value
+            .fields()
+            .any(|(key, value)| !value.is_null() && !read.iter().any(|known| key.is(known)));
+    if !is_more {
+        return out.skip(Dropped::Empty);
+    }
+    if value.kind() != Kind::Object {
+        return out.push(keep(NoteKind::Session, value));
+    }
+    out.push(Entry::new(What::Note {
+        kind: NoteKind::Session,
+        text: None,
+        raw: Some(blocks::without(value, read)),
+    }));
+}
+
+/// The name of a trajectory whose session has another.
+fn named(name: &str) -> Entry<'static> {
+    let raw = format!(r#"{{"trajectory_id":{}}}"#, Json::string(name).get());
+    Entry::new(What::Note {
+        kind: NoteKind::Session,
+        text: None,
+        raw: Json::parse(&raw).ok().map(Value::Owned),
+    })
 }
 
 /// A note that keeps a field of the document.

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use quipu_model::json::{Kind, Node};
-use quipu_model::{Json, NoteKind, Status};
+use quipu_model::{Attachment, Json, NoteKind, Status};
 
 use super::normalize::Common;
-use super::wire;
+use super::{parts, wire};
 use crate::blocks;
 use crate::{Entry, Out, Text, Value, What, time};
 
@@ -33,6 +33,11 @@ pub(super) fn call<'a>(call: Node<'a>, common: &mut Common<'a>, out: &mut Out<'_
         at: time_of(own),
         native_id: own.and_then(|own| own.text("native_id")),
         parent_id: own.and_then(|own| own.text("parent_id")),
+        attachments: own
+            .into_iter()
+            .flat_map(parts::listed)
+            .map(|(it, _)| it)
+            .collect(),
         ..Entry::new(What::Call {
             name: call.text("function_name").unwrap_or_default(),
             id: id.unwrap_or_default(),
@@ -71,12 +76,15 @@ pub(super) fn result<'a>(result: Node<'a>, common: &mut Common<'a>, out: &mut Ou
     let extra = |key: &str| result.path(&["extra", key]);
     let form = own.and_then(|own| own.text("form"));
     let status = extra("status").and_then(|word| Status::from_word(&word.as_str()?));
+    let (beside, inside) = attached(content, own);
     let entry = Entry {
         at: time_of(own),
         native_id: own.and_then(|own| own.text("native_id")),
         parent_id: own.and_then(|own| own.text("parent_id")),
         status,
         duration_ms: extra("duration_ms").and_then(|n| n.as_u64()),
+        as_told: true,
+        attachments: inside,
         child,
         ..Entry::new(What::Result {
             name: own.and_then(|own| own.text("name")).unwrap_or_default(),
@@ -90,13 +98,47 @@ pub(super) fn result<'a>(result: Node<'a>, common: &mut Common<'a>, out: &mut Ou
     if let Some(content) = content.filter(|_| is_list) {
         let shown = shown(content, own);
         for part in content.items().skip(shown) {
-            common.put_note(Entry::keep(NoteKind::Attachment, part), out);
+            let Some(path) = parts::path(part) else {
+                // It says that something was attached, as the result does.
+                continue;
+            };
+            let its = beside.iter().find(|(_, at)| *at == path);
+            let note = Entry {
+                attachments: its.map(|(it, _)| it.clone()).into_iter().collect(),
+                ..Entry::keep(NoteKind::Attachment, part)
+            };
+            common.put_note(note, out);
         }
     }
     let several = refs.is_some_and(|refs| refs.items().nth(1).is_some() || has_more(refs));
     if several || wire::has_extra(result, &["quipu", "status", "duration_ms", "error"]) {
         common.put_note(more(result, &["content"]), out);
     }
+}
+
+/// What was attached to a result: what stands behind its content, with its place, and what is in it or nowhere.
+fn attached(
+    content: Option<Node<'_>>,
+    own: Option<Node<'_>>,
+) -> (Vec<(Attachment, String)>, Vec<Attachment>) {
+    let (mut beside, mut inside) = (Vec::new(), Vec::new());
+    let added = content.filter(|content| content.kind() == Kind::List);
+    let added: Vec<Node<'_>> = added
+        .into_iter()
+        .flat_map(|content| content.items().skip(shown(content, own)))
+        .collect();
+    for (attachment, path) in own.into_iter().flat_map(parts::listed) {
+        let is_beside = |path: &String| {
+            added
+                .iter()
+                .any(|part| parts::path(*part).as_deref() == Some(path))
+        };
+        match path.filter(is_beside) {
+            Some(path) => beside.push((attachment, path)),
+            None => inside.push(attachment),
+        }
+    }
+    (beside, inside)
 }
 
 /// Whether a reference says more than where a trajectory is.
@@ -128,7 +170,7 @@ fn time_of(own: Option<Node<'_>>) -> Option<quipu_model::Timestamp> {
 }
 
 /// How many parts of a list were there before Quipu added some for what was attached.
-pub(super) fn shown(parts: Node<'_>, own: Option<Node<'_>>) -> usize {
+fn shown(parts: Node<'_>, own: Option<Node<'_>>) -> usize {
     let added = own
         .and_then(|own| own.get("added"))
         .and_then(|n| n.as_u64());

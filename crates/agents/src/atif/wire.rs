@@ -136,6 +136,11 @@ pub(super) fn says_more(metrics: Node<'_>) -> bool {
         })
 }
 
+/// Whether a step was copied from an earlier trajectory.
+pub(super) fn is_copied(step: Node<'_>) -> bool {
+    step.get("is_copied_context").and_then(|it| it.as_bool()) == Some(true)
+}
+
 /// What Quipu itself put there.
 pub(super) fn own(node: Node<'_>) -> Option<Node<'_>> {
     node.path(&["extra", "quipu"])

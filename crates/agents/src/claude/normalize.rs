@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::wire::{FIELDS, Line, MESSAGE_FIELDS, USAGE_FIELDS};
 use crate::blocks::{self, ResultFacts, Speaker};
+use crate::cost::Cost;
 use crate::session::{learn, update};
 use crate::{
     Dropped, Entry, Mended, Origin, Out, Reader, Session, Text, Tokens, What, state, time,
@@ -388,6 +389,8 @@ fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &m
         out.check("usage", node, USAGE_FIELDS);
         blocks::usage(node)
     });
+    let cost = line.cost.filter(|_| !made_up).and_then(Cost::of);
+    let cost = cost.map(Cost::money);
     let service = counts.map(blocks::service).unwrap_or_default();
     let request = || line.request.and_then(|request| request.as_str());
     let call = message.text("id").map(|id| match request() {
@@ -406,6 +409,7 @@ fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &m
         entry.model_call.clone_from(&call);
         if first.take() {
             entry.usage = usage;
+            entry.cost = cost;
             entry.service = service;
         }
         common.put(entry, out);

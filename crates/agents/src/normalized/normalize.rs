@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use quipu_formats::normalized::{Base, Beyond, EVENT_FIELDS, Head, LISTS, decode};
 use quipu_model::json::{Kind, Node};
 use quipu_model::{
-    Block, Body, Content, Event, Json, LogBody, Note, NoteKind, Notes, Timestamp, ToolCall,
+    Block, Body, Content, Event, Json, LogBody, Money, Note, NoteKind, Notes, Timestamp, ToolCall,
     ToolResult, Usage,
 };
 
@@ -24,6 +24,8 @@ pub(super) struct Transcript {
     /// What was used by each call to a model so far. An event of a transcript says what it adds; an entry says
     /// what its call came to.
     used: HashMap<u64, Usage>,
+    /// What each of them cost so far.
+    costs: HashMap<u64, Money>,
 }
 
 impl Reader for Transcript {
@@ -102,6 +104,7 @@ impl Transcript {
             .and_then(|origin| origin.session_id.clone());
         session.id = Some(own.unwrap_or_else(|| base.run_id.to_string()));
         let origin = self.head.origin();
+        session.agent = origin.map(|origin| origin.agent.clone());
         session.version = origin.and_then(|origin| origin.agent_version.clone());
         session.title = self.head.title().map(str::to_owned);
         session.cwd.clone_from(&at.cwd);
@@ -124,6 +127,7 @@ impl Transcript {
         let (mut event, beyond) = decode(node, index, base);
         let mut notes = Notes::clone(&event.annotations);
         let usage = notes.usage.take().map(|usage| self.add_up(&notes, usage));
+        let cost = notes.cost.map(|cost| self.add_cost(&notes, cost));
         if let Some(id) = &notes.native_id {
             // By this, a transcript of a log that is here as well is known to be a copy. Several events may be
             // of one record.
@@ -135,6 +139,7 @@ impl Transcript {
             let mut entry = entry(what, &event, &notes);
             if first {
                 entry.usage = usage;
+                entry.cost = cost;
                 entry.attachments.clone_from(&notes.attachments);
             }
             if notes.flags.superseded {
@@ -160,6 +165,19 @@ impl Transcript {
         }
         let sum = self.used.entry(key).or_default();
         sum.add(&usage);
+        *sum
+    }
+
+    fn add_cost(&mut self, notes: &Notes, cost: Money) -> Money {
+        let Some(call) = &notes.model_call else {
+            return cost;
+        };
+        let key = hash(call.as_bytes());
+        if self.costs.len() >= CALLS && !self.costs.contains_key(&key) {
+            self.costs.clear();
+        }
+        let sum = self.costs.entry(key).or_insert(Money::ZERO);
+        *sum = sum.saturating_add(cost);
         *sum
     }
 }

@@ -41,6 +41,7 @@ impl Lines {
     fn header(&mut self, record: Node<'_>, out: &mut Out<'_>) {
         out.check("session", record, wire::HEADER);
         learn(&mut self.session.id, || record.text("id"));
+        learn(&mut self.session.agent, || record.text("harness"));
         learn(&mut self.session.title, || record.text("name"));
         out.push(Entry::keep(NoteKind::Session, record));
     }

@@ -166,6 +166,7 @@ impl<B: Bytes> Log<B> {
                 agent: self
                     .agent
                     .clone()
+                    .or_else(|| session.agent.clone())
                     .unwrap_or_else(|| self.dialect.brand.to_owned()),
                 agent_version: session.version.clone(),
                 adapter: Some(self.dialect.name.to_owned()),

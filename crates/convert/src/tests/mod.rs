@@ -3,6 +3,7 @@
 mod matrix;
 mod round_trips;
 mod sources;
+mod stated;
 
 use std::fs;
 use std::io::{self, Write};

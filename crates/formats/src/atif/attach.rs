@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::io;
 
-use quipu_model::Attachment;
+use quipu_model::json::{Kind, Node, Tape};
+use quipu_model::{Attachment, Json};
 
 use super::Version;
 use super::json::{Object, comma};
@@ -59,6 +60,14 @@ impl<'w> Gallery<'w> {
         self.placed.get(sha256).map(|placed| placed.path.as_str())
     }
 
+    /// Whether a value is a part that names a file, as it stands in a trajectory that was read. The file is
+    /// wherever it was.
+    pub(super) fn is_part(&self, value: &str) -> bool {
+        let mut tape = Tape::new();
+        let part = tape.read(value, Json::MAX_DEPTH);
+        part.is_ok_and(|part| names_file(part, self.version))
+    }
+
     /// Appends the part that shows it. `false` when it is not there, and the part says so.
     pub(super) fn part(&self, attachment: &Attachment, out: &mut Vec<u8>) -> bool {
         comma(out);
@@ -88,6 +97,27 @@ impl<'w> Gallery<'w> {
         part.end();
         true
     }
+}
+
+/// Whether it is a part of a kind that the version has, with a file and nothing else.
+fn names_file(part: Node<'_>, version: Version) -> bool {
+    let only = |node: Node<'_>, names: [&str; 2]| {
+        let count = node.fields().count();
+        count == 2 && names.iter().all(|name| node.get(name).is_some())
+    };
+    let Some(source) = part.get("source").filter(|it| it.kind() == Kind::Object) else {
+        return false;
+    };
+    if !only(part, ["type", "source"]) || !only(source, ["media_type", "path"]) {
+        return false;
+    }
+    let mime = source.text("media_type").unwrap_or_default();
+    let has_path = source.text("path").is_some_and(|path| !path.is_empty());
+    let known = kind_of(&mime, version);
+    has_path
+        && known.is_some_and(|(kind, media_type, ..)| {
+            part.get("type").is_some_and(|it| it.is(kind)) && mime == media_type
+        })
 }
 
 fn is_hash(text: &str) -> bool {

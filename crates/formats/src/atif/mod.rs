@@ -15,6 +15,7 @@ mod details;
 pub(crate) mod json;
 mod metrics;
 mod output;
+mod pictures;
 mod step;
 mod take;
 mod track;

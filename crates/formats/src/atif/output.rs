@@ -76,8 +76,11 @@ fn parts(text: &str, mut image: impl FnMut(&str, &mut Vec<u8>) -> bool) -> Optio
         let kind = item.get("type").filter(|_| item.kind() == Kind::Object)?;
         if kind.is("text") && is_text(item) {
             out.extend_from_slice(item.raw().get().as_bytes());
-        } else if !kind.is("image") || !image(item.raw().get(), &mut out) {
-            return None;
+        } else {
+            let has_file = kind.is("image") || kind.is("audio");
+            if !has_file || !image(item.raw().get(), &mut out) {
+                return None;
+            }
         }
     }
     (!out.is_empty()).then_some(out)

@@ -69,6 +69,10 @@ pub(super) struct Step {
     pub(super) spends: u32,
     /// It is there for results whose calls are not.
     pub(super) orphan: bool,
+    /// What the message in it is known by in its log.
+    pub(super) native: Option<String>,
+    /// It was copied from an earlier trajectory, by that one's word.
+    pub(super) copied: bool,
     /// It says that the context was condensed.
     pub(super) compaction: bool,
     /// It is there because there has to be one; nobody said what is in it.
@@ -87,8 +91,8 @@ pub(super) struct Parts {
     count: usize,
     /// Where the string of the first part is, when that is a text.
     first: Option<std::ops::Range<usize>>,
-    /// How many parts at the end stand for what is attached.
-    pub(super) added: usize,
+    /// Which parts stand for what is attached.
+    added: Vec<usize>,
 }
 
 impl Parts {
@@ -106,13 +110,18 @@ impl Parts {
 
     /// Where a part for something attached goes.
     pub(super) fn add(&mut self) -> &mut Vec<u8> {
+        self.added.push(self.count);
         self.count += 1;
-        self.added += 1;
         &mut self.list
     }
 
     pub(super) fn len(&self) -> usize {
         self.list.len()
+    }
+
+    /// How many there are.
+    pub(super) const fn count(&self) -> usize {
+        self.count
     }
 
     fn write(&self, out: &mut Vec<u8>) {
@@ -188,6 +197,8 @@ impl Step {
             metrics: Metrics::default(),
             spends: 0,
             orphan: false,
+            native: None,
+            copied: false,
             compaction: false,
             filler: false,
             events: Vec::new(),
@@ -270,6 +281,7 @@ impl Step {
             observation.around("results", *b"[]", &list);
             observation.end();
         }
+        step.mark("is_copied_context", self.copied);
         if !self.metrics.is_empty() {
             self.metrics.write(step.key("metrics"));
         }
@@ -290,8 +302,13 @@ impl Step {
         object.mark("filler", self.filler);
         object.mark("synthetic", self.marks.synthetic);
         object.mark("superseded", self.marks.superseded);
-        if self.parts.added > 0 {
-            object.number("added", self.parts.added);
+        if !self.parts.added.is_empty() {
+            let mut list = Vec::new();
+            for at in &self.parts.added {
+                comma(&mut list);
+                list.extend_from_slice(itoa::Buffer::new().format(*at).as_bytes());
+            }
+            object.around("added", *b"[]", &list);
         }
         for (name, list) in [("events", &self.events), ("notes", &self.notes)] {
             if !list.is_empty() {

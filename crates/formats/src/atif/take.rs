@@ -9,6 +9,7 @@ use super::details;
 use super::json::{Object, comma, is_deep, string};
 use super::metrics::Metrics;
 use super::output::{self, Content};
+use super::pictures;
 use super::step::{Call, Observed, Source, Stage, Step};
 use super::write::Writer;
 
@@ -118,6 +119,7 @@ impl Writer<'_> {
 
     /// The step of a message, without its tools.
     fn message(&mut self, track: usize, event: &Event<LogBody>, source: Source, blocks: &[Block]) {
+        let early = std::mem::take(&mut self.tracks[track].early);
         let step = if source == Source::Agent {
             let reasons =
                 |block: &Block| matches!(&block.content, Said::Thinking(text) if !text.is_empty());
@@ -128,8 +130,12 @@ impl Writer<'_> {
             };
             self.tracks[track].agent_step(event, stage, tells_usage(event))
         } else {
-            self.tracks[track].push(Step::new(source, event))
+            self.tracks[track].message_step(event, source)
         };
+        step.native.clone_from(&event.annotations.native_id);
+        for early in &early {
+            pictures::show(step, early, &self.gallery, &mut self.loss);
+        }
         let before = step.parts.len() + step.reasoning.len() + step.events.len();
         for block in blocks {
             let (text, wrapped) = match &block.content {
@@ -347,6 +353,7 @@ impl Writer<'_> {
         let notes = &event.annotations;
         let attachments: &[Attachment] = if given.block { &[] } else { &notes.attachments };
         let mut shown = Vec::new();
+        let mut elsewhere = 0_u32;
         let gallery = &self.gallery;
         let out = output::of(given.output, given.error, |item, out| {
             let blob = item
@@ -356,7 +363,14 @@ impl Writer<'_> {
                 Some(it.sha256.as_str()) == blob && gallery.path(&it.sha256).is_some()
             });
             let Some(at) = at else {
-                return false;
+                // A part of a trajectory that was read; its file is not here.
+                let is_part = gallery.is_part(item);
+                if is_part {
+                    out.extend_from_slice(item.as_bytes());
+                    elsewhere += 1;
+                    shown.extend(attachments.iter().position(|it| item.contains(&it.sha256)));
+                }
+                return is_part;
             };
             shown.push(at);
             // The part brings its own comma, and one is there already.
@@ -374,7 +388,11 @@ impl Writer<'_> {
         own.mark("block", given.block);
         own.maybe("form", out.form);
         let mut content = out.content;
-        if !matches!(content, Content::Parts(_)) {
+        if matches!(content, Content::Parts(_)) {
+            for _ in 0..elsewhere {
+                self.loss.dropped("attachment bytes", event.seq);
+            }
+        } else {
             shown.clear();
         }
         let rest = attachments
@@ -422,7 +440,18 @@ impl Writer<'_> {
 
     /// A note. That the context was condensed is a step; others stand beside one.
     pub(super) fn note(&mut self, track: usize, event: &Event<LogBody>, note: &Note) {
+        if pictures::is_one(event, note, &self.gallery) && self.picture(track, event) {
+            return;
+        }
+        self.plain_note(track, event, note);
+    }
+
+    /// A note that is no part of a message.
+    pub(super) fn plain_note(&mut self, track: usize, event: &Event<LogBody>, note: &Note) {
         self.unplaced(&event.annotations.attachments, event.seq);
+        if pictures::says_copied(note) && !self.tracks[track].copied() {
+            self.loss.dropped("is_copied_context", event.seq);
+        }
         let is_step = note.kind == NoteKind::Compaction;
         if is_step {
             self.loss.inferred("context_management.boundary", event.seq);
@@ -499,7 +528,7 @@ impl Writer<'_> {
     }
 
     /// The usage of what is no step of an agent: added to the step of its call, or a step of its own.
-    fn spend_apart(&mut self, track: usize, event: &Event<LogBody>) {
+    pub(super) fn spend_apart(&mut self, track: usize, event: &Event<LogBody>) {
         if !tells_usage(event) {
             return;
         }
@@ -519,7 +548,7 @@ impl Writer<'_> {
 }
 
 /// Whether an event tells what a call to a model took.
-fn tells_usage(event: &Event<LogBody>) -> bool {
+pub(super) fn tells_usage(event: &Event<LogBody>) -> bool {
     let notes = &event.annotations;
     !Metrics::of(notes.usage, notes.cost).is_empty()
 }
@@ -535,7 +564,7 @@ fn spend(step: &mut Step, event: &Event<LogBody>) {
 }
 
 /// A value in a field of our own; as text where it is too deep.
-fn json_field(key: &'static str, value: &Json, object: &mut Object<'_>) {
+pub(super) fn json_field(key: &'static str, value: &Json, object: &mut Object<'_>) {
     if is_deep(value.get()) {
         object.text(key, value.get());
         object.mark("deep", true);

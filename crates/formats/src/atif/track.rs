@@ -27,6 +27,8 @@ pub(super) struct Track {
     pub(super) metrics: Metrics,
     /// The first model.
     pub(super) model: Option<String>,
+    /// Notes of what is attached to a message that is still to come.
+    pub(super) early: Vec<Event<LogBody>>,
     /// The calls to models that were told.
     calls: HashSet<u64>,
     /// The trajectory that refers to this one, and how many there are below it.
@@ -44,6 +46,41 @@ impl Track {
         }
         self.queue.push_back(step);
         self.queue.back_mut().expect("it was just put there")
+    }
+
+    /// The step of a message: one of which something is there already, such as another text or an image, or else
+    /// a new one.
+    pub(super) fn message_step(&mut self, event: &Event<LogBody>, source: Source) -> &mut Step {
+        let native = event.annotations.native_id.as_ref();
+        let is_its = |last: &Step| {
+            native.is_some()
+                && last.native.as_ref() == native
+                && last.source == source
+                && last.marks == Marks::of(event)
+        };
+        if self.queue.back().is_some_and(is_its) {
+            return self.queue.back_mut().expect("it was just looked at");
+        }
+        self.push(Step::new(source, event))
+    }
+
+    /// The step whose message a note belongs to.
+    pub(super) fn noted_message(&mut self, native: &str) -> Option<&mut Step> {
+        let last = self.queue.back_mut()?;
+        (last.native.as_deref() == Some(native)).then_some(last)
+    }
+
+    /// Notes that the last step was copied. `false` when there is none that could have been.
+    pub(super) fn copied(&mut self) -> bool {
+        let mut steps = self.queue.iter_mut().rev().peekable();
+        let time = steps.peek().and_then(|last| last.time.clone());
+        let mut any = false;
+        // What one step was read from may have become two.
+        for step in steps.take_while(|it| it.marks.synthetic && it.time == time && !it.copied) {
+            step.copied = true;
+            any = true;
+        }
+        any
     }
 
     /// The step that something of the agent's belongs to: that of its call to a model, or else the last one

@@ -99,6 +99,10 @@ impl<'w> Writer<'w> {
     fn trajectory_id(&self, track: usize) -> String {
         match track {
             0 => self.run_id.clone(),
+            // What it is called where it was read, unless that could be another's.
+            n if !self.subagents[n].is_empty() && !self.subagents[n].starts_with(&self.run_id) => {
+                self.subagents[n].clone()
+            }
             n => format!("{}.{n}", self.run_id),
         }
     }
@@ -275,6 +279,7 @@ impl Projection for Writer<'_> {
         self.loss.carried += 1;
         self.loss.fields(event, CARRIES);
         let track = self.track(event);
+        self.settle_early(track, Some(event));
         match &event.body {
             LogBody::Exchange(Body::UserMessage(blocks)) => {
                 self.said(track, event, Source::User, blocks);
@@ -295,6 +300,7 @@ impl Projection for Writer<'_> {
 
     fn finish(mut self: Box<Self>) -> io::Result<Loss> {
         for track in 0..self.tracks.len() {
+            self.settle_early(track, None);
             self.release(track, true)?;
             self.fill(track)?;
         }
