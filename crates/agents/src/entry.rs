@@ -19,6 +19,10 @@ use crate::calls::{Charge, Missed, Repeat};
 
 /// One event of a log.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a mark of its own; they combine freely"
+)]
 pub struct Entry<'a> {
     /// What happened.
     pub what: What<'a>,

@@ -26,7 +26,7 @@ pub(super) struct Trajectory {
     /// Whether Quipu wrote it, so that what stands around the steps was worked out from them.
     own: bool,
     /// The trajectory's own name, as long as it is not told.
-    trajectory: Option<String>,
+    own_id: Option<String>,
 }
 
 impl Default for Trajectory {
@@ -39,7 +39,7 @@ impl Default for Trajectory {
             cost: None,
             steps: 0,
             own: false,
-            trajectory: None,
+            own_id: None,
         }
     }
 }
@@ -137,7 +137,7 @@ impl Trajectory {
                 out.skip(Dropped::Empty);
             }
             "trajectory_id" => {
-                self.trajectory = value.as_str().map(Cow::into_owned);
+                self.own_id = value.as_str().map(Cow::into_owned);
                 learn(&mut session.id, || value.as_str());
                 out.skip(Dropped::Empty);
             }
@@ -180,7 +180,7 @@ impl Trajectory {
             return;
         };
         self.own = true;
-        self.trajectory = None;
+        self.own_id = None;
         let session = &mut self.session;
         let environment = |key: &str| own.path(&["environment", key])?.as_str();
         learn(&mut session.title, || own.text("title"));
@@ -239,7 +239,7 @@ impl Trajectory {
 
     fn step<'a>(&mut self, step: Node<'a>, actor: &Actor<'a>, out: &mut Out<'_>) {
         self.steps += 1;
-        if let Some(name) = self.trajectory.take()
+        if let Some(name) = self.own_id.take()
             && self.session.id.as_deref() != Some(&name)
         {
             out.push(named(&name));

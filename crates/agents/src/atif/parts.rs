@@ -16,7 +16,7 @@ pub(super) fn text(part: Node<'_>) -> Option<Text<'_>> {
 }
 
 /// What Quipu knew of what was attached, and where it lies.
-pub(super) fn listed<'a>(own: Node<'a>) -> impl Iterator<Item = (Attachment, Option<String>)> + 'a {
+pub(super) fn listed(own: Node<'_>) -> impl Iterator<Item = (Attachment, Option<String>)> + '_ {
     let list = own.get("attachments").into_iter().flat_map(Node::items);
     list.filter_map(|item| {
         let attachment = Attachment {

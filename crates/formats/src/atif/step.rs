@@ -52,6 +52,10 @@ impl Marks {
 
 /// One step.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a mark of its own; they combine freely"
+)]
 pub(super) struct Step {
     pub(super) source: Source,
     pub(super) marks: Marks,

@@ -225,7 +225,8 @@ impl<'a> Work<'a> {
         let mut sent = Sent::default();
         let out = Box::new(send::Lines::new(sender, &mut sent));
         let blobs = BesideTrace::new(Box::new(Nowhere), self.home_blobs.clone());
-        let report = self.write(source, out, Box::new(blobs))?;
+        let mut report = self.write(source, out, Box::new(blobs))?;
+        sent.count(&mut report.loss);
         self.rejected += sent.rejected_spans;
         let message = sent.message.as_deref().map(|said| format!(": {said}"));
         let message = message.unwrap_or_default();
