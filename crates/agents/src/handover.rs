@@ -75,7 +75,7 @@ fn said(events: &[Event<LogBody>], target: Target) -> Vec<(&'static str, String)
     for event in events {
         let notes = &event.annotations;
         // Codex has no place for those.
-        if target == Target::Codex && notes.subagent_id.is_some() {
+        if target == Target::Codex && notes.subagent_id.is_some() && !is_sub_agents_own(events) {
             continue;
         }
         match &event.body {
@@ -215,6 +215,14 @@ fn every_log(mut check: impl FnMut(&str, &Read)) {
             }
         }
     }
+}
+
+/// Whether a log is that of a sub-agent itself: then what it says is the conversation.
+fn is_sub_agents_own(events: &[Event<LogBody>]) -> bool {
+    let mut said = events
+        .iter()
+        .filter(|event| !matches!(event.body, LogBody::Note(_)));
+    said.all(|event| event.annotations.subagent_id.is_some())
 }
 
 /// What differs between a log and what was written of it and read again.

@@ -21,7 +21,9 @@ fn document(path: &Path) -> Value {
 }
 
 fn dollars(text: &str) -> Option<Money> {
-    Some(Money::parse(text).unwrap())
+    let sum = Money::parse(text);
+    assert!(sum.is_some(), "{text}");
+    sum
 }
 
 /// One step of each kind: with a stated cost and a known model, with one and an unknown model, with none.
