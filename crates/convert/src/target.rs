@@ -108,7 +108,7 @@ pub fn write<'w>(
 ///
 /// # Errors
 ///
-/// Those of [`write`].
+/// Those of [`write()`].
 #[cfg(feature = "parquet")]
 pub fn add<E: Write + Send, C: Write + Send>(
     source: &mut dyn Source,

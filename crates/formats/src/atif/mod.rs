@@ -8,7 +8,7 @@
 //! under `extra.quipu`: the events of a step with their ids and times, and the notes beside it. So nothing is
 //! lost on the way there; what is in a shape of its own is counted.
 //!
-//! [`writer`] writes; [`verify`] checks a document of anybody's against the rules of the format.
+//! [`writer`] writes; [`verify()`] checks a document of anybody's against the rules of the format.
 
 mod attach;
 mod details;

@@ -4,7 +4,7 @@
 //! (`<flow>/llm/<step>-<agent>-<engine>.jsonl`) and a receipt (`<flow>/receipts/<step>-<agent>.json`).
 //! The format is documented in one way and was written in many; so everything that was ever written is
 //! read ([`read`]), only what is documented is written ([`writer`]), and what is wrong with a directory is
-//! said ([`verify`]). `docs/formats/flow.md` has the tables.
+//! said ([`verify()`]). `docs/formats/flow.md` has the tables.
 //!
 //! | module | |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | [`shape`] | lines of transcripts, in nine shapes |
 //! | [`receipt`] | receipts of every generation |
 //! | [`run`] | a directory as one session |
-//! | [`write`] | a session as a directory |
+//! | [`mod@write`] | a session as a directory |
 //! | [`stub`] | what an engine writes that only pretends to work |
 //! | [`mod@verify`] | the rules, and what breaks them |
 

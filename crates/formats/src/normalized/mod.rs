@@ -15,8 +15,8 @@
 //! beside them, which other readers pass over; so that what is written here reads back as it was
 //! ([`CARRIES`] is every field there is). `docs/formats/normalized.md` has the table.
 //!
-//! [`writer`] streams. [`read`] holds one event at a time, however long the document is, and reads the
-//! document out of an HTML page as well ([`embedded`]). [`verify`] checks a document by the published schema
+//! [`writer`] streams. [`read()`] holds one event at a time, however long the document is, and reads the
+//! document out of an HTML page as well ([`embedded`]). [`verify()`] checks a document by the published schema
 //! ([`SCHEMA`]) and by what a schema cannot say.
 //!
 //! **Invariant:** what is written here reads back as the same header and the same events.

@@ -19,7 +19,7 @@ pub(super) const SEALED: &[u8] = b"id=\"quipu-sealed\"";
 /// How much is asked for at a time.
 const PIECE: usize = 64 * 1024;
 
-/// Reads the transcript of a page as if it were a file: what [`super::read`] takes.
+/// Reads the transcript of a page as if it were a file: what [`super::read()`] takes.
 ///
 /// ```
 /// use quipu_formats::normalized::{embedded, read};

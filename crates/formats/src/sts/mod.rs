@@ -5,7 +5,7 @@
 //! each of the others is a message, with the tools it calls; what a tool gives back is a message too.
 //!
 //! The lines hold what was said and done, when and by which model. They have no place for tokens, ids and notes.
-//! [`card`] is the page that a folder of sessions is shown with.
+//! [`card()`] is the page that a folder of sessions is shown with.
 
 mod card;
 mod write;

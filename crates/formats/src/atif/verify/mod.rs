@@ -1,6 +1,6 @@
 //! Checks a trajectory against the rules of ATIF.
 //!
-//! What keys an object may have, of which type and since which version, is a table ([`schema`]); what has to
+//! What keys an object may have, of which type and since which version, is a table (`schema.rs`); what has to
 //! do with other parts of the document is code. Findings are capped per rule, so that a hostile document does
 //! not make a long list.
 
