@@ -1,14 +1,10 @@
-//! Documents of any length, in bounded memory; and how fast that is.
+//! Documents of any length, in bounded memory.
 
 use std::io;
-use std::time::Instant;
 
-use quipu_model::{
-    Annotations, Block, Body, Event, Fidelity, Header, Json, LogBody, Notes, Place, RunId, Source,
-    Status, ToolCall, ToolResult, Usage,
-};
+use quipu_model::LogBody;
 
-use crate::normalized::{Beyond, Options, Writer, read, verify};
+use crate::normalized::read;
 
 /// A document of at least so many bytes that is nowhere as a whole.
 struct Long {
@@ -98,103 +94,4 @@ fn a_document_of_half_a_gigabyte_is_held_event_by_event() {
     assert_eq!(read.events, events);
     assert!(texts > bytes / 2);
     assert!(read.held < 64 * 1024, "{} bytes were held", read.held);
-}
-
-fn typical() -> (Header, Vec<Event<LogBody>>) {
-    let run_id = RunId::new("r1").unwrap();
-    let mut header = Header::new(run_id.clone());
-    let fidelity = Fidelity::AgentEmitted;
-    let output = "test result: ok. 12 passed; 0 failed\n    at \"src/lib.rs\":42\n".repeat(30);
-    let events: Vec<Event<LogBody>> = (1..=30_000_u64)
-        .map(|seq| {
-            let body = match seq % 3 {
-                0 => Body::AssistantMessage(vec![Block::text(
-                    fidelity,
-                    "I will look at the tests next.\n".repeat(12),
-                )]),
-                1 => Body::ToolCall(ToolCall {
-                    name: "Bash".to_owned(),
-                    call_id: format!("toolu_{seq}"),
-                    input: Some(
-                        Json::parse(
-                            r#"{"command":"cargo test --workspace","description":"Run the tests"}"#,
-                        )
-                        .unwrap(),
-                    ),
-                    fidelity,
-                }),
-                _ => Body::ToolResult(ToolResult {
-                    name: "Bash".to_owned(),
-                    call_id: format!("toolu_{}", seq - 1),
-                    input: None,
-                    output: Some(Json::string(&output)),
-                    error: None,
-                    fidelity,
-                }),
-            };
-            let event = Event {
-                seq,
-                run_id: run_id.clone(),
-                parent_run_id: None,
-                timestamp: "2026-06-22T10:00:03.123Z".parse().unwrap(),
-                place: Place::run(),
-                body: LogBody::Exchange(body),
-                annotations: Annotations::from(Notes {
-                    native_id: Some(format!("0b1c2d3e-{seq:012}")),
-                    model: Some("claude-opus-4".to_owned()),
-                    usage: Some(Usage {
-                        input: Some(12),
-                        output: Some(34),
-                        ..Usage::default()
-                    }),
-                    status: (seq % 3 == 2).then_some(Status::Ok),
-                    source: Some(Source {
-                        file: "/home/ada/.claude/s.jsonl".to_owned(),
-                        offset: seq * 1000,
-                        line: seq,
-                    }),
-                    ..Notes::default()
-                }),
-            };
-            header.observe_log(&event);
-            event
-        })
-        .collect();
-    (header, events)
-}
-
-/// `cargo test --release -p quipu-formats -- --ignored how_fast`
-#[test]
-#[ignore = "a measurement, to be looked at in a release build"]
-fn how_fast() {
-    let (header, events) = typical();
-    let mut report = String::new();
-    for _ in 0..3 {
-        let start = Instant::now();
-        let mut writer =
-            Writer::new(&header, &Options::default(), Vec::with_capacity(64 << 20)).unwrap();
-        for event in &events {
-            writer.write(event, &Beyond::default()).unwrap();
-        }
-        let document = writer.end().unwrap().1;
-        let wrote = start.elapsed();
-        let start = Instant::now();
-        let mut n = 0;
-        read(&document[..], &mut |_| n += 1).unwrap();
-        let took = start.elapsed();
-        let start = Instant::now();
-        assert!(verify(&document[..]).unwrap().is_valid());
-        let checked = start.elapsed();
-        assert_eq!(n, events.len());
-        let bytes = u32::try_from(document.len()).unwrap();
-        let rate = |time: std::time::Duration| f64::from(bytes) / 1e6 / time.as_secs_f64();
-        report = format!(
-            "{} MB: written {:.0}, read {:.0}, verified {:.0} MB/s",
-            document.len() / 1_000_000,
-            rate(wrote),
-            rate(took),
-            rate(checked)
-        );
-    }
-    panic!("{report}");
 }

@@ -3,7 +3,6 @@
 pub(crate) mod golden;
 mod property;
 mod rules;
-pub(crate) mod speed;
 mod times;
 
 use quipu_model::{

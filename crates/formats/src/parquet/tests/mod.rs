@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::Instant;
 
 use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
 use ::parquet::record::Field as Cell;
@@ -15,7 +14,7 @@ use super::{Options, Tables};
 use crate::arbitrary;
 use crate::loss::Loss;
 use crate::otlp::tests::golden::compare;
-use crate::otlp::tests::{Session, assistant, block, call, golden, of_call, result, speed};
+use crate::otlp::tests::{Session, assistant, block, call, golden, of_call, result};
 
 type Row = BTreeMap<String, Cell>;
 type Sessions<'a> = [(&'a Header, &'a [Event<LogBody>])];
@@ -327,32 +326,4 @@ fn golden() {
     let (events, calls, _) = write(&[(&session.header, &session.events)], &Options::default());
     compare("parquet/tests/golden/events.txt", dump(&events).as_bytes());
     compare("parquet/tests/golden/calls.txt", dump(&calls).as_bytes());
-}
-
-#[test]
-#[ignore = "measures; run it in release"]
-#[expect(clippy::print_stderr, reason = "it is run to be read")]
-fn speed() {
-    let (session, bytes) = speed::typical();
-    let rounds = 10;
-    let many: Vec<_> = (0..rounds)
-        .map(|_| (&session.header, &session.events[..]))
-        .collect();
-    let begun = Instant::now();
-    let (events, calls, _) = write(&many, &Options::default());
-    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-    let rate = (bytes * rounds) as f64 / 1e6 / begun.elapsed().as_secs_f64();
-    eprintln!(
-        "{rate:.0} MB/s of {} bytes; {} and {} bytes written",
-        bytes * rounds,
-        events.len(),
-        calls.len()
-    );
-    if let Some(folder) = std::env::var_os("QUIPU_TABLES") {
-        for (name, file) in [("events.parquet", events), ("calls.parquet", calls)] {
-            let path = std::path::Path::new(&folder).join(name);
-            let mut to = std::fs::File::create(path).unwrap();
-            std::io::Write::write_all(&mut to, &file).unwrap();
-        }
-    }
 }
