@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub(crate) use agentlog::{
     Agentlog, AgentlogCommand, AtDirectory, Gc, Get, GetBlob, Keep, ListBlobs, ListTraces,
 };
-pub(crate) use convert::{Convert, Export, Log, Target, WhichSessions};
+pub(crate) use convert::{Convert, Export, Log, Target};
 pub(crate) use stats::{BudgetArgs, Explain, Stats, StatsCommand, WasteArgs, Which};
 
 /// The flight recorder and archive for AI agents
@@ -135,6 +135,28 @@ a log that is known.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
+    #[command(flatten)]
+    pub(crate) only: Only,
+    /// Sub-agents and copies as well
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// In which order
+    #[arg(long, value_enum, default_value_t = Sort::Newest)]
+    pub(crate) sort: Sort,
+    /// At most so many; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: usize,
+    /// Write one JSON document
+    #[arg(long, conflicts_with = "jsonl")]
+    pub(crate) json: bool,
+    /// Write one JSON object a line
+    #[arg(long)]
+    pub(crate) jsonl: bool,
+}
+
+/// Sessions, by what is known of them.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Only {
     /// Only sessions of this agent, by name or the beginning of it (can be repeated)
     #[arg(long = "agent", value_name = "NAME")]
     pub(crate) agents: Vec<String>,
@@ -156,21 +178,23 @@ pub(crate) struct List {
     /// Only sessions that began before this
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
-    /// Sub-agents and copies as well
-    #[arg(long)]
-    pub(crate) all: bool,
-    /// In which order
-    #[arg(long, value_enum, default_value_t = Sort::Newest)]
-    pub(crate) sort: Sort,
-    /// At most so many; 0 for all
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    pub(crate) limit: usize,
-    /// Write one JSON document
-    #[arg(long, conflicts_with = "jsonl")]
-    pub(crate) json: bool,
-    /// Write one JSON object a line
-    #[arg(long)]
-    pub(crate) jsonl: bool,
+}
+
+impl Only {
+    /// Whether nothing is asked for.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self {
+            agents,
+            project,
+            branch,
+            model,
+            title,
+            since,
+            until,
+        } = self;
+        let texts = [project, branch, model, title, since, until];
+        agents.is_empty() && texts.iter().all(|text| text.is_none())
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

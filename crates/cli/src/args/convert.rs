@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
 use quipu_convert::Format;
 
+use super::Only;
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = CONVERT_HELP)]
 pub(crate) struct Convert {
@@ -21,58 +23,16 @@ pub(crate) struct Export {
     /// The ids of sessions or runs, beginnings of ids, or paths [default: all that the filters leave]
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
+    /// All that the filters leave, sub-agents as well
+    #[arg(long, help_heading = "Which sessions, without an id")]
+    pub(crate) all: bool,
     #[command(flatten, next_help_heading = "Which sessions, without an id")]
-    pub(crate) which: WhichSessions,
+    pub(crate) only: Only,
     #[command(flatten)]
     pub(crate) target: Target,
     /// Keep it among the traces of Quipu's home instead, and say where (--to agentlog)
     #[arg(long, conflicts_with = "output")]
     pub(crate) keep: bool,
-}
-
-/// Sessions, by what is known of them.
-#[derive(Debug, Default, clap::Args)]
-#[group(multiple = true, conflicts_with = "ids")]
-pub(crate) struct WhichSessions {
-    /// All there are, sub-agents as well
-    #[arg(long)]
-    pub(crate) all: bool,
-    /// Only sessions of this agent, by name or the beginning of it (can be repeated)
-    #[arg(long = "agent", value_name = "NAME")]
-    pub(crate) agents: Vec<String>,
-    /// Only sessions in this directory or below it: a path, or the beginning of a name in one
-    #[arg(long, value_name = "DIR")]
-    pub(crate) project: Option<String>,
-    /// Only sessions on this branch
-    #[arg(long, value_name = "NAME")]
-    pub(crate) branch: Option<String>,
-    /// Only sessions with this model, by name or a part of it
-    #[arg(long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
-    /// Only sessions whose title has this text in it
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) title: Option<String>,
-    /// Only sessions that went on at or after this: a date, a time, today, yesterday, or an age such as 24h, 7d, 2w
-    #[arg(long, value_name = "TIME")]
-    pub(crate) since: Option<String>,
-    /// Only sessions that began before this
-    #[arg(long, value_name = "TIME")]
-    pub(crate) until: Option<String>,
-}
-
-impl WhichSessions {
-    /// Whether nothing is asked for.
-    pub(crate) fn is_empty(&self) -> bool {
-        let texts = [
-            &self.project,
-            &self.branch,
-            &self.model,
-            &self.title,
-            &self.since,
-            &self.until,
-        ];
-        !self.all && self.agents.is_empty() && texts.iter().all(|text| text.is_none())
-    }
 }
 
 /// What is written, and where.

@@ -19,9 +19,15 @@ pub(crate) fn run(args: &Export, place: &Place) -> Result<Exit> {
             "only traces are kept: --keep goes with --to agentlog",
         ));
     }
-    if args.ids.is_empty() && args.which.is_empty() {
+    let filters = args.all || !args.only.is_empty();
+    if args.ids.is_empty() && !filters {
         let error = CommandError::usage("which sessions?");
         return Err(error.hint("name ids, or say --all, --project, --since, …"));
+    }
+    if !args.ids.is_empty() && filters {
+        return Err(CommandError::usage(
+            "name ids, or say which by filters, not both",
+        ));
     }
     let reading = reading(&args.target, place)?;
     let mut failed = None;
@@ -64,7 +70,7 @@ fn of(meant: Meant, reading: &Reading) -> Result<Vec<Box<dyn Source>>> {
 
 fn filtered(args: &Export, place: &Place, reading: &Reading) -> Result<Vec<Box<dyn Source>>> {
     let store = place.store()?;
-    let rows = list::wanted(&args.which, store.as_ref(), place)?;
+    let rows = list::wanted(&args.only, args.all, store.as_ref(), place)?;
     rows.iter()
         .map(|row| source(row, store.as_ref(), &place.home()?, reading))
         .collect()

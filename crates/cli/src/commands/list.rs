@@ -12,7 +12,7 @@ use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
 use quipu_store::catalogue::{Figures, Filter, Order, TranscriptRow};
 
-use crate::args::{List, Sort, WhichSessions};
+use crate::args::{List, Only, Sort};
 use crate::error::{Exit, Result};
 use crate::filter::{Naming, Project, check_agents};
 use crate::locate::Place;
@@ -45,38 +45,19 @@ pub(super) struct Wanted {
 }
 
 pub(crate) fn run(args: &List, place: &Place) -> Result<Exit> {
-    let now = SystemClock.now();
-    let at = |text: &Option<String>| match text {
-        Some(text) => when::point(text, now).map(|at| Some(at.as_millisecond())),
-        None => Ok(None),
+    let order = match args.sort {
+        Sort::Newest => Order::Newest,
+        Sort::Oldest => Order::Oldest,
+        Sort::Tokens => Order::Tokens,
+        Sort::Size => Order::Size,
+        Sort::Events => Order::Events,
     };
-    let mut wanted = Wanted {
-        filter: Filter {
-            agents: args.agents.clone(),
-            project: None,
-            branch: args.branch.clone(),
-            model: args.model.clone(),
-            title: args.title.clone(),
-            since: at(&args.since)?,
-            until: at(&args.until)?,
-            subagents: args.all,
-            duplicates: args.all,
-        },
-        project: args.project.as_deref().map(Project::new).transpose()?,
-        order: match args.sort {
-            Sort::Newest => Order::Newest,
-            Sort::Oldest => Order::Oldest,
-            Sort::Tokens => Order::Tokens,
-            Sort::Size => Order::Size,
-            Sort::Events => Order::Events,
-        },
-        limit: None,
-    };
+    let mut wanted = Wanted::of(&args.only, order)?;
+    wanted.filter.subagents = args.all;
+    wanted.filter.duplicates = args.all;
     let home = place.home()?;
     let store = place.store()?;
-    let mut known = agents_of(store.as_ref())?;
-    known.push(RECORDED.to_owned());
-    check_agents(&args.agents, &Place::host()?, &known, Naming::Beginning)?;
+    check(&args.only, store.as_ref())?;
     // One more than is shown tells whether there are more.
     wanted.limit = (args.limit > 0).then_some(args.limit.saturating_add(1));
     let mut rows = match &store {
@@ -127,41 +108,28 @@ pub(crate) fn run(args: &List, place: &Place) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What an export asks for: in the order in which it began.
+/// What an export asks for: in the order in which it began. All of it has sub-agents as well, and no copies.
 pub(super) fn wanted(
-    which: &WhichSessions,
+    only: &Only,
+    all: bool,
     store: Option<&Store>,
     place: &Place,
 ) -> Result<Vec<TranscriptRow>> {
-    let now = SystemClock.now();
-    let at = |text: &Option<String>| match text {
-        Some(text) => when::point(text, now).map(|at| Some(at.as_millisecond())),
-        None => Ok(None),
-    };
-    let wanted = Wanted {
-        filter: Filter {
-            agents: which.agents.clone(),
-            project: None,
-            branch: which.branch.clone(),
-            model: which.model.clone(),
-            title: which.title.clone(),
-            since: at(&which.since)?,
-            until: at(&which.until)?,
-            subagents: which.all,
-            duplicates: false,
-        },
-        project: which.project.as_deref().map(Project::new).transpose()?,
-        order: Order::Oldest,
-        limit: None,
-    };
-    let mut known = agents_of(store)?;
-    known.push(RECORDED.to_owned());
-    check_agents(&which.agents, &Place::host()?, &known, Naming::Beginning)?;
+    let mut wanted = Wanted::of(only, Order::Oldest)?;
+    wanted.filter.subagents = all;
+    check(only, store)?;
     let home = place.home()?;
     match store {
         Some(store) => rows(store, &home, &wanted),
         None => Ok(merged(Vec::new(), recorded(&home), &wanted)),
     }
+}
+
+/// Whether the agents that are asked for are known.
+fn check(only: &Only, store: Option<&Store>) -> Result<()> {
+    let mut known = agents_of(store)?;
+    known.push(RECORDED.to_owned());
+    check_agents(&only.agents, &Place::host()?, &known, Naming::Beginning)
 }
 
 /// The agents that something is kept of.
@@ -243,6 +211,30 @@ impl std::fmt::Display for Census {
 }
 
 impl Wanted {
+    fn of(only: &Only, order: Order) -> Result<Self> {
+        let now = SystemClock.now();
+        let at = |text: &Option<String>| match text {
+            Some(text) => when::point(text, now).map(|at| Some(at.as_millisecond())),
+            None => Ok(None),
+        };
+        Ok(Self {
+            filter: Filter {
+                agents: only.agents.clone(),
+                project: None,
+                branch: only.branch.clone(),
+                model: only.model.clone(),
+                title: only.title.clone(),
+                since: at(&only.since)?,
+                until: at(&only.until)?,
+                subagents: false,
+                duplicates: false,
+            },
+            project: only.project.as_deref().map(Project::new).transpose()?,
+            order,
+            limit: None,
+        })
+    }
+
     fn filter_is_empty(&self) -> bool {
         let Filter {
             agents,
