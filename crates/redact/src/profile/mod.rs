@@ -1,0 +1,82 @@
+//! What is removed for whom.
+//!
+//! ```toml
+//! name = "research"
+//! description = "…"
+//! extends = "team"                     # what is not set here is as there
+//! kinds = ["secret", "pii", "path", "identity"]
+//! rules-off = ["ipv4"]                 # ids or groups
+//! reasoning = false                    # whether what a model thought is kept
+//! file-contents = false                # whether contents of files are kept
+//! tool-output = "truncated"            # full, truncated, metadata-only, none
+//! tool-input = "full"                  # the same
+//! text = "full"                        # the same, of messages
+//! max-text = 20000                     # characters of one field, where truncated
+//! max-events = 100000
+//! max-bytes = 67108864
+//! environment = "pseudonym"            # cwd, repository, branch, user, host: keep, pseudonym, drop
+//! times = "shift"                      # keep, shift (all by the same, keyed), day, none
+//! identity-linked = false
+//! ```
+
+use quipu_formats::normalized::ToolOutput;
+
+use crate::rule::Kind;
+
+/// What is removed for whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// The kinds of rules that are applied.
+    pub kinds: Vec<Kind>,
+    /// Ids and groups of rules that are not.
+    pub rules_off: Vec<String>,
+    /// Whether what a model thought is kept.
+    pub reasoning: bool,
+    /// Whether contents of files are kept.
+    pub file_contents: bool,
+    /// How much of what tools gave back.
+    pub tool_output: ToolOutput,
+    /// How much of what tools were given.
+    pub tool_input: ToolOutput,
+    /// How much of what was said.
+    pub text: ToolOutput,
+    /// Characters of one field, where it is truncated.
+    pub max_text: usize,
+    /// Events at most.
+    pub max_events: u64,
+    /// Bytes of content at most, of the whole.
+    pub max_bytes: u64,
+    /// Directory, repository, branch, user and host.
+    pub environment: Environment,
+    /// When it was.
+    pub times: Times,
+    /// Whether the person who shares it wants to be known.
+    pub identity_linked: bool,
+}
+
+/// What becomes of directory, repository, branch, user and host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Environment {
+    /// They stay.
+    Keep,
+    /// They are given other names, the same for the same key.
+    Pseudonym,
+    /// They go.
+    Drop,
+}
+
+/// What becomes of times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Times {
+    /// They stay.
+    Keep,
+    /// All are moved by the same, which depends on the key.
+    Shift,
+    /// They are counted from the beginning of the session, which is at the epoch.
+    Relative,
+}

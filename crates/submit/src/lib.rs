@@ -1,0 +1,1 @@
+//! Handing a transcript to a server.
