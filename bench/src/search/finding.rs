@@ -9,7 +9,7 @@ use quipu_model::Timestamp;
 use quipu_prices::Prices;
 use quipu_search::query::{Clock, Query};
 use quipu_store::Store;
-use quipu_store::search::{Ask, Sort};
+use quipu_store::search::{Ask, Show, Sort};
 
 use crate::corpus::Corpus;
 use crate::table::{Goal, Table, now};
@@ -43,6 +43,7 @@ pub(super) fn measure(table: &mut Table, corpus: &Corpus, store: &Path) -> Resul
                 context: 0,
                 copies: true,
                 snippet: 200,
+                guard: Show::default(),
             },
             &prices,
         )?;

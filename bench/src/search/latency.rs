@@ -9,7 +9,7 @@ use quipu_prices::Prices;
 use quipu_search::index::{self, Index, View, Wish};
 use quipu_search::query::{Clock, Query};
 use quipu_store::Store;
-use quipu_store::search::{Ask, Known, Sort, index_path};
+use quipu_store::search::{Ask, Known, Show, Sort, index_path};
 
 use super::fts5::Fts5;
 use super::indexing::Built;
@@ -121,6 +121,7 @@ impl Engines<'_> {
                 context: 0,
                 copies: false,
                 snippet: 200,
+                guard: Show::default(),
             };
             std::hint::black_box(self.store.search(&ask, self.prices)?);
             Ok(())

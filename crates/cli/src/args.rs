@@ -2,6 +2,7 @@
 
 mod agentlog;
 mod convert;
+mod redact;
 mod stats;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ pub(crate) use agentlog::{
     Agentlog, AgentlogCommand, AtDirectory, Gc, Get, GetBlob, Keep, ListBlobs, ListTraces,
 };
 pub(crate) use convert::{Convert, Export, Log, Target};
+pub(crate) use redact::{Keys, KeysCommand, Redact, Rules, Shape, Share, ShareAs};
 pub(crate) use stats::{BudgetArgs, Explain, Stats, StatsCommand, WasteArgs, Which};
 
 /// The flight recorder and archive for AI agents
@@ -76,6 +78,12 @@ pub(crate) enum Command {
     Convert(Box<Convert>),
     /// Write sessions and runs in another format, one or many, and say what that cannot carry
     Export(Box<Export>),
+    /// Take secrets out of any JSONL, JSON or text, and leave the rest as it is; --check only looks
+    Redact(Box<Redact>),
+    /// Share a session: remove what a profile says, look it over, then write it or submit it
+    Share(Box<Share>),
+    /// Submission keys: make, list and revoke
+    Keys(Keys),
     /// Show a trace as the graph it is: each record under the one it follows
     Log(Log),
     /// Traces in the .agentlog format: keep, list, and the format itself for other programs
@@ -123,6 +131,9 @@ pub(crate) struct Import {
     /// How many logs are read at the same time [default: as many as there are processors]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) threads: usize,
+    /// Remove what this profile removes before anything is kept [default: as the configuration says, else nothing]
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) redact: Option<String>,
     /// Write one JSON document
     #[arg(long)]
     pub(crate) json: bool,
@@ -239,6 +250,9 @@ pub(crate) struct Search {
     /// Also what stands in copies of sessions
     #[arg(long)]
     pub(crate) copies: bool,
+    /// Show secrets that stand in what is found, as they are
+    #[arg(long)]
+    pub(crate) reveal: bool,
     /// Write one JSON document
     #[arg(long, conflicts_with = "jsonl")]
     pub(crate) json: bool,
@@ -402,6 +416,9 @@ pub(crate) struct Verify {
     /// input (can be repeated)
     #[arg(value_name = "RUN", required = true)]
     pub(crate) runs: Vec<String>,
+    /// Of a shared transcript: check that it is this session without what it says was removed
+    #[arg(long, value_name = "ID")]
+    pub(crate) against: Option<String>,
     /// Of traces: allow kinds, versions and words that only a newer format may have
     #[arg(long)]
     pub(crate) permissive: bool,
@@ -480,6 +497,9 @@ pub(crate) struct Emit {
         reason = "not given, given, and given with a file: how clap says so"
     )]
     pub(crate) agentlog: Option<Option<PathBuf>>,
+    /// Mask secrets before anything is written [env: QUIPU_MASK]
+    #[arg(long)]
+    pub(crate) mask: bool,
 }
 
 const EMIT_HELP: &str = r#"Each line is an event without seq, run_id and timestamp, which the recorder gives:

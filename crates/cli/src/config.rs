@@ -13,6 +13,12 @@
 //!
 //! [prices.aliases]            # see docs/prices.md
 //! "my-gateway/opus" = "claude-opus-4-5"
+//!
+//! [redact]                    # see docs/redaction.md
+//! profile = "team"            # for redact, share, export and convert, where none is named
+//! rules = ["my-rules.toml"]   # beside the built-in ones; relative to this file
+//! import = "team"             # remove it before anything is kept; "local" or nothing keeps logs as they are
+//! record = true               # mask secrets in what is recorded
 //! ```
 //!
 //! What is wrong with it is an error that names the file, the line and the key. A key that is not known is no error, since
@@ -40,6 +46,17 @@ pub(crate) struct Config {
     pub(crate) prices: Overrides,
     pub(crate) budgets: Budgets,
     pub(crate) zone: Option<String>,
+    pub(crate) redact: Redact,
+}
+
+/// What is removed, and when.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Redact {
+    pub(crate) profile: Option<String>,
+    pub(crate) rules: Vec<PathBuf>,
+    pub(crate) import: Option<String>,
+    pub(crate) record: bool,
 }
 
 /// The file as it is written.
@@ -49,6 +66,7 @@ struct Written {
     prices: Overrides,
     budget: Budget,
     stats: Stats,
+    redact: Redact,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -68,8 +86,9 @@ struct Stats {
 }
 
 /// The keys that are known, by table. Those of `prices` are checked where they are read.
-const KNOWN: [(&str, &[&str]); 3] = [
-    ("", &["prices", "budget", "stats"]),
+const KNOWN: [(&str, &[&str]); 4] = [
+    ("", &["prices", "budget", "stats", "redact"]),
+    ("redact", &["profile", "rules", "import", "record"]),
     ("budget", &["day", "week", "month", "session", "project"]),
     ("stats", &["zone"]),
 ];
@@ -132,6 +151,7 @@ impl Config {
                 projects,
             },
             zone: zone.map(Spanned::into_inner),
+            redact: written.redact,
         };
         Ok((config, unknown(text)))
     }

@@ -12,6 +12,7 @@ mod foreign;
 mod json;
 mod locate;
 mod progress;
+mod redaction;
 mod samples;
 mod table;
 mod terminal;
@@ -69,6 +70,9 @@ fn run(command: Command, place: &locate::Place) -> error::Result<Exit> {
         Command::Emit(emit) => commands::emit::run(&emit, place),
         Command::Convert(convert) => commands::convert::run(&convert, place),
         Command::Export(export) => commands::export::run(&export, place),
+        Command::Redact(redact) => commands::redact::run(&redact, place),
+        Command::Share(share) => commands::share::run(&share, place),
+        Command::Keys(keys) => commands::keys::run(&keys.command, place),
         Command::Log(log) => commands::log::run(&log, place),
         Command::Agentlog(agentlog) => commands::agentlog::run(&agentlog, place),
         Command::Resume(resume) => commands::resume::run(&resume, place),

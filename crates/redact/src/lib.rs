@@ -18,6 +18,7 @@
 //! **Invariant:** the time it takes grows with the input and with nothing else.
 
 pub mod engine;
+mod guard;
 mod key;
 mod placeholder;
 pub mod profile;
@@ -28,6 +29,7 @@ pub mod sensitive;
 pub mod session;
 
 pub use engine::{Certainty, Context, Engine, Found, Scratch, Why};
+pub use guard::Guard;
 pub use key::{Key, KeyError};
 pub use placeholder::{Placeholders, is_placeholder};
 pub use profile::Profile;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
 use quipu_convert::Format;
 
-use super::Only;
+use super::{Only, Rules};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = CONVERT_HELP)]
@@ -77,6 +77,8 @@ pub(crate) struct Target {
     /// With --to huggingface: copy logs as they are where the Hub shows them as they are
     #[arg(long)]
     pub(crate) native: bool,
+    #[command(flatten)]
+    pub(crate) rules: Rules,
     /// Encrypt the page (--to html), or open one, with the passphrase on the first line of this file
     #[arg(long, value_name = "FILE")]
     pub(crate) passphrase_file: Option<PathBuf>,

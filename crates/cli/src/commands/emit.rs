@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 
@@ -11,7 +11,7 @@ use quipu_formats::exchange::{Fault, Request, parse_draft};
 use quipu_formats::lines::{Limits, Lines};
 use quipu_model::RunId;
 use quipu_record::{
-    Durability as Asked, Journal, Options, Recorder, Storage, TraceError, TraceOptions, TracePlace,
+    Durability as Asked, Journal, Masker, Options, Recorder, Storage, TraceError, TraceOptions, TracePlace,
     TraceWriter, Traced,
 };
 use quipu_store::blobs::beside;
@@ -20,7 +20,7 @@ use super::convert::trace::keep_blob;
 use super::repair;
 use crate::args::{Durability, Emit};
 use crate::error::{CommandError, Exit, Result, io_error};
-use crate::locate;
+use crate::{locate, redaction};
 use crate::terminal::{count, say};
 
 pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
@@ -66,6 +66,7 @@ pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
             Durability::Group => Asked::default(),
             Durability::Each => Asked::Each,
         },
+        masker: masker(args.mask, place)?,
         ..Options::default()
     };
     let durability = options.durability;
@@ -99,6 +100,12 @@ pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
         return Err(CommandError::new(Exit::Data, error));
     }
     Ok(Exit::Done)
+}
+
+/// What masks secrets before anything is written, where that is asked for.
+fn masker(asked: bool, place: &locate::Place) -> Result<Option<Arc<Masker>>> {
+    let engine = redaction::of_recording(asked, place)?;
+    Ok(engine.map(|engine| Arc::new(quipu_redact::session::masker(engine)) as Arc<Masker>))
 }
 
 /// How the trace beside the run is written.

@@ -7,7 +7,7 @@ use quipu_convert::{Format, Reading, Source};
 use quipu_store::Store;
 use quipu_store::catalogue::TranscriptRow;
 
-use super::convert::{Sessions, Work, open, reading};
+use super::convert::{Sessions, Work, open, reading, redacted};
 use super::list;
 use crate::args::Export;
 use crate::error::{CommandError, Exit, Result};
@@ -54,10 +54,11 @@ pub(crate) fn run(args: &Export, place: &Place) -> Result<Exit> {
         0 => Sessions::Many,
         _ => Sessions::of(sources.len()),
     };
+    let sources = redacted(sources, &args.target, place)?;
     Work::new(&args.target, place, sessions, (traces, &reading))?.all(sources, failed)
 }
 
-fn of(meant: Meant, reading: &Reading) -> Result<Vec<Box<dyn Source>>> {
+pub(super) fn of(meant: Meant, reading: &Reading) -> Result<Vec<Box<dyn Source>>> {
     match meant {
         Meant::Run(path) => Ok(vec![Box::new(Transcript::new(&path))]),
         Meant::Log(path) => open(&path, reading),

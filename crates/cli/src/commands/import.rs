@@ -17,6 +17,7 @@ use crate::error::{CommandError, Exit, Result};
 use crate::filter::{Naming, check_agents};
 use crate::locate::Place;
 use crate::progress::with_bar;
+use crate::redaction;
 use crate::table::Table;
 use crate::terminal::{DIM, bytes, clean, columns, count, fit, out, say};
 use crate::{json, when};
@@ -29,6 +30,7 @@ pub(crate) fn run(args: &Import, place: &Place) -> Result<Exit> {
         agents: args.agents.clone(),
         dry_run: args.dry_run,
         threads: args.threads,
+        redact: redaction::of_import(args.redact.as_deref(), place)?,
     };
     check_agents(&args.agents, &host, &[], Naming::Beginning)?;
     let missing: Vec<&PathBuf> = args.paths.iter().filter(|path| !path.exists()).collect();

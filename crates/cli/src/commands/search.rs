@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use quipu_record::{Clock as _, SystemClock};
 use quipu_search::query::{Clock, Query, QueryError};
 use quipu_store::Store;
-use quipu_store::search::{Ask, Found, Pattern, SearchError, Sort, Spoken};
+use quipu_store::search::{Ask, Found, Pattern, SearchError, Show, Sort, Spoken};
 use serde_json::{Value, json};
 
 use super::list::{Ids, project};
@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::error::{CommandError, Exit, Result};
 use crate::locate::Place;
 use crate::terminal::{BOLD, CYAN, DIM, RED, YELLOW, clean, columns, count, fit, out, say};
-use crate::{json, when};
+use crate::{json, redaction, when};
 
 /// What stands before a snippet.
 const INDENT: &str = "    ";
@@ -85,6 +85,7 @@ pub(crate) fn run(args: &Search, place: &Place) -> Result<Exit> {
             context: args.context,
             copies: args.copies,
             snippet,
+            guard: shown(args, place)?,
         },
         &prices,
     );
@@ -111,7 +112,13 @@ fn pattern(
 ) -> Result<Exit> {
     let pattern = Pattern::new(text).map_err(failed)?;
     let stop = AtomicBool::new(false);
-    let matches = store.search_pattern(&pattern, limit, args.copies, snippet, &stop);
+    let matches = store.search_pattern(
+        &pattern,
+        limit,
+        args.copies,
+        (snippet, &shown(args, place)?),
+        &stop,
+    );
     let matches = matches.map_err(failed)?;
     write(args, &matches.found, store, place)?;
     finish(args, matches.found.len(), matches.more);
@@ -123,6 +130,17 @@ fn pattern(
     } else {
         Ok(Exit::Data)
     }
+}
+
+/// Secrets are hidden unless they are asked for, and so is what a configured profile removes.
+fn shown(args: &Search, place: &Place) -> Result<Show> {
+    if args.reveal {
+        return Ok(Show::Everything);
+    }
+    Ok(match redaction::of_screen(place)? {
+        Some(guard) => Show::By(guard),
+        None => Show::Guarded,
+    })
 }
 
 fn finish(args: &Search, found: usize, more: bool) {

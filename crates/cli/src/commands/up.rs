@@ -15,6 +15,7 @@ use crate::error::Exit;
 use crate::error::Result;
 use crate::locate::Place;
 use crate::progress::with_bar;
+use crate::redaction;
 use crate::samples;
 use crate::terminal::{BOLD, YELLOW, out, say};
 
@@ -29,6 +30,7 @@ pub(crate) fn run(args: &Up, place: &Place) -> Result<Exit> {
         agents: Vec::new(),
         dry_run: false,
         threads: 0,
+        redact: redaction::of_import(None, place)?,
     };
     if args.demo {
         show_samples(&home, "These are samples that come with Quipu")?;

@@ -25,12 +25,15 @@ fn packages() -> BTreeMap<String, serde_json::Value> {
         .collect()
 }
 
-/// Arrows point one way: model <- formats, prices <- agents <- convert; model <- record, search; all of them <- store <- cli.
+/// Arrows point one way: model <- formats <- redact <- submit; formats, prices <- agents; agents, redact <- convert; model <- record, search;
+/// all of them <- store <- cli.
 #[test]
 fn crates_depend_in_one_direction() {
     let order = [
         "quipu-model",
         "quipu-formats",
+        "quipu-redact",
+        "quipu-submit",
         "quipu-prices",
         "quipu-agents",
         "quipu-convert",

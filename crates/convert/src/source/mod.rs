@@ -9,6 +9,7 @@ mod document;
 mod exchange;
 mod log;
 mod part;
+mod redacted;
 mod sniff;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ pub use directory::RunDirectory;
 pub use document::Document;
 pub use exchange::Transcript;
 pub use log::{Bytes, Log, LogFile};
+pub use redacted::{Redacted, Removal};
 pub use sniff::{open, open_as};
 
 /// Something that holds one session.
@@ -34,6 +36,12 @@ pub trait Source: Send {
 
     /// The file or directory that it is read from.
     fn path(&self) -> &Path;
+
+    /// Whether something is removed from it: then what it is read from is more than what it gives, and is not to be
+    /// read instead.
+    fn is_redacted(&self) -> bool {
+        false
+    }
 
     /// Gives the bytes it is read from, as they are, where it is one file.
     ///

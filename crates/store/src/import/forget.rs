@@ -82,7 +82,7 @@ impl Store {
         if self.catalogue.dead_passes()?.is_empty() {
             return Ok(());
         }
-        let (indexing, adding) = Indexing::open(&self.home, &self.catalogue, 1, 0)?;
+        let (indexing, adding) = Indexing::open(&self.home, &self.catalogue, 1, 0, self.guard()?)?;
         adding.purge(&indexing, &self.catalogue)
     }
 

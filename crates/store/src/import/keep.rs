@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use quipu_agents::{Dialect, Family, GatherError, HEAD, Head, Limits, Match, is_credential};
 use quipu_model::Timestamp;
+use quipu_redact::Engine;
 
 use super::find::{self, Candidate, Found};
 use super::many::poisoned;
@@ -60,6 +61,8 @@ pub(super) struct Keeper<'s> {
     pub(super) catalogue: std::sync::Mutex<crate::catalogue::Catalogue>,
     /// Where what is read can be looked for.
     pub(super) indexing: Option<Arc<Indexing>>,
+    /// What is removed before anything is kept.
+    pub(super) redact: Option<Arc<Engine>>,
 }
 
 /// A document beside a log: its bytes, and that it was kept, if it was not before.
@@ -83,6 +86,7 @@ impl<'s> Keeper<'s> {
     ) -> Result<Self, super::ImportError> {
         Ok(Self {
             indexing,
+            redact: options.redact.clone(),
             archive: &store.archive,
             blobs: &store.blobs,
             temporary: store.home.join("tmp"),
@@ -129,13 +133,14 @@ impl<'s> Keeper<'s> {
             part: candidate.stamp.part.clone(),
             ..find::stamp(&file.metadata()?)
         };
-        let mut file = if path.extension().is_some_and(|ending| ending == "zst") {
+        let file = if path.extension().is_some_and(|ending| ending == "zst") {
             self.unpacked(file)?
         } else {
             file
         };
-        let size = file.metadata()?.len();
         let plain = plain_path(path);
+        let mut file = self.scrubbed(file, &plain)?;
+        let size = file.metadata()?.len();
         let claims = sniff(&mut file, size)?;
         if let [(one, first), (other, second), ..] = claims.as_slice()
             && first.sure
@@ -319,8 +324,10 @@ impl<'s> Keeper<'s> {
     }
 
     fn try_keep(&self, brand: &str, path: &Path) -> Result<(u64, u64), KeepError> {
-        let mut file = File::open(path)?;
+        let file = File::open(path)?;
         let stamp = find::stamp(&file.metadata()?);
+        let mut file = self.scrubbed(file, path)?;
+        let size = file.metadata()?.len();
         let key = SourceKey::new(brand, path).with_part(BESIDE);
         let kept = self.archive.latest(&key)?;
         let same = match &kept {
@@ -328,14 +335,14 @@ impl<'s> Keeper<'s> {
             None => false,
         };
         let (mut writer, from) = match &kept {
-            Some(kept) if same && kept.size == stamp.size => return Ok((stamp.size, 0)),
+            Some(kept) if same && kept.size == size => return Ok((stamp.size, 0)),
             Some(kept) if same => (self.archive.grow(kept)?, kept.size),
             Some(kept) => (self.archive.rewrite(kept)?, 0),
             None => (self.archive.begin(&key)?, 0),
         };
         file.seek(SeekFrom::Start(from))?;
-        let mut left = (&mut file).take(stamp.size - from);
-        let mut piece = vec![0; PIECE.min(usize::try_from(stamp.size).unwrap_or(PIECE))];
+        let mut left = (&mut file).take(size.saturating_sub(from));
+        let mut piece = vec![0; PIECE.min(usize::try_from(size).unwrap_or(PIECE))];
         loop {
             let read = left.read(&mut piece)?;
             if read == 0 {
@@ -353,7 +360,12 @@ impl<'s> Keeper<'s> {
             return Ok(None);
         }
         let bytes = match fs::metadata(path) {
-            Ok(metadata) if metadata.is_file() && metadata.len() <= SIDECAR => fs::read(path)?,
+            Ok(metadata) if metadata.is_file() && metadata.len() <= SIDECAR => {
+                let mut bytes = Vec::new();
+                let mut file = self.scrubbed(File::open(path)?, path)?;
+                file.read_to_end(&mut bytes)?;
+                bytes
+            }
             Ok(metadata) if metadata.is_file() => {
                 let what =
                     format!("beside a log and longer than {SIDECAR} bytes, so it is not read");

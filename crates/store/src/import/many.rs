@@ -150,6 +150,7 @@ impl Keeper<'_> {
             part.gather.write(from, part.id, &mut buffered)?;
             io::Write::flush(&mut buffered)?;
         }
+        let mut file = self.scrubbed(file, part.path)?;
         let size = file.metadata()?.len();
         let input = Input {
             key: SourceKey::new(part.brand, part.path).with_part(part.id),

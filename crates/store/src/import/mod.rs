@@ -10,6 +10,7 @@
 //! | `find` | walks the places of agents, or paths that were given |
 //! | `plan` | decides which of them have to be looked at |
 //! | `keep` | copies one log into the archive and hands it on |
+//! | `scrub` | removes from a log what is not to be kept, where that is asked for |
 //! | `pass` | reads the bytes of one log, from its beginning or from where it ended |
 //! | `many` | takes sessions out of databases and trees |
 //! | `again` | reads what the archive has, without the agents' files |
@@ -30,6 +31,7 @@ mod many;
 mod pass;
 mod plan;
 mod report;
+mod scrub;
 pub mod watch;
 
 #[cfg(test)]
@@ -37,13 +39,14 @@ pub(crate) mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use quipu_agents::Host;
 use quipu_model::Timestamp;
+use quipu_redact::{Engine, Guard};
 
 pub use find::{Candidate, Found, Search};
 pub use forget::Holding;
@@ -68,11 +71,14 @@ pub struct Store {
     archive: Archive,
     blobs: Blobs,
     catalogue: Catalogue,
+    guard: OnceLock<Arc<Guard>>,
 }
 
 /// How to import.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// What is removed from logs before anything of them is kept; nothing without one.
+    pub redact: Option<Arc<Engine>>,
     /// What time it is.
     pub now: Timestamp,
     /// Only logs of these agents, by name or the beginning of it.
@@ -119,6 +125,9 @@ pub enum ImportError {
     /// The search index could not be used.
     #[error(transparent)]
     Index(#[from] quipu_search::index::IndexError),
+    /// The rules for what is hidden cannot be used.
+    #[error(transparent)]
+    Rules(#[from] quipu_redact::RuleError),
     /// The home could not be made.
     #[error("cannot use {path}: {source}", path = .path.display())]
     Home {
@@ -161,6 +170,7 @@ impl Store {
             archive: Archive::open(&home.join("archive"))?,
             blobs: Blobs::open(&home.join("blobs"))?,
             catalogue: Catalogue::open(&catalogue_path(home))?,
+            guard: OnceLock::new(),
         })
     }
 
@@ -208,6 +218,23 @@ impl Store {
     /// Images and the like.
     pub fn blobs(&self) -> &Blobs {
         &self.blobs
+    }
+
+    /// What keeps secrets out of the search index and out of what is found: the rules that come with Quipu, unless
+    /// others were set.
+    pub fn guard(&self) -> Result<&Arc<Guard>, ImportError> {
+        if let Some(guard) = self.guard.get() {
+            return Ok(guard);
+        }
+        let guard = Arc::new(Guard::secrets()?);
+        Ok(self.guard.get_or_init(|| guard))
+    }
+
+    /// Uses another guard. Before anything is imported or looked for.
+    #[must_use]
+    pub fn with_guard(mut self, guard: Guard) -> Self {
+        self.guard = OnceLock::from(Arc::new(guard));
+        self
     }
 
     /// The directory.
@@ -378,7 +405,7 @@ impl Store {
         if jobs.is_empty() && self.catalogue.dead_passes()?.is_empty() {
             return Ok(());
         }
-        let index = Indexing::open(&self.home, &self.catalogue, threads, bytes);
+        let index = Indexing::open(&self.home, &self.catalogue, threads, bytes, self.guard()?);
         let mut index = self.or_without(index, report)?;
         let indexing = index.as_ref().map(|(indexing, _)| indexing.clone());
         let keeper = &Keeper::new(self, options, indexing)?;

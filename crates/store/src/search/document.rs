@@ -1,8 +1,12 @@
 //! What an event says, as far as it can be looked for.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use quipu_agents::{Entry, Position, Text, Value, What};
 use quipu_model::json::{Kind, Node, Tape};
 use quipu_model::{NoteKind, Status, Timestamp};
+use quipu_redact::Guard;
 use quipu_search::{Document, Facet, Tag};
 
 /// A longer text becomes several documents with the same number.
@@ -85,15 +89,31 @@ impl Place {
     }
 }
 
-/// Takes the text out of events.
+/// Takes the text out of events, without the secrets in it where there is a guard.
 #[derive(Debug, Default)]
 pub struct Said {
     tape: Tape,
     text: String,
     paths: String,
+    guard: Option<Arc<Guard>>,
 }
 
 impl Said {
+    /// Hides what a guard finds.
+    pub fn guarded(guard: Arc<Guard>) -> Self {
+        Self {
+            guard: Some(guard),
+            ..Self::default()
+        }
+    }
+
+    fn hide<'t>(&self, text: &'t str, name: Option<&str>) -> Cow<'t, str> {
+        match &self.guard {
+            Some(guard) => guard.mask(text, name),
+            None => Cow::Borrowed(text),
+        }
+    }
+
     /// What an event says. This is the text that offsets of matches refer to.
     pub fn text(&mut self, entry: &Entry<'_>) -> &str {
         self.take(entry);
@@ -141,7 +161,7 @@ impl Said {
             | What::Assistant(text)
             | What::Reasoning(text)
             | What::System(text) => {
-                self.text.push_str(&text.read());
+                self.tell(&text.read());
             }
             What::Call { name, input, .. } => {
                 self.text.push_str(name);
@@ -154,12 +174,12 @@ impl Said {
                     self.value(output, false);
                 }
                 if let Some(error) = error {
-                    line(&mut self.text, &error.read());
+                    self.tell(&error.read());
                 }
             }
             What::Note { kind, text, raw } => {
                 if let Some(text) = text {
-                    self.text.push_str(&text.read());
+                    self.tell(&text.read());
                 }
                 if let Some(raw) = raw
                     && !is_repeated(*kind)
@@ -187,6 +207,12 @@ impl Said {
         if paths {
             patched(&text, &mut self.paths);
         }
+        self.tell(&text);
+    }
+
+    /// Adds a text.
+    fn tell(&mut self, text: &str) {
+        let text = self.hide(text, None);
         line(&mut self.text, &text);
     }
 
@@ -199,53 +225,50 @@ impl Said {
             // A text that is all of a result may again be written as JSON.
             match Text::of(root) {
                 Some(text) => self.said(&text, paths),
-                None => walk(root, None, paths, 0, &mut self.text, &mut self.paths),
+                None => self.walk(root, None, paths, 0),
             }
         }
         tape.shrink();
         self.tape = tape;
         is_json
     }
-}
 
-/// Adds what the strings and numbers of a value say, each on a line.
-fn walk(
-    node: Node<'_>,
-    key: Option<&str>,
-    is_input: bool,
-    depth: usize,
-    text: &mut String,
-    paths: &mut String,
-) {
-    match node.kind() {
-        Kind::String => {
-            // Says what kind of value this is, in the words of a format.
-            if key == Some("type") {
-                return;
+    /// Adds what the strings and numbers of a value say, each on a line.
+    fn walk(&mut self, node: Node<'_>, key: Option<&str>, is_input: bool, depth: usize) {
+        match node.kind() {
+            Kind::String => {
+                // Says what kind of value this is, in the words of a format.
+                if key == Some("type") {
+                    return;
+                }
+                let said = node.as_str().unwrap_or_default();
+                if is_input {
+                    if key.is_some_and(|key| PATHS.contains(&key)) {
+                        line(&mut self.paths, &said);
+                    } else {
+                        patched(&said, &mut self.paths);
+                    }
+                }
+                let said = self.hide(&said, key);
+                line(&mut self.text, &said);
             }
-            let said = node.as_str().unwrap_or_default();
-            if is_input {
-                if key.is_some_and(|key| PATHS.contains(&key)) {
-                    line(paths, &said);
-                } else {
-                    patched(&said, paths);
+            Kind::Number => {
+                let said = self.hide(node.raw().get(), key);
+                line(&mut self.text, &said);
+            }
+            Kind::List => {
+                for item in node.items() {
+                    self.walk(item, key, is_input, depth + 1);
                 }
             }
-            line(text, &said);
-        }
-        Kind::Number => line(text, node.raw().get()),
-        Kind::List => {
-            for item in node.items() {
-                walk(item, key, is_input, depth + 1, text, paths);
+            Kind::Object if depth < DEPTH => {
+                for (key, value) in node.fields() {
+                    let key = key.to_text_lossy();
+                    self.walk(value, Some(&key), is_input, depth + 1);
+                }
             }
+            Kind::Object | Kind::Null | Kind::Bool => {}
         }
-        Kind::Object if depth < DEPTH => {
-            for (key, value) in node.fields() {
-                let key = key.to_text_lossy();
-                walk(value, Some(&key), is_input, depth + 1, text, paths);
-            }
-        }
-        Kind::Object | Kind::Null | Kind::Bool => {}
     }
 }
 

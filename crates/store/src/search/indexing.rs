@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quipu_agents::{Entry, Position};
 use quipu_model::Timestamp;
+use quipu_redact::Guard;
 use quipu_search::index::{Index, IndexError, Part, Parts, Writer, Written};
 use quipu_search::{Document, Facet, Tag};
 
@@ -35,6 +36,8 @@ pub fn index_path(home: &Path) -> PathBuf {
 #[derive(Debug)]
 pub(crate) struct Indexing {
     parts: Parts,
+    /// What is hidden from the index.
+    guard: Arc<Guard>,
     next: AtomicU64,
     idle: Mutex<Vec<Filling>>,
     done: Mutex<Done>,
@@ -59,6 +62,16 @@ struct Filling {
     /// Passes that were finished since a part was written.
     finished: Vec<u64>,
     said: Said,
+}
+
+impl Filling {
+    fn new(guard: &Arc<Guard>) -> Self {
+        Self {
+            part: None,
+            finished: Vec::new(),
+            said: Said::guarded(Arc::clone(guard)),
+        }
+    }
 }
 
 /// Adds to the index.
@@ -118,6 +131,7 @@ impl Indexing {
         catalogue: &Catalogue,
         threads: usize,
         bytes: u64,
+        guard: &Arc<Guard>,
     ) -> Result<(Arc<Self>, Adding), ImportError> {
         let index = Index::open_or_create(&index_path(home))?;
         let mark = index.mark()?.and_then(|mark| Mark::parse(&mark));
@@ -139,6 +153,7 @@ impl Indexing {
         let budget = (MEMORY / threads.max(1) as u64).min(bytes * 2).max(LEAST);
         let indexing = Self {
             parts: index.parts(usize::try_from(budget).unwrap_or(usize::MAX)),
+            guard: Arc::clone(guard),
             next: AtomicU64::new(next),
             idle: Mutex::default(),
             done: Mutex::default(),
@@ -166,7 +181,8 @@ impl Indexing {
 
     /// Begins a pass over a log.
     pub(crate) fn scribe(&self, agent: &str, whole: bool) -> Scribe<'_> {
-        let filling = lock(&self.idle).pop().unwrap_or_default();
+        let idle = lock(&self.idle).pop();
+        let filling = idle.unwrap_or_else(|| Filling::new(&self.guard));
         Scribe {
             indexing: self,
             filling,
@@ -260,7 +276,7 @@ impl Scribe<'_> {
         let document = Document {
             pass,
             at,
-            text: title.to_owned(),
+            text: self.indexing.guard.mask(title, None).into_owned(),
             tags: vec![Tag::new(Facet::Role, "note"), self.agent.clone()],
             ..Document::default()
         };

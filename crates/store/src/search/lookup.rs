@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use quipu_model::Timestamp;
 use quipu_prices::Prices;
+use quipu_redact::Guard;
 use quipu_search::index::{Hit, Index, IndexError, Order, Passes, View, Wish};
 use quipu_search::query::Query;
 use quipu_search::snippet::{Marker, snippet};
@@ -43,6 +45,20 @@ pub struct Ask<'a> {
     pub copies: bool,
     /// How long snippets are, in bytes.
     pub snippet: usize,
+    /// What is hidden in what is shown; by default what is hidden from the index.
+    pub guard: Show,
+}
+
+/// Whether secrets are shown.
+#[derive(Debug, Clone, Default)]
+pub enum Show {
+    /// What the store's guard finds is hidden.
+    #[default]
+    Guarded,
+    /// What another guard finds is hidden.
+    By(Arc<Guard>),
+    /// All of it is shown.
+    Everything,
 }
 
 /// What was found.
@@ -155,10 +171,20 @@ impl Store {
         Ok(hidden.collect())
     }
 
+    /// What is hidden in what is shown.
+    pub(super) fn shown<'s>(&'s self, show: &'s Show) -> Result<Option<&'s Arc<Guard>>, ImportError> {
+        match show {
+            Show::Guarded => self.guard().map(Some),
+            Show::By(guard) => Ok(Some(guard)),
+            Show::Everything => Ok(None),
+        }
+    }
+
     /// What can be shown of hits: the events, whether there are more of them, and whether any hit does not
     /// count.
     fn show(&self, ask: &Ask<'_>, hits: Vec<Hit>) -> Result<(Vec<Found>, bool, bool), SearchError> {
         let marker = Marker::new(ask.query);
+        let guard = self.shown(&ask.guard)?;
         let mut rows: HashMap<u64, Option<TranscriptRow>> = HashMap::new();
         let mut dead = false;
         let mut shown: Vec<Found> = Vec::new();
@@ -187,7 +213,7 @@ impl Store {
             if jobs.is_empty() || wanted == 0 {
                 break;
             }
-            for found in read_all(self.archive(), ask, &marker, jobs) {
+            for found in read_all(self.archive(), ask, &marker, guard, jobs) {
                 take(&mut shown, found, ask.copies);
             }
         }
@@ -222,6 +248,7 @@ fn read_all(
     archive: &Archive,
     ask: &Ask<'_>,
     marker: &Marker,
+    guard: Option<&Arc<Guard>>,
     jobs: Vec<(Hit, TranscriptRow)>,
 ) -> Vec<Found> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -235,7 +262,7 @@ fn read_all(
     }
     let read = |jobs: Vec<(Hit, TranscriptRow)>| -> Vec<Found> {
         let all = jobs.into_iter();
-        all.map(|(hit, row)| read(archive, ask, marker, &hit, row))
+        all.map(|(hit, row)| read(archive, ask, (marker, guard), &hit, row))
             .collect()
     };
     let mut rest = shares.into_iter();
@@ -250,12 +277,21 @@ fn read_all(
     })
 }
 
-fn read(archive: &Archive, ask: &Ask<'_>, marker: &Marker, hit: &Hit, row: TranscriptRow) -> Found {
+fn read(
+    archive: &Archive,
+    ask: &Ask<'_>,
+    (marker, guard): (&Marker, Option<&Arc<Guard>>),
+    hit: &Hit,
+    mut row: TranscriptRow,
+) -> Found {
+    if let (Some(guard), Some(title)) = (guard, &mut row.title) {
+        *title = guard.mask(title, None).into_owned();
+    }
     let mut problem = None;
     let mut alone = None;
     if ask.context == 0 {
         // Some readers make something else of a record when they have not seen those before it.
-        alone = window::event(archive, &row, hit.seq, hit.place)
+        alone = window::event(archive, &row, guard, hit.seq, hit.place)
             .map(|event| (marker.marks(&event.text), event))
             .filter(|(marks, _)| !marks.is_empty() || !marker.has_words());
     }
@@ -263,7 +299,7 @@ fn read(archive: &Archive, ask: &Ask<'_>, marker: &Marker, hit: &Hit, row: Trans
     let (marks, event) = alone.unwrap_or_else(|| {
         let first = hit.seq.saturating_sub(ask.context);
         let last = hit.seq.saturating_add(ask.context);
-        match window::events(archive, &row, first, last) {
+        match window::events(archive, &row, guard, first, last) {
             Ok(events) => {
                 let (mut at, mut found) = (Vec::new(), None);
                 for event in events {

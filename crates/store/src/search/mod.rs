@@ -19,7 +19,7 @@ mod tests;
 mod window;
 
 pub use indexing::index_path;
-pub use lookup::{Answer, Ask, Found, SearchError, Sort};
+pub use lookup::{Answer, Ask, Found, SearchError, Show, Sort};
 pub use regex::{Matches, Pattern};
 pub use sessions::Known;
 pub use window::Spoken;

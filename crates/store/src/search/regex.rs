@@ -4,18 +4,19 @@
 //! log are first searched for a text that the pattern cannot do without, at the speed of unpacking them.
 
 use std::io::BufRead as _;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ::regex::{Regex, RegexBuilder};
 use aho_corasick::AhoCorasick;
 use quipu_agents::{Entry, Position, Sink, What};
 use quipu_model::Timestamp;
+use quipu_redact::Guard;
 use regex_syntax::hir::{Hir, HirKind, literal::Extractor};
 
 use super::document::{Said, role};
-use super::lookup::{Found, SearchError};
-use super::window::Spoken;
+use super::lookup::{Found, SearchError, Show};
+use super::window::{self, Spoken};
 use crate::archive::Archive;
 use crate::catalogue::{Filter, Order, TranscriptRow};
 use crate::import::Store;
@@ -160,9 +161,10 @@ impl Store {
         pattern: &Pattern,
         limit: usize,
         copies: bool,
-        snippet: usize,
+        (snippet, show): (usize, &Show),
         stop: &AtomicBool,
     ) -> Result<Matches, SearchError> {
+        let guard = self.shown(show)?;
         let filter = Filter {
             subagents: true,
             duplicates: copies,
@@ -182,7 +184,7 @@ impl Store {
                         let Some(row) = rows.get(at) else {
                             return;
                         };
-                        let found = one(archive, row, pattern, limit, snippet);
+                        let found = one(archive, row, pattern, guard, limit, snippet);
                         if let Ok(found) = &found {
                             count.fetch_add(found.len(), Ordering::Relaxed);
                         }
@@ -219,6 +221,7 @@ fn one(
     archive: &Archive,
     row: &TranscriptRow,
     pattern: &Pattern,
+    guard: Option<&Arc<Guard>>,
     limit: usize,
     snippet: usize,
 ) -> Result<Vec<Found>, String> {
@@ -230,7 +233,7 @@ fn one(
         row,
         limit,
         snippet,
-        said: Said::default(),
+        said: window::said(guard),
         found: std::collections::VecDeque::new(),
     };
     crate::transcript::feed_until(archive, row, &mut matching, |_| false)

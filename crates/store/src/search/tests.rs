@@ -27,6 +27,7 @@ fn answer(store: &Store, text: &str, sort: Sort, context: u64) -> Answer {
         context,
         copies: false,
         snippet: 80,
+        guard: Show::default(),
     };
     store.search(&ask, &Prices::builtin()).unwrap()
 }
@@ -187,6 +188,7 @@ fn an_index_that_is_gone_or_damaged_is_made_anew_and_it_is_said() {
             context: 0,
             copies: false,
             snippet: 80,
+            guard: Show::default(),
         };
         let failed = store.search(&ask, &Prices::builtin()).unwrap_err();
         assert!(
@@ -251,7 +253,7 @@ fn patterns_are_looked_for_in_what_is_said() {
     let seqs = |text: &str| -> Vec<u64> {
         let pattern = Pattern::new(text).unwrap();
         let matches = store
-            .search_pattern(&pattern, 10, false, 80, &AtomicBool::new(false))
+            .search_pattern(&pattern, 10, false, (80, &Show::default()), &AtomicBool::new(false))
             .unwrap();
         assert!(matches.problems.is_empty());
         matches.found.iter().map(|found| found.event.seq).collect()

@@ -1,7 +1,10 @@
 //! Reading some events of a transcript, without the rest of it.
 
+use std::sync::Arc;
+
 use quipu_agents::{Entry, Feed, Framing, Origin, Position, Sink, What};
 use quipu_model::Timestamp;
+use quipu_redact::Guard;
 
 use super::document::{Place, Said, role};
 use crate::archive::Archive;
@@ -30,13 +33,14 @@ pub struct Spoken {
 pub(super) fn events(
     archive: &Archive,
     row: &TranscriptRow,
+    guard: Option<&Arc<Guard>>,
     first: u64,
     last: u64,
 ) -> Result<Vec<Spoken>, ImportError> {
     let mut window = Window {
         first,
         last,
-        said: Said::default(),
+        said: said(guard),
         found: Vec::new(),
         passed: false,
     };
@@ -48,6 +52,7 @@ pub(super) fn events(
 pub(super) fn event(
     archive: &Archive,
     row: &TranscriptRow,
+    guard: Option<&Arc<Guard>>,
     seq: u64,
     place: u64,
 ) -> Option<Spoken> {
@@ -74,7 +79,7 @@ pub(super) fn event(
     let mut window = Window {
         first: nth + 1,
         last: nth + 1,
-        said: Said::default(),
+        said: said(guard),
         found: Vec::new(),
         passed: false,
     };
@@ -82,6 +87,11 @@ pub(super) fn event(
     let mut found = window.found.pop()?;
     found.seq = seq;
     Some(found)
+}
+
+/// What takes the text out of events.
+pub(super) fn said(guard: Option<&Arc<Guard>>) -> Said {
+    guard.map_or_else(Said::default, |guard| Said::guarded(Arc::clone(guard)))
 }
 
 struct Window {

@@ -510,6 +510,7 @@ fn imported(home: &Path, host: &Host, path: &Path) -> Store {
         agents: Vec::new(),
         dry_run: false,
         threads: 2,
+        redact: None,
     };
     store
         .import_paths(host, &[path.to_owned()], &options, &Progress::default())

@@ -7,8 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use quipu_convert::source::{Redacted, Removal};
 use quipu_convert::{Reading, Source, SourceError};
 use quipu_prices::Prices;
+use quipu_redact::session::Decisions;
 
 pub(super) use work::{Sessions, Work};
 
@@ -16,6 +18,7 @@ use crate::args::{Convert, Target};
 use crate::config::Config;
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate::Place;
+use crate::redaction;
 
 pub(crate) fn run(args: &Convert, place: &Place) -> Result<Exit> {
     let reading = reading(&args.target, place)?;
@@ -44,7 +47,28 @@ pub(crate) fn run(args: &Convert, place: &Place) -> Result<Exit> {
         return Err(error);
     }
     let sessions = Sessions::of(sources.len().max(args.inputs.len()));
+    let sources = redacted(sources, &args.target, place)?;
     Work::new(&args.target, place, sessions, (None, &reading))?.all(sources, failed)
+}
+
+/// The same sessions without what a profile removes, where one is named.
+pub(super) fn redacted(
+    sources: Vec<Box<dyn Source>>,
+    target: &Target,
+    place: &Place,
+) -> Result<Vec<Box<dyn Source>>> {
+    let Some(removal) = redaction::Removal::if_named(&target.rules, place)? else {
+        return Ok(sources);
+    };
+    let removal = Removal {
+        engine: removal.engine,
+        profile: removal.profile,
+        key: redaction::identity(place)?,
+        decisions: Decisions::default(),
+        submitter: None,
+    };
+    let redact = |source| Box::new(Redacted::new(source, removal.clone())) as Box<dyn Source>;
+    Ok(sources.into_iter().map(redact).collect())
 }
 
 /// How sources are read: prices as a person has set them, and the passphrase of pages.

@@ -417,7 +417,8 @@ impl<'a> Work<'a> {
             return copied(source, out);
         }
         // A recorded run becomes the very trace that would have been written while it was recorded.
-        if self.target.to == Format::Agentlog && source.format() == "exchange" {
+        let is_recorded = source.format() == "exchange" && !source.is_redacted();
+        if self.target.to == Format::Agentlog && is_recorded {
             return recorded(source, out, beside.blobs);
         }
         quipu_convert::write(source, self.target.to, &self.options, out, beside).map_err(refused)
@@ -425,7 +426,7 @@ impl<'a> Work<'a> {
 
     /// Whether a log goes to the Hub as it is.
     fn as_is(&self, source: &dyn Source) -> bool {
-        self.target.native && sts::is_shown_as_is(source.format())
+        self.target.native && sts::is_shown_as_is(source.format()) && !source.is_redacted()
     }
 
     /// What is converted is never written over by what it is converted to.

@@ -57,6 +57,7 @@ pub(crate) fn options() -> Options {
         agents: Vec::new(),
         dry_run: false,
         threads: 2,
+        redact: None,
     }
 }
 

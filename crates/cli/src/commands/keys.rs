@@ -1,0 +1,97 @@
+//! `quipu keys`
+
+use std::io::Write as _;
+
+use quipu_record::SystemClock;
+use quipu_submit::KeyStore;
+use quipu_submit::keys::{KeyEntry, KeyStoreError};
+use serde_json::{Value, json};
+
+use crate::args::KeysCommand;
+use crate::error::{CommandError, Exit, Result};
+use crate::locate::Place;
+use crate::table::Table;
+use crate::terminal::{out, say};
+use crate::{json, when};
+
+/// Where the keys of a home are.
+const NAME: &str = "keys.jsonl";
+
+pub(crate) fn run(command: &KeysCommand, place: &Place) -> Result<Exit> {
+    let store = KeyStore::at(place.home()?.join(NAME));
+    let mut out = out();
+    match command {
+        KeysCommand::New { label, json } => {
+            let (entry, key) = store.create(label, &Now).map_err(failed)?;
+            if *json {
+                let mut document = of(&entry);
+                document["key"] = key.expose().into();
+                writeln!(out, "{}", json::document(&document))?;
+            } else {
+                writeln!(out, "{}", key.expose())?;
+            }
+            out.flush()?;
+            drop(out);
+            say(&format!(
+                "this is the only time that {} is shown; only a hash of it is kept",
+                entry.key_id()
+            ));
+        }
+        KeysCommand::List { json } => {
+            let entries = store.list().map_err(failed)?;
+            if *json {
+                let all = entries.iter().map(of).collect::<Vec<_>>();
+                writeln!(out, "{}", json::document(&all.into()))?;
+            } else if entries.is_empty() {
+                say("there are no submission keys; `quipu keys new` makes one");
+            } else {
+                let mut table = Table::new(&["KEY", "PSEUDONYM", "MADE", "REVOKED", "FOR"]);
+                for entry in &entries {
+                    let revoked = entry.revoked_at().map(when::local_time);
+                    table.row([
+                        entry.key_id().to_owned(),
+                        entry.pseudonym().to_owned(),
+                        when::local_time(entry.created_at()),
+                        revoked.unwrap_or_default(),
+                        entry.label().to_owned(),
+                    ]);
+                }
+                table.write(&mut out)?;
+            }
+            out.flush()?;
+        }
+        KeysCommand::Revoke { key } => {
+            let entry = store.revoke(key, &Now).map_err(failed)?;
+            say(&format!("{} counts no more", entry.key_id()));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn of(entry: &KeyEntry) -> Value {
+    json!({
+        "keyId": entry.key_id(),
+        "pseudonym": entry.pseudonym(),
+        "label": entry.label(),
+        "createdAt": entry.created_at().to_string(),
+        "revokedAt": entry.revoked_at().map(|at| at.to_string()),
+    })
+}
+
+/// What time it is, as the keys want to know it.
+struct Now;
+
+impl quipu_submit::Clock for Now {
+    fn now(&self) -> quipu_model::Timestamp {
+        quipu_record::Clock::now(&SystemClock)
+    }
+}
+
+fn failed(error: KeyStoreError) -> CommandError {
+    let exit = match error {
+        KeyStoreError::Io { .. } | KeyStoreError::Random(_) => Exit::Environment,
+        KeyStoreError::Line { .. } | KeyStoreError::TooLong { .. } => Exit::Data,
+        KeyStoreError::NoSuchKey(_) | KeyStoreError::Ambiguous(_) | KeyStoreError::Label => Exit::Usage,
+    };
+    CommandError::new(exit, error)
+}

@@ -1,0 +1,277 @@
+//! Looking over what would be removed.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use quipu_convert::source::Redacted;
+use quipu_model::Header;
+use quipu_redact::session::{Decisions, Outcome};
+use quipu_redact::{Certainty, Engine, Key, Profile, Severity};
+use serde_json::{Value, json};
+
+use crate::args::Share;
+use crate::commands::convert::refused;
+use crate::error::{CommandError, Result};
+use crate::json;
+use crate::terminal::{BOLD, DIM, GREEN, RED, YELLOW, clean_line, columns, count, out, say};
+
+/// How many places of one value are told.
+const PLACES: usize = 3;
+
+/// How many values are held; what is beyond them is only counted.
+const MOST: usize = 5_000;
+
+/// Everything that would be removed, and what was nearly, each value once.
+pub(super) struct Seen {
+    /// By what the value is known by without being told.
+    values: BTreeMap<String, Value1>,
+    order: Vec<String>,
+    /// Values that there was no room for.
+    beyond: u64,
+    pub(super) outcome: Outcome,
+}
+
+/// A value, for its owner's eyes.
+struct Value1 {
+    rule: String,
+    kind: &'static str,
+    severity: Severity,
+    certainty: Certainty,
+    placeholder: String,
+    count: u64,
+    places: Vec<(u64, String)>,
+    excerpt: String,
+}
+
+impl Seen {
+    pub(super) fn of(source: &mut Redacted, engine: &Engine, key: &Key) -> Result<Self> {
+        let mut values: BTreeMap<String, Value1> = BTreeMap::new();
+        let (mut order, mut beyond) = (Vec::new(), 0);
+        let outcome = source
+            .review(&mut |item| {
+                let mark = mark(key, item.value());
+                if let Some(known) = values.get_mut(&mark) {
+                    known.count += 1;
+                    if known.places.len() < PLACES {
+                        known.places.push((item.seq, item.field.to_owned()));
+                    }
+                    return;
+                }
+                if values.len() >= MOST {
+                    beyond += 1;
+                    return;
+                }
+                let rule = item.rule.map(|rule| &engine.rules().rules[rule]);
+                order.push(mark.clone());
+                values.insert(
+                    mark,
+                    Value1 {
+                        rule: item.rule_id.to_owned(),
+                        kind: item.kind,
+                        severity: rule.map_or(Severity::High, |rule| rule.severity),
+                        certainty: item.certainty,
+                        placeholder: item.placeholder.to_owned(),
+                        count: 1,
+                        places: vec![(item.seq, item.field.to_owned())],
+                        excerpt: item.excerpt().to_owned(),
+                    },
+                );
+            })
+            .map_err(refused)?;
+        Ok(Self {
+            values,
+            order,
+            beyond,
+            outcome,
+        })
+    }
+
+    fn each(&self) -> impl Iterator<Item = (&str, &Value1)> {
+        let of = |mark: &String| self.values.get_key_value(mark);
+        self.order
+            .iter()
+            .filter_map(of)
+            .map(|(mark, value)| (mark.as_str(), value))
+    }
+}
+
+/// What a value is known by: nobody can tell it from this without the key.
+fn mark(key: &Key, value: &str) -> String {
+    let hash = key.hash("review", &[value.as_bytes()]);
+    hash[..5].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Value1 {
+    /// Whether it could open something, and is not removed.
+    fn is_risky(&self) -> bool {
+        matches!(self.certainty, Certainty::Near(why) if why.is_suspicious())
+            && self.severity == Severity::High
+    }
+}
+
+/// What is to be done; `None` when it is not to be shared.
+pub(super) fn decide(
+    args: &Share,
+    seen: &Seen,
+    profile: &Profile,
+    header: &Header,
+) -> Result<Option<Decisions>> {
+    let _ = header;
+    let mut decisions = Decisions::default();
+    for (flag, marks) in [("--keep", &args.keep), ("--remove", &args.remove)] {
+        for mark in marks {
+            if !seen.values.contains_key(mark) {
+                let error = CommandError::usage(format!("{flag} {mark}: nothing has that mark"));
+                return Err(error.hint("`quipu share ID --review` shows the marks"));
+            }
+        }
+    }
+    decisions.keep.extend(args.keep.iter().cloned());
+    decisions.remove.extend(args.remove.iter().cloned());
+    if args.json {
+        let mut out = out();
+        writeln!(out, "{}", json::document(&document(seen, profile)))?;
+        out.flush()?;
+    }
+    let on_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+    if args.review || (on_terminal && !args.yes) {
+        if !args.json {
+            show(seen)?;
+        }
+        if args.review {
+            return Ok(Some(decisions));
+        }
+        return ask(seen, decisions);
+    }
+    if !args.yes {
+        let error = CommandError::usage("there is no terminal to look it over on");
+        return Err(error.hint("--review shows what would be removed; --yes goes on without a person"));
+    }
+    let undecided: Vec<&str> = seen
+        .each()
+        .filter(|(mark, value)| {
+            let decided = |marks: &[String]| marks.iter().any(|given| given == mark);
+            value.is_risky() && !decided(&args.keep) && !decided(&args.remove)
+        })
+        .map(|(mark, _)| mark)
+        .collect();
+    if undecided.is_empty() && seen.beyond == 0 {
+        return Ok(Some(decisions));
+    }
+    let what = count(undecided.len() as u64, "value");
+    say(&format!("not shared: {what} may be secrets, and nobody has looked"));
+    for mark in undecided.iter().take(20) {
+        if let Some(value) = seen.values.get(*mark) {
+            let (seq, field) = &value.places[0];
+            say(&format!("  {mark}  {} at event {seq}, {field}", value.rule));
+        }
+    }
+    say("hint: look with --review, then say --keep MARK or --remove MARK for each");
+    Ok(None)
+}
+
+fn show(seen: &Seen) -> Result<()> {
+    let mut out = out();
+    let width = columns().saturating_sub(14).max(20);
+    for (mark, value) in seen.each() {
+        let (style, word) = match (value.certainty, value.severity) {
+            (Certainty::Near(why), Severity::High) if why.is_suspicious() => (YELLOW, "stays?"),
+            (Certainty::Near(_), _) => (DIM, "stays"),
+            (Certainty::Sure, Severity::High) => (RED, "goes"),
+            (Certainty::Sure, _) => (GREEN, "goes"),
+        };
+        let (seq, field) = &value.places[0];
+        let times = match value.count {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        writeln!(
+            out,
+            "{DIM}{mark}{DIM:#}  {style}{word:6}{style:#} {BOLD}{}{BOLD:#} {DIM}event {seq} {}{times}{DIM:#}",
+            value.rule,
+            clean_line(field, 60),
+        )?;
+        writeln!(out, "            {}", clean_line(&value.excerpt, width))?;
+    }
+    out.flush()?;
+    drop(out);
+    let goes = seen.each().filter(|(_, value)| value.certainty == Certainty::Sure);
+    let goes = count(goes.count() as u64, "value");
+    let stays = seen.each().filter(|(_, value)| value.certainty != Certainty::Sure);
+    let stays = stays.count();
+    say(&format!("{goes} would be removed; {stays} were nearly"));
+    if seen.beyond > 0 {
+        say(&format!("… and {} that are not listed", count(seen.beyond, "more")));
+    }
+    for cut in &seen.outcome.cut {
+        say(&format!("left out: {cut}"));
+    }
+    Ok(())
+}
+
+/// Asks what is to be done.
+fn ask(seen: &Seen, mut decisions: Decisions) -> Result<Option<Decisions>> {
+    say("share it? y yes, n no; k MARK keeps a value, r MARK removes one, l lists again");
+    let mut lines = io::stdin().lock().lines();
+    loop {
+        #[expect(clippy::print_stderr, reason = "a prompt has no end of line")]
+        {
+            eprint!("> ");
+        }
+        let Some(line) = lines.next().transpose()? else {
+            say("not shared");
+            return Ok(None);
+        };
+        let mut words = line.split_whitespace();
+        match (words.next(), words.next()) {
+            (Some("y" | "yes"), None) => return Ok(Some(decisions)),
+            (Some("n" | "no" | "q"), None) => {
+                say("not shared");
+                return Ok(None);
+            }
+            (Some("l"), None) => show(seen)?,
+            (Some(verb @ ("k" | "r")), Some(mark)) => match seen.values.get(mark) {
+                None => say(&format!("nothing has the mark {mark}")),
+                Some(value) => {
+                    let mark = mark.to_owned();
+                    let (to, from, word) = if verb == "k" {
+                        (&mut decisions.keep, &mut decisions.remove, "stays")
+                    } else {
+                        (&mut decisions.remove, &mut decisions.keep, "goes")
+                    };
+                    from.retain(|other| *other != mark);
+                    to.insert(mark);
+                    say(&format!("{} {word}", value.rule));
+                }
+            },
+            _ => say("y, n, k MARK, r MARK or l"),
+        }
+    }
+}
+
+fn document(seen: &Seen, profile: &Profile) -> Value {
+    let values = seen.each().map(|(mark, value)| {
+        let places = value.places.iter();
+        let places = places.map(|(seq, field)| json!({ "seq": seq, "field": field }));
+        json!({
+            "mark": mark,
+            "rule": value.rule,
+            "type": value.kind,
+            "severity": value.severity.as_str(),
+            "removed": value.certainty == Certainty::Sure,
+            "nearly": match value.certainty {
+                Certainty::Sure => None,
+                Certainty::Near(why) => Some(why.as_str()),
+            },
+            "risky": value.is_risky(),
+            "placeholder": value.placeholder,
+            "count": value.count,
+            "places": places.collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "profile": profile.name,
+        "values": values.collect::<Vec<_>>(),
+        "notListed": seen.beyond,
+    })
+}

@@ -1,0 +1,216 @@
+//! Writing what is shared, and looking at it once more.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+use quipu_convert::output::{NewFile, make_directory};
+use quipu_convert::source::Redacted;
+use quipu_convert::{Format, Options, Source as _};
+use quipu_formats::normalized::{Privacy, transcript_id};
+use quipu_formats::projection::Nowhere;
+use quipu_redact::raw;
+use quipu_redact::{Certainty, Engine, Key, Kind};
+use quipu_submit::client::{Client, ClientError, Packed};
+use quipu_submit::{Encoding, SecretKey, TranscriptId};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::args::{Share, ShareAs};
+use crate::commands::convert::refused;
+use crate::error::{CommandError, Exit, Result, io_error};
+use crate::json;
+use crate::terminal::{bytes, clean, count, say};
+
+pub(super) fn write(
+    args: &Share,
+    source: &mut Redacted,
+    engine: &Engine,
+    key: Option<&SecretKey>,
+) -> Result<Exit> {
+    let header = source.header().map_err(refused)?;
+    let id = transcript_id(&header.run_id);
+    if let Some(path) = &args.output {
+        match args.to {
+            ShareAs::Transcript => file(source, Format::Normalized, path, args.force, engine)?,
+            ShareAs::Html => file(source, Format::Html, path, args.force, engine)?,
+            ShareAs::Bundle => bundle(source, path, args.force, engine)?,
+        }
+        say(&format!("{} written", clean(&path.display().to_string())));
+    }
+    if let Some(outcome) = source.outcome() {
+        tell(&outcome.privacy);
+    }
+    if let (Some(server), Some(key)) = (&args.submit, key) {
+        submit(source, engine, server, key, &id)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn not_made(path: &Path) -> impl Fn(io::Error) -> CommandError + '_ {
+    |error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            let error = anyhow::anyhow!("{} is there already", path.display());
+            CommandError::new(Exit::Environment, error).hint("--force writes over it")
+        }
+        _ => io_error(format!("could not make {}", path.display()))(error),
+    }
+}
+
+/// Writes a file that is there once it is whole and nothing was found in it.
+fn file(
+    source: &mut Redacted,
+    format: Format,
+    path: &Path,
+    force: bool,
+    engine: &Engine,
+) -> Result<()> {
+    let new = NewFile::begin(path, force).map_err(not_made(path))?;
+    let written = new.file().map_err(not_made(path))?;
+    project(source, format, &written)?;
+    look_again(engine, written)?;
+    new.finish().map_err(not_made(path))
+}
+
+fn project(source: &mut Redacted, format: Format, to: &File) -> Result<()> {
+    let out = Box::new(io::BufWriter::with_capacity(1 << 18, to));
+    let written = quipu_convert::write(source, format, &Options::default(), out, Box::new(Nowhere));
+    written.map(drop).map_err(refused)
+}
+
+/// What was written is what leaves: the rules are held against it once more.
+fn look_again(engine: &Engine, mut file: File) -> Result<()> {
+    let unreadable = || io_error("could not read what was written");
+    file.seek(SeekFrom::Start(0)).map_err(unreadable())?;
+    let options = raw::Options::new(Key::from_bytes([0; 32]));
+    let mut left: Vec<String> = Vec::new();
+    let mut input = BufReader::with_capacity(1 << 18, file);
+    let looked = raw::check(engine, &options, &mut input, &mut |finding| {
+        let rule = &engine.rules().rules[finding.rule];
+        if finding.certainty == Certainty::Sure && rule.kind == Kind::Secret && left.len() < 20 {
+            left.push(format!("{} in {}", rule.id, finding.field));
+        }
+    });
+    looked.map_err(|error| io_error("could not read what was written")(io::Error::other(error)))?;
+    if left.is_empty() {
+        return Ok(());
+    }
+    let error = anyhow::anyhow!(
+        "{} still there after redaction, so nothing was shared",
+        count(left.len() as u64, "secret")
+    );
+    let hint = "a value that you keep is not looked at again only if a rule file allows it: docs/rules.md";
+    Err(CommandError::new(Exit::Found, error).details(left).hint(hint))
+}
+
+/// A directory with everything in it: the transcript, a page, and what was removed.
+fn bundle(source: &mut Redacted, path: &Path, force: bool, engine: &Engine) -> Result<()> {
+    make_directory(path).map_err(not_made(path))?;
+    let mut files = serde_json::Map::new();
+    for (name, format) in [
+        ("transcript.json", Format::Normalized),
+        ("transcript.html", Format::Html),
+    ] {
+        let at = path.join(name);
+        file(source, format, &at, force, engine)?;
+        files.insert(name.to_owned(), digest(&at)?.into());
+    }
+    let privacy = source.outcome().map(|outcome| &outcome.privacy);
+    let document = json!({
+        "files": files,
+        "privacy": privacy.map(summary),
+        "check": "quipu verify transcript.json",
+    });
+    let at = path.join("receipt.json");
+    let new = NewFile::begin(&at, force).map_err(not_made(&at))?;
+    writeln!(new.writer(), "{}", json::document(&document)).map_err(not_made(&at))?;
+    new.finish().map_err(not_made(&at))
+}
+
+fn digest(path: &Path) -> Result<String> {
+    let about = || io_error(format!("could not read {}", path.display()));
+    let mut file = File::open(path).map_err(about())?;
+    let mut hash = Sha256::new();
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        let read = file.read(&mut piece).map_err(about())?;
+        if read == 0 {
+            break;
+        }
+        hash.update(&piece[..read]);
+    }
+    let hash: [u8; 32] = hash.finalize().into();
+    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("sha256:{hex}"))
+}
+
+fn summary(privacy: &Privacy) -> Value {
+    json!({
+        "profile": privacy.profile,
+        "redactionCount": privacy.redaction_count,
+        "rulesDigest": privacy.rules_digest,
+        "rulesMatched": privacy.rules_matched.as_ref().map(|matched| {
+            matched.iter().cloned().collect::<std::collections::BTreeMap<_, _>>()
+        }),
+        "commitment": privacy.commitment.as_ref().map(|commitment| json!({
+            "algorithm": commitment.algorithm,
+            "root": commitment.root,
+            "leaves": commitment.leaves,
+        })),
+    })
+}
+
+fn tell(privacy: &Privacy) {
+    let profile = privacy.profile.as_deref().unwrap_or_default();
+    let removed = count(privacy.redaction_count.unwrap_or_default(), "redaction");
+    say(&format!("profile {profile}: {removed}"));
+    if let Some(commitment) = &privacy.commitment {
+        say(&format!("commitment {}", commitment.root));
+    }
+}
+
+fn submit(
+    source: &mut Redacted,
+    engine: &Engine,
+    server: &str,
+    key: &SecretKey,
+    id: &str,
+) -> Result<()> {
+    let id = TranscriptId::parse(id).map_err(|error| CommandError::new(Exit::Data, error))?;
+    let document = tempfile::tempfile()?;
+    project(source, Format::Normalized, &document)?;
+    look_again(engine, document.try_clone()?)?;
+    let mut document = document;
+    document.seek(SeekFrom::Start(0))?;
+    let mut packed = Packed::new(id, document, Encoding::Zstd)?;
+    let client = Client::new(server, key.clone(), quipu_submit::client::Options::default())
+        .map_err(not_sent)?;
+    let receipt = client.submit(&mut packed, &mut |_| {}).map_err(not_sent)?;
+    let again = if receipt.duplicate { ", which had it" } else { "" };
+    say(&format!(
+        "{} taken by {}{again}: {}, sha256 {}",
+        receipt.transcript_id.as_str(),
+        clean(server),
+        bytes(receipt.bytes),
+        receipt.sha256
+    ));
+    Ok(())
+}
+
+fn not_sent(error: ClientError) -> CommandError {
+    match error {
+        ClientError::Address(_) => CommandError::new(Exit::Usage, error),
+        ClientError::Refused { ref refusal, .. } => {
+            let places: Vec<String> = refusal
+                .findings
+                .iter()
+                .map(|finding| match finding.seq {
+                    Some(seq) => format!("{} in event {seq}, {}", finding.rule, finding.field),
+                    None => format!("{} in {}", finding.rule, finding.field),
+                })
+                .collect();
+            CommandError::new(Exit::Environment, error).details(places)
+        }
+        error => CommandError::new(Exit::Environment, error),
+    }
+}

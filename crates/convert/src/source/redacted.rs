@@ -1,0 +1,206 @@
+//! A session without what a profile removes.
+//!
+//! It is a source like the one it is made of, so whatever can be written can be written without it. What was removed
+//! is known only at the end and said at the beginning of a transcript, so the session is redacted twice: once when
+//! its header is asked for, and once when its events are. Both give the same.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use quipu_formats::normalized::{self, Beyond, Submitter};
+use quipu_model::{Attachment, Event, Header, LogBody};
+use quipu_redact::session::{Decisions, Outcome, Redactor, Review};
+use quipu_redact::{Engine, Key, Profile};
+
+use super::{Account, Receiver, Source, SourceError};
+
+/// What is removed, and by whom.
+#[derive(Debug, Clone)]
+pub struct Removal {
+    /// The rules.
+    pub engine: Arc<Engine>,
+    /// What is removed for whom.
+    pub profile: Profile,
+    /// The key of whoever shares it: pseudonyms and proofs are made with it.
+    pub key: Key,
+    /// What a person decided.
+    pub decisions: Decisions,
+    /// Who shares it.
+    pub submitter: Option<Submitter>,
+}
+
+/// A session without what a profile removes.
+pub struct Redacted {
+    inner: Box<dyn Source>,
+    removal: Removal,
+    header: Option<Header>,
+    document: Option<normalized::Options>,
+    outcome: Option<Outcome>,
+}
+
+impl std::fmt::Debug for Redacted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redacted").finish_non_exhaustive()
+    }
+}
+
+impl Redacted {
+    /// A session, to be given without what is removed.
+    pub fn new(inner: Box<dyn Source>, removal: Removal) -> Self {
+        Self {
+            inner,
+            removal,
+            header: None,
+            document: None,
+            outcome: None,
+        }
+    }
+
+    /// What was removed. After [`Source::header`].
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_ref()
+    }
+
+    /// What was decided from now on.
+    pub fn decide(&mut self, decisions: Decisions) {
+        self.removal.decisions = decisions;
+        self.header = None;
+    }
+
+    /// Tells what would be removed, one by one.
+    ///
+    /// # Errors
+    ///
+    /// The session cannot be read.
+    pub fn review(&mut self, each: &mut Review<'_>) -> Result<Outcome, SourceError> {
+        let header = self.inner.header()?;
+        self.pass(&header, Some(each), &mut Nobody).map(|it| it.0)
+    }
+
+    fn pass(
+        &mut self,
+        header: &Header,
+        review: Option<&mut Review<'_>>,
+        to: &mut dyn Receiver,
+    ) -> Result<(Outcome, Header, Account), SourceError> {
+        let Removal {
+            engine,
+            profile,
+            key,
+            decisions,
+            ..
+        } = &self.removal;
+        let mut redactor = Redactor::new(engine, profile, key, decisions);
+        if let Some(review) = review {
+            redactor = redactor.with_review(review);
+        }
+        let redacted = redactor.header(header);
+        let mut receiver = Redacting {
+            redactor,
+            keep_files: profile.file_contents,
+            to,
+        };
+        let account = self.inner.read(&mut receiver)?;
+        let (outcome, last) = receiver.redactor.finish();
+        if let Some((event, more)) = last {
+            give(receiver.to, event, more).map_err(SourceError::Refused)?;
+        }
+        Ok((outcome, redacted, account))
+    }
+}
+
+impl Source for Redacted {
+    fn format(&self) -> &'static str {
+        self.inner.format()
+    }
+
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    fn is_redacted(&self) -> bool {
+        true
+    }
+
+    /// Its bytes are not redacted, so they are not given.
+    fn copy(&self, _to: &mut dyn Write) -> Result<(), SourceError> {
+        Err(SourceError::Refused(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "a log as it is cannot be without what is removed; `quipu redact` does that",
+        )))
+    }
+
+    fn header(&mut self) -> Result<Header, SourceError> {
+        if let Some(header) = &self.header {
+            return Ok(header.clone());
+        }
+        let header = self.inner.header()?;
+        let (outcome, redacted, _) = self.pass(&header, None, &mut Nobody)?;
+        let mut document = self.inner.document().cloned().unwrap_or_default();
+        document.privacy = Some(outcome.privacy.clone());
+        document.submitter = self.removal.submitter.clone().or(document.submitter);
+        self.document = Some(document);
+        self.outcome = Some(outcome);
+        self.header = Some(redacted.clone());
+        Ok(redacted)
+    }
+
+    fn document(&self) -> Option<&normalized::Options> {
+        self.document.as_ref()
+    }
+
+    fn read(&mut self, to: &mut dyn Receiver) -> Result<Account, SourceError> {
+        let header = self.inner.header()?;
+        self.pass(&header, None, to).map(|it| it.2)
+    }
+}
+
+/// Redacts what passes through.
+struct Redacting<'r, 'e> {
+    redactor: Redactor<'e>,
+    keep_files: bool,
+    to: &'r mut dyn Receiver,
+}
+
+impl Receiver for Redacting<'_, '_> {
+    fn blob(&mut self, attachment: &Attachment, bytes: &[u8]) -> io::Result<()> {
+        // Nobody looks into pictures: they go with the files.
+        if self.keep_files {
+            return self.to.blob(attachment, bytes);
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: Event<LogBody>) -> io::Result<()> {
+        self.event_and_more(event, Beyond::default())
+    }
+
+    fn event_and_more(&mut self, event: Event<LogBody>, more: Beyond) -> io::Result<()> {
+        match self.redactor.event(event, more) {
+            Some((event, more)) => give(self.to, event, more),
+            None => Ok(()),
+        }
+    }
+}
+
+fn give(to: &mut dyn Receiver, event: Event<LogBody>, more: Beyond) -> io::Result<()> {
+    if more.is_empty() {
+        to.event(event)
+    } else {
+        to.event_and_more(event, more)
+    }
+}
+
+/// Takes everything and does nothing.
+struct Nobody;
+
+impl Receiver for Nobody {
+    fn blob(&mut self, _attachment: &Attachment, _bytes: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn event(&mut self, _event: Event<LogBody>) -> io::Result<()> {
+        Ok(())
+    }
+}
