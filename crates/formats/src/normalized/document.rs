@@ -69,6 +69,27 @@ pub struct Privacy {
     pub redaction_count: Option<u64>,
     /// What of the content is there at all.
     pub content_policy: Option<ContentPolicy>,
+    /// Which version of the rules it was: a hash of them.
+    pub rules_digest: Option<String>,
+    /// How often each rule found something, where it did.
+    pub rules_matched: Option<Vec<(String, u64)>>,
+    /// Whether all times were moved by the same.
+    pub time_shift: Option<bool>,
+    /// What was removed from the sections of the document.
+    pub redactions: Option<Vec<Redaction>>,
+    /// A hash tree over all that the document says.
+    pub commitment: Option<Commitment>,
+}
+
+/// A hash tree over every value of a document. `docs/receipts.md` says how it is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commitment {
+    /// How it is made: a name.
+    pub algorithm: String,
+    /// The root of the tree, in lowercase hexadecimal.
+    pub root: String,
+    /// How many values there are.
+    pub leaves: u64,
 }
 
 impl Privacy {
@@ -84,6 +105,7 @@ impl Privacy {
                 include_file_contents: Some(true),
                 tool_output: Some(ToolOutput::Full),
             }),
+            ..Self::default()
         }
     }
 }
@@ -136,10 +158,10 @@ impl ToolOutput {
     }
 }
 
-/// Something that was removed from an event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Something that was removed from an event, or from a section.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Redaction {
-    /// The field it stood in, such as `tool.output`.
+    /// The field it stood in, such as `tool.output` or `tool.input.edits[0].new_string`; see [`super::path`].
     pub field: String,
     /// The rule that found it.
     pub rule_id: String,
@@ -147,6 +169,12 @@ pub struct Redaction {
     pub kind: String,
     /// What stands there now.
     pub placeholder: String,
+    /// Where in the field, as it is now, the placeholder begins: in characters (Unicode code points).
+    pub start: Option<u64>,
+    /// Where it ends.
+    pub end: Option<u64>,
+    /// A salted hash of what stood there, in lowercase hexadecimal.
+    pub commitment: Option<String>,
 }
 
 /// What an event of a document has that the model has no place for.

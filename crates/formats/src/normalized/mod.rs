@@ -25,6 +25,7 @@
 mod document;
 mod error;
 mod page;
+pub mod path;
 mod read;
 mod schema;
 mod verify;
@@ -34,7 +35,8 @@ mod write;
 mod tests;
 
 pub use document::{
-    AsIs, Beyond, ContentPolicy, Extra, Options, Privacy, Redaction, Section, Submitter, ToolOutput,
+    AsIs, Beyond, Commitment, ContentPolicy, Extra, Options, Privacy, Redaction, Section,
+    Submitter, ToolOutput,
 };
 pub use error::NormalizedError;
 pub use page::{Embedded, embedded};
@@ -42,7 +44,7 @@ pub use read::{
     Base, EVENT_FIELDS, Head, LISTS, MAX_PART, Mismatch, Read, decode, read, read_with,
 };
 pub use verify::{Finding, Report, Rule, Severity, verify};
-pub use write::{CARRIES, Writer, transcript_id, writer};
+pub use write::{CARRIES, Writer, encode, transcript_id, writer};
 
 /// The version of the format that is written.
 pub const SCHEMA_VERSION: &str = "0.1.0";

@@ -9,6 +9,7 @@ use std::io;
 use quipu_model::json::{Node, Part, Parts, PartsError, Tape};
 use quipu_model::{Body, Header, LogBody, Timestamp};
 
+use super::path::{self, Characters, Target};
 use super::read::{Base, Head, LISTS, MAX_DEPTH, MAX_PART, decode};
 use super::schema::Schema;
 use super::{NormalizedError, SCHEMA_VERSION};
@@ -76,6 +77,8 @@ rules! {
     Metrics = "metrics", Error, "count again; metrics are what lists are sorted by";
     /// A placeholder is not in the field that it was put into.
     Placeholder = "placeholder", Error, "the redaction was not done, was undone, or names another field";
+    /// The count of what was removed is not what is listed.
+    RedactionCount = "redaction-count", Error, "a receipt was added or left out";
 }
 
 /// One finding.
@@ -169,9 +172,34 @@ struct Check {
     ids: HashSet<u64>,
     last_seq: Option<u64>,
     calls: HashMap<u64, Call>,
+    /// How much is listed as removed.
+    redactions: u64,
+    /// The sections that things are removed from.
+    texts: Vec<(String, String)>,
     /// The part at hand.
     line: Option<u64>,
     seq: Option<u64>,
+}
+
+/// What a receipt's field is.
+enum Where {
+    Text(String),
+    /// Some other value, as it is written.
+    Json(String),
+    Nowhere,
+}
+
+impl Where {
+    fn of(node: Node<'_>, field: &str) -> Self {
+        match path::resolve(node, field) {
+            Some(Target::Value(value)) => match value.as_str() {
+                Some(text) => Self::Text(text.into_owned()),
+                None => Self::Json(value.raw().get().to_owned()),
+            },
+            Some(Target::Name(_, name)) => Self::Text(name.to_text_lossy().into_owned()),
+            None => Self::Nowhere,
+        }
+    }
 }
 
 /// A call or its result, or both.
@@ -196,6 +224,8 @@ impl Check {
             ids: HashSet::new(),
             last_seq: None,
             calls: HashMap::new(),
+            redactions: 0,
+            texts: Vec::new(),
             line: None,
             seq: None,
         }
@@ -276,6 +306,10 @@ impl Check {
                 self.time(&format!("session.{name}"), time);
             }
         }
+        if ["source", "session", "privacy"].contains(&key) {
+            self.texts
+                .push((key.to_owned(), node.raw().get().to_owned()));
+        }
         // A version that cannot be read was found above.
         drop(self.head.take(key, node));
     }
@@ -315,7 +349,8 @@ impl Check {
             let message = format!("{id:?} is the id of an event before");
             self.find(Rule::IdTwice, format!("{path}.id"), message);
         }
-        self.placeholders(path, node);
+        let list = node.get("redactions");
+        self.placeholders(&format!("{path}."), list, &|field| Where::of(node, field));
         let base = self.base.get_or_insert_with(|| self.head.base());
         let (event, _) = decode(node, index, base);
         let run = &base.run_id;
@@ -335,34 +370,73 @@ impl Check {
         }
     }
 
-    fn placeholders(&mut self, path: &str, node: Node<'_>) {
-        let Some(list) = node.get("redactions") else {
-            return;
-        };
-        for (index, redaction) in list.items().enumerate() {
+    /// Looks for what was put in place of something, in what `path` names.
+    fn placeholders(&mut self, path: &str, list: Option<Node<'_>>, of: &dyn Fn(&str) -> Where) {
+        let items = list.into_iter().flat_map(Node::items).enumerate();
+        let mut at: Option<(String, Where, Characters)> = None;
+        for (index, redaction) in items {
+            self.redactions += 1;
             let (Some(field), Some(placeholder)) =
                 (redaction.text("field"), redaction.text("placeholder"))
             else {
                 continue;
             };
-            let keys: Vec<&str> = field.split('.').collect();
-            let is_there = node.path(&keys).is_some_and(|value| match value.as_str() {
-                Some(text) => text.contains(&*placeholder),
-                None => value.raw().get().contains(&*placeholder),
-            });
-            if !is_there {
-                let message = format!("{placeholder:?} is not in `{field}`");
+            let place = |name: &str| redaction.get(name).and_then(|place| place.as_u64());
+            // What was removed from one field is listed in order, so that its text is walked once.
+            if at.as_ref().is_none_or(|(of, _, _)| *of != *field) {
+                at = Some((field.to_string(), of(&field), Characters::default()));
+            }
+            let stands = match (&mut at, place("start"), place("end")) {
+                (Some((_, Where::Text(text), characters)), Some(start), Some(end)) => {
+                    characters.slice(text, start, end) == Some(&*placeholder)
+                }
+                (Some((_, Where::Text(text) | Where::Json(text), _)), None, None) => {
+                    text.contains(&*placeholder)
+                }
+                _ => false,
+            };
+            if !stands {
+                let message =
+                    format!("{placeholder:?} is not in `{field}`, or not where it should be");
                 self.find(
                     Rule::Placeholder,
-                    format!("{path}.redactions[{index}]"),
+                    format!("{path}redactions[{index}]"),
                     message,
                 );
             }
         }
     }
 
+    /// The same in the sections, which is known when all of them were read.
+    fn placeholders_of_sections(&mut self) {
+        let sections = std::mem::take(&mut self.texts);
+        let list = sections.iter().find(|(key, _)| key == "privacy");
+        let mut tape = Tape::new();
+        let Some(node) = list.and_then(|(_, text)| tape.read(text, MAX_DEPTH).ok()) else {
+            return;
+        };
+        self.placeholders("privacy.", node.get("redactions"), &|field| {
+            let end = field.find(['.', '[', '{']).unwrap_or(field.len());
+            let section = sections.iter().find(|(key, _)| *key == field[..end]);
+            let mut tape = Tape::new();
+            let node = section.and_then(|(_, text)| tape.read(text, MAX_DEPTH).ok());
+            node.map_or(Where::Nowhere, |node| Where::of(node, &field[end..]))
+        });
+        let stated = node.get("redactionCount").and_then(|count| count.as_u64());
+        let counted = self.redactions;
+        if node.get("commitment").is_some() && stated.is_some_and(|stated| stated != counted) {
+            let message = format!("it is {}, but {counted} are listed", stated.unwrap_or(0));
+            self.find(
+                Rule::RedactionCount,
+                "privacy.redactionCount".to_owned(),
+                message,
+            );
+        }
+    }
+
     fn end(mut self) -> Report {
         (self.line, self.seq) = (None, None);
+        self.placeholders_of_sections();
         let missing: Vec<String> = self
             .schema
             .required()

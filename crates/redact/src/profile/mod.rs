@@ -1,9 +1,9 @@
 //! What is removed for whom.
 //!
 //! ```toml
-//! name = "research"
+//! name = "research"                    # that of the file by default
 //! description = "…"
-//! extends = "team"                     # what is not set here is as there
+//! extends = "team"                     # what is not set here is as there: a built-in one, or a file beside this one
 //! kinds = ["secret", "pii", "path", "identity"]
 //! rules-off = ["ipv4"]                 # ids or groups
 //! reasoning = false                    # whether what a model thought is kept
@@ -11,17 +11,26 @@
 //! tool-output = "truncated"            # full, truncated, metadata-only, none
 //! tool-input = "full"                  # the same
 //! text = "full"                        # the same, of messages
-//! max-text = 20000                     # characters of one field, where truncated
-//! max-events = 100000
-//! max-bytes = 67108864
+//! max-text = 4000                      # characters of one field, where it is truncated; 0 is no limit
+//! max-events = 100000                  # 0 is no limit
+//! max-bytes = 67108864                 # 0 is no limit
 //! environment = "pseudonym"            # cwd, repository, branch, user, host: keep, pseudonym, drop
-//! times = "shift"                      # keep, shift (all by the same, keyed), day, none
+//! times = "shift"                      # keep, shift (all by the same, keyed), relative (to the beginning)
 //! identity-linked = false
 //! ```
+//!
+//! A file that extends nothing extends `public`: what it does not speak of is not shared. A key that is not known is an
+//! error, because it may be a switch that somebody relies on.
 
-use quipu_formats::normalized::ToolOutput;
+mod load;
+#[cfg(test)]
+mod tests;
 
-use crate::rule::Kind;
+use quipu_formats::normalized::{ContentPolicy, ToolOutput};
+
+pub use load::ProfileError;
+
+use crate::rule::{Kind, Rule};
 
 /// What is removed for whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +66,43 @@ pub struct Profile {
     pub times: Times,
     /// Whether the person who shares it wants to be known.
     pub identity_linked: bool,
+}
+
+impl Profile {
+    /// Whether it applies a rule.
+    pub fn wants(&self, rule: &Rule) -> bool {
+        self.kinds.contains(&rule.kind)
+            && !self
+                .rules_off
+                .iter()
+                .any(|off| *off == rule.id || *off == rule.group)
+    }
+
+    /// What of the content is there at all, as a transcript says it.
+    pub fn policy(&self) -> ContentPolicy {
+        ContentPolicy {
+            include_file_contents: Some(self.file_contents),
+            tool_output: Some(self.tool_output.clone()),
+        }
+    }
+
+    /// Whether all content is there: nothing is left out because of what it is.
+    pub fn keeps_content(&self) -> bool {
+        self.reasoning
+            && self.file_contents
+            && [&self.tool_output, &self.tool_input, &self.text]
+                .into_iter()
+                .all(|part| *part == ToolOutput::Full)
+    }
+
+    /// Whether it leaves everything as it is.
+    pub fn changes_nothing(&self) -> bool {
+        self.kinds.is_empty()
+            && self.keeps_content()
+            && self.environment == Environment::Keep
+            && self.times == Times::Keep
+            && (self.max_events, self.max_bytes) == (u64::MAX, u64::MAX)
+    }
 }
 
 /// What becomes of directory, repository, branch, user and host.

@@ -1,1 +1,500 @@
-//! To come.
+//! Redacts a session: what is said of it as a whole, and its events one by one.
+//!
+//! ```text
+//! Redactor::new(engine, profile, key, decisions, header, options)
+//!     event(…) × n   ──► the same events, in order, each with its receipts (Beyond::redactions)
+//!     finish()       ──► Outcome: the header and the options to write the document with, privacy among them
+//! ```
+//!
+//! What a document says of itself stands before its events, and is known behind them. So a session is gone through
+//! twice: once with a sink that throws away, for the [`Outcome`], and once to write. Both give the same, because nothing
+//! here is random: what looks so depends on the key.
+//!
+//! One event in is one event out, under the same number. Events of a stream are held back until what follows is there,
+//! because a secret may be cut in two; the last come with [`Redactor::finish`], and so does the note that says what caps
+//! cut off.
+//!
+//! **Invariant:** calls stay linked with their results, and numbers stay what they are.
+//! **Invariant:** redacting what was redacted gives the same bytes.
+
+mod content;
+mod files;
+mod head;
+mod json;
+mod mask;
+mod names;
+mod record;
+mod review;
+mod times;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use quipu_formats::normalized::{self, Beyond, Options, Redaction, ToolOutput};
+use quipu_model::{
+    Annotations, Block, Body, Content, Event, Header, Json, LogBody, Note, NoteKind, Notes, Place,
+    Timestamp,
+};
+use rustc_hash::FxHashSet;
+
+pub(crate) use self::content::REPLACES;
+use self::content::{Shaper, is_own};
+use self::files::Files;
+use self::mask::{Given, Kit, Mask};
+use self::names::Names;
+pub use self::record::masker;
+pub use self::review::{Decisions, Excerpt, Finding, Name, NameOf, Review, ValueHash};
+use crate::receipt::{self, Leaves};
+use crate::{Engine, Key, Placeholders, Profile};
+
+/// Where redacted events go.
+pub type Sink<'s> = dyn FnMut(Event<LogBody>, Beyond) -> io::Result<()> + 's;
+
+/// Bytes of a stream that are held back at most, and how many of them a secret may go over.
+const HELD: usize = 64 * 1024;
+const OVER: usize = 4 * 1024;
+/// Events of a stream that are held back at most.
+const HELD_EVENTS: usize = 4096;
+
+/// Redacts a session.
+pub struct Redactor<'a> {
+    profile: &'a Profile,
+    /// The same, for results of calls whose content is beyond a cap.
+    bare: Profile,
+    mask: Mask<'a>,
+    files: Files,
+    header: Header,
+    options: Options,
+    /// What was taken out of the header.
+    of_header: Vec<Redaction>,
+    /// By how much times are moved.
+    shift: Option<i64>,
+    held: Vec<Held>,
+    leaves: Leaves,
+    counted: Header,
+    matched: BTreeMap<String, u64>,
+    redactions: u64,
+    bytes: u64,
+    cut: Cuts,
+    is_cut: bool,
+    /// Calls whose result is to come.
+    open: FxHashSet<String>,
+    last: Option<(u64, Timestamp)>,
+    buffer: Vec<u8>,
+}
+
+/// An event of a stream, and what of its blocks was found together with others.
+struct Held {
+    event: Event<LogBody>,
+    beyond: Beyond,
+    given: Vec<(usize, Given)>,
+    length: usize,
+}
+
+/// What became of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// What is true of the session as a whole, as it is shared.
+    pub header: Header,
+    /// What the document is written with; [`normalized::Privacy`] is in it.
+    pub options: Options,
+    /// How often each rule took something out, where it did. What a profile leaves out whatever it says is under names
+    /// that begin with `policy-` and `environment-`.
+    pub matched: Vec<(String, u64)>,
+    /// How much was taken out.
+    pub redactions: u64,
+    /// How much was nearly taken out, where that was looked for.
+    pub near: u64,
+    /// What caps cut off.
+    pub cut: Cuts,
+}
+
+/// What caps cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cuts {
+    /// Events.
+    pub events: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl<'a> Redactor<'a> {
+    /// Gets ready. Of the engine's rules, those are applied that the profile wants; where it has others as well, of two
+    /// that overlap the other may have been taken, so that an engine with only those is better.
+    pub fn new(
+        engine: &'a Engine,
+        profile: &'a Profile,
+        key: &Key,
+        decisions: &'a Decisions,
+        header: &Header,
+        options: &Options,
+    ) -> Self {
+        let transcript = transcript(header, options);
+        let mask = Mask {
+            engine,
+            wanted: engine
+                .rules()
+                .rules
+                .iter()
+                .map(|rule| profile.wants(rule))
+                .collect(),
+            key: key.clone(),
+            salts: Some(receipt::salts(key, &transcript)),
+            names: Names::of(header, &decisions.names, profile.environment, key),
+            decisions,
+            review: None,
+            kit: Kit::new(Placeholders::new(key.derive("placeholders", &transcript))),
+            seq: 0,
+            list: Vec::new(),
+            old: Vec::new(),
+            near: 0,
+        };
+        let was_moved = options
+            .privacy
+            .as_ref()
+            .and_then(|privacy| privacy.time_shift)
+            == Some(true);
+        let shift = times::shift(profile.times, header, key, &transcript).filter(|_| !was_moved);
+        let mut bare = profile.clone();
+        (bare.tool_input, bare.tool_output) = (ToolOutput::None, ToolOutput::None);
+        let mut redactor = Self {
+            profile,
+            bare,
+            mask,
+            files: Files::default(),
+            header: header.clone(),
+            options: options.clone(),
+            of_header: Vec::new(),
+            shift,
+            held: Vec::new(),
+            leaves: Leaves::default(),
+            counted: Header::new(header.run_id.clone()),
+            matched: BTreeMap::new(),
+            redactions: 0,
+            bytes: 0,
+            cut: Cuts::default(),
+            is_cut: false,
+            open: FxHashSet::default(),
+            last: None,
+            buffer: Vec::new(),
+        };
+        redactor.redact_header();
+        redactor
+    }
+
+    /// Calls a function with everything that rules find, and nearly find, in the events to come.
+    #[must_use]
+    pub fn with_review(mut self, review: Box<Review<'a>>) -> Self {
+        self.mask.review = Some(review);
+        self
+    }
+
+    /// What is true of the session as a whole, as far as it is known before its events.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Redacts an event. It is handed on, now or with one of the next.
+    ///
+    /// # Errors
+    ///
+    /// Those of the sink.
+    pub fn event(
+        &mut self,
+        event: Event<LogBody>,
+        beyond: Beyond,
+        sink: &mut Sink<'_>,
+    ) -> io::Result<()> {
+        let Some(length) = streamed(&event) else {
+            self.release(0, sink)?;
+            return self.one(event, beyond, &[], sink);
+        };
+        self.held.push(Held {
+            event,
+            beyond,
+            given: Vec::new(),
+            length,
+        });
+        let length: usize = self.held.iter().map(|held| held.length).sum();
+        if length >= HELD || self.held.len() >= HELD_EVENTS {
+            self.release(OVER, sink)?;
+        }
+        Ok(())
+    }
+
+    /// Hands on the rest, and says what became of the session.
+    ///
+    /// # Errors
+    ///
+    /// Those of the sink.
+    pub fn finish(mut self, sink: &mut Sink<'_>) -> io::Result<Outcome> {
+        self.release(0, sink)?;
+        if self.cut.events > 0 {
+            let note = self.note();
+            self.emit(note, Beyond::default(), sink)?;
+        }
+        self.outcome()
+    }
+
+    /// Hands on what is held of a stream, but for the last bytes.
+    fn release(&mut self, keep: usize, sink: &mut Sink<'_>) -> io::Result<()> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let mut held = std::mem::take(&mut self.held);
+        if held.len() > 1 {
+            let mut places = Vec::new();
+            let mut texts = Vec::new();
+            for (event, held) in held.iter().enumerate() {
+                for (block, text) in chunks(&held.event).enumerate() {
+                    places.push((event, block));
+                    texts.push(text);
+                }
+            }
+            let across = self.mask.across(&texts);
+            for ((event, block), given) in places.into_iter().zip(across) {
+                held[event]
+                    .given
+                    .extend(given.into_iter().map(|given| (block, given)));
+            }
+        }
+        let mut behind = 0;
+        let kept = held.iter().rev().take_while(|held| {
+            behind += held.length;
+            behind <= keep
+        });
+        let kept = kept.count();
+        self.held = held.split_off(held.len() - kept);
+        for Held {
+            event,
+            beyond,
+            given,
+            ..
+        } in held
+        {
+            self.one(event, beyond, &given, sink)?;
+        }
+        Ok(())
+    }
+
+    fn one(
+        &mut self,
+        mut event: Event<LogBody>,
+        mut beyond: Beyond,
+        given: &[(usize, Given)],
+        sink: &mut Sink<'_>,
+    ) -> io::Result<()> {
+        let was = event.clone();
+        self.move_time(&mut event);
+        self.last = Some((event.seq, event.timestamp));
+        let is_open = match &event.body {
+            LogBody::Exchange(Body::ToolResult(result)) => self.open.contains(&result.call_id),
+            _ => false,
+        };
+        let is_own = is_own(&event, &beyond) || is_cut_note(&event);
+        if self.is_cut && !is_open && !is_own {
+            self.leave_out(&was, &beyond);
+            return Ok(());
+        }
+        self.is_cut |= self.counted.totals.events >= self.profile.max_events;
+        if self.is_cut && !is_open && !is_own {
+            self.leave_out(&was, &beyond);
+            return Ok(());
+        }
+        self.mask.seq = event.seq;
+        self.mask.old = std::mem::take(&mut beyond.redactions);
+        if !is_own {
+            let profile = if self.is_cut {
+                &self.bare
+            } else {
+                self.profile
+            };
+            let mut shaper = Shaper {
+                mask: &mut self.mask,
+                profile,
+                files: &mut self.files,
+            };
+            shaper.event(&mut event, &mut beyond, given);
+        }
+        beyond.redactions = receipts(&mut self.mask);
+        self.buffer.clear();
+        normalized::encode(&self.header, &event, &beyond, &mut self.buffer);
+        let bytes = self.bytes.saturating_add(self.buffer.len() as u64);
+        if bytes > self.profile.max_bytes && !self.is_cut && !is_own {
+            self.is_cut = true;
+            let beyond = Beyond {
+                redactions: Vec::new(),
+                ..beyond
+            };
+            if is_open {
+                // It is in, without content.
+                return self.one(was, beyond, &[], sink);
+            }
+            self.leave_out(&was, &beyond);
+            return Ok(());
+        }
+        self.bytes = bytes;
+        self.emit(event, beyond, sink)
+    }
+
+    /// Counts an event that a cap cuts off.
+    fn leave_out(&mut self, event: &Event<LogBody>, beyond: &Beyond) {
+        self.buffer.clear();
+        normalized::encode(&self.header, event, beyond, &mut self.buffer);
+        self.cut.events += 1;
+        self.cut.bytes += self.buffer.len() as u64;
+    }
+
+    fn emit(
+        &mut self,
+        event: Event<LogBody>,
+        beyond: Beyond,
+        sink: &mut Sink<'_>,
+    ) -> io::Result<()> {
+        self.buffer.clear();
+        normalized::encode(&self.header, &event, &beyond, &mut self.buffer);
+        let index = self.counted.totals.events;
+        self.leaves
+            .event(&self.buffer, index)
+            .map_err(io::Error::other)?;
+        self.counted.observe_log(&event);
+        for redaction in &beyond.redactions {
+            self.count(&redaction.rule_id.clone());
+        }
+        match &event.body {
+            LogBody::Exchange(Body::ToolCall(call)) => {
+                self.open.insert(call.call_id.clone());
+            }
+            LogBody::Exchange(Body::ToolResult(result)) => {
+                self.open.remove(&result.call_id);
+            }
+            _ => {}
+        }
+        sink(event, beyond)
+    }
+
+    fn count(&mut self, rule: &str) {
+        self.redactions += 1;
+        match self.matched.get_mut(rule) {
+            Some(count) => *count += 1,
+            None => {
+                self.matched.insert(rule.to_owned(), 1);
+            }
+        }
+    }
+
+    fn move_time(&mut self, event: &mut Event<LogBody>) {
+        let Some(shift) = &mut self.shift else { return };
+        if self.header.started_at.is_none()
+            && self.last.is_none()
+            && self.profile.times == crate::profile::Times::Relative
+        {
+            *shift = -event.timestamp.as_second();
+        }
+        event.timestamp = times::moved(event.timestamp, *shift);
+    }
+
+    /// The note that says what caps cut off.
+    fn note(&self) -> Event<LogBody> {
+        let Cuts { events, bytes } = self.cut;
+        let (seq, timestamp) = self.last.unwrap_or((0, Timestamp::UNIX_EPOCH));
+        let mut notes = Notes::default();
+        (notes.flags.synthetic, notes.flags.undated) = (true, true);
+        let raw = format!(r#"{{"{CUT}":{{"events":{events},"bytes":{bytes}}}}}"#);
+        Event {
+            seq: seq.saturating_add(1),
+            run_id: self.header.run_id.clone(),
+            parent_run_id: self.header.parent_run_id.clone(),
+            timestamp,
+            place: Place::run(),
+            body: LogBody::Note(Note {
+                kind: NoteKind::Truncated,
+                text: Some(format!(
+                    "{events} events of {bytes} bytes were left out: the profile {} has room for no more. Their numbers are missing.",
+                    self.profile.name
+                )),
+                raw: Json::parse(&raw).ok(),
+            }),
+            annotations: Annotations::from(notes),
+        }
+    }
+}
+
+/// What the note says that tells of what caps cut off.
+pub(crate) const CUT: &str = "cut";
+
+/// Whether this is the note that says what caps cut off.
+fn is_cut_note(event: &Event<LogBody>) -> bool {
+    let LogBody::Note(note) = &event.body else {
+        return false;
+    };
+    event.annotations.flags.synthetic
+        && note.kind == NoteKind::Truncated
+        && note
+            .raw
+            .as_ref()
+            .is_some_and(|raw| raw.get().starts_with(r#"{"cut":{"events":"#))
+}
+
+/// The receipts of what was taken out, and of what had been before.
+fn receipts(mask: &mut Mask<'_>) -> Vec<Redaction> {
+    let mut list = std::mem::take(&mut mask.old);
+    list.append(&mut mask.list);
+    list
+}
+
+/// How long the chunks of a stream are that an event is made of; `None` when it is something else.
+fn streamed(event: &Event<LogBody>) -> Option<usize> {
+    let LogBody::Exchange(Body::AssistantMessage(blocks) | Body::UserMessage(blocks)) = &event.body
+    else {
+        return None;
+    };
+    let is_stream = |block: &Block| matches!(block.content, Content::Stream(_));
+    (!blocks.is_empty() && blocks.iter().all(is_stream)).then(|| chunks(event).map(str::len).sum())
+}
+
+fn chunks(event: &Event<LogBody>) -> impl Iterator<Item = &str> {
+    let blocks = match &event.body {
+        LogBody::Exchange(Body::AssistantMessage(blocks) | Body::UserMessage(blocks)) => {
+            blocks.as_slice()
+        }
+        _ => &[],
+    };
+    blocks.iter().map(|block| match &block.content {
+        Content::Stream(text) => text.as_str(),
+        _ => "",
+    })
+}
+
+/// The id of the document.
+pub(crate) fn transcript(header: &Header, options: &Options) -> String {
+    let id = options.transcript_id.clone();
+    id.unwrap_or_else(|| normalized::transcript_id(&header.run_id))
+}
+
+/// The last place at or before a byte that is between two characters.
+fn floor(text: &str, at: usize) -> usize {
+    let at = at.min(text.len());
+    (0..=at)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
+}
+
+/// The first place at or behind a byte that is between two characters.
+fn ceil(text: &str, at: usize) -> usize {
+    (at..text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(text.len())
+}
+
+impl std::fmt::Debug for Redactor<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redactor")
+            .field("profile", &self.profile.name)
+            .finish_non_exhaustive()
+    }
+}

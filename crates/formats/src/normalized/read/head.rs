@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use quipu_model::json::{Kind, Node};
 use quipu_model::{Environment, Header, Json, Money, Origin, RunId, Timestamp, Totals, Usage};
 
-use super::value::run_id;
+use super::value::{commitment, counts, redactions, run_id};
 use super::{Base, duration_ms};
 use crate::normalized::write::{repository_name, transcript_id};
 use crate::normalized::{
@@ -345,6 +345,12 @@ impl Head {
                     privacy.content_policy = Some(policy).filter(|_| value.kind() == Kind::Object);
                     Taken::Read
                 }
+                "rulesDigest" => set_some(&mut privacy.rules_digest, text(value)),
+                "rulesMatched" => set_some(&mut privacy.rules_matched, counts(value)),
+                "timeShift" => set_some(&mut privacy.time_shift, value.as_bool()),
+                // With fields that are not known it is kept as it is.
+                "redactions" => set_known(&mut privacy.redactions, redactions(value)),
+                "commitment" => set_known(&mut privacy.commitment, commitment(value)),
                 _ => Taken::Unknown,
             },
         );
@@ -547,6 +553,14 @@ fn set_some<T>(to: &mut Option<T>, value: Option<T>) -> Taken {
     let read = value.is_some();
     *to = value;
     Taken::of(read)
+}
+
+/// As [`set_some`], but what cannot be read is kept.
+fn set_known<T>(to: &mut Option<T>, value: Option<T>) -> Taken {
+    match set_some(to, value) {
+        Taken::Wrong => Taken::Unknown,
+        taken => taken,
+    }
 }
 
 fn set_option(to: &mut Option<String>, node: Node<'_>) -> Taken {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use quipu_model::json::{Kind, Node};
 use quipu_model::{Attachment, Money, RunId, Source, Usage};
 
-use crate::normalized::Redaction;
+use crate::normalized::{Commitment, Redaction};
 
 /// Puts a value that could be read where it goes. Whether it could.
 pub(super) fn set<T>(to: &mut impl Slot<T>, value: Option<T>) -> bool {
@@ -105,17 +105,52 @@ pub(super) fn attachments(node: Node<'_>) -> Option<Vec<Attachment>> {
 }
 
 pub(super) fn redactions(node: Node<'_>) -> Option<Vec<Redaction>> {
-    of_kind(node, Kind::List)?
-        .items()
-        .map(|node| {
-            let text = |key: &str| node.text(key).map(Cow::into_owned);
-            let redaction = Redaction {
-                field: text("field")?,
-                rule_id: text("ruleId")?,
-                kind: text("type")?,
-                placeholder: text("placeholder")?,
-            };
-            (node.fields().count() == 4).then_some(redaction)
-        })
+    of_kind(node, Kind::List)?.items().map(redaction).collect()
+}
+
+/// What was removed; `None` when there is anything in it that is not known.
+fn redaction(node: Node<'_>) -> Option<Redaction> {
+    let text = |key: &str| node.text(key).map(Cow::into_owned);
+    let count = |key: &str| match node.get(key) {
+        Some(count) => count.as_u64().map(Some),
+        None => Some(None),
+    };
+    let commitment = match node.get("commitment") {
+        Some(commitment) => Some(commitment.as_str()?.into_owned()),
+        None => None,
+    };
+    let redaction = Redaction {
+        field: text("field")?,
+        rule_id: text("ruleId")?,
+        kind: text("type")?,
+        placeholder: text("placeholder")?,
+        start: count("start")?,
+        end: count("end")?,
+        commitment,
+    };
+    let beside = [
+        redaction.start.is_some(),
+        redaction.end.is_some(),
+        redaction.commitment.is_some(),
+    ];
+    let known = 4 + beside.into_iter().filter(|there| *there).count();
+    (node.fields().count() == known).then_some(redaction)
+}
+
+/// A hash tree; `None` when there is anything in it that is not known.
+pub(super) fn commitment(node: Node<'_>) -> Option<Commitment> {
+    let commitment = Commitment {
+        algorithm: node.text("algorithm")?.into_owned(),
+        root: node.text("root")?.into_owned(),
+        leaves: node.get("leaves")?.as_u64()?,
+    };
+    (node.fields().count() == 3).then_some(commitment)
+}
+
+/// Counts by name.
+pub(super) fn counts(node: Node<'_>) -> Option<Vec<(String, u64)>> {
+    of_kind(node, Kind::Object)?
+        .fields()
+        .map(|(key, count)| Some((key.to_text()?.into_owned(), count.as_u64()?)))
         .collect()
 }

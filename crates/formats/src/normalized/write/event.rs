@@ -386,14 +386,20 @@ fn redactions(object: &mut Object<'_>, redactions: &[Redaction]) {
     if redactions.is_empty() {
         return;
     }
-    object.list("redactions", redactions, |out, redaction| {
-        let mut object = Object::begin(out);
-        object.string("field", &redaction.field);
-        object.string("ruleId", &redaction.rule_id);
-        object.string("type", &redaction.kind);
-        object.string("placeholder", &redaction.placeholder);
-        object.end();
-    });
+    object.list("redactions", redactions, redaction);
+}
+
+/// What was removed from somewhere.
+pub(super) fn redaction(out: &mut Vec<u8>, redaction: &Redaction) {
+    let mut object = Object::begin(out);
+    object.string("field", &redaction.field);
+    object.string("ruleId", &redaction.rule_id);
+    object.string("type", &redaction.kind);
+    object.string("placeholder", &redaction.placeholder);
+    object.count("start", redaction.start);
+    object.count("end", redaction.end);
+    object.optional("commitment", redaction.commitment.as_deref());
+    object.end();
 }
 
 /// Whose event it is and where it happened, as far as that is not what is true of all.

@@ -130,13 +130,22 @@ impl<'a> Object<'a> {
 
     /// A field whose name may hold anything.
     pub(super) fn any(&mut self, name: &str, value: &Json) {
+        self.named(name, value.get());
+    }
+
+    /// A number whose name may hold anything.
+    pub(super) fn counted(&mut self, name: &str, n: u64) {
+        self.named(name, itoa::Buffer::new().format(n));
+    }
+
+    fn named(&mut self, name: &str, json: &str) {
         if !self.first {
             self.out.push(b',');
         }
         self.first = false;
         string(self.out, name);
         self.out.push(b':');
-        self.out.extend_from_slice(value.get().as_bytes());
+        self.out.extend_from_slice(json.as_bytes());
     }
 }
 

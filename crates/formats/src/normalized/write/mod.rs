@@ -9,7 +9,7 @@ use quipu_model::{Attachment, Event, Header, LogBody, Origin, RunId};
 use sha2::Digest as _;
 
 use self::json::{Object, string};
-use super::{Beyond, Options, Privacy, SCHEMA_VERSION, Section, Submitter, ToolOutput};
+use super::{Beyond, Commitment, Options, Privacy, SCHEMA_VERSION, Section, Submitter, ToolOutput};
 use crate::loss::{Field, Loss};
 use crate::projection::{Beside, Projection};
 
@@ -144,6 +144,12 @@ impl<W> std::fmt::Debug for Writer<W> {
             .field("loss", &self.loss)
             .finish_non_exhaustive()
     }
+}
+
+/// Writes one event as it stands in a document, without a line's end. `header` is that of the session, which events
+/// need not repeat. It is what [`super::decode`] reads.
+pub fn encode(header: &Header, event: &Event<LogBody>, beyond: &Beyond, out: &mut Vec<u8>) {
+    event::event(header, event, beyond, out);
 }
 
 /// The id of a run's document: of the shape of a random UUID, but always the same for the same run.
@@ -352,6 +358,33 @@ fn privacy(fields: &mut Fields<'_>, privacy: &Privacy) {
             let output = policy.tool_output.as_ref();
             object.optional("toolOutput", output.map(ToolOutput::as_str));
             fields.rest(Section::ContentPolicy);
+        });
+    }
+    let object = &mut fields.0;
+    object.optional("rulesDigest", privacy.rules_digest.as_deref());
+    if let Some(matched) = &privacy.rules_matched {
+        object.field("rulesMatched", |out| {
+            let mut object = Object::begin(out);
+            for (rule, count) in matched {
+                object.counted(rule, *count);
+            }
+            object.end();
+        });
+    }
+    object.optional_bool("timeShift", privacy.time_shift);
+    if let Some(redactions) = &privacy.redactions {
+        object.list("redactions", redactions, event::redaction);
+    }
+    if let Some(commitment) = &privacy.commitment {
+        let Commitment {
+            algorithm,
+            root,
+            leaves,
+        } = commitment;
+        object.object("commitment", |object| {
+            object.string("algorithm", algorithm);
+            object.string("root", root);
+            object.number("leaves", *leaves);
         });
     }
     fields.rest(Section::Privacy);

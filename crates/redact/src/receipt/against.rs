@@ -1,0 +1,540 @@
+//! Holds a shared copy against the original.
+
+use std::io;
+
+use quipu_formats::normalized::path::{self, Characters, Target};
+use quipu_formats::normalized::{self, Beyond, Options, Writer};
+use quipu_model::json::{Kind, Node, Parts, Tape};
+use quipu_model::{Event, Header, LogBody, Timestamp};
+use rustc_hash::FxHashMap;
+use sha2::Digest as _;
+
+use super::tree::DEEPEST;
+use super::verify::{Check, Shared, Span};
+use super::{Report, What, begun, hex, salt, salts};
+use crate::Key;
+use crate::session::{CUT, REPLACES, transcript};
+
+/// Events of the original whose numbers are kept when they are not in the shared copy.
+const KEPT: usize = 1000;
+
+/// Holds a shared copy against the original, event by event.
+pub struct Against<R> {
+    shared: Shared<R>,
+    check: Check,
+    header: Header,
+    options: Options,
+    salts: Option<Key>,
+    /// Whether times were moved, and by how much: by what the first says.
+    times: Times,
+    next: Option<(u64, u64, String)>,
+    missing: (u64, Vec<u64>),
+    /// How many events the shared copy says were cut off.
+    cut: Option<u64>,
+    buffer: Vec<u8>,
+}
+
+/// What is known of how times were moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Times {
+    Kept,
+    Moved(Option<i128>),
+}
+
+impl<R: io::Read> Against<R> {
+    /// Gets ready. `header` and `options` are the original's. With the key, what stood at each span is checked as well.
+    ///
+    /// # Errors
+    ///
+    /// The shared copy cannot be read.
+    pub fn new(
+        shared: R,
+        header: &Header,
+        options: &Options,
+        key: Option<&Key>,
+    ) -> io::Result<Self> {
+        let mut shared = Shared::new(shared);
+        shared.begin()?;
+        let mut is_moved = false;
+        for (_, text) in shared.sections.iter().filter(|(key, _)| key == "privacy") {
+            let mut tape = Tape::new();
+            if let Ok(node) = tape.read(text, DEEPEST) {
+                is_moved = node.get("timeShift").and_then(|moved| moved.as_bool()) == Some(true);
+            }
+        }
+        let mut against = Self {
+            shared,
+            check: Check::default(),
+            header: header.clone(),
+            options: options.clone(),
+            salts: key.map(|key| salts(key, &transcript(header, options))),
+            times: if is_moved {
+                Times::Moved(None)
+            } else {
+                Times::Kept
+            },
+            next: None,
+            missing: (0, Vec::new()),
+            cut: None,
+            buffer: Vec::new(),
+        };
+        against.advance()?;
+        Ok(against)
+    }
+
+    /// Takes in the next event of the original.
+    ///
+    /// # Errors
+    ///
+    /// The shared copy cannot be read.
+    pub fn event(&mut self, event: &Event<LogBody>, beyond: &Beyond) -> io::Result<()> {
+        while let Some((_, seq, _)) = self.next.as_ref().filter(|(_, seq, _)| *seq < event.seq) {
+            let seq = *seq;
+            self.check.report.add(Some(seq), "", What::NotInOriginal);
+            self.advance()?;
+        }
+        let Some((_, seq, text)) = self.next.as_ref().filter(|(_, seq, _)| *seq == event.seq)
+        else {
+            self.missing.0 += 1;
+            if self.missing.1.len() < KEPT {
+                self.missing.1.push(event.seq);
+            }
+            return Ok(());
+        };
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        normalized::encode(&self.header, event, beyond, &mut buffer);
+        let original = String::from_utf8_lossy(&buffer);
+        let (mut one, mut other) = (Tape::new(), Tape::new());
+        let mut compare = Compare {
+            report: &mut self.check.report,
+            salts: self.salts.as_ref(),
+            times: &mut self.times,
+            seq: *seq,
+            path: String::new(),
+            spans: FxHashMap::default(),
+        };
+        match (one.read(text, DEEPEST), other.read(&original, DEEPEST)) {
+            (Ok(shared), Ok(original)) => compare.event(shared, original),
+            // The check of the copy itself says so.
+            _ => compare.differs(),
+        }
+        self.buffer = buffer;
+        self.advance()
+    }
+
+    /// Says what was found, when the original has no more events.
+    ///
+    /// # Errors
+    ///
+    /// The shared copy cannot be read.
+    pub fn finish(mut self) -> io::Result<Report> {
+        while let Some((_, seq, text)) = self.next.take() {
+            match cut(&text) {
+                Some(events) if self.cut.is_none() => self.cut = Some(events),
+                _ => self.check.report.add(Some(seq), "", What::NotInOriginal),
+            }
+            self.advance()?;
+        }
+        let (missing, numbers) = &self.missing;
+        match self.cut {
+            Some(stated) if stated == *missing => {}
+            Some(stated) => {
+                let what = What::Count {
+                    stated,
+                    counted: *missing,
+                };
+                self.check.report.add(None, "events", what);
+            }
+            None => {
+                for seq in numbers {
+                    self.check.report.add(Some(*seq), "", What::Missing);
+                }
+                self.check.report.count += missing - numbers.len() as u64;
+            }
+        }
+        self.sections()?;
+        if let Some(why) = self.shared.failed() {
+            self.check.report.add(None, "", What::Document(why));
+        }
+        self.check.sections(&self.shared.sections);
+        Ok(self.check.report)
+    }
+
+    /// Goes on to the next event of the shared copy.
+    fn advance(&mut self) -> io::Result<()> {
+        self.next = None;
+        let Some((index, text)) = self.shared.next()? else {
+            return Ok(());
+        };
+        self.check.event(index, &text);
+        let mut tape = Tape::new();
+        let seq = tape
+            .read(&text, DEEPEST)
+            .ok()
+            .and_then(|node| node.get("seq")?.as_u64());
+        self.next = Some((index, seq.unwrap_or(index + 1), text));
+        Ok(())
+    }
+
+    /// Compares what is said of the session as a whole.
+    fn sections(&mut self) -> io::Result<()> {
+        let (_, document) = Writer::new(&self.header, &self.options, Vec::new())?.end()?;
+        let mut original: Vec<(String, String)> = Vec::new();
+        let mut parts = Parts::new(&["events"], usize::MAX);
+        let pushed = parts.push(&document, &mut |part| {
+            original.push((
+                part.key.to_owned(),
+                String::from_utf8_lossy(part.value).into_owned(),
+            ));
+        });
+        pushed.map_err(io::Error::other)?;
+        let find = |list: &[(String, String)], name: &str| {
+            list.iter()
+                .find(|(key, _)| key == name)
+                .map(|(_, text)| text.clone())
+        };
+        let privacy = find(&self.shared.sections, "privacy").unwrap_or_default();
+        let mut receipts = Tape::new();
+        let receipts = receipts
+            .read(&privacy, DEEPEST)
+            .ok()
+            .and_then(|node| node.get("redactions"));
+        for name in ["source", "session"] {
+            let texts = (find(&self.shared.sections, name), find(&original, name));
+            let (mut one, mut other) = (Tape::new(), Tape::new());
+            let mut compare = Compare {
+                report: &mut self.check.report,
+                salts: self.salts.as_ref(),
+                times: &mut self.times,
+                seq: 0,
+                path: name.to_owned(),
+                spans: FxHashMap::default(),
+            };
+            let read = |tape: &mut Tape, text: Option<String>| {
+                text.map(|text| (std::mem::take(tape), text))
+            };
+            let (Some((mut one, shared)), Some((mut other, original))) =
+                (read(&mut one, texts.0), read(&mut other, texts.1))
+            else {
+                compare.differs();
+                continue;
+            };
+            match (one.read(&shared, DEEPEST), other.read(&original, DEEPEST)) {
+                (Ok(shared), Ok(original)) => {
+                    compare.take_spans(receipts, &|field| {
+                        path::resolve(shared, field.strip_prefix(name)?)
+                    });
+                    compare.section(shared, original, self.cut.is_some());
+                }
+                _ => compare.differs(),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<R> std::fmt::Debug for Against<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Against")
+            .field("report", &self.check.report)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many events a note says were cut off; `None` when it says nothing of the kind.
+fn cut(text: &str) -> Option<u64> {
+    let mut tape = Tape::new();
+    let node = tape.read(text, DEEPEST).ok()?;
+    let is_made = node.get("synthetic").and_then(|made| made.as_bool()) == Some(true);
+    let meta = node
+        .get("meta")
+        .filter(|meta| is_made && meta.get("kind").is_some_and(|kind| kind.is("truncated")))?;
+    meta.path(&["raw", CUT, "events"])?.as_u64()
+}
+
+/// Compares one event, or one section.
+struct Compare<'c, 'n> {
+    report: &'c mut Report,
+    salts: Option<&'c Key>,
+    times: &'c mut Times,
+    seq: u64,
+    path: String,
+    /// The spans of a value, or of the name of a field that has the value; by its place.
+    spans: FxHashMap<(u32, bool), Vec<(u64, Span<'n>)>>,
+}
+
+impl<'n> Compare<'_, 'n> {
+    fn differs(&mut self) {
+        self.add(What::Differs);
+    }
+
+    fn add(&mut self, what: What) {
+        let seq = Some(self.seq).filter(|seq| *seq > 0);
+        self.report.add(seq, self.path.clone(), what);
+    }
+
+    fn take_spans(&mut self, list: Option<Node<'n>>, find: &dyn Fn(&str) -> Option<Target<'n>>) {
+        let mut last: Option<(String, u64)> = None;
+        for span in list.into_iter().flat_map(Node::items).filter_map(Span::of) {
+            let n = match &last {
+                Some((field, n)) if *field == span.field => n + 1,
+                _ => 0,
+            };
+            last = Some((span.field.to_string(), n));
+            let place = match find(&span.field) {
+                Some(Target::Value(node)) => (node.place(), false),
+                Some(Target::Name(node, _)) => (node.place(), true),
+                None => continue,
+            };
+            self.spans.entry(place).or_default().push((n, span));
+        }
+    }
+
+    fn event(&mut self, shared: Node<'n>, original: Node<'_>) {
+        self.take_spans(shared.get("redactions"), &|field| {
+            path::resolve(shared, field)
+        });
+        let replaces = shared.get("meta").and_then(|meta| meta.text(REPLACES));
+        let is_made = shared.get("synthetic").and_then(|made| made.as_bool()) == Some(true);
+        if let Some(replaces) =
+            replaces.filter(|_| is_made && original.path(&["meta", REPLACES]).is_none())
+        {
+            return self.replaced(&replaces, shared, original);
+        }
+        let has_blocks = shared.get("blocks").is_some() && original.get("blocks").is_some();
+        self.fields(shared, original, &|name| {
+            name == "redactions" || name == "text" && has_blocks
+        });
+    }
+
+    /// A note that stands for an event as a whole.
+    fn replaced(&mut self, replaces: &str, shared: Node<'n>, original: Node<'_>) {
+        let stood = match replaces {
+            "reasoning"
+                if original
+                    .get("type")
+                    .is_some_and(|kind| kind.is("reasoning")) =>
+            {
+                original.text("text").map(std::borrow::Cow::into_owned)
+            }
+            "event" => Some(original.raw().get().to_owned()),
+            "meta" => original.get("meta").map(|meta| meta.raw().get().to_owned()),
+            _ => None,
+        };
+        path::push_name(&mut self.path, "text");
+        match (stood, shared.get("text")) {
+            (Some(stood), Some(text)) if self.spans.contains_key(&(text.place(), false)) => {
+                self.text(text, &stood)
+            }
+            // Nothing stood there.
+            (Some(stood), Some(text)) if text.is(&stood) => {}
+            _ => self.differs(),
+        }
+        self.path.clear();
+        if replaces != "event" {
+            let own = [
+                "type",
+                "role",
+                "text",
+                "meta",
+                "fidelity",
+                "redactions",
+                "synthetic",
+            ];
+            self.fields(shared, original, &|name| own.contains(&name));
+        }
+    }
+
+    fn section(&mut self, shared: Node<'n>, original: Node<'_>, is_cut: bool) {
+        let is_given = |name: &str| match name {
+            "adapterVersion" => true,
+            "capturedAt" => original.get("capturedAt").is_none(),
+            // Events that were cut have no part in it.
+            "startedAt" | "endedAt" | "children" => is_cut,
+            _ => false,
+        };
+        self.fields(shared, original, &is_given);
+    }
+
+    /// Compares the fields of two objects, but for some.
+    fn fields(&mut self, shared: Node<'n>, original: Node<'_>, skip: &dyn Fn(&str) -> bool) {
+        let mut one = shared
+            .fields()
+            .filter(|(name, _)| !skip(&name.to_text_lossy()));
+        let mut other = original
+            .fields()
+            .filter(|(name, _)| !skip(&name.to_text_lossy()));
+        loop {
+            let ((name, shared), (was, original)) = match (one.next(), other.next()) {
+                (Some(one), Some(other)) => (one, other),
+                (None, None) => return,
+                _ => return self.differs(),
+            };
+            let length = self.path.len();
+            path::push_name(&mut self.path, &name.to_text_lossy());
+            if let Some(spans) = self.spans.remove(&(shared.place(), true)) {
+                self.spanned(&spans, &name.to_text_lossy(), &was.to_text_lossy());
+            } else if !name.is(&was.to_text_lossy()) && name.raw() != was.raw() {
+                self.differs();
+                self.path.truncate(length);
+                return;
+            }
+            self.value(shared, original);
+            self.path.truncate(length);
+        }
+    }
+
+    fn value(&mut self, shared: Node<'n>, original: Node<'_>) {
+        if self.spans.contains_key(&(shared.place(), false)) {
+            let stood = original.as_str();
+            let stood = stood.unwrap_or(std::borrow::Cow::Borrowed(original.raw().get()));
+            return self.text(shared, &stood);
+        }
+        if matches!(
+            self.path.as_str(),
+            "timestamp" | "session.startedAt" | "session.endedAt" | "session.capturedAt"
+        ) {
+            return self.time(shared, original);
+        }
+        match (shared.kind(), original.kind()) {
+            (Kind::Object, Kind::Object) => {
+                // The name of a repository follows from its address.
+                let is_repo =
+                    self.path == "session.environment.repo" && shared.get("remote").is_some();
+                self.fields(shared, original, &|name| is_repo && name == "name");
+            }
+            (Kind::List, Kind::List) => {
+                let (mut one, mut other) = (shared.items(), original.items());
+                for index in 0.. {
+                    let (shared, original) = match (one.next(), other.next()) {
+                        (Some(one), Some(other)) => (one, other),
+                        (None, None) => return,
+                        _ => return self.differs(),
+                    };
+                    let length = self.path.len();
+                    path::push_index(&mut self.path, index);
+                    self.value(shared, original);
+                    self.path.truncate(length);
+                }
+            }
+            (Kind::String, Kind::String) if shared.as_str() == original.as_str() => {}
+            _ if shared.raw() == original.raw() => {}
+            _ => self.differs(),
+        }
+    }
+
+    fn time(&mut self, shared: Node<'_>, original: Node<'_>) {
+        let read = |node: Node<'_>| node.as_str().and_then(|at| at.parse::<Timestamp>().ok());
+        let (Some(now), Some(was)) = (read(shared), read(original)) else {
+            if shared.raw() != original.raw() {
+                self.differs();
+            }
+            return;
+        };
+        let by = now.as_nanosecond() - was.as_nanosecond();
+        // At the ends of what can be said, a time stays there.
+        let is_at_end = now == Timestamp::MIN || now == Timestamp::MAX;
+        match self.times {
+            Times::Kept if by != 0 => self.differs(),
+            Times::Kept => {}
+            Times::Moved(_) if is_at_end => {}
+            Times::Moved(None) => *self.times = Times::Moved(Some(by)),
+            Times::Moved(Some(known)) if *known != by => self.add(What::Time),
+            Times::Moved(Some(_)) => {}
+        }
+    }
+
+    fn text(&mut self, shared: Node<'_>, stood: &str) {
+        let spans = self
+            .spans
+            .remove(&(shared.place(), false))
+            .unwrap_or_default();
+        match shared.as_str() {
+            Some(text) => self.spanned(&spans, &text, stood),
+            None => self.differs(),
+        }
+    }
+
+    /// Compares a text that has something taken out of it with what it was.
+    fn spanned(&mut self, spans: &[(u64, Span<'_>)], text: &str, stood: &str) {
+        let mut characters = Characters::default();
+        let mut kept = Vec::with_capacity(spans.len() + 1);
+        let mut from = 0;
+        for (_, span) in spans {
+            let places = (
+                characters.place(text, span.start),
+                characters.place(text, span.end),
+            );
+            let (Some(start), Some(end)) = places else {
+                return self.differs();
+            };
+            if start < from || end < start {
+                return self.differs();
+            }
+            kept.push(&text[from..start]);
+            from = end;
+        }
+        let last = &text[from..];
+        let Some(stood) = stood
+            .strip_prefix(kept[0])
+            .and_then(|stood| stood.strip_suffix(last))
+        else {
+            return self.differs();
+        };
+        let mut rest = stood;
+        for (index, (n, span)) in spans.iter().enumerate() {
+            let next = kept.get(index + 1).copied();
+            let length = match self.salts {
+                Some(salts) => opened(salts, self.seq, *n, span, rest, next),
+                None => filled(rest, next),
+            };
+            let Some(length) = length else {
+                return match self.salts {
+                    Some(_) => self.add(What::Opened),
+                    None => self.differs(),
+                };
+            };
+            self.report.opened += u64::from(self.salts.is_some());
+            rest = &rest[length + next.map_or(0, str::len)..];
+        }
+    }
+}
+
+/// How long something is that is followed by what is kept next, or by nothing.
+fn filled(rest: &str, next: Option<&str>) -> Option<usize> {
+    let first = rest.chars().next()?.len_utf8();
+    match next {
+        Some(next) => rest[first..].find(next).map(|at| first + at),
+        None => Some(rest.len()),
+    }
+}
+
+/// How long what was committed to is. It begins where `rest` does, and `next` follows.
+fn opened(
+    salts: &Key,
+    seq: u64,
+    n: u64,
+    span: &Span<'_>,
+    rest: &str,
+    next: Option<&str>,
+) -> Option<usize> {
+    let mut hash = begun(&salt(salts, seq, &span.field, n));
+    let is_it = |hash: sha2::Sha256| hex(&hash.finalize().into()) == span.commitment;
+    let Some(next) = next else {
+        hash.update(rest);
+        return is_it(hash).then_some(rest.len());
+    };
+    let mut hashed = 0;
+    for (at, character) in rest.char_indices() {
+        let end = at + character.len_utf8();
+        if rest[end..].starts_with(next) {
+            hash.update(&rest[hashed..end]);
+            hashed = end;
+            if is_it(hash.clone()) {
+                return Some(end);
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,317 @@
+//! Which calls are about files, and which files.
+
+use std::ops::Range;
+
+use quipu_model::Json;
+use quipu_model::json::{Kind, Node, Tape};
+use rustc_hash::FxHashMap;
+
+use super::json::rule;
+use super::mask::{Cut, POLICY};
+use crate::sensitive::{is_sensitive, named_in};
+
+/// Calls that are remembered until their result is there.
+const MOST: usize = 1 << 16;
+
+/// Fields that name a file.
+const PATHS: &[&str] = &[
+    "file_path",
+    "filepath",
+    "path",
+    "file",
+    "filename",
+    "notebook_path",
+    "target_file",
+    "absolute_path",
+    "relative_path",
+    "uri",
+    "target",
+    "paths",
+    "files",
+];
+
+/// Fields that are a command line.
+const COMMANDS: &[&str] = &["command", "cmd", "script", "commandline", "shell_command"];
+
+/// Fields that are the content of a file.
+const CONTENTS: &[&str] = &[
+    "content",
+    "contents",
+    "file_text",
+    "new_string",
+    "old_string",
+    "new_str",
+    "old_str",
+    "insert_text",
+    "new_source",
+    "old_source",
+    "patch",
+    "diff",
+    "code_edit",
+    "originalfile",
+    "structuredpatch",
+    "oldstring",
+    "newstring",
+    "replacement",
+    "new_content",
+    "old_content",
+    "filecontent",
+    "file_content",
+    "lines",
+];
+
+/// Tools that give back what is in a file, by what their names begin or end with.
+const READERS: &[&str] = &[
+    "read",
+    "readfile",
+    "viewfile",
+    "view",
+    "openfile",
+    "cat",
+    "getfilecontents",
+    "notebookread",
+    "readmanyfiles",
+];
+
+/// Tools that change what is in a file.
+const WRITERS: &[&str] = &[
+    "write",
+    "writefile",
+    "writetofile",
+    "createfile",
+    "create",
+    "edit",
+    "editfile",
+    "multiedit",
+    "notebookedit",
+    "strreplace",
+    "strreplaceeditor",
+    "strreplacebasededittool",
+    "replace",
+    "replaceinfile",
+    "applypatch",
+    "applydiff",
+    "insert",
+    "updatefile",
+    "searchreplace",
+    "fswrite",
+    "fsread",
+    "patch",
+    "texteditor",
+];
+
+/// What a call does with files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Access {
+    /// What kind of call it is.
+    pub(super) tool: Tool,
+    /// The file, where it names one.
+    pub(super) file: Option<String>,
+    /// Whether all of the file is secret.
+    pub(super) is_sensitive: bool,
+}
+
+/// What kind of call it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Tool {
+    /// It has nothing to do with files as such.
+    #[default]
+    Other,
+    /// It gives back what is in one.
+    Reads,
+    /// It changes what is in one.
+    Writes,
+}
+
+/// Calls whose result is not there yet.
+#[derive(Debug, Default)]
+pub(super) struct Files(FxHashMap<String, Access>);
+
+impl Files {
+    /// Takes in a call.
+    pub(super) fn call(&mut self, id: &str, name: &str, input: Option<&Json>) -> Access {
+        let access = access(name, input);
+        if access != Access::default() && !id.is_empty() && self.0.len() < MOST {
+            self.0.insert(id.to_owned(), access.clone());
+        }
+        access
+    }
+
+    /// What the call did that this is the result of.
+    pub(super) fn result(&mut self, id: &str, name: &str, input: Option<&Json>) -> Access {
+        let own = access(name, input);
+        match self.0.get(id) {
+            Some(access) if own.tool == Tool::Other || own.file.is_none() => Access {
+                is_sensitive: access.is_sensitive || own.is_sensitive,
+                ..access.clone()
+            },
+            _ => own,
+        }
+    }
+}
+
+fn access(name: &str, input: Option<&Json>) -> Access {
+    let mut access = Access {
+        tool: tool(name),
+        ..Access::default()
+    };
+    let Some(input) = input else { return access };
+    let mut tape = Tape::new();
+    let Ok(node) = tape.read(input.get(), 128) else {
+        return access;
+    };
+    if let Some(text) = node.as_str() {
+        access.is_sensitive = named_in(&text);
+    }
+    for (key, value) in node.fields() {
+        let key = key.to_text_lossy().to_ascii_lowercase();
+        if PATHS.contains(&&*key) {
+            each(value, &mut |path| {
+                access.is_sensitive |= is_sensitive(path);
+                access.file.get_or_insert_with(|| path.to_owned());
+            });
+        } else if COMMANDS.contains(&&*key) {
+            let mut line = String::new();
+            each(value, &mut |word| {
+                line.push_str(word);
+                line.push(' ');
+            });
+            access.is_sensitive |= named_in(line.trim_end());
+        } else if key == "input" || key == "patch" {
+            // A patch names its files.
+            each(value, &mut |patch| {
+                let mut named = patch.lines().filter_map(patched);
+                access.is_sensitive |= named.any(is_sensitive);
+            });
+        }
+    }
+    access
+}
+
+/// The texts of a value, or of a list.
+fn each(node: Node<'_>, take: &mut dyn FnMut(&str)) {
+    match node.kind() {
+        Kind::String => take(&node.as_str().unwrap_or_default()),
+        Kind::List => node
+            .items()
+            .filter_map(|item| item.as_str())
+            .for_each(|text| take(&text)),
+        _ => {}
+    }
+}
+
+fn tool(name: &str) -> Tool {
+    let own = name.rsplit("__").next().unwrap_or(name);
+    let own = own.rsplit(['.', '/', ':']).next().unwrap_or(own);
+    let letters = own.bytes().filter(u8::is_ascii_alphanumeric);
+    let plain: String = letters
+        .map(|byte| char::from(byte.to_ascii_lowercase()))
+        .collect();
+    if READERS.contains(&&*plain) {
+        Tool::Reads
+    } else if WRITERS.contains(&&*plain) {
+        Tool::Writes
+    } else {
+        Tool::Other
+    }
+}
+
+/// Whether what is given to a name is the content of a file.
+pub(super) fn is_content(name: &str) -> bool {
+    CONTENTS
+        .iter()
+        .any(|content| content.eq_ignore_ascii_case(name))
+}
+
+/// Takes out the content of a file.
+pub(super) fn cut(text: &str, span: Range<usize>) -> Cut {
+    let lines = text[span.clone()].lines().count();
+    Cut {
+        span,
+        rule: rule("file-contents"),
+        kind: POLICY,
+        placeholder: format!("[REDACTED:file-contents-{lines}-lines]"),
+    }
+}
+
+/// What is in a patch, but for the files that it names; `None` when a text has none.
+pub(super) fn patch(text: &str) -> Option<Vec<Cut>> {
+    const BEGIN: &str = "*** Begin Patch\n";
+    let begin = text.find(BEGIN)? + BEGIN.len();
+    let (mut at, mut from, mut cuts) = (begin, begin, Vec::new());
+    for line in text[begin..].split_inclusive('\n') {
+        if line.starts_with("*** ") {
+            take(text, from..at, &mut cuts);
+            from = at + line.len();
+            if line.starts_with("*** End Patch") {
+                return Some(cuts);
+            }
+        }
+        at += line.len();
+    }
+    take(text, from..at, &mut cuts);
+    Some(cuts)
+}
+
+fn take(text: &str, span: Range<usize>, cuts: &mut Vec<Cut>) {
+    // The end of the last line stays, so that what follows is on a line of its own.
+    let end = span.start + text[span.clone()].trim_end_matches('\n').len();
+    let inside = &text[span.start..end];
+    if !inside.is_empty() && !crate::is_placeholder(inside) {
+        cuts.push(cut(text, span.start..end));
+    }
+}
+
+/// The file that a line of a patch names.
+fn patched(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("*** ")?;
+    ["Add File: ", "Update File: ", "Delete File: ", "Move to: "]
+        .into_iter()
+        .find_map(|what| rest.strip_prefix(what))
+        .map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_known_by_their_names() {
+        for (name, expected) in [
+            ("Read", Tool::Reads),
+            ("read_file", Tool::Reads),
+            ("mcp__fs__read_file", Tool::Reads),
+            ("apply_patch", Tool::Writes),
+            ("MultiEdit", Tool::Writes),
+            ("str_replace_based_edit_tool", Tool::Writes),
+            ("Bash", Tool::Other),
+            ("", Tool::Other),
+        ] {
+            assert_eq!(tool(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_result_is_of_the_file_that_its_call_names() {
+        let mut files = Files::default();
+        let input = Json::parse(r#"{"file_path":"/code/a.rs"}"#).unwrap();
+        let call = files.call("c1", "Read", Some(&input));
+        assert_eq!(
+            (call.tool, call.file.as_deref()),
+            (Tool::Reads, Some("/code/a.rs"))
+        );
+        assert_eq!(files.result("c1", "", None), call);
+        assert_eq!(files.result("c2", "Read", None).tool, Tool::Reads);
+        assert_eq!(files.result("c2", "Bash", None), Access::default());
+    }
+
+    #[test]
+    fn a_patch_keeps_the_files_it_names() {
+        let text = "x <<E\n*** Begin Patch\n*** Update File: a.rs\n@@\n-old\n+new\n*** Add File: b\n+b\n*** End Patch\nE";
+        let cuts = patch(text).unwrap();
+        let gone: Vec<&str> = cuts.iter().map(|cut| &text[cut.span.clone()]).collect();
+        assert_eq!(gone, ["@@\n-old\n+new", "+b"]);
+        assert_eq!(cuts[0].placeholder, "[REDACTED:file-contents-3-lines]");
+        assert!(patch("nothing").is_none());
+    }
+}

@@ -1,0 +1,247 @@
+//! What is said of a session as a whole.
+
+use std::io;
+
+use quipu_formats::normalized::{Privacy, Section};
+use quipu_model::Header;
+use sha2::{Digest as _, Sha256};
+
+use super::content::{SENSITIVE, Shaper, named};
+use super::names::stands_for;
+use super::review::NameOf;
+use super::{Outcome, Redactor, receipts, times};
+use crate::profile::Environment;
+use crate::rule::Kind;
+use crate::{Context, receipt};
+
+impl Redactor<'_> {
+    /// Redacts the header and what the document says beside it.
+    pub(super) fn redact_header(&mut self) {
+        self.mask.seq = 0;
+        let before = self
+            .options
+            .privacy
+            .as_mut()
+            .and_then(|privacy| privacy.redactions.take());
+        self.mask.old = before.unwrap_or_default();
+        self.origin();
+        self.environment();
+        self.title();
+        self.extra();
+        self.of_header = receipts(&mut self.mask);
+        if let Some(shift) = self.shift {
+            let moved = |at: Option<quipu_model::Timestamp>| at.map(|at| times::moved(at, shift));
+            self.header.started_at = moved(self.header.started_at);
+            self.header.ended_at = moved(self.header.ended_at);
+            self.options.captured_at = moved(self.options.captured_at);
+        }
+    }
+
+    fn origin(&mut self) {
+        let Some(origin) = &mut self.header.origin else {
+            return;
+        };
+        let Some(path) = &mut origin.path else { return };
+        if self.profile.environment == Environment::Drop {
+            let label = "[REDACTED:path]".to_owned();
+            self.mask.whole(
+                "source.path",
+                path,
+                "environment-path",
+                Kind::Path.as_str(),
+                label,
+            );
+        } else {
+            self.mask
+                .text(&|| "source.path".to_owned(), path, Context::default());
+        }
+    }
+
+    fn environment(&mut self) {
+        let how = self.profile.environment;
+        let at = &mut self.header.environment;
+        let mut commit_of = |field: &str, text: &mut Option<String>, of: NameOf| {
+            if let Some(text) = text
+                && let Some(stands) = stands_for(of, text, how, &self.mask.key)
+            {
+                self.mask
+                    .whole(field, text, of.rule(), Kind::Identity.as_str(), stands);
+            } else {
+                self.mask.optional(field, text);
+            }
+        };
+        commit_of("session.environment.cwd", &mut at.cwd, NameOf::Directory);
+        commit_of(
+            "session.environment.repo.remote",
+            &mut at.repository,
+            NameOf::Repository,
+        );
+        commit_of(
+            "session.environment.repo.branch",
+            &mut at.git_branch,
+            NameOf::Branch,
+        );
+        if let Some(commit) = &mut at.commit
+            && how == Environment::Drop
+        {
+            let label = "[REDACTED:commit]".to_owned();
+            let field = "session.environment.repo.commit";
+            self.mask.whole(
+                field,
+                commit,
+                "environment-commit",
+                Kind::Identity.as_str(),
+                label,
+            );
+        } else {
+            self.mask
+                .optional("session.environment.repo.commit", &mut at.commit);
+        }
+        self.mask.optional("session.environment.os", &mut at.os);
+        self.mask
+            .optional("session.environment.shell", &mut at.shell);
+    }
+
+    fn title(&mut self) {
+        let Some(title) = &mut self.header.title else {
+            return;
+        };
+        let mut shaper = Shaper {
+            mask: &mut self.mask,
+            profile: self.profile,
+            files: &mut self.files,
+        };
+        let part = self.profile.text.clone();
+        shaper.text("session.title", title, &part, "text", &[]);
+    }
+
+    /// Fields that are not known here.
+    fn extra(&mut self) {
+        let mut extra = std::mem::take(&mut self.options.extra);
+        let mut shaper = Shaper {
+            mask: &mut self.mask,
+            profile: self.profile,
+            files: &mut self.files,
+        };
+        for field in &mut extra {
+            let path = named(section(field.section), &field.key);
+            let is_place = matches!(field.section, Section::Environment | Section::Repo);
+            if is_place && self.profile.environment != Environment::Keep {
+                let label = "[REDACTED:environment]".to_owned();
+                shaper.mask.whole_json(
+                    &path,
+                    &mut field.value,
+                    "environment",
+                    Kind::Identity.as_str(),
+                    label,
+                );
+            } else {
+                shaper.unknown(&path, &mut field.value);
+            }
+        }
+        self.options.extra = extra;
+    }
+
+    /// What became of the session, when all of its events were there.
+    pub(super) fn outcome(mut self) -> io::Result<Outcome> {
+        for redaction in std::mem::take(&mut self.of_header) {
+            self.count(&redaction.rule_id.clone());
+            self.of_header.push(redaction);
+        }
+        let header = self.header_at_end();
+        let matched: Vec<(String, u64)> = std::mem::take(&mut self.matched).into_iter().collect();
+        let mut options = self.options.clone();
+        options.privacy = Some(self.privacy(&matched));
+        let leaves = std::mem::take(&mut self.leaves);
+        let commitment = receipt::sections(leaves, &header, &options)?;
+        if let Some(privacy) = &mut options.privacy {
+            privacy.commitment = Some(commitment);
+        }
+        Ok(Outcome {
+            header,
+            options,
+            matched,
+            redactions: self.redactions,
+            near: self.mask.near,
+            cut: self.cut,
+        })
+    }
+
+    /// The header. What it says its events come to is what they come to where some are missing.
+    fn header_at_end(&mut self) -> Header {
+        let mut header = self.header.clone();
+        if self.cut.events > 0 {
+            let counted = &self.counted;
+            header.totals = counted.totals.clone();
+            header.children.clone_from(&counted.children);
+            (header.started_at, header.ended_at) = (counted.started_at, counted.ended_at);
+        }
+        header
+    }
+
+    fn privacy(&mut self, matched: &[(String, u64)]) -> Privacy {
+        let profile = self.profile;
+        let was = self.options.privacy.take().unwrap_or_default();
+        let is_changed = !profile.changes_nothing();
+        let names = [Kind::Path, Kind::Identity]
+            .iter()
+            .any(|kind| profile.kinds.contains(kind));
+        let mut applied: Vec<String> = self.rules().map(|rule| rule.id.clone()).collect();
+        if profile.kinds.contains(&Kind::Secret) {
+            applied.push(SENSITIVE.to_owned());
+        }
+        Privacy {
+            profile: Some(profile.name.clone()),
+            redaction_applied: Some(is_changed || was.redaction_applied == Some(true)),
+            anonymization_applied: Some(
+                profile.environment != Environment::Keep
+                    || names
+                    || was.anonymization_applied == Some(true),
+            ),
+            rules_applied: Some(applied),
+            redaction_count: Some(self.redactions),
+            content_policy: Some(profile.policy()),
+            rules_digest: Some(self.digest()),
+            rules_matched: Some(matched.to_vec()),
+            time_shift: Some(self.shift.is_some() || was.time_shift == Some(true)),
+            redactions: Some(std::mem::take(&mut self.of_header)),
+            commitment: None,
+        }
+    }
+
+    fn rules(&self) -> impl Iterator<Item = &crate::Rule> {
+        let rules = self.mask.engine.rules().rules.iter();
+        rules
+            .zip(&self.mask.wanted)
+            .filter(|(_, wanted)| **wanted)
+            .map(|(rule, _)| rule)
+    }
+
+    /// A hash of the rules that were applied and of what they let pass: another version of them has another.
+    fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        for rule in self.rules() {
+            hash.update(format!("{rule:?}\n"));
+        }
+        for allow in &self.mask.engine.rules().allow {
+            hash.update(format!("{allow:?}\n"));
+        }
+        format!("sha256:{}", receipt::hex(&hash.finalize().into()))
+    }
+}
+
+/// Where a section's fields are in a document.
+fn section(section: Section) -> &'static str {
+    match section {
+        Section::Document => "",
+        Section::Source => "source",
+        Section::Session => "session",
+        Section::Environment => "session.environment",
+        Section::Repo => "session.environment.repo",
+        Section::Metrics => "metrics",
+        Section::Tokens => "metrics.tokens",
+        Section::Submitter => "submitter",
+        Section::Privacy => "privacy",
+        Section::ContentPolicy => "privacy.contentPolicy",
+    }
+}

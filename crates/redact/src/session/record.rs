@@ -1,0 +1,69 @@
+//! Takes secrets out of what is recorded, before it is written.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quipu_formats::normalized::Beyond;
+use quipu_model::Draft;
+
+use super::content::Shaper;
+use super::files::Files;
+use super::mask::{Kit, Mask};
+use super::names::Names;
+use super::review::Decisions;
+use crate::{Engine, Key, Placeholders, Profile};
+
+/// What takes secrets out of a draft: what the recorder calls with each. Rules of the kinds that the profile applies are
+/// applied, and files that are secret as a whole go; nothing else changes, whatever the profile leaves out when it is
+/// shared.
+///
+/// The same value has the same placeholder as long as this lives. What is cut in two by the end of an event is not
+/// found: each draft is looked at by itself.
+pub fn masker(
+    engine: Arc<Engine>,
+    profile: &Profile,
+    key: &Key,
+) -> impl Fn(&mut Draft) + Send + Sync + use<> {
+    let wanted: Vec<bool> = engine
+        .rules()
+        .rules
+        .iter()
+        .map(|rule| profile.wants(rule))
+        .collect();
+    let policy = Profile::builtin("local").map_or_else(
+        || profile.clone(),
+        |local| Profile {
+            kinds: profile.kinds.clone(),
+            ..local
+        },
+    );
+    let placeholders = Placeholders::new(key.derive("placeholders", "record"));
+    let state = Mutex::new((Kit::new(placeholders), Files::default()));
+    let key = key.clone();
+    move |draft| {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (kit, files) = &mut *state;
+        let decisions = Decisions::default();
+        let fresh = || Kit::new(Placeholders::new(key.clone()));
+        let mut mask = Mask {
+            engine: &engine,
+            wanted: wanted.clone(),
+            key: key.clone(),
+            salts: None,
+            names: Names::default(),
+            decisions: &decisions,
+            review: None,
+            kit: std::mem::replace(kit, fresh()),
+            seq: 0,
+            list: Vec::new(),
+            old: Vec::new(),
+            near: 0,
+        };
+        let mut shaper = Shaper {
+            mask: &mut mask,
+            profile: &policy,
+            files,
+        };
+        shaper.body(&mut draft.body, &[], &mut Beyond::default());
+        *kit = mask.kit;
+    }
+}
