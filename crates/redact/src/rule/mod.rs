@@ -39,6 +39,7 @@
 //!
 //! Examples are templates, so that no file holds anything that looks like a secret: `{alnum:36}` is 36 random characters.
 
+mod builtin;
 mod sample;
 
 use std::path::PathBuf;
