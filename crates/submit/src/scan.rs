@@ -15,7 +15,7 @@ use quipu_redact::{Certainty, Context, Engine, Found, Kind, Scratch, is_placehol
 const MAX_DEPTH: usize = 128;
 /// What stands for a name that is itself a finding.
 const HIDDEN: &str = "*";
-/// Findings are counted and not kept beyond this: a document may consist of nothing else.
+/// No more than this are told: a document may consist of nothing else.
 const MAX_LEAKS: usize = 10_000;
 /// The longest field that is named.
 const MAX_FIELD: usize = 200;

@@ -289,6 +289,32 @@ fn a_submitter_that_is_said_twice_is_refused() {
 }
 
 #[test]
+fn of_several_at_once_under_one_id_one_is_kept() {
+    let bench = bench(Limits::default());
+    let id = fresh_id().unwrap();
+    let put = &|n: usize| {
+        let document = transcript(&id, &bench.key.submitter(false), &format!("output {n}"));
+        let packed = crate::client::Packed::new(id.clone(), &document[..], Encoding::Identity);
+        let headers = [
+            ("Content-Type", "application/json".to_owned()),
+            ("Transcript-Sha256", packed.unwrap().sha256().to_string()),
+        ];
+        let path = format!("/v1/transcripts/{id}");
+        bench.ask("PUT", &path, &headers, &document).status
+    };
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|n| scope.spawn(move || put(n))).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    let kept = statuses.iter().filter(|status| **status == 201).count();
+    let refused = statuses.iter().filter(|status| **status == 409).count();
+    assert_eq!((kept, refused), (1, 7), "{statuses:?}");
+}
+
+#[test]
 fn any_request_has_an_answer() {
     use proptest::prelude::*;
     let bench = bench(Limits::default());
