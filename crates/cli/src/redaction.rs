@@ -6,7 +6,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quipu_redact::{Engine, Guard, Key, Profile, RuleError, RuleSet};
+use quipu_redact::session::{Decisions, Name, NameOf};
+use quipu_redact::{Engine, Guard, Key, Kind, Profile, RuleError, RuleSet};
 
 use crate::args::Rules;
 use crate::config::{self, Config};
@@ -131,15 +132,38 @@ pub(crate) fn of_screen(place: &Place) -> Result<Option<Arc<Guard>>> {
 }
 
 /// Whether what is recorded is masked.
-pub(crate) fn of_recording(asked: bool, place: &Place) -> Result<Option<Engine>> {
+pub(crate) fn of_recording(asked: bool, place: &Place) -> Result<Option<(Arc<Engine>, Profile)>> {
     let variable = std::env::var("QUIPU_MASK").is_ok_and(|set| !matches!(&*set, "" | "0" | "false"));
     let config = Config::load(&place.home()?)?;
     if !asked && !variable && !config.redact.record {
         return Ok(None);
     }
     let rules = rule_set(&[], &config, place)?;
-    let engine = Engine::new(&rules, |rule| rule.kind == quipu_redact::Kind::Secret);
-    engine.map(Some).map_err(broken)
+    let profile = Profile {
+        kinds: vec![Kind::Secret],
+        ..profile("local")?
+    };
+    let engine = Engine::new(&rules, |rule| profile.wants(rule)).map_err(broken)?;
+    Ok(Some((Arc::new(engine), profile)))
+}
+
+/// Names that a session need not say, and that may stand in it: of the person and of the machine.
+pub(crate) fn names() -> Decisions {
+    let user = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let named = |of, text: Option<String>| {
+        let text = text?.trim().to_owned();
+        // Shorter ones are words of their own, and these are everybody's.
+        let is_name = text.len() >= 3 && !["root", "user", "localhost"].contains(&&*text);
+        is_name.then_some(Name { of, text })
+    };
+    Decisions {
+        names: [named(NameOf::User, user), named(NameOf::Host, host)]
+            .into_iter()
+            .flatten()
+            .collect(),
+        ..Decisions::default()
+    }
 }
 
 /// The name of the file with the key that pseudonyms and proofs are made with.

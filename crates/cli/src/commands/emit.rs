@@ -14,6 +14,7 @@ use quipu_record::{
     Durability as Asked, Journal, Masker, Options, Recorder, Storage, TraceError, TraceOptions, TracePlace,
     TraceWriter, Traced,
 };
+use quipu_redact::Key;
 use quipu_store::blobs::beside;
 
 use super::convert::trace::keep_blob;
@@ -104,8 +105,11 @@ pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
 
 /// What masks secrets before anything is written, where that is asked for.
 fn masker(asked: bool, place: &locate::Place) -> Result<Option<Arc<Masker>>> {
-    let engine = redaction::of_recording(asked, place)?;
-    Ok(engine.map(|engine| Arc::new(quipu_redact::session::masker(engine)) as Arc<Masker>))
+    let Some((engine, profile)) = redaction::of_recording(asked, place)? else {
+        return Ok(None);
+    };
+    let key = Key::random().map_err(|error| CommandError::new(Exit::Environment, error))?;
+    Ok(Some(Arc::new(quipu_redact::session::masker(engine, &profile, &key))))
 }
 
 /// How the trace beside the run is written.

@@ -140,7 +140,7 @@ struct Work<'a> {
     /// What was found, for the document: bounded, as all that is held.
     findings: Vec<(String, Finding)>,
     total: u64,
-    by_rule: BTreeMap<usize, (u64, u64)>,
+    by_rule: BTreeMap<String, (u64, u64)>,
     looked_at: u64,
     binary: u64,
 }
@@ -244,7 +244,8 @@ impl Work<'_> {
     }
 
     fn take(&mut self, name: &str, finding: Finding) {
-        let entry = self.by_rule.entry(finding.rule).or_default();
+        let id = finding.what.id(self.engine).to_owned();
+        let entry = self.by_rule.entry(id).or_default();
         match finding.certainty {
             Certainty::Sure => {
                 self.total += 1;
@@ -320,7 +321,7 @@ impl Work<'_> {
         let mut counted: Vec<(u64, &str)> = self
             .by_rule
             .iter()
-            .map(|(rule, counts)| (which(counts), &*self.engine.rules().rules[*rule].id))
+            .map(|(rule, counts)| (which(counts), rule.as_str()))
             .filter(|(n, _)| *n > 0)
             .collect();
         counted.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
@@ -331,8 +332,8 @@ impl Work<'_> {
     fn list(&self) -> Result<()> {
         let mut out = out();
         for (name, finding) in &self.findings {
-            let rule = &self.engine.rules().rules[finding.rule];
-            let (style, nearly) = match (finding.certainty, rule.severity) {
+            let (id, severity) = (finding.what.id(self.engine), finding.what.severity(self.engine));
+            let (style, nearly) = match (finding.certainty, severity) {
                 (Certainty::Near(why), _) => (DIM, format!(" (nearly: {})", why.as_str())),
                 (Certainty::Sure, Severity::High) => (RED, String::new()),
                 (Certainty::Sure, _) => (YELLOW, String::new()),
@@ -346,7 +347,7 @@ impl Work<'_> {
                 "{BOLD}{}:{}{BOLD:#} {style}{}{style:#}{nearly} {}{field}",
                 clean(name),
                 finding.line,
-                rule.id,
+                id,
                 clean(&finding.placeholder),
             )?;
         }
@@ -368,7 +369,6 @@ impl Work<'_> {
 
     fn document(&self) -> Value {
         let findings = self.findings.iter().map(|(name, finding)| {
-            let rule = &self.engine.rules().rules[finding.rule];
             let certainty = match finding.certainty {
                 Certainty::Sure => None,
                 Certainty::Near(why) => Some(why.as_str()),
@@ -376,12 +376,13 @@ impl Work<'_> {
             json!({
                 "file": name,
                 "line": finding.line,
+                "column": finding.column,
                 "offset": finding.offset,
                 "length": finding.length,
                 "field": finding.field,
-                "rule": rule.id,
-                "type": rule.kind.as_str(),
-                "severity": rule.severity.as_str(),
+                "rule": finding.what.id(self.engine),
+                "type": finding.what.kind(self.engine).as_str(),
+                "severity": finding.what.severity(self.engine).as_str(),
                 "placeholder": finding.placeholder,
                 "hash": finding.hash,
                 "nearly": certainty,
@@ -391,7 +392,7 @@ impl Work<'_> {
             .by_rule
             .iter()
             .filter(|(_, counts)| counts.0 > 0)
-            .map(|(rule, counts)| (self.engine.rules().rules[*rule].id.clone(), counts.0.into()))
+            .map(|(rule, counts)| (rule.clone(), counts.0.into()))
             .collect();
         json!({
             "files": self.looked_at,
@@ -407,8 +408,9 @@ impl Work<'_> {
 
 fn refused(error: RawError, name: &str) -> CommandError {
     match error {
-        RawError::Read(error) => io_error(format!("could not read {name}"))(error),
-        RawError::Write(error) => CommandError::new(Exit::Environment, error),
+        // Who reads from us may go away; that is found by its kind.
+        RawError::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => error.into(),
+        RawError::Io(error) => io_error(format!("could not redact {name}"))(error),
     }
 }
 

@@ -34,8 +34,6 @@ pub struct Removal {
 pub struct Redacted {
     inner: Box<dyn Source>,
     removal: Removal,
-    header: Option<Header>,
-    document: Option<normalized::Options>,
     outcome: Option<Outcome>,
 }
 
@@ -51,8 +49,6 @@ impl Redacted {
         Self {
             inner,
             removal,
-            header: None,
-            document: None,
             outcome: None,
         }
     }
@@ -65,7 +61,7 @@ impl Redacted {
     /// What was decided from now on.
     pub fn decide(&mut self, decisions: Decisions) {
         self.removal.decisions = decisions;
-        self.header = None;
+        self.outcome = None;
     }
 
     /// Tells what would be removed, one by one.
@@ -73,17 +69,18 @@ impl Redacted {
     /// # Errors
     ///
     /// The session cannot be read.
-    pub fn review(&mut self, each: &mut Review<'_>) -> Result<Outcome, SourceError> {
-        let header = self.inner.header()?;
-        self.pass(&header, Some(each), &mut Nobody).map(|it| it.0)
+    pub fn review(&mut self, each: Box<Review<'_>>) -> Result<Outcome, SourceError> {
+        self.pass(Some(each), &mut Nobody).map(|it| it.0)
     }
 
-    fn pass(
-        &mut self,
-        header: &Header,
-        review: Option<&mut Review<'_>>,
+    fn pass<'p>(
+        &'p mut self,
+        review: Option<Box<Review<'p>>>,
         to: &mut dyn Receiver,
-    ) -> Result<(Outcome, Header, Account), SourceError> {
+    ) -> Result<(Outcome, Account), SourceError> {
+        let header = self.inner.header()?;
+        let mut options = self.inner.document().cloned().unwrap_or_default();
+        options.submitter = self.removal.submitter.clone().or(options.submitter);
         let Removal {
             engine,
             profile,
@@ -91,22 +88,21 @@ impl Redacted {
             decisions,
             ..
         } = &self.removal;
-        let mut redactor = Redactor::new(engine, profile, key, decisions);
+        let mut redactor = Redactor::new(engine, profile, key, decisions, &header, &options);
         if let Some(review) = review {
             redactor = redactor.with_review(review);
         }
-        let redacted = redactor.header(header);
         let mut receiver = Redacting {
             redactor,
             keep_files: profile.file_contents,
             to,
         };
         let account = self.inner.read(&mut receiver)?;
-        let (outcome, last) = receiver.redactor.finish();
-        if let Some((event, more)) = last {
-            give(receiver.to, event, more).map_err(SourceError::Refused)?;
-        }
-        Ok((outcome, redacted, account))
+        let Redacting { redactor, to, .. } = receiver;
+        let outcome = redactor
+            .finish(&mut |event, more| give(to, event, more))
+            .map_err(SourceError::Refused)?;
+        Ok((outcome, account))
     }
 }
 
@@ -132,27 +128,21 @@ impl Source for Redacted {
     }
 
     fn header(&mut self) -> Result<Header, SourceError> {
-        if let Some(header) = &self.header {
-            return Ok(header.clone());
+        if let Some(outcome) = &self.outcome {
+            return Ok(outcome.header.clone());
         }
-        let header = self.inner.header()?;
-        let (outcome, redacted, _) = self.pass(&header, None, &mut Nobody)?;
-        let mut document = self.inner.document().cloned().unwrap_or_default();
-        document.privacy = Some(outcome.privacy.clone());
-        document.submitter = self.removal.submitter.clone().or(document.submitter);
-        self.document = Some(document);
+        let (outcome, _) = self.pass(None, &mut Nobody)?;
+        let header = outcome.header.clone();
         self.outcome = Some(outcome);
-        self.header = Some(redacted.clone());
-        Ok(redacted)
+        Ok(header)
     }
 
     fn document(&self) -> Option<&normalized::Options> {
-        self.document.as_ref()
+        self.outcome.as_ref().map(|outcome| &outcome.options)
     }
 
     fn read(&mut self, to: &mut dyn Receiver) -> Result<Account, SourceError> {
-        let header = self.inner.header()?;
-        self.pass(&header, None, to).map(|it| it.2)
+        self.pass(None, to).map(|it| it.1)
     }
 }
 
@@ -177,10 +167,9 @@ impl Receiver for Redacting<'_, '_> {
     }
 
     fn event_and_more(&mut self, event: Event<LogBody>, more: Beyond) -> io::Result<()> {
-        match self.redactor.event(event, more) {
-            Some((event, more)) => give(self.to, event, more),
-            None => Ok(()),
-        }
+        let to = &mut *self.to;
+        self.redactor
+            .event(event, more, &mut |event, more| give(to, event, more))
     }
 }
 

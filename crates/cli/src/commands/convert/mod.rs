@@ -10,7 +10,6 @@ use std::sync::Arc;
 use quipu_convert::source::{Redacted, Removal};
 use quipu_convert::{Reading, Source, SourceError};
 use quipu_prices::Prices;
-use quipu_redact::session::Decisions;
 
 pub(super) use work::{Sessions, Work};
 
@@ -64,7 +63,7 @@ pub(super) fn redacted(
         engine: removal.engine,
         profile: removal.profile,
         key: redaction::identity(place)?,
-        decisions: Decisions::default(),
+        decisions: redaction::names(),
         submitter: None,
     };
     let redact = |source| Box::new(Redacted::new(source, removal.clone())) as Box<dyn Source>;

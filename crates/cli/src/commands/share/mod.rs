@@ -6,10 +6,8 @@ mod write;
 use quipu_convert::source::{Redacted, Removal};
 use quipu_convert::{Reading, Source};
 use quipu_formats::normalized::Submitter;
-use quipu_redact::session::Decisions;
 use quipu_submit::keys::SecretKey;
 
-use super::convert::refused;
 use super::export;
 use crate::args::Share;
 use crate::error::{CommandError, Exit, Result, io_error};
@@ -29,15 +27,10 @@ pub(crate) fn run(args: &Share, place: &Place) -> Result<Exit> {
     let removal = redaction::Removal::of(&args.rules, place, OTHERWISE)?;
     let identity = redaction::identity(place)?;
     let key = args.key_file.as_deref().map(secret_key).transpose()?;
-    let mut source = one(args, place)?;
-    let header = source.header().map_err(refused)?;
+    let source = one(args, place)?;
     let linked = removal.profile.identity_linked;
     let submitter = match &key {
-        Some(key) => Submitter {
-            key_id: Some(key.key_id().to_owned()),
-            pseudonym: Some(key.pseudonym()),
-            identity_linked: Some(linked),
-        },
+        Some(key) => key.submitter(linked),
         None => Submitter {
             key_id: None,
             pseudonym: Some(identity.pseudonym("anon", "submitter")),
@@ -50,13 +43,13 @@ pub(crate) fn run(args: &Share, place: &Place) -> Result<Exit> {
         Removal {
             engine: removal.engine.clone(),
             profile: removal.profile,
-            key: identity.clone(),
-            decisions: Decisions::default(),
+            key: identity,
+            decisions: redaction::names(),
             submitter: Some(submitter),
         },
     );
-    let seen = Seen::of(&mut source, &removal.engine, &identity)?;
-    let Some(decisions) = review::decide(args, &seen, &profile, &header)? else {
+    let seen = Seen::of(&mut source)?;
+    let Some(decisions) = review::decide(args, &seen, &profile)? else {
         return Ok(Exit::Found);
     };
     if args.review {

@@ -4,19 +4,24 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use quipu_convert::source::Redacted;
-use quipu_model::Header;
-use quipu_redact::session::{Decisions, Outcome};
-use quipu_redact::{Certainty, Engine, Key, Profile, Severity};
+use quipu_redact::session::{Decisions, Excerpt, Finding, Outcome, ValueHash};
+use quipu_redact::{Certainty, Profile, Severity};
 use serde_json::{Value, json};
 
 use crate::args::Share;
 use crate::commands::convert::refused;
 use crate::error::{CommandError, Result};
 use crate::json;
-use crate::terminal::{BOLD, DIM, GREEN, RED, YELLOW, clean_line, columns, count, out, say};
+use crate::terminal::{BOLD, DIM, GREEN, RED, YELLOW, bytes, clean_line, columns, count, out, say};
 
 /// How many places of one value are told.
 const PLACES: usize = 3;
+
+/// How much of a value is shown.
+const LONGEST: usize = 200;
+
+/// How many digits of a hash a value is known by.
+const MARK: usize = 10;
 
 /// How many values are held; what is beyond them is only counted.
 const MOST: usize = 5_000;
@@ -37,47 +42,36 @@ struct Value1 {
     kind: &'static str,
     severity: Severity,
     certainty: Certainty,
-    placeholder: String,
+    placeholder: Option<String>,
     count: u64,
     places: Vec<(u64, String)>,
-    excerpt: String,
+    before: String,
+    value: String,
+    behind: String,
+    hash: ValueHash,
 }
 
 impl Seen {
-    pub(super) fn of(source: &mut Redacted, engine: &Engine, key: &Key) -> Result<Self> {
+    pub(super) fn of(source: &mut Redacted) -> Result<Self> {
         let mut values: BTreeMap<String, Value1> = BTreeMap::new();
         let (mut order, mut beyond) = (Vec::new(), 0);
-        let outcome = source
-            .review(&mut |item| {
-                let mark = mark(key, item.value());
-                if let Some(known) = values.get_mut(&mark) {
-                    known.count += 1;
-                    if known.places.len() < PLACES {
-                        known.places.push((item.seq, item.field.to_owned()));
-                    }
-                    return;
+        let each = |item: &Finding<'_>| {
+            let mark = item.hash.to_string()[..MARK].to_owned();
+            if let Some(known) = values.get_mut(&mark) {
+                known.count += 1;
+                if known.places.len() < PLACES {
+                    known.places.push((item.seq, item.field.to_owned()));
                 }
-                if values.len() >= MOST {
-                    beyond += 1;
-                    return;
-                }
-                let rule = item.rule.map(|rule| &engine.rules().rules[rule]);
-                order.push(mark.clone());
-                values.insert(
-                    mark,
-                    Value1 {
-                        rule: item.rule_id.to_owned(),
-                        kind: item.kind,
-                        severity: rule.map_or(Severity::High, |rule| rule.severity),
-                        certainty: item.certainty,
-                        placeholder: item.placeholder.to_owned(),
-                        count: 1,
-                        places: vec![(item.seq, item.field.to_owned())],
-                        excerpt: item.excerpt().to_owned(),
-                    },
-                );
-            })
-            .map_err(refused)?;
+                return;
+            }
+            if values.len() >= MOST {
+                beyond += 1;
+                return;
+            }
+            order.push(mark.clone());
+            values.insert(mark, Value1::of(item));
+        };
+        let outcome = source.review(Box::new(each)).map_err(refused)?;
         Ok(Self {
             values,
             order,
@@ -95,13 +89,28 @@ impl Seen {
     }
 }
 
-/// What a value is known by: nobody can tell it from this without the key.
-fn mark(key: &Key, value: &str) -> String {
-    let hash = key.hash("review", &[value.as_bytes()]);
-    hash[..5].iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 impl Value1 {
+    fn of(item: &Finding<'_>) -> Self {
+        let Excerpt {
+            before,
+            value,
+            behind,
+        } = item.excerpt;
+        Self {
+            hash: item.hash,
+            rule: item.rule.id.clone(),
+            kind: item.rule.kind.as_str(),
+            severity: item.rule.severity,
+            certainty: item.certainty,
+            placeholder: item.placeholder.map(str::to_owned),
+            count: 1,
+            places: vec![(item.seq, item.field.to_owned())],
+            before: before.to_owned(),
+            value: value.chars().take(LONGEST).collect(),
+            behind: behind.to_owned(),
+        }
+    }
+
     /// Whether it could open something, and is not removed.
     fn is_risky(&self) -> bool {
         matches!(self.certainty, Certainty::Near(why) if why.is_suspicious())
@@ -114,9 +123,7 @@ pub(super) fn decide(
     args: &Share,
     seen: &Seen,
     profile: &Profile,
-    header: &Header,
 ) -> Result<Option<Decisions>> {
-    let _ = header;
     let mut decisions = Decisions::default();
     for (flag, marks) in [("--keep", &args.keep), ("--remove", &args.remove)] {
         for mark in marks {
@@ -126,8 +133,9 @@ pub(super) fn decide(
             }
         }
     }
-    decisions.keep.extend(args.keep.iter().cloned());
-    decisions.remove.extend(args.remove.iter().cloned());
+    let hash = |mark: &String| seen.values.get(mark).map(|value| value.hash);
+    decisions.keep.extend(args.keep.iter().filter_map(hash));
+    decisions.remove.extend(args.remove.iter().filter_map(hash));
     if args.json {
         let mut out = out();
         writeln!(out, "{}", json::document(&document(seen, profile)))?;
@@ -191,7 +199,8 @@ fn show(seen: &Seen) -> Result<()> {
             value.rule,
             clean_line(field, 60),
         )?;
-        writeln!(out, "            {}", clean_line(&value.excerpt, width))?;
+        let text = format!("{}{}{}", value.before, value.value, value.behind);
+        writeln!(out, "            {}", clean_line(&text, width))?;
     }
     out.flush()?;
     drop(out);
@@ -203,8 +212,10 @@ fn show(seen: &Seen) -> Result<()> {
     if seen.beyond > 0 {
         say(&format!("… and {} that are not listed", count(seen.beyond, "more")));
     }
-    for cut in &seen.outcome.cut {
-        say(&format!("left out: {cut}"));
+    let cut = seen.outcome.cut;
+    if cut.events > 0 {
+        let (events, size) = (count(cut.events, "event"), bytes(cut.bytes));
+        say(&format!("{events} of {size} are beyond what the profile allows"));
     }
     Ok(())
 }
@@ -233,14 +244,13 @@ fn ask(seen: &Seen, mut decisions: Decisions) -> Result<Option<Decisions>> {
             (Some(verb @ ("k" | "r")), Some(mark)) => match seen.values.get(mark) {
                 None => say(&format!("nothing has the mark {mark}")),
                 Some(value) => {
-                    let mark = mark.to_owned();
                     let (to, from, word) = if verb == "k" {
                         (&mut decisions.keep, &mut decisions.remove, "stays")
                     } else {
                         (&mut decisions.remove, &mut decisions.keep, "goes")
                     };
-                    from.retain(|other| *other != mark);
-                    to.insert(mark);
+                    from.remove(&value.hash);
+                    to.insert(value.hash);
                     say(&format!("{} {word}", value.rule));
                 }
             },

@@ -39,7 +39,7 @@ pub(super) fn write(
         say(&format!("{} written", clean(&path.display().to_string())));
     }
     if let Some(outcome) = source.outcome() {
-        tell(&outcome.privacy);
+        outcome.options.privacy.as_ref().map_or((), tell);
     }
     if let (Some(server), Some(key)) = (&args.submit, key) {
         submit(source, engine, server, key, &id)?;
@@ -86,9 +86,12 @@ fn look_again(engine: &Engine, mut file: File) -> Result<()> {
     let mut left: Vec<String> = Vec::new();
     let mut input = BufReader::with_capacity(1 << 18, file);
     let looked = raw::check(engine, &options, &mut input, &mut |finding| {
-        let rule = &engine.rules().rules[finding.rule];
-        if finding.certainty == Certainty::Sure && rule.kind == Kind::Secret && left.len() < 20 {
-            left.push(format!("{} in {}", rule.id, finding.field));
+        let is_secret = match finding.what {
+            raw::What::Rule(rule) => engine.rules().rules[rule].kind == Kind::Secret,
+            raw::What::File | raw::What::Environment => false,
+        };
+        if finding.certainty == Certainty::Sure && is_secret && left.len() < 20 {
+            left.push(format!("{} in {}", finding.what.id(engine), finding.field));
         }
     });
     looked.map_err(|error| io_error("could not read what was written")(io::Error::other(error)))?;
@@ -115,7 +118,9 @@ fn bundle(source: &mut Redacted, path: &Path, force: bool, engine: &Engine) -> R
         file(source, format, &at, force, engine)?;
         files.insert(name.to_owned(), digest(&at)?.into());
     }
-    let privacy = source.outcome().map(|outcome| &outcome.privacy);
+    let privacy = source
+        .outcome()
+        .and_then(|outcome| outcome.options.privacy.as_ref());
     let document = json!({
         "files": files,
         "privacy": privacy.map(summary),
