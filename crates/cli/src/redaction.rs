@@ -86,7 +86,7 @@ fn profile(name: &str) -> Result<Profile> {
 
 /// The built-in rules and those of files. One that is broken is an error, and none is used.
 fn rule_set(files: &[PathBuf], config: &Config, place: &Place) -> Result<RuleSet> {
-    let mut rules = RuleSet::builtin().map_err(broken)?;
+    let mut rules = RuleSet::builtin();
     let beside = config::path(&place.home()?);
     let beside = beside.parent().unwrap_or(Path::new(""));
     let configured = config.redact.rules.iter().map(|file| beside.join(file));

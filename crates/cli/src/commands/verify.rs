@@ -1,6 +1,7 @@
 //! `quipu verify`
 
 pub(crate) mod other;
+mod shared;
 pub(crate) mod trace;
 
 use std::io::Write as _;
@@ -74,6 +75,9 @@ enum Checked {
 }
 
 fn check(run: &str, args: &Verify, place: &locate::Place) -> Result<Checked> {
+    if let Some(original) = &args.against {
+        return shared::against(run, original, place).map(Checked::Other);
+    }
     if let Some(source) = trace::Source::of(run)? {
         let options = quipu_formats::agentlog::verify::Options {
             limits: args.caps.limits(),

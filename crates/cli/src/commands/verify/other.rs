@@ -10,6 +10,7 @@ use quipu_formats::exchange::{Item, Reader};
 use quipu_formats::{atif, flow, normalized};
 use serde_json::{Value, json};
 
+use super::shared;
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::terminal::{BOLD, DIM, GREEN, RED, YELLOW, clean};
 
@@ -18,21 +19,21 @@ const LONGEST: u64 = 1 << 30;
 
 /// What is wrong with a file of another format.
 pub(crate) struct Checked {
-    what: &'static str,
-    size: String,
-    findings: Vec<Finding>,
+    pub(super) what: &'static str,
+    pub(super) size: String,
+    pub(super) findings: Vec<Finding>,
 }
 
-struct Finding {
-    rule: &'static str,
-    severity: Severity,
-    file: Option<String>,
-    line: Option<u64>,
-    seq: Option<u64>,
-    path: Option<String>,
-    count: u64,
-    message: String,
-    hint: Option<&'static str>,
+pub(super) struct Finding {
+    pub(super) rule: &'static str,
+    pub(super) severity: Severity,
+    pub(super) file: Option<String>,
+    pub(super) line: Option<u64>,
+    pub(super) seq: Option<u64>,
+    pub(super) path: Option<String>,
+    pub(super) count: u64,
+    pub(super) message: String,
+    pub(super) hint: Option<&'static str>,
 }
 
 impl Checked {
@@ -55,8 +56,13 @@ impl Checked {
         let name = dialect.map_or("", |(_, dialect)| dialect.name);
         let file = || File::open(path).map_err(about());
         match name {
-            _ if is_page => transcript(normalized::verify(normalized::embedded(file()?)), path),
-            "normalized" => transcript(normalized::verify(file()?), path),
+            _ if is_page => {
+                let page = || file().map(normalized::embedded);
+                shared::with_receipts(transcript(normalized::verify(page()?), path), page()?, path)
+            }
+            "normalized" => {
+                shared::with_receipts(transcript(normalized::verify(file()?), path), file()?, path)
+            }
             "atif" => trajectory(path),
             _ => Ok(None),
         }
