@@ -69,10 +69,7 @@ impl Engine {
     /// # Errors
     ///
     /// A rule whose expression is none; nothing is ready then.
-    pub fn new(
-        rules: &RuleSet,
-        wanted: impl Fn(&crate::Rule) -> bool,
-    ) -> Result<Self, RuleError> {
+    pub fn new(rules: &RuleSet, wanted: impl Fn(&crate::Rule) -> bool) -> Result<Self, RuleError> {
         let mut rules = rules.clone();
         rules.rules.retain(|rule| wanted(rule));
         let mut expressions = Vec::new();
