@@ -61,11 +61,7 @@ impl Removal {
 fn named(rules: &Rules, config: &Config) -> Option<String> {
     let variable = || std::env::var(PROFILE).ok().filter(|name| !name.is_empty());
     let configured = || config.redact.profile.clone();
-    rules
-        .profile
-        .clone()
-        .or_else(variable)
-        .or_else(configured)
+    rules.profile.clone().or_else(variable).or_else(configured)
 }
 
 /// A profile by its name, or in a file.
@@ -133,7 +129,8 @@ pub(crate) fn of_screen(place: &Place) -> Result<Option<Arc<Guard>>> {
 
 /// Whether what is recorded is masked.
 pub(crate) fn of_recording(asked: bool, place: &Place) -> Result<Option<(Arc<Engine>, Profile)>> {
-    let variable = std::env::var("QUIPU_MASK").is_ok_and(|set| !matches!(&*set, "" | "0" | "false"));
+    let variable =
+        std::env::var("QUIPU_MASK").is_ok_and(|set| !matches!(&*set, "" | "0" | "false"));
     let config = Config::load(&place.home()?)?;
     if !asked && !variable && !config.redact.record {
         return Ok(None);
@@ -149,7 +146,9 @@ pub(crate) fn of_recording(asked: bool, place: &Place) -> Result<Option<(Arc<Eng
 
 /// Names that a session need not say, and that may stand in it: of the person and of the machine.
 pub(crate) fn names() -> Decisions {
-    let user = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    let user = ["USER", "LOGNAME"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok());
     let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let named = |of, text: Option<String>| {
         let text = text?.trim().to_owned();
@@ -210,14 +209,13 @@ pub(crate) fn existing_identity(place: &Place) -> Result<Option<Key>> {
 
 fn read_identity(path: &Path) -> Result<Option<Key>> {
     let about = || format!("could not read {}", path.display());
-    let mut file = match fs::File::open(path) {
+    let file = match fs::File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io_error(about())(error)),
     };
     let mut bytes = Vec::new();
-    file.by_ref()
-        .take(33)
+    file.take(33)
         .read_to_end(&mut bytes)
         .map_err(io_error(about()))?;
     let bytes: [u8; 32] = bytes.try_into().map_err(|_| {

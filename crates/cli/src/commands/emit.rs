@@ -2,17 +2,17 @@
 
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
 
 use quipu_formats::agentlog::project::Options as ProjectOptions;
 use quipu_formats::exchange::{Fault, Request, parse_draft};
 use quipu_formats::lines::{Limits, Lines};
 use quipu_model::RunId;
 use quipu_record::{
-    Durability as Asked, Journal, Masker, Options, Recorder, Storage, TraceError, TraceOptions, TracePlace,
-    TraceWriter, Traced,
+    Durability as Asked, Journal, Masker, Options, Recorder, Storage, TraceError, TraceOptions,
+    TracePlace, TraceWriter, Traced,
 };
 use quipu_redact::Key;
 use quipu_store::blobs::beside;
@@ -21,8 +21,8 @@ use super::convert::trace::keep_blob;
 use super::repair;
 use crate::args::{Durability, Emit};
 use crate::error::{CommandError, Exit, Result, io_error};
-use crate::{locate, redaction};
 use crate::terminal::{count, say};
+use crate::{locate, redaction};
 
 pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
     let run_id = parse_id("--run", &args.run)?;
@@ -109,7 +109,9 @@ fn masker(asked: bool, place: &locate::Place) -> Result<Option<Arc<Masker>>> {
         return Ok(None);
     };
     let key = Key::random().map_err(|error| CommandError::new(Exit::Environment, error))?;
-    Ok(Some(Arc::new(quipu_redact::session::masker(engine, &profile, &key))))
+    Ok(Some(Arc::new(quipu_redact::session::masker(
+        engine, &profile, &key,
+    ))))
 }
 
 /// How the trace beside the run is written.

@@ -11,7 +11,7 @@ use crate::args::KeysCommand;
 use crate::error::{CommandError, Exit, Result};
 use crate::locate::Place;
 use crate::table::Table;
-use crate::terminal::{out, say};
+use crate::terminal::{columns, out, say};
 use crate::{json, when};
 
 /// Where the keys of a home are.
@@ -22,7 +22,7 @@ pub(crate) fn run(command: &KeysCommand, place: &Place) -> Result<Exit> {
     let mut out = out();
     match command {
         KeysCommand::New { label, json } => {
-            let (entry, key) = store.create(label, &Now).map_err(failed)?;
+            let (entry, key) = store.create(label, &SystemClock).map_err(failed)?;
             if *json {
                 let mut document = of(&entry);
                 document["key"] = key.expose().into();
@@ -56,12 +56,12 @@ pub(crate) fn run(command: &KeysCommand, place: &Place) -> Result<Exit> {
                         entry.label().to_owned(),
                     ]);
                 }
-                table.write(&mut out)?;
+                table.write(&mut out, columns(), Some(4))?;
             }
             out.flush()?;
         }
         KeysCommand::Revoke { key } => {
-            let entry = store.revoke(key, &Now).map_err(failed)?;
+            let entry = store.revoke(key, &SystemClock).map_err(failed)?;
             say(&format!("{} counts no more", entry.key_id()));
         }
     }
@@ -78,20 +78,13 @@ fn of(entry: &KeyEntry) -> Value {
     })
 }
 
-/// What time it is, as the keys want to know it.
-struct Now;
-
-impl quipu_submit::Clock for Now {
-    fn now(&self) -> quipu_model::Timestamp {
-        quipu_record::Clock::now(&SystemClock)
-    }
-}
-
 fn failed(error: KeyStoreError) -> CommandError {
     let exit = match error {
         KeyStoreError::Io { .. } | KeyStoreError::Random(_) => Exit::Environment,
         KeyStoreError::Line { .. } | KeyStoreError::TooLong { .. } => Exit::Data,
-        KeyStoreError::NoSuchKey(_) | KeyStoreError::Ambiguous(_) | KeyStoreError::Label => Exit::Usage,
+        KeyStoreError::NoSuchKey(_) | KeyStoreError::Ambiguous(_) | KeyStoreError::Label => {
+            Exit::Usage
+        }
     };
     CommandError::new(exit, error)
 }

@@ -16,7 +16,7 @@ use crate::json;
 use crate::locate::Place;
 use crate::redaction::Removal;
 use crate::table::Table;
-use crate::terminal::{BOLD, DIM, RED, YELLOW, clean, count, out, say};
+use crate::terminal::{BOLD, DIM, RED, YELLOW, clean, columns, count, out, say};
 
 /// The profile where none is named: secrets, and what tells who somebody is.
 const OTHERWISE: &str = "team";
@@ -77,10 +77,15 @@ fn check_names(args: &Redact, files: &[Input]) -> Result<()> {
         return Err(CommandError::usage("standard input has no place"));
     }
     if piped > 0 && args.output.is_some() {
-        return Err(CommandError::usage("standard input has no name to write under").hint("redirect standard output instead"));
+        return Err(
+            CommandError::usage("standard input has no name to write under")
+                .hint("redirect standard output instead"),
+        );
     }
     if piped > 0 && files.len() > 1 && !args.check {
-        return Err(CommandError::usage("name files, or read standard input, not both"));
+        return Err(CommandError::usage(
+            "name files, or read standard input, not both",
+        ));
     }
     Ok(())
 }
@@ -289,7 +294,10 @@ impl Work<'_> {
 
     fn tell(&self) -> Result<()> {
         if self.binary > 0 {
-            say(&format!("{} left alone: no text", count(self.binary, "file")));
+            say(&format!(
+                "{} left alone: no text",
+                count(self.binary, "file")
+            ));
         }
         if self.args.json {
             let document = json::document(&self.document());
@@ -332,7 +340,10 @@ impl Work<'_> {
     fn list(&self) -> Result<()> {
         let mut out = out();
         for (name, finding) in &self.findings {
-            let (id, severity) = (finding.what.id(self.engine), finding.what.severity(self.engine));
+            let (id, severity) = (
+                finding.what.id(self.engine),
+                finding.what.severity(self.engine),
+            );
             let (style, nearly) = match (finding.certainty, severity) {
                 (Certainty::Near(why), _) => (DIM, format!(" (nearly: {})", why.as_str())),
                 (Certainty::Sure, Severity::High) => (RED, String::new()),
@@ -362,7 +373,10 @@ impl Work<'_> {
             say(&format!("nothing was found in {files}"));
         } else {
             let rules = self.counted(|counts| counts.0).join(", ");
-            say(&format!("{} in {files}: {rules}", count(self.total, "finding")));
+            say(&format!(
+                "{} in {files}: {rules}",
+                count(self.total, "finding")
+            ));
         }
         Ok(())
     }
@@ -459,12 +473,15 @@ fn list_rules(engine: &Engine, as_json: bool) -> Result<Exit> {
                 rule.description.clone(),
             ]);
         }
-        table.write(&mut out)?;
+        table.write(&mut out, columns(), Some(3))?;
     }
     out.flush()?;
     drop(out);
     let digest = engine.rules().digest();
     let short = digest.get(..16).unwrap_or(&digest);
-    say(&format!("{}, version {short}", count(rules.len() as u64, "rule")));
+    say(&format!(
+        "{}, version {short}",
+        count(rules.len() as u64, "rule")
+    ));
     Ok(Exit::Done)
 }

@@ -123,6 +123,7 @@ pub(crate) fn load(home: &Path) -> Result<Report> {
         agents: Vec::new(),
         dry_run: false,
         threads: 0,
+        redact: None,
     };
     let host = Host::new(&person, |_| None);
     Ok(store.import(&host, &options, &Progress::default())?)

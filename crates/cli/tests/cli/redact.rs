@@ -68,7 +68,10 @@ fn files_are_written_beside_elsewhere_or_in_place() {
     let beside = env.path("in/notes.redacted.txt");
     let clean = "export GITHUB_TOKEN=[REDACTED:github]\n";
     assert_eq!(fs::read_to_string(&beside).unwrap(), clean);
-    assert_eq!(fs::metadata(&beside).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(&beside).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
     // Not over what is there.
     assert_eq!(env.run(&["redact", &file]).code, 4);
@@ -88,7 +91,10 @@ fn files_are_written_beside_elsewhere_or_in_place() {
 fn a_check_tells_where_and_never_what() {
     let env = TestEnv::new();
     let secret = token(4);
-    let file = env.file("a.jsonl", format!("{{\"x\":1}}\n{{\"tool\":{{\"out\":\"{secret}\"}}}}\n"));
+    let file = env.file(
+        "a.jsonl",
+        format!("{{\"x\":1}}\n{{\"tool\":{{\"out\":\"{secret}\"}}}}\n"),
+    );
     let before = fs::read(&file).unwrap();
     let ran = env.run(&["redact", "--check", &file]);
     assert_eq!(ran.code, 1, "{ran:?}");
@@ -97,7 +103,10 @@ fn a_check_tells_where_and_never_what() {
     let found: Value = serde_json::from_str(&as_json.stdout).unwrap();
     assert_eq!(found["total"], 1);
     let finding = &found["findings"][0];
-    assert_eq!((&finding["line"], &finding["field"]), (&json!(2), &json!("tool.out")));
+    assert_eq!(
+        (&finding["line"], &finding["field"]),
+        (&json!(2), &json!("tool.out"))
+    );
     assert_eq!(finding["severity"], "high");
     for ran in [&ran, &as_json] {
         assert!(!format!("{ran:?}").contains(&secret));
@@ -106,7 +115,10 @@ fn a_check_tells_where_and_never_what() {
     assert!(!env.path("a.redacted.jsonl").exists());
     // By its hash, a rule file lets it pass.
     let hash = env.run_with(&["redact", "--hash"], &secret).stdout;
-    let rules = env.file("allow.toml", format!("[[allowlists]]\nvalues = [\"{}\"]\n", hash.trim()));
+    let rules = env.file(
+        "allow.toml",
+        format!("[[allowlists]]\nvalues = [\"{}\"]\n", hash.trim()),
+    );
     done(&env.run(&["redact", "--check", "--rules", &rules, &file]));
 }
 
@@ -120,7 +132,11 @@ fn a_broken_rule_is_named_and_nothing_is_done() {
     let file = env.file("a.txt", "x\n");
     let ran = env.run(&["redact", "--rules", &rules, &file]);
     assert_eq!(ran.code, 3, "{ran:?}");
-    assert!(ran.stderr.contains("rules.toml") && ran.stderr.contains("mine"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("rules.toml") && ran.stderr.contains("mine"),
+        "{}",
+        ran.stderr
+    );
     assert!(!env.path("a.redacted.txt").exists());
     let ran = env.run(&["redact", "--profile", "nobody", &file]);
     assert_eq!(ran.code, 2, "{ran:?}");
@@ -132,13 +148,15 @@ fn what_is_recorded_is_masked_before_it_is_written() {
     let env = TestEnv::new();
     let secret = token(5);
     let payload = format!(r#"[{{"type":"text","fidelity":"router","content":"use {secret}"}}]"#);
-    let event = format!(
-        r#"{{"type":"message.user","path":"a","iteration":0,"payload":{payload}}}"#
-    );
+    let event =
+        format!(r#"{{"type":"message.user","path":"a","iteration":0,"payload":{payload}}}"#);
     let ran = env.run_with(&["emit", "--run", "masked", "--mask"], format!("{event}\n"));
     done(&ran);
     let written = fs::read_to_string(env.run_path("masked")).unwrap();
-    assert!(written.contains("[REDACTED:github]") && !written.contains(&secret), "{written}");
+    assert!(
+        written.contains("[REDACTED:github]") && !written.contains(&secret),
+        "{written}"
+    );
     done(&env.run_with(&["emit", "--run", "plain"], format!("{event}\n")));
     let plain = fs::read_to_string(env.run_path("plain")).unwrap();
     assert!(plain.contains(&secret));
@@ -152,14 +170,29 @@ fn what_is_recorded_is_masked_before_it_is_written() {
 fn secrets_are_not_in_the_index_and_hidden_in_what_is_found() {
     let env = TestEnv::new();
     let secret = token(6);
-    let log = env.file("log.jsonl", log(&[&format!("zanzibar uses {secret} today")]));
+    let log = env.file(
+        "log.jsonl",
+        log(&[&format!("zanzibar uses {secret} today")]),
+    );
     done(&env.run(&["import", &log]));
     let found = env.run(&["search", "zanzibar"]);
     done(&found);
-    assert!(found.stdout.contains("[REDACTED:github]"), "{}", found.stdout);
+    assert!(
+        found.stdout.contains("[REDACTED:github]"),
+        "{}",
+        found.stdout
+    );
     assert!(!found.stdout.contains(&secret));
-    assert!(env.run(&["search", "zanzibar", "--json"]).stdout.contains("REDACTED"));
-    assert!(env.run(&["search", "zanzibar", "--reveal"]).stdout.contains(&secret));
+    assert!(
+        env.run(&["search", "zanzibar", "--json"])
+            .stdout
+            .contains("REDACTED")
+    );
+    assert!(
+        env.run(&["search", "zanzibar", "--reveal"])
+            .stdout
+            .contains(&secret)
+    );
     assert_eq!(env.run(&["search", "--count", &secret]).stdout.trim(), "0");
     let by_pattern = env.run(&["search", "--regex", "zanzibar.*today"]);
     assert!(by_pattern.stdout.contains("REDACTED") && !by_pattern.stdout.contains(&secret));
@@ -167,7 +200,11 @@ fn secrets_are_not_in_the_index_and_hidden_in_what_is_found() {
     let mut below = vec![env.path("search")];
     while let Some(path) = below.pop() {
         if path.is_dir() {
-            below.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            below.extend(
+                fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
             continue;
         }
         let bytes = fs::read(&path).unwrap();
@@ -195,7 +232,9 @@ fn an_import_that_redacts_keeps_no_secret() {
     done(&shown);
     assert!(
         shown.stdout.contains("first [REDACTED:github]")
-            && shown.stdout.contains("second [REDACTED:github#2] and [REDACTED:github]"),
+            && shown
+                .stdout
+                .contains("second [REDACTED:github#2] and [REDACTED:github]"),
         "{}",
         shown.stdout
     );
@@ -210,19 +249,65 @@ fn an_import_that_redacts_keeps_no_secret() {
 fn exports_are_without_what_a_profile_removes() {
     let env = TestEnv::new();
     let secret = token(9);
-    let log = env.file("log.jsonl", log(&[&format!("zanzibar uses {secret}"), "ok"]));
-    for format in ["normalized", "html", "markdown", "text", "atif", "exchange", "agentlog", "claude-code", "codex", "huggingface"] {
-        let ran = env.run(&["convert", &log, "--to", format, "-o", "-", "--profile", "team"]);
+    let log = env.file(
+        "log.jsonl",
+        log(&[&format!("zanzibar uses {secret}"), "ok"]),
+    );
+    for format in [
+        "normalized",
+        "html",
+        "markdown",
+        "text",
+        "atif",
+        "exchange",
+        "agentlog",
+        "claude-code",
+        "codex",
+        "huggingface",
+    ] {
+        let ran = env.run(&[
+            "convert",
+            &log,
+            "--to",
+            format,
+            "-o",
+            "-",
+            "--profile",
+            "team",
+        ]);
         done(&ran);
         assert!(!ran.stdout.contains(&secret), "{format}");
-        assert!(ran.stdout.contains("[REDACTED:github]"), "{format}: {}", ran.stdout);
+        assert!(
+            ran.stdout.contains("[REDACTED:github]"),
+            "{format}: {}",
+            ran.stdout
+        );
     }
-    let ran = env.run(&["convert", &log, "--to", "huggingface", "--native", "-o", "-", "--profile", "team"]);
+    let ran = env.run(&[
+        "convert",
+        &log,
+        "--to",
+        "huggingface",
+        "--native",
+        "-o",
+        "-",
+        "--profile",
+        "team",
+    ]);
     assert!(!ran.stdout.contains(&secret), "{ran:?}");
     // As the configuration says, unless something else is asked for.
     env.file("config.toml", "[redact]\nprofile = \"team\"\n");
     let ran = env.run(&["convert", &log, "--to", "text", "-o", "-"]);
     assert!(!ran.stdout.contains(&secret));
-    let ran = env.run(&["convert", &log, "--to", "text", "-o", "-", "--profile", "local"]);
+    let ran = env.run(&[
+        "convert",
+        &log,
+        "--to",
+        "text",
+        "-o",
+        "-",
+        "--profile",
+        "local",
+    ]);
     assert!(ran.stdout.contains(&secret));
 }

@@ -25,7 +25,7 @@ fn packages() -> BTreeMap<String, serde_json::Value> {
         .collect()
 }
 
-/// Arrows point one way: model <- formats <- redact <- submit; formats, prices <- agents; agents, redact <- convert; model <- record, search;
+/// Arrows point one way: model <- formats <- redact; redact, record <- submit; formats, prices <- agents; agents, redact <- convert; model <- record, search;
 /// all of them <- store <- cli.
 #[test]
 fn crates_depend_in_one_direction() {
@@ -33,11 +33,11 @@ fn crates_depend_in_one_direction() {
         "quipu-model",
         "quipu-formats",
         "quipu-redact",
-        "quipu-submit",
         "quipu-prices",
         "quipu-agents",
         "quipu-convert",
         "quipu-record",
+        "quipu-submit",
         "quipu-search",
         "quipu-store",
         "quipu",

@@ -10,7 +10,14 @@ use super::env::{Ran, TestEnv};
 
 const LOG: &str = include_str!("../../../convert/fixtures/claude.jsonl");
 
-const PROFILES: [&str; 6] = ["local", "team", "research", "public", "hiring-signal", "structure-only"];
+const PROFILES: [&str; 6] = [
+    "local",
+    "team",
+    "research",
+    "public",
+    "hiring-signal",
+    "structure-only",
+];
 
 fn done(ran: &Ran) {
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -23,7 +30,10 @@ fn json(text: &str) -> Value {
 /// The made-up log with a secret in what somebody said.
 fn log_with(secret: &str) -> String {
     let mut lines: Vec<String> = LOG.lines().map(str::to_owned).collect();
-    let at = lines.iter().position(|line| line.contains("\"type\":\"user\"")).unwrap();
+    let at = lines
+        .iter()
+        .position(|line| line.contains("\"type\":\"user\""))
+        .unwrap();
     let mut record: Value = json(&lines[at]);
     record["message"]["content"] = format!("please use {secret} for it").into();
     lines[at] = record.to_string();
@@ -41,11 +51,17 @@ fn a_session_goes_through_every_profile_and_can_be_checked() {
         done(&env.run(&["share", &log, "--profile", profile, "--yes", "-o", out]));
         let text = fs::read_to_string(out).unwrap();
         assert_eq!(text.contains(&secret), profile == "local", "{profile}");
-        assert_eq!(fs::metadata(out).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(out).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         let document = json(&text);
         let privacy = &document["privacy"];
         assert_eq!(privacy["profile"], profile);
-        assert_eq!(document["submitter"]["identityLinked"], profile == "hiring-signal");
+        assert_eq!(
+            document["submitter"]["identityLinked"],
+            profile == "hiring-signal"
+        );
         if profile != "local" {
             assert!(privacy["redactionCount"].as_u64() > Some(0), "{profile}");
             assert!(privacy["commitment"]["root"].is_string(), "{profile}");
@@ -53,7 +69,16 @@ fn a_session_goes_through_every_profile_and_can_be_checked() {
         done(&env.run(&["verify", out]));
         done(&env.run(&["verify", out, "--against", &log]));
         // The same again gives the same bytes.
-        done(&env.run(&["share", &log, "--profile", profile, "--yes", "--force", "-o", out]));
+        done(&env.run(&[
+            "share",
+            &log,
+            "--profile",
+            profile,
+            "--yes",
+            "--force",
+            "-o",
+            out,
+        ]));
         assert_eq!(fs::read_to_string(out).unwrap(), text, "{profile}");
         if ["research", "public", "structure-only"].contains(&profile) {
             assert!(!text.contains("/home/ada"), "{profile}");
@@ -85,7 +110,10 @@ fn a_copy_that_was_tampered_with_is_caught() {
         assert!(!format!("{ran:?}").contains(&secret));
     }
     // A session that says something else is not the one that was shared.
-    let other = env.file("other.jsonl", log_with(&secret).replace("please use", "please loose"));
+    let other = env.file(
+        "other.jsonl",
+        log_with(&secret).replace("please use", "please loose"),
+    );
     let ran = env.run(&["verify", out, "--against", &other]);
     assert_eq!(ran.code, 1, "{ran:?}");
     // Nor one with another secret, which only the key can tell.
@@ -110,7 +138,10 @@ fn a_script_is_refused_what_nobody_looked_at() {
     done(&review);
     assert!(!review.stdout.contains(&odd), "{}", review.stdout);
     let values = json(&review.stdout)["values"].as_array().unwrap().clone();
-    let risky: Vec<&Value> = values.iter().filter(|value| value["risky"] == true).collect();
+    let risky: Vec<&Value> = values
+        .iter()
+        .filter(|value| value["risky"] == true)
+        .collect();
     assert!(!risky.is_empty(), "{}", review.stdout);
     let yes: Vec<&str> = share.iter().copied().chain(["--yes"]).collect();
     let ran = env.run(&yes);
@@ -142,11 +173,23 @@ fn a_bundle_and_a_page_are_written() {
     let to = bundle.to_str().unwrap();
     done(&env.run(&["share", &log, "--yes", "--to", "bundle", "-o", to]));
     let receipt = json(&fs::read_to_string(bundle.join("receipt.json")).unwrap());
-    assert!(receipt["files"]["transcript.json"].as_str().unwrap().starts_with("sha256:"));
-    let (transcript, page) = (bundle.join("transcript.json"), bundle.join("transcript.html"));
+    assert!(
+        receipt["files"]["transcript.json"]
+            .as_str()
+            .unwrap()
+            .starts_with("sha256:")
+    );
+    let (transcript, page) = (
+        bundle.join("transcript.json"),
+        bundle.join("transcript.html"),
+    );
     done(&env.run(&["verify", transcript.to_str().unwrap(), "--against", &log]));
     done(&env.run(&["verify", page.to_str().unwrap()]));
-    assert_eq!(env.run(&["share", &log, "--yes", "--to", "bundle", "-o", to]).code, 4);
+    assert_eq!(
+        env.run(&["share", &log, "--yes", "--to", "bundle", "-o", to])
+            .code,
+        4
+    );
 }
 
 #[test]

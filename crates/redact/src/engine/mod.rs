@@ -92,6 +92,23 @@ pub enum Why {
     Allowed,
 }
 
+impl Why {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Entropy => "entropy",
+            Self::Check => "check",
+            Self::Unnamed => "unnamed",
+            Self::Allowed => "allowed",
+        }
+    }
+
+    /// Whether nobody has said yet that it may stay.
+    pub fn is_suspicious(self) -> bool {
+        self != Self::Allowed
+    }
+}
+
 static ENGINES: AtomicU64 = AtomicU64::new(1);
 
 impl Engine {

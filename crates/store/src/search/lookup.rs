@@ -172,7 +172,10 @@ impl Store {
     }
 
     /// What is hidden in what is shown.
-    pub(super) fn shown<'s>(&'s self, show: &'s Show) -> Result<Option<&'s Arc<Guard>>, ImportError> {
+    pub(super) fn shown<'s>(
+        &'s self,
+        show: &'s Show,
+    ) -> Result<Option<&'s Arc<Guard>>, ImportError> {
         match show {
             Show::Guarded => self.guard().map(Some),
             Show::By(guard) => Ok(Some(guard)),

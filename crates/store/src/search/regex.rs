@@ -4,8 +4,8 @@
 //! log are first searched for a text that the pattern cannot do without, at the speed of unpacking them.
 
 use std::io::BufRead as _;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use ::regex::{Regex, RegexBuilder};
 use aho_corasick::AhoCorasick;

@@ -253,7 +253,13 @@ fn patterns_are_looked_for_in_what_is_said() {
     let seqs = |text: &str| -> Vec<u64> {
         let pattern = Pattern::new(text).unwrap();
         let matches = store
-            .search_pattern(&pattern, 10, false, (80, &Show::default()), &AtomicBool::new(false))
+            .search_pattern(
+                &pattern,
+                10,
+                false,
+                (80, &Show::default()),
+                &AtomicBool::new(false),
+            )
             .unwrap();
         assert!(matches.problems.is_empty());
         matches.found.iter().map(|found| found.event.seq).collect()

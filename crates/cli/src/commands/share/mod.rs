@@ -22,7 +22,9 @@ const OTHERWISE: &str = "research";
 pub(crate) fn run(args: &Share, place: &Place) -> Result<Exit> {
     if args.output.is_none() && args.submit.is_none() && !args.review {
         let error = CommandError::usage("where to?");
-        return Err(error.hint("name a file with -o, a server with --submit, or only look with --review"));
+        return Err(
+            error.hint("name a file with -o, a server with --submit, or only look with --review")
+        );
     }
     let removal = redaction::Removal::of(&args.rules, place, OTHERWISE)?;
     let identity = redaction::identity(place)?;
@@ -83,6 +85,7 @@ fn secret_key(path: &std::path::Path) -> Result<SecretKey> {
     SecretKey::parse(line).map_err(|_| {
         // What is wrong with it is not said: it may be a key all the same.
         let error = anyhow::anyhow!("the first line of {} is no submission key", path.display());
-        CommandError::new(Exit::Data, error).hint("`quipu keys new` makes one, on the server's side")
+        CommandError::new(Exit::Data, error)
+            .hint("`quipu keys new` makes one, on the server's side")
     })
 }

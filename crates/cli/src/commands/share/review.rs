@@ -119,11 +119,7 @@ impl Value1 {
 }
 
 /// What is to be done; `None` when it is not to be shared.
-pub(super) fn decide(
-    args: &Share,
-    seen: &Seen,
-    profile: &Profile,
-) -> Result<Option<Decisions>> {
+pub(super) fn decide(args: &Share, seen: &Seen, profile: &Profile) -> Result<Option<Decisions>> {
     let mut decisions = Decisions::default();
     for (flag, marks) in [("--keep", &args.keep), ("--remove", &args.remove)] {
         for mark in marks {
@@ -153,7 +149,9 @@ pub(super) fn decide(
     }
     if !args.yes {
         let error = CommandError::usage("there is no terminal to look it over on");
-        return Err(error.hint("--review shows what would be removed; --yes goes on without a person"));
+        return Err(
+            error.hint("--review shows what would be removed; --yes goes on without a person")
+        );
     }
     let undecided: Vec<&str> = seen
         .each()
@@ -167,7 +165,9 @@ pub(super) fn decide(
         return Ok(Some(decisions));
     }
     let what = count(undecided.len() as u64, "value");
-    say(&format!("not shared: {what} may be secrets, and nobody has looked"));
+    say(&format!(
+        "not shared: {what} may be secrets, and nobody has looked"
+    ));
     for mark in undecided.iter().take(20) {
         if let Some(value) = seen.values.get(*mark) {
             let (seq, field) = &value.places[0];
@@ -204,18 +204,27 @@ fn show(seen: &Seen) -> Result<()> {
     }
     out.flush()?;
     drop(out);
-    let goes = seen.each().filter(|(_, value)| value.certainty == Certainty::Sure);
+    let goes = seen
+        .each()
+        .filter(|(_, value)| value.certainty == Certainty::Sure);
     let goes = count(goes.count() as u64, "value");
-    let stays = seen.each().filter(|(_, value)| value.certainty != Certainty::Sure);
+    let stays = seen
+        .each()
+        .filter(|(_, value)| value.certainty != Certainty::Sure);
     let stays = stays.count();
     say(&format!("{goes} would be removed; {stays} were nearly"));
     if seen.beyond > 0 {
-        say(&format!("… and {} that are not listed", count(seen.beyond, "more")));
+        say(&format!(
+            "… and {} that are not listed",
+            count(seen.beyond, "more")
+        ));
     }
     let cut = seen.outcome.cut;
     if cut.events > 0 {
         let (events, size) = (count(cut.events, "event"), bytes(cut.bytes));
-        say(&format!("{events} of {size} are beyond what the profile allows"));
+        say(&format!(
+            "{events} of {size} are beyond what the profile allows"
+        ));
     }
     Ok(())
 }

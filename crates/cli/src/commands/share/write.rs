@@ -38,8 +38,9 @@ pub(super) fn write(
         }
         say(&format!("{} written", clean(&path.display().to_string())));
     }
-    if let Some(outcome) = source.outcome() {
-        outcome.options.privacy.as_ref().map_or((), tell);
+    let outcome = source.outcome();
+    if let Some(privacy) = outcome.and_then(|outcome| outcome.options.privacy.as_ref()) {
+        tell(privacy);
     }
     if let (Some(server), Some(key)) = (&args.submit, key) {
         submit(source, engine, server, key, &id)?;
@@ -102,8 +103,11 @@ fn look_again(engine: &Engine, mut file: File) -> Result<()> {
         "{} still there after redaction, so nothing was shared",
         count(left.len() as u64, "secret")
     );
-    let hint = "a value that you keep is not looked at again only if a rule file allows it: docs/rules.md";
-    Err(CommandError::new(Exit::Found, error).details(left).hint(hint))
+    let hint =
+        "a value that you keep is not looked at again only if a rule file allows it: docs/rules.md";
+    Err(CommandError::new(Exit::Found, error)
+        .details(left)
+        .hint(hint))
 }
 
 /// A directory with everything in it: the transcript, a page, and what was removed.
@@ -188,10 +192,18 @@ fn submit(
     let mut document = document;
     document.seek(SeekFrom::Start(0))?;
     let mut packed = Packed::new(id, document, Encoding::Zstd)?;
-    let client = Client::new(server, key.clone(), quipu_submit::client::Options::default())
-        .map_err(not_sent)?;
+    let client = Client::new(
+        server,
+        key.clone(),
+        quipu_submit::client::Options::default(),
+    )
+    .map_err(not_sent)?;
     let receipt = client.submit(&mut packed, &mut |_| {}).map_err(not_sent)?;
-    let again = if receipt.duplicate { ", which had it" } else { "" };
+    let again = if receipt.duplicate {
+        ", which had it"
+    } else {
+        ""
+    };
     say(&format!(
         "{} taken by {}{again}: {}, sha256 {}",
         receipt.transcript_id.as_str(),

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use quipu_convert::Reading;
 use quipu_convert::source::Receiver;
-use quipu_convert::{Reading, Source};
 use quipu_formats::exchange::verify::Severity;
 use quipu_formats::normalized::{self, Beyond};
 use quipu_model::{Attachment, Event, LogBody};
@@ -31,7 +31,10 @@ pub(super) fn with_receipts(
     let about = format!("could not read {}", path.display());
     let report = receipt::verify(copy).map_err(io_error(about))?;
     // Most transcripts are of nobody who shared them, and commit to nothing.
-    let commits = !report.problems.iter().any(|it| it.what == What::NoCommitment);
+    let commits = !report
+        .problems
+        .iter()
+        .any(|it| it.what == What::NoCommitment);
     if commits {
         checked.size = format!("{}, {}", checked.size, count(report.spans, "redaction"));
         checked.add(&report);
