@@ -44,7 +44,7 @@ impl Removal {
 
     fn by(name: &str, rules: &Rules, config: &Config, place: &Place) -> Result<Self> {
         let profile = profile(name)?;
-        let rules = rule_set(&rules.files, config, place)?;
+        let rules = rule_set(&rules.rule_files, config, place)?;
         let engine = Engine::new(&rules, |rule| profile.wants(rule)).map_err(broken)?;
         Ok(Self {
             profile,
@@ -108,7 +108,7 @@ pub(crate) fn of_import(asked: Option<&str>, place: &Place) -> Result<Option<Arc
     };
     let rules = Rules {
         profile: None,
-        files: Vec::new(),
+        rule_files: Vec::new(),
     };
     let removal = Removal::by(name, &rules, &config, place)?;
     Ok(removal.removes_anything().then_some(removal.engine))
@@ -118,7 +118,7 @@ pub(crate) fn of_import(asked: Option<&str>, place: &Place) -> Result<Option<Arc
 pub(crate) fn of_screen(place: &Place) -> Result<Option<Arc<Guard>>> {
     let rules = Rules {
         profile: None,
-        files: Vec::new(),
+        rule_files: Vec::new(),
     };
     let Some(removal) = Removal::if_named(&rules, place)? else {
         return Ok(None);

@@ -22,7 +22,7 @@ pub mod keys;
 pub mod protocol;
 pub mod scan;
 pub mod server;
-#[cfg(feature = "testkit")]
+#[cfg(any(test, feature = "testkit"))]
 pub mod testkit;
 
 mod bytes;

@@ -56,7 +56,7 @@ pub(crate) struct Rules {
     pub(crate) profile: Option<String>,
     /// Also the rules of this file, ours or of gitleaks (can be repeated)
     #[arg(long = "rules", value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
+    pub(crate) rule_files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -147,7 +147,9 @@ fn a_broken_rule_is_named_and_nothing_is_done() {
 fn what_is_recorded_is_masked_before_it_is_written() {
     let env = TestEnv::new();
     let secret = token(5);
-    let payload = format!(r#"[{{"type":"text","fidelity":"router","content":"use {secret}"}}]"#);
+    let payload = format!(
+        r#"{{"role":"user","blocks":[{{"type":"text","fidelity":"router","text":"use {secret}"}}]}}"#
+    );
     let event =
         format!(r#"{{"type":"message.user","path":"a","iteration":0,"payload":{payload}}}"#);
     let ran = env.run_with(&["emit", "--run", "masked", "--mask"], format!("{event}\n"));

@@ -48,6 +48,10 @@ fn crates_depend_in_one_direction() {
         };
         for dependency in package["dependencies"].as_array().unwrap() {
             let on = dependency["name"].as_str().unwrap();
+            // Tests of a crate may want its own testkit.
+            if on == name {
+                continue;
+            }
             if let Some(other) = order.iter().position(|other| *other == on) {
                 assert!(other < own, "{name} must not depend on {on}");
             }

@@ -1,13 +1,13 @@
 //! Writing what is shared, and looking at it once more.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufReader, Read, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use quipu_convert::output::{NewFile, make_directory};
 use quipu_convert::source::Redacted;
 use quipu_convert::{Format, Options, Source as _};
-use quipu_formats::normalized::{Privacy, transcript_id};
+use quipu_formats::normalized::{Privacy, embedded, transcript_id};
 use quipu_formats::projection::Nowhere;
 use quipu_redact::raw;
 use quipu_redact::{Certainty, Engine, Key, Kind};
@@ -69,7 +69,7 @@ fn file(
     let new = NewFile::begin(path, force).map_err(not_made(path))?;
     let written = new.file().map_err(not_made(path))?;
     project(source, format, &written)?;
-    look_again(engine, written)?;
+    look_again(engine, format, written)?;
     new.finish().map_err(not_made(path))
 }
 
@@ -80,12 +80,19 @@ fn project(source: &mut Redacted, format: Format, to: &File) -> Result<()> {
 }
 
 /// What was written is what leaves: the rules are held against it once more.
-fn look_again(engine: &Engine, mut file: File) -> Result<()> {
+fn look_again(engine: &Engine, format: Format, mut file: File) -> Result<()> {
     let unreadable = || io_error("could not read what was written");
     file.seek(SeekFrom::Start(0)).map_err(unreadable())?;
-    let options = raw::Options::new(Key::from_bytes([0; 32]));
+    let options = raw::Options {
+        shape: Some(raw::Shape::Json),
+        ..raw::Options::new(Key::from_bytes([0; 32]))
+    };
     let mut left: Vec<String> = Vec::new();
-    let mut input = BufReader::with_capacity(1 << 18, file);
+    // Of a page, the transcript in it: the rest is ours.
+    let mut input: Box<dyn Read> = match format {
+        Format::Html => Box::new(embedded(file)),
+        _ => Box::new(BufReader::with_capacity(1 << 18, file)),
+    };
     let looked = raw::check(engine, &options, &mut input, &mut |finding| {
         let is_secret = match finding.what {
             raw::What::Rule(rule) => engine.rules().rules[rule].kind == Kind::Secret,
@@ -188,7 +195,7 @@ fn submit(
     let id = TranscriptId::parse(id).map_err(|error| CommandError::new(Exit::Data, error))?;
     let document = tempfile::tempfile()?;
     project(source, Format::Normalized, &document)?;
-    look_again(engine, document.try_clone()?)?;
+    look_again(engine, Format::Normalized, document.try_clone()?)?;
     let mut document = document;
     document.seek(SeekFrom::Start(0))?;
     let mut packed = Packed::new(id, document, Encoding::Zstd)?;
