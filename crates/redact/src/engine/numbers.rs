@@ -14,6 +14,8 @@ pub(super) enum Trigger {
     Colons,
     /// Where a number begins: as many bytes as it takes at least, and whether there are dots in it.
     Number { least: usize, dot: bool },
+    /// Where a plus stands before a digit.
+    Plus,
     /// So many letters before a number begins.
     Lettered { letters: usize },
 }

@@ -191,6 +191,13 @@ fn digits(
                     around.push((*rule, at.saturating_sub(before), end));
                 }
             }
+            Trigger::Plus => {
+                for at in memchr::memchr_iter(b'+', text) {
+                    if text.get(at + 1).is_some_and(u8::is_ascii_digit) {
+                        attempts.push((at, *rule));
+                    }
+                }
+            }
             Trigger::Colons => with_colons = true,
             Trigger::Number { .. } | Trigger::Lettered { .. } => with_numbers = true,
         }
