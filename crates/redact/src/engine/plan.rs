@@ -286,16 +286,20 @@ fn keyless(rule: &Rule, program: &Program) -> Option<Trigger> {
     }
     if first(&|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'(')) {
         let numeric = alphabet.all(|byte| byte.is_ascii_digit() || super::numbers::joint(byte));
-        let long = sequences.iter().all(|one| {
+        let rows = sequences.iter().map(|one| {
             let digits = one
                 .sets
                 .iter()
+                .skip_while(|set| set.all(|byte| matches!(byte, b'+' | b'(')))
                 .take_while(|set| set.all(|byte| byte.is_ascii_digit()));
-            digits.count() >= super::numbers::LEAST_DIGITS
+            digits.count()
         });
+        let row = rows.min().unwrap_or(0);
+        let long = row >= super::numbers::LEAST_DIGITS;
         let numeric = numeric && program.least >= 7;
         return (numeric || long).then(|| Trigger::Number {
             least: if numeric { program.least } else { 0 },
+            row,
             dot: needs(b'.'),
         });
     }
