@@ -1,7 +1,7 @@
 //! Templates of samples: texts of which some characters are made up each time.
 //!
 //! `{alnum:36}` is 36 letters and digits. The words for characters: `alnum`, `alpha`, `lower`, `upper`, `digit`, `lownum`
-//! (a-z0-9), `upnum` (A-Z0-9), `hex`, `HEX`, `b64` (with `+/`), `b64u` (with `-_`), `b32` (A-Z2-7), `print` (what passwords are
+//! (a-z0-9), `upnum` (A-Z0-9), `hex`, `HEX`, `b64` (with `+/`), `b64u` (with `-_`), `b32` (A-Z2-7), `b58` and `bech` (without what looks alike), `print` (what passwords are
 //! made of). `{uuid}` is a UUID, `{lines:N}` N lines of 64 base64 characters, `{{` and `}}` are braces. What is within
 //! `«…»` is what has to be removed; without it, what the rule finds is not looked at more closely.
 
@@ -89,10 +89,28 @@ fn set(word: &str) -> Option<Vec<u8>> {
         "upnum" => upper().chain(digit()).collect(),
         "hex" => HEX.to_vec(),
         "HEX" => b"0123456789ABCDEF".to_vec(),
-        "b64" => lower().chain(upper()).chain(digit()).chain(*b"+/").collect(),
-        "b64u" => lower().chain(upper()).chain(digit()).chain(*b"-_").collect(),
+        "b64" => lower()
+            .chain(upper())
+            .chain(digit())
+            .chain(*b"+/")
+            .collect(),
+        "b64u" => lower()
+            .chain(upper())
+            .chain(digit())
+            .chain(*b"-_")
+            .collect(),
+        "b58" => lower()
+            .chain(upper())
+            .chain(digit())
+            .filter(|byte| !b"0OIl".contains(byte))
+            .collect(),
+        "bech" => b"qpzry9x8gf2tvdw0s3jn54khce6mua7l".to_vec(),
         "b32" => upper().chain(b'2'..=b'7').collect(),
-        "print" => lower().chain(upper()).chain(digit()).chain(*b"!#%*+-.:=?@_~").collect(),
+        "print" => lower()
+            .chain(upper())
+            .chain(digit())
+            .chain(*b"!#%*+-.:=?@_~")
+            .collect(),
         _ => return None,
     })
 }
@@ -128,7 +146,10 @@ mod tests {
         assert_eq!(secret.len(), 40);
         assert!(secret.starts_with("ghp_"));
         assert!(sample.text.contains(" {x} "), "{}", sample.text);
-        assert_eq!(expand("KEY=«ghp_{alnum:36}» {{x}} {uuid}", 1).unwrap(), sample);
+        assert_eq!(
+            expand("KEY=«ghp_{alnum:36}» {{x}} {uuid}", 1).unwrap(),
+            sample
+        );
         for broken in ["{", "{alnum}", "{what:3}", "}", "«x", "{alnum:99999}"] {
             assert_eq!(expand(broken, 1), None, "{broken}");
         }
