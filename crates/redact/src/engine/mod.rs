@@ -101,27 +101,6 @@ impl Engine {
     ///
     /// A rule whose expression is none; nothing is ready then.
     pub fn new(rules: &RuleSet, wanted: impl Fn(&crate::Rule) -> bool) -> Result<Self, RuleError> {
-<<<<<<< HEAD
-        let mut rules = rules.clone();
-        rules.rules.retain(|rule| wanted(rule));
-        let mut expressions = Vec::new();
-        for rule in &rules.rules {
-            let expression = match &rule.pattern {
-                Pattern::Regex(expression) => expression.clone(),
-                Pattern::Named { value, .. } => format!("^(?:{value})$"),
-                Pattern::File => {
-                    expressions.push(None);
-                    continue;
-                }
-            };
-            let syntax = syntax::Config::new().unicode(false).utf8(false);
-            let built = Regex::builder().syntax(syntax).build(&expression);
-            expressions.push(Some(built.map_err(|error| RuleError::Rule {
-                file: "rules".into(),
-                rule: rule.id.clone(),
-                why: error.to_string(),
-            })?));
-=======
         let rules = RuleSet {
             rules: rules
                 .rules
@@ -148,7 +127,6 @@ impl Engine {
                 build(&expression.hir)
             });
             paths.push(path.transpose().map_err(|why| error(Some(index), why))?);
->>>>>>> engine
         }
         Ok(Self {
             plan,

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::allow::{Fields, by_comment};
+use super::allow::Fields;
 use crate::sensitive::is_sensitive;
-use crate::{Engine, Found, is_placeholder};
+use crate::{Engine, is_placeholder};
 
 /// How every placeholder begins.
 const PLACEHOLDER: &[u8] = b"[REDACTED:";
@@ -38,11 +38,6 @@ impl<'e> Plan<'e> {
             files: options.files,
             secret_file: options.files && file.is_some_and(is_sensitive),
         }
-    }
-
-    /// Whether something stays where it is although a rule found it.
-    pub(super) fn stays(&self, text: &str, span: &Range<usize>, found: &Found) -> bool {
-        touches_placeholder(text, span) || by_comment(self.engine, text, found)
     }
 }
 

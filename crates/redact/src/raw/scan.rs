@@ -10,7 +10,7 @@ use super::edit::{Edit, Form, What};
 use super::escape;
 use super::join::{ceil, floor};
 use super::keys::Keys;
-use super::plan::{Plan, placeholders};
+use super::plan::{Plan, placeholders, touches_placeholder};
 use super::taint::Tainted;
 use super::walk::{Level, Walk};
 use crate::engine::Certainty;
@@ -175,7 +175,7 @@ impl<'p> Scanner<'p> {
             while let Some(range) = secret.next_if(|range| range.start <= span.start) {
                 whole(range, &mut end, each);
             }
-            if span.start < end || span.is_empty() || self.plan.stays(text, &span, found) {
+            if span.start < end || span.is_empty() || touches_placeholder(text, &span) {
                 continue;
             }
             if found.certainty == Certainty::Sure {
