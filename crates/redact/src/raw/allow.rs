@@ -1,8 +1,8 @@
 //! What is let pass by where it stands: the JSON paths of allowlists. The rest of them is for the engine, which does
 //! not know of paths.
 
-use crate::rule::Allow;
 use crate::Engine;
+use crate::rule::Allow;
 
 /// Paths under which nothing is found, or nothing by some rules.
 #[derive(Debug, Default)]

@@ -159,7 +159,12 @@ pub(super) fn settle(edits: &mut Vec<Edit>, more: Vec<Edit>) {
 /// they are spread.
 pub(super) fn hash(kind: Kind, value: &str) -> Option<String> {
     let safe = kind == Kind::Secret && bits(value) >= 64.0;
-    safe.then(|| format!("sha256:{}", Engine::hash(value).trim_start_matches("sha256:")))
+    safe.then(|| {
+        format!(
+            "sha256:{}",
+            Engine::hash(value).trim_start_matches("sha256:")
+        )
+    })
 }
 
 /// At most so many bits are in a value: by its length and its class of characters, and by how often each of them is

@@ -159,7 +159,7 @@ fn run(
     match shape {
         Shape::Jsonl => lines::lines(&mut source, &mut scanners, &mut sink, options.max_line)?,
         Shape::Json => {
-            document::document(&mut source, &mut scanners[0], &mut sink, options.max_line)?
+            document::document(&mut source, &mut scanners[0], &mut sink, options.max_line)?;
         }
         Shape::Text => text::text(&mut source, &mut scanners[0], &mut sink, Until::End, false)?,
     }

@@ -232,17 +232,15 @@ fn note_placeholders(bytes: &[u8], out: &mut Analysis) {
 
 /// The text of some bytes, of the same length: bytes that are no UTF-8 become a character that is in no secret.
 pub(super) fn text_of<'t>(bytes: &'t [u8], mended: &'t mut Vec<u8>) -> &'t str {
-    match simdutf8::basic::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(_) => {
-            mended.clear();
-            for chunk in bytes.utf8_chunks() {
-                mended.extend_from_slice(chunk.valid().as_bytes());
-                mended.resize(mended.len() + chunk.invalid().len(), 0x7f);
-            }
-            std::str::from_utf8(mended).unwrap_or_default()
-        }
+    if let Ok(text) = simdutf8::basic::from_utf8(bytes) {
+        return text;
     }
+    mended.clear();
+    for chunk in bytes.utf8_chunks() {
+        mended.extend_from_slice(chunk.valid().as_bytes());
+        mended.resize(mended.len() + chunk.invalid().len(), 0x7f);
+    }
+    std::str::from_utf8(mended).unwrap_or_default()
 }
 
 /// All of a secret file. Its lines stay lines, and what is assigned in them keeps its name.

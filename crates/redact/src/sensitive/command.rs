@@ -385,10 +385,9 @@ fn word(bytes: &[u8], start: usize) -> Range<usize> {
     while let Some(&byte) = bytes.get(at) {
         match (quote, byte) {
             (Some(open), _) if open == byte => quote = None,
-            (Some(_), _) => {}
             (None, b'"' | b'\'') => quote = Some(byte),
             (None, b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b'&' | b'<' | b'>') => break,
-            (None, _) => {}
+            _ => {}
         }
         at += 1;
     }

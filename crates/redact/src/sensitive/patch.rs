@@ -88,11 +88,10 @@ fn sections(text: &str, found: &mut Vec<Range<usize>>, head: impl Fn(&str) -> He
         match kind {
             Head::File(is) => secret = is,
             Head::Part(true) => secret = false,
-            Head::Part(false) => {}
             Head::None if secret && !bare.is_empty() => {
                 begin.get_or_insert(at);
             }
-            Head::None => {}
+            Head::Part(false) | Head::None => {}
         }
         at += line.len();
     }

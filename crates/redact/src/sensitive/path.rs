@@ -172,7 +172,7 @@ fn by_name(folder: &str, name: &str) -> bool {
     if NAMES.contains(&name) {
         return true;
     }
-    if name.ends_with(".pub") {
+    if is_public(name) {
         return false;
     }
     if let Some(kind) = name
@@ -219,7 +219,7 @@ fn by_folder(folder: &str, name: &str) -> bool {
                 "config",
                 "authorized_keys",
             ];
-            !name.is_empty() && !open.contains(&name) && !name.ends_with(".pub")
+            !name.is_empty() && !open.contains(&name) && !is_public(name)
         }
         "private-keys-v1.d" | "keychains" | ".password-store" => true,
         _ => PLACES.iter().any(|(place, file)| {
@@ -230,6 +230,11 @@ fn by_folder(folder: &str, name: &str) -> bool {
                         .is_some_and(|up| up.ends_with('/')))
         }),
     }
+}
+
+/// Whether a key is the half that may be seen.
+fn is_public(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, ending)| ending == "pub")
 }
 
 /// Whether one of the parts of a name says that there is nothing in it.

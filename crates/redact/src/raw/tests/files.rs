@@ -23,14 +23,26 @@ fn content_beside_the_name_of_a_secret_file() {
             r#"{"path":".env","edits":[{"old_string":"a","new_string":"b"}]}"#,
             r#"{"path":".env","edits":[{"old_string":"F","new_string":"F#2"}]}"#,
         ),
-        (r#"{"file_path":"a.rs","content":"A=1"}"#, r#"{"file_path":"a.rs","content":"A=1"}"#),
-        (r#"{"file_path":".env.example","content":"A=1"}"#, r#"{"file_path":".env.example","content":"A=1"}"#),
+        (
+            r#"{"file_path":"a.rs","content":"A=1"}"#,
+            r#"{"file_path":"a.rs","content":"A=1"}"#,
+        ),
+        (
+            r#"{"file_path":".env.example","content":"A=1"}"#,
+            r#"{"file_path":".env.example","content":"A=1"}"#,
+        ),
     ] {
         let mut expected = expected.to_owned();
         for number in 2..=5 {
-            expected = expected.replace(&format!("F#{number}\""), &format!("[REDACTED:file#{number}]\""));
+            expected = expected.replace(
+                &format!("F#{number}\""),
+                &format!("[REDACTED:file#{number}]\""),
+            );
         }
-        assert_eq!(left(input), expected.replace("\"F\"", &format!("\"{FILE}\"")));
+        assert_eq!(
+            left(input),
+            expected.replace("\"F\"", &format!("\"{FILE}\""))
+        );
     }
 }
 
@@ -90,7 +102,10 @@ fn results_in_the_same_record() {
             r#"{"messages":[{"tool_calls":[{"id":"c","function":{"arguments":"{\"path\":\".env\"}"}}]},{"tool_call_id":"c","content":"F"},{"tool_call_id":"d","content":"A=1 x"}]}"#,
         ),
     ] {
-        assert_eq!(left(input), expected.replace("\"F\"", &format!("\"{FILE}\"")));
+        assert_eq!(
+            left(input),
+            expected.replace("\"F\"", &format!("\"{FILE}\""))
+        );
     }
 }
 
@@ -120,7 +135,10 @@ fn what_is_written_to_secret_files() {
             r#"{"command":"cat > .env <<EOF\nA=1\nB=2\nEOF\nls"}"#,
             r#"{"command":"cat > .env <<EOF\n[REDACTED:file]\nEOF\nls"}"#,
         ),
-        (r#"{"command":"echo A=1 > .env"}"#, r#"{"command":"echo [REDACTED:file] > .env"}"#),
+        (
+            r#"{"command":"echo A=1 > .env"}"#,
+            r#"{"command":"echo [REDACTED:file] > .env"}"#,
+        ),
         (
             r#"{"args":"{\"command\":[\"sh\",\"-c\",\"echo A=1 >> .env\"]}"}"#,
             r#"{"args":"{\"command\":[\"sh\",\"-c\",\"echo [REDACTED:file] >> .env\"]}"}"#,
@@ -159,12 +177,23 @@ fn a_secret_file_itself() {
         file: Some("service-account.json".into()),
         ..options
     };
-    let done = run(&engine(), &options, b"{\n \"type\": \"service_account\",\n \"k\": [\"a b\"]\n}");
-    assert_eq!(done.text(), "{\n \"type\": \"service_account\",\n \"k\": [\"[REDACTED:file]\"]\n}");
+    let done = run(
+        &engine(),
+        &options,
+        b"{\n \"type\": \"service_account\",\n \"k\": [\"a b\"]\n}",
+    );
+    assert_eq!(
+        done.text(),
+        "{\n \"type\": \"service_account\",\n \"k\": [\"[REDACTED:file]\"]\n}"
+    );
     let options = Options {
         files: false,
         ..options
     };
-    let done = run(&engine(), &options, b"{\"file_path\":\".env\",\"content\":\"A\"}");
+    let done = run(
+        &engine(),
+        &options,
+        b"{\"file_path\":\".env\",\"content\":\"A\"}",
+    );
     assert_eq!(done.findings, []);
 }

@@ -22,8 +22,22 @@ fn text() -> impl Strategy<Value = String> {
 
 fn key() -> impl Strategy<Value = String> {
     let known = [
-        "file_path", "content", "text", "id", "tool_use_id", "input", "command", "output", "delta", "name", "value",
-        "password", "type", "state", "toolUseResult", "args",
+        "file_path",
+        "content",
+        "text",
+        "id",
+        "tool_use_id",
+        "input",
+        "command",
+        "output",
+        "delta",
+        "name",
+        "value",
+        "password",
+        "type",
+        "state",
+        "toolUseResult",
+        "args",
     ];
     prop_oneof![
         6 => proptest::sample::select(known.to_vec()).prop_map(str::to_owned),
@@ -146,18 +160,33 @@ impl std::io::Read for Slow<'_> {
 fn threads_make_no_difference() {
     let mut input = String::new();
     for round in 0..6000_u64 {
-        let token = token(round % 50);
+        let own = token(round % 50);
         input.push_str(&match round % 5 {
-            0 => format!("{{\"id\":\"t{round}\",\"input\":{{\"file_path\":\".env\"}},\"x\":\"{token}\"}}\n"),
-            1 => format!("{{\"tool_use_id\":\"t{}\",\"content\":\"A={round} x\"}}\n", round - 1),
-            2 => format!("{{\"delta\":{{\"text\":\"{}\"}}}}\n", &token[..20]),
-            3 => format!("{{\"delta\":{{\"text\":\"{}\"}}}}\n", &crate::raw::tests::token((round - 1) % 50)[20..]),
+            0 => format!(
+                "{{\"id\":\"t{round}\",\"input\":{{\"file_path\":\".env\"}},\"x\":\"{own}\"}}\n"
+            ),
+            1 => format!(
+                "{{\"tool_use_id\":\"t{}\",\"content\":\"A={round} x\"}}\n",
+                round - 1
+            ),
+            2 => format!("{{\"delta\":{{\"text\":\" {}\"}}}}\n", &own[..20]),
+            3 => format!(
+                "{{\"delta\":{{\"text\":\"{}\"}}}}\n",
+                &token((round - 1) % 50)[20..]
+            ),
             _ => format!("{{\"text\":\"{}\"}}\n", "words ".repeat(60)),
         });
     }
     let engine = engine();
     let one = run(&engine, &options(), input.as_bytes());
-    let four = run(&engine, &Options { threads: 4, ..options() }, input.as_bytes());
+    let four = run(
+        &engine,
+        &Options {
+            threads: 4,
+            ..options()
+        },
+        input.as_bytes(),
+    );
     assert!(one.bytes == four.bytes);
     assert_eq!(one.findings, four.findings);
     assert!(one.findings.len() >= 3600);

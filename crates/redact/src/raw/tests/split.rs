@@ -25,7 +25,9 @@ fn blocks_of_one_message() {
     let token = token(1);
     let input = format!(
         "{{\"content\":[{{\"type\":\"text\",\"text\":\"a\\n{}\"}},{{\"type\":\"text\",\"text\":\"{}\"}},{{\"type\":\"text\",\"text\":\"{} z\"}}]}}\n",
-        &token[..9], &token[9..20], &token[20..]
+        &token[..9],
+        &token[9..20],
+        &token[20..]
     );
     assert_eq!(
         left(&input),
@@ -34,18 +36,27 @@ fn blocks_of_one_message() {
     // Not over what lies between.
     let apart = format!(
         "{{\"content\":[{{\"text\":\"{}\"}},{{\"image\":1}},{{\"text\":\"{}\"}}]}}\n",
-        &token[..9], &token[9..]
+        &token[..9],
+        &token[9..]
     );
     assert_eq!(left(&apart), apart);
 }
 
 #[test]
 fn lines_of_a_notebook() {
-    let pem = expand("-----BEGIN PRIVATE KEY-----\n{lines:2}-----END PRIVATE KEY-----\n", 1).unwrap().text;
+    let pem = expand(
+        "-----BEGIN PRIVATE KEY-----\n{lines:2}\n-----END PRIVATE KEY-----\n",
+        1,
+    )
+    .unwrap()
+    .text;
     let source: Vec<&str> = pem.split_inclusive('\n').collect();
     let input = serde_json::json!({"cells": [{"source": source}]}).to_string();
     let output = left(&input);
-    assert_eq!(output, "{\"cells\":[{\"source\":[\"[REDACTED:private-key]\",\"\",\"\",\"\\n\"]}]}");
+    assert_eq!(
+        output,
+        "{\"cells\":[{\"source\":[\"[REDACTED:private-key]\",\"\",\"\",\"\\n\"]}]}"
+    );
 }
 
 #[test]
@@ -55,17 +66,41 @@ fn pieces_of_every_stream_shape() {
     let clean = "The token is [REDACTED:github], keep it.";
     type Shape = (&'static str, &'static str);
     let shapes: [Shape; 7] = [
-        (r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"T"}}"#, "/delta/text"),
-        (r#"{"id":"c1","choices":[{"index":0,"delta":{"content":"T"}}]}"#, "/choices/0/delta/content"),
-        (r#"{"type":"content_block_delta","index":1,"delta":{"partial_json":"T"}}"#, "/delta/partial_json"),
-        (r#"{"type":"response.output_text.delta","item_id":"m1","delta":"T"}"#, "/delta"),
-        (r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"T"}}"#, "/content/text"),
-        (r#"{"kind":"chunk","payload":{"delta":"T"}}"#, "/payload/delta"),
-        (r#"data: {"candidates":[{"content":{"parts":[{"text":"T"}]}}]}"#, "/candidates/0/content/parts/0/text"),
+        (
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"T"}}"#,
+            "/delta/text",
+        ),
+        (
+            r#"{"id":"c1","choices":[{"index":0,"delta":{"content":"T"}}]}"#,
+            "/choices/0/delta/content",
+        ),
+        (
+            r#"{"type":"content_block_delta","index":1,"delta":{"partial_json":"T"}}"#,
+            "/delta/partial_json",
+        ),
+        (
+            r#"{"type":"response.output_text.delta","item_id":"m1","delta":"T"}"#,
+            "/delta",
+        ),
+        (
+            r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"T"}}"#,
+            "/content/text",
+        ),
+        (
+            r#"{"kind":"chunk","payload":{"delta":"T"}}"#,
+            "/payload/delta",
+        ),
+        (
+            r#"data: {"candidates":[{"content":{"parts":[{"text":"T"}]}}]}"#,
+            "/candidates/0/content/parts/0/text",
+        ),
     ];
     for (shape, path) in shapes {
         for len in [1, 3, 7, 30] {
-            let lines: Vec<String> = cut(&text, len).into_iter().map(|piece| shape.replace('T', piece)).collect();
+            let lines: Vec<String> = cut(&text, len)
+                .into_iter()
+                .map(|piece| shape.replace('T', piece))
+                .collect();
             // A `T` of the text itself is no placeholder of the shape.
             let lines: Vec<String> = lines.into_iter().map(|line| format!("{line}\n")).collect();
             let input = lines.concat();
@@ -90,7 +125,10 @@ fn streams_that_lie_between_each_other() {
         }
     }
     let output = left_lines(&input);
-    assert_eq!(said(&output, "/delta/text"), "[REDACTED:github][REDACTED:github#2]");
+    assert_eq!(
+        said(&output, "/delta/text"),
+        "[REDACTED:github][REDACTED:github#2]"
+    );
     assert_eq!(output.lines().count(), input.lines().count());
 }
 
@@ -101,11 +139,18 @@ fn a_long_stream_is_not_held_for_ever() {
     let mut expected = String::new();
     for round in 0..120 {
         let token = token(100 + round);
-        let text = format!("{} {token} ", "x".repeat(usize::try_from(round % 7).unwrap()));
+        let text = format!(
+            "{} {token} ",
+            "x".repeat(usize::try_from(round % 7).unwrap())
+        );
         for piece in cut(&text, 4) {
             input.push_str(&format!("{{\"delta\":{{\"text\":\"{piece}\"}}}}\n"));
         }
-        let number = if round == 0 { String::new() } else { format!("#{}", round + 1) };
+        let number = if round == 0 {
+            String::new()
+        } else {
+            format!("#{}", round + 1)
+        };
         expected.push_str(&text.replace(&token, &format!("[REDACTED:github{number}]")));
     }
     let output = left(&input);
