@@ -58,7 +58,7 @@ impl What {
 impl From<Exposes> for What {
     fn from(exposes: Exposes) -> Self {
         match exposes {
-            Exposes::File => Self::File,
+            Exposes::File | Exposes::Printed => Self::File,
             Exposes::Environment => Self::Environment,
         }
     }

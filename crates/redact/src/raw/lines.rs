@@ -88,7 +88,7 @@ pub(super) fn lines(
             streams.push(&mut scanners[0], sink, record, analysis, place)?;
             advance(&mut place, record);
         }
-        source.pass(end);
+        source.pass_to(end, place);
         looked = 0;
         if source.ended() {
             return streams.finish(&mut scanners[0], sink);

@@ -156,9 +156,21 @@ pub fn is_sensitive(path: &str) -> bool {
     if path.contains("://") {
         return false;
     }
+    if !may_be(path) {
+        return false;
+    }
     let lower = path.to_ascii_lowercase().replace('\\', "/");
     let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
     by_name(folder, name) || by_folder(folder, name)
+}
+
+/// Whether it is worth a closer look: most paths are of sources, and end in what sources end in.
+fn may_be(path: &str) -> bool {
+    const SOURCES: [&str; 14] = [
+        "rs", "ts", "tsx", "js", "jsx", "py", "go", "java", "c", "h", "cpp", "rb", "md", "html",
+    ];
+    let ending = path.rsplit(['.', '/', '\\']).next();
+    !ending.is_some_and(|ending| SOURCES.contains(&ending))
 }
 
 fn by_name(folder: &str, name: &str) -> bool {
@@ -234,7 +246,8 @@ fn by_folder(folder: &str, name: &str) -> bool {
 
 /// Whether a key is the half that may be seen.
 fn is_public(name: &str) -> bool {
-    name.rsplit_once('.').is_some_and(|(_, ending)| ending == "pub")
+    name.rsplit_once('.')
+        .is_some_and(|(_, ending)| ending == "pub")
 }
 
 /// Whether one of the parts of a name says that there is nothing in it.

@@ -110,6 +110,16 @@ fn results_in_the_same_record() {
 }
 
 #[test]
+fn what_a_command_prints_beside_a_secret_file_stays() {
+    for output in ["cat: .env: No such file", "fn main() {}\\n// A=1\\nok", ""] {
+        let input = format!("{{\"command\":\"ls && cat .env\",\"output\":\"{output}\"}}");
+        assert_eq!(left(&input), input);
+    }
+    let read = r#"{"input":{"path":".env"},"output":"cat: .env: No such file"}"#;
+    assert!(left(read).ends_with("\"output\":\"[REDACTED:file]\"}"));
+}
+
+#[test]
 fn environments_keep_their_names() {
     let input = concat!(
         r#"{"id":"t1","input":{"command":"printenv"}}"#,

@@ -139,7 +139,7 @@ impl Walk<'_, '_> {
             self.out.taints.push((id, exposes));
         }
         let before = self.scanner.local.get(&id).copied();
-        if before.is_none() || before == Some(Exposes::Environment) && exposes == Exposes::File {
+        if before.is_none_or(|before| exposes < before) {
             self.scanner.local.insert(id, exposes);
             self.learnt = true;
         }

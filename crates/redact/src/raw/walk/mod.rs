@@ -21,7 +21,7 @@ use super::keys::Class;
 use super::scan::{Analysis, MAX_DEPTH, Piece, Scanner, environment};
 use super::taint::{self, Tainted};
 use crate::engine::Certainty;
-use crate::sensitive::{Exposes, in_patch, written_by};
+use crate::sensitive::{Exposes, in_patch, looks_secret, written_by};
 use crate::{Context, is_placeholder};
 
 pub(super) use self::frame::Level;
@@ -330,7 +330,10 @@ impl<'w, 'p> Walk<'w, 'p> {
             &decoded
         };
         match spot.taint {
-            Taint::Whole(Exposes::File) if !word => {
+            Taint::Whole(Exposes::Printed) if looks_like_json(text) || !looks_secret(text) => {
+                self.content(text, level, here, node, spot);
+            }
+            Taint::Whole(Exposes::File | Exposes::Printed) if !word => {
                 if !is_placeholder(text) {
                     self.push(
                         text,
@@ -348,7 +351,15 @@ impl<'w, 'p> Walk<'w, 'p> {
                 if values.is_empty() {
                     self.content(text, level, here, node, spot);
                 }
-                self.push(text, values.into_iter(), What::Environment, level, here, node, spot.key);
+                self.push(
+                    text,
+                    values.into_iter(),
+                    What::Environment,
+                    level,
+                    here,
+                    node,
+                    spot.key,
+                );
             }
             _ => self.content(text, level, here, node, spot),
         }
