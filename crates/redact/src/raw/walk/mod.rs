@@ -1,0 +1,537 @@
+//! Walks over a JSON text: every key, string and number, with what is known of it from where it stands.
+
+mod frame;
+mod joint;
+mod mark;
+mod place;
+mod sealed;
+
+use std::cell::Cell;
+use std::ops::Range;
+
+use quipu_model::json::{Kind, Node, RawStr, Tape};
+
+use self::frame::{Block, Frame, Here, Outer, Spot, Taint};
+use self::mark::lane;
+use self::place::{field, placed};
+use self::sealed::{looks_like_json, sealed};
+use super::edit::What;
+use super::escape::{self, Cursor};
+use super::keys::Class;
+use super::scan::{Analysis, MAX_DEPTH, Piece, Scanner, environment};
+use super::taint::{self, Tainted};
+use crate::engine::Certainty;
+use crate::sensitive::{Exposes, in_patch, looks_secret, written_by};
+use crate::{Context, is_placeholder};
+
+pub(super) use self::frame::Level;
+
+/// How many strings deep JSON in strings is followed.
+const MAX_STRINGS: u8 = 2;
+
+/// Keys that tell something of the fields beside them.
+const TELLING: Class = Class::PATH
+    .and(Class::COMMAND)
+    .and(Class::ID)
+    .and(Class::CALL)
+    .and(Class::NAME)
+    .and(Class::MEDIA)
+    .and(Class::TYPE);
+
+/// The longest word of a format.
+const LONGEST_WORD: usize = 64;
+
+/// One walk over a record.
+pub(super) struct Walk<'w, 'p> {
+    scanner: &'w mut Scanner<'p>,
+    tainted: &'w Tainted,
+    out: &'w mut Analysis,
+    base: usize,
+    /// Something in the record came of a call that shows this.
+    hit: Option<Exposes>,
+    /// Whether the walk began knowing that.
+    knew: bool,
+    /// Something is told once more outside of what came of the call.
+    told_again: bool,
+    learnt: bool,
+}
+
+impl<'w, 'p> Walk<'w, 'p> {
+    pub(super) fn new(
+        scanner: &'w mut Scanner<'p>,
+        tainted: &'w Tainted,
+        hit: Option<Exposes>,
+        base: usize,
+        out: &'w mut Analysis,
+    ) -> Self {
+        Self {
+            scanner,
+            tainted,
+            out,
+            base,
+            hit,
+            knew: hit.is_some(),
+            told_again: false,
+            learnt: false,
+        }
+    }
+
+    /// Whether something was learnt that changes what the walk would have found.
+    pub(super) fn again(&self) -> bool {
+        self.learnt || self.hit.is_some() && !self.knew && self.told_again
+    }
+
+    /// What something in the record shows.
+    pub(super) fn hit(&self) -> Option<Exposes> {
+        self.hit
+    }
+
+    /// Walks over a text.
+    pub(super) fn tree(
+        &mut self,
+        depth: u8,
+        text: &str,
+        root: Node<'_>,
+        outer: Option<&Outer<'_>>,
+    ) {
+        let here = Here {
+            depth,
+            text,
+            root,
+            outer,
+        };
+        let mut level = self.scanner.levels.pop().unwrap_or_default();
+        level.frames.clear();
+        level.blocks.clear();
+        let mut place = 0;
+        let end = root.place_behind();
+        while place < end {
+            while level.frames.last().is_some_and(|frame| place >= frame.end) {
+                level.frames.pop();
+            }
+            let key = match level.frames.last_mut() {
+                Some(frame) if frame.object => Some(place),
+                Some(frame) => {
+                    frame.items += 1;
+                    None
+                }
+                None => None,
+            };
+            place = self.value(&mut level, here, key, place + u32::from(key.is_some()));
+        }
+        if level.blocks.len() > 1 {
+            self.blocks(&level, here);
+        }
+        self.scanner.levels.push(level);
+    }
+
+    /// Looks at a value, and says where the next one is.
+    fn value(&mut self, level: &mut Level, here: Here<'_>, key: Option<u32>, at: u32) -> u32 {
+        let node = here.root.go_to(at);
+        let kind = node.kind();
+        let frame = level.frames.last();
+        let class = match (key, frame) {
+            (Some(key), _) => self.key(level, here, key),
+            (None, Some(frame)) => frame.class,
+            (None, None) => here.outer.map_or(Class::NONE, |outer| outer.class),
+        };
+        let taint = self.taint(level.frames.last(), here.outer, class);
+        match kind {
+            Kind::Null | Kind::Bool => at + 1,
+            Kind::List | Kind::Object => {
+                self.enter(level, here, key, at, class, taint);
+                at + 1
+            }
+            Kind::String | Kind::Number => {
+                let frame = level.frames.last();
+                let slot = match (key, frame) {
+                    (Some(_), Some(frame)) if frame.pair.is_some() && class.any(Class::VALUE) => {
+                        frame.pair
+                    }
+                    (Some(key), _) => Some(key),
+                    (None, Some(frame)) => frame.key,
+                    (None, None) => here.outer.and_then(|outer| outer.key),
+                };
+                // A text that is a string as a whole has the name that the string has.
+                let root = match (frame, here.outer) {
+                    (None, Some(outer)) => outer.root,
+                    _ => here.root,
+                };
+                let name = slot.and_then(|slot| root.go_to(slot).as_str());
+                let file = frame
+                    .filter(|_| class.any(Class::CONTENT))
+                    .and_then(|frame| here.root.go_to(frame.file?).as_str());
+                let spot = Spot {
+                    name: name.as_deref(),
+                    file: file.as_deref().or(self.scanner.plan.file),
+                    key,
+                    class,
+                    taint,
+                    media: frame.is_some_and(|frame| frame.media) && class.any(Class::DATA),
+                    lane: frame.and_then(|frame| frame.lane),
+                };
+                if kind == Kind::Number {
+                    self.number(level, here, node, spot);
+                } else {
+                    self.string(level, here, node, spot);
+                }
+                at + 1
+            }
+        }
+    }
+
+    fn taint(&self, frame: Option<&Frame>, outer: Option<&Outer<'_>>, class: Class) -> Taint {
+        let Some(frame) = frame else {
+            return match outer {
+                Some(outer) => outer.taint,
+                None if self.scanner.plan.secret_file => Taint::Whole(Exposes::File),
+                None => Taint::None,
+            };
+        };
+        if let Taint::Whole(_) = frame.taint {
+            return frame.taint;
+        }
+        if frame.content && class.any(Class::CONTENT) {
+            return Taint::Whole(Exposes::File);
+        }
+        if class.any(Class::AGAIN)
+            && let Some(exposes) = self.hit
+        {
+            return Taint::Whole(exposes);
+        }
+        let seek = match frame.taint {
+            Taint::Seek(exposes) => Some(exposes),
+            _ => frame.results,
+        };
+        match seek {
+            Some(_) if class.any(Class::INPUT) => Taint::None,
+            Some(exposes) if class.any(Class::RESULT) => Taint::Whole(exposes),
+            Some(exposes) if class.any(Class::WRAP) || frame.results.is_none() => {
+                Taint::Seek(exposes)
+            }
+            _ => Taint::None,
+        }
+    }
+
+    /// What a key tells. Those that were not seen before are looked at themselves.
+    fn key(&mut self, level: &mut Level, here: Here<'_>, key: u32) -> Class {
+        let node = here.root.go_to(key);
+        let plain = node.plain_bytes();
+        if let Some(class) = plain.and_then(|plain| self.scanner.keys.known(plain)) {
+            if class.any(Class::AGAIN) {
+                self.told_again = true;
+            }
+            return class;
+        }
+        let class = plain.map_or(Class::NONE, Class::of);
+        self.told_again |= class.any(Class::AGAIN);
+        let before = self.out.edits.len();
+        let spot = Spot {
+            name: None,
+            file: self.scanner.plan.file,
+            key: Some(key),
+            class: Class::NONE,
+            taint: Taint::None,
+            media: false,
+            lane: None,
+        };
+        let text = node.as_str().unwrap_or_default();
+        self.scan(&text, Vec::new(), level, here, node, spot);
+        if self.out.edits.len() == before
+            && let Some(plain) = plain
+        {
+            self.scanner.keys.remember(plain, class);
+        }
+        class
+    }
+
+    /// Opens a list or an object.
+    fn enter(
+        &mut self,
+        level: &mut Level,
+        here: Here<'_>,
+        key: Option<u32>,
+        at: u32,
+        class: Class,
+        taint: Taint,
+    ) {
+        let node = here.root.go_to(at);
+        let parent = level.frames.last();
+        let object = node.kind() == Kind::Object;
+        let end = node.place_behind();
+        let mut frame = Frame {
+            at,
+            end,
+            object,
+            key: key.or_else(|| parent.and_then(|parent| parent.key)),
+            class,
+            has: Class::NONE,
+            items: 0,
+            many: !object && at + 1 < end && here.root.go_to(at + 1).place_behind() < end,
+            taint,
+            content: false,
+            results: None,
+            pair: None,
+            file: None,
+            media: false,
+            lane: parent.and_then(|parent| parent.lane),
+        };
+        if class.any(Class::DELTA) && frame.lane.is_none() {
+            frame.lane = Some(lane(here, &level.frames));
+        }
+        if !object {
+            level.frames.push(frame);
+            return;
+        }
+        let mut place = at + 1;
+        while place < end {
+            if let Some(key) = here.root.go_to(place).plain_bytes() {
+                let class = self
+                    .scanner
+                    .keys
+                    .known(key)
+                    .unwrap_or_else(|| Class::of(key));
+                frame.has = frame.has.and(class);
+            }
+            place = here.root.go_to(place + 1).place_behind();
+        }
+        level.frames.push(frame);
+        if frame.has.any(TELLING) || !self.scanner.local.is_empty() {
+            self.telling(level, here, &frame);
+        }
+    }
+
+    fn number(&mut self, level: &Level, here: Here<'_>, node: Node<'_>, spot: Spot<'_>) {
+        let text = node.raw().get();
+        // Nothing that opens anything is shorter.
+        if text.len() >= 4 {
+            self.scan(text, Vec::new(), level, here, node, spot);
+        }
+    }
+
+    fn string(&mut self, level: &mut Level, here: Here<'_>, node: Node<'_>, spot: Spot<'_>) {
+        let inner = &node.bytes()[1..];
+        let raw = &inner[..inner.len() - 1];
+        if raw.is_empty() || sealed(raw, spot) {
+            return;
+        }
+        let word = spot.class.any(Class::FORM)
+            && raw.len() <= LONGEST_WORD
+            && !raw.iter().any(|byte| matches!(byte, b' ' | b'\\'));
+        let mut decoded = std::mem::take(&mut level.decoded);
+        let text = if let Some(plain) = node.as_raw_str().and_then(RawStr::plain) {
+            plain
+        } else {
+            decoded.clear();
+            escape::decode(
+                &here.text[node.offset() + 1..node.offset() + 1 + raw.len()],
+                &mut decoded,
+            );
+            &decoded
+        };
+        match spot.taint {
+            Taint::Whole(Exposes::Printed) if looks_like_json(text) || !looks_secret(text) => {
+                self.content(text, level, here, node, spot);
+            }
+            Taint::Whole(Exposes::File | Exposes::Printed) if !word => {
+                if !is_placeholder(text) {
+                    self.push(
+                        text,
+                        std::iter::once(0..text.len()),
+                        What::File,
+                        level,
+                        here,
+                        node,
+                        spot.key,
+                    );
+                }
+            }
+            Taint::Whole(Exposes::Environment) if !word => {
+                let values = environment(text);
+                if values.is_empty() {
+                    self.content(text, level, here, node, spot);
+                }
+                self.push(
+                    text,
+                    values.into_iter(),
+                    What::Environment,
+                    level,
+                    here,
+                    node,
+                    spot.key,
+                );
+            }
+            _ => self.content(text, level, here, node, spot),
+        }
+        if decoded.capacity() > 16 << 20 {
+            decoded = String::new();
+        }
+        level.decoded = decoded;
+    }
+
+    /// Looks at what a string says.
+    fn content(
+        &mut self,
+        text: &str,
+        level: &mut Level,
+        here: Here<'_>,
+        node: Node<'_>,
+        spot: Spot<'_>,
+    ) {
+        if here.depth < MAX_STRINGS
+            && looks_like_json(text)
+            && self.nested(text, level, here, node, spot)
+        {
+            return;
+        }
+        let mut secret = Vec::new();
+        if self.scanner.plan.files {
+            if spot.class.any(Class::COMMAND)
+                && memchr::memchr2(b'>', b'|', text.as_bytes()).is_some()
+            {
+                secret = written_by(text);
+            }
+            if secret.is_empty() && text.len() > 16 {
+                secret = in_patch(text);
+            }
+        }
+        if spot.class.any(Class::TEXT) && spot.key.is_some()
+            || spot.key.is_none() && text.ends_with('\n')
+        {
+            self.goes_on(text, level, here, node, spot);
+        }
+        self.scan(text, secret, level, here, node, spot);
+    }
+
+    /// A text that may go on elsewhere is remembered.
+    fn goes_on(
+        &mut self,
+        text: &str,
+        level: &mut Level,
+        here: Here<'_>,
+        node: Node<'_>,
+        spot: Spot<'_>,
+    ) {
+        let raw = node.offset() + 1..node.offset() + node.bytes().len() - 1;
+        if let Some(lane) = spot.lane
+            && here.depth == 0
+        {
+            self.out.pieces.push(Piece {
+                lane: lane ^ taint::hash(spot.name.unwrap_or_default().as_bytes()),
+                raw: self.base + raw.start..self.base + raw.end,
+                text: text.to_owned(),
+                field: field(level, here, spot.key),
+            });
+        }
+        // In an object that is an item of a list, or itself one.
+        let list = match (spot.key, level.frames.as_slice()) {
+            (Some(_), [.., list, _]) | (None, [.., list]) if !list.object => list,
+            _ => return,
+        };
+        if list.many {
+            let block = Block {
+                list: list.at,
+                item: list.items,
+                raw,
+                field: field(level, here, spot.key),
+            };
+            level.blocks.push(block);
+        }
+    }
+
+    /// Looks at a string that is JSON as JSON, and says whether it is.
+    fn nested(
+        &mut self,
+        text: &str,
+        level: &Level,
+        here: Here<'_>,
+        node: Node<'_>,
+        spot: Spot<'_>,
+    ) -> bool {
+        let mut tape = self.scanner.tapes.pop().unwrap_or_default();
+        let read = tape.read(text, MAX_DEPTH / 8).is_ok();
+        if read {
+            let start = node.offset() + 1;
+            let outer = Outer {
+                root: here.root,
+                frames: &level.frames,
+                key: spot
+                    .key
+                    .or_else(|| level.frames.last().and_then(|frame| frame.key)),
+                class: spot.class,
+                taint: spot.taint,
+                start,
+                raw: &here.text[start..start + node.bytes().len() - 2],
+                cursor: Cell::default(),
+                up: here.outer,
+            };
+            self.tree(here.depth + 1, text, tape.root(text), Some(&outer));
+        }
+        Tape::shrink(&mut tape);
+        self.scanner.tapes.push(tape);
+        read
+    }
+
+    /// Looks for what rules find in a text.
+    fn scan(
+        &mut self,
+        text: &str,
+        secret: Vec<Range<usize>>,
+        level: &Level,
+        here: Here<'_>,
+        node: Node<'_>,
+        spot: Spot<'_>,
+    ) {
+        let context = Context {
+            name: spot.name,
+            file: spot.file,
+            near: self.scanner.plan.near,
+        };
+        let mut found = Vec::new();
+        self.scanner
+            .spans(text, context, secret, &mut |edit| found.push(edit));
+        if found.is_empty() {
+            return;
+        }
+        let path = field(level, here, spot.key);
+        let mut cursor = Cursor::default();
+        for edit in found {
+            if let What::Rule(rule) = edit.what
+                && !self.scanner.plan.fields.is_empty()
+                && self.scanner.plan.fields.allow(&path, rule)
+            {
+                continue;
+            }
+            let last = self.out.edits.last();
+            let number = node.kind() == Kind::Number;
+            let edit = placed(edit, self.base, here, node, &path, &mut cursor);
+            // A number is replaced as a whole, and once.
+            if !(number && last.is_some_and(|last| last.raw == edit.raw)) {
+                self.out.edits.push(edit);
+            }
+        }
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "where a value is takes as many words"
+    )]
+    fn push(
+        &mut self,
+        text: &str,
+        ranges: impl Iterator<Item = Range<usize>>,
+        what: What,
+        level: &Level,
+        here: Here<'_>,
+        node: Node<'_>,
+        key: Option<u32>,
+    ) {
+        let path = field(level, here, key);
+        let mut cursor = Cursor::default();
+        for range in ranges {
+            let edit = super::scan::edit(text, range, what, Certainty::Sure);
+            let edit = placed(edit, self.base, here, node, &path, &mut cursor);
+            self.out.edits.push(edit);
+        }
+    }
+}
