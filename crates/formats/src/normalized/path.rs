@@ -8,9 +8,10 @@
 //! | `{2}` | the name of the third field itself |
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use quipu_model::Json;
-use quipu_model::json::{Kind, Node};
+use quipu_model::json::Node;
 
 /// What a path leads to.
 #[derive(Debug, Clone, Copy)]
@@ -62,36 +63,113 @@ pub fn push_name_of(path: &mut String, index: usize) {
 
 /// Follows a path. `None` when it leads nowhere, or is none.
 pub fn resolve<'a>(node: Node<'a>, path: &str) -> Option<Target<'a>> {
-    let mut node = node;
-    let mut rest = path;
-    while !rest.is_empty() {
-        if let Some(behind) = rest.strip_prefix('{') {
-            let index: usize = behind.strip_suffix('}')?.parse().ok()?;
-            let (name, value) = node.fields().nth(index)?;
-            return Some(Target::Name(value, name));
-        }
-        (node, rest) = step(node, rest)?;
-    }
-    Some(Target::Value(node))
+    resolve_all(node, [path]).remove(path)
 }
 
-fn step<'a, 'p>(node: Node<'a>, path: &'p str) -> Option<(Node<'a>, &'p str)> {
+/// Follows many paths at once: however many there are, each value is looked at once. Those that lead nowhere are not in
+/// what is given back.
+pub fn resolve_all<'a, 'p>(
+    node: Node<'a>,
+    paths: impl IntoIterator<Item = &'p str>,
+) -> HashMap<&'p str, Target<'a>> {
+    let mut ways = Ways::default();
+    for path in paths {
+        ways.add(path);
+    }
+    let mut found = HashMap::new();
+    ways.follow(0, node, &mut found);
+    found
+}
+
+/// One step of a path.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Step {
+    Name(String),
+    Index(usize),
+    NameOf(usize),
+}
+
+/// Paths that have their beginnings in common.
+#[derive(Debug)]
+struct Ways<'p> {
+    /// Where each goes on, and the paths that end there.
+    forks: Vec<(HashMap<Step, usize>, Vec<&'p str>)>,
+}
+
+impl Default for Ways<'_> {
+    fn default() -> Self {
+        Self {
+            forks: vec![(HashMap::new(), Vec::new())],
+        }
+    }
+}
+
+impl<'p> Ways<'p> {
+    /// Adds a path, if it is one.
+    fn add(&mut self, path: &'p str) {
+        let (mut at, mut rest) = (0, path);
+        while !rest.is_empty() {
+            let Some((step, behind)) = step(rest) else {
+                return;
+            };
+            let next = self.forks.len();
+            let fork = *self.forks[at].0.entry(step).or_insert(next);
+            if fork == next {
+                self.forks.push((HashMap::new(), Vec::new()));
+            }
+            (at, rest) = (fork, behind);
+        }
+        self.forks[at].1.push(path);
+    }
+
+    fn follow<'a>(&self, at: usize, node: Node<'a>, found: &mut HashMap<&'p str, Target<'a>>) {
+        let (ways, ends) = &self.forks[at];
+        found.extend(ends.iter().map(|path| (*path, Target::Value(node))));
+        if ways.is_empty() {
+            return;
+        }
+        for (index, item) in node.items().enumerate() {
+            if let Some(way) = ways.get(&Step::Index(index)) {
+                self.follow(*way, item, found);
+            }
+        }
+        let mut met = HashSet::new();
+        for (index, (name, value)) in node.fields().enumerate() {
+            if let Some(way) = ways.get(&Step::Index(index)) {
+                self.follow(*way, value, found);
+            }
+            if let Some(way) = ways.get(&Step::NameOf(index)) {
+                let ends = self.forks[*way].1.iter();
+                found.extend(ends.map(|path| (*path, Target::Name(value, name))));
+            }
+            let named = Step::Name(name.to_text_lossy().into_owned());
+            if let Some(way) = ways.get(&named)
+                && met.insert(*way)
+            {
+                self.follow(*way, value, found);
+            }
+        }
+    }
+}
+
+/// The first step of a path, and what is behind it.
+fn step(path: &str) -> Option<(Step, &str)> {
     if path.starts_with("[\"") {
         let (name, behind) = quoted(&path[1..])?;
-        return Some((node.get(&name)?, behind.strip_prefix(']')?));
+        return Some((Step::Name(name), behind.strip_prefix(']')?));
     }
     if let Some(behind) = path.strip_prefix('[') {
         let (index, behind) = behind.split_once(']')?;
-        let index: usize = index.parse().ok()?;
-        let value = match node.kind() {
-            Kind::List => node.items().nth(index)?,
-            _ => node.fields().nth(index)?.1,
-        };
-        return Some((value, behind));
+        return Some((Step::Index(index.parse().ok()?), behind));
+    }
+    if let Some(behind) = path.strip_prefix('{') {
+        // Nothing is inside of a name.
+        let index = behind.strip_suffix('}')?.parse().ok()?;
+        return Some((Step::NameOf(index), ""));
     }
     let path = path.strip_prefix('.').unwrap_or(path);
     let end = path.find(['.', '[', '{']).unwrap_or(path.len());
-    Some((node.get(&path[..end])?, &path[end..]))
+    Some((Step::Name(path[..end].to_owned()), &path[end..]))
 }
 
 /// The JSON string that a text begins with, and what is behind it.
@@ -109,7 +187,8 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     Some((Json::parse(string).ok()?.as_str()?.into_owned(), behind))
 }
 
-/// Finds places in a text that are counted in characters. Going forward costs no more than what is passed over.
+/// Finds places in a text that are counted in characters, one behind the other: all of them together cost one walk over
+/// the text.
 #[derive(Debug, Clone, Default)]
 pub struct Characters {
     /// How many were passed over, and their bytes.
@@ -117,13 +196,11 @@ pub struct Characters {
 }
 
 impl Characters {
-    /// The byte at which a character begins; the length of the text behind its last. `None` when there are fewer.
+    /// The byte at which a character begins; the length of the text behind its last. `None` when there are fewer, and when
+    /// it was passed over before.
     pub fn place(&mut self, text: &str, character: u64) -> Option<usize> {
-        if character < self.passed.0 {
-            self.passed = (0, 0);
-        }
         let (mut count, from) = self.passed;
-        let rest = text.get(from..)?;
+        let rest = text.get(from..).filter(|_| character >= count)?;
         for (at, _) in rest.char_indices() {
             if count == character {
                 self.passed = (count, from + at);
@@ -135,7 +212,7 @@ impl Characters {
         (count == character).then_some(text.len())
     }
 
-    /// The characters from the one to the other; `None` when there are fewer.
+    /// The characters from the one to the other; `None` as in [`Self::place`].
     pub fn slice<'t>(&mut self, text: &'t str, start: u64, end: u64) -> Option<&'t str> {
         let from = self.place(text, start)?;
         let to = self.place(text, end.max(start))?;
@@ -202,12 +279,11 @@ mod tests {
         for (start, end, text) in [
             (0, 1, "a"),
             (1, 3, "éx"),
-            (2, 3, "x"),
-            (0, 2, "aé"),
             (3, 3, ""),
         ] {
             assert_eq!(characters.slice("aéx", start, end), Some(text));
         }
         assert_eq!(characters.slice("aéx", 4, 4), None);
+        assert_eq!(characters.slice("aéx", 0, 1), None);
     }
 }

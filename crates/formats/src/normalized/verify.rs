@@ -2,12 +2,13 @@
 //!
 //! Pure reading, part by part. What is remembered of an event is its number and a hash of its id.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 
 use quipu_model::json::{Node, Part, Parts, PartsError, Tape};
-use quipu_model::{Body, Header, LogBody, Timestamp};
+use quipu_model::{Body, Header, Json, LogBody, Timestamp};
 
 use super::path::{self, Characters, Target};
 use super::read::{Base, Head, LISTS, MAX_DEPTH, MAX_PART, decode};
@@ -174,29 +175,29 @@ struct Check {
     calls: HashMap<u64, Call>,
     /// How much is listed as removed.
     redactions: u64,
-    /// The sections that things are removed from.
-    texts: Vec<(String, String)>,
+    /// The sections, which things are removed from as well.
+    texts: String,
     /// The part at hand.
     line: Option<u64>,
     seq: Option<u64>,
 }
 
 /// What a receipt's field is.
-enum Where {
-    Text(String),
+enum Where<'n> {
+    Text(Cow<'n, str>),
     /// Some other value, as it is written.
-    Json(String),
+    Json(&'n str),
     Nowhere,
 }
 
-impl Where {
-    fn of(node: Node<'_>, field: &str) -> Self {
-        match path::resolve(node, field) {
-            Some(Target::Value(value)) => match value.as_str() {
-                Some(text) => Self::Text(text.into_owned()),
-                None => Self::Json(value.raw().get().to_owned()),
+impl<'n> Where<'n> {
+    fn of(target: Option<&Target<'n>>) -> Self {
+        match target {
+            Some(target) => match (target.text(), target) {
+                (Some(text), _) => Self::Text(text),
+                (None, Target::Value(value)) => Self::Json(value.raw().get()),
+                (None, Target::Name(..)) => Self::Nowhere,
             },
-            Some(Target::Name(_, name)) => Self::Text(name.to_text_lossy().into_owned()),
             None => Self::Nowhere,
         }
     }
@@ -225,7 +226,7 @@ impl Check {
             last_seq: None,
             calls: HashMap::new(),
             redactions: 0,
-            texts: Vec::new(),
+            texts: String::new(),
             line: None,
             seq: None,
         }
@@ -306,12 +307,20 @@ impl Check {
                 self.time(&format!("session.{name}"), time);
             }
         }
-        if ["source", "session", "privacy"].contains(&key) {
-            self.texts
-                .push((key.to_owned(), node.raw().get().to_owned()));
-        }
+        self.keep(key, node);
         // A version that cannot be read was found above.
         drop(self.head.take(key, node));
+    }
+
+    /// Keeps a section, as a field of one object of them all, as long as they are no more than a part may be.
+    fn keep(&mut self, key: &str, node: Node<'_>) {
+        let text = node.raw().get();
+        if self.texts.len() + text.len() <= MAX_PART {
+            self.texts.push(if self.texts.is_empty() { '{' } else { ',' });
+            self.texts.push_str(Json::string(key).get());
+            self.texts.push(':');
+            self.texts.push_str(text);
+        }
     }
 
     fn time(&mut self, path: &str, node: Option<Node<'_>>) {
@@ -349,8 +358,7 @@ impl Check {
             let message = format!("{id:?} is the id of an event before");
             self.find(Rule::IdTwice, format!("{path}.id"), message);
         }
-        let list = node.get("redactions");
-        self.placeholders(&format!("{path}."), list, &|field| Where::of(node, field));
+        self.placeholders(&format!("{path}."), node.get("redactions"), node);
         let base = self.base.get_or_insert_with(|| self.head.base());
         let (event, _) = decode(node, index, base);
         let run = &base.run_id;
@@ -371,10 +379,12 @@ impl Check {
     }
 
     /// Looks for what was put in place of something, in what `path` names.
-    fn placeholders(&mut self, path: &str, list: Option<Node<'_>>, of: &dyn Fn(&str) -> Where) {
-        let items = list.into_iter().flat_map(Node::items).enumerate();
-        let mut at: Option<(String, Where, Characters)> = None;
-        for (index, redaction) in items {
+    fn placeholders(&mut self, path: &str, list: Option<Node<'_>>, of: Node<'_>) {
+        let Some(list) = list else { return };
+        let fields: Vec<Cow<'_, str>> = list.items().filter_map(|it| it.text("field")).collect();
+        let found = path::resolve_all(of, fields.iter().map(Cow::as_ref));
+        let mut texts: HashMap<String, (Where<'_>, Characters)> = HashMap::new();
+        for (index, redaction) in list.items().enumerate() {
             self.redactions += 1;
             let (Some(field), Some(placeholder)) =
                 (redaction.text("field"), redaction.text("placeholder"))
@@ -382,17 +392,15 @@ impl Check {
                 continue;
             };
             let place = |name: &str| redaction.get(name).and_then(|place| place.as_u64());
-            // What was removed from one field is listed in order, so that its text is walked once.
-            if at.as_ref().is_none_or(|(of, _, _)| *of != *field) {
-                at = Some((field.to_string(), of(&field), Characters::default()));
-            }
-            let stands = match (&mut at, place("start"), place("end")) {
-                (Some((_, Where::Text(text), characters)), Some(start), Some(end)) => {
+            let (text, characters) = texts
+                .entry(field.to_string())
+                .or_insert_with(|| (Where::of(found.get(&*field)), Characters::default()));
+            let stands = match (text, place("start"), place("end")) {
+                (Where::Text(text), Some(start), Some(end)) => {
                     characters.slice(text, start, end) == Some(&*placeholder)
                 }
-                (Some((_, Where::Text(text) | Where::Json(text), _)), None, None) => {
-                    text.contains(&*placeholder)
-                }
+                (Where::Text(text), None, None) => text.contains(&*placeholder),
+                (Where::Json(text), None, None) => text.contains(&*placeholder),
                 _ => false,
             };
             if !stands {
@@ -409,19 +417,17 @@ impl Check {
 
     /// The same in the sections, which is known when all of them were read.
     fn placeholders_of_sections(&mut self) {
-        let sections = std::mem::take(&mut self.texts);
-        let list = sections.iter().find(|(key, _)| key == "privacy");
+        let mut all = std::mem::take(&mut self.texts);
+        all.push('}');
         let mut tape = Tape::new();
-        let Some(node) = list.and_then(|(_, text)| tape.read(text, MAX_DEPTH).ok()) else {
+        // Each of them was read before.
+        let Ok(sections) = tape.read(&all, MAX_DEPTH + 1) else {
             return;
         };
-        self.placeholders("privacy.", node.get("redactions"), &|field| {
-            let end = field.find(['.', '[', '{']).unwrap_or(field.len());
-            let section = sections.iter().find(|(key, _)| *key == field[..end]);
-            let mut tape = Tape::new();
-            let node = section.and_then(|(_, text)| tape.read(text, MAX_DEPTH).ok());
-            node.map_or(Where::Nowhere, |node| Where::of(node, &field[end..]))
-        });
+        let Some(node) = sections.get("privacy") else {
+            return;
+        };
+        self.placeholders("privacy.", node.get("redactions"), sections);
         let stated = node.get("redactionCount").and_then(|count| count.as_u64());
         let counted = self.redactions;
         if node.get("commitment").is_some() && stated.is_some_and(|stated| stated != counted) {

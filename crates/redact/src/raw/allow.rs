@@ -1,10 +1,8 @@
-//! What is let pass by where it stands: JSON paths of allowlists, and comments beside it.
+//! What is let pass by where it stands: the JSON paths of allowlists. The rest of them is for the engine, which does
+//! not know of paths.
 
+use crate::Engine;
 use crate::rule::Allow;
-use crate::{Engine, Found};
-
-/// Comments that let a line pass.
-const COMMENTS: [&str; 3] = ["quipu:allow", "gitleaks:allow", "pragma: allowlist secret"];
 
 /// Paths under which nothing is found, or nothing by some rules.
 #[derive(Debug, Default)]
@@ -127,33 +125,6 @@ enum Step {
     Match,
     Pass,
     Fail,
-}
-
-/// Whether a comment on the line of a finding lets it pass. A comment may name the rules it is about:
-/// `quipu:allow github-pat`.
-pub(super) fn by_comment(engine: &Engine, text: &str, found: &Found) -> bool {
-    // Far enough for any line that people wrote.
-    const REACH: usize = 4096;
-    let bytes = text.as_bytes();
-    let back = found.span.start.saturating_sub(REACH);
-    let begin =
-        memchr::memrchr(b'\n', &bytes[back..found.span.start]).map_or(back, |at| back + at + 1);
-    let ahead = (found.span.end + REACH).min(bytes.len());
-    let end = memchr::memchr(b'\n', &bytes[found.span.end..ahead])
-        .map_or(ahead, |at| found.span.end + at);
-    let line = &bytes[begin..end];
-    COMMENTS.iter().any(|comment| {
-        let Some(at) = memchr::memmem::find(line, comment.as_bytes()) else {
-            return false;
-        };
-        let rest = String::from_utf8_lossy(&line[at + comment.len()..]);
-        let rules = &engine.rules().rules;
-        let mut named = rest
-            .split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_')))
-            .filter(|word| rules.iter().any(|rule| rule.id == *word))
-            .peekable();
-        named.peek().is_none() || named.any(|word| rules[found.rule].id == word)
-    })
 }
 
 #[cfg(test)]

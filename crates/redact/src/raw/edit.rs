@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use sha2::{Digest as _, Sha256};
-
 use crate::engine::Certainty;
 use crate::rule::Kind;
 use crate::sensitive::Exposes;
@@ -60,7 +58,7 @@ impl What {
 impl From<Exposes> for What {
     fn from(exposes: Exposes) -> Self {
         match exposes {
-            Exposes::File => Self::File,
+            Exposes::File | Exposes::Printed => Self::File,
             Exposes::Environment => Self::Environment,
         }
     }
@@ -160,16 +158,13 @@ pub(super) fn settle(edits: &mut Vec<Edit>, more: Vec<Edit>) {
 /// The hash of a value that nobody can guess from it: one of at least 64 bits, by how many characters it has and how
 /// they are spread.
 pub(super) fn hash(kind: Kind, value: &str) -> Option<String> {
-    use std::fmt::Write as _;
-    if kind != Kind::Secret || bits(value) < 64.0 {
-        return None;
-    }
-    let mut text = String::from("sha256:");
-    for byte in Sha256::digest(value.as_bytes()) {
-        // Writing to a string does not fail.
-        write!(text, "{byte:02x}").unwrap_or_default();
-    }
-    Some(text)
+    let safe = kind == Kind::Secret && bits(value) >= 64.0;
+    safe.then(|| {
+        format!(
+            "sha256:{}",
+            Engine::hash(value).trim_start_matches("sha256:")
+        )
+    })
 }
 
 /// At most so many bits are in a value: by its length and its class of characters, and by how often each of them is

@@ -106,7 +106,7 @@ pub(super) fn encode(text: &str, times: u8) -> String {
         {
             // A text always serialises.
             let quoted = serde_json::to_string(&text).unwrap_or_default();
-            text = quoted[1..quoted.len().saturating_sub(1).max(1)].to_owned();
+            quoted[1..quoted.len().saturating_sub(1).max(1)].clone_into(&mut text);
         }
     }
     text

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::plan::Plan;
+use super::plan::{Plan, touches_placeholder};
 use crate::engine::Certainty;
 use crate::rule::Kind;
 use crate::{Context, Found, Scratch};
@@ -97,7 +97,7 @@ impl Run {
             return None;
         }
         let span = floor(&self.text, found.span.start)..ceil(&self.text, found.span.end);
-        if plan.stays(&self.text, &span, found) {
+        if touches_placeholder(&self.text, &span) {
             return None;
         }
         let mut parts = Vec::new();

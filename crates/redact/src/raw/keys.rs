@@ -204,15 +204,16 @@ impl Keys {
 
 #[inline]
 fn slot(key: &[u8]) -> usize {
-    let mut hash = key.len() as u64;
-    for byte in key.iter().take(12) {
-        hash = hash.wrapping_mul(31).wrapping_add(u64::from(*byte));
-    }
-    if let Some(last) = key.last() {
-        hash = hash.wrapping_mul(31).wrapping_add(u64::from(*last));
-    }
+    let (first, last) = match (key.first_chunk::<8>(), key.last_chunk::<8>()) {
+        (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+        _ => {
+            let fold = |all: u64, byte: &u8| all << 8 | u64::from(*byte);
+            (key.iter().fold(0, fold), 0)
+        }
+    };
+    let mixed = (first ^ last.rotate_left(29)).wrapping_add(key.len() as u64);
     // The upper bits of a product are the mixed ones.
-    usize::try_from(hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54).unwrap_or_default() % PLACES
+    usize::try_from(mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54).unwrap_or_default() % PLACES
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ pub(super) fn lines(
             streams.push(&mut scanners[0], sink, record, analysis, place)?;
             advance(&mut place, record);
         }
-        source.pass(end);
+        source.pass_to(end, place);
         looked = 0;
         if source.ended() {
             return streams.finish(&mut scanners[0], sink);
@@ -196,11 +196,10 @@ pub(super) fn json_at(line: &[u8]) -> Option<usize> {
     }
     let rest = line[at..].trim_ascii_end();
     let json = match rest {
-        [b'{' | b'[', ..] => true,
-        [b'"', .., b'"'] => true,
+        [b'{' | b'[', ..] | [b'"', .., b'"'] => true,
         [b'-' | b'0'..=b'9', ..] => {
             let part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-            at == 0 && rest.len() < 64 && rest.iter().all(part)
+            rest.len() < 64 && rest.iter().all(part)
         }
         _ => false,
     };

@@ -14,7 +14,8 @@
 //! [`sensitive`](crate::sensitive)) holds its content; a call that reads one has it as its result, in the same record
 //! or in a later one that names the call. All strings in there are removed but words of the format (types, ids, states:
 //! no more than 64 bytes and without spaces, under the keys that are known for them); numbers, exit codes say, stay.
-//! Where a command prints the environment, names stay and values are removed.
+//! Where a command prints the environment, names stay and values are removed. What a command printed that shows a
+//! secret file is removed where it looks like one: commands print listings, errors and more beside it.
 //!
 //! Records are held back only while they are pieces of a stream; `stream.rs` has the bounds.
 //!
@@ -159,7 +160,7 @@ fn run(
     match shape {
         Shape::Jsonl => lines::lines(&mut source, &mut scanners, &mut sink, options.max_line)?,
         Shape::Json => {
-            document::document(&mut source, &mut scanners[0], &mut sink, options.max_line)?
+            document::document(&mut source, &mut scanners[0], &mut sink, options.max_line)?;
         }
         Shape::Text => text::text(&mut source, &mut scanners[0], &mut sink, Until::End, false)?,
     }

@@ -1,15 +1,18 @@
 //! What is the same for all records of one input.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
-use memchr::memmem;
+use memchr::memmem::Finder;
 
-use super::allow::{Fields, by_comment};
+use super::allow::Fields;
 use crate::sensitive::is_sensitive;
-use crate::{Engine, Found, is_placeholder};
+use crate::{Engine, is_placeholder};
 
 /// How every placeholder begins.
 const PLACEHOLDER: &[u8] = b"[REDACTED:";
+
+static BEGIN: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(PLACEHOLDER));
 
 /// Longer than a placeholder is.
 const LONGEST: usize = 80;
@@ -39,11 +42,6 @@ impl<'e> Plan<'e> {
             secret_file: options.files && file.is_some_and(is_sensitive),
         }
     }
-
-    /// Whether something stays where it is although a rule found it.
-    pub(super) fn stays(&self, text: &str, span: &Range<usize>, found: &Found) -> bool {
-        touches_placeholder(text, span) || by_comment(self.engine, text, found)
-    }
 }
 
 /// Whether a span has bytes of a placeholder in it. What was redacted is not redacted again.
@@ -52,7 +50,7 @@ pub(super) fn touches_placeholder(text: &str, span: &Range<usize>) -> bool {
     let from = span.start.saturating_sub(LONGEST);
     let to = (span.end + PLACEHOLDER.len()).min(bytes.len());
     let mut at = from;
-    while let Some(found) = memmem::find(&bytes[at..to], PLACEHOLDER) {
+    while let Some(found) = BEGIN.find(&bytes[at..to]) {
         let begin = at + found;
         if begin >= span.end {
             return false;
@@ -76,7 +74,7 @@ fn placeholder_at(bytes: &[u8], begin: usize) -> Option<usize> {
 /// The placeholders that stand in some bytes.
 pub(super) fn placeholders(bytes: &[u8]) -> Vec<String> {
     let mut all = Vec::new();
-    for begin in memmem::find_iter(bytes, PLACEHOLDER) {
+    for begin in BEGIN.find_iter(bytes) {
         if let Some(end) = placeholder_at(bytes, begin) {
             all.push(String::from_utf8_lossy(&bytes[begin..end]).into_owned());
         }

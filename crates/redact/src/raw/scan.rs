@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use memchr::memmem;
 use quipu_model::json::Tape;
 use rustc_hash::FxHashMap;
 
@@ -10,7 +9,7 @@ use super::edit::{Edit, Form, What};
 use super::escape;
 use super::join::{ceil, floor};
 use super::keys::Keys;
-use super::plan::{Plan, placeholders};
+use super::plan::{Plan, placeholders, touches_placeholder};
 use super::taint::Tainted;
 use super::walk::{Level, Walk};
 use crate::engine::Certainty;
@@ -175,7 +174,7 @@ impl<'p> Scanner<'p> {
             while let Some(range) = secret.next_if(|range| range.start <= span.start) {
                 whole(range, &mut end, each);
             }
-            if span.start < end || span.is_empty() || self.plan.stays(text, &span, found) {
+            if span.start < end || span.is_empty() || touches_placeholder(text, &span) {
                 continue;
             }
             if found.certainty == Certainty::Sure {
@@ -225,24 +224,20 @@ pub(super) fn edit(text: &str, raw: Range<usize>, what: What, certainty: Certain
 }
 
 fn note_placeholders(bytes: &[u8], out: &mut Analysis) {
-    if memmem::find(bytes, b"[REDACTED:").is_some() {
-        out.given = placeholders(bytes);
-    }
+    out.given = placeholders(bytes);
 }
 
 /// The text of some bytes, of the same length: bytes that are no UTF-8 become a character that is in no secret.
 pub(super) fn text_of<'t>(bytes: &'t [u8], mended: &'t mut Vec<u8>) -> &'t str {
-    match simdutf8::basic::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(_) => {
-            mended.clear();
-            for chunk in bytes.utf8_chunks() {
-                mended.extend_from_slice(chunk.valid().as_bytes());
-                mended.resize(mended.len() + chunk.invalid().len(), 0x7f);
-            }
-            std::str::from_utf8(mended).unwrap_or_default()
-        }
+    if let Ok(text) = simdutf8::basic::from_utf8(bytes) {
+        return text;
     }
+    mended.clear();
+    for chunk in bytes.utf8_chunks() {
+        mended.extend_from_slice(chunk.valid().as_bytes());
+        mended.resize(mended.len() + chunk.invalid().len(), 0x7f);
+    }
+    std::str::from_utf8(mended).unwrap_or_default()
 }
 
 /// All of a secret file. Its lines stay lines, and what is assigned in them keeps its name.

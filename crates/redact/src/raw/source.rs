@@ -10,9 +10,12 @@ pub(super) const CHUNK: usize = 1 << 20;
 /// An input, and what of it is at hand.
 pub(super) struct Source<'a> {
     input: &'a mut dyn Read,
+    /// As long as it ever was needed: what is behind `filled` is left from before.
     buffer: Vec<u8>,
     /// What of the buffer was passed on.
     done: usize,
+    /// What of it was read.
+    filled: usize,
     ended: bool,
     /// Where what is at hand begins.
     pub(super) place: Place,
@@ -29,6 +32,7 @@ impl<'a> Source<'a> {
             input,
             buffer: Vec::new(),
             done: 0,
+            filled: 0,
             ended: false,
             place,
         }
@@ -36,7 +40,7 @@ impl<'a> Source<'a> {
 
     /// What is at hand.
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.buffer[self.done..]
+        &self.buffer[self.done..self.filled]
     }
 
     /// Whether nothing more comes.
@@ -47,19 +51,22 @@ impl<'a> Source<'a> {
     /// Reads more: once, so that what comes slowly is not waited for.
     pub(super) fn fill(&mut self) -> io::Result<()> {
         if self.done > 0 {
-            self.buffer.drain(..self.done);
+            self.buffer.copy_within(self.done..self.filled, 0);
+            self.filled -= self.done;
             self.done = 0;
         }
-        let had = self.buffer.len();
-        self.buffer.resize(had + CHUNK, 0);
+        let room = self.filled + CHUNK;
+        if self.buffer.len() < room {
+            self.buffer.resize(room.max(self.filled * 2), 0);
+        }
         let read = loop {
-            match self.input.read(&mut self.buffer[had..]) {
+            match self.input.read(&mut self.buffer[self.filled..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => break other,
+                other => break other?,
             }
         };
-        self.buffer.truncate(had + *read.as_ref().unwrap_or(&0));
-        self.ended = read? == 0;
+        self.filled += read;
+        self.ended = read == 0;
         Ok(())
     }
 
@@ -73,12 +80,19 @@ impl<'a> Source<'a> {
 
     /// Passes bytes on.
     pub(super) fn pass(&mut self, bytes: usize) {
-        let end = self.done + bytes;
-        advance(&mut self.place, &self.buffer[self.done..end]);
-        self.done = end;
-        if self.done == self.buffer.len() && self.buffer.capacity() > 8 * CHUNK {
+        let mut place = self.place;
+        advance(&mut place, &self.bytes()[..bytes]);
+        self.pass_to(bytes, place);
+    }
+
+    /// Passes bytes on, behind which a place is.
+    pub(super) fn pass_to(&mut self, bytes: usize, place: Place) {
+        self.place = place;
+        self.done += bytes;
+        // A very long line is over.
+        if self.done == self.filled && self.buffer.len() > 8 * CHUNK {
             self.buffer = Vec::new();
-            self.done = 0;
+            (self.done, self.filled) = (0, 0);
         }
     }
 }

@@ -21,13 +21,13 @@ pub(super) struct Tainted {
 impl Tainted {
     /// Remembers a call; the oldest is forgotten when there are too many.
     pub(super) fn add(&mut self, id: u64, exposes: Exposes) {
-        match self.known.insert(id, exposes) {
-            // What shows a file is not made to show less.
-            Some(Exposes::File) => {
-                self.known.insert(id, Exposes::File);
+        match self.known.get_mut(&id) {
+            // What shows much is not made to show less.
+            Some(known) => *known = exposes.min(*known),
+            None => {
+                self.known.insert(id, exposes);
+                self.order.push_back(id);
             }
-            Some(Exposes::Environment) => {}
-            None => self.order.push_back(id),
         }
         if self.order.len() > MOST
             && let Some(oldest) = self.order.pop_front()

@@ -4,7 +4,7 @@ use std::io;
 
 use quipu_formats::normalized::path::{self, Characters, Target};
 use quipu_formats::normalized::{self, Beyond, Options, Writer};
-use quipu_model::json::{Kind, Node, Parts, Tape};
+use quipu_model::json::{Kind, Node, Tape};
 use quipu_model::{Event, Header, LogBody, Timestamp};
 use rustc_hash::FxHashMap;
 use sha2::Digest as _;
@@ -55,13 +55,11 @@ impl<R: io::Read> Against<R> {
     ) -> io::Result<Self> {
         let mut shared = Shared::new(shared);
         shared.begin()?;
-        let mut is_moved = false;
-        for (_, text) in shared.sections.iter().filter(|(key, _)| key == "privacy") {
-            let mut tape = Tape::new();
-            if let Ok(node) = tape.read(text, DEEPEST) {
-                is_moved = node.get("timeShift").and_then(|moved| moved.as_bool()) == Some(true);
-            }
-        }
+        let sections = shared.sections();
+        let mut tape = Tape::new();
+        let moved = tape.read(&sections, DEEPEST + 1).ok();
+        let moved = moved.and_then(|node| node.path(&["privacy", "timeShift"])?.as_bool());
+        let is_moved = moved == Some(true);
         let mut against = Self {
             shared,
             check: Check::default(),
@@ -157,7 +155,7 @@ impl<R: io::Read> Against<R> {
         if let Some(why) = self.shared.failed() {
             self.check.report.add(None, "", What::Document(why));
         }
-        self.check.sections(&self.shared.sections);
+        self.check.sections(&self.shared.sections());
         Ok(self.check.report)
     }
 
@@ -180,55 +178,30 @@ impl<R: io::Read> Against<R> {
     /// Compares what is said of the session as a whole.
     fn sections(&mut self) -> io::Result<()> {
         let (_, document) = Writer::new(&self.header, &self.options, Vec::new())?.end()?;
-        let mut original: Vec<(String, String)> = Vec::new();
-        let mut parts = Parts::new(&["events"], usize::MAX);
-        let pushed = parts.push(&document, &mut |part| {
-            original.push((
-                part.key.to_owned(),
-                String::from_utf8_lossy(part.value).into_owned(),
-            ));
-        });
-        pushed.map_err(io::Error::other)?;
-        let find = |list: &[(String, String)], name: &str| {
-            list.iter()
-                .find(|(key, _)| key == name)
-                .map(|(_, text)| text.clone())
+        let original = String::from_utf8_lossy(&document);
+        let shared = self.shared.sections();
+        let (mut one, mut other) = (Tape::new(), Tape::new());
+        let mut compare = Compare {
+            report: &mut self.check.report,
+            salts: self.salts.as_ref(),
+            times: &mut self.times,
+            seq: 0,
+            path: String::new(),
+            spans: FxHashMap::default(),
         };
-        let privacy = find(&self.shared.sections, "privacy").unwrap_or_default();
-        let mut receipts = Tape::new();
-        let receipts = receipts
-            .read(&privacy, DEEPEST)
-            .ok()
-            .and_then(|node| node.get("redactions"));
-        for name in ["source", "session"] {
-            let texts = (find(&self.shared.sections, name), find(&original, name));
-            let (mut one, mut other) = (Tape::new(), Tape::new());
-            let mut compare = Compare {
-                report: &mut self.check.report,
-                salts: self.salts.as_ref(),
-                times: &mut self.times,
-                seq: 0,
-                path: name.to_owned(),
-                spans: FxHashMap::default(),
-            };
-            let read = |tape: &mut Tape, text: Option<String>| {
-                text.map(|text| (std::mem::take(tape), text))
-            };
-            let (Some((mut one, shared)), Some((mut other, original))) =
-                (read(&mut one, texts.0), read(&mut other, texts.1))
-            else {
-                compare.differs();
-                continue;
-            };
-            match (one.read(&shared, DEEPEST), other.read(&original, DEEPEST)) {
-                (Ok(shared), Ok(original)) => {
-                    compare.take_spans(receipts, &|field| {
-                        path::resolve(shared, field.strip_prefix(name)?)
-                    });
-                    compare.section(shared, original, self.cut.is_some());
+        match (one.read(&shared, DEEPEST + 1), other.read(&original, DEEPEST + 1)) {
+            (Ok(shared), Ok(original)) => {
+                let receipts = shared.path(&["privacy", "redactions"]);
+                compare.take_spans(receipts, shared);
+                for name in ["source", "session"] {
+                    name.clone_into(&mut compare.path);
+                    match (shared.get(name), original.get(name)) {
+                        (Some(shared), Some(original)) => compare.section(shared, original, self.cut.is_some()),
+                        _ => compare.differs(),
+                    }
                 }
-                _ => compare.differs(),
             }
+            _ => compare.differs(),
         }
         Ok(())
     }
@@ -274,27 +247,29 @@ impl<'n> Compare<'_, 'n> {
         self.report.add(seq, self.path.clone(), what);
     }
 
-    fn take_spans(&mut self, list: Option<Node<'n>>, find: &dyn Fn(&str) -> Option<Target<'n>>) {
-        let mut last: Option<(String, u64)> = None;
-        for span in list.into_iter().flat_map(Node::items).filter_map(Span::of) {
-            let n = match &last {
-                Some((field, n)) if *field == span.field => n + 1,
-                _ => 0,
-            };
-            last = Some((span.field.to_string(), n));
-            let place = match find(&span.field) {
-                Some(Target::Value(node)) => (node.place(), false),
-                Some(Target::Name(node, _)) => (node.place(), true),
-                None => continue,
-            };
-            self.spans.entry(place).or_default().push((n, span));
+    fn take_spans(&mut self, list: Option<Node<'n>>, of: Node<'n>) {
+        let Some(list) = list else { return };
+        let spans: Vec<Span<'n>> = list.items().filter_map(Span::of).collect();
+        let found = path::resolve_all(of, spans.iter().map(|span| &*span.field));
+        let places: Vec<Option<(u32, bool)>> = spans
+            .iter()
+            .map(|span| match found.get(&*span.field)? {
+                Target::Value(node) => Some((node.place(), false)),
+                Target::Name(node, _) => Some((node.place(), true)),
+            })
+            .collect();
+        drop(found);
+        for (span, place) in spans.into_iter().zip(places) {
+            // What leads nowhere is found by the check of the copy itself.
+            if let Some(place) = place {
+                let of = self.spans.entry(place).or_default();
+                of.push((of.len() as u64, span));
+            }
         }
     }
 
     fn event(&mut self, shared: Node<'n>, original: Node<'_>) {
-        self.take_spans(shared.get("redactions"), &|field| {
-            path::resolve(shared, field)
-        });
+        self.take_spans(shared.get("redactions"), shared);
         let replaces = shared.get("meta").and_then(|meta| meta.text(REPLACES));
         let is_made = shared.get("synthetic").and_then(|made| made.as_bool()) == Some(true);
         if let Some(replaces) =

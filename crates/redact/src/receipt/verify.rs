@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
 
-use quipu_formats::normalized::path::{self, Characters, Target};
+use quipu_formats::normalized::path::{self, Characters};
 use quipu_formats::normalized::{LISTS, MAX_PART};
+use quipu_model::Json;
 use quipu_model::json::{Kind, Node, Parts, Tape};
+use rustc_hash::FxHashMap;
 
 use super::tree::DEEPEST;
 use super::{ALGORITHM, Leaves, commitment};
@@ -134,9 +136,11 @@ pub(super) struct Shared<R> {
     input: R,
     parts: Parts,
     events: VecDeque<(u64, String)>,
-    pub(super) sections: Vec<(String, String)>,
+    /// The sections, as fields of one object; its end is to be added.
+    sections: String,
     failed: Option<String>,
     is_over: bool,
+    is_too_long: bool,
     piece: Vec<u8>,
 }
 
@@ -146,9 +150,10 @@ impl<R: io::Read> Shared<R> {
             input,
             parts: Parts::new(LISTS, MAX_PART),
             events: VecDeque::new(),
-            sections: Vec::new(),
+            sections: String::new(),
             failed: None,
             is_over: false,
+            is_too_long: false,
             piece: vec![0; 128 * 1024],
         }
     }
@@ -175,12 +180,18 @@ impl<R: io::Read> Shared<R> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             Err(error) => return Err(error),
         };
-        let (events, sections) = (&mut self.events, &mut self.sections);
+        let (events, sections, too_long) = (&mut self.events, &mut self.sections, &mut self.is_too_long);
         let mut take = |part: quipu_model::json::Part<'_>| {
             let text = String::from_utf8_lossy(part.value).into_owned();
             match part.index {
                 Some(index) => events.push_back((index, text)),
-                None => sections.push((part.key.to_owned(), text)),
+                None if sections.len() + text.len() > MAX_PART => *too_long = true,
+                None => {
+                    sections.push(if sections.is_empty() { '{' } else { ',' });
+                    sections.push_str(Json::string(part.key).get());
+                    sections.push(':');
+                    sections.push_str(&text);
+                }
             }
         };
         let result = match n {
@@ -197,7 +208,16 @@ impl<R: io::Read> Shared<R> {
 
     /// Why it is no document.
     pub(super) fn failed(&mut self) -> Option<String> {
-        self.failed.take()
+        let too_long = self.is_too_long.then(|| "its sections are too long".to_owned());
+        self.failed.take().or(too_long)
+    }
+
+    /// The sections that were there so far, as one object.
+    pub(super) fn sections(&self) -> String {
+        match self.sections.as_str() {
+            "" => "{}".to_owned(),
+            fields => format!("{fields}}}"),
+        }
     }
 }
 
@@ -216,7 +236,7 @@ pub fn verify(input: impl io::Read) -> io::Result<Report> {
     if let Some(why) = shared.failed() {
         check.report.add(None, "", What::Document(why));
     }
-    check.sections(&shared.sections);
+    check.sections(&shared.sections());
     Ok(check.report)
 }
 
@@ -240,7 +260,7 @@ impl Check {
                     .and_then(|seq| seq.as_u64())
                     .or(Some(index + 1));
                 self.leaves.of_event(node, index);
-                self.spans(seq, node.get("redactions"), &|field| find(node, field));
+                self.spans(seq, node.get("redactions"), node);
                 self.derived(seq, node);
             }
             Err(error) => self
@@ -252,43 +272,31 @@ impl Check {
     }
 
     /// Whether placeholders stand where receipts say.
-    fn spans(
-        &mut self,
-        seq: Option<u64>,
-        list: Option<Node<'_>>,
-        find: &dyn Fn(&str) -> Option<String>,
-    ) {
-        let mut at: Option<(String, Option<String>, Characters, u64)> = None;
-        for receipt in list.into_iter().flat_map(Node::items) {
+    fn spans(&mut self, seq: Option<u64>, list: Option<Node<'_>>, of: Node<'_>) {
+        let Some(list) = list else { return };
+        let fields: Vec<Cow<'_, str>> = list.items().filter_map(|receipt| receipt.text("field")).collect();
+        let found = path::resolve_all(of, fields.iter().map(Cow::as_ref));
+        let mut texts: FxHashMap<String, (Option<Cow<'_, str>>, Characters, u64)> = FxHashMap::default();
+        for receipt in list.items() {
             self.listed += 1;
             self.report.spans += 1;
-            let span = Span::of(receipt);
-            let Some(Span {
-                field,
-                placeholder,
-                start,
-                end,
-                ..
-            }) = span
-            else {
+            let Some(span) = Span::of(receipt) else {
                 let field = receipt.text("field").unwrap_or_default();
                 self.report.add(seq, field, What::Receipt);
                 continue;
             };
-            if at.as_ref().is_none_or(|(of, ..)| *of != *field) {
-                at = Some((field.to_string(), find(&field), Characters::default(), 0));
-            }
-            let Some((_, text, characters, last)) = &mut at else {
-                continue;
-            };
-            let stands = text
-                .as_deref()
-                .and_then(|text| characters.slice(text, start, end));
-            if stands != Some(&*placeholder) {
-                self.report.add(seq, field.clone(), What::Placeholder);
-            }
+            let Span { field, placeholder, start, end, .. } = span;
+            let (text, characters, last) = texts.entry(field.to_string()).or_insert_with(|| {
+                let text = found.get(&*field).and_then(|target| target.text());
+                (text, Characters::default(), 0)
+            });
             if start < *last {
                 self.report.add(seq, field, What::Overlap);
+                continue;
+            }
+            let stands = text.as_deref().and_then(|text| characters.slice(text, start, end));
+            if stands != Some(&*placeholder) {
+                self.report.add(seq, field, What::Placeholder);
             }
             *last = end;
         }
@@ -309,26 +317,24 @@ impl Check {
         }
     }
 
-    pub(super) fn sections(&mut self, sections: &[(String, String)]) {
+    pub(super) fn sections(&mut self, sections: &str) {
+        let mut tape = Tape::new();
         let mut stated = None;
-        for (key, text) in sections {
-            let mut tape = Tape::new();
-            match tape.read(text, DEEPEST) {
-                Ok(node) => {
-                    self.leaves.section(key, node);
-                    if key == "privacy" {
-                        stated = node.get("commitment").map(|node| {
-                            let text = |key: &str| node.text(key).unwrap_or_default().into_owned();
-                            let leaves = node.get("leaves").and_then(|leaves| leaves.as_u64());
-                            (text("algorithm"), text("root"), leaves)
-                        });
-                        self.privacy(node, sections);
-                    }
+        match tape.read(sections, DEEPEST + 1) {
+            Ok(all) => {
+                for (key, node) in all.fields() {
+                    self.leaves.section(&key.to_text_lossy(), node);
                 }
-                Err(error) => self
-                    .report
-                    .add(None, key.clone(), What::Document(error.to_string())),
+                if let Some(privacy) = all.get("privacy") {
+                    stated = privacy.get("commitment").map(|node| {
+                        let text = |key: &str| node.text(key).unwrap_or_default().into_owned();
+                        let leaves = node.get("leaves").and_then(|leaves| leaves.as_u64());
+                        (text("algorithm"), text("root"), leaves)
+                    });
+                    self.privacy(privacy, all);
+                }
             }
+            Err(error) => self.report.add(None, "", What::Document(error.to_string())),
         }
         let counted = commitment(std::mem::take(&mut self.leaves));
         let root = counted.root.clone();
@@ -366,13 +372,8 @@ impl Check {
         self.report.root = Some(root);
     }
 
-    fn privacy(&mut self, node: Node<'_>, sections: &[(String, String)]) {
-        self.spans(None, node.get("redactions"), &|field| {
-            let end = field.find(['.', '[', '{']).unwrap_or(field.len());
-            let (_, text) = sections.iter().find(|(key, _)| *key == field[..end])?;
-            let mut tape = Tape::new();
-            find(tape.read(text, DEEPEST).ok()?, &field[end..])
-        });
+    fn privacy(&mut self, node: Node<'_>, sections: Node<'_>) {
+        self.spans(None, node.get("redactions"), sections);
         let stated = node.get("redactionCount").and_then(|count| count.as_u64());
         let counted = self.listed;
         if let Some(stated) = stated.filter(|stated| *stated != counted) {
@@ -399,12 +400,6 @@ impl Check {
             );
         }
     }
-}
-
-fn find(node: Node<'_>, field: &str) -> Option<String> {
-    path::resolve(node, field)
-        .and_then(Target::text)
-        .map(Cow::into_owned)
 }
 
 /// A receipt with all that is needed to check it.

@@ -7,11 +7,14 @@ use std::ops::Range;
 
 use super::is_sensitive;
 
-/// What a command shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What a command or a call shows; what shows more comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Exposes {
-    /// What is in a secret file, or what a keeper of secrets hands out: all of it is secret.
+    /// What is in a secret file: all of it is secret.
     File,
+    /// What a command prints that shows a secret file, or asks a keeper of secrets. It prints other things as well:
+    /// what [looks like secrets](looks_secret) is all secret.
+    Printed,
     /// The environment: the names may be seen, the values may not.
     Environment,
 }
@@ -136,15 +139,11 @@ pub fn named_in(command: &str) -> bool {
 
 /// What a command line shows, if anything. A secret file weighs more than the environment.
 pub fn exposed_by(command: &str) -> Option<Exposes> {
-    let mut exposes = None;
-    for simple in simple_commands(command) {
-        match shown_by(command, &simple) {
-            Some(Exposes::File) => return Some(Exposes::File),
-            Some(Exposes::Environment) => exposes = Some(Exposes::Environment),
-            None => {}
-        }
-    }
-    exposes
+    let commands = simple_commands(command);
+    commands
+        .iter()
+        .filter_map(|simple| shown_by(command, simple))
+        .min()
 }
 
 /// Where, in a command line, something is written to a secret file: what `echo` is given, the lines of a heredoc.
@@ -233,7 +232,7 @@ fn verb(command: &str, simple: &Simple) -> Option<(usize, String)> {
 fn shown_by(command: &str, simple: &Simple) -> Option<Exposes> {
     let written = simple.redirects.iter().chain(&simple.sources);
     if written.clone().any(|word| secret(command, word)) {
-        return Some(Exposes::File);
+        return Some(Exposes::Printed);
     }
     let (at, verb) = verb(command, simple)?;
     let rest: Vec<&str> = simple.words[at + 1..]
@@ -251,7 +250,7 @@ fn shown_by(command: &str, simple: &Simple) -> Option<Exposes> {
     if KEEPERS.iter().any(|words| begins(words))
         || verb == "gpg" && rest.iter().any(|word| word.starts_with("--export-secret"))
     {
-        return Some(Exposes::File);
+        return Some(Exposes::Printed);
     }
     if shows_environment(&verb, &rest) {
         return Some(Exposes::Environment);
@@ -264,7 +263,7 @@ fn shown_by(command: &str, simple: &Simple) -> Option<Exposes> {
         let word = command[range.clone()].trim_matches(['"', '\'']);
         word.len() < range.len() && word.contains(' ') && named_in(word)
     }) {
-        return Some(Exposes::File);
+        return Some(Exposes::Printed);
     }
     let named = simple.words[at + 1..].iter().enumerate();
     let searches = matches!(
@@ -285,7 +284,7 @@ fn shown_by(command: &str, simple: &Simple) -> Option<Exposes> {
     }
     let quiet = QUIET.contains(&verb.as_str())
         || verb == "git" && rest.first().is_some_and(|part| QUIET_GIT.contains(part));
-    (shows && !quiet).then_some(Exposes::File)
+    (shows && !quiet).then_some(Exposes::Printed)
 }
 
 fn shows_environment(verb: &str, rest: &[&str]) -> bool {
@@ -385,10 +384,9 @@ fn word(bytes: &[u8], start: usize) -> Range<usize> {
     while let Some(&byte) = bytes.get(at) {
         match (quote, byte) {
             (Some(open), _) if open == byte => quote = None,
-            (Some(_), _) => {}
             (None, b'"' | b'\'') => quote = Some(byte),
             (None, b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b'&' | b'<' | b'>') => break,
-            (None, _) => {}
+            _ => {}
         }
         at += 1;
     }
@@ -419,6 +417,47 @@ fn heredoc_body(command: &str, from: usize, end: &str) -> Range<usize> {
     }
     let body = command[from..at].trim_end_matches(['\n', '\r']);
     from..from + body.len()
+}
+
+/// Whether what a command printed looks like what is in a secret file: most of its lines assign something, or are of a
+/// key, or it is one long word. A listing, an error or source code does not.
+pub fn looks_secret(text: &str) -> bool {
+    let text = text.trim();
+    let (mut lines, mut telling) = (0_usize, 0_usize);
+    for line in text.lines() {
+        let line = line.trim();
+        if !line.is_empty() {
+            lines += 1;
+            telling += usize::from(tells(line));
+        }
+    }
+    telling * 2 > lines || lines == 1 && text.len() >= 8 && !text.contains(' ')
+}
+
+/// Whether a line is one of those that secret files are made of.
+fn tells(line: &str) -> bool {
+    // Behind its number, or the name of its file.
+    let line = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let line = line.trim_start_matches([':', '-', '\t', ' ']);
+    let line = line.strip_prefix("export ").unwrap_or(line);
+    let name = |text: &str| {
+        let text = text.trim_end();
+        let word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        !text.is_empty() && text.len() <= 64 && text.bytes().all(word)
+    };
+    if let Some((before, behind)) = line.split_once('=') {
+        // `a == b` and `let x = y();` are code.
+        return name(before)
+            && !behind.starts_with(['=', '>'])
+            && !behind.ends_with([';', '{', '(', ',']);
+    }
+    let section = line.starts_with('[') && line.ends_with(']') && !line.contains(' ');
+    let netrc = ["machine ", "login ", "password ", "default"];
+    let base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    section
+        || line.starts_with("-----")
+        || netrc.iter().any(|word| line.starts_with(word))
+        || line.len() >= 40 && line.bytes().all(base64)
 }
 
 #[cfg(test)]
@@ -458,7 +497,7 @@ mod tests {
             "cat < .env",
             "xargs -a \"x\" cat \"/code/my app/.env\"",
         ] {
-            assert_eq!(exposed_by(command), Some(Exposes::File), "{command}");
+            assert_eq!(exposed_by(command), Some(Exposes::Printed), "{command}");
         }
         for command in [
             "printenv",
@@ -511,6 +550,29 @@ mod tests {
         assert_eq!(shown("printf 'A=%s' x | tee -a .env"), ["'A=%s' x"]);
         assert_eq!(shown("cat > a.txt <<EOF\nA=1\nEOF"), Vec::<&str>::new());
         assert_eq!(shown("cat .env"), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn what_looks_like_secrets() {
+        for text in [
+            "A=1",
+            "# comment\nA=1\nB=two words\nC=\"x\"\n",
+            "     1\tA=1\n     2\tB=2",
+            "[default]\naws_access_key_id = x\naws_secret_access_key = y",
+            "machine x\nlogin y\npassword z",
+            "one-word-that-is-a-token",
+        ] {
+            assert!(looks_secret(text), "{text}");
+        }
+        for text in [
+            "",
+            "cat: .env: No such file or directory",
+            "total 8\ndrwxr-xr-x 2 ada ada 4096 x\n-rw------- 1 ada ada 12 .env",
+            "fn main() {\n    let a = b;\n}\nA=1",
+            "if a == b {\nx = y(\n}",
+        ] {
+            assert!(!looks_secret(text), "{text}");
+        }
     }
 
     proptest! {

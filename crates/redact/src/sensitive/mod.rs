@@ -7,6 +7,6 @@ mod command;
 mod patch;
 mod path;
 
-pub use command::{Exposes, exposed_by, named_in, written_by};
+pub use command::{Exposes, exposed_by, looks_secret, named_in, written_by};
 pub use patch::in_patch;
 pub use path::is_sensitive;

@@ -1,16 +1,20 @@
 //! Patches that change secret files.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
-use memchr::memmem;
+use memchr::memmem::Finder;
 
 use super::is_sensitive;
+
+static STARS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("*** "));
+static PLUSES: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("+++ "));
 
 /// Where, in a text, a patch shows what is in a secret file: the lines below the names of the files, without the
 /// headers. Two kinds are known: that of `apply_patch` (`*** Update File: .env`) and unified diffs.
 pub fn in_patch(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    if memmem::find(text.as_bytes(), b"*** ").is_some() {
+    if STARS.find(text.as_bytes()).is_some() {
         sections(text, &mut found, |line| {
             let named = ["*** Update File: ", "*** Add File: ", "*** Delete File: "]
                 .iter()
@@ -22,7 +26,7 @@ pub fn in_patch(text: &str) -> Vec<Range<usize>> {
             }
         });
     }
-    if memmem::find(text.as_bytes(), b"+++ ").is_some() {
+    if PLUSES.find(text.as_bytes()).is_some() {
         sections(text, &mut found, |line| {
             if line.starts_with("diff --git ") {
                 return Head::File(false);
@@ -88,11 +92,10 @@ fn sections(text: &str, found: &mut Vec<Range<usize>>, head: impl Fn(&str) -> He
         match kind {
             Head::File(is) => secret = is,
             Head::Part(true) => secret = false,
-            Head::Part(false) => {}
             Head::None if secret && !bare.is_empty() => {
                 begin.get_or_insert(at);
             }
-            Head::None => {}
+            Head::Part(false) | Head::None => {}
         }
         at += line.len();
     }

@@ -156,9 +156,21 @@ pub fn is_sensitive(path: &str) -> bool {
     if path.contains("://") {
         return false;
     }
+    if !may_be(path) {
+        return false;
+    }
     let lower = path.to_ascii_lowercase().replace('\\', "/");
     let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
     by_name(folder, name) || by_folder(folder, name)
+}
+
+/// Whether it is worth a closer look: most paths are of sources, and end in what sources end in.
+fn may_be(path: &str) -> bool {
+    const SOURCES: [&str; 14] = [
+        "rs", "ts", "tsx", "js", "jsx", "py", "go", "java", "c", "h", "cpp", "rb", "md", "html",
+    ];
+    let ending = path.rsplit(['.', '/', '\\']).next();
+    !ending.is_some_and(|ending| SOURCES.contains(&ending))
 }
 
 fn by_name(folder: &str, name: &str) -> bool {
@@ -172,7 +184,7 @@ fn by_name(folder: &str, name: &str) -> bool {
     if NAMES.contains(&name) {
         return true;
     }
-    if name.ends_with(".pub") {
+    if is_public(name) {
         return false;
     }
     if let Some(kind) = name
@@ -219,7 +231,7 @@ fn by_folder(folder: &str, name: &str) -> bool {
                 "config",
                 "authorized_keys",
             ];
-            !name.is_empty() && !open.contains(&name) && !name.ends_with(".pub")
+            !name.is_empty() && !open.contains(&name) && !is_public(name)
         }
         "private-keys-v1.d" | "keychains" | ".password-store" => true,
         _ => PLACES.iter().any(|(place, file)| {
@@ -230,6 +242,12 @@ fn by_folder(folder: &str, name: &str) -> bool {
                         .is_some_and(|up| up.ends_with('/')))
         }),
     }
+}
+
+/// Whether a key is the half that may be seen.
+fn is_public(name: &str) -> bool {
+    name.rsplit_once('.')
+        .is_some_and(|(_, ending)| ending == "pub")
 }
 
 /// Whether one of the parts of a name says that there is nothing in it.

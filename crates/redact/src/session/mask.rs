@@ -246,10 +246,8 @@ impl Mask<'_> {
         }
         if self.engine.rules().rules[found.rule].kind == Kind::Path {
             // The session's own places have names of their own, and what is below them stays.
-            if names
-                .iter()
-                .any(|(name, _)| name.start < span.end && span.start < name.end)
-            {
+            let next = names.partition_point(|(name, _)| name.end <= span.start);
+            if names.get(next).is_some_and(|(name, _)| name.start < span.end) {
                 return;
             }
             if let Some(home) = home_of(value) {

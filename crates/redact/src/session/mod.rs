@@ -56,8 +56,9 @@ pub type Sink<'s> = dyn FnMut(Event<LogBody>, Beyond) -> io::Result<()> + 's;
 /// Bytes of a stream that are held back at most, and how many of them a secret may go over.
 const HELD: usize = 64 * 1024;
 const OVER: usize = 4 * 1024;
-/// Events of a stream that are held back at most.
-const HELD_EVENTS: usize = 4096;
+/// The same of events.
+const HELD_EVENTS: usize = 16 * 1024;
+const OVER_EVENTS: usize = 4 * 1024;
 
 /// Redacts a session.
 pub struct Redactor<'a> {
@@ -73,6 +74,7 @@ pub struct Redactor<'a> {
     /// By how much times are moved.
     shift: Option<i64>,
     held: Vec<Held>,
+    held_bytes: usize,
     leaves: Leaves,
     counted: Header,
     matched: BTreeMap<String, u64>,
@@ -170,6 +172,7 @@ impl<'a> Redactor<'a> {
             of_header: Vec::new(),
             shift,
             held: Vec::new(),
+            held_bytes: 0,
             leaves: Leaves::default(),
             counted: Header::new(header.run_id.clone()),
             matched: BTreeMap::new(),
@@ -218,8 +221,8 @@ impl<'a> Redactor<'a> {
             given: Vec::new(),
             length,
         });
-        let length: usize = self.held.iter().map(|held| held.length).sum();
-        if length >= HELD || self.held.len() >= HELD_EVENTS {
+        self.held_bytes += length;
+        if self.held_bytes >= HELD || self.held.len() >= HELD_EVENTS {
             self.release(OVER, sink)?;
         }
         Ok(())
@@ -234,6 +237,7 @@ impl<'a> Redactor<'a> {
         self.release(0, sink)?;
         if self.cut.events > 0 {
             let note = self.note();
+            self.encode(&note, &Beyond::default());
             self.emit(note, Beyond::default(), sink)?;
         }
         self.outcome()
@@ -261,12 +265,15 @@ impl<'a> Redactor<'a> {
                     .extend(given.into_iter().map(|given| (block, given)));
             }
         }
-        let mut behind = 0;
-        let kept = held.iter().rev().take_while(|held| {
+        let (mut behind, mut kept) = (0, 0);
+        for held in held.iter().rev().take(OVER_EVENTS) {
+            if behind + held.length > keep || keep == 0 {
+                break;
+            }
             behind += held.length;
-            behind <= keep
-        });
-        let kept = kept.count();
+            kept += 1;
+        }
+        self.held_bytes = behind;
         self.held = held.split_off(held.len() - kept);
         for Held {
             event,
@@ -287,7 +294,6 @@ impl<'a> Redactor<'a> {
         given: &[(usize, Given)],
         sink: &mut Sink<'_>,
     ) -> io::Result<()> {
-        let was = event.clone();
         self.move_time(&mut event);
         self.last = Some((event.seq, event.timestamp));
         let is_open = match &event.body {
@@ -295,74 +301,67 @@ impl<'a> Redactor<'a> {
             _ => false,
         };
         let is_own = is_own(&event, &beyond) || is_cut_note(&event);
+        self.is_cut |= self.counted.totals.events >= self.profile.max_events && !is_own;
         if self.is_cut && !is_open && !is_own {
-            self.leave_out(&was, &beyond);
+            self.encode(&event, &beyond);
+            self.leave_out();
             return Ok(());
         }
-        self.is_cut |= self.counted.totals.events >= self.profile.max_events;
-        if self.is_cut && !is_open && !is_own {
-            self.leave_out(&was, &beyond);
-            return Ok(());
+        // A result is in, whatever caps say; beyond them, without content.
+        let whole = (is_open && self.profile.max_bytes != u64::MAX && !self.is_cut)
+            .then(|| (event.clone(), beyond.clone()));
+        self.shape(&mut event, &mut beyond, given, is_own);
+        let is_beyond = || self.bytes.saturating_add(self.buffer.len() as u64) > self.profile.max_bytes;
+        if !self.is_cut && !is_own && is_beyond() {
+            self.is_cut = true;
+            let Some(whole) = whole else {
+                self.leave_out();
+                return Ok(());
+            };
+            (event, beyond) = whole;
+            self.shape(&mut event, &mut beyond, &[], false);
         }
+        self.bytes = self.bytes.saturating_add(self.buffer.len() as u64);
+        self.emit(event, beyond, sink)
+    }
+
+    /// Changes an event as the profile says, and writes it to the buffer.
+    fn shape(&mut self, event: &mut Event<LogBody>, beyond: &mut Beyond, given: &[(usize, Given)], is_own: bool) {
         self.mask.seq = event.seq;
         self.mask.old = std::mem::take(&mut beyond.redactions);
         if !is_own {
-            let profile = if self.is_cut {
-                &self.bare
-            } else {
-                self.profile
-            };
+            let profile = if self.is_cut { &self.bare } else { self.profile };
             let mut shaper = Shaper {
                 mask: &mut self.mask,
                 profile,
                 files: &mut self.files,
             };
-            shaper.event(&mut event, &mut beyond, given);
+            shaper.event(event, beyond, given);
         }
         beyond.redactions = receipts(&mut self.mask);
-        self.buffer.clear();
-        normalized::encode(&self.header, &event, &beyond, &mut self.buffer);
-        let bytes = self.bytes.saturating_add(self.buffer.len() as u64);
-        if bytes > self.profile.max_bytes && !self.is_cut && !is_own {
-            self.is_cut = true;
-            let beyond = Beyond {
-                redactions: Vec::new(),
-                ..beyond
-            };
-            if is_open {
-                // It is in, without content.
-                return self.one(was, beyond, &[], sink);
-            }
-            self.leave_out(&was, &beyond);
-            return Ok(());
-        }
-        self.bytes = bytes;
-        self.emit(event, beyond, sink)
+        self.encode(event, beyond);
     }
 
-    /// Counts an event that a cap cuts off.
-    fn leave_out(&mut self, event: &Event<LogBody>, beyond: &Beyond) {
+    fn encode(&mut self, event: &Event<LogBody>, beyond: &Beyond) {
         self.buffer.clear();
         normalized::encode(&self.header, event, beyond, &mut self.buffer);
+    }
+
+    /// Counts the event in the buffer as one that a cap cuts off.
+    fn leave_out(&mut self) {
         self.cut.events += 1;
         self.cut.bytes += self.buffer.len() as u64;
     }
 
-    fn emit(
-        &mut self,
-        event: Event<LogBody>,
-        beyond: Beyond,
-        sink: &mut Sink<'_>,
-    ) -> io::Result<()> {
-        self.buffer.clear();
-        normalized::encode(&self.header, &event, &beyond, &mut self.buffer);
+    /// Hands on the event that is in the buffer.
+    fn emit(&mut self, event: Event<LogBody>, beyond: Beyond, sink: &mut Sink<'_>) -> io::Result<()> {
         let index = self.counted.totals.events;
         self.leaves
             .event(&self.buffer, index)
             .map_err(io::Error::other)?;
         self.counted.observe_log(&event);
         for redaction in &beyond.redactions {
-            self.count(&redaction.rule_id.clone());
+            self.count(&redaction.rule_id);
         }
         match &event.body {
             LogBody::Exchange(Body::ToolCall(call)) => {

@@ -218,6 +218,59 @@ fn marks_and_nested_fields_are_understood() {
     assert_eq!(fine, []);
 }
 
+/// Receipts with places: in a text, in a name, in a section; and as many as the document says.
+#[test]
+fn placeholders_stand_at_their_places() {
+    let receipt = |field: &str, start: u64, end: u64| {
+        json!({"field": field, "ruleId": "r", "type": "secret", "placeholder": "[R]",
+               "start": start, "end": end, "commitment": "ab"})
+    };
+    let with = |receipts: Value, of_header: Value, count: u64| {
+        broken(|d| {
+            d["events"][0]["text"] = json!("é[R] and [R]");
+            d["events"][0]["redactions"] = receipts;
+            d["events"][1]["tool"]["input"] = json!({"[R]": 1, "a": "[R]"});
+            d["session"]["environment"] = json!({"cwd": "[R]"});
+            d["privacy"] = json!({
+                "profile": "x", "redactionApplied": true, "anonymizationApplied": true, "redactionCount": count,
+                "redactions": of_header, "commitment": {"algorithm": "a", "root": "r", "leaves": 1}});
+        })
+    };
+    let cwd = || json!([receipt("session.environment.cwd", 0, 3)]);
+    let both = json!([receipt("text", 1, 4), receipt("text", 9, 12)]);
+    assert_eq!(with(both, cwd(), 3), []);
+    for (wrong, at) in [
+        (json!([receipt("text", 0, 3)]), 0),
+        (json!([receipt("text", 1, 5)]), 0),
+        (json!([receipt("text", 1, 4), receipt("text", 1, 4)]), 1),
+        (json!([receipt("text", 9, 99)]), 0),
+        (json!([receipt("nothing", 0, 3)]), 0),
+    ] {
+        let count = wrong.as_array().unwrap().len() as u64 + 1;
+        let expected = (Rule::Placeholder, format!("events[0].redactions[{at}]"));
+        assert_eq!(with(wrong, cwd(), count), [expected]);
+    }
+    let elsewhere = json!([receipt("session.environment.cwd", 1, 4)]);
+    let expected = (Rule::Placeholder, "privacy.redactions[0]".to_owned());
+    assert_eq!(with(json!([]), elsewhere, 1), [expected]);
+    let expected = (Rule::RedactionCount, "privacy.redactionCount".to_owned());
+    assert_eq!(with(json!([]), cwd(), 2), [expected]);
+}
+
+/// Many receipts in one long list take as long as it is, not as long as both together.
+#[test]
+fn many_receipts_are_found_in_one_walk() {
+    let n = 40_000;
+    let receipts: Vec<Value> = (0..n)
+        .map(|index| json!({"field": format!("tool.input[{index}]"), "ruleId": "r", "placeholder": "[R]", "start": 0, "end": 3}))
+        .collect();
+    let found = broken(|d| {
+        d["events"][1]["tool"]["input"] = vec!["[R]"; n].into();
+        d["events"][1]["redactions"] = receipts.into();
+    });
+    assert_eq!(found, []);
+}
+
 #[test]
 fn findings_are_capped_and_counted() {
     let events: Vec<Value> = (0..500).map(|_| json!({"seq": 1})).collect();

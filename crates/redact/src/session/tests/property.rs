@@ -1,0 +1,248 @@
+//! What holds of any session under any profile.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use quipu_formats::normalized::{self, Beyond, Options};
+use quipu_model::{Block, Body, Content, Event, Header, Json, LogBody};
+
+use super::{Events, check, engine, key, profiles, share, token};
+use crate::receipt::{Against, verify};
+
+fn sessions() -> impl Strategy<Value = (Header, Events)> {
+    quipu_formats::arbitrary::session().prop_map(|(header, events)| {
+        let events = events.into_iter().map(|event| (event, Beyond::default())).collect();
+        (header, events)
+    })
+}
+
+/// Findings by rule, of a document.
+fn broken(bytes: &[u8]) -> BTreeMap<&'static str, u64> {
+    let report = normalized::verify(bytes).unwrap();
+    report.counts.iter().map(|(rule, count)| (rule.name(), *count)).collect()
+}
+
+fn read(bytes: &[u8]) -> (normalized::Read, Events) {
+    let mut events = Vec::new();
+    let read = normalized::read_with(bytes, &mut |event, beyond| events.push((event, beyond))).unwrap();
+    (read, events)
+}
+
+/// Puts a secret into every text there is.
+fn plant(events: &mut Events, secret: &str) {
+    let json = |json: &mut Option<Json>| {
+        let text = Json::string(&format!("see {secret} there"));
+        let inner = json.as_ref().map_or("null", Json::get).to_owned();
+        let planted = format!(r#"{{"a":{},"{secret}":[{inner}],"n":{{"deep":{}}}}}"#, text.get(), text.get());
+        *json = Json::parse(&planted).ok();
+    };
+    for (event, beyond) in events {
+        beyond.extra.push(("mood".to_owned(), Json::string(secret)));
+        match &mut event.body {
+            LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks)) | LogBody::System(blocks) => {
+                for Block { content, .. } in blocks {
+                    match content {
+                        Content::Text(text) | Content::Thinking(text) | Content::Command(text) | Content::Stream(text) => {
+                            text.push_str(secret);
+                        }
+                        Content::ToolUse { input, .. } => json(input),
+                        Content::ToolResult { content, .. } => json(content),
+                    }
+                }
+            }
+            LogBody::Exchange(Body::ToolCall(call)) => json(&mut call.input),
+            LogBody::Exchange(Body::ToolResult(result)) => {
+                json(&mut result.input);
+                json(&mut result.output);
+                result.error = Some(format!("{secret} {secret}"));
+            }
+            LogBody::Exchange(Body::StepCompleted(end)) => {
+                end.error = Some(secret.to_owned());
+                json(&mut end.result);
+            }
+            LogBody::Note(note) => {
+                note.text = Some(format!("x{secret}"));
+                json(&mut note.raw);
+            }
+            LogBody::Exchange(_) => {}
+        }
+        event.place.path = format!("a.{secret}");
+    }
+}
+
+/// Texts of what was said, thought, given and given back.
+fn texts(events: &Events) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut json = |json: &Option<Json>| all.extend(json.as_ref().and_then(|json| json.as_str().map(|text| text.into_owned())));
+    let mut said = Vec::new();
+    for (event, _) in events {
+        match &event.body {
+            LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks)) | LogBody::System(blocks) => {
+                for Block { content, .. } in blocks {
+                    match content {
+                        Content::Text(text) | Content::Thinking(text) | Content::Command(text) | Content::Stream(text) => {
+                            said.push(text.clone());
+                        }
+                        Content::ToolUse { input, .. } => json(input),
+                        Content::ToolResult { content, .. } => json(content),
+                    }
+                }
+            }
+            LogBody::Exchange(Body::ToolCall(call)) => json(&call.input),
+            LogBody::Exchange(Body::ToolResult(result)) => {
+                json(&result.input);
+                json(&result.output);
+                said.extend(result.error.clone());
+            }
+            LogBody::Note(note) => {
+                said.extend(note.text.clone());
+                json(&note.raw);
+            }
+            LogBody::Exchange(_) => {}
+        }
+    }
+    all.extend(said);
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// What is shared is a good document: nothing is wrong with it that was not with the original.
+    #[test]
+    fn what_is_shared_is_a_good_document((header, events) in sessions()) {
+        let (_, _, local) = share(&header, &Options::default(), &events, &profiles()[0]);
+        for profile in profiles() {
+            let (outcome, shared, bytes) = share(&header, &Options::default(), &events, &profile);
+            let report = verify(&bytes[..]).unwrap();
+            prop_assert!(report.is_good(), "{}: {:?}\n{}", profile.name, report.problems, String::from_utf8_lossy(&bytes));
+            let (before, after) = (broken(&local), broken(&bytes));
+            prop_assert_eq!(&before, &after, "{}\n{}", profile.name, String::from_utf8_lossy(&bytes));
+            let numbers = |events: &Events| events.iter().map(|(event, _)| event.seq).collect::<Vec<_>>();
+            prop_assert_eq!(numbers(&shared), numbers(&events));
+            prop_assert_eq!(outcome.header.totals.clone(), header.totals.clone());
+            for ((one, _), (other, _)) in shared.iter().zip(&events) {
+                prop_assert_eq!(linked(one), linked(other));
+                prop_assert_eq!(&one.annotations.native_id, &other.annotations.native_id);
+                prop_assert_eq!(&one.annotations.usage, &other.annotations.usage);
+            }
+            let (read, back) = read(&bytes);
+            prop_assert_eq!(read.header, outcome.header);
+            prop_assert_eq!(read.options, outcome.options);
+            prop_assert_eq!(back, shared);
+        }
+    }
+
+    /// Nothing is left to remove.
+    #[test]
+    fn twice_changes_nothing((header, mut events) in sessions(), seed in any::<u64>()) {
+        plant(&mut events, &token(seed));
+        for profile in profiles() {
+            let (outcome, shared, bytes) = share(&header, &Options::default(), &events, &profile);
+            let (_, _, again) = share(&outcome.header, &outcome.options, &shared, &profile);
+            prop_assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&bytes), "{}", profile.name);
+        }
+    }
+
+    /// No secret is in what is shared, and none in a receipt.
+    #[test]
+    fn no_secret_is_left((mut header, mut events) in sessions(), seed in any::<u64>()) {
+        let secret = token(seed);
+        plant(&mut events, &secret);
+        header.title = Some(format!("with {secret}"));
+        header.environment.cwd = Some(format!("/code/{secret}"));
+        for profile in profiles().iter().skip(1) {
+            let (_, _, bytes) = share(&header, &Options::default(), &events, profile);
+            let text = String::from_utf8_lossy(&bytes);
+            prop_assert!(!text.contains(&secret[4..20]), "{}: {}", profile.name, text);
+        }
+    }
+
+    /// The original is the shared copy with something at each span; another is not.
+    #[test]
+    fn the_original_is_recognised((header, mut events) in sessions(), seed in any::<u64>()) {
+        plant(&mut events, &token(seed));
+        for profile in profiles() {
+            let (_, _, bytes) = share(&header, &Options::default(), &events, &profile);
+            for key in [None, Some(key())] {
+                let mut against = Against::new(&bytes[..], &header, &Options::default(), key.as_ref()).unwrap();
+                for (event, beyond) in &events {
+                    against.event(event, beyond).unwrap();
+                }
+                let report = against.finish().unwrap();
+                prop_assert!(report.is_good(), "{}: {:?}\n{}", profile.name, report.problems, String::from_utf8_lossy(&bytes));
+                if key.is_some() {
+                    prop_assert!(report.opened <= report.spans);
+                }
+            }
+        }
+    }
+
+    /// How long things took stays, and when they were does not.
+    #[test]
+    fn times_are_moved_by_the_same(events in prop::collection::vec(0..2_000_000_000i64, 1..6)) {
+        let bodies = events.iter().map(|_| super::said("x")).collect();
+        let (_, mut session) = super::session(bodies);
+        for ((event, _), second) in session.iter_mut().zip(&events) {
+            event.timestamp = quipu_model::Timestamp::from_second(*second).unwrap();
+        }
+        let mut header = super::header();
+        session.iter().for_each(|(event, _)| header.observe_log(event));
+        for name in ["public", "structure-only"] {
+            let profile = crate::Profile::builtin(name).unwrap();
+            let (outcome, shared, bytes) = share(&header, &Options::default(), &session, &profile);
+            check(&bytes);
+            let moved: Vec<i64> = shared.iter().zip(&events).map(|((event, _), was)| event.timestamp.as_second() - was).collect();
+            prop_assert!(moved.windows(2).all(|pair| pair[0] == pair[1]));
+            let start = outcome.header.started_at.unwrap().as_second();
+            match name {
+                "public" => prop_assert!(moved[0] != 0 && moved[0].abs() <= 180 * 86_400),
+                _ => prop_assert_eq!(start, 0),
+            }
+        }
+    }
+
+    /// Nothing of what was said is left where there is to be no text at all.
+    #[test]
+    fn structure_has_no_text((mut header, mut events) in sessions(), seed in any::<u64>()) {
+        for (index, (event, _)) in events.iter_mut().enumerate() {
+            event.annotations.native_id = None;
+            event.place.path = String::new();
+            if let LogBody::Exchange(Body::UserMessage(blocks)) = &mut event.body {
+                blocks.push(Block::text(quipu_model::Fidelity::Router, format!("unlikely words {index} {seed}")));
+            }
+        }
+        header.origin = None;
+        header.title = Some("another unlikely text".to_owned());
+        let profile = crate::Profile::builtin("structure-only").unwrap();
+        let (_, _, bytes) = share(&header, &Options::default(), &events, &profile);
+        let text = String::from_utf8(bytes).unwrap();
+        let all = texts(&events).into_iter().chain(header.title.clone());
+        for said in all {
+            let letters: Vec<char> = said.chars().collect();
+            for part in letters.windows(8) {
+                let part: String = part.iter().collect();
+                // What is written by the format itself is no text of the session's.
+                let is_own = ["{\"seq\":1}", "\"[REDACTED:", "truncated"].iter().any(|own| own.contains(&part));
+                prop_assert!(is_own || !text.contains(&part), "{part:?} in {text}");
+            }
+        }
+    }
+}
+
+/// What links an event to others.
+fn linked(event: &Event<LogBody>) -> Option<String> {
+    match &event.body {
+        LogBody::Exchange(Body::ToolCall(call)) => Some(format!("call {}", call.call_id)),
+        LogBody::Exchange(Body::ToolResult(result)) => Some(format!("result {}", result.call_id)),
+        _ => None,
+    }
+}
+
+#[test]
+fn the_rules_of_these_tests_find_what_they_should() {
+    let engine = engine();
+    let mut found = Vec::new();
+    engine.scan(&mut crate::Scratch::default(), &token(1), crate::Context::default(), &mut found);
+    assert_eq!(found.len(), 1);
+}
