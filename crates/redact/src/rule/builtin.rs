@@ -7,7 +7,6 @@ macro_rules! files {
 }
 
 /// The files, by name. What comes first wins where two rules find the same.
-#[cfg_attr(not(test), expect(dead_code, reason = "read by the loader"))]
 pub(super) const FILES: &[(&str, &str)] = files![
     "keys.toml",
     "cloud.toml",
