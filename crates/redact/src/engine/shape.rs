@@ -28,7 +28,10 @@ pub(super) fn core(hir: &Hir, whole: bool) -> Core {
     for part in &parts {
         match part.kind() {
             HirKind::Look(
-                Look::WordAscii | Look::WordAsciiNegate | Look::WordStartAscii | Look::WordStartHalfAscii,
+                Look::WordAscii
+                | Look::WordAsciiNegate
+                | Look::WordStartAscii
+                | Look::WordStartHalfAscii,
             ) => {
                 boundary = true;
                 inside = matches!(part.kind(), HirKind::Look(Look::WordAsciiNegate));
@@ -66,10 +69,7 @@ pub(super) fn core(hir: &Hir, whole: bool) -> Core {
 fn begins_word(parts: &[Hir], word: bool) -> bool {
     let sequences = sequences(parts);
     let first = |set: &Set| set.all(|byte| (byte.is_ascii_alphanumeric() || byte == b'_') == word);
-    sequences.is_some_and(|all| {
-        all.iter()
-            .all(|one| one.sets.first().is_some_and(first))
-    })
+    sequences.is_some_and(|all| all.iter().all(|one| one.sets.first().is_some_and(first)))
 }
 
 /// The parts of an expression one behind the other; those of a group that is the first part among them as one.
