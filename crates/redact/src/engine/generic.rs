@@ -225,14 +225,15 @@ pub(super) fn stand_in(value: &str) -> bool {
 
 /// Looks at what is given to a name that says secret, token or key.
 pub(super) fn secret(name: &str, value: &str, style: Style) -> Look {
-    if other_name(name) || !plain(value) || stand_in(value) || structured(value, name) {
+    // What costs least is asked first: most values are none.
+    if value.len() < 10 || !plain(value) {
         return Look::Other;
     }
     let traits = Traits::of(value);
-    if style == Style::Bare && (value.contains(['(', '[', '{']) || traits.digits == 0) {
+    if style == Style::Bare && (traits.digits == 0 || value.contains(['(', '[', '{'])) {
         return Look::Other;
     }
-    if value.len() < 10 || wordy(value) {
+    if wordy(value) || other_name(name) || stand_in(value) || structured(value, name) {
         return Look::Other;
     }
     let mixed = traits.digits > 0 && traits.letters() > 0
@@ -256,16 +257,17 @@ pub(super) fn secret(name: &str, value: &str, style: Style) -> Look {
 
 /// Looks at what is given to a name that says password.
 pub(super) fn password(name: &str, raw_name: &str, value: &str, style: Style) -> Look {
-    if other_name(name) || !plain(value) || stand_in(value) || structured(value, name) {
+    let traits = Traits::of(value);
+    let bare = style == Style::Bare && (traits.digits == 0 || value.len() < 8);
+    if bare || value.len() < 6 || !plain(value) || other_name(name) || stand_in(value) || structured(value, name) {
         return Look::Other;
     }
-    let traits = Traits::of(value);
     let shouted = !raw_name.is_empty() && raw_name.bytes().all(|byte| !byte.is_ascii_lowercase());
-    if style == Style::Quoted && shouted && value.len() >= 6 && !wordy(value) {
+    if style == Style::Quoted && shouted && !wordy(value) {
         return Look::Secret;
     }
     let code = value.contains(['(', ')', '[', ']', '{', '}', '<', '>', '|', ';']);
-    if style == Style::Bare && (code || traits.digits == 0) {
+    if style == Style::Bare && code {
         return Look::Other;
     }
     let mixed = traits.letters() > 0 && (traits.digits > 0 || traits.signs > 0)

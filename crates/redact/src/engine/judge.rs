@@ -260,15 +260,17 @@ impl<'a> Job<'a> {
         let Pattern::Named { names, .. } = &data.pattern else {
             return;
         };
-        if memchr::memmem::find(joined, names[place].as_bytes()).is_none() {
+        let program = &self.engine.plan.programs[rule];
+        let length = assignment.value.len();
+        if length < program.least || program.most.is_some_and(|most| length > most) {
+            return;
+        }
+        let known = names[place].as_bytes();
+        if known.len() > joined.len() || memchr::memmem::find(joined, known).is_none() {
             return;
         }
         let span = self.widened(assignment.value.clone());
         let value = &self.text[span.clone()];
-        let program = &self.engine.plan.programs[rule];
-        if value.len() < program.least || program.most.is_some_and(|most| value.len() > most) {
-            return;
-        }
         let joined = std::str::from_utf8(joined).unwrap_or_default();
         let look = match data.check {
             Some(Check::Secret) => generic::secret(joined, value, assignment.style),

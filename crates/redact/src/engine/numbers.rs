@@ -12,8 +12,11 @@ pub(super) enum Trigger {
     },
     /// Where hex digits with colons begin.
     Colons,
-    /// Where a number begins: as many bytes as it takes at least, and whether there are dots in it.
-    Number { least: usize, dot: bool },
+    /// Where a number begins: as many bytes as it takes at least, as many digits in a row at first, and whether there are
+    /// dots in it.
+    Number { least: usize, row: usize, dot: bool },
+    /// Where a plus stands before a digit.
+    Plus,
     /// So many letters before a number begins.
     Lettered { letters: usize },
 }
@@ -30,6 +33,8 @@ pub(super) struct Cluster {
     /// Bytes up to the end of its last digit.
     pub(super) length: usize,
     pub(super) dots: usize,
+    /// How many digits it begins with.
+    pub(super) row: usize,
 }
 
 /// Digits that the shortest thing that is looked for has.
@@ -71,7 +76,9 @@ pub(super) fn cluster(text: &[u8], begin: usize) -> Option<Cluster> {
             break;
         }
     }
+    let row = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     (digits >= LEAST_DIGITS).then_some(Cluster {
+        row,
         begin,
         length,
         dots,

@@ -56,10 +56,6 @@ pub(super) struct Program {
     /// How special it is: what is special wins.
     pub(super) rank: u8,
     /// Words that stand in a match, as their numbers; for the slow way.
-    #[cfg_attr(
-        not(any(test, feature = "testkit")),
-        expect(dead_code, reason = "the slow engine's")
-    )]
     pub(super) keywords: Vec<usize>,
     searched: OnceLock<Option<Regex>>,
     tried: OnceLock<Option<DFA>>,
@@ -230,8 +226,8 @@ fn keyed(rule: usize, data: &Rule, program: &mut Program, lexicon: &mut Lexicon)
     let Some(hir) = &program.hir else { return };
     let mut keywords = Vec::new();
     if let Some(anchors) = shape::anchors(hir, &data.keywords) {
-        for (keyword, offset) in anchors {
-            keywords.push(lexicon.add(&data.keywords[keyword], Action::Try { rule, offset }));
+        for (word, offset) in anchors {
+            keywords.push(lexicon.add(&word, Action::Try { rule, offset }));
         }
     } else {
         let action = match shape::reach(hir, &data.keywords) {
@@ -276,6 +272,13 @@ fn keyless(rule: &Rule, program: &Program) -> Option<Trigger> {
             .iter()
             .all(|one| one.sets.first().is_some_and(|set| set.all(is)))
     };
+    let plus = |one: &shape::Sequence| {
+        let digit = one.sets.get(1).is_some_and(|set| set.all(|byte| byte.is_ascii_digit()));
+        digit && one.sets[0].all(|byte| byte == b'+')
+    };
+    if !program.boundary && sequences.iter().all(plus) {
+        return Some(Trigger::Plus);
+    }
     let needs = |byte: u8| shape::reach(hir, &[char::from(byte).to_string()]).is_some();
     let several = rule.check == Some(Check::Ipv6) || program.least >= 11;
     if several && first(&|byte| byte.is_ascii_hexdigit()) && needs(b':') {
@@ -283,16 +286,20 @@ fn keyless(rule: &Rule, program: &Program) -> Option<Trigger> {
     }
     if first(&|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'(')) {
         let numeric = alphabet.all(|byte| byte.is_ascii_digit() || super::numbers::joint(byte));
-        let long = sequences.iter().all(|one| {
+        let rows = sequences.iter().map(|one| {
             let digits = one
                 .sets
                 .iter()
+                .skip_while(|set| set.all(|byte| matches!(byte, b'+' | b'(')))
                 .take_while(|set| set.all(|byte| byte.is_ascii_digit()));
-            digits.count() >= super::numbers::LEAST_DIGITS
+            digits.count()
         });
+        let row = rows.min().unwrap_or(0);
+        let long = row >= super::numbers::LEAST_DIGITS;
         let numeric = numeric && program.least >= 7;
         return (numeric || long).then(|| Trigger::Number {
             least: if numeric { program.least } else { 0 },
+            row,
             dot: needs(b'.'),
         });
     }
@@ -414,6 +421,23 @@ fn split(name: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ways() {
+        let rules = crate::RuleSet::builtin();
+        let plan = plan(&rules.rules).unwrap();
+        println!("always {:?}", plan.always.iter().map(|r| &rules.rules[*r].id).collect::<Vec<_>>());
+        println!("triggers {:?}", plan.triggers.iter().map(|(r, t)| (&rules.rules[*r].id, t)).collect::<Vec<_>>());
+        let mut whole = std::collections::BTreeSet::new();
+        for action in plan.actions.iter().flatten() {
+            match action {
+                Action::Whole { rule } => { whole.insert(format!("W {} {}", rules.rules[*rule].id, "")); }
+                Action::Around { rule, reach } => { whole.insert(format!("A {} {:?}", rules.rules[*rule].id, reach)); }
+                _ => {}
+            }
+        }
+        for w in whole { println!("{w}"); }
+    }
 
     #[test]
     fn names_are_found_by_their_longest_part() {

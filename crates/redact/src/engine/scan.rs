@@ -191,6 +191,13 @@ fn digits(
                     around.push((*rule, at.saturating_sub(before), end));
                 }
             }
+            Trigger::Plus => {
+                for at in memchr::memchr_iter(b'+', text) {
+                    if text.get(at + 1).is_some_and(u8::is_ascii_digit) {
+                        attempts.push((at, *rule));
+                    }
+                }
+            }
             Trigger::Colons => with_colons = true,
             Trigger::Number { .. } | Trigger::Lettered { .. } => with_numbers = true,
         }
@@ -213,15 +220,7 @@ fn number(job: &Job<'_>, at: usize, attempts: &mut Vec<(usize, usize)>) {
     let (plan, text) = (&job.engine.plan, job.text.as_bytes());
     let before = at.checked_sub(1).map_or(b' ', |before| text[before]);
     if before.is_ascii_alphabetic() {
-        for (rule, trigger) in &plan.triggers {
-            if let Trigger::Lettered { letters } = *trigger
-                && let Some(start) = at.checked_sub(letters)
-                && text[start..at].iter().all(u8::is_ascii_alphabetic)
-                && boundary::begins(text, start)
-            {
-                attempts.push((start, *rule));
-            }
-        }
+        lettered(job, at, attempts);
     }
     if !boundary::begins(text, at) {
         return;
@@ -230,15 +229,36 @@ fn number(job: &Job<'_>, at: usize, attempts: &mut Vec<(usize, usize)>) {
         return;
     };
     for (rule, trigger) in &plan.triggers {
-        let Trigger::Number { least, dot } = *trigger else {
+        let Trigger::Number { least, row, dot } = *trigger else {
             continue;
         };
-        if cluster.length + 1 < least || (dot && cluster.dots == 0) {
+        if cluster.length + 1 < least || cluster.row < row || (dot && cluster.dots == 0) {
             continue;
         }
         attempts.push((at, *rule));
         if matches!(before, b'+' | b'(') {
             attempts.push((at - 1, *rule));
+        }
+    }
+}
+
+/// Tries what begins with letters before a digit.
+fn lettered(job: &Job<'_>, at: usize, attempts: &mut Vec<(usize, usize)>) {
+    let (plan, text) = (&job.engine.plan, job.text.as_bytes());
+    let low = at.saturating_sub(10);
+    let letters = text[low..at].iter().rev().take_while(|byte| byte.is_ascii_alphabetic());
+    let count = letters.count();
+    let edge = (at - count).checked_sub(1).map_or(b' ', |edge| text[edge]);
+    // Within a longer word, as in base64, there is nothing to try.
+    if count == 10 || edge == b'_' || (edge.is_ascii_digit() && !boundary::begins(text, at - count)) {
+        return;
+    }
+    for (rule, trigger) in &plan.triggers {
+        if let Trigger::Lettered { letters } = *trigger
+            && letters <= count
+            && boundary::begins(text, at - letters)
+        {
+            attempts.push((at - letters, *rule));
         }
     }
 }

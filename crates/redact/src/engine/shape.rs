@@ -102,6 +102,32 @@ impl Set {
         *self != Self::new() && (0..=255).all(|byte| !self.has(byte) || is(byte))
     }
 
+    /// The one of ASCII that they are, but for its case.
+    fn letter(&self) -> Option<u8> {
+        let first = (0..=127_u8).find(|byte| self.has(*byte))?.to_ascii_lowercase();
+        self.all(|byte| byte.eq_ignore_ascii_case(&first)).then_some(first)
+    }
+
+    /// Each of them alone, but for its case, when there are few and more than one.
+    fn few(&self) -> Option<Vec<Self>> {
+        let mut sets: Vec<(u8, Self)> = Vec::new();
+        for byte in (0..=255).filter(|byte| self.has(*byte)) {
+            let lower = byte.to_ascii_lowercase();
+            let known = sets.iter().position(|(known, _)| *known == lower);
+            let index = known.unwrap_or(sets.len());
+            if index == 6 {
+                return None;
+            }
+            if known.is_none() {
+                sets.push((lower, Self::new()));
+            }
+            sets[index].1.add(byte);
+        }
+        let digits = self.all(|byte| byte.is_ascii_digit());
+        let few = if digits { 2 } else { 6 };
+        (2..=few).contains(&sets.len()).then(|| sets.into_iter().map(|(_, set)| set).collect())
+    }
+
     fn union(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine |= theirs;
@@ -133,6 +159,9 @@ pub(super) fn sequences(parts: &[Hir]) -> Option<Vec<Sequence>> {
 }
 
 fn append(all: &mut Vec<Sequence>, hir: &Hir) -> Option<()> {
+    if all.iter().all(|one| !one.open) {
+        return Some(());
+    }
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => {}
         HirKind::Literal(literal) => {
@@ -143,7 +172,19 @@ fn append(all: &mut Vec<Sequence>, hir: &Hir) -> Option<()> {
             }
         }
         HirKind::Class(class) => match set_of(class) {
-            Some(set) => push(all, set),
+            Some(set) => match set.few() {
+                // `[?&]code=` is as good as two words.
+                Some(sets) if all.len() * sets.len() <= SEQUENCES => {
+                    let (open, mut forks): (Vec<_>, Vec<_>) = all.drain(..).partition(|one| one.open);
+                    for set in sets {
+                        let mut fork = open.clone();
+                        push(&mut fork, set);
+                        forks.append(&mut fork);
+                    }
+                    *all = forks;
+                }
+                _ => push(all, set),
+            },
             None => close(all),
         },
         HirKind::Capture(capture) => append(all, &capture.sub)?,
@@ -160,29 +201,35 @@ fn append(all: &mut Vec<Sequence>, hir: &Hir) -> Option<()> {
                 append(all, part)?;
             }
         }
+        // Too much to follow: what is known so far is known.
+        HirKind::Alternation(parts) if all.len() * parts.len() > SEQUENCES => close(all),
         HirKind::Alternation(parts) => {
-            let mut forks = Vec::new();
+            let (open, mut forks): (Vec<_>, Vec<_>) = all.drain(..).partition(|one| one.open);
             for part in parts {
-                let mut fork = all.clone();
+                let mut fork = open.clone();
                 append(&mut fork, part)?;
                 forks.append(&mut fork);
             }
             *all = forks;
         }
     }
-    (all.len() <= SEQUENCES).then_some(())
+    if all.len() > SEQUENCES {
+        close(all);
+    }
+    (all.len() <= SEQUENCES * 8).then_some(())
 }
 
 /// Either it is there or not; more than once is not followed.
 fn optional(all: &mut Vec<Sequence>, repetition: &regex_syntax::hir::Repetition) -> Option<()> {
-    if repetition.max != Some(repetition.min + 1) || repetition.min > 1 {
+    let many = repetition.max != Some(repetition.min + 1) || repetition.min > 1;
+    if many || all.len() * 2 > SEQUENCES {
         close(all);
         return Some(());
     }
-    let mut fork = all.clone();
+    let mut fork: Vec<_> = all.iter().filter(|one| one.open).cloned().collect();
     append(&mut fork, &repetition.sub)?;
     all.append(&mut fork);
-    (all.len() <= SEQUENCES).then_some(())
+    Some(())
 }
 
 fn push(all: &mut [Sequence], set: Set) {
@@ -228,22 +275,45 @@ fn place(sequence: &Sequence, keyword: &[u8]) -> Option<usize> {
     sequence.sets.windows(keyword.len().max(1)).position(spells)
 }
 
-/// Where keywords stand in every match: pairs of a keyword and how many bytes of the match are before it.
-pub(super) fn anchors(hir: &Hir, keywords: &[String]) -> Option<Vec<(usize, usize)>> {
+/// Words of which one stands in every match, each with how many bytes of the match are before it.
+///
+/// Where keywords stand in some matches only, what the others begin with is a word as well. Where they stand in none, they
+/// are about the text around, and nothing is known.
+pub(super) fn anchors(hir: &Hir, keywords: &[String]) -> Option<Vec<(String, usize)>> {
     let all = sequences(std::slice::from_ref(hir))?;
     let mut places = Vec::new();
+    let mut given = false;
     for sequence in &all {
         let found = keywords
             .iter()
-            .enumerate()
-            .filter_map(|(index, keyword)| Some((index, place(sequence, keyword.as_bytes())?)));
+            .filter_map(|keyword| Some((keyword, place(sequence, keyword.as_bytes())?)));
         // The longest says most.
-        let best = found.max_by_key(|(index, _)| keywords[*index].len())?;
+        let best = found.max_by_key(|(keyword, _)| keyword.len());
+        given |= best.is_some();
+        let best = best
+            .map(|(keyword, place)| (keyword.clone(), place))
+            .or_else(|| spelled(sequence))?;
         if !places.contains(&best) {
             places.push(best);
         }
     }
-    Some(places)
+    given.then_some(places)
+}
+
+/// The longest word that a match begins with for certain, if it is long enough to be rare.
+fn spelled(sequence: &Sequence) -> Option<(String, usize)> {
+    let mut best: Option<(String, usize)> = None;
+    let mut word = String::new();
+    for (index, set) in sequence.sets.iter().enumerate() {
+        match set.letter() {
+            Some(letter) => word.push(char::from(letter)),
+            None => word.clear(),
+        }
+        if word.len() >= 4 && best.as_ref().is_none_or(|(best, _)| word.len() > best.len()) {
+            best = Some((word.clone(), index + 1 - word.len()));
+        }
+    }
+    best
 }
 
 /// How far a match reaches before and behind the first byte of a keyword in it; `None` for no end.
@@ -342,26 +412,30 @@ mod tests {
 
     #[test]
     fn rules_begin_with_their_keyword() {
-        let cases: [(&str, &[&str], &[(usize, usize)]); 6] = [
-            (r"\bghp_[0-9a-zA-Z]{36}\b", &["ghp_"], &[(0, 0)]),
-            (r"(?i)\b(clojars_[a-z0-9]{60})", &["clojars_"], &[(0, 0)]),
+        type Case<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, usize)]);
+        let cases: [Case<'_>; 8] = [
+            (r"\bghp_[0-9a-zA-Z]{36}\b", &["ghp_"], &[("ghp_", 0)]),
+            (r"(?i)\b(clojars_[a-z0-9]{60})", &["clojars_"], &[("clojars_", 0)]),
             (
                 r"\b((?:A3T[A-Z0-9]|AKIA|ASIA)[A-Z2-7]{16})\b",
                 &["a3t", "akia", "asia"],
-                &[(0, 0), (1, 0), (2, 0)],
+                &[("a3t", 0), ("akia", 0), ("asia", 0)],
             ),
-            (r"\b([rs]k_live_[a-z]{3})", &["k_live_"], &[(0, 1)]),
+            (r"\b([rs]k_live_[a-z]{3})", &["k_live_"], &[("k_live_", 1)]),
             (
                 r"(?i)[\w.-]{0,50}?(?:adafruit)(?:[ \t\w.-]{0,20})=([a-z]{32})",
                 &["adafruit"],
-                &[(0, 0)],
+                &[("adafruit", 0)],
             ),
-            (r"(?:ya)?29\.[a-z]{3}", &["29."], &[(0, 0), (0, 2)]),
+            (r"(?:ya)?29\.[a-z]{3}", &["29."], &[("29.", 0), ("29.", 2)]),
+            (r"[?&]code=([a-z]{3})", &["?code=", "&code="], &[("&code=", 0), ("?code=", 0)]),
+            (r"\bcal_(?:live_)?[0-9a-f]{32}", &["cal_live_"], &[("cal_", 0), ("cal_live_", 0)]),
         ];
         for (source, keywords, expected) in cases {
             let core = core(&hir(source), false);
             let mut found = anchors(&core.hir, &words(keywords)).unwrap();
             found.sort_unstable();
+            let expected: Vec<(String, usize)> = expected.iter().map(|(word, at)| (word.to_string(), *at)).collect();
             assert_eq!(found, expected, "{source}");
         }
     }

@@ -4,14 +4,16 @@
 //! not wait for each other, which is what makes this several times as fast as an automaton. Only where the bit is set is
 //! it seen whether one of the words stands there.
 
-/// As many bits as the nearest cache holds with room for the text.
-const BITS: u32 = 16;
+/// As many bits as the nearest cache holds with room for the text, by eight.
+const BYTES: usize = 1 << 15;
+/// How many lists of entries there are.
+const LISTS: usize = 4096;
 const FOLD: u32 = 0x2020_2020;
 
 /// Words, ready to be found.
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    bits: Vec<u64>,
+    bits: Vec<u8>,
     /// Where the entries of a hash begin; one more than there are hashes.
     heads: Vec<u32>,
     entries: Vec<Entry>,
@@ -29,8 +31,15 @@ struct Entry {
     offset: u32,
 }
 
-fn slot(window: u32) -> usize {
-    (window.wrapping_mul(0x9E37_79B1) >> (32 - BITS)) as usize
+/// The byte of a window and the bit of it that is set in there.
+#[inline]
+fn slot(window: u32) -> (usize, u32) {
+    let mixed = window.wrapping_mul(0x9E37_79B1);
+    ((mixed >> 17) as usize, mixed >> 14 & 7)
+}
+
+fn list(window: u32) -> usize {
+    (window.wrapping_mul(0x9E37_79B1) >> 20) as usize
 }
 
 /// How often a byte is seen in text and code, roughly: the higher the more often.
@@ -46,7 +55,7 @@ impl Words {
     /// Gets words ready. They are found whatever their case; an empty one never.
     pub(super) fn new(words: &[String]) -> Self {
         let mut this = Self {
-            bits: vec![0; 1 << (BITS - 6)],
+            bits: vec![0; BYTES],
             words: words.iter().map(|word| word.as_bytes().to_vec()).collect(),
             ..Self::default()
         };
@@ -69,7 +78,7 @@ impl Words {
                     // A word of three may be followed by anything.
                     for fourth in (0..=255_u8).filter(|byte| byte & 0x20 != 0) {
                         let window = u32::from_le_bytes([*one, *two, *three, fourth]) | FOLD;
-                        entries.push((slot(window), entry(window, !0, 0)));
+                        entries.push((list(window), entry(window, !0, 0)));
                     }
                 }
                 _ => {
@@ -89,15 +98,16 @@ impl Words {
                         word[offset + 3],
                     ];
                     let window = u32::from_le_bytes(window) | FOLD;
-                    entries.push((slot(window), entry(window, !0, offset)));
+                    entries.push((list(window), entry(window, !0, offset)));
                 }
             }
         }
-        entries.sort_by_key(|(slot, _)| *slot);
-        this.heads = vec![0; (1 << BITS) + 1];
-        for (slot, _) in &entries {
-            this.bits[slot >> 6] |= 1 << (slot & 63);
-            this.heads[slot + 1] += 1;
+        entries.sort_by_key(|(list, _)| *list);
+        this.heads = vec![0; LISTS + 1];
+        for (list, entry) in &entries {
+            let (byte, bit) = slot(entry.window);
+            this.bits[byte] |= 1 << bit;
+            this.heads[list + 1] += 1;
         }
         for at in 1..this.heads.len() {
             this.heads[at] += this.heads[at - 1];
@@ -108,22 +118,22 @@ impl Words {
 
     /// Calls `hit` with each word and where it begins: in no order but that of the places of one word.
     pub(super) fn find(&self, text: &[u8], mut hit: impl FnMut(usize, usize)) {
-        let Ok(bits) = <&[u64; 1 << (BITS - 6)]>::try_from(self.bits.as_slice()) else {
+        let Ok(bits) = <&[u8; BYTES]>::try_from(self.bits.as_slice()) else {
             return;
         };
         let mut at = 0;
         for window in text.windows(4) {
             let window = u32::from_le_bytes([window[0], window[1], window[2], window[3]]) | FOLD;
-            let slot = slot(window);
-            if bits[slot >> 6] >> (slot & 63) & 1 == 1 {
-                self.look(text, at, window, slot, &mut hit);
+            let (byte, bit) = slot(window);
+            if bits[byte] >> bit & 1 == 1 {
+                self.look(text, at, window, &mut hit);
             }
             at += 1;
         }
         // A word of three at the very end.
         if let Some([one, two, three]) = text.last_chunk::<3>() {
             let window = u32::from_le_bytes([*one, *two, *three, 0x20]) | FOLD;
-            self.look(text, text.len() - 3, window, slot(window), &mut hit);
+            self.look(text, text.len() - 3, window, &mut hit);
         }
         for (byte, entry) in &self.short {
             let other = if byte.is_ascii_lowercase() {
@@ -144,10 +154,10 @@ impl Words {
         text: &[u8],
         at: usize,
         window: u32,
-        slot: usize,
         hit: &mut impl FnMut(usize, usize),
     ) {
-        let entries = self.heads[slot] as usize..self.heads[slot + 1] as usize;
+        let list = list(window);
+        let entries = self.heads[list] as usize..self.heads[list + 1] as usize;
         for entry in &self.entries[entries] {
             if (entry.window ^ window) & entry.mask == 0 {
                 self.verify(text, at, entry, hit);
