@@ -259,7 +259,13 @@ pub(super) fn secret(name: &str, value: &str, style: Style) -> Look {
 pub(super) fn password(name: &str, raw_name: &str, value: &str, style: Style) -> Look {
     let traits = Traits::of(value);
     let bare = style == Style::Bare && (traits.digits == 0 || value.len() < 8);
-    if bare || value.len() < 6 || !plain(value) || other_name(name) || stand_in(value) || structured(value, name) {
+    if bare
+        || value.len() < 6
+        || !plain(value)
+        || other_name(name)
+        || stand_in(value)
+        || structured(value, name)
+    {
         return Look::Other;
     }
     let shouted = !raw_name.is_empty() && raw_name.bytes().all(|byte| !byte.is_ascii_lowercase());

@@ -273,7 +273,10 @@ fn keyless(rule: &Rule, program: &Program) -> Option<Trigger> {
             .all(|one| one.sets.first().is_some_and(|set| set.all(is)))
     };
     let plus = |one: &shape::Sequence| {
-        let digit = one.sets.get(1).is_some_and(|set| set.all(|byte| byte.is_ascii_digit()));
+        let digit = one
+            .sets
+            .get(1)
+            .is_some_and(|set| set.all(|byte| byte.is_ascii_digit()));
         digit && one.sets[0].all(|byte| byte == b'+')
     };
     if !program.boundary && sequences.iter().all(plus) {
@@ -426,17 +429,35 @@ mod tests {
     fn ways() {
         let rules = crate::RuleSet::builtin();
         let plan = plan(&rules.rules).unwrap();
-        println!("always {:?}", plan.always.iter().map(|r| &rules.rules[*r].id).collect::<Vec<_>>());
-        println!("triggers {:?}", plan.triggers.iter().map(|(r, t)| (&rules.rules[*r].id, t)).collect::<Vec<_>>());
+        println!(
+            "always {:?}",
+            plan.always
+                .iter()
+                .map(|r| &rules.rules[*r].id)
+                .collect::<Vec<_>>()
+        );
+        println!(
+            "triggers {:?}",
+            plan.triggers
+                .iter()
+                .map(|(r, t)| (&rules.rules[*r].id, t))
+                .collect::<Vec<_>>()
+        );
         let mut whole = std::collections::BTreeSet::new();
         for action in plan.actions.iter().flatten() {
             match action {
-                Action::Whole { rule } => { whole.insert(format!("W {} {}", rules.rules[*rule].id, "")); }
-                Action::Around { rule, reach } => { whole.insert(format!("A {} {:?}", rules.rules[*rule].id, reach)); }
+                Action::Whole { rule } => {
+                    whole.insert(format!("W {} {}", rules.rules[*rule].id, ""));
+                }
+                Action::Around { rule, reach } => {
+                    whole.insert(format!("A {} {:?}", rules.rules[*rule].id, reach));
+                }
                 _ => {}
             }
         }
-        for w in whole { println!("{w}"); }
+        for w in whole {
+            println!("{w}");
+        }
     }
 
     #[test]

@@ -246,11 +246,15 @@ fn number(job: &Job<'_>, at: usize, attempts: &mut Vec<(usize, usize)>) {
 fn lettered(job: &Job<'_>, at: usize, attempts: &mut Vec<(usize, usize)>) {
     let (plan, text) = (&job.engine.plan, job.text.as_bytes());
     let low = at.saturating_sub(10);
-    let letters = text[low..at].iter().rev().take_while(|byte| byte.is_ascii_alphabetic());
+    let letters = text[low..at]
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_alphabetic());
     let count = letters.count();
     let edge = (at - count).checked_sub(1).map_or(b' ', |edge| text[edge]);
     // Within a longer word, as in base64, there is nothing to try.
-    if count == 10 || edge == b'_' || (edge.is_ascii_digit() && !boundary::begins(text, at - count)) {
+    if count == 10 || edge == b'_' || (edge.is_ascii_digit() && !boundary::begins(text, at - count))
+    {
         return;
     }
     for (rule, trigger) in &plan.triggers {
