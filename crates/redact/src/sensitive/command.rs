@@ -419,42 +419,48 @@ fn heredoc_body(command: &str, from: usize, end: &str) -> Range<usize> {
     from..from + body.len()
 }
 
-/// Whether what a command printed looks like what is in a secret file: most of its lines assign something, or are of a
-/// key, or it is one long word. A listing, an error or source code does not.
+/// Whether what a command printed looks like what is in a secret file: it is one long word, or most of its lines, and
+/// more than one, assign something or are of a key. A listing, an error or source code does not.
 pub fn looks_secret(text: &str) -> bool {
     let text = text.trim();
-    let (mut lines, mut telling) = (0_usize, 0_usize);
+    let (mut lines, mut telling, mut sections) = (0_usize, 0_usize, false);
     for line in text.lines() {
         let line = line.trim();
         if !line.is_empty() {
             lines += 1;
-            telling += usize::from(tells(line));
+            sections |= is_section(line);
+            telling += usize::from(tells(line, sections));
         }
     }
-    telling * 2 > lines || lines == 1 && text.len() >= 8 && !text.contains(' ')
+    telling > 1 && telling * 2 > lines
+        || lines == 1 && text.len() >= 16 && !text.contains([' ', '='])
 }
 
-/// Whether a line is one of those that secret files are made of.
-fn tells(line: &str) -> bool {
+/// `[default]`
+fn is_section(line: &str) -> bool {
+    line.starts_with('[') && line.ends_with(']') && !line.contains([' ', '"', ','])
+}
+
+/// Whether a line is one of those that secret files are made of. Spaces around `=` are for files with sections:
+/// elsewhere that is code.
+fn tells(line: &str, sections: bool) -> bool {
     // Behind its number, or the name of its file.
     let line = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let line = line.trim_start_matches([':', '-', '\t', ' ']);
     let line = line.strip_prefix("export ").unwrap_or(line);
     let name = |text: &str| {
-        let text = text.trim_end();
+        let text = if sections { text.trim_end() } else { text };
         let word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
         !text.is_empty() && text.len() <= 64 && text.bytes().all(word)
     };
     if let Some((before, behind)) = line.split_once('=') {
-        // `a == b` and `let x = y();` are code.
         return name(before)
             && !behind.starts_with(['=', '>'])
             && !behind.ends_with([';', '{', '(', ',']);
     }
-    let section = line.starts_with('[') && line.ends_with(']') && !line.contains(' ');
     let netrc = ["machine ", "login ", "password ", "default"];
     let base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
-    section
+    is_section(line)
         || line.starts_with("-----")
         || netrc.iter().any(|word| line.starts_with(word))
         || line.len() >= 40 && line.bytes().all(base64)
@@ -555,7 +561,7 @@ mod tests {
     #[test]
     fn what_looks_like_secrets() {
         for text in [
-            "A=1",
+            "A=1\nB=2",
             "# comment\nA=1\nB=two words\nC=\"x\"\n",
             "     1\tA=1\n     2\tB=2",
             "[default]\naws_access_key_id = x\naws_secret_access_key = y",
@@ -569,6 +575,8 @@ mod tests {
             "cat: .env: No such file or directory",
             "total 8\ndrwxr-xr-x 2 ada ada 4096 x\n-rw------- 1 ada ada 12 .env",
             "fn main() {\n    let a = b;\n}\nA=1",
+            "A=1",
+            "x = [y for y in z]",
             "if a == b {\nx = y(\n}",
         ] {
             assert!(!looks_secret(text), "{text}");

@@ -149,14 +149,11 @@ const HARMLESS: &[&str] = &[
 /// Whether all of a file is to be removed, by its path. Case and the kind of separators do not matter.
 pub fn is_sensitive(path: &str) -> bool {
     let path = path.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`'));
-    if path.is_empty() || path.len() > LONGEST || path.contains('\n') {
+    if path.is_empty() || path.len() > LONGEST || !may_be(path) || path.contains('\n') {
         return false;
     }
     let path = path.strip_prefix("file://").unwrap_or(path);
     if path.contains("://") {
-        return false;
-    }
-    if !may_be(path) {
         return false;
     }
     let lower = path.to_ascii_lowercase().replace('\\', "/");
@@ -169,8 +166,9 @@ fn may_be(path: &str) -> bool {
     const SOURCES: [&str; 14] = [
         "rs", "ts", "tsx", "js", "jsx", "py", "go", "java", "c", "h", "cpp", "rb", "md", "html",
     ];
-    let ending = path.rsplit(['.', '/', '\\']).next();
-    !ending.is_some_and(|ending| SOURCES.contains(&ending))
+    let bytes = path.as_bytes();
+    let dot = bytes.iter().rev().take(5).position(|byte| *byte == b'.');
+    !dot.is_some_and(|dot| SOURCES.contains(&&path[path.len() - dot..]))
 }
 
 fn by_name(folder: &str, name: &str) -> bool {

@@ -70,9 +70,10 @@ fn results_of_calls_in_later_records() {
             r#"{"parts":[{"functionResponse":{"id":"g1","name":"read","response":{"output":"S"}}}]}"#,
         ),
     ] {
-        let secret = "KEEP=out of this";
+        let secret = "KEEP=out of this\\nB=2";
         let result = result.replace('S', secret);
-        let others = "{\"tool_use_id\":\"other\",\"content\":\"KEEP=out of this\"}\n".repeat(3);
+        let others =
+            "{\"tool_use_id\":\"other\",\"content\":\"KEEP=out of this\\nB=2\"}\n".repeat(3);
         let input = format!("{call}\n{others}{result}\n{result}\n");
         let output = left(&input);
         let expected = format!("{call}\n{others}{0}\n{0}\n", result.replace(secret, FILE));
@@ -86,20 +87,20 @@ fn results_of_calls_in_later_records() {
 fn results_in_the_same_record() {
     for (input, expected) in [
         (
-            r#"{"part":{"type":"tool","callID":"o1","state":{"status":"completed","input":{"filePath":"/code/.env"},"output":"A=1 x","metadata":{"preview":"A=1 x"}}}}"#,
+            r#"{"part":{"type":"tool","callID":"o1","state":{"status":"completed","input":{"filePath":"/code/.env"},"output":"A=1 x\nB=2","metadata":{"preview":"A=1 x\nB=2"}}}}"#,
             r#"{"part":{"type":"tool","callID":"o1","state":{"status":"completed","input":{"filePath":"/code/.env"},"output":"F","metadata":{"preview":"F"}}}}"#,
         ),
         (
-            r#"{"item":{"id":"i1","type":"command_execution","command":"cat .env","aggregated_output":"A=1 x","exit_code":0,"status":"completed"}}"#,
+            r#"{"item":{"id":"i1","type":"command_execution","command":"cat .env","aggregated_output":"A=1 x\nB=2","exit_code":0,"status":"completed"}}"#,
             r#"{"item":{"id":"i1","type":"command_execution","command":"cat .env","aggregated_output":"F","exit_code":0,"status":"completed"}}"#,
         ),
         (
-            r#"{"tool_response":{"stdout":"A=1 x"},"tool_input":{"command":"cat .env"}}"#,
+            r#"{"tool_response":{"stdout":"A=1 x\nB=2"},"tool_input":{"command":"cat .env"}}"#,
             r#"{"tool_response":{"stdout":"F"},"tool_input":{"command":"cat .env"}}"#,
         ),
         (
-            r#"{"messages":[{"tool_calls":[{"id":"c","function":{"arguments":"{\"path\":\".env\"}"}}]},{"tool_call_id":"c","content":"A=1 x"},{"tool_call_id":"d","content":"A=1 x"}]}"#,
-            r#"{"messages":[{"tool_calls":[{"id":"c","function":{"arguments":"{\"path\":\".env\"}"}}]},{"tool_call_id":"c","content":"F"},{"tool_call_id":"d","content":"A=1 x"}]}"#,
+            r#"{"messages":[{"tool_calls":[{"id":"c","function":{"arguments":"{\"path\":\".env\"}"}}]},{"tool_call_id":"c","content":"A=1 x\nB=2"},{"tool_call_id":"d","content":"A=1 x\nB=2"}]}"#,
+            r#"{"messages":[{"tool_calls":[{"id":"c","function":{"arguments":"{\"path\":\".env\"}"}}]},{"tool_call_id":"c","content":"F"},{"tool_call_id":"d","content":"A=1 x\nB=2"}]}"#,
         ),
     ] {
         assert_eq!(

@@ -191,3 +191,46 @@ fn threads_make_no_difference() {
     assert_eq!(one.findings, four.findings);
     assert!(one.findings.len() >= 3600);
 }
+
+#[test]
+fn no_record_takes_long() {
+    // Each of these takes minutes where something is done for each part that looks at all parts.
+    let many = |part: &str| {
+        let parts: Vec<String> = (0..20_000)
+            .map(|at| part.replace('#', &at.to_string()))
+            .collect();
+        parts.join(",")
+    };
+    let token = token(1);
+    for input in [
+        format!(
+            "{{\"call_id\":\"c\",{}}}",
+            many("\"f#\":{\"path\":\".env\"}")
+        ),
+        format!(
+            "{{{},\"list\":[{}]}}",
+            many("\"k#\":1"),
+            many("{\"type\":\"a_chunk\",\"text\":\"x\"}")
+        ),
+        format!(
+            "{{\"s\":\"{}\"}}",
+            format!("\\n{token}\\u0020").repeat(20_000)
+        ),
+        format!(
+            "{{\"content\":[{}]}}",
+            many(&format!(
+                "{{\"text\":\" {}\"}},{{\"text\":\"{}\"}}",
+                &token[..9],
+                &token[9..]
+            ))
+        ),
+        format!("{{\"args\":\"[{}]\"}}", many(&format!("\\\"{token}\\\""))),
+        format!(
+            "{{\"command\":\"{}\"}}",
+            "echo 'a | tee .env <<E ".repeat(20_000)
+        ),
+        format!("{}{}", "{\"\":[".repeat(400), "[REDACTED:".repeat(20_000)),
+    ] {
+        run(&engine(), &options(), input.as_bytes());
+    }
+}

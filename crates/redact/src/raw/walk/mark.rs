@@ -112,6 +112,10 @@ impl Walk<'_, '_> {
                 }
                 let object = root.go_to(frame.at);
                 if frame.has.any(Class::CALL) || through && frame.has.any(Class::ID) {
+                    // Each call is looked at once, however many files it names.
+                    if !self.marked.insert((depth, frame.at, exposes)) {
+                        return;
+                    }
                     for (key, value) in object.fields() {
                         let is = |plain: &str| {
                             Class::of(plain.as_bytes()).any(Class::ID.and(Class::CALL))
@@ -149,7 +153,8 @@ impl Walk<'_, '_> {
 /// Which stream the pieces in an object are of: by the keys it stands under, and what tells streams apart.
 pub(super) fn lane(here: Here<'_>, frames: &[Frame]) -> u64 {
     let mut all = 0_u64;
-    for frame in frames {
+    // What tells streams apart is near, and of few words; looking further would make long records slow.
+    for frame in frames.iter().rev().take(8) {
         if !frame.object {
             all = all.rotate_left(7) ^ u64::from(frame.items);
             continue;
@@ -157,7 +162,7 @@ pub(super) fn lane(here: Here<'_>, frames: &[Frame]) -> u64 {
         if let Some(key) = frame.key {
             all = all.rotate_left(5) ^ taint::hash(here.root.go_to(key).bytes());
         }
-        for (key, value) in here.root.go_to(frame.at).fields() {
+        for (key, value) in here.root.go_to(frame.at).fields().take(32) {
             let tells = |plain: &str| Class::of(plain.as_bytes()).any(Class::LANE);
             if key.plain().is_some_and(tells)
                 && value.bytes().len() <= 256
@@ -172,8 +177,8 @@ pub(super) fn lane(here: Here<'_>, frames: &[Frame]) -> u64 {
 
 /// Whether what an object says it is means that it is a piece of something.
 fn streams(kind: &[u8]) -> bool {
-    let word = |word: &[u8]| memchr::memmem::find(kind, word).is_some();
     kind.len() <= LONGEST_WORD
-        && kind.len() >= 5
-        && (word(b"delta") || word(b"chunk") || word(b"stream"))
+        && kind
+            .windows(5)
+            .any(|part| matches!(part, b"delta" | b"chunk" | b"strea"))
 }

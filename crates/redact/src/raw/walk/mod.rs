@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use quipu_model::json::{Kind, Node, RawStr, Tape};
+use rustc_hash::FxHashSet;
 
 use self::frame::{Block, Frame, Here, Outer, Spot, Taint};
 use self::mark::lane;
@@ -54,6 +55,8 @@ pub(super) struct Walk<'w, 'p> {
     /// Something is told once more outside of what came of the call.
     told_again: bool,
     learnt: bool,
+    /// Calls that were found to show something, by how deep and where they are.
+    marked: FxHashSet<(u8, u32, Exposes)>,
 }
 
 impl<'w, 'p> Walk<'w, 'p> {
@@ -73,6 +76,7 @@ impl<'w, 'p> Walk<'w, 'p> {
             knew: hit.is_some(),
             told_again: false,
             learnt: false,
+            marked: FxHashSet::default(),
         }
     }
 
@@ -119,7 +123,8 @@ impl<'w, 'p> Walk<'w, 'p> {
             };
             place = self.value(&mut level, here, key, place + u32::from(key.is_some()));
         }
-        if level.blocks.len() > 1 {
+        // Places in strings of strings are only found quickly in order, which these are not.
+        if level.blocks.len() > 1 && depth < MAX_STRINGS {
             self.blocks(&level, here);
         }
         self.scanner.levels.push(level);
