@@ -25,6 +25,7 @@
 //! another version may know it, but it is said.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
@@ -99,7 +100,10 @@ impl Config {
         let path = home.join(NAME);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            // A home that is none is for those to complain of who want to use it.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
                 return Ok(Self::default());
             }
             Err(error) => {

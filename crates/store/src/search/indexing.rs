@@ -102,6 +102,8 @@ pub(crate) fn prepare(home: &Path, catalogue: &Catalogue) -> Result<Option<Anew>
         }
         (_, None) => None,
         (Err(error), _) => Some(error.to_string()),
+        // A process that died before anything was in it leaves one that is not there, too.
+        (Ok(None), _) if catalogue.live_passes()?.is_empty() => None,
         (Ok(None), _) => Some("it was not there".to_owned()),
         (Ok(Some(_)), _) => Some("it belongs to another catalogue".to_owned()),
     };
