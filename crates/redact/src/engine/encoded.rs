@@ -101,8 +101,16 @@ pub(super) fn runs(text: &[u8], least: usize, mut found: impl FnMut(Range<usize>
             index += 1;
             continue;
         }
-        let begin = at - text[floor..at].iter().rev().take_while(|byte| letter(byte)).count();
-        let whole = blocks[index..].iter().take_while(|block| eight(block)).count();
+        let begin = at
+            - text[floor..at]
+                .iter()
+                .rev()
+                .take_while(|byte| letter(byte))
+                .count();
+        let whole = blocks[index..]
+            .iter()
+            .take_while(|block| eight(block))
+            .count();
         let last = at + whole * 8;
         let end = last + text[last..].iter().take_while(|byte| letter(byte)).count();
         if end - begin >= least {

@@ -28,7 +28,10 @@ pub(super) fn core(hir: &Hir, whole: bool) -> Core {
     for part in &parts {
         match part.kind() {
             HirKind::Look(
-                Look::WordAscii | Look::WordAsciiNegate | Look::WordStartAscii | Look::WordStartHalfAscii,
+                Look::WordAscii
+                | Look::WordAsciiNegate
+                | Look::WordStartAscii
+                | Look::WordStartHalfAscii,
             ) => {
                 boundary = true;
                 inside = matches!(part.kind(), HirKind::Look(Look::WordAsciiNegate));
@@ -66,10 +69,7 @@ pub(super) fn core(hir: &Hir, whole: bool) -> Core {
 fn begins_word(parts: &[Hir], word: bool) -> bool {
     let sequences = sequences(parts);
     let first = |set: &Set| set.all(|byte| (byte.is_ascii_alphanumeric() || byte == b'_') == word);
-    sequences.is_some_and(|all| {
-        all.iter()
-            .all(|one| one.sets.first().is_some_and(first))
-    })
+    sequences.is_some_and(|all| all.iter().all(|one| one.sets.first().is_some_and(first)))
 }
 
 /// The parts of an expression one behind the other; those of a group that is the first part among them as one.
@@ -104,8 +104,11 @@ impl Set {
 
     /// The one of ASCII that they are, but for its case.
     fn letter(&self) -> Option<u8> {
-        let first = (0..=127_u8).find(|byte| self.has(*byte))?.to_ascii_lowercase();
-        self.all(|byte| byte.eq_ignore_ascii_case(&first)).then_some(first)
+        let first = (0..=127_u8)
+            .find(|byte| self.has(*byte))?
+            .to_ascii_lowercase();
+        self.all(|byte| byte.eq_ignore_ascii_case(&first))
+            .then_some(first)
     }
 
     /// Each of them alone, but for its case, when there are few and more than one.
@@ -125,7 +128,9 @@ impl Set {
         }
         let digits = self.all(|byte| byte.is_ascii_digit());
         let few = if digits { 2 } else { 6 };
-        (2..=few).contains(&sets.len()).then(|| sets.into_iter().map(|(_, set)| set).collect())
+        (2..=few)
+            .contains(&sets.len())
+            .then(|| sets.into_iter().map(|(_, set)| set).collect())
     }
 
     fn union(&mut self, other: &Self) {
@@ -175,7 +180,8 @@ fn append(all: &mut Vec<Sequence>, hir: &Hir) -> Option<()> {
             Some(set) => match set.few() {
                 // `[?&]code=` is as good as two words.
                 Some(sets) if all.len() * sets.len() <= SEQUENCES => {
-                    let (open, mut forks): (Vec<_>, Vec<_>) = all.drain(..).partition(|one| one.open);
+                    let (open, mut forks): (Vec<_>, Vec<_>) =
+                        all.drain(..).partition(|one| one.open);
                     for set in sets {
                         let mut fork = open.clone();
                         push(&mut fork, set);
@@ -309,7 +315,11 @@ fn spelled(sequence: &Sequence) -> Option<(String, usize)> {
             Some(letter) => word.push(char::from(letter)),
             None => word.clear(),
         }
-        if word.len() >= 4 && best.as_ref().is_none_or(|(best, _)| word.len() > best.len()) {
+        if word.len() >= 4
+            && best
+                .as_ref()
+                .is_none_or(|(best, _)| word.len() > best.len())
+        {
             best = Some((word.clone(), index + 1 - word.len()));
         }
     }
@@ -415,7 +425,11 @@ mod tests {
         type Case<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, usize)]);
         let cases: [Case<'_>; 8] = [
             (r"\bghp_[0-9a-zA-Z]{36}\b", &["ghp_"], &[("ghp_", 0)]),
-            (r"(?i)\b(clojars_[a-z0-9]{60})", &["clojars_"], &[("clojars_", 0)]),
+            (
+                r"(?i)\b(clojars_[a-z0-9]{60})",
+                &["clojars_"],
+                &[("clojars_", 0)],
+            ),
             (
                 r"\b((?:A3T[A-Z0-9]|AKIA|ASIA)[A-Z2-7]{16})\b",
                 &["a3t", "akia", "asia"],
@@ -428,14 +442,25 @@ mod tests {
                 &[("adafruit", 0)],
             ),
             (r"(?:ya)?29\.[a-z]{3}", &["29."], &[("29.", 0), ("29.", 2)]),
-            (r"[?&]code=([a-z]{3})", &["?code=", "&code="], &[("&code=", 0), ("?code=", 0)]),
-            (r"\bcal_(?:live_)?[0-9a-f]{32}", &["cal_live_"], &[("cal_", 0), ("cal_live_", 0)]),
+            (
+                r"[?&]code=([a-z]{3})",
+                &["?code=", "&code="],
+                &[("&code=", 0), ("?code=", 0)],
+            ),
+            (
+                r"\bcal_(?:live_)?[0-9a-f]{32}",
+                &["cal_live_"],
+                &[("cal_", 0), ("cal_live_", 0)],
+            ),
         ];
         for (source, keywords, expected) in cases {
             let core = core(&hir(source), false);
             let mut found = anchors(&core.hir, &words(keywords)).unwrap();
             found.sort_unstable();
-            let expected: Vec<(String, usize)> = expected.iter().map(|(word, at)| (word.to_string(), *at)).collect();
+            let expected: Vec<(String, usize)> = expected
+                .iter()
+                .map(|(word, at)| (word.to_string(), *at))
+                .collect();
             assert_eq!(found, expected, "{source}");
         }
     }

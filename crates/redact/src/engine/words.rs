@@ -149,13 +149,7 @@ impl Words {
 
     #[cold]
     #[inline(never)]
-    fn look(
-        &self,
-        text: &[u8],
-        at: usize,
-        window: u32,
-        hit: &mut impl FnMut(usize, usize),
-    ) {
+    fn look(&self, text: &[u8], at: usize, window: u32, hit: &mut impl FnMut(usize, usize)) {
         let list = list(window);
         let entries = self.heads[list] as usize..self.heads[list + 1] as usize;
         for entry in &self.entries[entries] {
