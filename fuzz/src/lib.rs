@@ -6,6 +6,7 @@
 
 pub mod agentlog;
 pub mod normalized;
+pub mod redact;
 pub mod slow;
 
 use quipu_agents::{Checkpoint, Collect, Dialect, Family, Feed, Origin};
@@ -20,7 +21,7 @@ use quipu_search::query::{Clock, Problem, Query};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Those that are no adapters; each of these has one of its own, `agent_` and its name.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 12] = [
     ("exchange_reader", exchange_reader),
     ("json_cursor", json_cursor),
     ("json_tape", json_tape),
@@ -31,6 +32,8 @@ pub const TARGETS: [Target; 10] = [
     ("agentlog_reader", agentlog::reader),
     ("agentlog_canon", agentlog::canon),
     ("agentlog_verify", agentlog::check),
+    ("redact_rules", redact::rules),
+    ("redact_scan", redact::scan),
 ];
 
 /// Small, so that inputs of a few hundred bytes reach them.

@@ -46,7 +46,7 @@ pub(super) struct Reader {
 
 impl Reader {
     /// The name that a place is in, and whether it can be one: what goes on for too long cannot.
-    pub(super) fn name_at(&self, text: &[u8], at: usize, floor: usize) -> (Range<usize>, bool) {
+    pub(super) fn name_at(text: &[u8], at: usize, floor: usize) -> (Range<usize>, bool) {
         let low = at.saturating_sub(NAME).max(floor);
         let before = text[low..at]
             .iter()
@@ -264,10 +264,10 @@ impl Cursor<'_> {
             return None;
         }
         match self.peek() {
-            b'=' => self.step(Operator::Equals),
-            b':' => self.step(Operator::Colon),
-            b',' if closed => self.step(Operator::Comma),
-            b'>' if !closed => self.step(Operator::Tag),
+            b'=' => Some(self.step(Operator::Equals)),
+            b':' => Some(self.step(Operator::Colon)),
+            b',' if closed => Some(self.step(Operator::Comma)),
+            b'>' if !closed => Some(self.step(Operator::Tag)),
             b'v' if closed && (self.takes(b"value=") || self.takes(b"value:")) => {
                 Some(Operator::Equals)
             }
@@ -275,9 +275,9 @@ impl Cursor<'_> {
         }
     }
 
-    fn step(&mut self, operator: Operator) -> Option<Operator> {
+    fn step(&mut self, operator: Operator) -> Operator {
         self.at += 1;
-        Some(operator)
+        operator
     }
 
     /// Goes over the type that stands between a name and its value: `key: &str = "…"`.
@@ -374,7 +374,7 @@ mod tests {
     fn value(text: &str, word: &str) -> Option<(String, Style)> {
         let at = text.find(word).unwrap();
         let mut reader = Reader::default();
-        let (name, whole) = reader.name_at(text.as_bytes(), at, 0);
+        let (name, whole) = Reader::name_at(text.as_bytes(), at, 0);
         let found = reader.read(text.as_bytes(), name).filter(|_| whole)?;
         Some((text[found.value].to_owned(), found.style))
     }
@@ -440,9 +440,8 @@ mod tests {
 
     #[test]
     fn names_are_whole_and_not_endless() {
-        let reader = Reader::default();
-        assert_eq!(reader.name_at(b"a.token_x=1", 2, 0), (0..9, true));
-        assert_eq!(reader.name_at(b"\\nTOKEN=1", 2, 0), (2..7, true));
-        assert!(!reader.name_at("a".repeat(400).as_bytes(), 200, 0).1);
+        assert_eq!(Reader::name_at(b"a.token_x=1", 2, 0), (0..9, true));
+        assert_eq!(Reader::name_at(b"\\nTOKEN=1", 2, 0), (2..7, true));
+        assert!(!Reader::name_at("a".repeat(400).as_bytes(), 200, 0).1);
     }
 }

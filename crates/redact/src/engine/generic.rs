@@ -186,9 +186,9 @@ pub(super) fn stand_in(value: &str) -> bool {
     let bytes = value.as_bytes();
     let lower = value.to_ascii_lowercase();
     let mut seen = [false; 256];
-    bytes
-        .iter()
-        .for_each(|byte| seen[usize::from(byte.to_ascii_lowercase())] = true);
+    for byte in bytes {
+        seen[usize::from(byte.to_ascii_lowercase())] = true;
+    }
     let kinds = seen.iter().filter(|seen| **seen).count();
     let few = kinds <= 2 || (bytes.len() >= 16 && kinds <= 4);
     let around = |open: &str, close: &str| value.starts_with(open) && value.ends_with(close);

@@ -86,7 +86,7 @@ impl<'a> Job<'a> {
         if value.is_empty() || self.was_redacted(&secret) || !self.in_its_file(rule) {
             return;
         }
-        if data.kind == Kind::Secret && self.is_sample(value) {
+        if data.kind == Kind::Secret && Self::is_sample(value) {
             return;
         }
         let mut why = None;
@@ -188,7 +188,7 @@ impl<'a> Job<'a> {
     }
 
     /// What stands in documentation in place of a secret.
-    fn is_sample(&self, value: &str) -> bool {
+    fn is_sample(value: &str) -> bool {
         let has = |word: &str| memchr::memmem::find(value.as_bytes(), word.as_bytes()).is_some();
         let short = value.len() < 200;
         short

@@ -83,10 +83,10 @@ pub(super) fn cluster(text: &[u8], begin: usize) -> Option<Cluster> {
     }
     let row = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     (digits >= LEAST_DIGITS).then_some(Cluster {
-        row,
         begin,
         length,
         dots,
+        row,
     })
 }
 

@@ -85,9 +85,9 @@ impl Program {
             boundary,
             groups,
             least: properties
-                .and_then(|properties| properties.minimum_len())
+                .and_then(regex_syntax::hir::Properties::minimum_len)
                 .unwrap_or(0),
-            most: properties.and_then(|properties| properties.maximum_len()),
+            most: properties.and_then(regex_syntax::hir::Properties::maximum_len),
             rank: rank(rule),
             keywords: Vec::new(),
             hir,

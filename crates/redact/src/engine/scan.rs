@@ -457,7 +457,7 @@ fn names(job: &Job<'_>, scratch: &mut Scratch) {
     let mut current = None;
     for (at, rule, name) in names.iter().copied() {
         if at >= end {
-            let (begun, read) = reader.name_at(text, at, end);
+            let (begun, read) = assign::Reader::name_at(text, at, end);
             end = begun.end.max(at + 1);
             current = read.then(|| reader.read(text, begun)).flatten();
             if let Some(assignment) = &current {

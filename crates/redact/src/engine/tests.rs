@@ -381,10 +381,8 @@ fn redact(text: &str) -> String {
     let mut at = 0;
     for found in scan(&ENGINE, text, Context::default()) {
         out.push_str(&text[at..found.span.start]);
-        out.push_str(&format!(
-            "[REDACTED:{}]",
-            ENGINE.rules().rules[found.rule].label
-        ));
+        let label = &ENGINE.rules().rules[found.rule].label;
+        out.extend(["[REDACTED:", label, "]"]);
         at = found.span.end;
     }
     out.push_str(&text[at..]);

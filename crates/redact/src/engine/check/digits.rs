@@ -73,7 +73,7 @@ pub(super) fn luhn(digits: &[u8]) -> bool {
             (_, digit) => digit * 2,
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 /// The lengths of bank accounts, by country.

@@ -118,7 +118,7 @@ fn files_stand_on_others() {
     let folder = std::env::temp_dir().join(format!("quipu-rules-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let put = |name: &str, text: &str| {
-        use std::io::Write;
+        use std::io::Write as _;
         let mut file = std::fs::File::create(folder.join(name)).unwrap();
         file.write_all(text.as_bytes()).unwrap();
     };
