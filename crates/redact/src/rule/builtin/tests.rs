@@ -330,23 +330,25 @@ fn the_table_in_the_docs_is_that_of_the_files() {
             .unwrap()
             .trim_start_matches("# ")
             .trim_end_matches('.');
-        let _ = writeln!(
+        writeln!(
             table,
             "| `{group}` | {} | {} | {named} | {what} |",
             rules.len(),
             rules.len() - named
-        );
+        )
+        .unwrap();
     }
     let secrets = all
         .rules
         .iter()
         .filter(|rule| rule.kind == Kind::Secret)
         .count();
-    let _ = write!(
+    write!(
         table,
         "\n{} rules, {secrets} of them for secrets.\n",
         all.rules.len()
-    );
+    )
+    .unwrap();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rules.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (begin, end) = ("<!-- table -->\n", "<!-- /table -->\n");
