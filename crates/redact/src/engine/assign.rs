@@ -54,7 +54,9 @@ impl Reader {
             .take_while(|byte| is_name(**byte))
             .count();
         let behind = text[at..].iter().take_while(|byte| is_name(**byte)).count();
-        let cut = before > 0 && before == at - low && low > floor;
+        // What a placeholder is called is no name.
+        let label = text[..at - before].ends_with(b"[REDACTED:");
+        let cut = label || before > 0 && before == at - low && low > floor;
         let (mut begin, mut end) = (at - before, at + behind);
         if cut || behind > NAME {
             return (begin..end, false);
@@ -79,11 +81,13 @@ impl Reader {
         let mut cursor = Cursor { text, at: name.end };
         let flag = text[name.clone()].starts_with(b"--");
         let open = before_name(text, name.start);
+        let ticked = text.get(name.end) == Some(&b'`');
         let closed = cursor.close_name();
         let at_name_end = cursor.at;
         cursor.blanks();
         let spaced = cursor.at > at_name_end;
-        let operator = cursor.operator(closed);
+        // Between backticks are names of files, one behind the other.
+        let operator = cursor.operator(closed && !ticked);
         if operator.is_none() && !(spaced && spoken(text, &name, flag, cursor.at)) {
             return None;
         }
@@ -148,7 +152,7 @@ impl Reader {
 /// Where a value without quotes ends.
 fn ends(byte: u8, env: bool) -> bool {
     match byte {
-        0..=b' ' | b';' | b'"' | b'\'' | b'`' | b'\\' | b'|' | 0x7f => true,
+        0..=b' ' | b';' | b'"' | b'\'' | b'`' | b'\\' | 0x7f => true,
         b',' | b')' | b']' | b'}' | b'<' | b'>' | b'&' => !env,
         _ => false,
     }
@@ -285,7 +289,10 @@ impl Cursor<'_> {
         let typed = |byte: &u8| byte.is_ascii_alphanumeric() || b"&'_<>[]|.? ".contains(byte);
         let length = rest.iter().take_while(|byte| typed(byte)).count();
         let kind = &rest[..length];
-        if rest.get(length) == Some(&b'=')
+        let behind = rest.get(length + 1).copied().unwrap_or(0);
+        let given = kind.ends_with(b" ") || matches!(behind, b'"' | b'\'');
+        if given
+            && rest.get(length) == Some(&b'=')
             && kind
                 .first()
                 .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'&')

@@ -403,3 +403,6 @@ fn severity(word: &str) -> Result<Severity, String> {
 fn check(word: &str) -> Result<Check, String> {
     Check::parse(word).ok_or_else(|| format!("no such check: {word}"))
 }
+
+#[cfg(test)]
+mod tests;
