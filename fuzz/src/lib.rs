@@ -7,6 +7,7 @@
 pub mod agentlog;
 pub mod normalized;
 pub mod redact;
+pub mod redact_text;
 pub mod slow;
 
 use quipu_agents::{Checkpoint, Collect, Dialect, Family, Feed, Origin};
@@ -21,7 +22,7 @@ use quipu_search::query::{Clock, Problem, Query};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Those that are no adapters; each of these has one of its own, `agent_` and its name.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 13] = [
     ("exchange_reader", exchange_reader),
     ("json_cursor", json_cursor),
     ("json_tape", json_tape),
@@ -33,6 +34,8 @@ pub const TARGETS: [Target; 11] = [
     ("agentlog_canon", agentlog::canon),
     ("agentlog_verify", agentlog::check),
     ("redact_raw", redact::raw),
+    ("redact_rules", redact_text::rules),
+    ("redact_scan", redact_text::scan),
 ];
 
 /// Small, so that inputs of a few hundred bytes reach them.

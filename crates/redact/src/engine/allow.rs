@@ -1,6 +1,7 @@
 //! What is not to be found, though a rule finds it.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use regex_automata::meta::Regex;
 
@@ -28,8 +29,8 @@ pub(super) struct Allows {
 
 #[derive(Debug)]
 struct List {
-    regexes: Vec<Regex>,
-    files: Vec<Regex>,
+    regexes: Lazy,
+    files: Lazy,
     target: Target,
     stopwords: Vec<String>,
     values: Vec<String>,
@@ -80,17 +81,43 @@ impl Allows {
     }
 }
 
+/// Expressions that are made ready when they are asked for the first time: most never are.
+#[derive(Debug)]
+struct Lazy {
+    sources: Vec<Expression>,
+    ready: OnceLock<Vec<Regex>>,
+}
+
+impl Lazy {
+    fn new(sources: &[String]) -> Result<Self, String> {
+        let sources = sources.iter().map(|source| Expression::parse(source));
+        Ok(Self {
+            sources: sources.collect::<Result<_, _>>()?,
+            ready: OnceLock::new(),
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    fn any(&self, text: &str) -> bool {
+        let ready = || {
+            self.sources
+                .iter()
+                .filter_map(|one| build(&one.hir).ok())
+                .collect()
+        };
+        let ready = self.ready.get_or_init(ready);
+        ready.iter().any(|regex| regex.is_match(text))
+    }
+}
+
 impl List {
     fn new(allow: &Allow) -> Result<Self, String> {
-        let regexes = |sources: &[String]| {
-            let regex = |source: &String| {
-                Expression::parse(source).and_then(|expression| build(&expression.hir))
-            };
-            sources.iter().map(regex).collect::<Result<Vec<_>, _>>()
-        };
         Ok(Self {
-            regexes: regexes(&allow.regexes)?,
-            files: regexes(&allow.files)?,
+            regexes: Lazy::new(&allow.regexes)?,
+            files: Lazy::new(&allow.files)?,
             target: allow.target,
             stopwords: allow.stopwords.clone(),
             values: allow.values.clone(),
@@ -107,7 +134,7 @@ impl List {
         };
         let mut answers = Vec::with_capacity(4);
         if !self.regexes.is_empty() {
-            answers.push(self.regexes.iter().any(|regex| regex.is_match(target)));
+            answers.push(self.regexes.any(target));
         }
         if !self.stopwords.is_empty() {
             let lower = secret.to_ascii_lowercase();
@@ -118,11 +145,7 @@ impl List {
             );
         }
         if !self.files.is_empty() {
-            answers.push(
-                asked
-                    .file
-                    .is_some_and(|file| self.files.iter().any(|regex| regex.is_match(file))),
-            );
+            answers.push(asked.file.is_some_and(|file| self.files.any(file)));
         }
         if !self.values.is_empty() {
             answers.push(self.values.contains(&hash(secret)));
@@ -137,7 +160,7 @@ impl List {
 
 /// SHA-256 in hex.
 pub(super) fn hash(value: &str) -> String {
-    use sha2::{Digest, Sha256};
+    use sha2::{Digest as _, Sha256};
     hex(&Sha256::digest(value.as_bytes()))
 }
 

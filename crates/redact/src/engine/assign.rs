@@ -46,7 +46,7 @@ pub(super) struct Reader {
 
 impl Reader {
     /// The name that a place is in, and whether it can be one: what goes on for too long cannot.
-    pub(super) fn name_at(&self, text: &[u8], at: usize, floor: usize) -> (Range<usize>, bool) {
+    pub(super) fn name_at(text: &[u8], at: usize, floor: usize) -> (Range<usize>, bool) {
         let low = at.saturating_sub(NAME).max(floor);
         let before = text[low..at]
             .iter()
@@ -54,7 +54,9 @@ impl Reader {
             .take_while(|byte| is_name(**byte))
             .count();
         let behind = text[at..].iter().take_while(|byte| is_name(**byte)).count();
-        let cut = before > 0 && before == at - low && low > floor;
+        // What a placeholder is called is no name.
+        let label = text[..at - before].ends_with(b"[REDACTED:");
+        let cut = label || before > 0 && before == at - low && low > floor;
         let (mut begin, mut end) = (at - before, at + behind);
         if cut || behind > NAME {
             return (begin..end, false);
@@ -79,11 +81,13 @@ impl Reader {
         let mut cursor = Cursor { text, at: name.end };
         let flag = text[name.clone()].starts_with(b"--");
         let open = before_name(text, name.start);
+        let ticked = text.get(name.end) == Some(&b'`');
         let closed = cursor.close_name();
         let at_name_end = cursor.at;
         cursor.blanks();
         let spaced = cursor.at > at_name_end;
-        let operator = cursor.operator(closed);
+        // Between backticks are names of files, one behind the other.
+        let operator = cursor.operator(closed && !ticked);
         if operator.is_none() && !(spaced && spoken(text, &name, flag, cursor.at)) {
             return None;
         }
@@ -148,7 +152,7 @@ impl Reader {
 /// Where a value without quotes ends.
 fn ends(byte: u8, env: bool) -> bool {
     match byte {
-        0..=b' ' | b';' | b'"' | b'\'' | b'`' | b'\\' | b'|' | 0x7f => true,
+        0..=b' ' | b';' | b'"' | b'\'' | b'`' | b'\\' | 0x7f => true,
         b',' | b')' | b']' | b'}' | b'<' | b'>' | b'&' => !env,
         _ => false,
     }
@@ -260,10 +264,10 @@ impl Cursor<'_> {
             return None;
         }
         match self.peek() {
-            b'=' => self.step(Operator::Equals),
-            b':' => self.step(Operator::Colon),
-            b',' if closed => self.step(Operator::Comma),
-            b'>' if !closed => self.step(Operator::Tag),
+            b'=' => Some(self.step(Operator::Equals)),
+            b':' => Some(self.step(Operator::Colon)),
+            b',' if closed => Some(self.step(Operator::Comma)),
+            b'>' if !closed => Some(self.step(Operator::Tag)),
             b'v' if closed && (self.takes(b"value=") || self.takes(b"value:")) => {
                 Some(Operator::Equals)
             }
@@ -271,9 +275,9 @@ impl Cursor<'_> {
         }
     }
 
-    fn step(&mut self, operator: Operator) -> Option<Operator> {
+    fn step(&mut self, operator: Operator) -> Operator {
         self.at += 1;
-        Some(operator)
+        operator
     }
 
     /// Goes over the type that stands between a name and its value: `key: &str = "…"`.
@@ -285,7 +289,10 @@ impl Cursor<'_> {
         let typed = |byte: &u8| byte.is_ascii_alphanumeric() || b"&'_<>[]|.? ".contains(byte);
         let length = rest.iter().take_while(|byte| typed(byte)).count();
         let kind = &rest[..length];
-        if rest.get(length) == Some(&b'=')
+        let behind = rest.get(length + 1).copied().unwrap_or(0);
+        let given = kind.ends_with(b" ") || matches!(behind, b'"' | b'\'');
+        if given
+            && rest.get(length) == Some(&b'=')
             && kind
                 .first()
                 .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'&')
@@ -367,7 +374,7 @@ mod tests {
     fn value(text: &str, word: &str) -> Option<(String, Style)> {
         let at = text.find(word).unwrap();
         let mut reader = Reader::default();
-        let (name, whole) = reader.name_at(text.as_bytes(), at, 0);
+        let (name, whole) = Reader::name_at(text.as_bytes(), at, 0);
         let found = reader.read(text.as_bytes(), name).filter(|_| whole)?;
         Some((text[found.value].to_owned(), found.style))
     }
@@ -433,9 +440,8 @@ mod tests {
 
     #[test]
     fn names_are_whole_and_not_endless() {
-        let reader = Reader::default();
-        assert_eq!(reader.name_at(b"a.token_x=1", 2, 0), (0..9, true));
-        assert_eq!(reader.name_at(b"\\nTOKEN=1", 2, 0), (2..7, true));
-        assert!(!reader.name_at("a".repeat(400).as_bytes(), 200, 0).1);
+        assert_eq!(Reader::name_at(b"a.token_x=1", 2, 0), (0..9, true));
+        assert_eq!(Reader::name_at(b"\\nTOKEN=1", 2, 0), (2..7, true));
+        assert!(!Reader::name_at("a".repeat(400).as_bytes(), 200, 0).1);
     }
 }

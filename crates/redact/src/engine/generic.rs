@@ -143,8 +143,6 @@ const STAND_INS: &[&str] = &[
     "api_key",
     "api-key",
     "apikey",
-    "my_",
-    "my-",
     "process.env",
     "environ",
     "getenv",
@@ -188,9 +186,9 @@ pub(super) fn stand_in(value: &str) -> bool {
     let bytes = value.as_bytes();
     let lower = value.to_ascii_lowercase();
     let mut seen = [false; 256];
-    bytes
-        .iter()
-        .for_each(|byte| seen[usize::from(byte.to_ascii_lowercase())] = true);
+    for byte in bytes {
+        seen[usize::from(byte.to_ascii_lowercase())] = true;
+    }
     let kinds = seen.iter().filter(|seen| **seen).count();
     let few = kinds <= 2 || (bytes.len() >= 16 && kinds <= 4);
     let around = |open: &str, close: &str| value.starts_with(open) && value.ends_with(close);
@@ -200,7 +198,7 @@ pub(super) fn stand_in(value: &str) -> bool {
         || value.contains("{{")
         || around("<", ">")
         || around("%", "%")
-        || around("[", "]")
+        || (around("[", "]") && !value.contains(','))
         || around("{", "}")
         || around("(", ")")
         || around("__", "__")
@@ -220,7 +218,15 @@ pub(super) fn stand_in(value: &str) -> bool {
                 | "admin"
                 | "test"
         )
-        || STAND_INS.iter().any(|word| lower.contains(word))
+        || lower.starts_with("my_")
+        || lower.starts_with("my-")
+        // By chance, what is long holds every short word.
+        || (value.len() <= 80 && STAND_INS.iter().any(|word| lower.contains(word)))
+}
+
+/// Whether it is a path of words, whatever its name.
+pub(super) fn path(value: &str) -> bool {
+    value.bytes().filter(|byte| *byte == b'/').count() > 1 && wordy(value)
 }
 
 /// Looks at what is given to a name that says secret, token or key.
@@ -258,7 +264,11 @@ pub(super) fn secret(name: &str, value: &str, style: Style) -> Look {
 /// Looks at what is given to a name that says password.
 pub(super) fn password(name: &str, raw_name: &str, value: &str, style: Style) -> Look {
     let traits = Traits::of(value);
-    let bare = style == Style::Bare && (traits.digits == 0 || value.len() < 8);
+    let path = value.bytes().filter(|byte| *byte == b'/').count() > 1;
+    // Without quotes and without a digit, a word is a name of something.
+    let plain_word = traits.digits == 0
+        && (wordy(value) || value.len() < 10 || traits.upper < 2 || traits.lower < 2);
+    let bare = style == Style::Bare && (plain_word || value.len() < 8 || path);
     if bare
         || value.len() < 6
         || !plain(value)
@@ -278,6 +288,8 @@ pub(super) fn password(name: &str, raw_name: &str, value: &str, style: Style) ->
     }
     let mixed = traits.letters() > 0 && (traits.digits > 0 || traits.signs > 0)
         || traits.digits > 0 && traits.signs > 0;
+    let drawn = value.len() >= 10 && traits.upper > 1 && traits.lower > 1 && !wordy(value);
+    let mixed = mixed || drawn;
     match () {
         // Somebody's word with a number or a sign at its end is a password as well, and a name with a joint is none.
         () if value.len() < 8 || !mixed => Look::Other,
@@ -297,7 +309,8 @@ fn plain(value: &str) -> bool {
 fn structured(value: &str, name: &str) -> bool {
     let bytes = value.as_bytes();
     let is = |byte: &u8, more: &[u8]| byte.is_ascii_alphanumeric() || more.contains(byte);
-    let path = value.starts_with(['/', '~', '.', '#']) && !random_tail(value)
+    let path = (value.starts_with('/') || value.starts_with(['~', '.', '#']) && wordy(value))
+        && !random_tail(value)
         || value.contains("://")
         || value.contains("../")
         || value.starts_with("@/");

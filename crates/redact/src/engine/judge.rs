@@ -83,10 +83,10 @@ impl<'a> Job<'a> {
         let (matched, secret) = (self.widened(matched), self.widened(secret));
         let value = &self.text[secret.clone()];
         let data = self.rule(rule);
-        if value.is_empty() || value.contains("[REDACTED:") || !self.in_its_file(rule) {
+        if value.is_empty() || self.was_redacted(&secret) || !self.in_its_file(rule) {
             return;
         }
-        if data.kind == Kind::Secret && self.is_sample(value) {
+        if data.kind == Kind::Secret && Self::is_sample(value) {
             return;
         }
         let mut why = None;
@@ -150,9 +150,24 @@ impl<'a> Job<'a> {
             Certainty::Sure => None,
             Certainty::Near(why) => Some(why),
         };
-        if !self.text[span.clone()].contains("[REDACTED:") {
+        if !self.was_redacted(&span) {
             self.propose(candidates, found.rule, span.clone(), span, why);
         }
+    }
+
+    /// Whether a placeholder is in it or right beside it. What stands there was looked at before, and its neighbours were
+    /// others then.
+    fn was_redacted(&self, span: &Range<usize>) -> bool {
+        const LONGEST: usize = 96;
+        let text = self.text.as_bytes();
+        let low = span.start.saturating_sub(LONGEST);
+        let high = text.len().min(span.end + b"[REDACTED:".len());
+        memchr::memmem::find_iter(&text[low..high], b"[REDACTED:").any(|at| {
+            let begin = low + at;
+            let rest = &text[begin..text.len().min(begin + LONGEST)];
+            let end = memchr::memchr(b']', rest).map(|length| begin + length + 1);
+            begin <= span.end && end.is_some_and(|end| end >= span.start)
+        })
     }
 
     /// No finding ends within a character.
@@ -173,7 +188,7 @@ impl<'a> Job<'a> {
     }
 
     /// What stands in documentation in place of a secret.
-    fn is_sample(&self, value: &str) -> bool {
+    fn is_sample(value: &str) -> bool {
         let has = |word: &str| memchr::memmem::find(value.as_bytes(), word.as_bytes()).is_some();
         let short = value.len() < 200;
         short
@@ -275,7 +290,11 @@ impl<'a> Job<'a> {
         let look = match data.check {
             Some(Check::Secret) => generic::secret(joined, value, assignment.style),
             Some(Check::Password) => generic::password(joined, name, value, assignment.style),
-            _ if generic::stand_in(value) => Look::Other,
+            _ if data.kind == Kind::Secret
+                && (generic::stand_in(value) || generic::path(value)) =>
+            {
+                Look::Other
+            }
             _ => Look::Secret,
         };
         if look == Look::Other || (look == Look::Nearly && !self.context.near) {

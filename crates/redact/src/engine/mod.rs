@@ -181,3 +181,6 @@ impl Engine {
         scan::scan(self, scratch, text, context, found);
     }
 }
+
+#[cfg(test)]
+mod tests;

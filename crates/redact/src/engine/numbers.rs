@@ -40,23 +40,28 @@ pub(super) struct Cluster {
 /// Digits that the shortest thing that is looked for has.
 pub(super) const LEAST_DIGITS: usize = 4;
 
-/// Calls `found` with each place where digits begin that follow no digit.
+/// Calls `found` with each place where digits begin that follow no digit. Looks at eight bytes at a time.
 pub(super) fn numbers(text: &[u8], mut found: impl FnMut(usize)) {
-    let mut at = 0;
-    for block in text.chunks(32) {
-        let digits: u8 = block
-            .iter()
-            .map(|byte| u8::from(byte.wrapping_sub(b'0') < 10))
-            .sum();
-        if digits > 0 {
-            for (index, byte) in block.iter().enumerate() {
-                let place = at + index;
-                if byte.is_ascii_digit() && (place == 0 || !text[place - 1].is_ascii_digit()) {
-                    found(place);
-                }
-            }
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let (blocks, rest) = text.as_chunks::<8>();
+    let mut before = 0;
+    for (index, block) in blocks.iter().enumerate() {
+        let off = u64::from_le_bytes(*block) ^ 0x3030_3030_3030_3030;
+        // A byte of it is below ten where there was a digit.
+        let digits = !(((off & !HIGH) + 0x7676_7676_7676_7676) | off) & HIGH;
+        let mut begins = digits & !(digits << 8 | before);
+        before = digits >> 56;
+        while begins != 0 {
+            found(index * 8 + begins.trailing_zeros() as usize / 8);
+            begins &= begins - 1;
         }
-        at += block.len();
+    }
+    let mut digit = before != 0;
+    for (index, byte) in rest.iter().enumerate() {
+        if byte.is_ascii_digit() && !digit {
+            found(blocks.len() * 8 + index);
+        }
+        digit = byte.is_ascii_digit();
     }
 }
 
@@ -78,10 +83,10 @@ pub(super) fn cluster(text: &[u8], begin: usize) -> Option<Cluster> {
     }
     let row = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     (digits >= LEAST_DIGITS).then_some(Cluster {
-        row,
         begin,
         length,
         dots,
+        row,
     })
 }
 
@@ -119,6 +124,20 @@ pub(super) fn colons(text: &[u8], mut found: impl FnMut(usize)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_number_is_seen() {
+        let text = "1a22 333\u{e9}4:5/60000000000000007x8 \u{ff}9;;;;;;;;;;0";
+        for cut in 0..24 {
+            let text = &text.as_bytes()[cut..];
+            let mut all = Vec::new();
+            numbers(text, |at| all.push(at));
+            let begins = |at: &usize| {
+                text[*at].is_ascii_digit() && (*at == 0 || !text[*at - 1].is_ascii_digit())
+            };
+            assert_eq!(all, (0..text.len()).filter(begins).collect::<Vec<_>>());
+        }
+    }
 
     #[test]
     fn short_numbers_are_none() {

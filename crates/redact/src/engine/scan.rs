@@ -180,17 +180,10 @@ fn digits(
     around: &mut Vec<(usize, usize, usize)>,
 ) {
     let (plan, text) = (&job.engine.plan, job.text.as_bytes());
-    let (mut with_numbers, mut with_colons) = (false, false);
+    let (mut with_numbers, mut with_colons, mut with_at) = (false, false, false);
     for (rule, trigger) in &plan.triggers {
         match *trigger {
-            Trigger::At { before, behind } => {
-                for at in memchr::memchr_iter(b'@', text) {
-                    let end = behind.map_or(text.len(), |behind| {
-                        text.len().min(at.saturating_add(behind))
-                    });
-                    around.push((*rule, at.saturating_sub(before), end));
-                }
-            }
+            Trigger::At { .. } => with_at = true,
             Trigger::Plus => {
                 for at in memchr::memchr_iter(b'+', text) {
                     if text.get(at + 1).is_some_and(u8::is_ascii_digit) {
@@ -200,6 +193,18 @@ fn digits(
             }
             Trigger::Colons => with_colons = true,
             Trigger::Number { .. } | Trigger::Lettered { .. } => with_numbers = true,
+        }
+    }
+    if with_at {
+        for at in memchr::memchr_iter(b'@', text) {
+            for (rule, trigger) in &plan.triggers {
+                if let Trigger::At { before, behind } = *trigger {
+                    let end = behind.map_or(text.len(), |behind| {
+                        text.len().min(at.saturating_add(behind))
+                    });
+                    around.push((*rule, at.saturating_sub(before), end));
+                }
+            }
         }
     }
     if with_colons {
@@ -452,7 +457,7 @@ fn names(job: &Job<'_>, scratch: &mut Scratch) {
     let mut current = None;
     for (at, rule, name) in names.iter().copied() {
         if at >= end {
-            let (begun, read) = reader.name_at(text, at, end);
+            let (begun, read) = assign::Reader::name_at(text, at, end);
             end = begun.end.max(at + 1);
             current = read.then(|| reader.read(text, begun)).flatten();
             if let Some(assignment) = &current {

@@ -59,7 +59,7 @@ fn plain(engine: &Engine, text: &str, context: Context<'_>) -> Vec<Candidate> {
     let (mut end, mut current) = (0, None);
     for (at, rule, name) in names {
         if at >= end {
-            let (begun, read) = reader.name_at(text.as_bytes(), at, end);
+            let (begun, read) = assign::Reader::name_at(text.as_bytes(), at, end);
             end = begun.end.max(at + 1);
             current = read.then(|| reader.read(text.as_bytes(), begun)).flatten();
         }

@@ -19,7 +19,7 @@ pub(super) struct Words {
     entries: Vec<Entry>,
     /// Those of one or two bytes: by the byte of them that is seldom.
     short: Vec<(u8, Entry)>,
-    words: Vec<Vec<u8>>,
+    spelled: Vec<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +56,7 @@ impl Words {
     pub(super) fn new(words: &[String]) -> Self {
         let mut this = Self {
             bits: vec![0; BYTES],
-            words: words.iter().map(|word| word.as_bytes().to_vec()).collect(),
+            spelled: words.iter().map(|word| word.as_bytes().to_vec()).collect(),
             ..Self::default()
         };
         let mut entries: Vec<(usize, Entry)> = Vec::new();
@@ -121,14 +121,12 @@ impl Words {
         let Ok(bits) = <&[u8; BYTES]>::try_from(self.bits.as_slice()) else {
             return;
         };
-        let mut at = 0;
-        for window in text.windows(4) {
+        for (at, window) in text.windows(4).enumerate() {
             let window = u32::from_le_bytes([window[0], window[1], window[2], window[3]]) | FOLD;
             let (byte, bit) = slot(window);
             if bits[byte] >> bit & 1 == 1 {
                 self.look(text, at, window, &mut hit);
             }
-            at += 1;
         }
         // A word of three at the very end.
         if let Some([one, two, three]) = text.last_chunk::<3>() {
@@ -164,7 +162,7 @@ impl Words {
         let Some(begin) = at.checked_sub(entry.offset as usize) else {
             return;
         };
-        let expected = &self.words[word];
+        let expected = &self.spelled[word];
         let there = text.get(begin..begin + expected.len());
         if there.is_some_and(|there| there.eq_ignore_ascii_case(expected)) {
             hit(word, begin);

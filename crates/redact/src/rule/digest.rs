@@ -1,6 +1,6 @@
 //! One word for all that decides what is found.
 
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
 
 use super::{Allow, Pattern, Rule, RuleSet, Target};
 
@@ -20,11 +20,12 @@ impl RuleSet {
 
 /// Bytes in hex.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 15)]);
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(*byte)])
+        .collect()
 }
 
 /// Every text with its length before it, so that no two sets of rules run into the same bytes.

@@ -22,10 +22,11 @@ impl Expression {
     /// Reads one.
     pub(crate) fn parse(source: &str) -> Result<Self, String> {
         let source = translate(source);
-        let bytes = Parser::parse(&mut parser(false), &source);
-        // Letters of other scripts cannot be said in bytes.
-        let hir = bytes.or_else(|_| Parser::parse(&mut parser(true), &source));
-        let hir = hir.map_err(|error| short(&error))?;
+        let hir = match Parser::parse(&mut parser(false), &source) {
+            Ok(hir) => hir,
+            // Letters of other scripts cannot be said in bytes.
+            Err(_) => Parser::parse(&mut parser(true), &source).map_err(|error| short(&error))?,
+        };
         let expression = Self { hir };
         if steps(&expression.hir) > SURE_STEPS {
             build(&expression.hir)?;

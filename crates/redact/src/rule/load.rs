@@ -86,7 +86,7 @@ impl RuleSet {
     ///
     /// What is wrong with it, and where. Nothing of it is used then.
     pub fn parse(text: &str, file: &Path) -> Result<Self, RuleError> {
-        Ok(read(text, file, 0)?.0)
+        Ok(read(text, file, Trust::Unknown, 0)?.0)
     }
 
     /// The same, with what was left out of it.
@@ -95,7 +95,7 @@ impl RuleSet {
     ///
     /// As [`Self::parse`].
     pub fn parse_with_remarks(text: &str, file: &Path) -> Result<(Self, Vec<Remark>), RuleError> {
-        read(text, file, 0)
+        read(text, file, Trust::Unknown, 0)
     }
 
     /// Reads a file of rules.
@@ -111,9 +111,10 @@ impl RuleSet {
     pub fn builtin() -> Self {
         let mut all = Self::default();
         for (name, text) in super::builtin::FILES {
-            // A test reads every one of them.
-            if let Ok(rules) = Self::parse(text, Path::new(name)) {
-                all.extend(rules);
+            // A test reads every one of them, and its expressions.
+            if let Ok((rules, _)) = read(text, Path::new(name), Trust::Tested, 0) {
+                all.rules.extend(rules.rules);
+                all.allow.extend(rules.allow);
             }
         }
         all
@@ -132,7 +133,7 @@ impl RuleSet {
 }
 
 fn text_of(path: &Path) -> Result<String, RuleError> {
-    use std::io::Read;
+    use std::io::Read as _;
     let io = |source| RuleError::Io {
         file: path.to_owned(),
         source,
@@ -145,7 +146,30 @@ fn text_of(path: &Path) -> Result<String, RuleError> {
     Ok(text)
 }
 
-fn read(text: &str, file: &Path, depth: usize) -> Result<(RuleSet, Vec<Remark>), RuleError> {
+/// Whether the expressions of a file are known to work.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// They are tried.
+    Unknown,
+    /// Tests have tried them: there is no need each time the program starts.
+    Tested,
+}
+
+impl Trust {
+    fn expression(self, source: &str) -> Result<(), String> {
+        match self {
+            Self::Unknown => Expression::parse(source).map(|_| ()),
+            Self::Tested => Ok(()),
+        }
+    }
+}
+
+fn read(
+    text: &str,
+    file: &Path,
+    trust: Trust,
+    depth: usize,
+) -> Result<(RuleSet, Vec<Remark>), RuleError> {
     let syntax = |line: usize, why: &str| RuleError::Syntax {
         file: file.to_owned(),
         line,
@@ -164,6 +188,7 @@ fn read(text: &str, file: &Path, depth: usize) -> Result<(RuleSet, Vec<Remark>),
     let mut reader = Reader {
         text,
         file,
+        trust,
         group: raw.group.clone().unwrap_or_else(|| stem(file)),
         remarks: Vec::new(),
     };
@@ -204,6 +229,7 @@ fn line_of(text: &str, at: usize) -> usize {
 struct Reader<'a> {
     text: &'a str,
     file: &'a Path,
+    trust: Trust,
     group: String,
     remarks: Vec<Remark>,
 }
@@ -242,7 +268,7 @@ impl Reader<'_> {
                 return Err(syntax("files stand on each other too deep"));
             }
             let path = self.file.parent().unwrap_or(Path::new("")).join(path);
-            let (below, remarks) = read(&text_of(&path)?, &path, depth + 1)?;
+            let (below, remarks) = read(&text_of(&path)?, &path, Trust::Unknown, depth + 1)?;
             base.extend(below);
             self.remarks.extend(remarks);
         }
@@ -279,9 +305,11 @@ impl Reader<'_> {
                 what: "`required` is left out: the rule stands alone".to_owned(),
             });
         }
-        let pattern = pattern(&raw)?;
+        let pattern = pattern(&raw, self.trust)?;
         if let Some(path) = &raw.path {
-            Expression::parse(path).map_err(|why| format!("path: {why}"))?;
+            self.trust
+                .expression(path)
+                .map_err(|why| format!("path: {why}"))?;
         }
         let entropy = raw.entropy.filter(|entropy| *entropy > 0.0);
         let mut allow = Vec::new();
@@ -313,7 +341,9 @@ impl Reader<'_> {
 
     fn allow(&mut self, raw: RawAllow, rule: Option<&str>) -> Result<Allow, String> {
         for expression in raw.regexes.iter().chain(&raw.paths) {
-            Expression::parse(expression).map_err(|why| format!("allowlist: {why}"))?;
+            self.trust
+                .expression(expression)
+                .map_err(|why| format!("allowlist: {why}"))?;
         }
         let target = match raw.regex_target.as_deref() {
             None | Some("" | "secret") => Target::Secret,
@@ -346,23 +376,21 @@ impl Reader<'_> {
     }
 }
 
-fn pattern(raw: &RawRule) -> Result<Pattern, String> {
+fn pattern(raw: &RawRule, trust: Trust) -> Result<Pattern, String> {
     match (&raw.regex, &raw.value) {
         (Some(_), _) if !raw.names.is_empty() => {
             Err("it has both `regex` and `names`; one of them says how it is found".to_owned())
         }
         (Some(regex), None) => {
-            let expression = Expression::parse(regex)?;
-            if raw
-                .secret_group
-                .is_some_and(|group| group > expression.groups())
-            {
+            trust.expression(regex)?;
+            let group = raw.secret_group.unwrap_or(0);
+            if group > 0 && group > Expression::parse(regex)?.groups() {
                 return Err("secretGroup: the expression has fewer groups".to_owned());
             }
             Ok(Pattern::Regex(regex.clone()))
         }
         (None, Some(value)) if !raw.names.is_empty() => {
-            Expression::parse(value)?;
+            trust.expression(value)?;
             let names: Vec<String> = raw.names.iter().map(|name| joined(name)).collect();
             if names.iter().any(|name| name.len() < 2) {
                 return Err("a name has at least two letters".to_owned());
@@ -403,3 +431,6 @@ fn severity(word: &str) -> Result<Severity, String> {
 fn check(word: &str) -> Result<Check, String> {
     Check::parse(word).ok_or_else(|| format!("no such check: {word}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,11 @@ pub(super) fn card(place: &Place<'_>) -> Verdict {
     let digits = of(place.value);
     let repeats = digits.windows(2).filter(|pair| pair[0] == pair[1]).count() + 1 >= digits.len();
     let zeros = digits.iter().rev().take_while(|digit| **digit == 0).count();
-    if place.inside_more() || repeats || zeros > 8 || !issued(&digits) || decimal(place) {
+    // Between hyphens it is a part of an id.
+    let joined = place.last_before() == b'-'
+        || (place.first_behind() == b'-'
+            && place.behind.get(1).is_some_and(u8::is_ascii_alphanumeric));
+    if place.inside_more() || joined || repeats || zeros > 8 || !issued(&digits) || decimal(place) {
         return Verdict::No;
     }
     if luhn(&digits) {
@@ -69,7 +73,7 @@ pub(super) fn luhn(digits: &[u8]) -> bool {
             (_, digit) => digit * 2,
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 /// The lengths of bank accounts, by country.
@@ -204,6 +208,10 @@ mod tests {
         assert_eq!(of_card("0.", &good.replace(' ', ""), ""), Verdict::No);
         assert_eq!(of_card("id", &good, ""), Verdict::No);
         assert_eq!(of_card("", &good, "-1"), Verdict::No);
+        assert_eq!(
+            of_card("", &good.replace(' ', "-"), "-bbd5-93ac8b3c5577"),
+            Verdict::No
+        );
         assert_eq!(of_card("", "1792345678901", ""), Verdict::No);
     }
 

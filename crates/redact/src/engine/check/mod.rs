@@ -107,7 +107,7 @@ pub(super) fn entropy(value: &[u8]) -> f64 {
 
 /// Whether the first part is a header: JSON that names an algorithm or a type.
 fn jwt(value: &[u8]) -> bool {
-    use base64::Engine;
+    use base64::Engine as _;
     let header = value.split(|byte| *byte == b'.').next().unwrap_or_default();
     let header = &header[..header.len().min(4096)];
     let decoded = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(header);

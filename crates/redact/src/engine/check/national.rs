@@ -208,18 +208,18 @@ fn ean(digits: &[u8]) -> bool {
         .enumerate()
         .map(|(index, digit)| u32::from(*digit) * if index % 2 == 0 { 1 } else { 3 })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 /// The check of the Dutch mathematician: products in the group of the symmetries of a pentagon.
 fn verhoeff(digits: &[u8]) -> bool {
+    const TURN: [u8; 10] = [1, 5, 7, 6, 2, 8, 3, 0, 9, 4];
     let times = |one: u8, two: u8| match (one / 5, two / 5) {
         (0, 0) => (one + two) % 5,
         (0, _) => (one + two - 5) % 5 + 5,
         (_, 0) => (one - 5 + 5 - two) % 5 + 5,
         _ => (one + 5 - two) % 5,
     };
-    const TURN: [u8; 10] = [1, 5, 7, 6, 2, 8, 3, 0, 9, 4];
     let turned =
         |digit: u8, count: usize| (0..count % 8).fold(digit, |digit, _| TURN[usize::from(digit)]);
     let sum = digits

@@ -118,6 +118,67 @@ fn together_they_leave_nothing_of_any_secret() {
     none_wrong(&wrong);
 }
 
+/// What holds a secret, by name and by form, and in all that names are given values by.
+#[test]
+fn secrets_vanish_however_they_are_given() {
+    let kinds = [
+        ("ACME_API_KEY", "{alnum:32}"),
+        ("ACME_CLIENT_SECRET", "{b64u:39}x"),
+        ("ACME_TOKEN", "{hex:40}"),
+        ("AWS_SECRET_ACCESS_KEY", "{b64:39}x"),
+        ("HEROKU_API_KEY", "{uuid}"),
+        ("TWILIO_AUTH_TOKEN", "{hex:32}"),
+        ("GITHUB_TOKEN", "ghp_{alnum:36}"),
+        ("ANTHROPIC_API_KEY", "sk-ant-api03-{b64u:93}AA"),
+    ];
+    let all = rules();
+    let engine = Engine::new(&all, |rule| rule.kind == Kind::Secret).unwrap();
+    let (mut missed, mut count) = (Vec::new(), 0);
+    for (carrier, (name, template)) in include_str!("carriers.txt")
+        .lines()
+        .flat_map(|carrier| kinds.map(|kind| (carrier, kind)))
+    {
+        let lower = name.to_ascii_lowercase();
+        let camel = lower
+            .split('_')
+            .enumerate()
+            .map(|(index, word)| match index {
+                0 => word.to_owned(),
+                _ => word[..1].to_ascii_uppercase() + &word[1..],
+            });
+        let named = carrier
+            .replace("\\n", "\n")
+            .replace("camelName", &camel.collect::<String>())
+            .replace("kebab-name", &lower.replace('_', "-"))
+            .replace("NAME", name);
+        let named = if carrier.contains("NAME") {
+            named
+        } else {
+            named.replace("name", &lower)
+        };
+        for seed in SEEDS {
+            let secret = expand(template, seed).unwrap().text;
+            let text = named.replace("@@", &secret);
+            let begin = text.find(&secret).unwrap();
+            let found = scan(&engine, &text);
+            count += 1;
+            if !found
+                .iter()
+                .any(|found| found.span.start <= begin && found.span.end >= begin + secret.len())
+            {
+                missed.push(format!("{carrier}: {name} (seed {seed})"));
+            }
+        }
+    }
+    // Random characters spell a word now and then.
+    assert!(
+        missed.len() * 200 <= count,
+        "{}\n{} of {count}",
+        missed.join("\n"),
+        missed.len()
+    );
+}
+
 /// Text that was a string of JSON once more has its lines joined by `\\n`.
 #[test]
 fn an_escape_ends_a_secret_as_a_line_does() {
@@ -269,23 +330,25 @@ fn the_table_in_the_docs_is_that_of_the_files() {
             .unwrap()
             .trim_start_matches("# ")
             .trim_end_matches('.');
-        let _ = writeln!(
+        writeln!(
             table,
             "| `{group}` | {} | {} | {named} | {what} |",
             rules.len(),
             rules.len() - named
-        );
+        )
+        .unwrap();
     }
     let secrets = all
         .rules
         .iter()
         .filter(|rule| rule.kind == Kind::Secret)
         .count();
-    let _ = write!(
+    write!(
         table,
         "\n{} rules, {secrets} of them for secrets.\n",
         all.rules.len()
-    );
+    )
+    .unwrap();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rules.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (begin, end) = ("<!-- table -->\n", "<!-- /table -->\n");
