@@ -28,28 +28,14 @@ pub(super) fn document(
     }
     let mut streams = Streams::default();
     let mut tainted = Tainted::default();
-    let mut tape = Tape::new();
-    let mut mended = Vec::new();
-    while !source.bytes().is_empty() {
-        let bytes = source.bytes();
-        let mark = if bytes.starts_with(MARK) {
-            MARK.len()
-        } else {
-            0
-        };
-        let begin = mark + blank(&bytes[mark..]);
-        let value = text_of(&bytes[begin..], &mut mended);
-        let Ok((_, end)) = tape.read_first(value, MAX_DEPTH) else {
-            break;
-        };
-        let end = begin + end;
-        let end = end + blank(&bytes[end..]);
-        let analysis = scanner.record(&bytes[..end], Some(begin), &tainted);
+    for Value { begin, len } in values(source.bytes()) {
+        let record = &source.bytes()[..len];
+        let analysis = scanner.record(record, Some(begin), &tainted);
         for (id, exposes) in &analysis.taints {
             tainted.add(*id, *exposes);
         }
-        streams.push(scanner, sink, &bytes[..end], analysis, source.place)?;
-        source.pass(end);
+        streams.push(scanner, sink, record, analysis, source.place)?;
+        source.pass(len);
     }
     streams.finish(scanner, sink)?;
     if source.bytes().is_empty() {
@@ -57,6 +43,38 @@ pub(super) fn document(
     }
     sink.summary.broken += 1;
     text(source, scanner, sink, Until::End, true)
+}
+
+/// One JSON value, with the white space around it.
+struct Value {
+    /// Where the value itself begins.
+    begin: usize,
+    len: usize,
+}
+
+/// The values that an input begins with. Bytes that are no UTF-8 are looked for once, not for each of them.
+fn values(bytes: &[u8]) -> Vec<Value> {
+    let mut mended = Vec::new();
+    let text = text_of(bytes, &mut mended);
+    let mut tape = Tape::new();
+    let mut values = Vec::new();
+    let mut at = 0;
+    let mut begin = if bytes.starts_with(MARK) {
+        MARK.len()
+    } else {
+        0
+    };
+    begin += blank(&bytes[begin..]);
+    while let Ok((_, len)) = tape.read_first(&text[begin..], MAX_DEPTH) {
+        let end = begin + len;
+        let end = end + blank(&bytes[end..]);
+        values.push(Value {
+            begin: begin - at,
+            len: end - at,
+        });
+        (at, begin) = (end, end);
+    }
+    values
 }
 
 fn blank(bytes: &[u8]) -> usize {

@@ -204,13 +204,17 @@ impl Keys {
 
 #[inline]
 fn slot(key: &[u8]) -> usize {
-    let (first, last) = match (key.first_chunk::<8>(), key.last_chunk::<8>()) {
-        (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
-        _ => {
-            let fold = |all: u64, byte: &u8| all << 8 | u64::from(*byte);
-            (key.iter().fold(0, fold), 0)
-        }
-    };
+    let both = key.first_chunk::<8>().zip(key.last_chunk::<8>());
+    let (first, last) = both.map_or_else(
+        || {
+            (
+                key.iter()
+                    .fold(0, |all: u64, byte| all << 8 | u64::from(*byte)),
+                0,
+            )
+        },
+        |(first, last)| (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+    );
     let mixed = (first ^ last.rotate_left(29)).wrapping_add(key.len() as u64);
     // The upper bits of a product are the mixed ones.
     usize::try_from(mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54).unwrap_or_default() % PLACES

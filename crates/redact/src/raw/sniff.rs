@@ -6,7 +6,7 @@ use quipu_model::json::Tape;
 
 use super::Shape;
 use super::lines::json_at;
-use super::scan::MAX_DEPTH;
+use super::scan::{MAX_DEPTH, text_of};
 use super::source::Source;
 
 /// How much is looked at.
@@ -22,13 +22,16 @@ pub(super) fn shape(source: &mut Source<'_>) -> io::Result<Shape> {
 
 fn of(head: &[u8], whole: bool) -> Shape {
     let mut tape = Tape::new();
+    let mut mended = Vec::new();
     let mut reads = |line: &[u8]| {
         let Some(at) = json_at(line) else {
             return false;
         };
         let container = matches!(line[at], b'{' | b'[');
         container
-            && std::str::from_utf8(&line[at..]).is_ok_and(|text| tape.read(text, MAX_DEPTH).is_ok())
+            && tape
+                .read(text_of(&line[at..], &mut mended), MAX_DEPTH)
+                .is_ok()
     };
     let mut lines = head
         .split_inclusive(|byte| *byte == b'\n')

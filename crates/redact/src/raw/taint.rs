@@ -21,14 +21,13 @@ pub(super) struct Tainted {
 impl Tainted {
     /// Remembers a call; the oldest is forgotten when there are too many.
     pub(super) fn add(&mut self, id: u64, exposes: Exposes) {
-        match self.known.get_mut(&id) {
+        if let Some(known) = self.known.get_mut(&id) {
             // What shows much is not made to show less.
-            Some(known) => *known = exposes.min(*known),
-            None => {
-                self.known.insert(id, exposes);
-                self.order.push_back(id);
-            }
+            *known = exposes.min(*known);
+            return;
         }
+        self.known.insert(id, exposes);
+        self.order.push_back(id);
         if self.order.len() > MOST
             && let Some(oldest) = self.order.pop_front()
         {

@@ -441,8 +441,8 @@ fn is_section(line: &str) -> bool {
     line.starts_with('[') && line.ends_with(']') && !line.contains([' ', '"', ','])
 }
 
-/// Whether a line is one of those that secret files are made of. Spaces around `=` are for files with sections:
-/// elsewhere that is code.
+/// Whether a line is one of those that secret files are made of. Spaces around `=`, and names that are not in capitals,
+/// are for files with sections: elsewhere that is code, or the log of something.
 fn tells(line: &str, sections: bool) -> bool {
     // Behind its number, or the name of its file.
     let line = line.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -450,7 +450,12 @@ fn tells(line: &str, sections: bool) -> bool {
     let line = line.strip_prefix("export ").unwrap_or(line);
     let name = |text: &str| {
         let text = if sections { text.trim_end() } else { text };
-        let word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        let word = |byte: u8| {
+            byte.is_ascii_uppercase()
+                || byte.is_ascii_digit()
+                || byte == b'_'
+                || sections && (byte.is_ascii_lowercase() || matches!(byte, b'-' | b'.'))
+        };
         !text.is_empty() && text.len() <= 64 && text.bytes().all(word)
     };
     if let Some((before, behind)) = line.split_once('=') {
@@ -577,6 +582,7 @@ mod tests {
             "fn main() {\n    let a = b;\n}\nA=1",
             "A=1",
             "x = [y for y in z]",
+            "time=1 level=info\nid=2",
             "if a == b {\nx = y(\n}",
         ] {
             assert!(!looks_secret(text), "{text}");

@@ -1,5 +1,6 @@
 //! What comes out, for what goes in.
 
+mod corpus;
 mod files;
 mod property;
 mod shapes;
