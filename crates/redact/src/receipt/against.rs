@@ -189,14 +189,19 @@ impl<R: io::Read> Against<R> {
             path: String::new(),
             spans: FxHashMap::default(),
         };
-        match (one.read(&shared, DEEPEST + 1), other.read(&original, DEEPEST + 1)) {
+        match (
+            one.read(&shared, DEEPEST + 1),
+            other.read(&original, DEEPEST + 1),
+        ) {
             (Ok(shared), Ok(original)) => {
                 let receipts = shared.path(&["privacy", "redactions"]);
                 compare.take_spans(receipts, shared);
                 for name in ["source", "session"] {
                     name.clone_into(&mut compare.path);
                     match (shared.get(name), original.get(name)) {
-                        (Some(shared), Some(original)) => compare.section(shared, original, self.cut.is_some()),
+                        (Some(shared), Some(original)) => {
+                            compare.section(shared, original, self.cut.is_some())
+                        }
                         _ => compare.differs(),
                     }
                 }

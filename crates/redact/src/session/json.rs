@@ -9,6 +9,7 @@ use quipu_model::json::{Kind, Node, Tape};
 use super::files;
 use super::mask::{Cut, Mask, POLICY};
 use crate::Context;
+use crate::sensitive::Exposes;
 
 /// How deep values may nest; those of the model do not nest deeper.
 const DEEPEST: usize = 128;
@@ -27,6 +28,8 @@ pub(super) struct How<'h> {
     pub(super) most: usize,
     /// Contents of files in it.
     pub(super) contents: Contents,
+    /// What it shows of files that are secret as a whole.
+    pub(super) exposes: Option<Exposes>,
     /// The file that it is of.
     pub(super) file: Option<&'h str>,
     /// The name it is given to.
@@ -207,7 +210,17 @@ impl<'n> Walk<'_, '_, '_, 'n> {
                     file: self.how.file,
                     near: false,
                 };
-                let cuts = self.mask.cuts(&|| at.build(), &text, context, &[]);
+                let mut given = match self.how.exposes {
+                    Some(exposes) => files::exposed(exposes, &text)
+                        .into_iter()
+                        .map(files::secret)
+                        .collect(),
+                    None => Vec::new(),
+                };
+                if self.how.contents != Contents::Stay {
+                    given.extend(files::patch(&text));
+                }
+                let cuts = self.mask.cuts(&|| at.build(), &text, context, &given);
                 truncate(&text, cuts, &mut self.left)
             }
         };
@@ -234,7 +247,7 @@ impl<'n> Walk<'_, '_, '_, 'n> {
                 vec![files::cut(text, 0..text.len())]
             });
         }
-        files::patch(text)
+        None
     }
 
     fn replace(&mut self, raw: Range<usize>, said: &str) {

@@ -7,6 +7,7 @@ use quipu_formats::normalized::Redaction;
 use quipu_model::Json;
 use quipu_model::json::{Kind as JsonKind, Node, Tape};
 
+use super::files;
 use super::names::{Names, home_of};
 use super::review::{Decisions, Excerpt, Finding, Review, ValueHash};
 use crate::rule::Kind;
@@ -42,6 +43,8 @@ pub(super) struct Mask<'a> {
     pub(super) engine: &'a Engine,
     /// Which of its rules are applied.
     pub(super) wanted: Vec<bool>,
+    /// Whether secrets are looked for, those that files are as a whole among them.
+    pub(super) secrets: bool,
     pub(super) key: Key,
     /// What commitments are salted with; without one there are none, nor receipts.
     pub(super) salts: Option<Key>,
@@ -68,14 +71,6 @@ pub(super) struct Cut {
     pub(super) placeholder: String,
 }
 
-/// Part of something that goes over several texts.
-#[derive(Debug, Clone)]
-pub(super) struct Given {
-    pub(super) span: Range<usize>,
-    pub(super) rule: usize,
-    pub(super) placeholder: String,
-}
-
 /// Something that may be taken out.
 struct Candidate {
     span: Range<usize>,
@@ -86,7 +81,7 @@ struct Candidate {
 enum Of {
     Rule(usize, Certainty),
     Name(usize),
-    Given(usize, String),
+    Given(Cut),
 }
 
 /// How a field is named, when it has to be.
@@ -95,7 +90,7 @@ pub(super) type Field<'f> = &'f dyn Fn() -> String;
 impl Mask<'_> {
     /// Whether nothing is looked for.
     fn is_idle(&self) -> bool {
-        !self.wanted.contains(&true) && self.names.is_empty()
+        !self.secrets && !self.wanted.contains(&true) && self.names.is_empty()
     }
 
     /// What is to be taken out of a text, in order and without overlaps.
@@ -104,13 +99,13 @@ impl Mask<'_> {
         field: Field<'_>,
         text: &str,
         context: Context<'_>,
-        given: &[Given],
+        given: &[Cut],
     ) -> Vec<Cut> {
         let mut candidates: Vec<Candidate> = given
             .iter()
             .map(|given| Candidate {
                 span: given.span.clone(),
-                of: Of::Given(given.rule, given.placeholder.clone()),
+                of: Of::Given(given.clone()),
             })
             .collect();
         if !self.is_idle() && !text.is_empty() {
@@ -146,6 +141,13 @@ impl Mask<'_> {
         }
         for found in found.drain(..) {
             self.weigh(field, text, &found, &names, to);
+        }
+        if self.secrets {
+            let secret = files::secret_parts(text, context.name).into_iter();
+            to.extend(secret.map(|span| Candidate {
+                span: span.clone(),
+                of: Of::Given(files::secret(span)),
+            }));
         }
         self.kit.found = found;
         to.extend(names.drain(..).map(|(span, index)| Candidate {
@@ -247,7 +249,10 @@ impl Mask<'_> {
         if self.engine.rules().rules[found.rule].kind == Kind::Path {
             // The session's own places have names of their own, and what is below them stays.
             let next = names.partition_point(|(name, _)| name.end <= span.start);
-            if names.get(next).is_some_and(|(name, _)| name.start < span.end) {
+            if names
+                .get(next)
+                .is_some_and(|(name, _)| name.start < span.end)
+            {
                 return;
             }
             if let Some(home) = home_of(value) {
@@ -287,15 +292,14 @@ impl Mask<'_> {
     fn merge(&self, candidates: &mut Vec<Candidate>) {
         candidates.sort_by_key(|it| (it.span.start, std::cmp::Reverse(it.span.end)));
         let rank = |it: &Candidate| {
-            let kind = match it.of {
-                Of::Rule(rule, _) | Of::Given(rule, _) => match self.rule(rule).kind {
-                    Kind::Secret => 3,
-                    Kind::Pii => 2,
-                    Kind::Path | Kind::Identity => 0,
-                },
-                Of::Name(_) => 1,
+            let kind = match &it.of {
+                Of::Rule(rule, _) => self.rule(*rule).kind.as_str(),
+                Of::Given(cut) => cut.kind,
+                Of::Name(_) => "name",
             };
-            (kind, it.span.len())
+            // What goes whatever it says goes as what it is.
+            let order = ["path", "identity", "name", "pii", "secret", POLICY];
+            (order.iter().position(|word| *word == kind), it.span.len())
         };
         let mut merged: Vec<Candidate> = Vec::new();
         for candidate in candidates.drain(..) {
@@ -329,7 +333,7 @@ impl Mask<'_> {
                     placeholder: stands.to_owned(),
                 }
             }
-            Of::Given(rule, placeholder) => self.of_rule(rule, span, placeholder),
+            Of::Given(cut) => Cut { span, ..cut },
             Of::Rule(rule, certainty) => {
                 let label = &self.engine.rules().rules[rule].label;
                 let placeholder = self.kit.placeholders.of(label, &text[span.clone()]);
@@ -350,8 +354,8 @@ impl Mask<'_> {
     }
 
     /// What goes over the ends of texts that follow each other: for each of them, which parts of it.
-    pub(super) fn across(&mut self, texts: &[&str]) -> Vec<Vec<Given>> {
-        let mut parts: Vec<Vec<Given>> = vec![Vec::new(); texts.len()];
+    pub(super) fn across(&mut self, texts: &[&str]) -> Vec<Vec<Cut>> {
+        let mut parts: Vec<Vec<Cut>> = vec![Vec::new(); texts.len()];
         if texts.len() < 2 || !self.wanted.contains(&true) {
             return parts;
         }
@@ -393,11 +397,8 @@ impl Mask<'_> {
                 let from = super::floor(text, span.start.saturating_sub(start));
                 let to = super::ceil(text, (span.end - start).min(text.len()));
                 if from < to {
-                    parts[index].push(Given {
-                        span: from..to,
-                        rule: found.rule,
-                        placeholder: placeholder.clone(),
-                    });
+                    let part = self.of_rule(found.rule, from..to, placeholder.clone());
+                    parts[index].push(part);
                 }
             }
         }

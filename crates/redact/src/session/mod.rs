@@ -43,7 +43,7 @@ use rustc_hash::FxHashSet;
 pub(crate) use self::content::REPLACES;
 use self::content::{Shaper, is_own};
 use self::files::Files;
-use self::mask::{Given, Kit, Mask};
+use self::mask::{Cut, Kit, Mask};
 use self::names::Names;
 pub use self::record::masker;
 pub use self::review::{Decisions, Excerpt, Finding, Name, NameOf, Review, ValueHash};
@@ -92,7 +92,7 @@ pub struct Redactor<'a> {
 struct Held {
     event: Event<LogBody>,
     beyond: Beyond,
-    given: Vec<(usize, Given)>,
+    given: Vec<(usize, Cut)>,
     length: usize,
 }
 
@@ -143,6 +143,7 @@ impl<'a> Redactor<'a> {
                 .iter()
                 .map(|rule| profile.wants(rule))
                 .collect(),
+            secrets: profile.kinds.contains(&crate::Kind::Secret),
             key: key.clone(),
             salts: Some(receipt::salts(key, &transcript)),
             names: Names::of(header, &decisions.names, profile.environment, key),
@@ -291,7 +292,7 @@ impl<'a> Redactor<'a> {
         &mut self,
         mut event: Event<LogBody>,
         mut beyond: Beyond,
-        given: &[(usize, Given)],
+        given: &[(usize, Cut)],
         sink: &mut Sink<'_>,
     ) -> io::Result<()> {
         self.move_time(&mut event);
@@ -311,7 +312,8 @@ impl<'a> Redactor<'a> {
         let whole = (is_open && self.profile.max_bytes != u64::MAX && !self.is_cut)
             .then(|| (event.clone(), beyond.clone()));
         self.shape(&mut event, &mut beyond, given, is_own);
-        let is_beyond = || self.bytes.saturating_add(self.buffer.len() as u64) > self.profile.max_bytes;
+        let is_beyond =
+            || self.bytes.saturating_add(self.buffer.len() as u64) > self.profile.max_bytes;
         if !self.is_cut && !is_own && is_beyond() {
             self.is_cut = true;
             let Some(whole) = whole else {
@@ -326,11 +328,21 @@ impl<'a> Redactor<'a> {
     }
 
     /// Changes an event as the profile says, and writes it to the buffer.
-    fn shape(&mut self, event: &mut Event<LogBody>, beyond: &mut Beyond, given: &[(usize, Given)], is_own: bool) {
+    fn shape(
+        &mut self,
+        event: &mut Event<LogBody>,
+        beyond: &mut Beyond,
+        given: &[(usize, Cut)],
+        is_own: bool,
+    ) {
         self.mask.seq = event.seq;
         self.mask.old = std::mem::take(&mut beyond.redactions);
         if !is_own {
-            let profile = if self.is_cut { &self.bare } else { self.profile };
+            let profile = if self.is_cut {
+                &self.bare
+            } else {
+                self.profile
+            };
             let mut shaper = Shaper {
                 mask: &mut self.mask,
                 profile,
@@ -354,7 +366,12 @@ impl<'a> Redactor<'a> {
     }
 
     /// Hands on the event that is in the buffer.
-    fn emit(&mut self, event: Event<LogBody>, beyond: Beyond, sink: &mut Sink<'_>) -> io::Result<()> {
+    fn emit(
+        &mut self,
+        event: Event<LogBody>,
+        beyond: Beyond,
+        sink: &mut Sink<'_>,
+    ) -> io::Result<()> {
         let index = self.counted.totals.events;
         self.leaves
             .event(&self.buffer, index)

@@ -47,6 +47,7 @@ pub fn masker(
         let mut mask = Mask {
             engine: &engine,
             wanted: wanted.clone(),
+            secrets: policy.kinds.contains(&crate::Kind::Secret),
             key: key.clone(),
             salts: None,
             names: Names::default(),
