@@ -126,9 +126,12 @@ impl Shaper<'_, '_> {
             _ => false,
         };
         for (index, (block, given)) in blocks.iter_mut().zip(across).enumerate() {
-            let field = |name: &str| match is_single {
-                true => name.to_owned(),
-                false => format!("blocks[{index}].{name}"),
+            let field = |name: &str| {
+                if is_single {
+                    name.to_owned()
+                } else {
+                    format!("blocks[{index}].{name}")
+                }
             };
             let (profile, files) = (self.profile, &mut *self.files);
             match &mut block.content {

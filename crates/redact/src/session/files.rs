@@ -296,12 +296,12 @@ pub(super) fn secret_parts(text: &str, name: Option<&str>) -> Vec<Range<usize>> 
 }
 
 /// Parts of a text that a call gave back which shows secrets.
-pub(super) fn exposed(exposes: Exposes, text: &str) -> Vec<Range<usize>> {
+pub(super) fn exposed(exposes: Exposes, text: &str) -> Vec<Cut> {
     match exposes {
-        Exposes::File => vec![0..text.len()],
-        Exposes::Printed if looks_secret(text) => vec![0..text.len()],
+        Exposes::File => vec![secret(0..text.len())],
+        Exposes::Printed if looks_secret(text) => vec![secret(0..text.len())],
         Exposes::Printed => Vec::new(),
-        Exposes::Environment => environment(text),
+        Exposes::Environment => environment(text).into_iter().map(secret).collect(),
     }
 }
 

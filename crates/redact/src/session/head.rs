@@ -8,6 +8,7 @@ use quipu_model::Header;
 use super::content::{Shaper, named};
 use super::files::SENSITIVE;
 use super::names::stands_for;
+use super::old::Old;
 use super::review::NameOf;
 use super::{Outcome, Redactor, receipts, times};
 use crate::profile::Environment;
@@ -23,7 +24,7 @@ impl Redactor<'_> {
             .privacy
             .as_mut()
             .and_then(|privacy| privacy.redactions.take());
-        self.mask.old = before.unwrap_or_default();
+        self.mask.old = Old::new(before.unwrap_or_default());
         self.origin();
         self.environment();
         self.title();

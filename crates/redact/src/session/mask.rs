@@ -7,8 +7,10 @@ use quipu_formats::normalized::Redaction;
 use quipu_model::Json;
 use quipu_model::json::{Kind as JsonKind, Node, Tape};
 
+use super::escape::escaped;
 use super::files;
 use super::names::{Names, home_of};
+use super::old::{Old, moved};
 use super::review::{Decisions, Excerpt, Finding, Review, ValueHash};
 use crate::rule::Kind;
 use crate::{
@@ -57,7 +59,7 @@ pub(super) struct Mask<'a> {
     /// What was taken out of it.
     pub(super) list: Vec<Redaction>,
     /// What had been taken out of it before.
-    pub(super) old: Vec<Redaction>,
+    pub(super) old: Old,
     /// How many were nearly findings.
     pub(super) near: u64,
 }
@@ -408,7 +410,7 @@ impl Mask<'_> {
     /// Takes parts out of a text and writes the receipts.
     pub(super) fn apply(&mut self, field: Field<'_>, text: &str, cuts: &[Cut]) -> String {
         let field = field();
-        let old = take_old(&mut self.old, &field);
+        let old = self.old.take(&field);
         let mut out = String::with_capacity(text.len());
         let mut receipts: Vec<(Redaction, Option<Range<usize>>)> = Vec::new();
         let (mut at, mut seen, mut written) = (0, 0, 0);
@@ -416,7 +418,7 @@ impl Mask<'_> {
         for cut in cuts {
             let kept = &text[at..cut.span.start];
             let length = kept.chars().count() as u64;
-            move_old(&mut old, &mut receipts, seen..seen + length, written);
+            moved(&mut old, &mut receipts, seen..seen + length, written);
             out.push_str(kept);
             (seen, written) = (seen + length, written + length);
             let removed = text[cut.span.clone()].chars().count() as u64;
@@ -441,7 +443,7 @@ impl Mask<'_> {
             out.push_str(&cut.placeholder);
             (seen, written, at) = (seen + removed, end, cut.span.end);
         }
-        move_old(&mut old, &mut receipts, seen..u64::MAX, written);
+        moved(&mut old, &mut receipts, seen..u64::MAX, written);
         out.push_str(&text[at..]);
         for (n, (mut receipt, span)) in receipts.into_iter().enumerate() {
             if let (Some(span), Some(salts)) = (span, &self.salts) {
@@ -511,44 +513,11 @@ impl Mask<'_> {
         };
         let was = self.list.len();
         // What had been taken out of it before is gone with it.
-        self.old.retain(|old| !is_inside(&old.field, field));
+        self.old.forget_inside(field);
         self.whole(field, &mut text, rule, kind, placeholder);
         if self.list.len() > was {
             *json = Json::string(&text);
         }
-    }
-}
-
-/// Whether a field is inside of another.
-fn is_inside(field: &str, of: &str) -> bool {
-    field
-        .strip_prefix(of)
-        .is_some_and(|rest| rest.starts_with(['.', '[', '{']))
-}
-
-/// What had been taken out of a field before, in order.
-fn take_old(all: &mut Vec<Redaction>, field: &str) -> Vec<Redaction> {
-    if all.is_empty() {
-        return Vec::new();
-    }
-    let mut old: Vec<Redaction> = all.extract_if(.., |old| old.field == field).collect();
-    old.sort_by_key(|old| old.start);
-    old
-}
-
-/// Moves receipts of what had been taken out before to where it is now.
-fn move_old(
-    old: &mut std::iter::Peekable<std::vec::IntoIter<Redaction>>,
-    to: &mut Vec<(Redaction, Option<Range<usize>>)>,
-    seen: Range<u64>,
-    written: u64,
-) {
-    while let Some(mut receipt) = old.next_if(|old| old.start.is_none_or(|start| start < seen.end))
-    {
-        let moved =
-            |place: Option<u64>| place.map(|place| (place + written).saturating_sub(seen.start));
-        (receipt.start, receipt.end) = (moved(receipt.start), moved(receipt.end));
-        to.push((receipt, None));
     }
 }
 
@@ -591,44 +560,4 @@ fn spare(text: &str, candidates: &mut Vec<Candidate>) {
         }
     }
     *candidates = spared;
-}
-
-/// Where a part of what a JSON string says is in the JSON.
-fn escaped(raw: &str, span: &Range<usize>, offset: usize) -> Range<usize> {
-    let inner = &raw[1..raw.len() - 1];
-    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-        return offset + 1 + span.start..offset + 1 + span.end;
-    }
-    let bytes = inner.as_bytes();
-    let (mut at, mut said) = (0, 0);
-    let (mut start, mut end) = (None, inner.len());
-    while at < bytes.len() {
-        if said >= span.start && start.is_none() {
-            start = Some(at);
-        }
-        if said >= span.end {
-            end = at;
-            break;
-        }
-        let (raw, decoded) = unit(bytes, at);
-        (at, said) = (at + raw, said + decoded);
-    }
-    offset + 1 + start.unwrap_or(inner.len())..offset + 1 + end
-}
-
-/// How many bytes a character of a JSON string has, and how many what it says has.
-fn unit(bytes: &[u8], at: usize) -> (usize, usize) {
-    let code = |at: usize| {
-        let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
-        u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-    };
-    match (bytes[at], bytes.get(at + 1)) {
-        (b'\\', Some(b'u')) => match (code(at), code(at + 6)) {
-            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (12, 4),
-            (Some(code), _) => (6, char::from_u32(code).map_or(3, char::len_utf8)),
-            (None, _) => (1, 1),
-        },
-        (b'\\', Some(_)) => (2, 1),
-        _ => (1, 1),
-    }
 }

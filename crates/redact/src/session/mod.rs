@@ -18,11 +18,13 @@
 //! **Invariant:** redacting what was redacted gives the same bytes.
 
 mod content;
+mod escape;
 mod files;
 mod head;
 mod json;
 mod mask;
 mod names;
+mod old;
 mod record;
 mod review;
 mod times;
@@ -45,6 +47,7 @@ use self::content::{Shaper, is_own};
 use self::files::Files;
 use self::mask::{Cut, Kit, Mask};
 use self::names::Names;
+use self::old::Old;
 pub use self::record::masker;
 pub use self::review::{Decisions, Excerpt, Finding, Name, NameOf, Review, ValueHash};
 use crate::receipt::{self, Leaves};
@@ -152,7 +155,7 @@ impl<'a> Redactor<'a> {
             kit: Kit::new(Placeholders::new(key.derive("placeholders", &transcript))),
             seq: 0,
             list: Vec::new(),
-            old: Vec::new(),
+            old: Old::default(),
             near: 0,
         };
         let was_moved = options
@@ -336,7 +339,7 @@ impl<'a> Redactor<'a> {
         is_own: bool,
     ) {
         self.mask.seq = event.seq;
-        self.mask.old = std::mem::take(&mut beyond.redactions);
+        self.mask.old = Old::new(std::mem::take(&mut beyond.redactions));
         if !is_own {
             let profile = if self.is_cut {
                 &self.bare
@@ -457,7 +460,7 @@ fn is_cut_note(event: &Event<LogBody>) -> bool {
 
 /// The receipts of what was taken out, and of what had been before.
 fn receipts(mask: &mut Mask<'_>) -> Vec<Redaction> {
-    let mut list = std::mem::take(&mut mask.old);
+    let mut list = mask.old.rest();
     list.append(&mut mask.list);
     list
 }

@@ -9,6 +9,7 @@ use super::content::Shaper;
 use super::files::Files;
 use super::mask::{Kit, Mask};
 use super::names::Names;
+use super::old::Old;
 use super::review::Decisions;
 use crate::{Engine, Key, Placeholders, Profile};
 
@@ -56,7 +57,7 @@ pub fn masker(
             kit: std::mem::replace(kit, fresh()),
             seq: 0,
             list: Vec::new(),
-            old: Vec::new(),
+            old: Old::default(),
             near: 0,
         };
         let mut shaper = Shaper {

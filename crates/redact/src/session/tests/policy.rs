@@ -79,9 +79,13 @@ fn a_secret_that_is_cut_in_two_is_found() {
     );
     assert!(out.contains(r#"{"type":"text","text":"a [REDACTED:github]"},{"type":"text","text":"[REDACTED:github] b"}"#), "{out}");
     assert!(!out.contains(head) && !out.contains(tail), "{out}");
-    // Over events of a stream, in pieces of any length, and with more behind it than is held back.
-    for size in [1, 3, 17] {
-        let whole = format!("{}{secret}{}", "x ".repeat(40_000), " y".repeat(40_000));
+    // Over events of a stream, where one batch of what is held back ends and the next begins.
+    for (size, before) in [(1, super::super::HELD_EVENTS), (17, super::super::HELD)] {
+        let whole = format!(
+            "{}{secret}{}",
+            "x ".repeat(before / 2 - 9),
+            " y".repeat(900)
+        );
         let letters: Vec<char> = whole.chars().collect();
         let pieces = letters
             .chunks(size)
@@ -200,6 +204,68 @@ fn contents_of_files_go_and_their_paths_stay() {
     ] {
         assert!(out.contains(kept), "{kept} in {out}");
     }
+}
+
+#[test]
+fn files_that_are_secret_go_as_a_whole() {
+    let bodies = vec![
+        call("c1", "Read", r#"{"file_path":"/code/.env"}"#),
+        result("c1", "Read", r#"{"file":{"content":"LOOM=warp\n"}}"#),
+        call(
+            "c2",
+            "Write",
+            r#"{"file_path":"/code/.env","content":"LOOM=weft"}"#,
+        ),
+        result("c2", "Write", r#""ok""#),
+        call("c3", "Bash", r#"{"command":"cat .env"}"#),
+        result(
+            "c3",
+            "Bash",
+            r#"{"stdout":"LOOM=warp\nSHED=weft\n","stderr":""}"#,
+        ),
+        call("c4", "Bash", r#"{"command":"cat notes.md"}"#),
+        result("c4", "Bash", r#""about looms""#),
+    ];
+    let out = written(bodies, "team");
+    assert!(!out.contains("warp") && !out.contains("weft"), "{out}");
+    assert!(
+        out.contains("about looms") && out.contains(r#""ruleId":"sensitive-file","type":"secret""#),
+        "{out}"
+    );
+    assert!(
+        out.contains(r#""output":{"stdout":"[REDACTED:sensitive-file]","stderr":""}"#),
+        "{out}"
+    );
+}
+
+/// What is outside of a patch is looked at as any text, and what is removed once more keeps its receipts.
+#[test]
+fn a_patch_and_a_secret_beside_it_both_go() {
+    let secret = token(11);
+    let line = format!(
+        "T={secret} apply_patch\n*** Begin Patch\n*** Add File: a\n+{}\n*** End Patch\n{secret}",
+        token(12)
+    );
+    let input = format!(r#"{{"command":{}}}"#, Json::string(&line).get());
+    let bodies = || vec![call("c1", "shell", &input), result("c1", "shell", "1")];
+    let (header, events) = session(bodies());
+    let (team, research) = (
+        Profile::builtin("team").unwrap(),
+        Profile::builtin("research").unwrap(),
+    );
+    let out = written(bodies(), "research");
+    let expected = r"T=[REDACTED:github] apply_patch\n*** Begin Patch\n*** Add File: a\n[REDACTED:file-contents-1-lines]\n*** End Patch\n[REDACTED:github]";
+    assert!(out.contains(expected), "{out}");
+    let (outcome, shared, _) = share(&header, &Options::default(), &events, &team);
+    let (_, again, bytes) = share(&outcome.header, &outcome.options, &shared, &research);
+    check(&bytes);
+    let rules: Vec<&str> = again[0]
+        .1
+        .redactions
+        .iter()
+        .map(|it| it.rule_id.as_str())
+        .collect();
+    assert_eq!(rules, ["github", "policy-file-contents", "github"]);
 }
 
 #[test]
