@@ -538,6 +538,11 @@ fn spare(text: &str, candidates: &mut Vec<Candidate>) {
     }
     let mut spared = Vec::new();
     for candidate in candidates.drain(..) {
+        // What goes whatever it says goes with what stands in it.
+        if matches!(&candidate.of, Of::Given(cut) if cut.kind == POLICY) {
+            spared.push(candidate);
+            continue;
+        }
         let mut from = candidate.span.start;
         let first = there.partition_point(|it| it.end <= candidate.span.start);
         for it in there[first..]

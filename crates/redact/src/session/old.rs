@@ -16,14 +16,12 @@ impl Old {
     pub(super) fn new(all: Vec<Redaction>) -> Self {
         let mut old = Self::default();
         for receipt in all {
-            let place = match old.places.get(&receipt.field) {
-                Some(place) => *place,
-                None => {
-                    old.places.insert(receipt.field.clone(), old.lists.len());
-                    old.lists.push((receipt.field.clone(), Vec::new()));
-                    old.lists.len() - 1
-                }
-            };
+            let known = old.places.get(&receipt.field).copied();
+            let place = known.unwrap_or(old.lists.len());
+            if known.is_none() {
+                old.places.insert(receipt.field.clone(), place);
+                old.lists.push((receipt.field.clone(), Vec::new()));
+            }
             old.lists[place].1.push(receipt);
         }
         old

@@ -384,9 +384,9 @@ fn what_is_beyond_a_cap_is_cut_and_said_so() {
         let mut against =
             crate::receipt::Against::new(&bytes[..], &header, &Options::default(), Some(&key()))
                 .unwrap();
-        events
-            .iter()
-            .for_each(|(event, beyond)| against.event(event, beyond).unwrap());
+        for (event, beyond) in &events {
+            against.event(event, beyond).unwrap();
+        }
         let report = against.finish().unwrap();
         assert!(report.is_good(), "{:?}", report.problems);
     }

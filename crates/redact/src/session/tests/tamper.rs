@@ -1,6 +1,6 @@
 //! Whatever is changed in a shared copy is found.
 
-use quipu_formats::normalized::Options;
+use quipu_formats::normalized::{Beyond, Options};
 use quipu_model::Body;
 use serde_json::Value;
 
@@ -134,9 +134,9 @@ fn what_is_cut_off_or_no_document_is_found() {
 fn against(header: &quipu_model::Header, events: &Events, bytes: &[u8], with_key: bool) -> Report {
     let key = with_key.then(key);
     let mut against = Against::new(bytes, header, &Options::default(), key.as_ref()).unwrap();
-    events
-        .iter()
-        .for_each(|(event, beyond)| against.event(event, beyond).unwrap());
+    for (event, beyond) in events {
+        against.event(event, beyond).unwrap();
+    }
     against.finish().unwrap()
 }
 
@@ -158,7 +158,7 @@ fn another_original_is_found() {
         );
         // One event more, one less, another directory.
         let mut more = events.clone();
-        more.push((super::event(5, said("more")), Default::default()));
+        more.push((super::event(5, said("more")), Beyond::default()));
         assert!(!against(&header, &more, &bytes, with_key).is_good());
         assert!(!against(&header, &events[..3].to_vec(), &bytes, with_key).is_good());
         let mut elsewhere = header.clone();
@@ -181,7 +181,7 @@ fn another_secret_is_found_with_the_key() {
         (report.problems[0].seq, report.problems[0].field.as_str()),
         (Some(1), "text")
     );
-    let text = format!("{:?}", report);
+    let text = format!("{report:?}");
     assert!(!text.contains("ghp_"), "{text}");
     let mut elsewhere = header.clone();
     elsewhere.environment.cwd = Some("/home/ada/other".to_owned());
