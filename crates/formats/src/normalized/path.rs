@@ -276,11 +276,7 @@ mod tests {
         assert_eq!(slice("abc", 3, 2), None);
         assert_eq!(slice("abc", 1, 3), Some("bc"));
         let mut characters = Characters::default();
-        for (start, end, text) in [
-            (0, 1, "a"),
-            (1, 3, "éx"),
-            (3, 3, ""),
-        ] {
+        for (start, end, text) in [(0, 1, "a"), (1, 3, "éx"), (3, 3, "")] {
             assert_eq!(characters.slice("aéx", start, end), Some(text));
         }
         assert_eq!(characters.slice("aéx", 4, 4), None);

@@ -316,7 +316,8 @@ impl Check {
     fn keep(&mut self, key: &str, node: Node<'_>) {
         let text = node.raw().get();
         if self.texts.len() + text.len() <= MAX_PART {
-            self.texts.push(if self.texts.is_empty() { '{' } else { ',' });
+            self.texts
+                .push(if self.texts.is_empty() { '{' } else { ',' });
             self.texts.push_str(Json::string(key).get());
             self.texts.push(':');
             self.texts.push_str(text);

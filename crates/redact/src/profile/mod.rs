@@ -34,7 +34,6 @@ use crate::rule::{Kind, Rule};
 
 /// What is removed for whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Profile {
     /// Its name.
     pub name: String,

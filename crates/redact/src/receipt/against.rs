@@ -189,14 +189,19 @@ impl<R: io::Read> Against<R> {
             path: String::new(),
             spans: FxHashMap::default(),
         };
-        match (one.read(&shared, DEEPEST + 1), other.read(&original, DEEPEST + 1)) {
+        match (
+            one.read(&shared, DEEPEST + 1),
+            other.read(&original, DEEPEST + 1),
+        ) {
             (Ok(shared), Ok(original)) => {
                 let receipts = shared.path(&["privacy", "redactions"]);
                 compare.take_spans(receipts, shared);
                 for name in ["source", "session"] {
                     name.clone_into(&mut compare.path);
                     match (shared.get(name), original.get(name)) {
-                        (Some(shared), Some(original)) => compare.section(shared, original, self.cut.is_some()),
+                        (Some(shared), Some(original)) => {
+                            compare.section(shared, original, self.cut.is_some());
+                        }
                         _ => compare.differs(),
                     }
                 }
@@ -300,7 +305,7 @@ impl<'n> Compare<'_, 'n> {
         path::push_name(&mut self.path, "text");
         match (stood, shared.get("text")) {
             (Some(stood), Some(text)) if self.spans.contains_key(&(text.place(), false)) => {
-                self.text(text, &stood)
+                self.text(text, &stood);
             }
             // Nothing stood there.
             (Some(stood), Some(text)) if text.is(&stood) => {}
@@ -412,11 +417,9 @@ impl<'n> Compare<'_, 'n> {
         let is_at_end = now == Timestamp::MIN || now == Timestamp::MAX;
         match self.times {
             Times::Kept if by != 0 => self.differs(),
-            Times::Kept => {}
-            Times::Moved(_) if is_at_end => {}
-            Times::Moved(None) => *self.times = Times::Moved(Some(by)),
-            Times::Moved(Some(known)) if *known != by => self.add(What::Time),
-            Times::Moved(Some(_)) => {}
+            Times::Moved(None) if !is_at_end => *self.times = Times::Moved(Some(by)),
+            Times::Moved(Some(known)) if *known != by && !is_at_end => self.add(What::Time),
+            Times::Kept | Times::Moved(_) => {}
         }
     }
 

@@ -180,7 +180,8 @@ impl<R: io::Read> Shared<R> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             Err(error) => return Err(error),
         };
-        let (events, sections, too_long) = (&mut self.events, &mut self.sections, &mut self.is_too_long);
+        let (events, sections, too_long) =
+            (&mut self.events, &mut self.sections, &mut self.is_too_long);
         let mut take = |part: quipu_model::json::Part<'_>| {
             let text = String::from_utf8_lossy(part.value).into_owned();
             match part.index {
@@ -208,7 +209,9 @@ impl<R: io::Read> Shared<R> {
 
     /// Why it is no document.
     pub(super) fn failed(&mut self) -> Option<String> {
-        let too_long = self.is_too_long.then(|| "its sections are too long".to_owned());
+        let too_long = self
+            .is_too_long
+            .then(|| "its sections are too long".to_owned());
         self.failed.take().or(too_long)
     }
 
@@ -274,9 +277,13 @@ impl Check {
     /// Whether placeholders stand where receipts say.
     fn spans(&mut self, seq: Option<u64>, list: Option<Node<'_>>, of: Node<'_>) {
         let Some(list) = list else { return };
-        let fields: Vec<Cow<'_, str>> = list.items().filter_map(|receipt| receipt.text("field")).collect();
+        let fields: Vec<Cow<'_, str>> = list
+            .items()
+            .filter_map(|receipt| receipt.text("field"))
+            .collect();
         let found = path::resolve_all(of, fields.iter().map(Cow::as_ref));
-        let mut texts: FxHashMap<String, (Option<Cow<'_, str>>, Characters, u64)> = FxHashMap::default();
+        let mut texts: FxHashMap<String, (Option<Cow<'_, str>>, Characters, u64)> =
+            FxHashMap::default();
         for receipt in list.items() {
             self.listed += 1;
             self.report.spans += 1;
@@ -285,7 +292,13 @@ impl Check {
                 self.report.add(seq, field, What::Receipt);
                 continue;
             };
-            let Span { field, placeholder, start, end, .. } = span;
+            let Span {
+                field,
+                placeholder,
+                start,
+                end,
+                ..
+            } = span;
             let (text, characters, last) = texts.entry(field.to_string()).or_insert_with(|| {
                 let text = found.get(&*field).and_then(|target| target.text());
                 (text, Characters::default(), 0)
@@ -294,7 +307,9 @@ impl Check {
                 self.report.add(seq, field, What::Overlap);
                 continue;
             }
-            let stands = text.as_deref().and_then(|text| characters.slice(text, start, end));
+            let stands = text
+                .as_deref()
+                .and_then(|text| characters.slice(text, start, end));
             if stands != Some(&*placeholder) {
                 self.report.add(seq, field, What::Placeholder);
             }

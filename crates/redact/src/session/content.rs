@@ -5,18 +5,16 @@ use quipu_model::{
     Block, Body, Content, Event, Json, LogBody, Note, NoteKind, Step, StepEnd, ToolCall, ToolResult,
 };
 
-use super::files::{Access, Files, Tool};
+use super::files::{Access, Files, SENSITIVE, Tool, exposed};
 use super::json::{Contents, How, described_text, rule, truncate};
-use super::mask::{Given, Mask, POLICY};
+use super::mask::{Cut, Mask, POLICY};
 use crate::Context;
 use crate::profile::{Environment, Profile};
 use crate::rule::Kind;
+use crate::sensitive::Exposes;
 
 /// The field of `meta` that says what stood in place of a note.
 pub(crate) const REPLACES: &str = "replaces";
-
-/// The rule that receipts name for files that are secret as a whole.
-pub(super) const SENSITIVE: &str = "sensitive-file";
 
 /// What an event's content is changed by.
 pub(super) struct Shaper<'s, 'a> {
@@ -31,7 +29,7 @@ impl Shaper<'_, '_> {
         &mut self,
         event: &mut Event<LogBody>,
         beyond: &mut Beyond,
-        given: &[(usize, Given)],
+        given: &[(usize, Cut)],
     ) {
         if is_own(event, beyond) {
             return;
@@ -63,7 +61,7 @@ impl Shaper<'_, '_> {
     pub(super) fn body(
         &mut self,
         body: &mut Body,
-        given: &[(usize, Given)],
+        given: &[(usize, Cut)],
         beyond: &mut Beyond,
     ) -> Option<LogBody> {
         match body {
@@ -110,7 +108,7 @@ impl Shaper<'_, '_> {
         })
     }
 
-    fn message(&mut self, blocks: &mut [Block], thinks: bool, given: &[(usize, Given)]) {
+    fn message(&mut self, blocks: &mut [Block], thinks: bool, given: &[(usize, Cut)]) {
         let across = self.across(blocks, given);
         let is_single = match &*blocks {
             [
@@ -128,9 +126,12 @@ impl Shaper<'_, '_> {
             _ => false,
         };
         for (index, (block, given)) in blocks.iter_mut().zip(across).enumerate() {
-            let field = |name: &str| match is_single {
-                true => name.to_owned(),
-                false => format!("blocks[{index}].{name}"),
+            let field = |name: &str| {
+                if is_single {
+                    name.to_owned()
+                } else {
+                    format!("blocks[{index}].{name}")
+                }
             };
             let (profile, files) = (self.profile, &mut *self.files);
             match &mut block.content {
@@ -163,8 +164,8 @@ impl Shaper<'_, '_> {
     }
 
     /// What goes over the ends of blocks, added to what goes over the ends of events.
-    fn across(&mut self, blocks: &[Block], given: &[(usize, Given)]) -> Vec<Vec<Given>> {
-        let mut all: Vec<Vec<Given>> = vec![Vec::new(); blocks.len()];
+    fn across(&mut self, blocks: &[Block], given: &[(usize, Cut)]) -> Vec<Vec<Cut>> {
+        let mut all: Vec<Vec<Cut>> = vec![Vec::new(); blocks.len()];
         for (index, given) in given {
             if let Some(of) = all.get_mut(*index) {
                 of.push(given.clone());
@@ -194,7 +195,7 @@ impl Shaper<'_, '_> {
         text: &mut String,
         part: &ToolOutput,
         what: &'static str,
-        given: &[Given],
+        given: &[Cut],
     ) {
         match part {
             ToolOutput::Full | ToolOutput::Truncated => {
@@ -243,13 +244,13 @@ impl Shaper<'_, '_> {
         self.input("tool.input", &mut result.input, &access);
         self.output("tool.output", &mut result.output, &access);
         if let Some(error) = &mut result.error {
-            self.error("tool.error", error, access.is_sensitive);
+            self.error("tool.error", error, access.exposes);
         }
     }
 
     fn input(&mut self, field: &str, input: &mut Option<Json>, access: &Access) {
         let Some(input) = input else { return };
-        let is_secret = access.is_sensitive && self.looks_for_secrets();
+        let is_secret = access.exposes == Some(Exposes::File) && self.mask.secrets;
         let contents = match access.tool {
             _ if self.profile.file_contents && !is_secret => Contents::Stay,
             Tool::Other => Contents::Patches,
@@ -268,7 +269,7 @@ impl Shaper<'_, '_> {
 
     fn output(&mut self, field: &str, output: &mut Option<Json>, access: &Access) {
         let Some(output) = output else { return };
-        if access.is_sensitive && self.looks_for_secrets() {
+        if access.exposes == Some(Exposes::File) && self.mask.secrets {
             return self.sensitive_json(field, output);
         }
         let part = &self.profile.tool_output;
@@ -288,6 +289,7 @@ impl Shaper<'_, '_> {
             output,
             How {
                 contents,
+                exposes: access.exposes.filter(|_| self.mask.secrets),
                 ..how(part, "tool-output", self.profile, access)
             },
         );
@@ -303,8 +305,9 @@ impl Shaper<'_, '_> {
             .whole_json(field, json, SENSITIVE, Kind::Secret.as_str(), label);
     }
 
-    fn error(&mut self, field: &str, error: &mut String, is_sensitive: bool) {
-        if is_sensitive && self.looks_for_secrets() {
+    fn error(&mut self, field: &str, error: &mut String, exposes: Option<Exposes>) {
+        let exposes = exposes.filter(|_| self.mask.secrets);
+        if exposes.is_some_and(|exposes| !exposed(exposes, error).is_empty()) {
             let label = format!("[REDACTED:{SENSITIVE}]");
             return self
                 .mask
@@ -312,10 +315,6 @@ impl Shaper<'_, '_> {
         }
         let part = self.profile.tool_output.clone();
         self.text(field, error, &part, "tool-output", &[]);
-    }
-
-    fn looks_for_secrets(&self) -> bool {
-        self.profile.kinds.contains(&Kind::Secret)
     }
 
     /// A name of a tool or a step, which is structure: only what rules find in it goes.
@@ -352,7 +351,7 @@ impl Shaper<'_, '_> {
     fn step_end(&mut self, end: &mut StepEnd) {
         self.step(&mut end.step);
         if let Some(error) = &mut end.error {
-            self.error("meta.error", error, false);
+            self.error("meta.error", error, None);
         }
         self.output("meta.result", &mut end.result, &Access::default());
     }
@@ -496,6 +495,7 @@ fn how<'h>(
         what,
         most: profile.max_text,
         contents: Contents::Stay,
+        exposes: None,
         file: access.file.as_deref(),
         name: None,
     }

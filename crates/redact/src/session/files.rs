@@ -8,7 +8,8 @@ use rustc_hash::FxHashMap;
 
 use super::json::rule;
 use super::mask::{Cut, POLICY};
-use crate::sensitive::{is_sensitive, named_in};
+use crate::rule::Kind as RuleKind;
+use crate::sensitive::{Exposes, exposed_by, in_patch, is_sensitive, looks_secret, written_by};
 
 /// Calls that are remembered until their result is there.
 const MOST: usize = 1 << 16;
@@ -107,8 +108,8 @@ pub(super) struct Access {
     pub(super) tool: Tool,
     /// The file, where it names one.
     pub(super) file: Option<String>,
-    /// Whether all of the file is secret.
-    pub(super) is_sensitive: bool,
+    /// What it shows of files that are secret as a whole.
+    pub(super) exposes: Option<Exposes>,
 }
 
 /// What kind of call it is.
@@ -142,7 +143,7 @@ impl Files {
         let own = access(name, input);
         match self.0.get(id) {
             Some(access) if own.tool == Tool::Other || own.file.is_none() => Access {
-                is_sensitive: access.is_sensitive || own.is_sensitive,
+                exposes: own.exposes.or(access.exposes),
                 ..access.clone()
             },
             _ => own,
@@ -161,13 +162,15 @@ fn access(name: &str, input: Option<&Json>) -> Access {
         return access;
     };
     if let Some(text) = node.as_str() {
-        access.is_sensitive = named_in(&text);
+        access.exposes = exposed_by(&text);
     }
     for (key, value) in node.fields() {
         let key = key.to_text_lossy().to_ascii_lowercase();
         if PATHS.contains(&&*key) {
             each(value, &mut |path| {
-                access.is_sensitive |= is_sensitive(path);
+                if is_sensitive(path) {
+                    access.exposes = Some(Exposes::File);
+                }
                 access.file.get_or_insert_with(|| path.to_owned());
             });
         } else if COMMANDS.contains(&&*key) {
@@ -176,13 +179,7 @@ fn access(name: &str, input: Option<&Json>) -> Access {
                 line.push_str(word);
                 line.push(' ');
             });
-            access.is_sensitive |= named_in(line.trim_end());
-        } else if key == "input" || key == "patch" {
-            // A patch names its files.
-            each(value, &mut |patch| {
-                let mut named = patch.lines().filter_map(patched);
-                access.is_sensitive |= named.any(is_sensitive);
-            });
+            access.exposes = access.exposes.or_else(|| exposed_by(line.trim_end()));
         }
     }
     access
@@ -234,23 +231,26 @@ pub(super) fn cut(text: &str, span: Range<usize>) -> Cut {
     }
 }
 
-/// What is in a patch, but for the files that it names; `None` when a text has none.
-pub(super) fn patch(text: &str) -> Option<Vec<Cut>> {
+/// What is in a patch, but for the files that it names.
+pub(super) fn patch(text: &str) -> Vec<Cut> {
     const BEGIN: &str = "*** Begin Patch\n";
-    let begin = text.find(BEGIN)? + BEGIN.len();
-    let (mut at, mut from, mut cuts) = (begin, begin, Vec::new());
+    let mut cuts = Vec::new();
+    let Some(begin) = text.find(BEGIN).map(|begin| begin + BEGIN.len()) else {
+        return cuts;
+    };
+    let (mut at, mut from) = (begin, begin);
     for line in text[begin..].split_inclusive('\n') {
         if line.starts_with("*** ") {
             take(text, from..at, &mut cuts);
             from = at + line.len();
             if line.starts_with("*** End Patch") {
-                return Some(cuts);
+                return cuts;
             }
         }
         at += line.len();
     }
     take(text, from..at, &mut cuts);
-    Some(cuts)
+    cuts
 }
 
 fn take(text: &str, span: Range<usize>, cuts: &mut Vec<Cut>) {
@@ -262,13 +262,70 @@ fn take(text: &str, span: Range<usize>, cuts: &mut Vec<Cut>) {
     }
 }
 
-/// The file that a line of a patch names.
-fn patched(line: &str) -> Option<&str> {
-    let rest = line.strip_prefix("*** ")?;
-    ["Add File: ", "Update File: ", "Delete File: ", "Move to: "]
-        .into_iter()
-        .find_map(|what| rest.strip_prefix(what))
-        .map(str::trim)
+/// The rule that receipts name for files that are secret as a whole.
+pub(super) const SENSITIVE: &str = "sensitive-file";
+
+/// Takes out what is in a secret file.
+pub(super) fn secret(span: Range<usize>) -> Cut {
+    Cut {
+        span,
+        rule: SENSITIVE.to_owned(),
+        kind: RuleKind::Secret.as_str(),
+        placeholder: format!("[REDACTED:{SENSITIVE}]"),
+    }
+}
+
+/// Parts of a text that are in a secret file: what a patch changes there, what a command writes there.
+pub(super) fn secret_parts(text: &str, name: Option<&str>) -> Vec<Range<usize>> {
+    let is_command = name.is_some_and(|name| {
+        COMMANDS
+            .iter()
+            .any(|command| command.eq_ignore_ascii_case(name))
+    });
+    if is_command && memchr::memchr2(b'>', b'|', text.as_bytes()).is_some() {
+        let written = written_by(text);
+        if !written.is_empty() {
+            return written;
+        }
+    }
+    if text.len() > 16 {
+        in_patch(text)
+    } else {
+        Vec::new()
+    }
+}
+
+/// Parts of a text that a call gave back which shows secrets.
+pub(super) fn exposed(exposes: Exposes, text: &str) -> Vec<Cut> {
+    match exposes {
+        Exposes::File => vec![secret(0..text.len())],
+        Exposes::Printed if looks_secret(text) => vec![secret(0..text.len())],
+        Exposes::Printed => Vec::new(),
+        Exposes::Environment => environment(text).into_iter().map(secret).collect(),
+    }
+}
+
+/// What is given to names, line by line.
+fn environment(text: &str) -> Vec<Range<usize>> {
+    let mut at = 0;
+    let mut found = Vec::new();
+    for line in text.split_inclusive('\n') {
+        let end = at + line.trim_end_matches(['\n', '\r']).len();
+        if let Some(equals) = text[at..end].find('=') {
+            let name = text[at..at + equals]
+                .trim_start_matches("export ")
+                .trim_start_matches("declare -x ");
+            let is_name = !name.is_empty()
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            if is_name && at + equals + 1 < end {
+                found.push(at + equals + 1..end);
+            }
+        }
+        at += line.len();
+    }
+    found
 }
 
 #[cfg(test)]
@@ -306,12 +363,31 @@ mod tests {
     }
 
     #[test]
+    fn what_shows_secrets_is_known() {
+        let text = "HOME=/home/ada\nexport TOKEN=x\nnothing = here\nEMPTY=\n";
+        let values: Vec<&str> = environment(text)
+            .into_iter()
+            .map(|span| &text[span])
+            .collect();
+        assert_eq!(values, ["/home/ada", "x"]);
+        let mut files = Files::default();
+        let read = Json::parse(r#"{"file_path":"/code/.env"}"#).unwrap();
+        assert_eq!(
+            files.call("c1", "Read", Some(&read)).exposes,
+            Some(Exposes::File)
+        );
+        let shown = Json::parse(r#"{"command":["bash","-lc","cat .env"]}"#).unwrap();
+        assert!(files.call("c2", "shell", Some(&shown)).exposes.is_some());
+        assert!(files.result("c2", "shell", None).exposes.is_some());
+    }
+
+    #[test]
     fn a_patch_keeps_the_files_it_names() {
         let text = "x <<E\n*** Begin Patch\n*** Update File: a.rs\n@@\n-old\n+new\n*** Add File: b\n+b\n*** End Patch\nE";
-        let cuts = patch(text).unwrap();
+        let cuts = patch(text);
         let gone: Vec<&str> = cuts.iter().map(|cut| &text[cut.span.clone()]).collect();
         assert_eq!(gone, ["@@\n-old\n+new", "+b"]);
         assert_eq!(cuts[0].placeholder, "[REDACTED:file-contents-3-lines]");
-        assert!(patch("nothing").is_none());
+        assert!(patch("nothing").is_empty());
     }
 }

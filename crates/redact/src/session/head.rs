@@ -4,15 +4,16 @@ use std::io;
 
 use quipu_formats::normalized::{Privacy, Section};
 use quipu_model::Header;
-use sha2::{Digest as _, Sha256};
 
-use super::content::{SENSITIVE, Shaper, named};
+use super::content::{Shaper, named};
+use super::files::SENSITIVE;
 use super::names::stands_for;
+use super::old::Old;
 use super::review::NameOf;
 use super::{Outcome, Redactor, receipts, times};
 use crate::profile::Environment;
 use crate::rule::Kind;
-use crate::{Context, receipt};
+use crate::{Context, RuleSet, receipt};
 
 impl Redactor<'_> {
     /// Redacts the header and what the document says beside it.
@@ -23,7 +24,7 @@ impl Redactor<'_> {
             .privacy
             .as_mut()
             .and_then(|privacy| privacy.redactions.take());
-        self.mask.old = before.unwrap_or_default();
+        self.mask.old = Old::new(before.unwrap_or_default());
         self.origin();
         self.environment();
         self.title();
@@ -217,16 +218,13 @@ impl Redactor<'_> {
             .map(|(rule, _)| rule)
     }
 
-    /// A hash of the rules that were applied and of what they let pass: another version of them has another.
+    /// Which version of the rules it was.
     fn digest(&self) -> String {
-        let mut hash = Sha256::new();
-        for rule in self.rules() {
-            hash.update(format!("{rule:?}\n"));
-        }
-        for allow in &self.mask.engine.rules().allow {
-            hash.update(format!("{allow:?}\n"));
-        }
-        format!("sha256:{}", receipt::hex(&hash.finalize().into()))
+        let rules = RuleSet {
+            rules: self.rules().cloned().collect(),
+            allow: self.mask.engine.rules().allow.clone(),
+        };
+        format!("sha256:{}", rules.digest())
     }
 }
 

@@ -9,6 +9,7 @@ use quipu_model::json::{Kind, Node, Tape};
 use super::files;
 use super::mask::{Cut, Mask, POLICY};
 use crate::Context;
+use crate::sensitive::Exposes;
 
 /// How deep values may nest; those of the model do not nest deeper.
 const DEEPEST: usize = 128;
@@ -27,6 +28,8 @@ pub(super) struct How<'h> {
     pub(super) most: usize,
     /// Contents of files in it.
     pub(super) contents: Contents,
+    /// What it shows of files that are secret as a whole.
+    pub(super) exposes: Option<Exposes>,
     /// The file that it is of.
     pub(super) file: Option<&'h str>,
     /// The name it is given to.
@@ -199,17 +202,21 @@ impl<'n> Walk<'_, '_, '_, 'n> {
             steps: &self.steps,
             name_of: None,
         };
-        let cuts = match self.contents(&text, name) {
-            Some(cuts) => cuts,
-            None => {
-                let context = Context {
-                    name,
-                    file: self.how.file,
-                    near: false,
-                };
-                let cuts = self.mask.cuts(&|| at.build(), &text, context, &[]);
-                truncate(&text, cuts, &mut self.left)
+        let cuts = if let Some(cuts) = self.contents(&text, name) {
+            cuts
+        } else {
+            let context = Context {
+                name,
+                file: self.how.file,
+                near: false,
+            };
+            let exposes = self.how.exposes;
+            let mut given = exposes.map_or_else(Vec::new, |it| files::exposed(it, &text));
+            if self.how.contents != Contents::Stay {
+                given.extend(files::patch(&text));
             }
+            let cuts = self.mask.cuts(&|| at.build(), &text, context, &given);
+            truncate(&text, cuts, &mut self.left)
         };
         if !cuts.is_empty() {
             let said = self.mask.apply(&|| at.build(), &text, &cuts);
@@ -234,7 +241,7 @@ impl<'n> Walk<'_, '_, '_, 'n> {
                 vec![files::cut(text, 0..text.len())]
             });
         }
-        files::patch(text)
+        None
     }
 
     fn replace(&mut self, raw: Range<usize>, said: &str) {
@@ -305,19 +312,17 @@ pub(super) fn rule(what: &str) -> String {
 
 /// What a value is and how long, in the words of a placeholder.
 fn described(json: &Json) -> String {
-    match json.as_str() {
-        Some(text) => described_text(&text),
-        None => {
-            let kind = match json.get().as_bytes().first() {
-                Some(b'{') => "object",
-                Some(b'[') => "list",
-                Some(b't' | b'f') => "boolean",
-                Some(b'"') => "text",
-                _ => "number",
-            };
-            format!("{kind}-{}-bytes", json.get().len())
-        }
+    if let Some(text) = json.as_str() {
+        return described_text(&text);
     }
+    let kind = match json.get().as_bytes().first() {
+        Some(b'{') => "object",
+        Some(b'[') => "list",
+        Some(b't' | b'f') => "boolean",
+        Some(b'"') => "text",
+        _ => "number",
+    };
+    format!("{kind}-{}-bytes", json.get().len())
 }
 
 /// The same of a text.

@@ -7,7 +7,10 @@ use quipu_formats::normalized::Redaction;
 use quipu_model::Json;
 use quipu_model::json::{Kind as JsonKind, Node, Tape};
 
+use super::escape::escaped;
+use super::files;
 use super::names::{Names, home_of};
+use super::old::{Old, moved};
 use super::review::{Decisions, Excerpt, Finding, Review, ValueHash};
 use crate::rule::Kind;
 use crate::{
@@ -42,6 +45,8 @@ pub(super) struct Mask<'a> {
     pub(super) engine: &'a Engine,
     /// Which of its rules are applied.
     pub(super) wanted: Vec<bool>,
+    /// Whether secrets are looked for, those that files are as a whole among them.
+    pub(super) secrets: bool,
     pub(super) key: Key,
     /// What commitments are salted with; without one there are none, nor receipts.
     pub(super) salts: Option<Key>,
@@ -54,7 +59,7 @@ pub(super) struct Mask<'a> {
     /// What was taken out of it.
     pub(super) list: Vec<Redaction>,
     /// What had been taken out of it before.
-    pub(super) old: Vec<Redaction>,
+    pub(super) old: Old,
     /// How many were nearly findings.
     pub(super) near: u64,
 }
@@ -68,14 +73,6 @@ pub(super) struct Cut {
     pub(super) placeholder: String,
 }
 
-/// Part of something that goes over several texts.
-#[derive(Debug, Clone)]
-pub(super) struct Given {
-    pub(super) span: Range<usize>,
-    pub(super) rule: usize,
-    pub(super) placeholder: String,
-}
-
 /// Something that may be taken out.
 struct Candidate {
     span: Range<usize>,
@@ -86,7 +83,7 @@ struct Candidate {
 enum Of {
     Rule(usize, Certainty),
     Name(usize),
-    Given(usize, String),
+    Given(Cut),
 }
 
 /// How a field is named, when it has to be.
@@ -95,7 +92,7 @@ pub(super) type Field<'f> = &'f dyn Fn() -> String;
 impl Mask<'_> {
     /// Whether nothing is looked for.
     fn is_idle(&self) -> bool {
-        !self.wanted.contains(&true) && self.names.is_empty()
+        !self.secrets && !self.wanted.contains(&true) && self.names.is_empty()
     }
 
     /// What is to be taken out of a text, in order and without overlaps.
@@ -104,13 +101,13 @@ impl Mask<'_> {
         field: Field<'_>,
         text: &str,
         context: Context<'_>,
-        given: &[Given],
+        given: &[Cut],
     ) -> Vec<Cut> {
         let mut candidates: Vec<Candidate> = given
             .iter()
             .map(|given| Candidate {
                 span: given.span.clone(),
-                of: Of::Given(given.rule, given.placeholder.clone()),
+                of: Of::Given(given.clone()),
             })
             .collect();
         if !self.is_idle() && !text.is_empty() {
@@ -146,6 +143,13 @@ impl Mask<'_> {
         }
         for found in found.drain(..) {
             self.weigh(field, text, &found, &names, to);
+        }
+        if self.secrets {
+            let secret = files::secret_parts(text, context.name).into_iter();
+            to.extend(secret.map(|span| Candidate {
+                span: span.clone(),
+                of: Of::Given(files::secret(span)),
+            }));
         }
         self.kit.found = found;
         to.extend(names.drain(..).map(|(span, index)| Candidate {
@@ -247,7 +251,10 @@ impl Mask<'_> {
         if self.engine.rules().rules[found.rule].kind == Kind::Path {
             // The session's own places have names of their own, and what is below them stays.
             let next = names.partition_point(|(name, _)| name.end <= span.start);
-            if names.get(next).is_some_and(|(name, _)| name.start < span.end) {
+            if names
+                .get(next)
+                .is_some_and(|(name, _)| name.start < span.end)
+            {
                 return;
             }
             if let Some(home) = home_of(value) {
@@ -287,15 +294,14 @@ impl Mask<'_> {
     fn merge(&self, candidates: &mut Vec<Candidate>) {
         candidates.sort_by_key(|it| (it.span.start, std::cmp::Reverse(it.span.end)));
         let rank = |it: &Candidate| {
-            let kind = match it.of {
-                Of::Rule(rule, _) | Of::Given(rule, _) => match self.rule(rule).kind {
-                    Kind::Secret => 3,
-                    Kind::Pii => 2,
-                    Kind::Path | Kind::Identity => 0,
-                },
-                Of::Name(_) => 1,
+            let kind = match &it.of {
+                Of::Rule(rule, _) => self.rule(*rule).kind.as_str(),
+                Of::Given(cut) => cut.kind,
+                Of::Name(_) => "name",
             };
-            (kind, it.span.len())
+            // What goes whatever it says goes as what it is.
+            let order = ["path", "identity", "name", "pii", "secret", POLICY];
+            (order.iter().position(|word| *word == kind), it.span.len())
         };
         let mut merged: Vec<Candidate> = Vec::new();
         for candidate in candidates.drain(..) {
@@ -329,7 +335,7 @@ impl Mask<'_> {
                     placeholder: stands.to_owned(),
                 }
             }
-            Of::Given(rule, placeholder) => self.of_rule(rule, span, placeholder),
+            Of::Given(cut) => Cut { span, ..cut },
             Of::Rule(rule, certainty) => {
                 let label = &self.engine.rules().rules[rule].label;
                 let placeholder = self.kit.placeholders.of(label, &text[span.clone()]);
@@ -350,8 +356,8 @@ impl Mask<'_> {
     }
 
     /// What goes over the ends of texts that follow each other: for each of them, which parts of it.
-    pub(super) fn across(&mut self, texts: &[&str]) -> Vec<Vec<Given>> {
-        let mut parts: Vec<Vec<Given>> = vec![Vec::new(); texts.len()];
+    pub(super) fn across(&mut self, texts: &[&str]) -> Vec<Vec<Cut>> {
+        let mut parts: Vec<Vec<Cut>> = vec![Vec::new(); texts.len()];
         if texts.len() < 2 || !self.wanted.contains(&true) {
             return parts;
         }
@@ -393,11 +399,8 @@ impl Mask<'_> {
                 let from = super::floor(text, span.start.saturating_sub(start));
                 let to = super::ceil(text, (span.end - start).min(text.len()));
                 if from < to {
-                    parts[index].push(Given {
-                        span: from..to,
-                        rule: found.rule,
-                        placeholder: placeholder.clone(),
-                    });
+                    let part = self.of_rule(found.rule, from..to, placeholder.clone());
+                    parts[index].push(part);
                 }
             }
         }
@@ -407,7 +410,7 @@ impl Mask<'_> {
     /// Takes parts out of a text and writes the receipts.
     pub(super) fn apply(&mut self, field: Field<'_>, text: &str, cuts: &[Cut]) -> String {
         let field = field();
-        let old = take_old(&mut self.old, &field);
+        let old = self.old.take(&field);
         let mut out = String::with_capacity(text.len());
         let mut receipts: Vec<(Redaction, Option<Range<usize>>)> = Vec::new();
         let (mut at, mut seen, mut written) = (0, 0, 0);
@@ -415,7 +418,7 @@ impl Mask<'_> {
         for cut in cuts {
             let kept = &text[at..cut.span.start];
             let length = kept.chars().count() as u64;
-            move_old(&mut old, &mut receipts, seen..seen + length, written);
+            moved(&mut old, &mut receipts, seen..seen + length, written);
             out.push_str(kept);
             (seen, written) = (seen + length, written + length);
             let removed = text[cut.span.clone()].chars().count() as u64;
@@ -440,7 +443,7 @@ impl Mask<'_> {
             out.push_str(&cut.placeholder);
             (seen, written, at) = (seen + removed, end, cut.span.end);
         }
-        move_old(&mut old, &mut receipts, seen..u64::MAX, written);
+        moved(&mut old, &mut receipts, seen..u64::MAX, written);
         out.push_str(&text[at..]);
         for (n, (mut receipt, span)) in receipts.into_iter().enumerate() {
             if let (Some(span), Some(salts)) = (span, &self.salts) {
@@ -510,44 +513,11 @@ impl Mask<'_> {
         };
         let was = self.list.len();
         // What had been taken out of it before is gone with it.
-        self.old.retain(|old| !is_inside(&old.field, field));
+        self.old.forget_inside(field);
         self.whole(field, &mut text, rule, kind, placeholder);
         if self.list.len() > was {
             *json = Json::string(&text);
         }
-    }
-}
-
-/// Whether a field is inside of another.
-fn is_inside(field: &str, of: &str) -> bool {
-    field
-        .strip_prefix(of)
-        .is_some_and(|rest| rest.starts_with(['.', '[', '{']))
-}
-
-/// What had been taken out of a field before, in order.
-fn take_old(all: &mut Vec<Redaction>, field: &str) -> Vec<Redaction> {
-    if all.is_empty() {
-        return Vec::new();
-    }
-    let mut old: Vec<Redaction> = all.extract_if(.., |old| old.field == field).collect();
-    old.sort_by_key(|old| old.start);
-    old
-}
-
-/// Moves receipts of what had been taken out before to where it is now.
-fn move_old(
-    old: &mut std::iter::Peekable<std::vec::IntoIter<Redaction>>,
-    to: &mut Vec<(Redaction, Option<Range<usize>>)>,
-    seen: Range<u64>,
-    written: u64,
-) {
-    while let Some(mut receipt) = old.next_if(|old| old.start.is_none_or(|start| start < seen.end))
-    {
-        let moved =
-            |place: Option<u64>| place.map(|place| (place + written).saturating_sub(seen.start));
-        (receipt.start, receipt.end) = (moved(receipt.start), moved(receipt.end));
-        to.push((receipt, None));
     }
 }
 
@@ -568,6 +538,11 @@ fn spare(text: &str, candidates: &mut Vec<Candidate>) {
     }
     let mut spared = Vec::new();
     for candidate in candidates.drain(..) {
+        // What goes whatever it says goes with what stands in it.
+        if matches!(&candidate.of, Of::Given(cut) if cut.kind == POLICY) {
+            spared.push(candidate);
+            continue;
+        }
         let mut from = candidate.span.start;
         let first = there.partition_point(|it| it.end <= candidate.span.start);
         for it in there[first..]
@@ -590,44 +565,4 @@ fn spare(text: &str, candidates: &mut Vec<Candidate>) {
         }
     }
     *candidates = spared;
-}
-
-/// Where a part of what a JSON string says is in the JSON.
-fn escaped(raw: &str, span: &Range<usize>, offset: usize) -> Range<usize> {
-    let inner = &raw[1..raw.len() - 1];
-    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-        return offset + 1 + span.start..offset + 1 + span.end;
-    }
-    let bytes = inner.as_bytes();
-    let (mut at, mut said) = (0, 0);
-    let (mut start, mut end) = (None, inner.len());
-    while at < bytes.len() {
-        if said >= span.start && start.is_none() {
-            start = Some(at);
-        }
-        if said >= span.end {
-            end = at;
-            break;
-        }
-        let (raw, decoded) = unit(bytes, at);
-        (at, said) = (at + raw, said + decoded);
-    }
-    offset + 1 + start.unwrap_or(inner.len())..offset + 1 + end
-}
-
-/// How many bytes a character of a JSON string has, and how many what it says has.
-fn unit(bytes: &[u8], at: usize) -> (usize, usize) {
-    let code = |at: usize| {
-        let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
-        u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-    };
-    match (bytes[at], bytes.get(at + 1)) {
-        (b'\\', Some(b'u')) => match (code(at), code(at + 6)) {
-            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (12, 4),
-            (Some(code), _) => (6, char::from_u32(code).map_or(3, char::len_utf8)),
-            (None, _) => (1, 1),
-        },
-        (b'\\', Some(_)) => (2, 1),
-        _ => (1, 1),
-    }
 }

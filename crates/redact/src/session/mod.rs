@@ -18,11 +18,13 @@
 //! **Invariant:** redacting what was redacted gives the same bytes.
 
 mod content;
+mod escape;
 mod files;
 mod head;
 mod json;
 mod mask;
 mod names;
+mod old;
 mod record;
 mod review;
 mod times;
@@ -43,8 +45,9 @@ use rustc_hash::FxHashSet;
 pub(crate) use self::content::REPLACES;
 use self::content::{Shaper, is_own};
 use self::files::Files;
-use self::mask::{Given, Kit, Mask};
+use self::mask::{Cut, Kit, Mask};
 use self::names::Names;
+use self::old::Old;
 pub use self::record::masker;
 pub use self::review::{Decisions, Excerpt, Finding, Name, NameOf, Review, ValueHash};
 use crate::receipt::{self, Leaves};
@@ -92,7 +95,7 @@ pub struct Redactor<'a> {
 struct Held {
     event: Event<LogBody>,
     beyond: Beyond,
-    given: Vec<(usize, Given)>,
+    given: Vec<(usize, Cut)>,
     length: usize,
 }
 
@@ -143,6 +146,7 @@ impl<'a> Redactor<'a> {
                 .iter()
                 .map(|rule| profile.wants(rule))
                 .collect(),
+            secrets: profile.kinds.contains(&crate::Kind::Secret),
             key: key.clone(),
             salts: Some(receipt::salts(key, &transcript)),
             names: Names::of(header, &decisions.names, profile.environment, key),
@@ -151,7 +155,7 @@ impl<'a> Redactor<'a> {
             kit: Kit::new(Placeholders::new(key.derive("placeholders", &transcript))),
             seq: 0,
             list: Vec::new(),
-            old: Vec::new(),
+            old: Old::default(),
             near: 0,
         };
         let was_moved = options
@@ -291,7 +295,7 @@ impl<'a> Redactor<'a> {
         &mut self,
         mut event: Event<LogBody>,
         mut beyond: Beyond,
-        given: &[(usize, Given)],
+        given: &[(usize, Cut)],
         sink: &mut Sink<'_>,
     ) -> io::Result<()> {
         self.move_time(&mut event);
@@ -311,7 +315,8 @@ impl<'a> Redactor<'a> {
         let whole = (is_open && self.profile.max_bytes != u64::MAX && !self.is_cut)
             .then(|| (event.clone(), beyond.clone()));
         self.shape(&mut event, &mut beyond, given, is_own);
-        let is_beyond = || self.bytes.saturating_add(self.buffer.len() as u64) > self.profile.max_bytes;
+        let is_beyond =
+            || self.bytes.saturating_add(self.buffer.len() as u64) > self.profile.max_bytes;
         if !self.is_cut && !is_own && is_beyond() {
             self.is_cut = true;
             let Some(whole) = whole else {
@@ -326,11 +331,21 @@ impl<'a> Redactor<'a> {
     }
 
     /// Changes an event as the profile says, and writes it to the buffer.
-    fn shape(&mut self, event: &mut Event<LogBody>, beyond: &mut Beyond, given: &[(usize, Given)], is_own: bool) {
+    fn shape(
+        &mut self,
+        event: &mut Event<LogBody>,
+        beyond: &mut Beyond,
+        given: &[(usize, Cut)],
+        is_own: bool,
+    ) {
         self.mask.seq = event.seq;
-        self.mask.old = std::mem::take(&mut beyond.redactions);
+        self.mask.old = Old::new(std::mem::take(&mut beyond.redactions));
         if !is_own {
-            let profile = if self.is_cut { &self.bare } else { self.profile };
+            let profile = if self.is_cut {
+                &self.bare
+            } else {
+                self.profile
+            };
             let mut shaper = Shaper {
                 mask: &mut self.mask,
                 profile,
@@ -354,7 +369,12 @@ impl<'a> Redactor<'a> {
     }
 
     /// Hands on the event that is in the buffer.
-    fn emit(&mut self, event: Event<LogBody>, beyond: Beyond, sink: &mut Sink<'_>) -> io::Result<()> {
+    fn emit(
+        &mut self,
+        event: Event<LogBody>,
+        beyond: Beyond,
+        sink: &mut Sink<'_>,
+    ) -> io::Result<()> {
         let index = self.counted.totals.events;
         self.leaves
             .event(&self.buffer, index)
@@ -440,7 +460,7 @@ fn is_cut_note(event: &Event<LogBody>) -> bool {
 
 /// The receipts of what was taken out, and of what had been before.
 fn receipts(mask: &mut Mask<'_>) -> Vec<Redaction> {
-    let mut list = std::mem::take(&mut mask.old);
+    let mut list = mask.old.rest();
     list.append(&mut mask.list);
     list
 }

@@ -62,7 +62,7 @@ impl Names {
             .as_ref()
             .and_then(|origin| origin.path.as_deref());
         let mut add = |of: NameOf, text: &str, whole: &str| {
-            names.add(of, text, stands_for(of, whole, how, key))
+            names.add(of, text, stands_for(of, whole, how, key));
         };
         if let Some(cwd) = at.cwd.as_deref() {
             add(NameOf::Directory, cwd, cwd);

@@ -9,6 +9,7 @@ use super::content::Shaper;
 use super::files::Files;
 use super::mask::{Kit, Mask};
 use super::names::Names;
+use super::old::Old;
 use super::review::Decisions;
 use crate::{Engine, Key, Placeholders, Profile};
 
@@ -47,6 +48,7 @@ pub fn masker(
         let mut mask = Mask {
             engine: &engine,
             wanted: wanted.clone(),
+            secrets: policy.kinds.contains(&crate::Kind::Secret),
             key: key.clone(),
             salts: None,
             names: Names::default(),
@@ -55,7 +57,7 @@ pub fn masker(
             kit: std::mem::replace(kit, fresh()),
             seq: 0,
             list: Vec::new(),
-            old: Vec::new(),
+            old: Old::default(),
             near: 0,
         };
         let mut shaper = Shaper {

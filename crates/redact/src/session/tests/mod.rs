@@ -6,7 +6,10 @@ mod property;
 mod tamper;
 
 use quipu_formats::normalized::{self, Beyond, Options, Writer};
-use quipu_model::{Annotations, Block, Body, Event, Fidelity, Header, Json, LogBody, Place, RunId, ToolCall, ToolResult};
+use quipu_model::{
+    Annotations, Block, Body, Event, Fidelity, Header, Json, LogBody, Place, RunId, ToolCall,
+    ToolResult,
+};
 
 use super::{Decisions, Outcome, Redactor};
 use crate::rule::{Kind, Pattern, Rule, RuleSet, expand};
@@ -61,7 +64,12 @@ pub(crate) fn token(seed: u64) -> String {
 pub(crate) type Events = Vec<(Event<LogBody>, Beyond)>;
 
 /// Goes through a session as callers do: once for the outcome, once to write.
-pub(crate) fn share(header: &Header, options: &Options, events: &Events, profile: &Profile) -> (Outcome, Events, Vec<u8>) {
+pub(crate) fn share(
+    header: &Header,
+    options: &Options,
+    events: &Events,
+    profile: &Profile,
+) -> (Outcome, Events, Vec<u8>) {
     share_with(header, options, events, profile, &Decisions::default())
 }
 
@@ -93,7 +101,10 @@ pub(crate) fn share_with(
 }
 
 pub(crate) fn profiles() -> Vec<Profile> {
-    Profile::NAMES.iter().filter_map(|name| Profile::builtin(name)).collect()
+    Profile::NAMES
+        .iter()
+        .filter_map(|name| Profile::builtin(name))
+        .collect()
 }
 
 pub(crate) fn header() -> Header {
@@ -110,7 +121,9 @@ pub(crate) fn event(seq: u64, body: LogBody) -> Event<LogBody> {
         seq,
         run_id: RunId::new("run-1").unwrap(),
         parent_run_id: None,
-        timestamp: format!("2026-06-22T10:00:{:02}.5Z", seq % 60).parse().unwrap(),
+        timestamp: format!("2026-06-22T10:00:{:02}.5Z", seq % 60)
+            .parse()
+            .unwrap(),
         place: Place::run(),
         body,
         annotations: Annotations::default(),
@@ -118,7 +131,10 @@ pub(crate) fn event(seq: u64, body: LogBody) -> Event<LogBody> {
 }
 
 pub(crate) fn said(text: &str) -> LogBody {
-    LogBody::Exchange(Body::UserMessage(vec![Block::text(Fidelity::AgentEmitted, text)]))
+    LogBody::Exchange(Body::UserMessage(vec![Block::text(
+        Fidelity::AgentEmitted,
+        text,
+    )]))
 }
 
 pub(crate) fn call(id: &str, name: &str, input: &str) -> LogBody {
@@ -144,7 +160,10 @@ pub(crate) fn result(id: &str, name: &str, output: &str) -> LogBody {
 /// A session of these, numbered from 1.
 pub(crate) fn session(bodies: Vec<LogBody>) -> (Header, Events) {
     let mut header = header();
-    let events: Events = (1..).zip(bodies).map(|(seq, body)| (event(seq, body), Beyond::default())).collect();
+    let events: Events = (1..)
+        .zip(bodies)
+        .map(|(seq, body)| (event(seq, body), Beyond::default()))
+        .collect();
     for (event, _) in &events {
         header.observe_log(event);
     }
@@ -163,7 +182,17 @@ pub(crate) fn written(bodies: Vec<LogBody>, profile: &str) -> String {
 /// The copy is good by itself.
 pub(crate) fn check(bytes: &[u8]) {
     let report = crate::receipt::verify(bytes).unwrap();
-    assert!(report.is_good(), "{:?}\n{}", report.problems, String::from_utf8_lossy(bytes));
+    assert!(
+        report.is_good(),
+        "{:?}\n{}",
+        report.problems,
+        String::from_utf8_lossy(bytes)
+    );
     let report = normalized::verify(bytes).unwrap();
-    assert!(report.is_valid(), "{:?}\n{}", report.findings, String::from_utf8_lossy(bytes));
+    assert!(
+        report.is_valid(),
+        "{:?}\n{}",
+        report.findings,
+        String::from_utf8_lossy(bytes)
+    );
 }

@@ -19,8 +19,13 @@ fn stream(text: &str) -> LogBody {
 }
 
 fn blocks(contents: Vec<Content>) -> LogBody {
-    let block = |content| Block { fidelity: Fidelity::AgentEmitted, content };
-    LogBody::Exchange(Body::AssistantMessage(contents.into_iter().map(block).collect()))
+    let block = |content| Block {
+        fidelity: Fidelity::AgentEmitted,
+        content,
+    };
+    LogBody::Exchange(Body::AssistantMessage(
+        contents.into_iter().map(block).collect(),
+    ))
 }
 
 fn mine(text: &str) -> Profile {
@@ -31,18 +36,33 @@ fn mine(text: &str) -> Profile {
 fn receipts_name_the_field_and_the_place() {
     let text = format!("é key {} end", token(1));
     let out = written(vec![said(&text)], "team");
-    assert!(out.contains(r#""text":"é key [REDACTED:github] end""#), "{out}");
+    assert!(
+        out.contains(r#""text":"é key [REDACTED:github] end""#),
+        "{out}"
+    );
     let receipt = r#""redactions":[{"field":"text","ruleId":"github","type":"secret","placeholder":"[REDACTED:github]","start":6,"end":23,"commitment":""#;
     assert!(out.contains(receipt), "{out}");
-    assert!(out.contains(r#""redactionCount":1"#) && out.contains(r#""rulesMatched":{"github":1}"#), "{out}");
+    assert!(
+        out.contains(r#""redactionCount":1"#) && out.contains(r#""rulesMatched":{"github":1}"#),
+        "{out}"
+    );
 }
 
 #[test]
 fn the_same_secret_has_the_same_placeholder_everywhere() {
     let (one, two) = (token(1), token(2));
-    let out = written(vec![said(&format!("{one} {two}")), said(&format!("{two}{one}"))], "team");
-    assert!(out.contains(r#""text":"[REDACTED:github] [REDACTED:github#2]""#), "{out}");
-    assert!(out.contains(r#""text":"[REDACTED:github#2][REDACTED:github]""#), "{out}");
+    let out = written(
+        vec![said(&format!("{one} {two}")), said(&format!("{two}{one}"))],
+        "team",
+    );
+    assert!(
+        out.contains(r#""text":"[REDACTED:github] [REDACTED:github#2]""#),
+        "{out}"
+    );
+    assert!(
+        out.contains(r#""text":"[REDACTED:github#2][REDACTED:github]""#),
+        "{out}"
+    );
 }
 
 #[test]
@@ -50,19 +70,35 @@ fn a_secret_that_is_cut_in_two_is_found() {
     let secret = token(3);
     let (head, tail) = secret.split_at(11);
     let text = |text: String| Content::Text(text);
-    let out = written(vec![blocks(vec![text(format!("a {head}")), text(format!("{tail} b"))])], "team");
+    let out = written(
+        vec![blocks(vec![
+            text(format!("a {head}")),
+            text(format!("{tail} b")),
+        ])],
+        "team",
+    );
     assert!(out.contains(r#"{"type":"text","text":"a [REDACTED:github]"},{"type":"text","text":"[REDACTED:github] b"}"#), "{out}");
     assert!(!out.contains(head) && !out.contains(tail), "{out}");
-    // Over events of a stream, in pieces of any length, and with more behind it than is held back.
-    for size in [1, 3, 17] {
-        let whole = format!("{}{secret}{}", "x ".repeat(40_000), " y".repeat(40_000));
+    // Over events of a stream, where one batch of what is held back ends and the next begins.
+    for (size, before) in [(1, super::super::HELD_EVENTS), (17, super::super::HELD)] {
+        let whole = format!(
+            "{}{secret}{}",
+            "x ".repeat(before / 2 - 9),
+            " y".repeat(900)
+        );
         let letters: Vec<char> = whole.chars().collect();
-        let pieces = letters.chunks(size).map(|piece| stream(&piece.iter().collect::<String>())).collect();
+        let pieces = letters
+            .chunks(size)
+            .map(|piece| stream(&piece.iter().collect::<String>()))
+            .collect();
         let (header, events) = session(pieces);
         let team = Profile::builtin("team").unwrap();
         let (_, shared, bytes) = share(&header, &Options::default(), &events, &team);
         assert_eq!(shared.len(), events.len());
-        let joined: String = shared.iter().flat_map(|(event, _)| super::super::chunks(event)).collect();
+        let joined: String = shared
+            .iter()
+            .flat_map(|(event, _)| super::super::chunks(event))
+            .collect();
         assert!(!joined.contains(&secret[6..]), "{size}");
         let left = joined.replace("[REDACTED:github]", "");
         assert_eq!(left, whole.replace(&secret, ""), "{size}");
@@ -73,13 +109,18 @@ fn a_secret_that_is_cut_in_two_is_found() {
 #[test]
 fn keys_numbers_and_json_in_strings_are_looked_at() {
     let secret = token(4);
-    let inner = Json::string(&format!(r#"{{"note":"\u00e9","db_password":"hunter\n22","t":"{secret}"}}"#));
+    let inner = Json::string(&format!(
+        r#"{{"note":"\u00e9","db_password":"hunter\n22","t":"{secret}"}}"#
+    ));
     let input = format!(
         r#"{{ "{secret}" : {{"x":"{secret}"}}, "password":"correct-horse","a.b":["{secret}"],"d":1,"d":"{secret}","card": 4111111111111111, "inner":{}}}"#,
         inner.get()
     );
-    let out = written(vec![call("c1", "Mcp", &input), result("c1", "Mcp", "1")], "team");
-    let expected = r#""input":{ "[REDACTED:github]" : {"x":"[REDACTED:github]"}, "password":"[REDACTED:password]","a.b":["[REDACTED:github]"],"d":1,"d":"[REDACTED:github]","card": "[REDACTED:card]", "inner":"{\"note\":\"\\u00e9\",\"db_password\":\"hunter\\n22\",\"t\":\"[REDACTED:github]\"}"}"#;
+    let out = written(
+        vec![call("c1", "Mcp", &input), result("c1", "Mcp", "1")],
+        "team",
+    );
+    let expected = r#""input":{ "[REDACTED:github]" : {"x":"[REDACTED:github]"}, "password":"[REDACTED:password]","a.b":["[REDACTED:github]"],"d":1,"d":"[REDACTED:github]","card": "[REDACTED:card]", "inner":"{\"note\":\"\\u00e9\",\"db_password\":\"[REDACTED:password#2]\",\"t\":\"[REDACTED:github]\"}"}"#;
     assert!(out.contains(expected), "{out}");
     for field in [
         r#""tool.input{0}""#,
@@ -90,25 +131,42 @@ fn keys_numbers_and_json_in_strings_are_looked_at() {
         r#""tool.input.card""#,
         r#""tool.input.inner""#,
     ] {
-        assert!(out.contains(&format!("\"field\":{field}")), "{field} in {out}");
+        assert!(
+            out.contains(&format!("\"field\":{field}")),
+            "{field} in {out}"
+        );
     }
     // A name in a text that is JSON says what its value is.
     let text = format!(r#"{{"db_password":"{}"}}"#, "sesame-street");
     let out = written(vec![said(&text)], "team");
-    assert!(out.contains(r#"{\"db_password\":\"[REDACTED:password]\"}"#), "{out}");
+    assert!(
+        out.contains(r#"{\"db_password\":\"[REDACTED:password]\"}"#),
+        "{out}"
+    );
 }
 
 #[test]
 fn reasoning_leaves_a_note() {
     let thought = || Content::Thinking("it may be the loom".to_owned());
-    let session = || vec![blocks(vec![thought()]), blocks(vec![Content::Text("yes".to_owned()), thought()])];
+    let session = || {
+        vec![
+            blocks(vec![thought()]),
+            blocks(vec![Content::Text("yes".to_owned()), thought()]),
+        ]
+    };
     let kept = written(session(), "research");
-    assert!(kept.contains(r#""type":"reasoning""#) && kept.contains("it may be"), "{kept}");
+    assert!(
+        kept.contains(r#""type":"reasoning""#) && kept.contains("it may be"),
+        "{kept}"
+    );
     let out = written(session(), "public");
     assert!(!out.contains("it may be"), "{out}");
     let note = r#""seq":1,"timestamp":"#;
     assert!(out.contains(note) && out.contains(r#""type":"meta","role":"system","text":"[REDACTED:reasoning]","meta":{"kind":"truncated","replaces":"reasoning"}"#), "{out}");
-    assert!(out.contains(r#"{"type":"thinking","text":"[REDACTED:reasoning]"}"#), "{out}");
+    assert!(
+        out.contains(r#"{"type":"thinking","text":"[REDACTED:reasoning]"}"#),
+        "{out}"
+    );
 }
 
 #[test]
@@ -116,9 +174,21 @@ fn contents_of_files_go_and_their_paths_stay() {
     let bodies = vec![
         call("c1", "Read", r#"{"file_path":"src/loom.rs"}"#),
         result("c1", "Read", r#""1\tfn weave() {}\n2\t""#),
-        call("c2", "Edit", r#"{"file_path":"src/loom.rs","edits":[{"old_string":"weave","new_string":"fn spin() {}\n"}]}"#),
-        result("c2", "Edit", r#"{"filePath":"src/loom.rs","originalFile":"fn weave","message":"done"}"#),
-        call("c3", "shell", r#"{"command":["bash","-lc","apply_patch <<'E'\n*** Begin Patch\n*** Update File: src/loom.rs\n-weave\n+spin\n*** End Patch\nE"]}"#),
+        call(
+            "c2",
+            "Edit",
+            r#"{"file_path":"src/loom.rs","edits":[{"old_string":"weave","new_string":"fn spin() {}\n"}]}"#,
+        ),
+        result(
+            "c2",
+            "Edit",
+            r#"{"filePath":"src/loom.rs","originalFile":"fn weave","message":"done"}"#,
+        ),
+        call(
+            "c3",
+            "shell",
+            r#"{"command":["bash","-lc","apply_patch <<'E'\n*** Begin Patch\n*** Update File: src/loom.rs\n-weave\n+spin\n*** End Patch\nE"]}"#,
+        ),
         result("c3", "shell", r#""Success""#),
     ];
     let out = written(bodies, "research");
@@ -137,20 +207,99 @@ fn contents_of_files_go_and_their_paths_stay() {
 }
 
 #[test]
+fn files_that_are_secret_go_as_a_whole() {
+    let bodies = vec![
+        call("c1", "Read", r#"{"file_path":"/code/.env"}"#),
+        result("c1", "Read", r#"{"file":{"content":"LOOM=warp\n"}}"#),
+        call(
+            "c2",
+            "Write",
+            r#"{"file_path":"/code/.env","content":"LOOM=weft"}"#,
+        ),
+        result("c2", "Write", r#""ok""#),
+        call("c3", "Bash", r#"{"command":"cat .env"}"#),
+        result(
+            "c3",
+            "Bash",
+            r#"{"stdout":"LOOM=warp\nSHED=weft\n","stderr":""}"#,
+        ),
+        call("c4", "Bash", r#"{"command":"cat notes.md"}"#),
+        result("c4", "Bash", r#""about looms""#),
+    ];
+    let out = written(bodies, "team");
+    assert!(!out.contains("warp") && !out.contains("weft"), "{out}");
+    assert!(
+        out.contains("about looms") && out.contains(r#""ruleId":"sensitive-file","type":"secret""#),
+        "{out}"
+    );
+    assert!(
+        out.contains(r#""output":{"stdout":"[REDACTED:sensitive-file]","stderr":""}"#),
+        "{out}"
+    );
+}
+
+/// What is outside of a patch is looked at as any text, and what is removed once more keeps its receipts.
+#[test]
+fn a_patch_and_a_secret_beside_it_both_go() {
+    let secret = token(11);
+    let line = format!(
+        "T={secret} apply_patch\n*** Begin Patch\n*** Add File: a\n+{}\n*** End Patch\n{secret}",
+        token(12)
+    );
+    let input = format!(r#"{{"command":{}}}"#, Json::string(&line).get());
+    let bodies = || vec![call("c1", "shell", &input), result("c1", "shell", "1")];
+    let (header, events) = session(bodies());
+    let (team, research) = (
+        Profile::builtin("team").unwrap(),
+        Profile::builtin("research").unwrap(),
+    );
+    let out = written(bodies(), "research");
+    let expected = r"T=[REDACTED:github] apply_patch\n*** Begin Patch\n*** Add File: a\n[REDACTED:file-contents-1-lines]\n*** End Patch\n[REDACTED:github]";
+    assert!(out.contains(expected), "{out}");
+    let (outcome, shared, _) = share(&header, &Options::default(), &events, &team);
+    let (_, again, bytes) = share(&outcome.header, &outcome.options, &shared, &research);
+    check(&bytes);
+    let rules: Vec<&str> = again[0]
+        .1
+        .redactions
+        .iter()
+        .map(|it| it.rule_id.as_str())
+        .collect();
+    assert_eq!(rules, ["github", "policy-file-contents", "github"]);
+}
+
+#[test]
 fn outputs_are_shaped_by_the_policy() {
     let long = "loom ".repeat(2000);
     let bodies = || {
-        let output = Json::parse(&format!(r#"{{"stdout":{},"n":3,"stderr":"warp and weft"}}"#, Json::string(&long).get())).unwrap();
-        vec![call("c1", "Bash", r#"{"command":"make"}"#), result("c1", "Bash", output.get())]
+        let output = Json::parse(&format!(
+            r#"{{"stdout":{},"n":3,"stderr":"warp and weft"}}"#,
+            Json::string(&long).get()
+        ))
+        .unwrap();
+        vec![
+            call("c1", "Bash", r#"{"command":"make"}"#),
+            result("c1", "Bash", output.get()),
+        ]
     };
     let truncated = written(bodies(), "research");
     let end = r#"[REDACTED:truncated-6000-characters]","n":3,"stderr":"[REDACTED:truncated-13-characters]""#;
     assert!(truncated.contains(end), "{truncated}");
     let described = written(bodies(), "public");
-    assert!(described.contains(r#""output":"[REDACTED:tool-output-object-10041-bytes]""#), "{described}");
+    assert!(
+        described.contains(r#""output":"[REDACTED:tool-output-object-10044-bytes]""#),
+        "{described}"
+    );
     let none = written(bodies(), "structure-only");
-    assert!(none.contains(r#""input":"[REDACTED:tool-input]","#) || none.contains(r#""input":"[REDACTED:tool-input]"}"#), "{none}");
-    assert!(none.contains(r#""output":"[REDACTED:tool-output]""#), "{none}");
+    assert!(
+        none.contains(r#""input":"[REDACTED:tool-input]","#)
+            || none.contains(r#""input":"[REDACTED:tool-input]"}"#),
+        "{none}"
+    );
+    assert!(
+        none.contains(r#""output":"[REDACTED:tool-output]""#),
+        "{none}"
+    );
 }
 
 #[test]
@@ -158,11 +307,15 @@ fn the_places_of_a_session_have_other_names_wherever_they_stand() {
     let text = "cd /home/ada/code/app/src on fix/loom-7 of lovelace/engine, by ada, not /home/bob/x/y, at /home/ada/z on loom9";
     let (header, events) = session(vec![said(text)]);
     let decisions = Decisions {
-        names: vec![Name { of: NameOf::Host, text: "loom9".to_owned() }],
+        names: vec![Name {
+            of: NameOf::Host,
+            text: "loom9".to_owned(),
+        }],
         ..Decisions::default()
     };
     let research = Profile::builtin("research").unwrap();
-    let (outcome, _, bytes) = share_with(&header, &Options::default(), &events, &research, &decisions);
+    let (outcome, _, bytes) =
+        share_with(&header, &Options::default(), &events, &research, &decisions);
     check(&bytes);
     let stands = |word: &str, of: &str| key().pseudonym(word, of);
     let expected = format!(
@@ -176,9 +329,20 @@ fn the_places_of_a_session_have_other_names_wherever_they_stand() {
     );
     let out = String::from_utf8(bytes).unwrap();
     assert!(out.contains(&expected), "{expected}\n{out}");
-    assert_eq!(outcome.header.environment.cwd, Some(stands("dir", "/home/ada/code/app")));
-    assert!(out.contains(r#"{"field":"session.environment.cwd","ruleId":"environment-dir","type":"identity""#), "{out}");
-    assert!(!out.contains("ada") && !out.contains("lovelace"), "{out}");
+    assert_eq!(
+        outcome.header.environment.cwd,
+        Some(stands("dir", "/home/ada/code/app"))
+    );
+    assert!(
+        out.contains(
+            r#"{"field":"session.environment.cwd","ruleId":"environment-dir","type":"identity""#
+        ),
+        "{out}"
+    );
+    assert!(
+        !out.contains("/ada") && !out.contains(" ada") && !out.contains("lovelace"),
+        "{out}"
+    );
 }
 
 #[test]
@@ -191,20 +355,38 @@ fn what_is_beyond_a_cap_is_cut_and_said_so() {
         said("five"),
     ];
     let (header, events) = session(bodies);
-    for profile in [mine("extends = \"team\"\nmax-events = 2"), mine("extends = \"team\"\nmax-bytes = 300")] {
+    for profile in [
+        mine("extends = \"team\"\nmax-events = 2"),
+        mine("extends = \"team\"\nmax-bytes = 300"),
+    ] {
         let (outcome, shared, bytes) = share(&header, &Options::default(), &events, &profile);
         check(&bytes);
         let numbers: Vec<u64> = shared.iter().map(|(event, _)| event.seq).collect();
         assert_eq!(numbers, [1, 2, 4, 6]);
         assert_eq!((outcome.cut.events, outcome.header.totals.events), (2, 4));
         let out = String::from_utf8(bytes.clone()).unwrap();
-        assert!(!out.contains("secret pattern") && out.contains(r#""output":"[REDACTED:tool-output]""#), "{out}");
-        assert!(out.contains(r#""meta":{"kind":"truncated","raw":{"cut":{"events":2,"bytes":"#), "{out}");
-        assert_eq!(quipu_formats::normalized::verify(&bytes[..]).unwrap().findings, []);
+        assert!(
+            !out.contains("secret pattern") && out.contains(r#""output":"[REDACTED:tool-output]""#),
+            "{out}"
+        );
+        assert!(
+            out.contains(r#""meta":{"kind":"truncated","raw":{"cut":{"events":2,"bytes":"#),
+            "{out}"
+        );
+        assert_eq!(
+            quipu_formats::normalized::verify(&bytes[..])
+                .unwrap()
+                .findings,
+            []
+        );
         let (_, _, again) = share(&outcome.header, &outcome.options, &shared, &profile);
         assert_eq!(String::from_utf8(again).unwrap(), out);
-        let mut against = crate::receipt::Against::new(&bytes[..], &header, &Options::default(), Some(&key())).unwrap();
-        events.iter().for_each(|(event, beyond)| against.event(event, beyond).unwrap());
+        let mut against =
+            crate::receipt::Against::new(&bytes[..], &header, &Options::default(), Some(&key()))
+                .unwrap();
+        for (event, beyond) in &events {
+            against.event(event, beyond).unwrap();
+        }
         let report = against.finish().unwrap();
         assert!(report.is_good(), "{:?}", report.problems);
     }
@@ -219,19 +401,36 @@ fn what_nobody_knows_is_kept_only_where_all_is() {
             raw: Some(Json::parse(r#"{"thread":"indigo"}"#).unwrap()),
         })
     };
-    let (header, mut events) = session(vec![note("a snapshot"), call("c1", "Bash", "{}"), result("c1", "Bash", "1")]);
+    let (header, mut events) = session(vec![
+        note("a snapshot"),
+        call("c1", "Bash", "{}"),
+        result("c1", "Bash", "1"),
+    ]);
     events[1].1 = Beyond {
-        extra: vec![("mood".to_owned(), Json::string("indigo")), ("text".to_owned(), Json::string("Running it"))],
+        extra: vec![
+            ("mood".to_owned(), Json::string("indigo")),
+            ("text".to_owned(), Json::string("Running it")),
+        ],
         ..Beyond::default()
     };
     let out = |name: &str| {
-        let (_, _, bytes) = share(&header, &Options::default(), &events, &Profile::builtin(name).unwrap());
+        let (_, _, bytes) = share(
+            &header,
+            &Options::default(),
+            &events,
+            &Profile::builtin(name).unwrap(),
+        );
         check(&bytes);
         String::from_utf8(bytes).unwrap()
     };
     assert_eq!(out("team").matches("indigo").count(), 2);
     let research = out("research");
-    assert!(!research.contains("indigo") && research.contains("Running it") && research.contains("a snapshot"), "{research}");
+    assert!(
+        !research.contains("indigo")
+            && research.contains("Running it")
+            && research.contains("a snapshot"),
+        "{research}"
+    );
 }
 
 #[test]
@@ -242,14 +441,27 @@ fn a_person_decides() {
     let engine = engine();
     let seen = RefCell::new(Vec::new());
     let decisions = Decisions::default();
-    let mut redactor = Redactor::new(&engine, &team, &key(), &decisions, &header, &Options::default())
-        .with_review(Box::new(|finding| {
-            assert_eq!(finding.certainty, Certainty::Sure);
-            assert_eq!((finding.excerpt.before, finding.excerpt.behind), ("key ", " here"));
-            assert!(!format!("{finding:?}").contains(finding.excerpt.value));
-            seen.borrow_mut().push((finding.seq, finding.field.to_owned(), finding.hash));
-        }));
-    redactor.event(events[0].0.clone(), Beyond::default(), &mut |_, _| Ok(())).unwrap();
+    let mut redactor = Redactor::new(
+        &engine,
+        &team,
+        &key(),
+        &decisions,
+        &header,
+        &Options::default(),
+    )
+    .with_review(Box::new(|finding| {
+        assert_eq!(finding.certainty, Certainty::Sure);
+        assert_eq!(
+            (finding.excerpt.before, finding.excerpt.behind),
+            ("key ", " here")
+        );
+        assert!(!format!("{finding:?}").contains(finding.excerpt.value));
+        seen.borrow_mut()
+            .push((finding.seq, finding.field.to_owned(), finding.hash));
+    }));
+    redactor
+        .event(events[0].0.clone(), Beyond::default(), &mut |_, _| Ok(()))
+        .unwrap();
     drop(redactor);
     let hash = ValueHash::of(&key(), &secret);
     assert_eq!(*seen.borrow(), [(1, "text".to_owned(), hash)]);
@@ -264,16 +476,29 @@ fn a_person_decides() {
 #[test]
 fn drafts_are_masked_before_they_are_written() {
     let secret = token(7);
-    let mask = masker(Arc::new(engine()), &Profile::builtin("structure-only").unwrap(), &key());
+    let mask = masker(
+        Arc::new(engine()),
+        &Profile::builtin("structure-only").unwrap(),
+        &key(),
+    );
     let fidelity = Fidelity::Router;
-    let draft = |text: String| Draft::new(Place::run(), Body::UserMessage(vec![Block::text(fidelity, text)]));
+    let draft = |text: String| {
+        Draft::new(
+            Place::run(),
+            Body::UserMessage(vec![Block::text(fidelity, text)]),
+        )
+    };
     for _ in 0..2 {
         let mut masked = draft(format!("a {secret} b"));
         mask(&mut masked);
         assert_eq!(masked, draft("a [REDACTED:github] b".to_owned()));
     }
     let mut plain = draft("all else stays, /home/ada too".to_owned());
-    let mask = masker(Arc::new(engine()), &Profile::builtin("team").unwrap(), &key());
+    let mask = masker(
+        Arc::new(engine()),
+        &Profile::builtin("team").unwrap(),
+        &key(),
+    );
     mask(&mut plain);
     assert_eq!(plain, draft("all else stays, /home/ada too".to_owned()));
 }

@@ -11,7 +11,10 @@ use crate::receipt::{Against, verify};
 
 fn sessions() -> impl Strategy<Value = (Header, Events)> {
     quipu_formats::arbitrary::session().prop_map(|(header, events)| {
-        let events = events.into_iter().map(|event| (event, Beyond::default())).collect();
+        let events = events
+            .into_iter()
+            .map(|event| (event, Beyond::default()))
+            .collect();
         (header, events)
     })
 }
@@ -19,12 +22,17 @@ fn sessions() -> impl Strategy<Value = (Header, Events)> {
 /// Findings by rule, of a document.
 fn broken(bytes: &[u8]) -> BTreeMap<&'static str, u64> {
     let report = normalized::verify(bytes).unwrap();
-    report.counts.iter().map(|(rule, count)| (rule.name(), *count)).collect()
+    report
+        .counts
+        .iter()
+        .map(|(rule, count)| (rule.name(), *count))
+        .collect()
 }
 
 fn read(bytes: &[u8]) -> (normalized::Read, Events) {
     let mut events = Vec::new();
-    let read = normalized::read_with(bytes, &mut |event, beyond| events.push((event, beyond))).unwrap();
+    let read =
+        normalized::read_with(bytes, &mut |event, beyond| events.push((event, beyond))).unwrap();
     (read, events)
 }
 
@@ -33,16 +41,24 @@ fn plant(events: &mut Events, secret: &str) {
     let json = |json: &mut Option<Json>| {
         let text = Json::string(&format!("see {secret} there"));
         let inner = json.as_ref().map_or("null", Json::get).to_owned();
-        let planted = format!(r#"{{"a":{},"{secret}":[{inner}],"n":{{"deep":{}}}}}"#, text.get(), text.get());
+        let planted = format!(
+            r#"{{"a":{},"{secret}":[{inner}],"n":{{"deep":{}}}}}"#,
+            text.get(),
+            text.get()
+        );
         *json = Json::parse(&planted).ok();
     };
     for (event, beyond) in events {
         beyond.extra.push(("mood".to_owned(), Json::string(secret)));
         match &mut event.body {
-            LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks)) | LogBody::System(blocks) => {
+            LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks))
+            | LogBody::System(blocks) => {
                 for Block { content, .. } in blocks {
                     match content {
-                        Content::Text(text) | Content::Thinking(text) | Content::Command(text) | Content::Stream(text) => {
+                        Content::Text(text)
+                        | Content::Thinking(text)
+                        | Content::Command(text)
+                        | Content::Stream(text) => {
                             text.push_str(secret);
                         }
                         Content::ToolUse { input, .. } => json(input),
@@ -73,14 +89,23 @@ fn plant(events: &mut Events, secret: &str) {
 /// Texts of what was said, thought, given and given back.
 fn texts(events: &Events) -> Vec<String> {
     let mut all = Vec::new();
-    let mut json = |json: &Option<Json>| all.extend(json.as_ref().and_then(|json| json.as_str().map(|text| text.into_owned())));
+    let mut json = |json: &Option<Json>| {
+        all.extend(
+            json.as_ref()
+                .and_then(|json| json.as_str().map(std::borrow::Cow::into_owned)),
+        );
+    };
     let mut said = Vec::new();
     for (event, _) in events {
         match &event.body {
-            LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks)) | LogBody::System(blocks) => {
+            LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks))
+            | LogBody::System(blocks) => {
                 for Block { content, .. } in blocks {
                     match content {
-                        Content::Text(text) | Content::Thinking(text) | Content::Command(text) | Content::Stream(text) => {
+                        Content::Text(text)
+                        | Content::Thinking(text)
+                        | Content::Command(text)
+                        | Content::Stream(text) => {
                             said.push(text.clone());
                         }
                         Content::ToolUse { input, .. } => json(input),
@@ -187,7 +212,9 @@ proptest! {
             event.timestamp = quipu_model::Timestamp::from_second(*second).unwrap();
         }
         let mut header = super::header();
-        session.iter().for_each(|(event, _)| header.observe_log(event));
+        for (event, _) in &session {
+            header.observe_log(event);
+        }
         for name in ["public", "structure-only"] {
             let profile = crate::Profile::builtin(name).unwrap();
             let (outcome, shared, bytes) = share(&header, &Options::default(), &session, &profile);
@@ -195,9 +222,10 @@ proptest! {
             let moved: Vec<i64> = shared.iter().zip(&events).map(|((event, _), was)| event.timestamp.as_second() - was).collect();
             prop_assert!(moved.windows(2).all(|pair| pair[0] == pair[1]));
             let start = outcome.header.started_at.unwrap().as_second();
-            match name {
-                "public" => prop_assert!(moved[0] != 0 && moved[0].abs() <= 180 * 86_400),
-                _ => prop_assert_eq!(start, 0),
+            if name == "public" {
+                prop_assert!(moved[0] != 0 && moved[0].abs() <= 180 * 86_400);
+            } else {
+                prop_assert_eq!(start, 0);
             }
         }
     }
@@ -243,6 +271,11 @@ fn linked(event: &Event<LogBody>) -> Option<String> {
 fn the_rules_of_these_tests_find_what_they_should() {
     let engine = engine();
     let mut found = Vec::new();
-    engine.scan(&mut crate::Scratch::default(), &token(1), crate::Context::default(), &mut found);
+    engine.scan(
+        &mut crate::Scratch::default(),
+        &token(1),
+        crate::Context::default(),
+        &mut found,
+    );
     assert_eq!(found.len(), 1);
 }

@@ -1,6 +1,6 @@
 //! Whatever is changed in a shared copy is found.
 
-use quipu_formats::normalized::Options;
+use quipu_formats::normalized::{Beyond, Options};
 use quipu_model::Body;
 use serde_json::Value;
 
@@ -12,11 +12,20 @@ fn shared() -> (quipu_model::Header, Events, Value, Vec<u8>) {
     let secret = token(1);
     let (header, events) = session(vec![
         said(&format!("use {secret}, or {secret}{} é", token(2))),
-        call("c1", "Bash", &format!(r#"{{"command":"curl {secret}","n":1.0,"{secret}":[true,null,{{}}]}}"#)),
+        call(
+            "c1",
+            "Bash",
+            &format!(r#"{{"command":"curl {secret}","n":1.0,"{secret}":[true,null,{{}}]}}"#),
+        ),
         result("c1", "Bash", r#""mail ada@example.com""#),
         super::event(4, said("bye")).body,
     ]);
-    let (_, _, bytes) = share(&header, &Options::default(), &events, &Profile::builtin("research").unwrap());
+    let (_, _, bytes) = share(
+        &header,
+        &Options::default(),
+        &events,
+        &Profile::builtin("research").unwrap(),
+    );
     let value = serde_json::from_slice(&bytes).unwrap();
     (header, events, value, bytes)
 }
@@ -25,8 +34,15 @@ fn shared() -> (quipu_model::Header, Events, Value, Vec<u8>) {
 fn places(value: &Value, at: &mut Vec<String>, all: &mut Vec<Vec<String>>) {
     all.push(at.clone());
     let inner: Vec<(String, &Value)> = match value {
-        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), value)).collect(),
-        Value::Array(items) => items.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| (key.clone(), value))
+            .collect(),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(index, value)| (index.to_string(), value))
+            .collect(),
         _ => Vec::new(),
     };
     for (key, value) in inner {
@@ -108,13 +124,19 @@ fn what_is_cut_off_or_no_document_is_found() {
         assert!(!verify(&bytes[..end]).unwrap().is_good(), "{end}");
     }
     assert!(!verify(&b"[1]"[..]).unwrap().is_good());
-    assert!(!verify(&br#"{"schemaVersion":"0.1.0","events":[{"seq":1,"text":"x"}]}"#[..]).unwrap().is_good());
+    assert!(
+        !verify(&br#"{"schemaVersion":"0.1.0","events":[{"seq":1,"text":"x"}]}"#[..])
+            .unwrap()
+            .is_good()
+    );
 }
 
 fn against(header: &quipu_model::Header, events: &Events, bytes: &[u8], with_key: bool) -> Report {
     let key = with_key.then(key);
     let mut against = Against::new(bytes, header, &Options::default(), key.as_ref()).unwrap();
-    events.iter().for_each(|(event, beyond)| against.event(event, beyond).unwrap());
+    for (event, beyond) in events {
+        against.event(event, beyond).unwrap();
+    }
     against.finish().unwrap()
 }
 
@@ -130,10 +152,13 @@ fn another_original_is_found() {
         changed[3].0.body = said("good bye");
         let report = against(&header, &changed, &bytes, with_key);
         assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
-        assert_eq!((report.problems[0].seq, report.problems[0].field.as_str()), (Some(4), "text"));
+        assert_eq!(
+            (report.problems[0].seq, report.problems[0].field.as_str()),
+            (Some(4), "text")
+        );
         // One event more, one less, another directory.
         let mut more = events.clone();
-        more.push((super::event(5, said("more")), Default::default()));
+        more.push((super::event(5, said("more")), Beyond::default()));
         assert!(!against(&header, &more, &bytes, with_key).is_good());
         assert!(!against(&header, &events[..3].to_vec(), &bytes, with_key).is_good());
         let mut elsewhere = header.clone();
@@ -152,8 +177,11 @@ fn another_secret_is_found_with_the_key() {
     assert!(against(&header, &changed, &bytes, false).is_good());
     let report = against(&header, &changed, &bytes, true);
     assert!(!report.is_good());
-    assert_eq!((report.problems[0].seq, report.problems[0].field.as_str()), (Some(1), "text"));
-    let text = format!("{:?}", report);
+    assert_eq!(
+        (report.problems[0].seq, report.problems[0].field.as_str()),
+        (Some(1), "text")
+    );
+    let text = format!("{report:?}");
     assert!(!text.contains("ghp_"), "{text}");
     let mut elsewhere = header.clone();
     elsewhere.environment.cwd = Some("/home/ada/other".to_owned());
@@ -167,15 +195,49 @@ fn one_span_is_opened_and_no_other() {
     assert_eq!(receipt["field"], "tool.output");
     let id = document["transcriptId"].as_str().unwrap();
     let commitment = receipt["commitment"].as_str().unwrap();
-    let opening = open(&key(), id, 3, "tool.output", 0, "ada@example.com", commitment).unwrap();
+    let opening = open(
+        &key(),
+        id,
+        3,
+        "tool.output",
+        0,
+        "ada@example.com",
+        commitment,
+    )
+    .unwrap();
     assert!(opening.opens(commitment));
     assert_eq!(format!("{opening:?}"), "Opening(…)");
-    assert_eq!(open(&key(), id, 3, "tool.output", 0, "bob@example.com", commitment), None);
-    assert_eq!(open(&crate::Key::from_bytes([9; 32]), id, 3, "tool.output", 0, "ada@example.com", commitment), None);
+    assert_eq!(
+        open(
+            &key(),
+            id,
+            3,
+            "tool.output",
+            0,
+            "bob@example.com",
+            commitment
+        ),
+        None
+    );
+    assert_eq!(
+        open(
+            &crate::Key::from_bytes([9; 32]),
+            id,
+            3,
+            "tool.output",
+            0,
+            "ada@example.com",
+            commitment
+        ),
+        None
+    );
     // The same value at two places has two commitments.
     let first = &document["events"][0]["redactions"];
     assert_eq!(first[0]["placeholder"], first[1]["placeholder"]);
     assert_ne!(first[0]["commitment"], first[1]["commitment"]);
-    assert!(matches!(events[1].0.body, quipu_model::LogBody::Exchange(Body::ToolCall(_))));
+    assert!(matches!(
+        events[1].0.body,
+        quipu_model::LogBody::Exchange(Body::ToolCall(_))
+    ));
     assert_eq!(header.totals.events, 4);
 }
