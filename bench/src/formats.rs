@@ -221,7 +221,7 @@ fn timed(what: impl FnOnce() -> Result<()>) -> Result<Took> {
 }
 
 /// Processor time of this process, in seconds.
-fn cpu() -> f64 {
+pub(crate) fn cpu() -> f64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     #[expect(unsafe_code, reason = "std does not tell what a process used")]
     // SAFETY: the place may be written to, and a zeroed rusage is a valid one.
