@@ -46,7 +46,9 @@ impl Placeholders {
 
     /// What stands for a value.
     pub fn of(&mut self, label: &str, value: &str) -> String {
-        let hash = self.key.hash("placeholder", &[label.as_bytes(), value.as_bytes()]);
+        let hash = self
+            .key
+            .hash("placeholder", &[label.as_bytes(), value.as_bytes()]);
         let mut short = [0; 16];
         short.copy_from_slice(&hash[..16]);
         let number = *self.numbers.entry(short).or_insert_with(|| {

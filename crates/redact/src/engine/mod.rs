@@ -1,23 +1,52 @@
 //! Finds what rules describe, in one pass over a text.
+//!
+//! ```text
+//! words.rs ──► where a word of a rule stands ──► the rule is tried there (scan.rs), by its shape (shape.rs, plan.rs)
+//! numbers.rs ► where digits stand ──────────┘
+//! assign.rs ─► what is given to a name ─────► generic.rs: is it a secret?
+//!                                            check/: are its digits right?   allow.rs: may it stand?
+//! encoded.rs ► base64, percent signs, look-alikes: the same again on what they say
+//! overlap.rs ► which of two findings stands
+//! ```
+
+mod allow;
+mod assign;
+mod boundary;
+mod check;
+mod encoded;
+mod generic;
+mod judge;
+mod numbers;
+mod overlap;
+mod plan;
+mod scan;
+mod shape;
+#[cfg(any(test, feature = "testkit"))]
+pub mod whole;
+mod words;
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use regex_automata::meta::Regex;
-use regex_automata::util::syntax;
 
-use crate::rule::{Kind, Pattern, RuleSet};
+use self::allow::Allows;
+use self::plan::Plan;
+pub use self::scan::Scratch;
+use crate::rule::{Expression, Kind, RuleSet, build};
 use crate::{RuleError, Severity};
 
 /// Rules, ready to be looked for.
 #[derive(Debug)]
 pub struct Engine {
     rules: RuleSet,
-    expressions: Vec<Option<Regex>>,
+    plan: Plan,
+    allows: Allows,
+    /// The files that a rule is about.
+    paths: Vec<Option<Regex>>,
+    /// Which engine it is: what is kept from text to text is of one.
+    number: u64,
 }
-
-/// What is reused from text to text.
-#[derive(Debug, Default)]
-pub struct Scratch {}
 
 /// What is known of a text before it is looked at.
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,37 +92,49 @@ pub enum Why {
     Allowed,
 }
 
+static ENGINES: AtomicU64 = AtomicU64::new(1);
+
 impl Engine {
     /// Gets rules ready: those that `wanted` says yes to.
     ///
     /// # Errors
     ///
     /// A rule whose expression is none; nothing is ready then.
-    pub fn new(
-        rules: &RuleSet,
-        wanted: impl Fn(&crate::Rule) -> bool,
-    ) -> Result<Self, RuleError> {
-        let mut rules = rules.clone();
-        rules.rules.retain(|rule| wanted(rule));
-        let mut expressions = Vec::new();
-        for rule in &rules.rules {
-            let expression = match &rule.pattern {
-                Pattern::Regex(expression) => expression.clone(),
-                Pattern::Named { value, .. } => format!("^(?:{value})$"),
-                Pattern::File => {
-                    expressions.push(None);
-                    continue;
-                }
-            };
-            let syntax = syntax::Config::new().unicode(false).utf8(false);
-            let built = Regex::builder().syntax(syntax).build(&expression);
-            expressions.push(Some(built.map_err(|error| RuleError::Rule {
-                file: "rules".into(),
-                rule: rule.id.clone(),
-                why: error.to_string(),
-            })?));
+    pub fn new(rules: &RuleSet, wanted: impl Fn(&crate::Rule) -> bool) -> Result<Self, RuleError> {
+        let rules = RuleSet {
+            rules: rules
+                .rules
+                .iter()
+                .filter(|rule| wanted(rule))
+                .cloned()
+                .collect(),
+            allow: rules.allow.clone(),
+        };
+        let error = |rule: Option<usize>, why| RuleError::Rule {
+            file: "rules".into(),
+            rule: rule.map_or_else(
+                || "of [[allowlists]]".to_owned(),
+                |rule| rules.rules[rule].id.clone(),
+            ),
+            why,
+        };
+        let plan = plan::plan(&rules.rules).map_err(|(rule, why)| error(Some(rule), why))?;
+        let allows = Allows::new(&rules).map_err(|(rule, why)| error(rule, why))?;
+        let mut paths = Vec::with_capacity(rules.rules.len());
+        for (index, rule) in rules.rules.iter().enumerate() {
+            let path = rule.path.as_deref().map(|source| {
+                let expression = Expression::parse(source)?;
+                build(&expression.hir)
+            });
+            paths.push(path.transpose().map_err(|why| error(Some(index), why))?);
         }
-        Ok(Self { rules, expressions })
+        Ok(Self {
+            plan,
+            allows,
+            paths,
+            rules,
+            number: ENGINES.fetch_add(1, Ordering::Relaxed),
+        })
     }
 
     /// The rules that are looked for. [`Found::rule`] is a place among them.
@@ -107,49 +148,19 @@ impl Engine {
         (rule.kind, rule.severity)
     }
 
+    /// What an allowlist names a value by: SHA-256 in hex.
+    pub fn hash(value: &str) -> String {
+        allow::hash(value)
+    }
+
     /// Looks at a text. What is found is added to `found`, in order and without overlaps.
     pub fn scan(
         &self,
-        _scratch: &mut Scratch,
+        scratch: &mut Scratch,
         text: &str,
         context: Context<'_>,
         found: &mut Vec<Found>,
     ) {
-        let from = found.len();
-        for (index, rule) in self.rules.rules.iter().enumerate() {
-            let Some(expression) = &self.expressions[index] else {
-                continue;
-            };
-            if let Pattern::Named { names, .. } = &rule.pattern {
-                let name = context.name.unwrap_or_default().to_ascii_lowercase();
-                if !names.iter().any(|word| name.contains(word.as_str())) {
-                    continue;
-                }
-            }
-            for captures in expression.captures_iter(text) {
-                let first = captures.get_group(1).or_else(|| captures.get_group(0));
-                let span = match rule.secret_group {
-                    Some(group) => captures.get_group(group),
-                    None => first,
-                };
-                let Some(span) = span else { continue };
-                found.push(Found {
-                    rule: index,
-                    span: span.range(),
-                    certainty: Certainty::Sure,
-                });
-            }
-        }
-        found[from..].sort_by_key(|found| (found.span.start, found.span.end));
-        let mut end = 0;
-        let mut at = 0;
-        found.retain(|found| {
-            at += 1;
-            let keep = at <= from || found.span.start >= end;
-            if keep && at > from {
-                end = found.span.end;
-            }
-            keep
-        });
+        scan::scan(self, scratch, text, context, found);
     }
 }

@@ -27,7 +27,7 @@
 //! id = "credit-card"
 //! kind = "pii"
 //! regex = '''…'''
-//! check = "luhn"                           # luhn, iban, ipv4, ipv6, …: what a pattern cannot say
+//! check = "luhn"                           # luhn, iban, ipv4, ipv6, phone, email, jwt, national-id, secret, password
 //!
 //! [[rules.allowlists]]                     # as in gitleaks: regexes, stopwords, paths, regexTarget, condition
 //! stopwords = ["example"]
@@ -39,10 +39,17 @@
 //!
 //! Examples are templates, so that no file holds anything that looks like a secret: `{alnum:36}` is 36 random characters.
 
+mod builtin;
+mod digest;
+mod expression;
+mod load;
 mod sample;
 
 use std::path::PathBuf;
 
+pub(crate) use digest::hex;
+pub(crate) use expression::{Expression, build};
+pub use load::Remark;
 pub use sample::{Sample, expand};
 
 /// What is looked for, and what is not.
@@ -171,6 +178,46 @@ pub enum Check {
     Jwt,
     /// A national id with check digits, of the country that is named by the rule's id.
     NationalId,
+    /// A value that its name calls a secret and that looks made up by a machine: no word, no path, no placeholder.
+    Secret,
+    /// The same of what its name calls a password: shorter ones, and those that people make up.
+    Password,
+}
+
+impl Check {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Luhn => "luhn",
+            Self::Iban => "iban",
+            Self::Ipv4 => "ipv4",
+            Self::Ipv6 => "ipv6",
+            Self::Phone => "phone",
+            Self::Email => "email",
+            Self::Jwt => "jwt",
+            Self::NationalId => "national-id",
+            Self::Secret => "secret",
+            Self::Password => "password",
+        }
+    }
+
+    /// The check that a word stands for.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|check| check.as_str() == word)
+    }
+
+    const ALL: [Self; 10] = [
+        Self::Luhn,
+        Self::Iban,
+        Self::Ipv4,
+        Self::Ipv6,
+        Self::Phone,
+        Self::Email,
+        Self::Jwt,
+        Self::NationalId,
+        Self::Secret,
+        Self::Password,
+    ];
 }
 
 /// What is not to be found.

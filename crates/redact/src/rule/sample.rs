@@ -89,10 +89,22 @@ fn set(word: &str) -> Option<Vec<u8>> {
         "upnum" => upper().chain(digit()).collect(),
         "hex" => HEX.to_vec(),
         "HEX" => b"0123456789ABCDEF".to_vec(),
-        "b64" => lower().chain(upper()).chain(digit()).chain(*b"+/").collect(),
-        "b64u" => lower().chain(upper()).chain(digit()).chain(*b"-_").collect(),
+        "b64" => lower()
+            .chain(upper())
+            .chain(digit())
+            .chain(*b"+/")
+            .collect(),
+        "b64u" => lower()
+            .chain(upper())
+            .chain(digit())
+            .chain(*b"-_")
+            .collect(),
         "b32" => upper().chain(b'2'..=b'7').collect(),
-        "print" => lower().chain(upper()).chain(digit()).chain(*b"!#%*+-.:=?@_~").collect(),
+        "print" => lower()
+            .chain(upper())
+            .chain(digit())
+            .chain(*b"!#%*+-.:=?@_~")
+            .collect(),
         _ => return None,
     })
 }
@@ -128,7 +140,10 @@ mod tests {
         assert_eq!(secret.len(), 40);
         assert!(secret.starts_with("ghp_"));
         assert!(sample.text.contains(" {x} "), "{}", sample.text);
-        assert_eq!(expand("KEY=«ghp_{alnum:36}» {{x}} {uuid}", 1).unwrap(), sample);
+        assert_eq!(
+            expand("KEY=«ghp_{alnum:36}» {{x}} {uuid}", 1).unwrap(),
+            sample
+        );
         for broken in ["{", "{alnum}", "{what:3}", "}", "«x", "{alnum:99999}"] {
             assert_eq!(expand(broken, 1), None, "{broken}");
         }

@@ -1,0 +1,172 @@
+//! What is not to be found, though a rule finds it.
+
+use std::ops::Range;
+
+use regex_automata::meta::Regex;
+
+use crate::rule::{Allow, Expression, RuleSet, Target, build, hex};
+
+/// How much of a line is looked at around a finding, to either side.
+const LINE: usize = 512;
+
+/// Comments that say so on the line itself.
+const COMMENTS: [&[u8]; 4] = [
+    b"gitleaks:allow",
+    b"quipu:allow",
+    b"pragma: allowlist secret",
+    b"nosecret",
+];
+
+/// Allowlists, ready to be asked.
+#[derive(Debug, Default)]
+pub(super) struct Allows {
+    /// One list for each rule, and those for all of them last.
+    lists: Vec<List>,
+    /// Which lists are for which rule.
+    of_rule: Vec<Vec<usize>>,
+}
+
+#[derive(Debug)]
+struct List {
+    regexes: Vec<Regex>,
+    files: Vec<Regex>,
+    target: Target,
+    stopwords: Vec<String>,
+    values: Vec<String>,
+    all: bool,
+}
+
+/// What is asked about.
+pub(super) struct Asked<'a> {
+    pub(super) rule: usize,
+    pub(super) text: &'a str,
+    pub(super) file: Option<&'a str>,
+    pub(super) matched: Range<usize>,
+    pub(super) secret: Range<usize>,
+}
+
+impl Allows {
+    /// Gets allowlists ready.
+    pub(super) fn new(rules: &RuleSet) -> Result<Self, (Option<usize>, String)> {
+        let mut this = Self {
+            lists: Vec::new(),
+            of_rule: vec![Vec::new(); rules.rules.len()],
+        };
+        for (index, rule) in rules.rules.iter().enumerate() {
+            for allow in &rule.allow {
+                this.lists
+                    .push(List::new(allow).map_err(|why| (Some(index), why))?);
+                this.of_rule[index].push(this.lists.len() - 1);
+            }
+        }
+        for allow in &rules.allow {
+            this.lists
+                .push(List::new(allow).map_err(|why| (None, why))?);
+            for (index, rule) in rules.rules.iter().enumerate() {
+                if allow.rules.is_empty() || allow.rules.contains(&rule.id) {
+                    this.of_rule[index].push(this.lists.len() - 1);
+                }
+            }
+        }
+        Ok(this)
+    }
+
+    /// Whether something is not to be found.
+    pub(super) fn allow(&self, asked: &Asked<'_>) -> bool {
+        commented(asked)
+            || self.of_rule[asked.rule]
+                .iter()
+                .any(|list| self.lists[*list].allows(asked))
+    }
+}
+
+impl List {
+    fn new(allow: &Allow) -> Result<Self, String> {
+        let regexes = |sources: &[String]| {
+            let regex = |source: &String| {
+                Expression::parse(source).and_then(|expression| build(&expression.hir))
+            };
+            sources.iter().map(regex).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Self {
+            regexes: regexes(&allow.regexes)?,
+            files: regexes(&allow.files)?,
+            target: allow.target,
+            stopwords: allow.stopwords.clone(),
+            values: allow.values.clone(),
+            all: allow.all,
+        })
+    }
+
+    fn allows(&self, asked: &Asked<'_>) -> bool {
+        let secret = &asked.text[asked.secret.clone()];
+        let target = match self.target {
+            Target::Secret => secret,
+            Target::Match => &asked.text[asked.matched.clone()],
+            Target::Line => &asked.text[line(asked.text, &asked.matched)],
+        };
+        let mut answers = Vec::with_capacity(4);
+        if !self.regexes.is_empty() {
+            answers.push(self.regexes.iter().any(|regex| regex.is_match(target)));
+        }
+        if !self.stopwords.is_empty() {
+            let lower = secret.to_ascii_lowercase();
+            answers.push(
+                self.stopwords
+                    .iter()
+                    .any(|word| lower.contains(word.as_str())),
+            );
+        }
+        if !self.files.is_empty() {
+            answers.push(
+                asked
+                    .file
+                    .is_some_and(|file| self.files.iter().any(|regex| regex.is_match(file))),
+            );
+        }
+        if !self.values.is_empty() {
+            answers.push(self.values.contains(&hash(secret)));
+        }
+        if self.all {
+            !answers.is_empty() && answers.iter().all(|answer| *answer)
+        } else {
+            answers.contains(&true)
+        }
+    }
+}
+
+/// SHA-256 in hex.
+pub(super) fn hash(value: &str) -> String {
+    use sha2::{Digest, Sha256};
+    hex(&Sha256::digest(value.as_bytes()))
+}
+
+/// The line that something stands on, as far as it is looked at.
+pub(super) fn line(text: &str, around: &Range<usize>) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let mut low = around.start.saturating_sub(LINE);
+    let mut high = bytes.len().min(around.end.saturating_add(LINE));
+    while !text.is_char_boundary(low) {
+        low += 1;
+    }
+    while !text.is_char_boundary(high) {
+        high -= 1;
+    }
+    if let Some(at) = memchr::memrchr(b'\n', &bytes[low..around.start]) {
+        low += at + 1;
+    }
+    if let Some(at) = memchr::memchr(b'\n', &bytes[around.end..high]) {
+        high = around.end + at;
+    }
+    low..high
+}
+
+fn commented(asked: &Asked<'_>) -> bool {
+    let line = &asked.text.as_bytes()[line(asked.text, &asked.matched)];
+    // All of them have one of these, and most lines none.
+    memchr::memmem::find(line, b"allow").is_some()
+        && COMMENTS[..3]
+            .iter()
+            .any(|comment| memchr::memmem::find(line, comment).is_some())
+        || memchr::memmem::find(line, COMMENTS[3]).is_some()
+}

@@ -1,0 +1,441 @@
+//! Reads what is given to a name: `NAME=value`, `"name": "value"`, `--name value`, `<name>value</name>`.
+//!
+//! One reader for all rules that go by names. It looks at each name once, reads forward from it and never far.
+
+use std::ops::Range;
+
+/// The longest name, to either side of the word in it.
+const NAME: usize = 80;
+/// The longest value.
+pub(super) const VALUE: usize = 4096;
+
+/// Something that is given to a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Assignment {
+    /// The name, as it is written.
+    pub(super) name: Range<usize>,
+    /// The value, without quotes.
+    pub(super) value: Range<usize>,
+    /// How it is written.
+    pub(super) style: Style,
+}
+
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// In quotes.
+    Quoted,
+    /// As a line of a file of settings, or as a variable of a shell: `NAME=value`.
+    Env,
+    /// Anything else, up to where a value can end.
+    Bare,
+    /// The whole of a text, whose name is known from outside.
+    Whole,
+}
+
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}
+
+/// Reads names and values one behind the other, none of it twice.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    /// Values without quotes that end at the same place, and how they were read.
+    bare: Option<(Range<usize>, bool)>,
+}
+
+impl Reader {
+    /// The name that a place is in, and whether it can be one: what goes on for too long cannot.
+    pub(super) fn name_at(&self, text: &[u8], at: usize, floor: usize) -> (Range<usize>, bool) {
+        let low = at.saturating_sub(NAME).max(floor);
+        let before = text[low..at]
+            .iter()
+            .rev()
+            .take_while(|byte| is_name(**byte))
+            .count();
+        let behind = text[at..].iter().take_while(|byte| is_name(**byte)).count();
+        let cut = before > 0 && before == at - low && low > floor;
+        let (mut begin, mut end) = (at - before, at + behind);
+        if cut || behind > NAME {
+            return (begin..end, false);
+        }
+        // Of `\nNAME` the letter belongs to the escape.
+        if begin < at
+            && begin > 0
+            && text[begin - 1] == b'\\'
+            && matches!(text[begin], b'n' | b'r' | b't')
+        {
+            begin += 1;
+        }
+        // `token->x`, `token.` at the end of a sentence.
+        while end > at && matches!(text[end - 1], b'-' | b'.') {
+            end -= 1;
+        }
+        (begin..end, true)
+    }
+
+    /// Reads on behind a name. `None` when nothing is given to it.
+    pub(super) fn read(&mut self, text: &[u8], name: Range<usize>) -> Option<Assignment> {
+        let mut cursor = Cursor { text, at: name.end };
+        let flag = text[name.clone()].starts_with(b"--");
+        let open = before_name(text, name.start);
+        let closed = cursor.close_name();
+        let at_name_end = cursor.at;
+        cursor.blanks();
+        let spaced = cursor.at > at_name_end;
+        let operator = cursor.operator(closed);
+        if operator.is_none() && !(spaced && spoken(text, &name, flag, cursor.at)) {
+            return None;
+        }
+        let tight = !spaced && cursor.at < text.len() && !matches!(text[cursor.at], b' ' | b'\t');
+        cursor.blanks();
+        cursor.annotation(operator);
+        let scheme = cursor.scheme();
+        let begin = cursor.at;
+        if let Some(value) = cursor.quoted() {
+            return Some(Assignment {
+                name,
+                value,
+                style: Style::Quoted,
+            });
+        }
+        // A list of names and values has both in quotes.
+        if matches!(operator, Some(Operator::Comma)) {
+            return None;
+        }
+        cursor.at = begin;
+        let env = operator == Some(Operator::Equals)
+            && tight
+            && !scheme
+            && open
+            && text[name.clone()]
+                .iter()
+                .all(|byte| !byte.is_ascii_lowercase());
+        let value = self.bare(text, cursor.at, env)?;
+        Some(Assignment {
+            name,
+            value,
+            style: if env { Style::Env } else { Style::Bare },
+        })
+    }
+
+    /// What stands there without quotes.
+    fn bare(&mut self, text: &[u8], at: usize, env: bool) -> Option<Range<usize>> {
+        let begin = at
+            + usize::from(
+                text.get(at)
+                    .is_some_and(|byte| matches!(byte, b'"' | b'\'' | b'`')),
+            );
+        let known = self
+            .bare
+            .as_ref()
+            .filter(|(span, kind)| *kind == env && span.contains(&begin));
+        let end = known.map_or_else(
+            || {
+                begin
+                    + text[begin..]
+                        .iter()
+                        .position(|byte| ends(*byte, env))
+                        .unwrap_or(text.len() - begin)
+            },
+            |(span, _)| span.end,
+        );
+        self.bare = Some((begin..end, env));
+        (1..=VALUE).contains(&(end - begin)).then_some(begin..end)
+    }
+}
+
+/// Where a value without quotes ends.
+fn ends(byte: u8, env: bool) -> bool {
+    match byte {
+        0..=b' ' | b';' | b'"' | b'\'' | b'`' | b'\\' | b'|' | 0x7f => true,
+        b',' | b')' | b']' | b'}' | b'<' | b'>' | b'&' => !env,
+        _ => false,
+    }
+}
+
+/// Whether a line, a command or a quote begins before the name.
+fn before_name(text: &[u8], begin: usize) -> bool {
+    let Some(before) = begin.checked_sub(1).map(|at| text[at]) else {
+        return true;
+    };
+    matches!(
+        before,
+        b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'\'' | b'`' | b';' | b'+' | b'-'
+    ) || (begin >= 2 && matches!(before, b'n' | b'r' | b't') && text[begin - 2] == b'\\')
+}
+
+/// Names to which a value is given by a mere blank: a flag of a command, a line of a `.netrc`, a statement of SQL.
+fn spoken(text: &[u8], name: &Range<usize>, flag: bool, at: usize) -> bool {
+    let word = &text[name.clone()];
+    let next = text.get(at).copied().unwrap_or(b' ');
+    if flag {
+        return next != b'-';
+    }
+    let lower = word.to_ascii_lowercase();
+    let line = &text[name.start.saturating_sub(120)..name.start];
+    let line = line
+        .rsplit(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    match lower.as_slice() {
+        b"password" if next == b'\'' => true,
+        b"password" | b"account" => {
+            let has = |word: &[u8]| memchr::memmem::find(line, word).is_some();
+            (has(b"machine ") || has(b"login ")) && next != b'\n'
+        }
+        _ => false,
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Equals,
+    Colon,
+    Comma,
+    Tag,
+}
+
+struct Cursor<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl Cursor<'_> {
+    fn peek(&self) -> u8 {
+        self.text.get(self.at).copied().unwrap_or(0)
+    }
+
+    fn takes(&mut self, word: &[u8]) -> bool {
+        let takes = self.text[self.at..].starts_with(word);
+        if takes {
+            self.at += word.len();
+        }
+        takes
+    }
+
+    fn blanks(&mut self) {
+        let blanks = self.text[self.at..].iter().take(24);
+        self.at += blanks
+            .take_while(|byte| matches!(byte, b' ' | b'\t'))
+            .count();
+    }
+
+    /// The quote or bracket that ends a name. Says whether there was a quote.
+    fn close_name(&mut self) -> bool {
+        let from = self.at;
+        while self.peek() == b'\\' && self.at - from < 4 {
+            self.at += 1;
+        }
+        let quote = matches!(self.peek(), b'"' | b'\'' | b'`');
+        if quote {
+            self.at += 1;
+        } else {
+            self.at = from;
+        }
+        if self.peek() == b']' {
+            self.at += 1;
+        }
+        quote
+    }
+
+    fn operator(&mut self, closed: bool) -> Option<Operator> {
+        for word in [
+            &b"==="[..],
+            b"!==",
+            b"==",
+            b"!=",
+            b"=>",
+            b":=",
+            b"::=",
+            b"?=",
+            b"+=",
+            b"||=",
+        ] {
+            if self.takes(word) {
+                return Some(Operator::Equals);
+            }
+        }
+        if self.text[self.at..].starts_with(b"::") {
+            return None;
+        }
+        match self.peek() {
+            b'=' => self.step(Operator::Equals),
+            b':' => self.step(Operator::Colon),
+            b',' if closed => self.step(Operator::Comma),
+            b'>' if !closed => self.step(Operator::Tag),
+            b'v' if closed && (self.takes(b"value=") || self.takes(b"value:")) => {
+                Some(Operator::Equals)
+            }
+            _ => None,
+        }
+    }
+
+    fn step(&mut self, operator: Operator) -> Option<Operator> {
+        self.at += 1;
+        Some(operator)
+    }
+
+    /// Goes over the type that stands between a name and its value: `key: &str = "…"`.
+    fn annotation(&mut self, operator: Option<Operator>) {
+        if operator != Some(Operator::Colon) {
+            return;
+        }
+        let rest = &self.text[self.at..self.text.len().min(self.at + 48)];
+        let typed = |byte: &u8| byte.is_ascii_alphanumeric() || b"&'_<>[]|.? ".contains(byte);
+        let length = rest.iter().take_while(|byte| typed(byte)).count();
+        let kind = &rest[..length];
+        if rest.get(length) == Some(&b'=')
+            && kind
+                .first()
+                .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'&')
+        {
+            self.at += length + 1;
+            self.blanks();
+        }
+    }
+
+    /// Goes over the word that says what kind of credentials follow, within quotes as without.
+    fn scheme(&mut self) -> bool {
+        for word in [
+            &b"Bearer "[..],
+            b"bearer ",
+            b"Basic ",
+            b"basic ",
+            b"Token ",
+            b"token ",
+            b"ApiKey ",
+        ] {
+            if self.takes(word) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// What is within quotes, if there are any here.
+    fn quoted(&mut self) -> Option<Range<usize>> {
+        let from = self.at;
+        // Prefixes of strings in Python, Rust, C#.
+        if matches!(self.peek(), b'b' | b'r' | b'u' | b'f' | b'@') {
+            self.at += 1;
+        }
+        let escapes = self.text[self.at..]
+            .iter()
+            .take(8)
+            .take_while(|byte| **byte == b'\\')
+            .count();
+        self.at += escapes;
+        let quote = self.peek();
+        if !matches!(quote, b'"' | b'\'' | b'`') {
+            self.at = from;
+            return None;
+        }
+        self.at += 1;
+        self.scheme();
+        let begin = self.at;
+        let rest = &self.text[begin..self.text.len().min(begin + VALUE)];
+        let mut at = 0;
+        while at < rest.len() {
+            match rest[at] {
+                b'\n' => break,
+                b'\\' if escapes == 0 => at += 1,
+                byte if byte == quote => {
+                    let end = begin + at - escapes.min(at);
+                    return (end > begin).then_some(begin..end);
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        self.at = begin;
+        None
+    }
+}
+
+/// A name in lower case, without what joins its words.
+pub(super) fn joined(name: &[u8], into: &mut Vec<u8>) {
+    into.clear();
+    let letters = name.iter().filter(|byte| byte.is_ascii_alphanumeric());
+    into.extend(letters.map(u8::to_ascii_lowercase));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str, word: &str) -> Option<(String, Style)> {
+        let at = text.find(word).unwrap();
+        let mut reader = Reader::default();
+        let (name, whole) = reader.name_at(text.as_bytes(), at, 0);
+        let found = reader.read(text.as_bytes(), name).filter(|_| whole)?;
+        Some((text[found.value].to_owned(), found.style))
+    }
+
+    #[test]
+    fn values_are_read_however_they_are_given() {
+        let cases = [
+            ("DB_PASSWORD=abc,d", "PASSWORD", "abc,d", Style::Env),
+            ("export PASSWORD='a b'", "PASSWORD", "a b", Style::Quoted),
+            (r#"{"api_key": "v1"}"#, "api_key", "v1", Style::Quoted),
+            (r#"{\"api_key\": \"v1\"}"#, "api_key", "v1", Style::Quoted),
+            ("password: v1, x", "password", "v1", Style::Bare),
+            ("password := `v1`", "password", "v1", Style::Quoted),
+            ("--password v1 --x", "password", "v1", Style::Bare),
+            ("--password=v1", "password", "v1", Style::Bare),
+            ("<password>v1</password>", "password", "v1", Style::Bare),
+            (
+                "<add key=\"password\" value=\"v1\"/>",
+                "password",
+                "v1",
+                Style::Quoted,
+            ),
+            ("X-Api-Key: v1", "Api", "v1", Style::Bare),
+            ("Authorization: Bearer v1", "Auth", "v1", Style::Bare),
+            ("-H \"Authorization: Bearer v1\"", "Auth", "v1", Style::Bare),
+            ("'token': 'Bearer v1'", "token", "v1", Style::Quoted),
+            ("api_key: str = \"v1\"", "api_key", "v1", Style::Quoted),
+            ("const TOKEN: &str = \"v1\";", "TOKEN", "v1", Style::Quoted),
+            ("os.environ['TOKEN'] = 'v1'", "TOKEN", "v1", Style::Quoted),
+            ("setenv(\"TOKEN\", \"v1\")", "TOKEN", "v1", Style::Quoted),
+            (
+                "machine x login y password v1\n",
+                "password",
+                "v1",
+                Style::Bare,
+            ),
+            (
+                "ALTER USER x PASSWORD 'v1'",
+                "PASSWORD",
+                "v1",
+                Style::Quoted,
+            ),
+            ("x\\nTOKEN=v1\\ny", "TOKEN", "v1", Style::Env),
+            ("?token=v1&x=2", "token", "v1", Style::Bare),
+        ];
+        for (text, word, expected, style) in cases {
+            assert_eq!(
+                value(text, word),
+                Some((expected.to_owned(), style)),
+                "{text}"
+            );
+        }
+        for text in [
+            "the password is x",
+            "password",
+            "password(x)",
+            "token::new()",
+            "password ",
+        ] {
+            assert_eq!(value(text, &text[..5]), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_whole_and_not_endless() {
+        let reader = Reader::default();
+        assert_eq!(reader.name_at(b"a.token_x=1", 2, 0), (0..9, true));
+        assert_eq!(reader.name_at(b"\\nTOKEN=1", 2, 0), (2..7, true));
+        assert!(!reader.name_at("a".repeat(400).as_bytes(), 200, 0).1);
+    }
+}

@@ -1,0 +1,132 @@
+//! Addresses of machines that belong to somebody.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::Place;
+
+/// Servers that answer everybody, by which nobody is found.
+const PUBLIC: [[u8; 4]; 8] = [
+    [8, 8, 8, 8],
+    [8, 8, 4, 4],
+    [1, 1, 1, 1],
+    [1, 0, 0, 1],
+    [9, 9, 9, 9],
+    [208, 67, 222, 222],
+    [208, 67, 220, 220],
+    [4, 2, 2, 2],
+];
+
+/// An address of the fourth version: one of the net, and no version of a program.
+pub(super) fn ipv4(place: &Place<'_>) -> bool {
+    let Some(address) = std::str::from_utf8(place.value)
+        .ok()
+        .and_then(|text| text.parse::<Ipv4Addr>().ok())
+    else {
+        return false;
+    };
+    let [a, b, c, d] = address.octets();
+    let reserved = address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_broadcast()
+        || address.is_documentation()
+        || address.is_multicast()
+        || a == 0
+        || a >= 240
+        || (a == 100 && (64..128).contains(&b))
+        || (a == 198 && (18..20).contains(&b))
+        || (a == 192 && b == 0 && c == 0);
+    // Small numbers all along are a version, or a number of a chapter.
+    let version = a < 20 && b < 20 && c < 20 && d < 20;
+    let masks = d == 0 && (a == 255 || c == 0);
+    !reserved && !version && !masks && !PUBLIC.contains(&address.octets()) && !versioned(place)
+}
+
+/// Whether what is around it says that it is no address.
+fn versioned(place: &Place<'_>) -> bool {
+    let words = [
+        "version", "ver.", "release", "chrome/", "safari/", "edg/", "firefox/", "opr/", "mozilla/",
+        "==", ">=", "<=", "~=", "@",
+    ];
+    let behind = place.first_behind();
+    place.inside_more()
+        || matches!(
+            place.last_before(),
+            b'v' | b'V' | b'-' | b'.' | b'_' | b'^' | b'~'
+        )
+        || matches!(behind, b'-' | b'_')
+        || (behind == b'.' && place.behind.get(1).is_some_and(u8::is_ascii_alphanumeric))
+        || (behind == b'/' && place.behind.get(1).is_some_and(u8::is_ascii_digit))
+        || place.after_one_of(&words, 12)
+}
+
+/// An address of the sixth version: one of the net, written as one.
+pub(super) fn ipv6(place: &Place<'_>) -> bool {
+    let Some(address) = std::str::from_utf8(place.value)
+        .ok()
+        .and_then(|text| text.parse::<Ipv6Addr>().ok())
+    else {
+        return false;
+    };
+    let joins = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':');
+    if (joins(place.last_before()) && !super::super::boundary::begins_behind(place.before))
+        || joins(place.first_behind())
+    {
+        return false;
+    }
+    let segments = address.segments();
+    let first = segments[0];
+    let global = (0x2000..0x4000).contains(&first) && !(first == 0x2001 && segments[1] == 0x0db8);
+    let groups = place
+        .value
+        .split(|byte| *byte == b':')
+        .filter(|group| !group.is_empty())
+        .count();
+    // The servers that answer everybody.
+    let public = matches!(
+        (first, segments[1]),
+        (0x2001, 0x4860) | (0x2606, 0x4700) | (0x2620, 0x00fe)
+    ) && groups <= 5;
+    global && groups >= 3 && !public
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place<T>(text: &str, look: impl Fn(&Place<'_>) -> T) -> T {
+        let begin = text.find('<').unwrap();
+        let end = text.find('>').unwrap() - 1;
+        let text = text.replace(['<', '>'], "");
+        look(&Place::new(text.as_bytes(), begin..end))
+    }
+
+    #[test]
+    fn addresses_belong_to_somebody() {
+        for (text, expected) in [
+            ("from <81.2.69.160> port", true),
+            ("\\n<81.2.69.160>", true),
+            ("from <10.2.69.160>", false),
+            ("from <203.0.113.9>", false),
+            ("v<81.2.69.160>", false),
+            ("Chrome/<120.0.6099.109>", false),
+            ("version <81.2.69.160>", false),
+            ("<81.2.69.160>-beta", false),
+            ("<81.2.69.160>.4", false),
+            ("section <4.3.2.1>", false),
+            ("pkg==<41.32.21.1>", false),
+            ("<8.8.8.8>", false),
+        ] {
+            assert_eq!(place(text, ipv4), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("from <2a02:8071:b84:1f00::17>", true),
+            ("from <2001:db8:1:2::17>", false),
+            ("<fe80::1:2:3>", false),
+            ("<::1>", false),
+            ("x<2a02:8071:b84:1f00::17>", false),
+        ] {
+            assert_eq!(place(text, ipv6), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Phone numbers that can be dialled.
+
+use super::{Place, digits};
+
+/// With a country: ten to fifteen digits in groups. Without: where the text speaks of phones.
+pub(super) fn phone(place: &Place<'_>) -> bool {
+    let digits = digits::of(place.value);
+    let repeats = digits.iter().all(|digit| *digit == digits[0]);
+    let rises = digits
+        .windows(2)
+        .filter(|pair| pair[1] == (pair[0] + 1) % 10)
+        .count()
+        + 2
+        >= digits.len();
+    if digits.is_empty() || repeats || (rises && digits.len() > 7) || place.inside_more() {
+        return false;
+    }
+    // Numbers of films.
+    let fiction = digits.windows(5).any(|five| five == [5, 5, 5, 0, 1]);
+    let groups = place
+        .value
+        .split(|byte| !byte.is_ascii_digit())
+        .filter(|group| !group.is_empty());
+    let grouped = groups.clone().count();
+    if place.value.first() == Some(&b'+') {
+        let short = groups.clone().all(|group| group.len() >= 2)
+            || grouped <= 2
+            || digits[0] == 1
+            || digits[0] == 7;
+        // `+1234567890` without a blank is also what a diff or a sum looks like.
+        let plain = grouped == 1 && digits.len() < 11 && !spoken(place);
+        return (10..=15).contains(&digits.len()) && digits[0] != 0 && short && !plain && !fiction;
+    }
+    let ten = digits.len() == 10 || (digits.len() == 11 && digits[0] == 1);
+    let area = digits.len().saturating_sub(10);
+    let plausible = ten && digits[area] >= 2 && digits[area + 3] >= 2;
+    plausible && !fiction && (spoken(place) || place.value.first() == Some(&b'('))
+}
+
+fn spoken(place: &Place<'_>) -> bool {
+    place.after_one_of(
+        &[
+            "phone", "tel", "mobile", "cell", "fax", "call ", "whatsapp", "sms",
+        ],
+        32,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_can_be_dialled() {
+        for (before, value, expected) in [
+            ("at ", "+49 30 9018 2084", true),
+            ("at ", "+14155238886", true),
+            ("at ", "+1 415-555-0123", false),
+            ("phone: ", "415-523-8886", true),
+            ("build ", "415-523-8886", false),
+            ("", "(415) 523-8886", true),
+            ("", "+1234567890", false),
+            ("", "+0000000000", false),
+            ("1", "+49 30 9018 2084", false),
+        ] {
+            let text = format!("{before}{value}");
+            let place = Place::new(text.as_bytes(), before.len()..text.len());
+            assert_eq!(phone(&place), expected, "{text}");
+        }
+    }
+}

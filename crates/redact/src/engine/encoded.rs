@@ -1,0 +1,344 @@
+//! What parts of a text say when they are decoded: base64, percent signs, letters that only look like others. One level deep.
+
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+use super::judge::Job;
+use super::overlap::Candidate;
+use super::{Context, Found};
+use crate::Kind;
+
+/// The shortest base64 in which something can be hidden.
+const LEAST: usize = 24;
+/// How much of one run of base64 is decoded, and how much of one address.
+const RUN: usize = 64 << 10;
+const WORD: usize = 4096;
+
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// Whether there can be anything of that kind.
+pub(super) fn may_be(text: &str) -> bool {
+    text.len() >= LEAST / 2
+}
+
+/// Looks at what parts of the text say. `look` is how a text is looked at.
+pub(super) fn scan(
+    job: &Job<'_>,
+    candidates: &mut Vec<Candidate>,
+    mut look: impl FnMut(&str, Context<'_>, &mut Vec<Found>),
+) {
+    let mut found = Vec::new();
+    let context = Context {
+        near: false,
+        name: None,
+        ..job.context
+    };
+    runs(job.text.as_bytes(), LEAST, |span| {
+        let Some(decoded) = decoded(&job.text.as_bytes()[span.clone()]) else {
+            return;
+        };
+        found.clear();
+        look(&decoded, context, &mut found);
+        let secret = found
+            .iter()
+            .find(|found| job.engine.grade(found).0 == Kind::Secret);
+        if let Some(secret) = secret {
+            let padding = job.text.as_bytes()[span.end..]
+                .iter()
+                .take(2)
+                .take_while(|byte| **byte == b'=');
+            let end = span.end + padding.count();
+            job.adopt(candidates, secret, span.start..end);
+        }
+    });
+    let mut said = |said: &Said| {
+        found.clear();
+        look(&said.text, context, &mut found);
+        for one in &found {
+            let span = said.places[one.span.start]..said.places[one.span.end];
+            job.adopt(candidates, one, span);
+        }
+    };
+    percent(job.text, &mut said);
+    if !job.text.is_ascii() {
+        alike(job.text, &mut said);
+    }
+}
+
+const fn table() -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        #[expect(clippy::cast_possible_truncation, reason = "it is below 256")]
+        let letter = byte as u8;
+        table[byte] = letter.is_ascii_alphanumeric() || matches!(letter, b'+' | b'/' | b'-' | b'_');
+        byte += 1;
+    }
+    table
+}
+
+static LETTERS: [bool; 256] = table();
+
+/// Calls `found` with each row of letters of base64 that is long enough. Looks at few bytes where there is none.
+pub(super) fn runs(text: &[u8], least: usize, mut found: impl FnMut(Range<usize>)) {
+    let is = |at: usize| LETTERS[usize::from(text[at])];
+    let (mut floor, mut at) = (0, least - 1);
+    while at < text.len() {
+        if !is(at) {
+            at += least;
+            continue;
+        }
+        let (mut begin, mut end) = (at, at + 1);
+        while begin > floor && is(begin - 1) {
+            begin -= 1;
+        }
+        while end < text.len() && is(end) {
+            end += 1;
+        }
+        if end - begin >= least {
+            found(begin..end);
+        }
+        floor = end;
+        at = end + least;
+    }
+}
+
+/// What base64 says, if that is text.
+fn decoded(run: &[u8]) -> Option<String> {
+    let run = &run[..run.len().min(RUN)];
+    let decode = |run: &[u8]| {
+        let standard = run.iter().map(|byte| match byte {
+            b'-' => b'+',
+            b'_' => b'/',
+            other => *other,
+        });
+        let standard: Vec<u8> = standard.collect();
+        let whole = if standard.len() % 4 == 1 {
+            standard.len() - 1
+        } else {
+            standard.len()
+        };
+        LENIENT.decode(&standard[..whole]).ok()
+    };
+    let printable = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t' | 0x80..);
+    // Pictures and programs are known by their first bytes.
+    let head = decode(&run[..16])?;
+    if !head.iter().all(|byte| printable(byte) && byte.is_ascii()) {
+        return None;
+    }
+    let mut bytes = decode(run)?;
+    if !bytes.iter().all(printable) {
+        return None;
+    }
+    if let Err(error) = std::str::from_utf8(&bytes) {
+        // A character may be cut where the decoding was.
+        if bytes.len() - error.valid_up_to() > 3 {
+            return None;
+        }
+        bytes.truncate(error.valid_up_to());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// What a part of a text says, and where in the text each byte of it is from; one place more for its end.
+struct Said {
+    text: String,
+    places: Vec<usize>,
+}
+
+/// The word around a place: up to blanks or quotes, and not endless.
+fn word(text: &str, at: usize, floor: usize) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let ends =
+        |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>');
+    let low = at.saturating_sub(WORD).max(floor);
+    let mut begin = at
+        - bytes[low..at]
+            .iter()
+            .rev()
+            .take_while(|byte| !ends(byte))
+            .count();
+    let high = bytes.len().min(at + WORD);
+    let mut end = at
+        + bytes[at..high]
+            .iter()
+            .take_while(|byte| !ends(byte))
+            .count();
+    while !text.is_char_boundary(begin) {
+        begin += 1;
+    }
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    begin..end.max(begin)
+}
+
+/// Words with percent signs, as they were before they were put into an address.
+fn percent(text: &str, said: &mut impl FnMut(&Said)) {
+    let bytes = text.as_bytes();
+    let mut floor = 0;
+    for at in memchr::memchr_iter(b'%', bytes) {
+        if at < floor || escape(bytes, at).is_none() {
+            continue;
+        }
+        let word = word(text, at, floor);
+        floor = word.end.max(at + 1);
+        if word.len() < 12 {
+            continue;
+        }
+        let mut this = Said {
+            text: String::with_capacity(word.len()),
+            places: Vec::new(),
+        };
+        let mut place = word.start;
+        while place < word.end {
+            if let Some(letter) = escape(bytes, place).filter(|_| place + 3 <= word.end) {
+                this.text.push(letter);
+                this.places.push(place);
+                place += 3;
+                continue;
+            }
+            let Some(letter) = text[place..].chars().next() else {
+                break;
+            };
+            this.text.push(letter);
+            this.places
+                .extend((0..letter.len_utf8()).map(|byte| place + byte));
+            place += letter.len_utf8();
+        }
+        this.places.push(word.end);
+        said(&this);
+    }
+}
+
+/// The printable letter that `%2F` stands for.
+fn escape(bytes: &[u8], at: usize) -> Option<char> {
+    let [b'%', high, low] = *bytes.get(at..at + 3)? else {
+        return None;
+    };
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let letter = digit(high)? * 16 + digit(low)?;
+    char::from_u32(letter).filter(|letter| letter.is_ascii_graphic() || *letter == ' ')
+}
+
+/// Words with letters that look like others or like nothing, as they look.
+fn alike(text: &str, said: &mut impl FnMut(&Said)) {
+    let bytes = text.as_bytes();
+    let first = memchr::memchr3_iter(0xC2, 0xE2, 0xEF, bytes);
+    let mut places: Vec<usize> = first
+        .chain(memchr::memchr2_iter(0xCE, 0xCF, bytes))
+        .chain(memchr::memchr2_iter(0xD0, 0xD1, bytes))
+        .collect();
+    places.sort_unstable();
+    let mut floor = 0;
+    for at in places {
+        let letter = text.get(at..).and_then(|rest| rest.chars().next());
+        if at < floor || letter.is_none_or(|letter| plain(letter) == Plain::Itself) {
+            continue;
+        }
+        let word = word(text, at, floor);
+        floor = word.end.max(at + 1);
+        if word.len() < 12 {
+            continue;
+        }
+        let mut this = Said {
+            text: String::with_capacity(word.len()),
+            places: Vec::new(),
+        };
+        for (index, letter) in text[word.clone()].char_indices() {
+            let from = word.start + index;
+            let letter = match plain(letter) {
+                Plain::Nothing => continue,
+                Plain::Looks(letter) => letter,
+                Plain::Itself => letter,
+            };
+            this.text.push(letter);
+            this.places
+                .extend(std::iter::repeat_n(from, letter.len_utf8()));
+        }
+        this.places.push(word.end);
+        said(&this);
+    }
+}
+
+/// What a letter looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plain {
+    Itself,
+    Nothing,
+    Looks(char),
+}
+
+fn plain(letter: char) -> Plain {
+    /// Letters of other scripts, each before the one it looks like.
+    const ALIKE: &str = "АAВBЕEКKМMНHОOРPСCТTУYХXаaеeоoрpсcуyхxіiІIјjЈJѕsЅSԁdһhԛqԝwΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXοoνvαaιi";
+    match letter {
+        '\u{200B}'..='\u{200D}' | '\u{2060}' | '\u{FEFF}' | '\u{AD}' => Plain::Nothing,
+        '\u{FF01}'..='\u{FF5E}' => {
+            char::from_u32(u32::from(letter) - 0xFEE0).map_or(Plain::Itself, Plain::Looks)
+        }
+        '\u{370}'..='\u{52F}' => {
+            let mut pairs = ALIKE.chars();
+            while let (Some(one), Some(other)) = (pairs.next(), pairs.next()) {
+                if one == letter {
+                    return Plain::Looks(other);
+                }
+            }
+            Plain::Itself
+        }
+        _ => Plain::Itself,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn runs_are_all_there_are(text in "[ab=/ ]{0,80}") {
+            let mut found = Vec::new();
+            runs(text.as_bytes(), 5, |span| found.push(span));
+            let mut slow = Vec::new();
+            let mut begin = 0;
+            for (at, byte) in text.bytes().chain([b' ']).enumerate() {
+                if !LETTERS[usize::from(byte)] {
+                    if at - begin >= 5 {
+                        slow.push(begin..at);
+                    }
+                    begin = at + 1;
+                }
+            }
+            prop_assert_eq!(found, slow);
+        }
+    }
+
+    #[test]
+    fn only_text_is_decoded() {
+        let text = "a line that says something, twice";
+        let run = LENIENT.encode(text);
+        assert_eq!(
+            decoded(run.trim_end_matches('=').as_bytes()).as_deref(),
+            Some(text)
+        );
+        assert_eq!(
+            decoded(
+                LENIENT
+                    .encode([
+                        0x89, 0x50, 0x4E, 0x47, 13, 10, 26, 10, 0, 0, 0, 13, 1, 2, 3, 4, 5, 6
+                    ])
+                    .as_bytes()
+            ),
+            None
+        );
+        assert_eq!(decoded(b"src/components/atoms/button"), None);
+    }
+}

@@ -1,0 +1,564 @@
+//! Whether a value is a secret when only its name says so.
+//!
+//! Code is full of names that speak of tokens and keys. What is given to most of them is a word, another name, a path, a
+//! type, a call. A secret was made up by a machine and looks it; a password was made up by somebody, and looks like neither.
+
+use super::assign::Style;
+use super::check::entropy;
+
+/// What a value looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// A secret.
+    Secret,
+    /// Nearly one: not random enough.
+    Nearly,
+    /// Something else.
+    Other,
+}
+
+/// Names that speak of something beside a secret, in lower case and joined.
+const OTHER_NAMES: &[&str] = &[
+    "tokenizer",
+    "tokencount",
+    "counttoken",
+    "maxtoken",
+    "mintoken",
+    "numtoken",
+    "totaltoken",
+    "inputtoken",
+    "outputtoken",
+    "prompttoken",
+    "tokenlimit",
+    "tokenusage",
+    "tokenbudget",
+    "tokenlength",
+    "pagetoken",
+    "nexttoken",
+    "continuationtoken",
+    "synctoken",
+    "tokentype",
+    "tokenurl",
+    "tokenuri",
+    "tokenendpoint",
+    "tokenname",
+    "tokenid",
+    "tokenpath",
+    "tokenfile",
+    "tokenaddress",
+    "authurl",
+    "authtype",
+    "authmethod",
+    "authmode",
+    "authprovider",
+    "author",
+    "publickey",
+    "pubkey",
+    "keyid",
+    "keyname",
+    "keypath",
+    "keyfile",
+    "keytype",
+    "keycode",
+    "keyword",
+    "keyboard",
+    "keydown",
+    "keyup",
+    "keypress",
+    "cachekey",
+    "primarykey",
+    "foreignkey",
+    "sortkey",
+    "partitionkey",
+    "idempotencykey",
+    "monkey",
+    "turkey",
+    "hotkey",
+    "secretname",
+    "secretarn",
+    "secretid",
+    "secretref",
+    "secretpath",
+    "secretsmanager",
+    "passwordfield",
+    "passwordhash",
+    "passwordfile",
+    "passwordpath",
+    "passwordlength",
+    "passwordreset",
+    "commit",
+    "sha1",
+    "sha256",
+    "sha512",
+    "checksum",
+    "digest",
+    "integrity",
+    "etag",
+    "fingerprint",
+    "thumbprint",
+    "hash",
+    "md5",
+    "resolved",
+    "csstoken",
+    "designtoken",
+    "tokenprice",
+    "requestid",
+    "traceid",
+    "spanid",
+    "messageid",
+    "toolcallid",
+    "csrf",
+    "nonce",
+    "integrity",
+    "issuer",
+    "audience",
+];
+/// Words that stand in what somebody is to put something else in place of.
+const STAND_INS: &[&str] = &[
+    "your",
+    "example",
+    "changeme",
+    "change_me",
+    "change-me",
+    "changethis",
+    "placeholder",
+    "xxxx",
+    "****",
+    "....",
+    "redacted",
+    "dummy",
+    "fake",
+    "sample",
+    "insert",
+    "todo",
+    "replace",
+    "mock",
+    "_here",
+    "-here",
+    "foobar",
+    "lorem",
+    "default",
+    "secret_key",
+    "secret-key",
+    "api_key",
+    "api-key",
+    "apikey",
+    "my_",
+    "my-",
+    "process.env",
+    "environ",
+    "getenv",
+    "env.",
+    "config.",
+    "settings.",
+    "secrets.",
+    "undefined",
+    "masked",
+    "hidden",
+    "removed",
+    "censored",
+    "123456789",
+    "abcdefgh",
+    "qwerty",
+    "deadbeef",
+    "00000000",
+    "not-a-real",
+    "notreal",
+    "invalid",
+    "testtest",
+    "none",
+    "null",
+    "import",
+    "require",
+    "function",
+    "const ",
+    "string",
+];
+
+/// Whether a name speaks of something beside a secret. `name` is in lower case and joined.
+pub(super) fn other_name(name: &str) -> bool {
+    // Several tokens are a number of them; one that ends so is the id of something.
+    name.ends_with("tokens")
+        || name.ends_with("id") && !name.ends_with("sid")
+        || OTHER_NAMES.iter().any(|word| name.contains(word))
+}
+
+/// Whether somebody is to put something else in its place, or a program does.
+pub(super) fn stand_in(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let lower = value.to_ascii_lowercase();
+    let mut seen = [false; 256];
+    bytes
+        .iter()
+        .for_each(|byte| seen[usize::from(byte.to_ascii_lowercase())] = true);
+    let kinds = seen.iter().filter(|seen| **seen).count();
+    let few = kinds <= 2 || (bytes.len() >= 16 && kinds <= 4);
+    let around = |open: &str, close: &str| value.starts_with(open) && value.ends_with(close);
+    few || value.starts_with('$')
+        || value.contains("${")
+        || value.contains("$(")
+        || value.contains("{{")
+        || around("<", ">")
+        || around("%", "%")
+        || around("[", "]")
+        || around("{", "}")
+        || around("(", ")")
+        || around("__", "__")
+        || around("@", "@")
+        || matches!(
+            lower.as_str(),
+            "true"
+                | "false"
+                | "nil"
+                | "str"
+                | "yes"
+                | "no"
+                | "password"
+                | "passwd"
+                | "secret"
+                | "token"
+                | "admin"
+                | "test"
+        )
+        || STAND_INS.iter().any(|word| lower.contains(word))
+}
+
+/// Looks at what is given to a name that says secret, token or key.
+pub(super) fn secret(name: &str, value: &str, style: Style) -> Look {
+    if other_name(name) || !plain(value) || stand_in(value) || structured(value, name) {
+        return Look::Other;
+    }
+    let traits = Traits::of(value);
+    if style == Style::Bare && (value.contains(['(', '[', '{']) || traits.digits == 0) {
+        return Look::Other;
+    }
+    if value.len() < 10 || wordy(value) {
+        return Look::Other;
+    }
+    let mixed = traits.digits > 0 && traits.letters() > 0
+        || (traits.lower > 3 && traits.upper > 3 && value.len() >= 20);
+    let all_hex = value.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let least = match value.len() {
+        _ if all_hex => 2.6,
+        ..16 => 2.9,
+        16..24 => 3.2,
+        24..40 => 3.5,
+        _ => 3.8,
+    };
+    let bits = entropy(value.as_bytes());
+    match () {
+        () if !mixed => Look::Other,
+        () if bits >= least && (value.len() >= 16 || traits.digits >= 2) => Look::Secret,
+        () if bits >= least - 0.5 => Look::Nearly,
+        () => Look::Other,
+    }
+}
+
+/// Looks at what is given to a name that says password.
+pub(super) fn password(name: &str, raw_name: &str, value: &str, style: Style) -> Look {
+    if other_name(name) || !plain(value) || stand_in(value) || structured(value, name) {
+        return Look::Other;
+    }
+    let traits = Traits::of(value);
+    let shouted = !raw_name.is_empty() && raw_name.bytes().all(|byte| !byte.is_ascii_lowercase());
+    if style == Style::Quoted && shouted && value.len() >= 6 && !wordy(value) {
+        return Look::Secret;
+    }
+    let code = value.contains(['(', ')', '[', ']', '{', '}', '<', '>', '|', ';']);
+    if style == Style::Bare && (code || traits.digits == 0) {
+        return Look::Other;
+    }
+    let mixed = traits.letters() > 0 && (traits.digits > 0 || traits.signs > 0)
+        || traits.digits > 0 && traits.signs > 0;
+    match () {
+        // Somebody's word with a number or a sign at its end is a password as well, and a name with a joint is none.
+        () if value.len() < 8 || !mixed => Look::Other,
+        () if traits.digits == 0 && wordy(value) => Look::Other,
+        () if style == Style::Bare && wordy(value) => Look::Nearly,
+        () if entropy(value.as_bytes()) < 2.0 => Look::Nearly,
+        () => Look::Secret,
+    }
+}
+
+/// Letters, digits and signs of ASCII, and no blanks.
+fn plain(value: &str) -> bool {
+    value.len() <= 1024 && value.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Whether it has the form of something that is no secret.
+fn structured(value: &str, name: &str) -> bool {
+    let bytes = value.as_bytes();
+    let is = |byte: &u8, more: &[u8]| byte.is_ascii_alphanumeric() || more.contains(byte);
+    let path = value.starts_with(['/', '~', '.', '#']) && !random_tail(value)
+        || value.contains("://")
+        || value.contains("../")
+        || value.starts_with("@/");
+    let version = bytes.iter().all(|byte| {
+        byte.is_ascii_digit()
+            || matches!(byte, b'.' | b'-' | b':' | b'T' | b'Z' | b'+' | b'_' | b'/')
+    });
+    let labelled = [
+        "sha1-",
+        "sha256-",
+        "sha384-",
+        "sha512-",
+        "sha256:",
+        "sha1:",
+        "md5:",
+        "ssh-",
+        "data:",
+        "urn:",
+        "arn:",
+        "refs/",
+        "$2a$",
+        "$2b$",
+        "$2y$",
+        "[REDACTED:",
+        "file:",
+        "sk-ant-oat",
+    ];
+    let digest = matches!(bytes.len(), 32 | 40 | 64)
+        && bytes.iter().all(u8::is_ascii_hexdigit)
+        && !speaks(name);
+    let uuid = bytes.len() == 36
+        && bytes.iter().enumerate().all(|(at, byte)| {
+            if matches!(at, 8 | 13 | 18 | 23) {
+                *byte == b'-'
+            } else {
+                byte.is_ascii_hexdigit()
+            }
+        });
+    let call = value.ends_with(')')
+        && value.contains('(')
+        && bytes.first().is_some_and(u8::is_ascii_alphabetic);
+    let member = value.split('.').count() > 1
+        && value.split('.').all(|part| {
+            part.bytes()
+                .next()
+                .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+                && part.bytes().all(|byte| is(&byte, b"_?!"))
+        })
+        && value.split('.').all(|part| wordy(part) || part.len() < 4);
+    let file = value.rsplit_once('.').is_some_and(|(_, end)| {
+        matches!(
+            end,
+            "js" | "ts"
+                | "tsx"
+                | "json"
+                | "py"
+                | "rs"
+                | "go"
+                | "md"
+                | "txt"
+                | "yml"
+                | "yaml"
+                | "toml"
+                | "pem"
+                | "key"
+                | "env"
+                | "png"
+                | "svg"
+                | "com"
+                | "org"
+                | "html"
+                | "css"
+        )
+    });
+    path || version
+        || labelled.iter().any(|label| value.starts_with(label))
+        || digest
+        || (uuid && !speaks(name))
+        || call
+        || member
+        || file
+}
+
+/// A name that cannot mean anything but a secret, whatever the value.
+fn speaks(name: &str) -> bool {
+    [
+        "secret",
+        "token",
+        "password",
+        "passwd",
+        "apikey",
+        "accesskey",
+        "authkey",
+        "privatekey",
+        "credential",
+        "signingkey",
+        "encryptionkey",
+        "masterkey",
+    ]
+    .iter()
+    .any(|word| name.contains(word))
+}
+
+/// `/+abc…=` is base64 that begins with a slash; `/usr/lib` is a path.
+fn random_tail(value: &str) -> bool {
+    value.starts_with('/') && value.len() >= 24 && value.ends_with('=')
+}
+
+struct Traits {
+    lower: usize,
+    upper: usize,
+    digits: usize,
+    signs: usize,
+}
+
+impl Traits {
+    fn of(value: &str) -> Self {
+        let count = |is: fn(&u8) -> bool| value.as_bytes().iter().filter(|byte| is(byte)).count();
+        Self {
+            lower: count(u8::is_ascii_lowercase),
+            upper: count(u8::is_ascii_uppercase),
+            digits: count(u8::is_ascii_digit),
+            signs: count(u8::is_ascii_punctuation),
+        }
+    }
+
+    fn letters(&self) -> usize {
+        self.lower + self.upper
+    }
+}
+
+/// Whether most of it is words: letters in a row that can be spoken.
+pub(super) fn wordy(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let (mut spoken, mut all) = (0, 0);
+    let mut at = 0;
+    while at < bytes.len() {
+        let begin = at;
+        // A capital begins a word, and a row of capitals is one.
+        while at < bytes.len() && bytes[at].is_ascii_uppercase() {
+            at += 1;
+        }
+        if at - begin <= 1 {
+            while at < bytes.len() && bytes[at].is_ascii_lowercase() {
+                at += 1;
+            }
+        }
+        if at == begin {
+            all += usize::from(bytes[at].is_ascii_alphanumeric());
+            at += 1;
+            continue;
+        }
+        all += at - begin;
+        if can_be_spoken(&bytes[begin..at]) {
+            spoken += at - begin;
+        }
+    }
+    // Letters between many digits can be spoken by chance.
+    let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let share = if digits * 8 > all { 85 } else { 70 };
+    all == 0 || spoken * 100 >= all * share
+}
+
+fn can_be_spoken(word: &[u8]) -> bool {
+    let vowel = |byte: &u8| b"aeiouy".contains(&byte.to_ascii_lowercase());
+    let vowels = word.iter().filter(|byte| vowel(byte)).count();
+    let (mut row, mut longest) = (0, 0);
+    for byte in word {
+        row = if vowel(byte) { 0 } else { row + 1 };
+        longest = longest.max(row);
+    }
+    word.len() >= 3 && vowels * 5 >= word.len() && longest <= 4 && vowels * 4 <= word.len() * 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::expand;
+
+    #[test]
+    fn machines_make_up_secrets() {
+        for template in [
+            "{alnum:32}",
+            "{hex:32}",
+            "{b64:40}",
+            "{b64u:24}",
+            "{lownum:20}",
+            "{hex:64}",
+            "{uuid}",
+        ] {
+            let hits = (0..100).filter(|seed| {
+                let value = expand(template, *seed).unwrap().text;
+                secret("clientsecret", &value, Style::Quoted) == Look::Secret
+            });
+            let hits = hits.count();
+            assert!(hits >= 97, "{template}: {hits}");
+        }
+    }
+
+    #[test]
+    fn code_is_no_secret() {
+        for (name, value) in [
+            ("token", "await"),
+            ("apikey", "config.foo.apiKey"),
+            ("password", "z.string().min(8)"),
+            ("token", "getFooToken(bar)"),
+            ("tokencount", "1234567890123"),
+            ("maxtokens", "4096"),
+            ("nextpagetoken", "a8f3b2c1d4e5f6071829"),
+            ("key", "user.name"),
+            ("token", "some-css-class-name-2"),
+            ("apikey", "sk-your-key-here"),
+            ("apikey", "${API_KEY}"),
+            ("secret", "process.env.SECRET"),
+            ("token", "[REDACTED:github]"),
+            ("token", "************"),
+            ("commitsha", "4c2754b228b1aeb932860747b8fe659f257d6105"),
+            ("secret", "AuthenticationService2"),
+            ("token", "2026-06-22T10:00:03Z"),
+            ("key", "/usr/local/lib/node_modules/x1"),
+            ("token", "TOKEN_TYPE_BEARER_V2"),
+            ("authtoken", "https://x.dev/a1b2c3d4e5f6"),
+        ] {
+            for style in [Style::Quoted, Style::Bare, Style::Env] {
+                assert_ne!(
+                    secret(name, value, style),
+                    Look::Secret,
+                    "{name} {value} {style:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn people_make_up_passwords() {
+        for value in [
+            "hunter2!",
+            "Tr0ub4dor&3",
+            "s3cr3tP@ss",
+            "correct-h0rse-battery",
+        ] {
+            assert_eq!(
+                password("password", "password", value, Style::Quoted),
+                Look::Secret,
+                "{value}"
+            );
+            assert_eq!(
+                password("dbpassword", "DB_PASSWORD", value, Style::Env),
+                Look::Secret,
+                "{value}"
+            );
+        }
+        for value in [
+            "password",
+            "Passwort",
+            "user.password",
+            "changeme",
+            "<password>",
+            "process.env.PW",
+            "string",
+            "form-control",
+            "********",
+            "Password is required",
+        ] {
+            assert_ne!(
+                password("password", "password", value, Style::Quoted),
+                Look::Secret,
+                "{value}"
+            );
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! What becomes of a match: whether it is a finding, nearly one, or none.
+
+use std::ops::Range;
+
+use regex_automata::Input;
+use regex_automata::util::captures::Captures;
+
+use super::allow::Asked;
+use super::assign::{self, Assignment, Style};
+use super::check::{self, Verdict};
+use super::generic::{self, Look};
+use super::overlap::Candidate;
+use super::plan::Action;
+use super::{Certainty, Context, Engine, Found, Why, boundary, encoded};
+use crate::rule::{Check, Pattern};
+use crate::{Kind, Rule};
+
+/// How many bits short something may be to be shown.
+const SHORT: f64 = 0.6;
+
+/// A text and what it is looked at with.
+pub(super) struct Job<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) text: &'a str,
+    pub(super) context: Context<'a>,
+}
+
+impl<'a> Job<'a> {
+    pub(super) fn new(engine: &'a Engine, text: &'a str, context: Context<'a>) -> Self {
+        Self {
+            engine,
+            text,
+            context,
+        }
+    }
+
+    fn rule(&self, rule: usize) -> &'a Rule {
+        &self.engine.rules.rules[rule]
+    }
+
+    /// Which of the groups is the secret.
+    pub(super) fn secret(&self, rule: usize, captures: &Captures) -> Option<Range<usize>> {
+        let groups = self.engine.plan.programs[rule].groups;
+        let group = |index: usize| captures.get_group(index).map(|span| span.range());
+        match self.rule(rule).secret_group {
+            Some(index) => group(index),
+            None => (1..=groups).filter_map(group).find(|span| !span.is_empty()),
+        }
+    }
+
+    /// Searches a part of a text for a rule, one match behind the other.
+    pub(super) fn search(
+        &self,
+        candidates: &mut Vec<Candidate>,
+        rule: usize,
+        span: Range<usize>,
+        mut next: impl FnMut(&Input<'_>) -> Option<(Range<usize>, Option<Range<usize>>)>,
+    ) {
+        let bounded = self.engine.plan.programs[rule].boundary;
+        let text = self.text.as_bytes();
+        let mut at = span.start;
+        while at <= span.end {
+            let Some((whole, secret)) = next(&Input::new(text).span(at..span.end)) else {
+                break;
+            };
+            if bounded && !boundary::begins(text, whole.start) {
+                at = whole.start + 1;
+                continue;
+            }
+            at = whole.end.max(whole.start + 1);
+            self.consider(candidates, rule, whole.clone(), secret.unwrap_or(whole));
+        }
+    }
+
+    /// Takes a match for what it is.
+    pub(super) fn consider(
+        &self,
+        candidates: &mut Vec<Candidate>,
+        rule: usize,
+        matched: Range<usize>,
+        secret: Range<usize>,
+    ) {
+        let (matched, secret) = (self.widened(matched), self.widened(secret));
+        let value = &self.text[secret.clone()];
+        let data = self.rule(rule);
+        if value.is_empty() || value.contains("[REDACTED:") || !self.in_its_file(rule) {
+            return;
+        }
+        if data.kind == Kind::Secret && self.is_sample(value) {
+            return;
+        }
+        let mut why = None;
+        if let Some(least) = data.entropy {
+            let bits = check::entropy(value.as_bytes());
+            if bits < least - SHORT {
+                return;
+            }
+            why = (bits < least).then_some(Why::Entropy);
+        }
+        if let Some(known) = data.check {
+            match check::look(known, &data.id, self.text, secret.clone()) {
+                Verdict::Yes => {}
+                Verdict::Nearly => why = Some(Why::Check),
+                Verdict::No => return,
+            }
+        }
+        self.propose(candidates, rule, matched, secret, why);
+    }
+
+    fn propose(
+        &self,
+        candidates: &mut Vec<Candidate>,
+        rule: usize,
+        matched: Range<usize>,
+        secret: Range<usize>,
+        why: Option<Why>,
+    ) {
+        if why.is_some() && !self.context.near {
+            return;
+        }
+        let asked = Asked {
+            rule,
+            text: self.text,
+            file: self.context.file,
+            matched,
+            secret: secret.clone(),
+        };
+        let why = if self.engine.allows.allow(&asked) {
+            Some(Why::Allowed)
+        } else {
+            why
+        };
+        if why.is_some() && !self.context.near {
+            return;
+        }
+        candidates.push(Candidate {
+            rank: self.engine.plan.programs[rule].rank,
+            found: Found {
+                rule,
+                span: secret,
+                certainty: why.map_or(Certainty::Sure, Certainty::Near),
+            },
+        });
+    }
+
+    /// Something that was found in what a part of the text says: it stands unless an allowlist is against it here.
+    pub(super) fn adopt(&self, candidates: &mut Vec<Candidate>, found: &Found, span: Range<usize>) {
+        let span = self.widened(span);
+        let why = match found.certainty {
+            Certainty::Sure => None,
+            Certainty::Near(why) => Some(why),
+        };
+        if !self.text[span.clone()].contains("[REDACTED:") {
+            self.propose(candidates, found.rule, span.clone(), span, why);
+        }
+    }
+
+    /// No finding ends within a character.
+    fn widened(&self, mut span: Range<usize>) -> Range<usize> {
+        while !self.text.is_char_boundary(span.start) {
+            span.start -= 1;
+        }
+        while !self.text.is_char_boundary(span.end) {
+            span.end += 1;
+        }
+        span
+    }
+
+    fn in_its_file(&self, rule: usize) -> bool {
+        let path = &self.engine.paths[rule];
+        path.as_ref()
+            .is_none_or(|path| self.context.file.is_some_and(|file| path.is_match(file)))
+    }
+
+    /// What stands in documentation in place of a secret.
+    fn is_sample(&self, value: &str) -> bool {
+        let has = |word: &str| memchr::memmem::find(value.as_bytes(), word.as_bytes()).is_some();
+        let short = value.len() < 200;
+        short
+            && (has("EXAMPLE")
+                || has("example")
+                || has("xxxxxx")
+                || has("XXXXXX")
+                || has("******")
+                || has("your-")
+                || has("your_")
+                || has("YOUR_"))
+            || short && value.contains("${")
+            || short && value.contains("{{")
+    }
+
+    /// Rules about whole files.
+    pub(super) fn files(&self, candidates: &mut Vec<Candidate>) {
+        for rule in &self.engine.plan.files {
+            if !self.text.is_empty() && self.in_its_file(*rule) && !crate::is_placeholder(self.text)
+            {
+                self.propose(
+                    candidates,
+                    *rule,
+                    0..self.text.len(),
+                    0..self.text.len(),
+                    None,
+                );
+            }
+        }
+    }
+
+    /// Takes a whole text for what is given to a name.
+    pub(super) fn named_whole(
+        &self,
+        candidates: &mut Vec<Candidate>,
+        joined: &mut Vec<u8>,
+        name: &str,
+    ) {
+        let plan = &self.engine.plan;
+        let trimmed = self.text.trim_ascii();
+        if trimmed.is_empty() || name.len() > 160 {
+            return;
+        }
+        let begin = self.text.len() - self.text.trim_ascii_start().len();
+        assign::joined(name.as_bytes(), joined);
+        let assignment = Assignment {
+            name: 0..0,
+            value: begin..begin + trimmed.len(),
+            style: Style::Whole,
+        };
+        plan.words.find(name.as_bytes(), |word, _| {
+            for action in &plan.actions[word] {
+                if let Action::Name { rule, name: place } = *action {
+                    self.named_as(candidates, joined, name, rule, place, &assignment);
+                }
+            }
+        });
+    }
+
+    /// Holds what is given to a name against a rule.
+    pub(super) fn named(
+        &self,
+        candidates: &mut Vec<Candidate>,
+        joined: &[u8],
+        rule: usize,
+        place: usize,
+        assignment: &Assignment,
+    ) {
+        let name = &self.text.as_bytes()[assignment.name.clone()];
+        let name = std::str::from_utf8(name).unwrap_or_default();
+        self.named_as(candidates, joined, name, rule, place, assignment);
+    }
+
+    fn named_as(
+        &self,
+        candidates: &mut Vec<Candidate>,
+        joined: &[u8],
+        name: &str,
+        rule: usize,
+        place: usize,
+        assignment: &Assignment,
+    ) {
+        let data = self.rule(rule);
+        let Pattern::Named { names, .. } = &data.pattern else {
+            return;
+        };
+        if memchr::memmem::find(joined, names[place].as_bytes()).is_none() {
+            return;
+        }
+        let span = self.widened(assignment.value.clone());
+        let value = &self.text[span.clone()];
+        let program = &self.engine.plan.programs[rule];
+        if value.len() < program.least || program.most.is_some_and(|most| value.len() > most) {
+            return;
+        }
+        let joined = std::str::from_utf8(joined).unwrap_or_default();
+        let look = match data.check {
+            Some(Check::Secret) => generic::secret(joined, value, assignment.style),
+            Some(Check::Password) => generic::password(joined, name, value, assignment.style),
+            _ if generic::stand_in(value) => Look::Other,
+            _ => Look::Secret,
+        };
+        if look == Look::Other || (look == Look::Nearly && !self.context.near) {
+            return;
+        }
+        let Some(secret) = self.value(rule, span) else {
+            return;
+        };
+        if look == Look::Nearly {
+            self.propose(candidates, rule, secret.clone(), secret, Some(Why::Entropy));
+        } else {
+            self.consider(candidates, rule, secret.clone(), secret);
+        }
+    }
+
+    /// What of a value the rule means, when all of it is as the rule says.
+    fn value(&self, rule: usize, span: Range<usize>) -> Option<Range<usize>> {
+        let regex = self.engine.plan.programs[rule].searched()?;
+        let value = &self.text[span.clone()];
+        if self.engine.plan.programs[rule].groups == 0 {
+            return regex.is_match(value).then_some(span);
+        }
+        let mut captures = regex.create_captures();
+        regex.captures(value, &mut captures);
+        captures.get_match()?;
+        let inside = self.secret(rule, &captures).unwrap_or(0..value.len());
+        Some(span.start + inside.start..span.start + inside.end)
+    }
+
+    /// Things that look made up by a machine and whose name says nothing.
+    pub(super) fn unnamed(&self, candidates: &mut Vec<Candidate>) {
+        let generic = self
+            .engine
+            .rules
+            .rules
+            .iter()
+            .position(|rule| rule.check == Some(Check::Secret));
+        let Some(rule) = generic else { return };
+        encoded::runs(self.text.as_bytes(), 32, |span| {
+            let value = &self.text[span.clone()];
+            let has = |is: fn(&u8) -> bool| value.bytes().any(|byte| is(&byte));
+            let mixed = has(u8::is_ascii_digit)
+                && has(u8::is_ascii_lowercase)
+                && has(u8::is_ascii_uppercase);
+            let path = value.matches('/').count() > 2 || value.len() > 256;
+            if mixed && !path && !generic::wordy(value) && check::entropy(value.as_bytes()) > 4.2 {
+                self.propose(candidates, rule, span.clone(), span, Some(Why::Unnamed));
+            }
+        });
+    }
+}

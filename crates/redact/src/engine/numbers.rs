@@ -1,0 +1,138 @@
+//! Finds the places where numbers stand, for rules that go by digits and have no words.
+//!
+//! Texts are full of numbers. Nearly all are too short for any rule, which is seen before any rule is tried.
+
+/// How a rule without keywords is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trigger {
+    /// Around an `@`.
+    At {
+        before: usize,
+        behind: Option<usize>,
+    },
+    /// Where hex digits with colons begin.
+    Colons,
+    /// Where a number begins: as many bytes as it takes at least, and whether there are dots in it.
+    Number { least: usize, dot: bool },
+    /// So many letters before a number begins.
+    Lettered { letters: usize },
+}
+
+/// What can stand between the digits of one number.
+pub(super) fn joint(byte: u8) -> bool {
+    matches!(byte, b' ' | b'.' | b'-' | b'/' | b'(' | b')' | b'+')
+}
+
+/// A number and what it is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cluster {
+    pub(super) begin: usize,
+    /// Bytes up to the end of its last digit.
+    pub(super) length: usize,
+    pub(super) dots: usize,
+}
+
+/// Digits that the shortest thing that is looked for has.
+pub(super) const LEAST_DIGITS: usize = 4;
+
+/// Calls `found` with each place where digits begin that follow no digit.
+pub(super) fn numbers(text: &[u8], mut found: impl FnMut(usize)) {
+    let mut at = 0;
+    for block in text.chunks(32) {
+        let digits: u8 = block
+            .iter()
+            .map(|byte| u8::from(byte.wrapping_sub(b'0') < 10))
+            .sum();
+        if digits > 0 {
+            for (index, byte) in block.iter().enumerate() {
+                let place = at + index;
+                if byte.is_ascii_digit() && (place == 0 || !text[place - 1].is_ascii_digit()) {
+                    found(place);
+                }
+            }
+        }
+        at += block.len();
+    }
+}
+
+/// The number that begins at a digit, when it is long enough for anything.
+pub(super) fn cluster(text: &[u8], begin: usize) -> Option<Cluster> {
+    let rest = &text[begin..text.len().min(begin + 40)];
+    let (mut digits, mut dots, mut length, mut joints) = (0, 0, 0, 0);
+    for (index, byte) in rest.iter().enumerate() {
+        if byte.is_ascii_digit() {
+            digits += 1;
+            length = index + 1;
+            joints = 0;
+        } else if joint(*byte) && joints < 3 {
+            joints += 1;
+            dots += usize::from(*byte == b'.');
+        } else {
+            break;
+        }
+    }
+    (digits >= LEAST_DIGITS).then_some(Cluster {
+        begin,
+        length,
+        dots,
+    })
+}
+
+/// Calls `found` with each place where hex digits with several colons begin.
+pub(super) fn colons(text: &[u8], mut found: impl FnMut(usize)) {
+    let mut end = 0;
+    for at in memchr::memchr_iter(b':', text) {
+        let hex = |place: usize| text.get(place).is_some_and(u8::is_ascii_hexdigit);
+        let next = text.get(at + 1).copied().unwrap_or(0);
+        if at < end || at == 0 || !hex(at - 1) || !(next == b':' || next.is_ascii_hexdigit()) {
+            continue;
+        }
+        let low = at.saturating_sub(8);
+        let begin = at
+            - text[low..at]
+                .iter()
+                .rev()
+                .take_while(|byte| byte.is_ascii_hexdigit())
+                .count();
+        let rest = &text[at..text.len().min(at + 64)];
+        let length = rest
+            .iter()
+            .take_while(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'))
+            .count();
+        end = at + length;
+        let count = memchr::memchr_iter(b':', &rest[..length]).count();
+        if count >= 2 {
+            found(begin);
+            let groups = memchr::memchr_iter(b':', &rest[..length]).map(|colon| at + colon + 1);
+            groups.filter(|group| hex(*group)).for_each(&mut found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_numbers_are_none() {
+        let mut all = Vec::new();
+        let text = b"line 12, 4111 1111 1111 1111; 81.2.69.160 x";
+        numbers(text, |at| all.extend(cluster(text, at)));
+        let begins: Vec<usize> = all.iter().map(|cluster| cluster.begin).collect();
+        assert!(begins.contains(&9), "{begins:?}");
+        assert!(!begins.contains(&5));
+        let address = all.iter().find(|cluster| cluster.begin == 30).unwrap();
+        assert_eq!((address.length, address.dots), (11, 3));
+    }
+
+    #[test]
+    fn colons_join_hex_digits() {
+        let mut all = Vec::new();
+        colons(
+            b"std::fmt a: b 2a02:8071:b84::17 00:1b:44:11:3a:b7 {\"a\":1} 12:30",
+            |at| all.push(at),
+        );
+        assert!(all.contains(&14) && all.contains(&32), "{all:?}");
+        assert!(all.iter().all(|at| *at < 49 && *at != 9), "{all:?}");
+    }
+}

@@ -1,0 +1,430 @@
+//! How each rule is looked for, worked out once.
+
+use std::sync::OnceLock;
+
+use regex_automata::hybrid::dfa::DFA;
+use regex_automata::meta::Regex;
+use regex_automata::nfa::thompson;
+use regex_syntax::hir::{Hir, HirKind};
+
+use super::boundary;
+use super::numbers::Trigger;
+use super::shape::{self, Reach};
+use super::words::Words;
+use crate::rule::{Check, Expression, Pattern, Rule, build};
+
+/// All rules, and the words that lead to them.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// One for each rule.
+    pub(super) programs: Vec<Program>,
+    pub(super) words: Words,
+    /// What is done where a word stands, by the number of the word.
+    pub(super) actions: Vec<Vec<Action>>,
+    /// Rules that are tried where digits stand, and how.
+    pub(super) triggers: Vec<(usize, Trigger)>,
+    /// Rules that are looked for in every text.
+    pub(super) always: Vec<usize>,
+    /// Rules about whole files.
+    pub(super) files: Vec<usize>,
+}
+
+/// What is done where a word stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    /// A rule is tried so many bytes before it.
+    Try { rule: usize, offset: usize },
+    /// A rule is looked for around it.
+    Around { rule: usize, reach: Reach },
+    /// A rule is looked for in the whole text.
+    Whole { rule: usize },
+    /// The name it stands in is read, and the value of it held against a rule.
+    Name { rule: usize, name: usize },
+}
+
+/// What a rule does with its expression.
+#[derive(Debug)]
+pub(super) struct Program {
+    hir: Option<Hir>,
+    /// Whether a word has to begin where a match begins.
+    pub(super) boundary: bool,
+    /// How many groups there are beside the whole.
+    pub(super) groups: usize,
+    /// The least and the most bytes of a match.
+    pub(super) least: usize,
+    pub(super) most: Option<usize>,
+    /// How special it is: what is special wins.
+    pub(super) rank: u8,
+    /// Words that stand in a match, as their numbers; for the slow way.
+    #[cfg_attr(
+        not(any(test, feature = "testkit")),
+        expect(dead_code, reason = "the slow engine's")
+    )]
+    pub(super) keywords: Vec<usize>,
+    searched: OnceLock<Option<Regex>>,
+    tried: OnceLock<Option<DFA>>,
+    swept: OnceLock<Option<Regex>>,
+}
+
+impl Program {
+    fn new(rule: &Rule) -> Result<Self, String> {
+        let (mut boundary, mut groups, mut hir) = (false, 0, None);
+        match &rule.pattern {
+            Pattern::Regex(source) => {
+                let expression = Expression::parse(source)?;
+                groups = expression.groups();
+                let core = shape::core(&expression.hir, groups == 0);
+                boundary = core.boundary;
+                hir = Some(core.hir);
+            }
+            Pattern::Named { value, .. } => {
+                let expression = Expression::parse(&format!(r"\A(?:{value})\z"))?;
+                groups = expression.groups();
+                hir = Some(expression.hir);
+            }
+            Pattern::File => {}
+        }
+        let properties = hir.as_ref().map(Hir::properties);
+        Ok(Self {
+            boundary,
+            groups,
+            least: properties
+                .and_then(|properties| properties.minimum_len())
+                .unwrap_or(0),
+            most: properties.and_then(|properties| properties.maximum_len()),
+            rank: rank(rule),
+            keywords: Vec::new(),
+            hir,
+            searched: OnceLock::new(),
+            tried: OnceLock::new(),
+            swept: OnceLock::new(),
+        })
+    }
+
+    /// The expression, for searching and for its groups.
+    pub(super) fn searched(&self) -> Option<&Regex> {
+        let build = || build(self.hir.as_ref()?).ok();
+        self.searched.get_or_init(build).as_ref()
+    }
+
+    /// The expression, for trying it at one place and knowing how much was read.
+    pub(super) fn tried(&self) -> Option<&DFA> {
+        let build = || {
+            let nfa = thompson::Compiler::new()
+                .configure(
+                    thompson::Config::new()
+                        .which_captures(thompson::WhichCaptures::None)
+                        .utf8(false),
+                )
+                .build_from_hir(self.hir.as_ref()?)
+                .ok()?;
+            let config = DFA::config()
+                .cache_capacity(1 << 19)
+                .skip_cache_capacity_check(true)
+                .unicode_word_boundary(true);
+            DFA::builder().configure(config).build_from_nfa(nfa).ok()
+        };
+        self.tried.get_or_init(build).as_ref()
+    }
+
+    /// The expression with what stands before a word, for going over the rest of a text once.
+    pub(super) fn swept(&self) -> Option<&Regex> {
+        let built = || {
+            let hir = self.hir.clone()?;
+            if !self.boundary {
+                return build(&hir).ok();
+            }
+            let before = Expression::parse(boundary::BEGINS).ok()?.hir;
+            build(&Hir::concat(vec![before, group(hir, self.groups)])).ok()
+        };
+        self.swept.get_or_init(built).as_ref()
+    }
+}
+
+/// Puts the whole behind the other groups, so that it is known where it begins.
+fn group(hir: Hir, groups: usize) -> Hir {
+    Hir::capture(regex_syntax::hir::Capture {
+        index: u32::try_from(groups + 1).unwrap_or(u32::MAX),
+        name: None,
+        sub: Box::new(hir),
+    })
+}
+
+/// What has a form of its own is more special than what has only a name, and that than what has only a common one.
+fn rank(rule: &Rule) -> u8 {
+    match (&rule.pattern, rule.check) {
+        (_, Some(Check::Secret | Check::Password)) => 2,
+        (Pattern::Named { .. }, _) => 3,
+        (Pattern::File, _) => 5,
+        (Pattern::Regex(_), _) => match rule.kind {
+            crate::Kind::Secret => 4,
+            crate::Kind::Pii => 1,
+            crate::Kind::Path | crate::Kind::Identity => 0,
+        },
+    }
+}
+
+/// Works out how rules are looked for.
+pub(super) fn plan(rules: &[Rule]) -> Result<Plan, (usize, String)> {
+    let mut lexicon = Lexicon::default();
+    let mut plan = Plan {
+        programs: Vec::with_capacity(rules.len()),
+        words: Words::default(),
+        actions: Vec::new(),
+        triggers: Vec::new(),
+        always: Vec::new(),
+        files: Vec::new(),
+    };
+    for (index, rule) in rules.iter().enumerate() {
+        let mut program = Program::new(rule).map_err(|why| (index, why))?;
+        match &rule.pattern {
+            Pattern::File => plan.files.push(index),
+            Pattern::Named { names, .. } => {
+                for (place, name) in names.iter().enumerate() {
+                    for word in leads(name) {
+                        lexicon.add(
+                            &word,
+                            Action::Name {
+                                rule: index,
+                                name: place,
+                            },
+                        );
+                    }
+                }
+            }
+            Pattern::Regex(_) if rule.keywords.is_empty() => match keyless(rule, &program) {
+                Some(trigger) => plan.triggers.push((index, trigger)),
+                None => plan.always.push(index),
+            },
+            Pattern::Regex(_) => keyed(index, rule, &mut program, &mut lexicon),
+        }
+        plan.programs.push(program);
+    }
+    plan.words = Words::new(&lexicon.words);
+    plan.actions = lexicon.actions;
+    Ok(plan)
+}
+
+#[derive(Default)]
+struct Lexicon {
+    words: Vec<String>,
+    actions: Vec<Vec<Action>>,
+    known: rustc_hash::FxHashMap<String, usize>,
+}
+
+impl Lexicon {
+    fn add(&mut self, word: &str, action: Action) -> usize {
+        let index = *self.known.entry(word.to_owned()).or_insert_with(|| {
+            self.words.push(word.to_owned());
+            self.actions.push(Vec::new());
+            self.words.len() - 1
+        });
+        if !self.actions[index].contains(&action) {
+            self.actions[index].push(action);
+        }
+        index
+    }
+}
+
+fn keyed(rule: usize, data: &Rule, program: &mut Program, lexicon: &mut Lexicon) {
+    let Some(hir) = &program.hir else { return };
+    let mut keywords = Vec::new();
+    if let Some(anchors) = shape::anchors(hir, &data.keywords) {
+        for (keyword, offset) in anchors {
+            keywords.push(lexicon.add(&data.keywords[keyword], Action::Try { rule, offset }));
+        }
+    } else {
+        let action = match shape::reach(hir, &data.keywords) {
+            Some(reach) if reach.before.is_some() => Action::Around { rule, reach },
+            _ => Action::Whole { rule },
+        };
+        for keyword in &data.keywords {
+            keywords.push(lexicon.add(keyword, action));
+        }
+    }
+    program.keywords = keywords;
+}
+
+/// How a rule without keywords is found without looking everywhere, if it can be.
+fn keyless(rule: &Rule, program: &Program) -> Option<Trigger> {
+    let hir = program.hir.as_ref()?;
+    let parts = match hir.kind() {
+        HirKind::Concat(parts) => parts.as_slice(),
+        _ => std::slice::from_ref(hir),
+    };
+    if let Some(reach) = shape::reach(hir, &["@".to_owned()])
+        && let Some(before) = reach.before
+    {
+        return Some(Trigger::At {
+            before,
+            behind: reach.behind,
+        });
+    }
+    let sequences = shape::sequences(parts)?;
+    let alphabet = shape::alphabet(hir)?;
+    if !program.boundary
+        && !sequences.iter().all(|one| {
+            one.sets
+                .first()
+                .is_some_and(|set| set.all(|byte| matches!(byte, b'+' | b'(')))
+        })
+    {
+        return None;
+    }
+    let first = |is: &dyn Fn(u8) -> bool| {
+        sequences
+            .iter()
+            .all(|one| one.sets.first().is_some_and(|set| set.all(is)))
+    };
+    let needs = |byte: u8| shape::reach(hir, &[char::from(byte).to_string()]).is_some();
+    let several = rule.check == Some(Check::Ipv6) || program.least >= 11;
+    if several && first(&|byte| byte.is_ascii_hexdigit()) && needs(b':') {
+        return Some(Trigger::Colons);
+    }
+    if first(&|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'(')) {
+        let numeric = alphabet.all(|byte| byte.is_ascii_digit() || super::numbers::joint(byte));
+        let long = sequences.iter().all(|one| {
+            let digits = one
+                .sets
+                .iter()
+                .take_while(|set| set.all(|byte| byte.is_ascii_digit()));
+            digits.count() >= super::numbers::LEAST_DIGITS
+        });
+        let numeric = numeric && program.least >= 7;
+        return (numeric || long).then(|| Trigger::Number {
+            least: if numeric { program.least } else { 0 },
+            dot: needs(b'.'),
+        });
+    }
+    // Some letters and then a digit: accounts of banks, plates.
+    let letters = sequences
+        .first()?
+        .sets
+        .iter()
+        .take_while(|set| set.all(|byte| byte.is_ascii_alphabetic()))
+        .count();
+    let same = sequences.iter().all(|one| {
+        let lettered = one
+            .sets
+            .iter()
+            .take(letters)
+            .all(|set| set.all(|byte| byte.is_ascii_alphabetic()));
+        lettered
+            && one
+                .sets
+                .get(letters)
+                .is_some_and(|set| set.all(|byte| byte.is_ascii_digit()))
+    });
+    (same && (1..=8).contains(&letters)).then_some(Trigger::Lettered { letters })
+}
+
+/// Words of names that stand for what kind of thing it is, not whose.
+const COMMON: &[&str] = &[
+    "key",
+    "api",
+    "token",
+    "secret",
+    "client",
+    "access",
+    "auth",
+    "password",
+    "passwd",
+    "pass",
+    "pwd",
+    "url",
+    "uri",
+    "account",
+    "app",
+    "cli",
+    "dsn",
+    "webhook",
+    "private",
+    "service",
+    "bot",
+    "user",
+    "license",
+    "signing",
+    "id",
+    "credential",
+    "credentials",
+    "encryption",
+    "master",
+    "admin",
+    "refresh",
+    "session",
+    "bearer",
+    "shared",
+    "storage",
+    "connection",
+    "string",
+    "phrase",
+    "code",
+    "sas",
+    "db",
+    "database",
+    "root",
+    "oauth",
+    "personal",
+    "deploy",
+    "publish",
+    "read",
+    "write",
+    "project",
+];
+
+/// The words that a name is found by: the longest of its parts, or two short ones in a row however they are joined.
+fn leads(name: &str) -> Vec<String> {
+    let parts = split(name);
+    let longest = parts
+        .iter()
+        .max_by_key(|part| part.len())
+        .copied()
+        .unwrap_or(name);
+    match parts.as_slice() {
+        [.., one, two] if longest.len() < 5 => ["", "_", "-", ".", " "]
+            .iter()
+            .map(|joint| format!("{one}{joint}{two}"))
+            .collect(),
+        _ => vec![longest.to_owned()],
+    }
+}
+
+fn split(name: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while let Some(word) = COMMON
+        .iter()
+        .filter(|word| rest.ends_with(**word))
+        .max_by_key(|word| word.len())
+    {
+        let (before, word) = rest.split_at(rest.len() - word.len());
+        parts.push(word);
+        rest = before;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    if !rest.is_empty() {
+        parts.push(rest);
+    }
+    parts.reverse();
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_by_their_longest_part() {
+        assert_eq!(leads("heroku"), ["heroku"]);
+        assert_eq!(leads("togetherapi"), ["together"]);
+        assert_eq!(leads("clientsecret"), ["secret"]);
+        assert_eq!(
+            leads("apikey"),
+            ["apikey", "api_key", "api-key", "api.key", "api key"]
+        );
+        assert_eq!(leads("exakey")[1], "exa_key");
+        assert_eq!(leads("key"), ["key"]);
+    }
+}

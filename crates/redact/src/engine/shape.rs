@@ -1,0 +1,375 @@
+//! What can be said of an expression without running it: where in a match a keyword of the rule stands.
+//!
+//! Most rules begin with their keyword, so they are tried where it stands and nowhere else. Of others it is known how far
+//! before and behind it a match can reach. Of the rest nothing is known, and they are looked for in the whole text.
+
+use regex_syntax::hir::{Class, Hir, HirKind, Look};
+
+/// Sequences that one expression can begin with, at most.
+const SEQUENCES: usize = 96;
+/// Bytes of a beginning that are looked at, at most.
+const PREFIX: usize = 40;
+
+/// An expression without what stands before its secret and is not part of it.
+#[derive(Debug, Clone)]
+pub(super) struct Core {
+    /// What is tried.
+    pub(super) hir: Hir,
+    /// Whether a word has to begin where it begins.
+    pub(super) boundary: bool,
+}
+
+/// Takes a word boundary and what may or may not stand before the keyword off the front.
+///
+/// `whole` says that all of the match is the secret: then only boundaries go.
+pub(super) fn core(hir: &Hir, whole: bool) -> Core {
+    let mut parts = flat(hir);
+    let (mut boundary, mut skip) = (false, 0);
+    for part in &parts {
+        match part.kind() {
+            HirKind::Look(Look::WordAscii | Look::WordStartAscii | Look::WordStartHalfAscii) => {
+                boundary = true;
+            }
+            HirKind::Repetition(repetition)
+                if !whole && !boundary && !repetition.greedy && repetition.min == 0 =>
+            {
+                if part.properties().explicit_captures_len() > 0 {
+                    break;
+                }
+            }
+            _ => break,
+        }
+        skip += 1;
+        if boundary {
+            break;
+        }
+    }
+    // A boundary before something that is no word would be one at the end of a word.
+    if boundary && !begins_word(&parts[skip..]) {
+        return Core {
+            hir: hir.clone(),
+            boundary: false,
+        };
+    }
+    let rest = parts.split_off(skip);
+    Core {
+        hir: Hir::concat(rest),
+        boundary,
+    }
+}
+
+fn begins_word(parts: &[Hir]) -> bool {
+    let sequences = sequences(parts);
+    let word = |set: &Set| set.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    sequences.is_some_and(|all| all.iter().all(|one| one.sets.first().is_some_and(word)))
+}
+
+/// The parts of an expression one behind the other; those of a group that is the first part among them as one.
+fn flat(hir: &Hir) -> Vec<Hir> {
+    match hir.kind() {
+        HirKind::Concat(parts) => parts.clone(),
+        _ => vec![hir.clone()],
+    }
+}
+
+/// Some bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Set([u64; 4]);
+
+impl Set {
+    fn new() -> Self {
+        Self([0; 4])
+    }
+
+    fn add(&mut self, byte: u8) {
+        self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
+    }
+
+    pub(super) fn has(&self, byte: u8) -> bool {
+        self.0[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1
+    }
+
+    /// Whether each of them is so; not of none.
+    pub(super) fn all(&self, is: impl Fn(u8) -> bool) -> bool {
+        *self != Self::new() && (0..=255).all(|byte| !self.has(byte) || is(byte))
+    }
+
+    fn union(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine |= theirs;
+        }
+    }
+}
+
+/// What a match can begin with, byte by byte.
+#[derive(Clone)]
+pub(super) struct Sequence {
+    pub(super) sets: Vec<Set>,
+    /// Whether something else may follow than what comes next.
+    open: bool,
+}
+
+/// All that a match of these parts can begin with. `None` when that is too much to say.
+pub(super) fn sequences(parts: &[Hir]) -> Option<Vec<Sequence>> {
+    let mut all = vec![Sequence {
+        sets: Vec::new(),
+        open: true,
+    }];
+    for part in parts {
+        append(&mut all, part)?;
+        if all.iter().all(|one| !one.open) {
+            break;
+        }
+    }
+    Some(all)
+}
+
+fn append(all: &mut Vec<Sequence>, hir: &Hir) -> Option<()> {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => {}
+        HirKind::Literal(literal) => {
+            for byte in &literal.0 {
+                let mut set = Set::new();
+                set.add(*byte);
+                push(all, set);
+            }
+        }
+        HirKind::Class(class) => match set_of(class) {
+            Some(set) => push(all, set),
+            None => close(all),
+        },
+        HirKind::Capture(capture) => append(all, &capture.sub)?,
+        HirKind::Repetition(repetition) => {
+            for _ in 0..repetition.min.min(u32::try_from(PREFIX).unwrap_or(0)) {
+                append(all, &repetition.sub)?;
+            }
+            if repetition.max != Some(repetition.min) {
+                optional(all, repetition)?;
+            }
+        }
+        HirKind::Concat(parts) => {
+            for part in parts {
+                append(all, part)?;
+            }
+        }
+        HirKind::Alternation(parts) => {
+            let mut forks = Vec::new();
+            for part in parts {
+                let mut fork = all.clone();
+                append(&mut fork, part)?;
+                forks.append(&mut fork);
+            }
+            *all = forks;
+        }
+    }
+    (all.len() <= SEQUENCES).then_some(())
+}
+
+/// Either it is there or not; more than once is not followed.
+fn optional(all: &mut Vec<Sequence>, repetition: &regex_syntax::hir::Repetition) -> Option<()> {
+    if repetition.max != Some(repetition.min + 1) || repetition.min > 1 {
+        close(all);
+        return Some(());
+    }
+    let mut fork = all.clone();
+    append(&mut fork, &repetition.sub)?;
+    all.append(&mut fork);
+    (all.len() <= SEQUENCES).then_some(())
+}
+
+fn push(all: &mut [Sequence], set: Set) {
+    for one in all.iter_mut().filter(|one| one.open) {
+        one.sets.push(set);
+        one.open = one.sets.len() < PREFIX;
+    }
+}
+
+fn close(all: &mut [Sequence]) {
+    for one in all {
+        one.open = false;
+    }
+}
+
+fn set_of(class: &Class) -> Option<Set> {
+    let mut set = Set::new();
+    match class {
+        Class::Bytes(class) => {
+            for range in class.ranges() {
+                (range.start()..=range.end()).for_each(|byte| set.add(byte));
+            }
+        }
+        Class::Unicode(class) => {
+            for range in class.ranges() {
+                let end = u8::try_from(u32::from(range.end()))
+                    .ok()
+                    .filter(u8::is_ascii)?;
+                let begin = u8::try_from(u32::from(range.start())).ok()?;
+                (begin..=end).for_each(|byte| set.add(byte));
+            }
+        }
+    }
+    Some(set)
+}
+
+/// The place of a keyword in what a match can begin with.
+fn place(sequence: &Sequence, keyword: &[u8]) -> Option<usize> {
+    let spells = |sets: &[Set]| {
+        let mut pairs = sets.iter().zip(keyword);
+        pairs.all(|(set, byte)| set.all(|one| one.eq_ignore_ascii_case(byte)))
+    };
+    sequence.sets.windows(keyword.len().max(1)).position(spells)
+}
+
+/// Where keywords stand in every match: pairs of a keyword and how many bytes of the match are before it.
+pub(super) fn anchors(hir: &Hir, keywords: &[String]) -> Option<Vec<(usize, usize)>> {
+    let all = sequences(std::slice::from_ref(hir))?;
+    let mut places = Vec::new();
+    for sequence in &all {
+        let found = keywords
+            .iter()
+            .enumerate()
+            .filter_map(|(index, keyword)| Some((index, place(sequence, keyword.as_bytes())?)));
+        // The longest says most.
+        let best = found.max_by_key(|(index, _)| keywords[*index].len())?;
+        if !places.contains(&best) {
+            places.push(best);
+        }
+    }
+    Some(places)
+}
+
+/// How far a match reaches before and behind the first byte of a keyword in it; `None` for no end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reach {
+    pub(super) before: Option<usize>,
+    pub(super) behind: Option<usize>,
+}
+
+/// How far every match reaches around a keyword. `None` when there may be matches without any.
+pub(super) fn reach(hir: &Hir, keywords: &[String]) -> Option<Reach> {
+    let parts = match hir.kind() {
+        HirKind::Capture(capture) => return reach(&capture.sub, keywords),
+        HirKind::Alternation(parts) => {
+            let mut reaches = parts.iter().map(|part| reach(part, keywords));
+            let first = reaches.next()??;
+            return reaches.try_fold(first, |sum, reach| Some(wider(sum, reach?)));
+        }
+        HirKind::Concat(parts) => parts.as_slice(),
+        _ => std::slice::from_ref(hir),
+    };
+    for (index, part) in parts.iter().enumerate() {
+        let before = parts[..index].iter().try_fold(0_usize, |sum, part| {
+            Some(sum.saturating_add(part.properties().maximum_len()?))
+        });
+        let behind = |from: usize| {
+            parts[from..].iter().try_fold(0_usize, |sum, part| {
+                Some(sum.saturating_add(part.properties().maximum_len()?))
+            })
+        };
+        if let Some(places) = sequences(&parts[index..]).and_then(|all| {
+            let first = |one: &Sequence| {
+                let places = keywords
+                    .iter()
+                    .filter_map(|word| place(one, word.as_bytes()));
+                places.min()
+            };
+            all.iter().map(first).collect::<Option<Vec<usize>>>()
+        }) {
+            return Some(Reach {
+                before: before.map(|sum| sum + places.into_iter().max().unwrap_or(0)),
+                behind: behind(index),
+            });
+        }
+        if matches!(part.kind(), HirKind::Capture(_) | HirKind::Alternation(_))
+            && let Some(inner) = reach(part, keywords)
+        {
+            let add = |sum: Option<usize>, more: Option<usize>| Some(sum?.saturating_add(more?));
+            return Some(Reach {
+                before: add(before, inner.before),
+                behind: add(inner.behind, behind(index + 1)),
+            });
+        }
+    }
+    None
+}
+
+fn wider(one: Reach, other: Reach) -> Reach {
+    let max = |one: Option<usize>, other: Option<usize>| Some(one?.max(other?));
+    Reach {
+        before: max(one.before, other.before),
+        behind: max(one.behind, other.behind),
+    }
+}
+
+/// All bytes that can stand in a match. `None` when other scripts can.
+pub(super) fn alphabet(hir: &Hir) -> Option<Set> {
+    let mut set = Set::new();
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => {}
+        HirKind::Literal(literal) => literal.0.iter().for_each(|byte| set.add(*byte)),
+        HirKind::Class(class) => set = set_of(class)?,
+        HirKind::Capture(capture) => return alphabet(&capture.sub),
+        HirKind::Repetition(repetition) => return alphabet(&repetition.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            for part in parts {
+                set.union(&alphabet(part)?);
+            }
+        }
+    }
+    Some(set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::Expression;
+
+    fn hir(source: &str) -> Hir {
+        Expression::parse(source).unwrap().hir
+    }
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn rules_begin_with_their_keyword() {
+        let cases: [(&str, &[&str], &[(usize, usize)]); 6] = [
+            (r"\bghp_[0-9a-zA-Z]{36}\b", &["ghp_"], &[(0, 0)]),
+            (r"(?i)\b(clojars_[a-z0-9]{60})", &["clojars_"], &[(0, 0)]),
+            (
+                r"\b((?:A3T[A-Z0-9]|AKIA|ASIA)[A-Z2-7]{16})\b",
+                &["a3t", "akia", "asia"],
+                &[(0, 0), (1, 0), (2, 0)],
+            ),
+            (r"\b([rs]k_live_[a-z]{3})", &["k_live_"], &[(0, 1)]),
+            (
+                r"(?i)[\w.-]{0,50}?(?:adafruit)(?:[ \t\w.-]{0,20})=([a-z]{32})",
+                &["adafruit"],
+                &[(0, 0)],
+            ),
+            (r"(?:ya)?29\.[a-z]{3}", &["29."], &[(0, 0), (0, 2)]),
+        ];
+        for (source, keywords, expected) in cases {
+            let core = core(&hir(source), false);
+            let mut found = anchors(&core.hir, &words(keywords)).unwrap();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn others_reach_so_far_around_it() {
+        let source = r"(?:^|[\s>])([a-z]{3}\dQ~[a-z.-]{31,34})(?:$|[\s<])";
+        let found = reach(&hir(source), &words(&["q~"])).unwrap();
+        assert_eq!(found.before, Some(5));
+        let behind = found.behind.unwrap();
+        assert!((37..=45).contains(&behind), "{behind}");
+        assert_eq!(
+            reach(&hir("[a-z]+@x"), &words(&["@x"])).unwrap().before,
+            None
+        );
+        assert_eq!(reach(&hir("v1.0-[a-f]{3}"), &words(&["cloudflare"])), None);
+        assert_eq!(reach(&hir("(?:abcd)?x"), &words(&["abcd"])), None);
+    }
+}
