@@ -24,11 +24,14 @@ pub(super) struct Core {
 /// `whole` says that all of the match is the secret: then only boundaries go.
 pub(super) fn core(hir: &Hir, whole: bool) -> Core {
     let mut parts = flat(hir);
-    let (mut boundary, mut skip) = (false, 0);
+    let (mut boundary, mut inside, mut skip) = (false, false, 0);
     for part in &parts {
         match part.kind() {
-            HirKind::Look(Look::WordAscii | Look::WordStartAscii | Look::WordStartHalfAscii) => {
+            HirKind::Look(
+                Look::WordAscii | Look::WordAsciiNegate | Look::WordStartAscii | Look::WordStartHalfAscii,
+            ) => {
                 boundary = true;
+                inside = matches!(part.kind(), HirKind::Look(Look::WordAsciiNegate));
             }
             HirKind::Repetition(repetition)
                 if !whole && !boundary && !repetition.greedy && repetition.min == 0 =>
@@ -44,8 +47,9 @@ pub(super) fn core(hir: &Hir, whole: bool) -> Core {
             break;
         }
     }
-    // A boundary before something that is no word would be one at the end of a word.
-    if boundary && !begins_word(&parts[skip..]) {
+    // A boundary before something that is no word would be one at the end of a word, and no boundary before it is none
+    // of a word.
+    if boundary && !begins_word(&parts[skip..], !inside) {
         return Core {
             hir: hir.clone(),
             boundary: false,
@@ -58,10 +62,14 @@ pub(super) fn core(hir: &Hir, whole: bool) -> Core {
     }
 }
 
-fn begins_word(parts: &[Hir]) -> bool {
+/// Whether every match begins with a letter of a word, or with none.
+fn begins_word(parts: &[Hir], word: bool) -> bool {
     let sequences = sequences(parts);
-    let word = |set: &Set| set.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    sequences.is_some_and(|all| all.iter().all(|one| one.sets.first().is_some_and(word)))
+    let first = |set: &Set| set.all(|byte| (byte.is_ascii_alphanumeric() || byte == b'_') == word);
+    sequences.is_some_and(|all| {
+        all.iter()
+            .all(|one| one.sets.first().is_some_and(first))
+    })
 }
 
 /// The parts of an expression one behind the other; those of a group that is the first part among them as one.

@@ -1,7 +1,7 @@
 //! Templates of samples: texts of which some characters are made up each time.
 //!
 //! `{alnum:36}` is 36 letters and digits. The words for characters: `alnum`, `alpha`, `lower`, `upper`, `digit`, `lownum`
-//! (a-z0-9), `upnum` (A-Z0-9), `hex`, `HEX`, `b64` (with `+/`), `b64u` (with `-_`), `b32` (A-Z2-7), `print` (what passwords are
+//! (a-z0-9), `upnum` (A-Z0-9), `hex`, `HEX`, `b64` (with `+/`), `b64u` (with `-_`), `b32` (A-Z2-7), `b58` and `bech` (without what looks alike), `print` (what passwords are
 //! made of). `{uuid}` is a UUID, `{lines:N}` N lines of 64 base64 characters, `{{` and `}}` are braces. What is within
 //! `«…»` is what has to be removed; without it, what the rule finds is not looked at more closely.
 
@@ -99,6 +99,12 @@ fn set(word: &str) -> Option<Vec<u8>> {
             .chain(digit())
             .chain(*b"-_")
             .collect(),
+        "b58" => lower()
+            .chain(upper())
+            .chain(digit())
+            .filter(|byte| !b"0OIl".contains(byte))
+            .collect(),
+        "bech" => b"qpzry9x8gf2tvdw0s3jn54khce6mua7l".to_vec(),
         "b32" => upper().chain(b'2'..=b'7').collect(),
         "print" => lower()
             .chain(upper())
