@@ -13,6 +13,7 @@ mod agentlog;
 mod append;
 mod command;
 mod corpus;
+mod cpu;
 mod fanout;
 mod files;
 mod formats;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use quipu_redact::raw::{self, Finding, Options};
 use quipu_redact::{Engine, Key, Kind};
 
-use crate::formats::cpu;
+use crate::cpu::cpu;
 
 /// What became of an input.
 pub(super) struct Redacted {

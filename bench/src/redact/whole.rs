@@ -6,7 +6,7 @@ use quipu_redact::engine::whole;
 use quipu_redact::{Context, Engine, Found, Scratch};
 
 use super::corpus::Corpus;
-use crate::formats::cpu;
+use crate::cpu::cpu;
 use crate::table::{Goal, Table, now};
 
 /// How deep a line may nest.
