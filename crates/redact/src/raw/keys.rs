@@ -1,0 +1,238 @@
+//! What the keys of objects tell of their values, whatever agent wrote them.
+
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
+
+/// A set of things that a key tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Class(u32);
+
+impl Class {
+    /// Nothing.
+    pub(super) const NONE: Self = Self(0);
+    /// The value names a file.
+    pub(super) const PATH: Self = Self(1);
+    /// What is in the file that is named beside it.
+    pub(super) const CONTENT: Self = Self(1 << 1);
+    /// What came of a call.
+    pub(super) const RESULT: Self = Self(1 << 2);
+    /// What a call is made with.
+    pub(super) const INPUT: Self = Self(1 << 3);
+    /// Something that what came of a call may stand in.
+    pub(super) const WRAP: Self = Self(1 << 4);
+    /// The id of a call.
+    pub(super) const CALL: Self = Self(1 << 5);
+    /// The id of anything.
+    pub(super) const ID: Self = Self(1 << 6);
+    /// The name of the value beside it.
+    pub(super) const NAME: Self = Self(1 << 7);
+    /// The value of the name beside it.
+    pub(super) const VALUE: Self = Self(1 << 8);
+    /// A command line.
+    pub(super) const COMMAND: Self = Self(1 << 9);
+    /// A word of the format rather than of what it holds.
+    pub(super) const FORM: Self = Self(1 << 10);
+    /// What kind of data is beside it.
+    pub(super) const MEDIA: Self = Self(1 << 11);
+    /// Data whose kind stands beside it.
+    pub(super) const DATA: Self = Self(1 << 12);
+    /// What only a machine can read.
+    pub(super) const SEALED: Self = Self(1 << 13);
+    /// A piece of something that is streamed is in it.
+    pub(super) const DELTA: Self = Self(1 << 14);
+    /// A text that may go on in the next block or record.
+    pub(super) const TEXT: Self = Self(1 << 15);
+    /// Tells which stream a piece is of.
+    pub(super) const LANE: Self = Self(1 << 16);
+    /// What came of a call, told once more outside of it.
+    pub(super) const AGAIN: Self = Self(1 << 17);
+    /// Says what an object is.
+    pub(super) const TYPE: Self = Self(1 << 18);
+
+    /// Whether it tells any of these.
+    #[inline]
+    pub(super) const fn any(self, of: Self) -> bool {
+        self.0 & of.0 != 0
+    }
+
+    /// Both.
+    #[inline]
+    pub(super) const fn and(self, more: Self) -> Self {
+        Self(self.0 | more.0)
+    }
+
+    /// What a key tells.
+    pub(super) fn of(key: &[u8]) -> Self {
+        if key.len() > LONGEST {
+            return Self::NONE;
+        }
+        CLASSES.get(key).copied().unwrap_or_default()
+    }
+}
+
+static CLASSES: LazyLock<FxHashMap<&[u8], Class>> = LazyLock::new(|| {
+    let mut classes: FxHashMap<&[u8], Class> = FxHashMap::default();
+    for (class, keys) in TABLE {
+        for key in *keys {
+            let all = classes.entry(key.as_bytes()).or_default();
+            *all = all.and(*class);
+        }
+    }
+    classes
+});
+
+/// The keys that agents, providers and protocols use.
+#[rustfmt::skip]
+const TABLE: &[(Class, &[&str])] = &[
+    (Class::PATH, &[
+        "file_path", "filePath", "filepath", "path", "filename", "fileName", "file_name", "file", "target_file",
+        "targetFile", "absolute_path", "absolutePath", "abs_path", "relative_path", "relativePath", "uri", "notebook_path",
+        "relative_workspace_path", "relativeWorkspacePath", "old_path", "new_path", "oldPath", "newPath", "displayPath",
+        "TargetFile", "AbsolutePath",
+    ]),
+    (Class::CONTENT, &[
+        "content", "contents", "text", "new_string", "old_string", "newString", "oldString", "output", "stdout", "data",
+        "edits", "patch", "diff", "originalFile", "original_file", "structuredPatch", "structured_patch", "file_text",
+        "fileText", "code_edit", "old_str", "new_str", "insert_text", "newText", "oldText", "new_text", "old_text",
+        "before", "after", "body", "snippet", "lines", "unified_diff", "unifiedDiff", "originalContent", "newContent",
+        "original_content", "new_content", "fileDiff", "blob", "value", "result", "preview", "replacement", "changes",
+        "oldContent", "llmContent", "returnDisplay", "resultDisplay", "raw", "numbered", "CodeContent",
+    ]),
+    (Class::RESULT, &[
+        "content", "output", "result", "results", "stdout", "stderr", "aggregated_output", "aggregatedOutput",
+        "formatted_output", "formattedOutput", "toolResult", "tool_result", "tool_response", "toolResponse", "response",
+        "rawOutput", "raw_output", "resultDisplay", "returnDisplay", "llmContent", "metadata", "data", "text",
+        "tool_output", "toolOutput", "details", "display", "diff", "returned", "value", "observation", "contents",
+    ]),
+    (Class::INPUT, &[
+        "input", "arguments", "args", "parameters", "params", "function", "rawInput", "raw_input", "toolInput",
+        "tool_input", "command", "cmd", "action", "kwargs", "toolArgs", "tool_args", "parsed_cmd", "locations",
+        "invocation", "toolCall", "tool_call", "functionCall", "input_data", "arguments_json", "partial_json",
+    ]),
+    (Class::WRAP, &["state", "update", "item", "payload", "tool", "functionResponse", "function_response", "part"]),
+    (Class::CALL, &[
+        "tool_use_id", "toolUseId", "toolUseID", "tool_call_id", "toolCallId", "toolCallID", "call_id", "callId", "callID",
+        "function_call_id", "functionCallId", "sourceToolUseID",
+    ]),
+    (Class::ID, &["id"]),
+    (Class::NAME, &["name", "key", "header", "variable", "field", "env", "Name", "Key", "label"]),
+    (Class::VALUE, &["value", "val", "Value", "secret", "default"]),
+    (Class::COMMAND, &[
+        "command", "cmd", "script", "shell_command", "shellCommand", "commandLine", "command_line", "CommandLine", "bash",
+        "input", "code",
+    ]),
+    (Class::FORM, &[
+        "type", "kind", "status", "role", "id", "name", "uuid", "parentUuid", "timestamp", "mimeType", "mime_type",
+        "media_type", "mediaType", "tool_use_id", "toolUseId", "tool_call_id", "toolCallId", "call_id", "callId", "callID",
+        "language", "lang", "encoding", "object", "format", "version", "stop_reason", "file_path", "filePath", "path",
+        "filename", "fileName", "cwd", "title", "description", "tool_name", "toolName", "exit_code", "duration",
+    ]),
+    (Class::MEDIA, &["media_type", "mediaType", "mimeType", "mime_type", "contentType", "content_type"]),
+    (Class::DATA, &["data", "blob", "bytes", "base64", "url"]),
+    (Class::SEALED, &[
+        "encrypted_content", "encryptedContent", "signature", "thoughtSignature", "thought_signature", "thinkingSignature",
+        "thinking_signature", "reasoning_encrypted_content", "encrypted_reasoning", "redacted_thinking",
+    ]),
+    (Class::DELTA, &["delta", "chunk", "partial_json", "candidates", "textDelta", "text_delta"]),
+    (Class::TEXT, &[
+        "text", "content", "partial_json", "chunk", "delta", "thinking", "reasoning_content", "reasoning", "arguments",
+        "output", "textDelta", "text_delta", "input", "data",
+    ]),
+    (Class::LANE, &[
+        "index", "item_id", "itemId", "output_index", "content_index", "summary_index", "messageId", "message_id",
+        "stream", "streamId", "stream_id", "partID", "call_id", "parent", "type", "sessionUpdate",
+    ]),
+    (Class::AGAIN, &["toolUseResult", "tool_use_result"]),
+    (Class::TYPE, &["type", "kind", "sessionUpdate", "event", "object"]),
+];
+
+/// How long a key may be to be remembered.
+const LONGEST: usize = 28;
+
+/// How many keys are remembered.
+const PLACES: usize = 1024;
+
+/// Keys that were looked at before: what they tell, and that nothing is to be found in them. Records of one log have
+/// the same few keys; those with anything in them are never remembered.
+pub(super) struct Keys {
+    places: Box<[Place]>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    key: [u8; LONGEST],
+    /// One more than the length, so that the empty key is told from none.
+    len: u8,
+    class: Class,
+}
+
+impl Keys {
+    pub(super) fn new() -> Self {
+        let empty = Place {
+            key: [0; LONGEST],
+            len: 0,
+            class: Class::NONE,
+        };
+        Self {
+            places: vec![empty; PLACES].into(),
+        }
+    }
+
+    /// What a key tells that is known to be clean.
+    #[inline]
+    pub(super) fn known(&self, key: &[u8]) -> Option<Class> {
+        let place = &self.places[slot(key)];
+        let len = usize::from(place.len).checked_sub(1)?;
+        (place.key.get(..len) == Some(key)).then_some(place.class)
+    }
+
+    /// Remembers a key in which nothing was found.
+    pub(super) fn remember(&mut self, key: &[u8], class: Class) {
+        let Ok(len) = u8::try_from(key.len() + 1) else {
+            return;
+        };
+        if key.len() > LONGEST {
+            return;
+        }
+        let place = &mut self.places[slot(key)];
+        place.key[..key.len()].copy_from_slice(key);
+        place.len = len;
+        place.class = class;
+    }
+}
+
+#[inline]
+fn slot(key: &[u8]) -> usize {
+    let mut hash = key.len() as u64;
+    for byte in key.iter().take(12) {
+        hash = hash.wrapping_mul(31).wrapping_add(u64::from(*byte));
+    }
+    if let Some(last) = key.last() {
+        hash = hash.wrapping_mul(31).wrapping_add(u64::from(*last));
+    }
+    // The upper bits of a product are the mixed ones.
+    usize::try_from(hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54).unwrap_or_default() % PLACES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_remembered_by_all_of_their_bytes() {
+        let mut keys = Keys::new();
+        assert_eq!(keys.known(b""), None);
+        keys.remember(b"", Class::NONE);
+        keys.remember(b"file_path", Class::of(b"file_path"));
+        assert_eq!(keys.known(b""), Some(Class::NONE));
+        assert!(
+            keys.known(b"file_path")
+                .is_some_and(|class| class.any(Class::PATH))
+        );
+        assert_eq!(keys.known(b"file_pathX"), None);
+        let long = [b'k'; 40];
+        keys.remember(&long, Class::NONE);
+        assert_eq!(keys.known(&long), None);
+    }
+}

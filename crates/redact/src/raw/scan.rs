@@ -1,0 +1,296 @@
+//! Looks at one record: a line of JSON, or text.
+
+use std::ops::Range;
+
+use memchr::memmem;
+use quipu_model::json::Tape;
+use rustc_hash::FxHashMap;
+
+use super::edit::{Edit, Form, What};
+use super::escape;
+use super::join::{ceil, floor};
+use super::keys::Keys;
+use super::plan::{Plan, placeholders, touches_placeholder};
+use super::taint::Tainted;
+use super::walk::{Level, Walk};
+use crate::engine::Certainty;
+use crate::sensitive::{Exposes, in_patch};
+use crate::{Context, Found, Scratch, is_placeholder};
+
+/// How deep JSON may nest. What is deeper is looked at as text.
+pub(super) const MAX_DEPTH: usize = 1024;
+
+/// What was seen in a record.
+#[derive(Debug, Default)]
+pub(super) struct Analysis {
+    /// In order, and without overlaps.
+    pub(super) edits: Vec<Edit>,
+    /// Calls that show what is secret.
+    pub(super) taints: Vec<(u64, Exposes)>,
+    /// Calls that something in it came of.
+    pub(super) refs: Vec<u64>,
+    /// What goes on in the next record.
+    pub(super) pieces: Vec<Piece>,
+    /// Placeholders that it had before.
+    pub(super) given: Vec<String>,
+    /// Whether it looked like JSON, and was none, or nests too deep.
+    pub(super) broken: bool,
+}
+
+/// A string that goes on in the next record of its stream.
+pub(super) struct Piece {
+    /// Which stream.
+    pub(super) lane: u64,
+    /// What stands between its quotes.
+    pub(super) raw: Range<usize>,
+    /// What it says.
+    pub(super) text: String,
+    pub(super) field: String,
+}
+
+impl std::fmt::Debug for Piece {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Piece")
+            .field("raw", &self.raw)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Looks at records. One for each thread: what it holds is only there to be used again.
+pub(super) struct Scanner<'p> {
+    pub(super) plan: &'p Plan<'p>,
+    pub(super) scratch: Scratch,
+    pub(super) found: Vec<Found>,
+    pub(super) keys: Keys,
+    pub(super) tapes: Vec<Tape>,
+    pub(super) levels: Vec<Level>,
+    /// What is secret within the record at hand.
+    pub(super) local: FxHashMap<u64, Exposes>,
+    mended: Vec<u8>,
+}
+
+impl<'p> Scanner<'p> {
+    pub(super) fn new(plan: &'p Plan<'p>) -> Self {
+        Self {
+            plan,
+            scratch: Scratch::default(),
+            found: Vec::new(),
+            keys: Keys::new(),
+            tapes: Vec::new(),
+            levels: Vec::new(),
+            local: FxHashMap::default(),
+            mended: Vec::new(),
+        }
+    }
+
+    /// Looks at a record. `json` is where in it JSON begins, if it does; `tainted` is what earlier records tell.
+    pub(super) fn record(
+        &mut self,
+        bytes: &[u8],
+        json: Option<usize>,
+        tainted: &Tainted,
+    ) -> Analysis {
+        let mut mended = std::mem::take(&mut self.mended);
+        let text = text_of(bytes, &mut mended);
+        let mut out = Analysis::default();
+        let done = match json {
+            Some(base) => self.json(&text[base..], base, tainted, &mut out),
+            None => false,
+        };
+        if done {
+            note_placeholders(bytes, &mut out);
+        } else {
+            out = self.plain(text.as_bytes(), json.is_some());
+            out.broken = json.is_some();
+        }
+        self.mended = mended;
+        out
+    }
+
+    /// Looks at bytes as text. Those that should be JSON are opened up, so that escapes hide nothing.
+    pub(super) fn plain(&mut self, bytes: &[u8], json: bool) -> Analysis {
+        let mut mended = Vec::new();
+        let mut opened;
+        let mut text = bytes;
+        if json && memchr::memchr(b'\\', bytes).is_some() {
+            opened = bytes.to_vec();
+            escape::open_up(&mut opened);
+            text = &opened;
+        }
+        let mut out = Analysis::default();
+        self.text(text_of(text, &mut mended), &mut out);
+        note_placeholders(bytes, &mut out);
+        out
+    }
+
+    /// Looks at a text that is all of a record.
+    fn text(&mut self, text: &str, out: &mut Analysis) {
+        if self.plan.secret_file {
+            secret_lines(text, out);
+            return;
+        }
+        let context = Context {
+            name: None,
+            file: self.plan.file,
+            near: self.plan.near,
+        };
+        let patched = if self.plan.files {
+            in_patch(text)
+        } else {
+            Vec::new()
+        };
+        self.spans(text, context, patched, &mut |edit| {
+            out.edits.push(edit);
+        });
+    }
+
+    /// What rules find in a text, and what is known of it otherwise, as edits of the text itself.
+    pub(super) fn spans(
+        &mut self,
+        text: &str,
+        context: Context<'_>,
+        secret: Vec<Range<usize>>,
+        each: &mut dyn FnMut(Edit),
+    ) {
+        self.found.clear();
+        self.plan
+            .engine
+            .scan(&mut self.scratch, text, context, &mut self.found);
+        if self.found.is_empty() && secret.is_empty() {
+            return;
+        }
+        let found = std::mem::take(&mut self.found);
+        let mut secret = secret.into_iter().peekable();
+        let mut end = 0;
+        let whole = |range: Range<usize>, end: &mut usize, each: &mut dyn FnMut(Edit)| {
+            let value = &text[range.clone()];
+            let range = range.start.max(*end)..range.end;
+            if !is_placeholder(value.trim()) && !range.is_empty() {
+                *end = range.end;
+                each(edit(text, range, What::File, Certainty::Sure));
+            }
+        };
+        for found in &found {
+            let span = floor(text, found.span.start)..ceil(text, found.span.end);
+            while let Some(range) = secret.next_if(|range| range.start <= span.start) {
+                whole(range, &mut end, each);
+            }
+            if span.start < end || span.is_empty() || touches_placeholder(text, &span) {
+                continue;
+            }
+            if found.certainty == Certainty::Sure {
+                end = span.end;
+            }
+            each(edit(text, span, What::Rule(found.rule), found.certainty));
+        }
+        for range in secret {
+            whole(range, &mut end, each);
+        }
+        self.found = found;
+    }
+
+    fn json(&mut self, text: &str, base: usize, tainted: &Tainted, out: &mut Analysis) -> bool {
+        let mut tape = self.tapes.pop().unwrap_or_default();
+        let read = tape.read(text, MAX_DEPTH).is_ok();
+        if read {
+            self.local.clear();
+            let mut hit = None;
+            // Once more when something further down tells of something further up; what that finds tells no more.
+            for _ in 0..3 {
+                *out = Analysis::default();
+                let mut walk = Walk::new(self, tainted, hit, base, out);
+                walk.tree(0, text, tape.root(text), None);
+                if !walk.again() {
+                    break;
+                }
+                hit = walk.hit();
+            }
+        }
+        tape.shrink();
+        self.tapes.push(tape);
+        read
+    }
+}
+
+/// An edit of a text by itself.
+pub(super) fn edit(text: &str, raw: Range<usize>, what: What, certainty: Certainty) -> Edit {
+    Edit {
+        value: text[raw.clone()].to_owned(),
+        raw,
+        what,
+        certainty,
+        field: String::new(),
+        form: Form::Text(0),
+    }
+}
+
+fn note_placeholders(bytes: &[u8], out: &mut Analysis) {
+    if memmem::find(bytes, b"[REDACTED:").is_some() {
+        out.given = placeholders(bytes);
+    }
+}
+
+/// The text of some bytes, of the same length: bytes that are no UTF-8 become a character that is in no secret.
+pub(super) fn text_of<'t>(bytes: &'t [u8], mended: &'t mut Vec<u8>) -> &'t str {
+    match simdutf8::basic::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(_) => {
+            mended.clear();
+            for chunk in bytes.utf8_chunks() {
+                mended.extend_from_slice(chunk.valid().as_bytes());
+                mended.resize(mended.len() + chunk.invalid().len(), 0x7f);
+            }
+            std::str::from_utf8(mended).unwrap_or_default()
+        }
+    }
+}
+
+/// All of a secret file. Its lines stay lines, and what is assigned in them keeps its name.
+fn secret_lines(text: &str, out: &mut Analysis) {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_end_matches(['\n', '\r']);
+        let from = value_of(bare).unwrap_or(0);
+        let value = bare[from..].trim();
+        if !value.is_empty() && !is_placeholder(value) && !bare.trim_start().starts_with('#') {
+            out.edits.push(edit(
+                text,
+                at + from..at + bare.len(),
+                What::File,
+                Certainty::Sure,
+            ));
+        }
+        at += line.len();
+    }
+}
+
+/// Where the value begins in `NAME=value`, also with `export` before it.
+pub(super) fn value_of(line: &str) -> Option<usize> {
+    let start = line.len() - line.trim_start().len();
+    let rest = &line[start..];
+    let start = start + rest.strip_prefix("export ").map_or(0, |_| "export ".len());
+    let start = start
+        + line[start..]
+            .strip_prefix("declare -x ")
+            .map_or(0, |_| "declare -x ".len());
+    let (name, _) = line[start..].split_once('=')?;
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    (!name.is_empty() && name.bytes().all(word)).then_some(start + name.len() + 1)
+}
+
+/// The values of an environment that is printed a variable a line.
+pub(super) fn environment(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_end_matches(['\n', '\r']);
+        if let Some(from) = value_of(bare)
+            && from < bare.len()
+            && !is_placeholder(bare[from..].trim_matches(['"', '\'']))
+        {
+            found.push(at + from..at + bare.len());
+        }
+        at += line.len();
+    }
+    found
+}
