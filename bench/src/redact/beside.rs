@@ -82,7 +82,7 @@ impl<'a> Slice<'a> {
             }
             all += 1;
             let found = by_line.get(&place).into_iter().flatten();
-            hits += usize::from(found.into_iter().any(|what| overlaps(*what, &planted.secret)));
+            hits += usize::from(found.into_iter().any(|what| overlaps(*what, planted.secret.as_deref())));
         }
         let lures: BTreeSet<_> = self.corpus.decoys.iter().map(|it| (it.log, it.line)).collect();
         let outside = by_line.iter().filter(|(place, _)| !taken.contains(place));
@@ -104,8 +104,10 @@ impl<'a> Slice<'a> {
 }
 
 /// Whether what was found is of a secret. A tool that names the line only is believed.
-pub(super) fn overlaps(what: Option<&str>, secret: &str) -> bool {
-    let Some(what) = what else { return true };
+pub(super) fn overlaps(what: Option<&str>, secret: Option<&str>) -> bool {
+    let (Some(what), Some(secret)) = (what, secret) else {
+        return true;
+    };
     let what = what.replace("\\n", "\n");
     let begin = |text: &str| text.chars().take(24).collect::<String>();
     what.contains(&begin(secret))

@@ -50,7 +50,8 @@ pub(super) struct Planted {
     pub(super) line: usize,
     pub(super) kind: String,
     pub(super) setting: String,
-    pub(super) secret: String,
+    /// Unknown where an example does not say which part of it is the secret.
+    pub(super) secret: Option<String>,
     pub(super) from: From,
 }
 
@@ -108,7 +109,7 @@ impl Corpus {
                 line: truth.line - 1,
                 kind: truth.kind,
                 setting: truth.ctx,
-                secret: truth.secret,
+                secret: Some(truth.secret),
                 from: From::List,
             });
         }
@@ -197,10 +198,7 @@ impl Corpus {
         match insert {
             Insert::Secret(kind, template, from) => {
                 let sample = expand(template, chance)?;
-                let secret = match &sample.secret {
-                    Some(span) => sample.text[span.clone()].to_owned(),
-                    None => longest(&sample.text)?.to_owned(),
-                };
+                let secret = sample.secret.clone().map(|span| sample.text[span].to_owned());
                 self.planted.push(Planted {
                     log,
                     line,
@@ -230,12 +228,6 @@ impl Corpus {
 enum Insert {
     Secret(String, String, From),
     Decoy(&'static str, &'static str),
-}
-
-/// The longest run of characters that a secret may be of: where a template does not say which it is.
-fn longest(text: &str) -> Option<&str> {
-    let part_of = |c: char| c.is_ascii_alphanumeric() || "+/_=-.".contains(c);
-    text.split(|c| !part_of(c)).max_by_key(|part| part.len())
 }
 
 fn lines<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>> {

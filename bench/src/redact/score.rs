@@ -20,8 +20,8 @@ pub(super) struct Score {
     pub(super) pieces: usize,
     /// The kinds of decoys that were touched.
     pub(super) decoys: BTreeMap<String, usize>,
-    /// Findings on lines where nothing is planted, by rule.
-    pub(super) clean: BTreeMap<(Kind, String), usize>,
+    /// Findings on lines where nothing is planted, by rule, and where the first is.
+    pub(super) clean: BTreeMap<(Kind, String), (usize, String)>,
     /// Findings by rule, everywhere.
     pub(super) by_rule: BTreeMap<String, usize>,
     /// Seconds of processor time.
@@ -59,11 +59,16 @@ pub(super) fn score(corpus: &Corpus, engine: &Engine) -> Result<Score> {
         for planted in corpus.planted.iter().filter(|planted| planted.log == index) {
             taken.insert(planted.line);
             let (before, after) = (text(before[planted.line]), text(after[planted.line]));
-            let there = spellings(&planted.secret);
+            let Some(secret) = &planted.secret else {
+                // Something of it is what the rule is for.
+                score.count(planted.from, &planted.kind, &planted.setting, before != after);
+                continue;
+            };
+            let there = spellings(secret);
             let there: Vec<&String> = there.iter().filter(|it| before.contains(it.as_str())).collect();
             ensure!(!there.is_empty(), "a {} is not where it should be", planted.kind);
             let gone = there.iter().all(|it| !after.contains(it.as_str()));
-            let core = core(&planted.secret);
+            let core = core(secret);
             score.pieces += usize::from(gone && core.len() >= 12 && after.contains(core));
             score.count(planted.from, &planted.kind, &planted.setting, gone);
         }
@@ -82,7 +87,8 @@ pub(super) fn score(corpus: &Corpus, engine: &Engine) -> Result<Score> {
             let line = usize::try_from(finding.line.saturating_sub(1))?;
             if !taken.contains(&line) {
                 let key = (ours::kind(engine, &finding), rule);
-                *score.clean.entry(key).or_default() += 1;
+                let first = || (0, format!("{}:{} {}", log.name, finding.line, finding.field));
+                score.clean.entry(key).or_insert_with(first).0 += 1;
             }
         }
     }
@@ -114,6 +120,6 @@ impl Score {
     /// Findings on clean lines, of some kind.
     pub(super) fn clean_of(&self, kind: Kind) -> usize {
         let some = self.clean.iter().filter(|((of, _), _)| *of == kind);
-        some.map(|(_, n)| n).sum()
+        some.map(|(_, (n, _))| n).sum()
     }
 }

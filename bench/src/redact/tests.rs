@@ -50,9 +50,9 @@ fn ranges_in_utf16_are_lines_and_texts() {
 #[test]
 fn a_tool_that_finds_part_of_a_secret_found_it() {
     let secret = "postgres_0123456789_0123456789";
-    assert!(overlaps(None, secret));
-    assert!(overlaps(Some("url=postgres_0123456789_0123456789@host"), secret));
-    assert!(overlaps(Some("0123456789_0123"), secret));
-    assert!(!overlaps(Some("012"), secret));
-    assert!(!overlaps(Some("something else"), secret));
+    assert!(overlaps(None, Some(secret)));
+    assert!(overlaps(Some("url=postgres_0123456789_0123456789@host"), Some(secret)));
+    assert!(overlaps(Some("0123456789_0123"), Some(secret)));
+    assert!(!overlaps(Some("012"), Some(secret)));
+    assert!(!overlaps(Some("something else"), Some(secret)));
 }
