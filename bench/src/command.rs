@@ -50,7 +50,10 @@ pub(crate) fn run_into(
         Some(path) => Stdio::from(std::fs::File::create(path)?),
         None => Stdio::null(),
     };
-    command.stdin(Stdio::null()).stdout(out).stderr(Stdio::null());
+    command
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(Stdio::null());
     let began = Instant::now();
     let child = command
         .spawn()

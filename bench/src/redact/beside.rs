@@ -64,27 +64,43 @@ impl<'a> Slice<'a> {
         let path = Path::new(path);
         let name = path.strip_prefix(&self.directory).unwrap_or(path);
         let name = name.strip_prefix("./").unwrap_or(name);
-        self.corpus.logs.iter().position(|log| Path::new(&log.name) == name)
+        self.corpus
+            .logs
+            .iter()
+            .position(|log| Path::new(&log.name) == name)
     }
 
     fn score(&self, name: &'static str, took: Took, found: &Found) -> Peer {
         let mut by_line: BTreeMap<(usize, usize), Vec<Option<&str>>> = BTreeMap::new();
         for (log, line, what) in found {
-            by_line.entry((*log, *line)).or_default().push(what.as_deref());
+            by_line
+                .entry((*log, *line))
+                .or_default()
+                .push(what.as_deref());
         }
         let (mut all, mut hits, mut taken) = (0, 0, BTreeSet::new());
         for planted in &self.corpus.planted {
             let place = (planted.log, planted.line);
             taken.insert(place);
-            let is_secret = !matches!(planted.from, From::Rule(kind) if kind != quipu_redact::Kind::Secret);
+            let is_secret =
+                !matches!(planted.from, From::Rule(kind) if kind != quipu_redact::Kind::Secret);
             if planted.log >= self.logs || !is_secret {
                 continue;
             }
             all += 1;
             let found = by_line.get(&place).into_iter().flatten();
-            hits += usize::from(found.into_iter().any(|what| overlaps(*what, planted.secret.as_deref())));
+            hits += usize::from(
+                found
+                    .into_iter()
+                    .any(|what| overlaps(*what, planted.secret.as_deref())),
+            );
         }
-        let lures: BTreeSet<_> = self.corpus.decoys.iter().map(|it| (it.log, it.line)).collect();
+        let lures: BTreeSet<_> = self
+            .corpus
+            .decoys
+            .iter()
+            .map(|it| (it.log, it.line))
+            .collect();
         let outside = by_line.iter().filter(|(place, _)| !taken.contains(place));
         let (mut clean, mut decoys) = (0, 0);
         for (place, what) in outside {
@@ -116,7 +132,12 @@ pub(super) fn overlaps(what: Option<&str>, secret: Option<&str>) -> bool {
 }
 
 /// Every tool that is there or can be installed; the names of those that cannot.
-pub(super) fn measure(corpus: &Corpus, work: &Path, peers: &Path, slow: usize) -> Result<(Vec<Peer>, Vec<&'static str>)> {
+pub(super) fn measure(
+    corpus: &Corpus,
+    work: &Path,
+    peers: &Path,
+    slow: usize,
+) -> Result<(Vec<Peer>, Vec<&'static str>)> {
     let (mut all, mut absent) = (Vec::new(), Vec::new());
     let whole = Slice::new(corpus, &work.join("whole"), usize::MAX)?;
     let part = Slice::new(corpus, &work.join("part"), slow)?;
@@ -149,8 +170,18 @@ fn kingfisher(slice: &Slice<'_>, program: &Path, work: &Path) -> Result<Peer> {
     let out = work.join("kingfisher.jsonl");
     let scan = || -> Result<Took> {
         let mut command = Command::new(program);
-        command.args(["scan", "--no-validate", "--no-update-check", "--no-dedup", "--jobs", "1"]);
-        command.args(["--format", "jsonl", "--output"]).arg(&out).arg(&slice.directory);
+        command.args([
+            "scan",
+            "--no-validate",
+            "--no-update-check",
+            "--no-dedup",
+            "--jobs",
+            "1",
+        ]);
+        command
+            .args(["--format", "jsonl", "--output"])
+            .arg(&out)
+            .arg(&slice.directory);
         command.env("HOME", work);
         // It says by its status that something was found.
         run_into(command, None, &|_| true)
@@ -182,16 +213,24 @@ fn secretlint(slice: &Slice<'_>, program: &Path, work: &Path) -> Result<Peer> {
         range: [usize; 2],
     }
     let rules = work.join("secretlintrc.json");
-    put(&rules, br#"{"rules":[{"id":"@secretlint/secretlint-rule-preset-recommend"}]}"#)?;
+    put(
+        &rules,
+        br#"{"rules":[{"id":"@secretlint/secretlint-rule-preset-recommend"}]}"#,
+    )?;
     let out = work.join("secretlint.json");
     let mut command = Command::new(program);
-    command.arg("--secretlintrc").arg(&rules).args(["--format", "json", "--no-maskSecrets"]);
+    command
+        .arg("--secretlintrc")
+        .arg(&rules)
+        .args(["--format", "json", "--no-maskSecrets"]);
     command.arg("**/*.jsonl").current_dir(&slice.directory);
     let took = run_into(command, Some(&out), &|code| code <= 1)?;
     let mut found = Found::new();
     let all: Vec<Of> = serde_json::from_reader(std::io::BufReader::new(File::open(&out)?))?;
     for of in all {
-        let Some(log) = slice.log(&of.path) else { continue };
+        let Some(log) = slice.log(&of.path) else {
+            continue;
+        };
         let text = String::from_utf8_lossy(&slice.corpus.logs[log].bytes);
         for message in of.messages {
             let (line, what) = by_utf16(&text, message.range);
@@ -229,13 +268,19 @@ fn detect_secrets(slice: &Slice<'_>, program: &Path, work: &Path) -> Result<Peer
     }
     let out = work.join("detect-secrets.json");
     let mut command = Command::new(program);
-    command.args(["-c", "1", "scan", "--all-files", "."]).current_dir(&slice.directory);
+    command
+        .args(["-c", "1", "scan", "--all-files", "."])
+        .current_dir(&slice.directory);
     let took = run_into(command, Some(&out), &|code| code == 0)?;
     let report: Report = serde_json::from_str(&fs::read_to_string(&out)?)?;
     let mut found = Found::new();
     for (path, places) in report.results {
         if let Some(log) = slice.log(&path) {
-            found.extend(places.iter().map(|place| (log, place.line_number.saturating_sub(1), None)));
+            found.extend(
+                places
+                    .iter()
+                    .map(|place| (log, place.line_number.saturating_sub(1), None)),
+            );
         }
     }
     Ok(slice.score("detect-secrets", took, &found))

@@ -1,7 +1,7 @@
 //! Logs with secrets in them, and what is where.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
@@ -18,7 +18,6 @@ const LOG: usize = 2_000_000;
 
 /// Logs, and what is in them.
 pub(super) struct Corpus {
-    pub(super) directory: PathBuf,
     pub(super) logs: Vec<Log>,
     pub(super) planted: Vec<Planted>,
     pub(super) decoys: Vec<Decoy>,
@@ -83,10 +82,14 @@ struct Lure {
 impl Corpus {
     /// A corpus that was made elsewhere: logs, `truth.jsonl` and `decoys.jsonl`.
     pub(super) fn open(directory: &Path) -> Result<Self> {
-        let directory = fs::canonicalize(directory).with_context(|| directory.display().to_string())?;
+        let directory =
+            fs::canonicalize(directory).with_context(|| directory.display().to_string())?;
         let mut all = Vec::new();
         for (path, _) in logs(&directory)? {
-            let name = path.strip_prefix(&directory)?.to_string_lossy().into_owned();
+            let name = path
+                .strip_prefix(&directory)?
+                .to_string_lossy()
+                .into_owned();
             if !matches!(name.as_str(), "truth.jsonl" | "decoys.jsonl") {
                 all.push(Log {
                     name,
@@ -101,7 +104,6 @@ impl Corpus {
             decoys: Vec::new(),
             bytes: all.iter().map(|log| log.bytes.len()).sum(),
             logs: Vec::new(),
-            directory: directory.clone(),
         };
         for truth in lines::<Truth>(&directory.join("truth.jsonl"))? {
             corpus.planted.push(Planted {
@@ -135,17 +137,24 @@ impl Corpus {
         };
         for rule in &rules.rules {
             if let Some(example) = rule.examples.first() {
-                add(Insert::Secret(rule.id.clone(), example.clone(), From::Rule(rule.kind)));
+                add(Insert::Secret(
+                    rule.id.clone(),
+                    example.clone(),
+                    From::Rule(rule.kind),
+                ));
             }
         }
         for (kind, template) in HELD_OUT {
-            add(Insert::Secret((*kind).to_owned(), (*template).to_owned(), From::HeldOut));
+            add(Insert::Secret(
+                (*kind).to_owned(),
+                (*template).to_owned(),
+                From::HeldOut,
+            ));
         }
         for (kind, template) in DECOYS {
             add(Insert::Decoy(kind, template));
         }
         let mut corpus = Self {
-            directory: directory.to_owned(),
             logs: Vec::new(),
             planted: Vec::new(),
             decoys: Vec::new(),
@@ -176,7 +185,8 @@ impl Corpus {
             out.extend_from_slice(text.as_bytes());
             out.push(b'\n');
             line += 1;
-            if every > 0 && (n + 1) % every == 0
+            if every > 0
+                && (n + 1) % every == 0
                 && let Some((number, insert)) = next.next()
                 && let Some(written) = self.insert(index, line, *number, seed, insert)
             {
@@ -191,14 +201,24 @@ impl Corpus {
         }
     }
 
-    fn insert(&mut self, log: usize, line: usize, number: usize, seed: u64, insert: &Insert) -> Option<String> {
+    fn insert(
+        &mut self,
+        log: usize,
+        line: usize,
+        number: usize,
+        seed: u64,
+        insert: &Insert,
+    ) -> Option<String> {
         let chance = seed.wrapping_mul(7919).wrapping_add(number as u64);
         let turn = usize::try_from(seed).unwrap_or(0).wrapping_add(number);
         let (setting, write) = SETTINGS[turn % SETTINGS.len()];
         match insert {
             Insert::Secret(kind, template, from) => {
                 let sample = expand(template, chance)?;
-                let secret = sample.secret.clone().map(|span| sample.text[span].to_owned());
+                let secret = sample
+                    .secret
+                    .clone()
+                    .map(|span| sample.text[span].to_owned());
                 self.planted.push(Planted {
                     log,
                     line,
@@ -232,5 +252,7 @@ enum Insert {
 
 fn lines<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+    text.lines()
+        .map(|line| Ok(serde_json::from_str(line)?))
+        .collect()
 }

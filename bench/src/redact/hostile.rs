@@ -21,13 +21,20 @@ fn repeated(name: &'static str, piece: &'static str) -> Input {
 }
 
 fn line(text: &str) -> Vec<u8> {
-    let mut line = json!({"type": "user", "message": {"content": text}}).to_string().into_bytes();
+    let mut line = json!({"type": "user", "message": {"content": text}})
+        .to_string()
+        .into_bytes();
     line.push(b'\n');
     line
 }
 
 fn inputs(engine: &Engine) -> Vec<Input> {
-    let words: Vec<String> = engine.rules().rules.iter().flat_map(|rule| rule.keywords.clone()).collect();
+    let words: Vec<String> = engine
+        .rules()
+        .rules
+        .iter()
+        .flat_map(|rule| rule.keywords.clone())
+        .collect();
     let (spaced, joined) = (words.join(" "), words.concat());
     vec![
         repeated("eyJ over and over", "eyJ"),
@@ -57,12 +64,24 @@ fn inputs(engine: &Engine) -> Vec<Input> {
         repeated("paths", "/home/a"),
         repeated("zero-width characters", "a\u{200b}"),
         repeated("control characters", "\u{1}"),
-        ("every keyword in a row", Box::new(move |bytes| line(&spaced.repeat(bytes / spaced.len().max(1) + 1)))),
-        ("every keyword, joined", Box::new(move |bytes| line(&joined.repeat(bytes / joined.len().max(1) + 1)))),
-        ("one base64", Box::new(|bytes| line(&Dice::new(1).opaque(bytes)))),
+        (
+            "every keyword in a row",
+            Box::new(move |bytes| line(&spaced.repeat(bytes / spaced.len().max(1) + 1))),
+        ),
+        (
+            "every keyword, joined",
+            Box::new(move |bytes| line(&joined.repeat(bytes / joined.len().max(1) + 1))),
+        ),
+        (
+            "one base64",
+            Box::new(|bytes| line(&Dice::new(1).opaque(bytes))),
+        ),
         ("deep JSON, a line", Box::new(deep_line)),
         ("deep JSON, many lines", Box::new(deep_lines)),
-        ("raw bytes of \"password\":\"", Box::new(|bytes| b"\"password\":\"".repeat(bytes / 12))),
+        (
+            "raw bytes of \"password\":\"",
+            Box::new(|bytes| b"\"password\":\"".repeat(bytes / 12)),
+        ),
         ("many keys", Box::new(many_keys)),
         ("no UTF-8", Box::new(|bytes| vec![0xff; bytes])),
     ]
@@ -74,7 +93,13 @@ fn deep_line(bytes: usize) -> Vec<u8> {
 }
 
 fn deep_lines(bytes: usize) -> Vec<u8> {
-    let one = [b"{\"a\":".repeat(100), b"1".to_vec(), b"}".repeat(100), b"\n".to_vec()].concat();
+    let one = [
+        b"{\"a\":".repeat(100),
+        b"1".to_vec(),
+        b"}".repeat(100),
+        b"\n".to_vec(),
+    ]
+    .concat();
     one.repeat(bytes / one.len() + 1)
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A secret counts as found when it is gone from the line it stood on. Speed is of logs as they are, in processor time of
 //! one thread, with every rule there is; quality is of secrets and of what tells who somebody is, since absolute paths and
-//! names are everywhere in a log and are removed on purpose.
+//! names are everywhere in a log and are removed on purpose. So is what a tool read from a secret file, as a whole: what the
+//! rules find is measured without, and how much that adds is said beside it.
 
 mod beside;
 mod corpus;
@@ -88,10 +89,11 @@ pub(crate) fn measure(table: &mut Table, options: &Options) -> Result<()> {
     for (name, corpus) in &corpora {
         if wanted("quality") {
             now(&format!("looking for what is planted: {name}"));
-            let found = score(corpus, &precise)?;
+            let found = score(corpus, &precise, false)?;
             quality(table, name, corpus, &found)?;
+            with_files(table, name, corpus, &score(corpus, &precise, true)?);
             if name == OWN {
-                people(table, &score(corpus, &full)?);
+                people(table, &score(corpus, &full, false)?);
             }
             peers(table, options, name, corpus, &found)?;
         }
@@ -102,7 +104,7 @@ pub(crate) fn measure(table: &mut Table, options: &Options) -> Result<()> {
         normal = speed(table, name, largest, &full, options.rounds)?;
     }
     if wanted("whole") {
-        whole::measure(table, largest, &full, options.whole_bytes)?;
+        whole::measure(table, largest, &full, options.whole_bytes);
     }
     if wanted("hostile") {
         hostile::measure(table, &full, options.hostile_bytes, normal)?;
@@ -119,11 +121,20 @@ fn groups(rules: &RuleSet) -> String {
     for rule in &rules.rules {
         *kinds.entry(rule.kind).or_default() += 1;
     }
-    let kinds: Vec<String> = kinds.iter().map(|(kind, n)| format!("{n} {}", kind.as_str())).collect();
+    let kinds: Vec<String> = kinds
+        .iter()
+        .map(|(kind, n)| format!("{n} {}", kind.as_str()))
+        .collect();
     kinds.join(", ")
 }
 
-fn speed(table: &mut Table, name: &str, corpus: &Corpus, engine: &Engine, rounds: usize) -> Result<f64> {
+fn speed(
+    table: &mut Table,
+    name: &str,
+    corpus: &Corpus,
+    engine: &Engine,
+    rounds: usize,
+) -> Result<f64> {
     let mut speeds = Vec::new();
     for round in 0..rounds.max(1) {
         now(&format!("speed, round {}", round + 1));
@@ -145,13 +156,20 @@ fn speed(table: &mut Table, name: &str, corpus: &Corpus, engine: &Engine, rounds
 }
 
 fn quality(table: &mut Table, name: &str, corpus: &Corpus, found: &Score) -> Result<()> {
-    let groups: [(&str, f64, fn(From) -> bool); 3] = [
-        ("planted, by its list", 0.99, |from| from == From::List),
-        ("an example of every rule for secrets", 0.99, |from| from == From::Rule(Kind::Secret)),
-        ("kinds that the rules were not written by", 0.95, |from| from == From::HeldOut),
-    ];
-    for (what, goal, wanted) in groups {
-        if let Some((all, hits, part)) = found.part(wanted) {
+    for (what, goal, wanted) in [
+        ("planted, by its list", 0.99, From::List),
+        (
+            "an example of every rule for secrets",
+            0.99,
+            From::Rule(Kind::Secret),
+        ),
+        (
+            "kinds that the rules were not written by",
+            0.95,
+            From::HeldOut,
+        ),
+    ] {
+        if let Some((all, hits, part)) = found.part(|from| from == wanted) {
             table.row(
                 &format!("{name}: {what}, found"),
                 &hits.to_string(),
@@ -173,7 +191,10 @@ fn quality(table: &mut Table, name: &str, corpus: &Corpus, found: &Score) -> Res
     for (kind, goal) in [(Kind::Secret, Goal::AtMost(10.0)), (Kind::Pii, Goal::Free)] {
         let clean = found.clean_of(kind);
         table.row(
-            &format!("{name}: findings ({}) on clean lines, per 100 MB", kind.as_str()),
+            &format!(
+                "{name}: findings ({}) on clean lines, per 100 MB",
+                kind.as_str()
+            ),
             &clean.to_string(),
             &format!("in {:.0} MB", corpus.bytes as f64 / 1e6),
             clean as f64 * per,
@@ -184,12 +205,46 @@ fn quality(table: &mut Table, name: &str, corpus: &Corpus, found: &Score) -> Res
     Ok(())
 }
 
+/// What a tool read from a secret file is removed as a whole, whatever stands in it: decoys as well.
+fn with_files(table: &mut Table, name: &str, corpus: &Corpus, found: &Score) {
+    let (all, _, part) = found
+        .part(|from| !is_of_people(from))
+        .unwrap_or((0, 0, 1.0));
+    let touched: usize = found.decoys.values().sum();
+    for (what, ours, of, figure) in [
+        ("found", part * all as f64, all, part),
+        (
+            "decoys touched",
+            touched as f64,
+            corpus.decoys.len(),
+            touched as f64,
+        ),
+        (
+            "findings on clean lines",
+            found.clean_of(Kind::Secret) as f64,
+            0,
+            found.clean_of(Kind::Secret) as f64,
+        ),
+    ] {
+        table.row(
+            &format!("{name}: and secret files as a whole, {what}"),
+            &format!("{ours:.0}"),
+            &format!("of {of}"),
+            figure,
+            Goal::Free,
+        );
+    }
+}
+
 /// Everything else that there are rules for.
 fn people(table: &mut Table, found: &Score) {
     for kind in [Kind::Pii, Kind::Path, Kind::Identity] {
         if let Some((all, hits, part)) = found.part(|from| from == From::Rule(kind)) {
             table.row(
-                &format!("{OWN}: an example of every rule for {}, found", kind.as_str()),
+                &format!(
+                    "{OWN}: an example of every rule for {}, found",
+                    kind.as_str()
+                ),
                 &hits.to_string(),
                 &format!("of {all}"),
                 part,
@@ -197,12 +252,18 @@ fn people(table: &mut Table, found: &Score) {
             );
         }
     }
-    let missed = found.missed.iter().filter(|((from, _), _)| is_of_people(*from));
+    let missed = found
+        .missed
+        .iter()
+        .filter(|((from, _), _)| is_of_people(*from));
     let missed: Vec<String> = missed
         .map(|((_, rule), settings)| format!("{rule} ({})", settings.join(", ")))
         .collect();
     if !missed.is_empty() {
-        table.note(format!("{OWN}, with every rule, missed: {}", missed.join(", ")));
+        table.note(format!(
+            "{OWN}, with every rule, missed: {}",
+            missed.join(", ")
+        ));
     }
 }
 
@@ -221,21 +282,40 @@ fn details(name: &str, found: &Score) -> Result<String> {
             From::HeldOut => " (held out)",
             _ => "",
         };
-        writeln!(text, "  missed {kind}{from}: {} ({})", settings.len(), settings.join(", "))?;
+        writeln!(
+            text,
+            "  missed {kind}{from}: {} ({})",
+            settings.len(),
+            settings.join(", ")
+        )?;
     }
     writeln!(text, "  of which a piece was left: {}", found.pieces)?;
     for (kind, n) in &found.decoys {
         writeln!(text, "  decoy touched {kind}: {n}")?;
     }
     for ((kind, rule), (n, first)) in &found.clean {
-        writeln!(text, "  on clean lines {} {rule}: {n}, first {first}", kind.as_str())?;
+        writeln!(
+            text,
+            "  on clean lines {} {rule}: {n}, first {first}",
+            kind.as_str()
+        )?;
     }
-    let rules: Vec<String> = found.by_rule.iter().map(|(rule, n)| format!("{rule} {n}")).collect();
+    let rules: Vec<String> = found
+        .by_rule
+        .iter()
+        .map(|(rule, n)| format!("{rule} {n}"))
+        .collect();
     write!(text, "  findings by rule: {}", rules.join(", "))?;
     Ok(text)
 }
 
-fn peers(table: &mut Table, options: &Options, name: &str, corpus: &Corpus, found: &Score) -> Result<()> {
+fn peers(
+    table: &mut Table,
+    options: &Options,
+    name: &str,
+    corpus: &Corpus,
+    found: &Score,
+) -> Result<()> {
     if options.no_peers {
         return Ok(());
     }
@@ -246,7 +326,9 @@ fn peers(table: &mut Table, options: &Options, name: &str, corpus: &Corpus, foun
     };
     let work = place(&options.directory, "redact/peers")?;
     let (all, absent) = beside::measure(corpus, &work, &place_of_peers, options.slow_bytes)?;
-    let (_, _, ours) = found.part(|from| !is_of_people(from)).unwrap_or((0, 0, 0.0));
+    let (_, _, ours) = found
+        .part(|from| !is_of_people(from))
+        .unwrap_or((0, 0, 0.0));
     let mut text = format!("{name}, beside other tools:\n");
     for peer in &all {
         let part = peer.hits as f64 / peer.all.max(1) as f64;
@@ -270,7 +352,10 @@ fn peers(table: &mut Table, options: &Options, name: &str, corpus: &Corpus, foun
         )?;
     }
     for name in absent {
-        writeln!(text, "  {name} is not there and could not be installed: not measured")?;
+        writeln!(
+            text,
+            "  {name} is not there and could not be installed: not measured"
+        )?;
     }
     write!(
         text,

@@ -14,16 +14,26 @@ pub(super) struct Redacted {
     pub(super) cpu: f64,
 }
 
-/// The same every time, so that runs can be compared.
-fn options() -> Options {
-    Options::new(Key::from_bytes([7; 32]))
+/// As most inputs are redacted.
+pub(super) fn redact(engine: &Engine, bytes: &[u8]) -> Result<Redacted> {
+    redact_with(engine, bytes, true)
 }
 
-pub(super) fn redact(engine: &Engine, bytes: &[u8]) -> Result<Redacted> {
+/// With or without what is removed because of the file that it is of.
+pub(super) fn redact_with(engine: &Engine, bytes: &[u8], files: bool) -> Result<Redacted> {
+    // The same every time, so that runs can be compared.
+    let mut options = Options::new(Key::from_bytes([7; 32]));
+    options.files = files;
     let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 16);
     let mut findings = Vec::new();
     let began = cpu();
-    raw::redact(engine, &options(), &mut &bytes[..], &mut out, &mut |finding| findings.push(finding))?;
+    raw::redact(
+        engine,
+        &options,
+        &mut &bytes[..],
+        &mut out,
+        &mut |finding| findings.push(finding),
+    )?;
     Ok(Redacted {
         bytes: out,
         findings,

@@ -35,7 +35,12 @@ pub(super) fn spellings(secret: &str) -> Vec<String> {
         quoted[1..quoted.len() - 1].to_owned()
     };
     let (once, base64) = (escaped(secret), base64::engine::general_purpose::STANDARD);
-    let mut all = vec![secret.to_owned(), escaped(&once), once, base64.encode(secret)];
+    let mut all = vec![
+        secret.to_owned(),
+        escaped(&once),
+        once,
+        base64.encode(secret),
+    ];
     all.sort();
     all.dedup();
     all
@@ -47,26 +52,43 @@ fn core(secret: &str) -> &str {
     pieces.max_by_key(|piece| piece.len()).unwrap_or(secret)
 }
 
-pub(super) fn score(corpus: &Corpus, engine: &Engine) -> Result<Score> {
+/// By rules alone, or with what is removed because of the file that it is of.
+pub(super) fn score(corpus: &Corpus, engine: &Engine, files: bool) -> Result<Score> {
     let mut score = Score::default();
     for (index, log) in corpus.logs.iter().enumerate() {
-        let redacted = ours::redact(engine, &log.bytes)?;
+        let redacted = ours::redact_with(engine, &log.bytes, files)?;
         score.cpu += redacted.cpu;
         let before: Vec<&[u8]> = log.bytes.split(|byte| *byte == b'\n').collect();
         let after: Vec<&[u8]> = redacted.bytes.split(|byte| *byte == b'\n').collect();
-        ensure!(before.len() == after.len(), "{} has another number of lines", log.name);
+        ensure!(
+            before.len() == after.len(),
+            "{} has another number of lines",
+            log.name
+        );
         let mut taken = BTreeSet::new();
         for planted in corpus.planted.iter().filter(|planted| planted.log == index) {
             taken.insert(planted.line);
             let (before, after) = (text(before[planted.line]), text(after[planted.line]));
             let Some(secret) = &planted.secret else {
                 // Something of it is what the rule is for.
-                score.count(planted.from, &planted.kind, &planted.setting, before != after);
+                score.count(
+                    planted.from,
+                    &planted.kind,
+                    &planted.setting,
+                    before != after,
+                );
                 continue;
             };
             let there = spellings(secret);
-            let there: Vec<&String> = there.iter().filter(|it| before.contains(it.as_str())).collect();
-            ensure!(!there.is_empty(), "a {} is not where it should be", planted.kind);
+            let there: Vec<&String> = there
+                .iter()
+                .filter(|it| before.contains(it.as_str()))
+                .collect();
+            ensure!(
+                !there.is_empty(),
+                "a {} is not where it should be",
+                planted.kind
+            );
             let gone = there.iter().all(|it| !after.contains(it.as_str()));
             let core = core(secret);
             score.pieces += usize::from(gone && core.len() >= 12 && after.contains(core));
@@ -74,7 +96,10 @@ pub(super) fn score(corpus: &Corpus, engine: &Engine) -> Result<Score> {
         }
         for decoy in corpus.decoys.iter().filter(|decoy| decoy.log == index) {
             let after = text(after[decoy.line]);
-            if !spellings(&decoy.text).iter().any(|it| after.contains(it.as_str())) {
+            if !spellings(&decoy.text)
+                .iter()
+                .any(|it| after.contains(it.as_str()))
+            {
                 *score.decoys.entry(decoy.kind.clone()).or_default() += 1;
             }
         }
@@ -87,7 +112,12 @@ pub(super) fn score(corpus: &Corpus, engine: &Engine) -> Result<Score> {
             let line = usize::try_from(finding.line.saturating_sub(1))?;
             if !taken.contains(&line) {
                 let key = (ours::kind(engine, &finding), rule);
-                let first = || (0, format!("{}:{} {}", log.name, finding.line, finding.field));
+                let first = || {
+                    (
+                        0,
+                        format!("{}:{} {}", log.name, finding.line, finding.field),
+                    )
+                };
                 score.clean.entry(key).or_insert_with(first).0 += 1;
             }
         }

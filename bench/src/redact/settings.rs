@@ -19,7 +19,11 @@ pub(super) const SETTINGS: &[Setting] = &[
 ];
 
 fn claude(kind: &str, content: &Value, number: usize) -> String {
-    let role = if kind == "assistant" { "assistant" } else { "user" };
+    let role = if kind == "assistant" {
+        "assistant"
+    } else {
+        "user"
+    };
     json!({
         "parentUuid": null,
         "isSidechain": false,
@@ -40,7 +44,11 @@ pub(super) fn plain(text: &str, number: usize) -> String {
 
 fn assistant(text: &str, number: usize) -> String {
     let said = format!("I found this in the configuration:\n\n```\n{text}\n```\n\nShall I go on?");
-    claude("assistant", &json!([{"type": "text", "text": said}]), number)
+    claude(
+        "assistant",
+        &json!([{"type": "text", "text": said}]),
+        number,
+    )
 }
 
 fn user(text: &str, number: usize) -> String {
@@ -75,14 +83,23 @@ fn arguments(text: &str, number: usize) -> String {
 }
 
 fn diff(text: &str, number: usize) -> String {
-    let added: String = text.lines().map(|line| format!("+{line}\n")).collect();
     // Several lines that belong together do not, with a sign before each.
-    let body = if text.contains('\n') { format!("+\n{text}\n") } else { added };
-    plain(&format!("@@ -1,2 +1,3 @@\n unchanged\n{body} unchanged"), number)
+    let body = if text.contains('\n') {
+        format!("+\n{text}\n")
+    } else {
+        format!("+{text}\n")
+    };
+    plain(
+        &format!("@@ -1,2 +1,3 @@\n unchanged\n{body} unchanged"),
+        number,
+    )
 }
 
 fn html(text: &str, number: usize) -> String {
-    plain(&format!("<html><body><pre>{text}</pre></body></html>"), number)
+    plain(
+        &format!("<html><body><pre>{text}</pre></body></html>"),
+        number,
+    )
 }
 
 fn blocks(text: &str, number: usize) -> String {

@@ -13,20 +13,38 @@ use crate::table::{Goal, Table};
 /// What it kept, and should not have.
 const MISSED: &[(&str, &str)] = &[
     ("AWS secret key", "AWS_SECRET_ACCESS_KEY=«{alnum:40}»"),
-    ("GitHub fine-grained token", "«github_pat_{alnum:22}_{alnum:59}»"),
+    (
+        "GitHub fine-grained token",
+        "«github_pat_{alnum:22}_{alnum:59}»",
+    ),
     ("GitLab token", "«glpat-{alnum:20}»"),
     ("Slack bot token", "«xoxb-{digit:12}-{digit:13}-{alnum:24}»"),
-    ("Slack webhook", "https://hooks.slack.com/services/«T{upnum:8}/B{upnum:10}/{alnum:24}»"),
+    (
+        "Slack webhook",
+        "https://hooks.slack.com/services/«T{upnum:8}/B{upnum:10}/{alnum:24}»",
+    ),
     ("Google API key", "key=«AIza{alnum:35}»"),
     ("Stripe live key", "«sk_live_{alnum:24}»"),
     ("Hugging Face token", "«hf_{alpha:34}»"),
     ("npm token", "«npm_{alnum:36}»"),
-    ("Azure account key", "AccountName=acme;AccountKey=«{alnum:86}==»;EndpointSuffix=core.windows.net"),
+    (
+        "Azure account key",
+        "AccountName=acme;AccountKey=«{alnum:86}==»;EndpointSuffix=core.windows.net",
+    ),
     ("bearer header", "Authorization: Bearer «{alnum:40}»"),
     ("basic header", "Authorization: Basic «YWRtaW46{alnum:20}»"),
-    ("PGP private key", "«-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{lines:4}\n-----END PGP PRIVATE KEY BLOCK-----»"),
-    ("private key, cut off", "-----BEGIN RSA PRIVATE KEY-----\n«{lines:4}»"),
-    ("e-mail of an international domain", "«ada.lovelace@bücher-{lower:8}.de»"),
+    (
+        "PGP private key",
+        "«-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{lines:4}\n-----END PGP PRIVATE KEY BLOCK-----»",
+    ),
+    (
+        "private key, cut off",
+        "-----BEGIN RSA PRIVATE KEY-----\n«{lines:4}»",
+    ),
+    (
+        "e-mail of an international domain",
+        "«ada.lovelace@bücher-{lower:8}.de»",
+    ),
     ("phone with parentheses", "call «(415) 555-{digit:4}»"),
 ];
 
@@ -36,7 +54,10 @@ const WRONG: &[(&str, &str)] = &[
     ("a path in C++ or Rust", "a::b"),
     ("a selector of CSS", "a::before"),
     ("a version", "version 1.2.3.4"),
-    ("words with dashes", "task-management-system-configuration-file"),
+    (
+        "words with dashes",
+        "task-management-system-configuration-file",
+    ),
     ("milliseconds", "1745552520123"),
     ("sixteen letters and digits", "AB12CDEF34567890"),
 ];
@@ -48,7 +69,10 @@ pub(super) fn measure(table: &mut Table, engine: &Engine) -> Result<()> {
         all += 1;
         right += usize::from(ours);
         let said = if ours { said[0] } else { said[1] };
-        Ok(writeln!(text, "  {what:<36} theirs: {theirs:<18} ours: {said}")?)
+        Ok(writeln!(
+            text,
+            "  {what:<36} theirs: {theirs:<18} ours: {said}"
+        )?)
     };
     for (what, template) in MISSED {
         let sample = expand(template, 11).context("a template")?;
@@ -61,15 +85,29 @@ pub(super) fn measure(table: &mut Table, engine: &Engine) -> Result<()> {
         add(what, "kept", !after.contains(&secret), ["removed", "KEPT"])?;
     }
     for (what, template) in WRONG {
-        let after = said(engine, &json!({"text": format!("see {template} here")}).to_string())?;
-        add(what, "removed", after.contains(template), ["kept", "REMOVED"])?;
+        let after = said(
+            engine,
+            &json!({"text": format!("see {template} here")}).to_string(),
+        )?;
+        add(
+            what,
+            "removed",
+            after.contains(template),
+            ["kept", "REMOVED"],
+        )?;
     }
     // The password goes, the host stays, and it is not called an address for mail.
     let url = expand("postgres://user:«{alnum:16}»@db.internal/app", 12).context("a template")?;
     let password = &url.text[url.secret.clone().context("a mark")?];
     let after = said(engine, &json!({"text": url.text}).to_string())?;
-    let fine = !after.contains(password) && after.contains("postgres://") && !after.contains("email");
-    add("a database with a password", "partly, as e-mail", fine, ["password removed", "OTHERWISE"])?;
+    let fine =
+        !after.contains(password) && after.contains("postgres://") && !after.contains("email");
+    add(
+        "a database with a password",
+        "partly, as e-mail",
+        fine,
+        ["password removed", "OTHERWISE"],
+    )?;
     table.note(text);
     table.row(
         "Shadow's misses and false alarms: right ones of ours",
@@ -87,15 +125,26 @@ fn structures() -> Result<Vec<(&'static str, String, String)>> {
     let card = card();
     let split = json!({"content": [{"type": "text", "text": &token[..20]}, {"type": "text", "text": &token[20..]}]});
     Ok(vec![
-        ("a token as a name", json!({token.clone(): 1}).to_string(), token.clone()),
+        (
+            "a token as a name",
+            json!({token.clone(): 1}).to_string(),
+            token.clone(),
+        ),
         ("a card as a number", format!("{{\"card\":{card}}}"), card),
-        ("a token in two blocks", split.to_string(), token[20..].to_owned()),
+        (
+            "a token in two blocks",
+            split.to_string(),
+            token[20..].to_owned(),
+        ),
     ])
 }
 
 /// A number of sixteen digits that is right, of nobody's card.
 fn card() -> String {
-    let digits: Vec<u32> = "453921876540913".chars().filter_map(|c| c.to_digit(10)).collect();
+    let digits: Vec<u32> = "453921876540913"
+        .chars()
+        .filter_map(|c| c.to_digit(10))
+        .collect();
     let sum: u32 = digits
         .iter()
         .rev()

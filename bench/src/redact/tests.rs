@@ -15,14 +15,20 @@ use super::settings::SETTINGS;
 fn every_template_is_one_and_says_what_is_secret() {
     for (kind, template) in HELD_OUT {
         let sample = expand(template, 1).unwrap_or_else(|| panic!("{kind}"));
-        let secret = sample.secret.unwrap_or_else(|| panic!("{kind} has no mark"));
+        let secret = sample
+            .secret
+            .unwrap_or_else(|| panic!("{kind} has no mark"));
         assert!(secret.len() >= 7, "{kind}");
     }
     for (kind, template) in DECOYS {
         assert!(expand(template, 1).is_some(), "{kind}");
     }
     let kinds: BTreeSet<&str> = HELD_OUT.iter().chain(DECOYS).map(|it| it.0).collect();
-    assert_eq!(kinds.len(), HELD_OUT.len() + DECOYS.len(), "each has a name of its own");
+    assert_eq!(
+        kinds.len(),
+        HELD_OUT.len() + DECOYS.len(),
+        "each has a name of its own"
+    );
 }
 
 #[test]
@@ -32,7 +38,9 @@ fn a_text_can_be_found_wherever_it_is_put() {
             let line = write(text, 3);
             assert!(!line.contains('\n'), "{setting}");
             assert!(serde_json::from_str::<Value>(&line).is_ok(), "{setting}");
-            let there = spellings(text).iter().any(|spelling| line.contains(spelling.as_str()));
+            let there = spellings(text)
+                .iter()
+                .any(|spelling| line.contains(spelling.as_str()));
             assert!(there, "{setting}: {line}");
         }
     }
@@ -42,7 +50,10 @@ fn a_text_can_be_found_wherever_it_is_put() {
 fn ranges_in_utf16_are_lines_and_texts() {
     let text = "😀a\nbé secret!\n";
     let units: Vec<u16> = text.encode_utf16().collect();
-    let at = String::from_utf16(&units).unwrap().find("secret").map(|at| text[..at].encode_utf16().count());
+    let at = String::from_utf16(&units)
+        .unwrap()
+        .find("secret")
+        .map(|at| text[..at].encode_utf16().count());
     let at = at.unwrap();
     assert_eq!(by_utf16(text, [at, at + 6]), (1, "secret".to_owned()));
 }
@@ -51,7 +62,10 @@ fn ranges_in_utf16_are_lines_and_texts() {
 fn a_tool_that_finds_part_of_a_secret_found_it() {
     let secret = "postgres_0123456789_0123456789";
     assert!(overlaps(None, Some(secret)));
-    assert!(overlaps(Some("url=postgres_0123456789_0123456789@host"), Some(secret)));
+    assert!(overlaps(
+        Some("url=postgres_0123456789_0123456789@host"),
+        Some(secret)
+    ));
     assert!(overlaps(Some("0123456789_0123"), Some(secret)));
     assert!(!overlaps(Some("012"), Some(secret)));
     assert!(!overlaps(Some("something else"), Some(secret)));
