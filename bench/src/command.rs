@@ -36,10 +36,23 @@ pub(crate) fn quipu(program: &Path, home: &Path, logs: &Path) -> Command {
 }
 
 /// Runs a command to its end, which has to be a good one.
-pub(crate) fn run(mut command: Command) -> Result<Took> {
+pub(crate) fn run(command: Command) -> Result<Took> {
+    run_into(command, None, &|code| code == 0)
+}
+
+/// The same, with what it writes kept in a file, and with a say in which ends are good ones.
+pub(crate) fn run_into(
+    mut command: Command,
+    out: Option<&Path>,
+    is_good: &dyn Fn(i32) -> bool,
+) -> Result<Took> {
+    let out = match out {
+        Some(path) => Stdio::from(std::fs::File::create(path)?),
+        None => Stdio::null(),
+    };
     command
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(out)
         .stderr(Stdio::null());
     let began = Instant::now();
     let child = command
@@ -55,7 +68,8 @@ pub(crate) fn run(mut command: Command) -> Result<Took> {
         (waited, usage.assume_init())
     };
     let wall = began.elapsed().as_secs_f64();
-    ensure!(waited == pid && status == 0, "{command:?} failed: {status}");
+    let ended = waited == pid && libc::WIFEXITED(status) && is_good(libc::WEXITSTATUS(status));
+    ensure!(ended, "{command:?} failed: {status}");
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     Ok(Took {
         wall,

@@ -17,6 +17,7 @@ use quipu_model::{Attachment, Event, Header, LogBody};
 
 use crate::command::{clean, middle, run};
 use crate::corpus;
+use crate::cpu::cpu;
 use crate::files::put;
 use crate::peers;
 use crate::setup::place;
@@ -212,25 +213,12 @@ fn choices() -> Choices {
 }
 
 fn timed(what: impl FnOnce() -> Result<()>) -> Result<Took> {
-    let (began, cpu) = (Instant::now(), cpu());
+    let (began, before) = (Instant::now(), cpu());
     what()?;
     Ok(Took {
         wall: began.elapsed().as_secs_f64(),
-        cpu: self::cpu() - cpu,
+        cpu: cpu() - before,
     })
-}
-
-/// Processor time of this process, in seconds.
-fn cpu() -> f64 {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    #[expect(unsafe_code, reason = "std does not tell what a process used")]
-    // SAFETY: the place may be written to, and a zeroed rusage is a valid one.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
 struct Forget;

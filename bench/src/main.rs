@@ -13,6 +13,7 @@ mod agentlog;
 mod append;
 mod command;
 mod corpus;
+mod cpu;
 mod fanout;
 mod files;
 mod formats;
@@ -20,6 +21,7 @@ mod group;
 mod import;
 mod peers;
 mod read;
+mod redact;
 mod sample;
 mod search;
 mod setup;
@@ -73,6 +75,8 @@ enum What {
     Agentlog(agentlog::Options),
     /// Converting sessions between formats
     Formats(formats::Options),
+    /// Finding secrets and taking them out
+    Redact(redact::Options),
     /// Does one thing to a trace and tells what it took (used by `agentlog`)
     #[command(hide = true)]
     AgentlogWay { way: agentlog::Way, trace: PathBuf },
@@ -134,6 +138,7 @@ fn measure(table: &mut Table, what: What) -> Result<()> {
         }
         What::Agentlog(options) => agentlog::measure(table, &options),
         What::Formats(options) => formats::measure(table, &options),
+        What::Redact(options) => redact::measure(table, &options),
         What::Read { .. } | What::Alone(_) | What::AgentlogWay { .. } => Ok(()),
     }
 }

@@ -68,6 +68,32 @@ pub(crate) fn ccusage(peers: &Path) -> Option<PathBuf> {
     fs::canonicalize(program).ok()
 }
 
+/// Finds kingfisher, or installs it.
+pub(crate) fn kingfisher(peers: &Path) -> Option<PathBuf> {
+    python(peers, "kingfisher-bin", "kingfisher")
+}
+
+/// Finds detect-secrets, or installs it.
+pub(crate) fn detect_secrets(peers: &Path) -> Option<PathBuf> {
+    python(peers, "detect-secrets", "detect-secrets")
+}
+
+/// Finds secretlint with the rules it recommends, or installs it.
+pub(crate) fn secretlint(peers: &Path) -> Option<PathBuf> {
+    let node = peers.join("node");
+    let program = node.join("node_modules/.bin/secretlint");
+    if !program.exists() {
+        let mut install = Command::new("npm");
+        install.args(["install", "--no-audit", "--no-fund", "--prefix"]);
+        install.arg(&node);
+        install.args(["secretlint", "@secretlint/secretlint-rule-preset-recommend"]);
+        if !quietly(&mut install) {
+            return None;
+        }
+    }
+    fs::canonicalize(program).ok()
+}
+
 /// The version of shadow-diff whose figures are known.
 const SHADOW: &str = "shadow-diff==3.2.5";
 

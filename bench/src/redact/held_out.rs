@@ -1,0 +1,223 @@
+//! Secrets of kinds that no corpus plants, written from what vendors say of them and not from the rules.
+
+/// What it is, and a text in which it stands.
+pub(super) const HELD_OUT: &[(&str, &str)] = &[
+    ("airtable", "AIRTABLE_TOKEN=«pat{alnum:14}.{hex:64}»"),
+    ("age", "# created\n«AGE-SECRET-KEY-1{upnum:58}»"),
+    (
+        "artifactory",
+        "curl -H 'X-JFrog-Art-Api: «AKCp{alnum:69}»' https://repo.internal/api",
+    ),
+    (
+        "atlassian",
+        "export JIRA_TOKEN=«ATATT3xFfGF0{b64u:171}={HEX:8}»",
+    ),
+    (
+        "aws-secret-boto",
+        "session = boto3.Session(aws_secret_access_key='«{alnum:40}»')",
+    ),
+    (
+        "aws-session",
+        "AWS_SESSION_TOKEN=«IQoJb3JpZ2luX2Vj{alnum:320}»",
+    ),
+    (
+        "azure-client-secret",
+        "client_secret: «{alnum:3}8Q~{alnum:34}»",
+    ),
+    (
+        "azure-sas",
+        "https://acme.blob.core.windows.net/c/f?sv=2024-01-01&sr=b&sig=«{alnum:43}%3D»&se=2027",
+    ),
+    ("azure-devops", "AZURE_DEVOPS_PAT=«{lownum:52}»"),
+    ("basic-header", "Authorization: Basic «YWRtaW46{alnum:24}»"),
+    (
+        "bitbucket",
+        "git clone https://x-token-auth:«ATBB{alnum:32}»@bitbucket.org/acme/app.git",
+    ),
+    (
+        "braintree",
+        "access_token = \"«access_token$production${lownum:16}${hex:32}»\"",
+    ),
+    ("brevo", "api-key: «xkeysib-{hex:64}-{alnum:16}»"),
+    ("circleci", "Circle-Token: «{hex:40}»"),
+    ("clojars", "CLOJARS_PASSWORD=«CLOJARS_{hex:60}»"),
+    ("cloudflare", "CLOUDFLARE_API_TOKEN=«{alnum:40}»"),
+    ("cohere", "co = cohere.Client(api_key=\"«{alnum:40}»\")"),
+    (
+        "connection-string",
+        "Server=db1;Database=app;User Id=sa;Password=«{alnum:18}»;Encrypt=true",
+    ),
+    ("crates-io", "cargo login «cio{alnum:32}»"),
+    (
+        "curl-user",
+        "curl -u deploy:«{alnum:20}» https://ci.internal/job/build",
+    ),
+    ("databricks", "DATABRICKS_TOKEN=«dapi{hex:32}»"),
+    ("datadog", "DD_API_KEY=«{hex:32}»"),
+    ("deepseek", "DEEPSEEK_API_KEY=«sk-{hex:32}»"),
+    (
+        "discord-webhook",
+        "https://discord.com/api/webhooks/{digit:18}/«{b64u:68}»",
+    ),
+    (
+        "docker-pat",
+        "echo «dckr_pat_{alnum:27}» | docker login -u ada --password-stdin",
+    ),
+    ("doppler", "DOPPLER_TOKEN=«dp.pt.{alnum:43}»"),
+    ("dynatrace", "Api-Token «dt0c01.{b32:24}.{b32:64}»"),
+    ("elevenlabs", "xi-api-key: «sk_{hex:48}»"),
+    ("env-password", "POSTGRES_PASSWORD=«{alnum:22}»"),
+    (
+        "env-quoted",
+        "export ADMIN_PASSWORD='«{alnum:10}!{alnum:6}#»'",
+    ),
+    ("fastly", "Fastly-Key: «{alnum:32}»"),
+    ("figma", "X-Figma-Token: «figd_{alnum:40}»"),
+    ("fireworks", "FIREWORKS_API_KEY=«fw_{alnum:24}»"),
+    (
+        "gcp-oauth-secret",
+        "\"client_secret\":\"«GOCSPX-{alnum:28}»\"",
+    ),
+    (
+        "gcp-access-token",
+        "Authorization: Bearer «ya29.{alnum:120}»",
+    ),
+    (
+        "gcp-service-account",
+        "\"private_key\": \"«-----BEGIN PRIVATE KEY-----\\n{alnum:64}\\n{alnum:64}\\n-----END PRIVATE KEY-----\\n»\"",
+    ),
+    ("github-app", "x-access-token:«ghs_{alnum:36}»@github.com"),
+    ("github-oauth", "oauth_token: «gho_{alnum:36}»"),
+    ("github-refresh", "refresh_token=«ghr_{alnum:36}»"),
+    (
+        "gitlab-runner",
+        "gitlab-runner register --token «glrt-{alnum:20}»",
+    ),
+    (
+        "gitlab-deploy",
+        "docker login -u gitlab+deploy-token-1 -p «gldt-{alnum:20}» registry.gitlab.com",
+    ),
+    ("grafana", "Authorization: Bearer «glsa_{alnum:32}_{hex:8}»"),
+    ("groq", "GROQ_API_KEY=«gsk_{alnum:52}»"),
+    ("heroku", "HEROKU_API_KEY=«{uuid}»"),
+    ("honeycomb", "x-honeycomb-team: «{alnum:22}»"),
+    (
+        "json-password",
+        "{{\"user\":\"svc\",\"password\":\"«{alnum:16}»\"}}",
+    ),
+    ("json-secret", "{{\"clientSecret\": \"«{alnum:32}»\"}}"),
+    (
+        "jwt",
+        "cookie: session=«eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.{b64u:43}»",
+    ),
+    (
+        "k8s-secret",
+        "kind: Secret\ndata:\n  password: «{alnum:24}»",
+    ),
+    ("langsmith", "LANGCHAIN_API_KEY=«lsv2_pt_{hex:32}_{hex:10}»"),
+    ("linear", "LINEAR_API_KEY=«lin_api_{alnum:40}»"),
+    ("mailchimp", "MAILCHIMP_API_KEY=«{hex:32}-us14»"),
+    ("mailgun", "api:«key-{hex:32}»"),
+    ("mapbox", "MAPBOX_TOKEN=«sk.eyJ1{alnum:60}.{alnum:22}»"),
+    ("mistral", "MISTRAL_API_KEY=«{alnum:32}»"),
+    (
+        "mongodb-uri",
+        "MONGO=mongodb+srv://app:«{alnum:18}»@cluster0.acme.mongodb.net/prod",
+    ),
+    ("mysql-uri", "mysql://root:«{alnum:16}»@10.0.0.4:3306/app"),
+    (
+        "netrc",
+        "machine api.acme.io login ada password «{alnum:20}»",
+    ),
+    ("newrelic", "NEW_RELIC_API_KEY=«NRAK-{upnum:27}»"),
+    ("notion", "NOTION_TOKEN=«ntn_{digit:11}{alnum:35}»"),
+    ("npmrc", "//registry.npmjs.org/:_authToken=«{uuid}»"),
+    ("nuget", "dotnet nuget push -k «oy2{lownum:43}»"),
+    ("okta", "Authorization: SSWS «00{b64u:40}»"),
+    (
+        "onepassword",
+        "OP_SERVICE_ACCOUNT_TOKEN=«ops_eyJ{b64u:250}»",
+    ),
+    ("openrouter", "OPENROUTER_API_KEY=«sk-or-v1-{hex:64}»"),
+    (
+        "openssh-key",
+        "«-----BEGIN OPENSSH PRIVATE KEY-----\n{lines:6}\n-----END OPENSSH PRIVATE KEY-----»",
+    ),
+    (
+        "pem-encrypted",
+        "«-----BEGIN ENCRYPTED PRIVATE KEY-----\n{lines:8}\n-----END ENCRYPTED PRIVATE KEY-----»",
+    ),
+    ("perplexity", "PPLX_API_KEY=«pplx-{alnum:48}»"),
+    (
+        "pgp",
+        "«-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{lines:6}\n-----END PGP PRIVATE KEY BLOCK-----»",
+    ),
+    ("pgpassword", "PGPASSWORD=«{alnum:16}» psql -h db -U app"),
+    ("pinecone", "PINECONE_API_KEY=«pcsk_{alnum:6}_{alnum:63}»"),
+    ("planetscale", "pscale auth «pscale_tkn_{b64u:43}»"),
+    ("postmark", "X-Postmark-Server-Token: «{uuid}»"),
+    ("properties", "spring.datasource.password=«{alnum:14}»"),
+    ("pulumi", "PULUMI_ACCESS_TOKEN=«pul-{hex:40}»"),
+    (
+        "query-key",
+        "GET https://api.acme.io/v2/items?api_key=«{alnum:32}»&page=2",
+    ),
+    (
+        "redis-uri",
+        "REDIS_URL=redis://:«{alnum:24}»@cache.internal:6379/0",
+    ),
+    ("replicate", "REPLICATE_API_TOKEN=«r8_{alnum:37}»"),
+    ("rubygems", ":rubygems_api_key: «rubygems_{hex:48}»"),
+    ("sentry", "SENTRY_AUTH_TOKEN=«sntrys_{alnum:80}_{alnum:43}»"),
+    ("shopify", "X-Shopify-Access-Token: «shpat_{hex:32}»"),
+    (
+        "slack-app",
+        "SLACK_APP_TOKEN=«xapp-1-A{upnum:10}-{digit:13}-{hex:64}»",
+    ),
+    (
+        "slack-user",
+        "token: «xoxp-{digit:12}-{digit:12}-{digit:12}-{hex:32}»",
+    ),
+    (
+        "slack-webhook",
+        "https://hooks.slack.com/services/«T{upnum:8}/B{upnum:10}/{alnum:24}»",
+    ),
+    ("snyk", "SNYK_TOKEN=«{uuid}»"),
+    ("square", "SQUARE_SECRET=«sq0csp-{b64u:43}»"),
+    (
+        "sshpass",
+        "sshpass -p '«{alnum:14}»' ssh deploy@host uptime",
+    ),
+    ("stripe-restricted", "STRIPE=«rk_live_{alnum:24}»"),
+    ("stripe-webhook", "endpoint_secret = '«whsec_{alnum:32}»'"),
+    ("supabase", "SUPABASE_ACCESS_TOKEN=«sbp_{hex:40}»"),
+    (
+        "tailscale",
+        "tailscale up --authkey «tskey-auth-{alnum:12}CNTRL-{alnum:32}»",
+    ),
+    (
+        "terraform-cloud",
+        "token = \"«{alnum:14}.atlasv1.{alnum:67}»\"",
+    ),
+    (
+        "tf-variable",
+        "variable \"db_password\" {{\n  default = \"«{alnum:20}»\"\n}}",
+    ),
+    ("twilio-auth", "TWILIO_AUTH_TOKEN=«{hex:32}»"),
+    ("twilio-key", "twilio login --api-key «SK{hex:32}»"),
+    ("twitter-bearer", "BEARER=«AAAAAAAAAAAAAAAAAAAAA{alnum:90}»"),
+    ("vault", "VAULT_TOKEN=«hvs.{b64u:90}»"),
+    ("vercel", "vercel deploy --token «{alnum:24}»"),
+    ("wandb", "WANDB_API_KEY=«{hex:40}»"),
+    ("x-api-key", "-H \"X-Api-Key: «{alnum:36}»\""),
+    ("xai", "XAI_API_KEY=«xai-{alnum:80}»"),
+    (
+        "xml-password",
+        "<server><username>ci</username><password>«{alnum:16}»</password></server>",
+    ),
+    ("yaml-secret", "auth:\n  jwt_secret: \"«{alnum:48}»\""),
+    (
+        "zapier",
+        "https://hooks.zapier.com/hooks/catch/{digit:7}/«{lownum:7}»/",
+    ),
+];
