@@ -178,21 +178,21 @@ impl Corpus {
     fn log(&mut self, index: usize, bytes: usize, seed: u64, inserts: &[(usize, Insert)]) -> Log {
         let clean = corpus::more(bytes, seed.wrapping_mul(1000).wrapping_add(index as u64));
         let clean: Vec<&str> = clean.lines().collect();
-        let every = clean.len() / (inserts.len() + 1);
         let mut out: Vec<u8> = Vec::with_capacity(bytes + bytes / 8);
-        let (mut line, mut next) = (0, inserts.iter());
+        let (mut line, mut put) = (0, 0);
         for (n, text) in clean.iter().enumerate() {
             out.extend_from_slice(text.as_bytes());
             out.push(b'\n');
             line += 1;
-            if every > 0
-                && (n + 1) % every == 0
-                && let Some((number, insert)) = next.next()
-                && let Some(written) = self.insert(index, line, *number, seed, insert)
-            {
-                out.extend_from_slice(written.as_bytes());
-                out.push(b'\n');
-                line += 1;
+            // All of them are in it at the end, however few lines there are.
+            while put * clean.len() < (n + 1) * inserts.len() {
+                let (number, insert) = &inserts[put];
+                put += 1;
+                if let Some(written) = self.insert(index, line, *number, seed, insert) {
+                    out.extend_from_slice(written.as_bytes());
+                    out.push(b'\n');
+                    line += 1;
+                }
             }
         }
         Log {

@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn a_placeholder_is_no_secret() {
         let found = places(
-            r#"{"events":[{"seq":1,"tool":{"input":{"password":"[REDACTED:password]","passwords":["x"]}}}]}"#,
+            r#"{"events":[{"seq":1,"tool":{"input":{"password":"[REDACTED:password]","passwords":["hT7kQ2mX9pLw"]}}}]}"#,
         );
         let expected = (
             "named".to_owned(),
