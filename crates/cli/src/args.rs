@@ -497,8 +497,10 @@ pub(crate) struct Emit {
         reason = "not given, given, and given with a file: how clap says so"
     )]
     pub(crate) agentlog: Option<Option<PathBuf>>,
-    /// Mask secrets before anything is written [env: QUIPU_MASK]
-    #[arg(long)]
+    #[arg(
+        long,
+        help = "Mask secrets before anything is written [env: QUIPU_MASK]"
+    )]
     pub(crate) mask: bool,
 }
 

@@ -48,11 +48,13 @@ pub(crate) struct Redact {
     pub(crate) hash: bool,
 }
 
+const PROFILE_HELP: &str = "What is removed: local, team, research, public, hiring-signal, structure-only, or a file \
+    [env: QUIPU_PROFILE]";
+
 /// Which rules are applied.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Rules {
-    /// What is removed: local, team, research, public, hiring-signal, structure-only, or a file [env: QUIPU_PROFILE]
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME|FILE", help = PROFILE_HELP)]
     pub(crate) profile: Option<String>,
     /// Also the rules of this file, ours or of gitleaks (can be repeated)
     #[arg(long = "rules", value_name = "FILE")]

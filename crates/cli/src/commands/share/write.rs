@@ -1,5 +1,6 @@
 //! Writing what is shared, and looking at it once more.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
@@ -155,9 +156,11 @@ fn digest(path: &Path) -> Result<String> {
         }
         hash.update(&piece[..read]);
     }
-    let hash: [u8; 32] = hash.finalize().into();
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("sha256:{hex}"))
+    let mut digest = "sha256:".to_owned();
+    for byte in hash.finalize() {
+        write!(digest, "{byte:02x}").unwrap_or_default();
+    }
+    Ok(digest)
 }
 
 fn summary(privacy: &Privacy) -> Value {
