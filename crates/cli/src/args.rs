@@ -131,7 +131,8 @@ pub(crate) struct Import {
     /// How many logs are read at the same time [default: as many as there are processors]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) threads: usize,
-    /// Remove what this profile removes before anything is kept [default: as the configuration says, else nothing]
+    /// Remove what the rules of this profile find before anything is kept [default: as the configuration says, else
+    /// nothing]
     #[arg(long, value_name = "PROFILE")]
     pub(crate) redact: Option<String>,
     /// Write one JSON document

@@ -105,7 +105,7 @@ impl Input {
         }
     }
 
-    /// A file, or all files in a directory. Links in it are not followed, and what git keeps for itself is left alone.
+    /// A file, or all files in a directory but those that were written here. Links in it are not followed, and what git keeps for itself is left alone.
     fn all(path: &Path, files: &mut Vec<Self>) -> Result<()> {
         if !path.is_dir() {
             files.push(Self::whole(path));
@@ -120,7 +120,7 @@ impl Input {
                 let kind = entry.file_type().map_err(io_error(about()))?;
                 if kind.is_dir() && entry.file_name() != ".git" {
                     below.push(entry.path());
-                } else if kind.is_file() {
+                } else if kind.is_file() && !is_own(&entry.file_name()) {
                     let file = entry.path();
                     let name = file.strip_prefix(path).unwrap_or(&file).to_owned();
                     files.push(Self {
@@ -133,6 +133,17 @@ impl Input {
         files[from..].sort_by(|a, b| a.path.cmp(&b.path));
         Ok(())
     }
+}
+
+/// Whether a file is one that was written beside another here.
+fn is_own(name: &std::ffi::OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    let marked = |stem: &[u8]| stem.ends_with(b".redacted");
+    let stem = name
+        .iter()
+        .rposition(|byte| *byte == b'.')
+        .map(|at| &name[..at]);
+    marked(name) || stem.is_some_and(marked)
 }
 
 fn is_stdin(path: &Path) -> bool {
@@ -167,6 +178,10 @@ impl Work<'_> {
             let file = File::open(path).map_err(io_error(about()))?;
             let mut file = BufReader::with_capacity(1 << 18, file);
             let head = file.fill_buf().map_err(io_error(about()))?;
+            if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
+                let error = anyhow::anyhow!("{name} is UTF-16, which is not looked at");
+                return Err(CommandError::new(Exit::Data, error).hint("turn it into UTF-8 first"));
+            }
             if head[..head.len().min(HEAD)].contains(&0) {
                 self.binary += 1;
                 if self.args.files.len() == 1 && self.args.files[0] == path {
@@ -191,6 +206,13 @@ impl Work<'_> {
             self.redact(path, &mut input, &mut out)?;
             return Ok(out.flush()?);
         }
+        let is_file = path.metadata().is_ok_and(|it| it.is_file());
+        if !is_file && self.args.output.is_none() {
+            let error = CommandError::usage(format!(
+                "{name} is no file that another can be written beside"
+            ));
+            return Err(error.hint("give it to standard input, or name a directory with -o"));
+        }
         let target = self.target(file)?;
         let not_made = |error: io::Error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
@@ -210,6 +232,9 @@ impl Work<'_> {
         if self.args.in_place && summary.redacted == 0 {
             // Nothing to put in its place.
             return Ok(());
+        }
+        if self.args.in_place {
+            as_it_was(&new, path).map_err(not_made)?;
         }
         new.finish().map_err(not_made)?;
         if !self.args.in_place {
@@ -418,6 +443,20 @@ impl Work<'_> {
             "findings": findings.collect::<Vec<_>>(),
         })
     }
+}
+
+/// A file that takes the place of another may be read, written and run by whoever could before.
+fn as_it_was(new: &NewFile, path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, fchown};
+    let (file, was) = (new.file()?, path.metadata()?);
+    let is = file.metadata()?;
+    if (is.uid(), is.gid()) != (was.uid(), was.gid()) {
+        // Only some may give files away; then it is at least not opened to anyone else.
+        if fchown(&file, Some(was.uid()), Some(was.gid())).is_err() {
+            return Ok(());
+        }
+    }
+    file.set_permissions(was.permissions())
 }
 
 fn refused(error: RawError, name: &str) -> CommandError {

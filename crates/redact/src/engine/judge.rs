@@ -326,13 +326,19 @@ impl<'a> Job<'a> {
 
     /// Things that look made up by a machine and whose name says nothing.
     pub(super) fn unnamed(&self, candidates: &mut Vec<Candidate>) {
-        let generic = self
-            .engine
-            .rules
-            .rules
+        let rules = &self.engine.rules.rules;
+        let generic = rules
             .iter()
-            .position(|rule| rule.check == Some(Check::Secret));
+            .position(|rule| rule.id == "generic-secret")
+            .or_else(|| {
+                rules
+                    .iter()
+                    .position(|rule| rule.check == Some(Check::Secret))
+            });
         let Some(rule) = generic else { return };
+        if self.context.name.is_some_and(is_id) {
+            return;
+        }
         encoded::runs(self.text.as_bytes(), 32, |span| {
             let value = &self.text[span.clone()];
             let has = |is: fn(&u8) -> bool| value.bytes().any(|byte| is(&byte));
@@ -340,9 +346,47 @@ impl<'a> Job<'a> {
                 && has(u8::is_ascii_lowercase)
                 && has(u8::is_ascii_uppercase);
             let path = value.matches('/').count() > 2 || value.len() > 256;
-            if mixed && !path && !generic::wordy(value) && check::entropy(value.as_bytes()) > 4.2 {
+            if mixed
+                && !path
+                && !is_numbered(value)
+                && !generic::wordy(value)
+                && check::entropy(value.as_bytes()) > 4.2
+            {
                 self.propose(candidates, rule, span.clone(), span, Some(Why::Unnamed));
             }
         });
     }
+}
+
+/// Whether a name says that its value tells things apart, and opens nothing.
+fn is_id(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    [
+        "id",
+        "ids",
+        "uuid",
+        "hash",
+        "sha",
+        "sha256",
+        "digest",
+        "checksum",
+        "signature",
+        "etag",
+        "ref",
+    ]
+    .iter()
+    .any(|end| lower.ends_with(end))
+}
+
+/// Whether a value is the number of a message, a call or a request, as agents and providers give them.
+fn is_numbered(value: &str) -> bool {
+    let Some((word, _)) = value.rsplit_once('_') else {
+        return false;
+    };
+    [
+        "toolu", "call", "msg", "req", "chatcmpl", "resp", "run", "thread", "fc", "rs", "srvtoolu",
+        "asst", "file", "item",
+    ]
+    .iter()
+    .any(|known| word == *known || word.ends_with(&format!("_{known}")))
 }

@@ -1,7 +1,7 @@
 //! Checks a shared copy by itself.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
 use quipu_formats::normalized::path::{self, Characters};
@@ -12,6 +12,9 @@ use rustc_hash::FxHashMap;
 
 use super::tree::DEEPEST;
 use super::{ALGORITHM, Leaves, commitment};
+
+/// Rules that are told apart.
+const RULES: usize = 10_000;
 
 /// Problems that are kept; the rest are counted.
 const KEPT: usize = 1000;
@@ -250,6 +253,8 @@ pub(super) struct Check {
     leaves: Leaves,
     tape: Tape,
     listed: u64,
+    /// How many receipts name each rule: at most as many rules as there can be.
+    by_rule: BTreeMap<String, u64>,
 }
 
 impl Check {
@@ -287,6 +292,12 @@ impl Check {
         for receipt in list.items() {
             self.listed += 1;
             self.report.spans += 1;
+            let rule = receipt.text("ruleId").unwrap_or_default();
+            if let Some(count) = self.by_rule.get_mut(&*rule) {
+                *count += 1;
+            } else if self.by_rule.len() < RULES {
+                self.by_rule.insert(rule.into_owned(), 1);
+            }
             let Some(span) = Span::of(receipt) else {
                 let field = receipt.text("field").unwrap_or_default();
                 self.report.add(seq, field, What::Receipt);
@@ -401,18 +412,24 @@ impl Check {
         let matched = node
             .get("rulesMatched")
             .filter(|matched| matched.kind() == Kind::Object);
-        let sum = matched.map(|matched| {
-            matched
-                .fields()
-                .filter_map(|(_, count)| count.as_u64())
-                .sum::<u64>()
-        });
-        if let Some(stated) = sum.filter(|sum| *sum != counted) {
-            self.report.add(
-                None,
-                "privacy.rulesMatched",
-                What::Count { stated, counted },
+        let Some(matched) = matched else { return };
+        let mut listed = std::mem::take(&mut self.by_rule);
+        for (rule, stated) in matched.fields() {
+            let rule = rule.to_text_lossy();
+            let (stated, counted) = (
+                stated.as_u64().unwrap_or(0),
+                listed.remove(&*rule).unwrap_or(0),
             );
+            if stated != counted {
+                let field = format!("privacy.rulesMatched.{rule}");
+                self.report
+                    .add(None, field, What::Count { stated, counted });
+            }
+        }
+        for (rule, counted) in listed {
+            let field = format!("privacy.rulesMatched.{rule}");
+            let what = What::Count { stated: 0, counted };
+            self.report.add(None, field, what);
         }
     }
 }

@@ -43,7 +43,7 @@ impl Redactor<'_> {
             return;
         };
         let Some(path) = &mut origin.path else { return };
-        if self.profile.environment == Environment::Drop {
+        if self.profile.environment != Environment::Keep {
             let label = "[REDACTED:path]".to_owned();
             self.mask.whole(
                 "source.path",

@@ -35,6 +35,36 @@ const COMMON: &[&str] = &[
     "public",
     "test",
     "build",
+    "tests",
+    "repo",
+    "project",
+    "projects",
+    "source",
+    "server",
+    "client",
+    "backend",
+    "frontend",
+    "website",
+    "docs",
+    "tools",
+    "scripts",
+    "packages",
+    "core",
+    "data",
+    "demo",
+    "example",
+    "examples",
+    "sample",
+    "temp",
+    "api",
+    "web",
+    "src",
+    "lib",
+    "cli",
+    "desktop",
+    "documents",
+    "downloads",
+    "github",
 ];
 
 /// Names, longest first, and what stands for them.
@@ -69,11 +99,16 @@ impl Names {
             // How some agents name a folder after a directory.
             let folder = cwd.replace(['/', '.', '\\', ':', '_'], "-");
             add(NameOf::Directory, &folder, cwd);
+            // What the project is called is mostly what its directory is.
+            add(NameOf::Directory, last(cwd), cwd);
         }
         if let Some(address) = at.repository.as_deref() {
             add(NameOf::Repository, address, address);
             if let Some(slug) = slug(address) {
                 add(NameOf::Repository, slug, address);
+                let (owner, name) = slug.rsplit_once('/').unwrap_or(("", slug));
+                add(NameOf::Repository, name, address);
+                add(NameOf::User, last(owner), owner);
             }
         }
         if let Some(branch) = at.git_branch.as_deref()
@@ -83,11 +118,15 @@ impl Names {
         }
         for path in [at.cwd.as_deref(), log].into_iter().flatten() {
             if let Some(user) = home_of(path).map(|home| &path[home]) {
-                add(NameOf::User, user, user);
+                for user in spelled(user) {
+                    add(NameOf::User, &user, &user.to_lowercase());
+                }
             }
         }
         for name in more {
-            add(name.of, &name.text, &name.text);
+            for text in spelled(&name.text) {
+                add(name.of, &text, &name.text.to_lowercase());
+            }
         }
         names.0.sort_by_key(|name| std::cmp::Reverse(name.length));
         names
@@ -151,6 +190,21 @@ impl Names {
     }
 }
 
+/// The last name of a path.
+fn last(path: &str) -> &str {
+    let path = path.trim_end_matches(['/', '\\']);
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+/// A name as it is, and as people and programs spell it.
+fn spelled(name: &str) -> [String; 4] {
+    let lower = name.to_lowercase();
+    let mut letters = lower.chars();
+    let first = letters.next().map(char::to_uppercase);
+    let capital = first.into_iter().flatten().chain(letters).collect();
+    [name.to_owned(), name.to_uppercase(), capital, lower]
+}
+
 /// What stands for a name; `None` when it stays.
 pub(super) fn stands_for(of: NameOf, name: &str, how: Environment, key: &Key) -> Option<String> {
     match how {
@@ -201,7 +255,6 @@ pub(super) fn home_of(path: &str) -> Option<Range<usize>> {
 /// Whether what is around a name is not part of a longer one.
 fn is_word(text: &str, span: &Range<usize>) -> bool {
     let joins = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
-    let before = text[..span.start].chars().next_back();
     let mut behind = text[span.end..].chars();
     let next = behind.next();
     let goes_on = match next {
@@ -209,7 +262,14 @@ fn is_word(text: &str, span: &Range<usize>) -> bool {
         Some(c) => joins(c),
         None => false,
     };
-    !goes_on && !before.is_some_and(|c| joins(c) || c == '.')
+    let mut ahead = text[..span.start].chars().rev();
+    let follows = match ahead.next() {
+        // As in `main..branch`, where nothing is joined.
+        Some('.') => ahead.next().is_some_and(char::is_alphanumeric),
+        Some(c) => joins(c),
+        None => false,
+    };
+    !goes_on && !follows
 }
 
 fn is_git(behind: &str) -> bool {
@@ -268,6 +328,15 @@ mod tests {
                 "https://example.com/[REDACTED:repo].git",
             ),
             ("on fix/loom-7, on main", "on [REDACTED:branch], on main"),
+            (
+                "git log main..fix/loom-7",
+                "git log main..[REDACTED:branch]",
+            ),
+            (
+                "the engine of Ada, of ADA",
+                "the [REDACTED:repo] of [REDACTED:user], of [REDACTED:user]",
+            ),
+            ("lovelace/other, a.ada", "[REDACTED:user]/other, a.ada"),
             ("ada@analytical:~$", "[REDACTED:user]@[REDACTED:host]:~$"),
         ] {
             assert_eq!(replaced(text), expected);

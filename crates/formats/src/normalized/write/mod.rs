@@ -328,6 +328,10 @@ fn environment(fields: &mut Fields<'_>, header: &Header) {
 
 /// What a repository is called, by its address.
 pub(super) fn repository_name(address: &str) -> Option<&str> {
+    // What stands for an address is no address.
+    if address.starts_with('[') && address.ends_with(']') {
+        return Some(address);
+    }
     let name = address.trim_end_matches('/').trim_end_matches(".git");
     name.rsplit(['/', ':', '\\'])
         .next()
