@@ -48,13 +48,10 @@ fn of(head: &[u8], whole: bool) -> Shape {
     let record = |line: &[u8]| line.starts_with(b"{\"");
     if begins {
         // What is torn does not end where a writer of documents ends a line.
-        let broken_off = !first
-            .trim_ascii_end()
-            .ends_with(b"[")
+        let broken_off = !first.trim_ascii_end().ends_with(b"[")
             && !first.trim_ascii_end().ends_with(b"{")
             && !first.trim_ascii_end().ends_with(b",");
-        let torn =
-            broken_off && record(first) && lines.any(|line| record(line) && reads(line));
+        let torn = broken_off && record(first) && lines.any(|line| record(line) && reads(line));
         return if torn { Shape::Jsonl } else { Shape::Json };
     }
     if lines.any(reads) {
@@ -78,7 +75,10 @@ mod tests {
             ("\n{\"a\":1}", Shape::Jsonl),
             ("{\n  \"a\": 1\n}\n", Shape::Json),
             ("[\n{\"a\":1}\n]", Shape::Json),
-            ("{\"v\":1,\"events\":[\n{\"a\":1},\n{\"b\":2}\n]}", Shape::Json),
+            (
+                "{\"v\":1,\"events\":[\n{\"a\":1},\n{\"b\":2}\n]}",
+                Shape::Json,
+            ),
             ("{\"torn\n{\"b\":2}\n", Shape::Jsonl),
             ("event: x\ndata: {\"b\":2}\n", Shape::Jsonl),
             ("log line\n{\"b\":2}\n", Shape::Jsonl),
