@@ -175,14 +175,13 @@ fn bits(value: &str) -> f64 {
         counts[usize::from(byte)] += 1;
     }
     let length = f64::from(u32::try_from(value.len()).unwrap_or(u32::MAX));
-    let spread: f64 = counts
+    // Most characters of what is random are there once, and need no logarithm.
+    let repeats: f64 = counts
         .iter()
-        .filter(|count| **count > 0)
-        .map(|count| {
-            let share = f64::from(*count) / length;
-            -share * share.log2()
-        })
+        .filter(|count| **count > 1)
+        .map(|count| f64::from(*count) * f64::from(*count).log2())
         .sum();
+    let spread = length.max(1.0).log2() - repeats / length.max(1.0);
     let has = |test: fn(&u8) -> bool| value.as_bytes().iter().any(test);
     let mut class = 0.0;
     if value.bytes().all(|byte| byte.is_ascii_hexdigit()) && has(u8::is_ascii_digit) {

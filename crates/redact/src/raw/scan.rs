@@ -5,6 +5,7 @@ use std::ops::Range;
 use quipu_model::json::Tape;
 use rustc_hash::FxHashMap;
 
+use super::clean::Clean;
 use super::edit::{Edit, Form, What};
 use super::escape;
 use super::join::{ceil, floor};
@@ -61,6 +62,7 @@ pub(super) struct Scanner<'p> {
     pub(super) scratch: Scratch,
     pub(super) found: Vec<Found>,
     pub(super) keys: Keys,
+    clean: Clean,
     pub(super) tapes: Vec<Tape>,
     pub(super) levels: Vec<Level>,
     /// What is secret within the record at hand.
@@ -75,6 +77,7 @@ impl<'p> Scanner<'p> {
             scratch: Scratch::default(),
             found: Vec::new(),
             keys: Keys::new(),
+            clean: Clean::new(),
             tapes: Vec::new(),
             levels: Vec::new(),
             local: FxHashMap::default(),
@@ -152,9 +155,16 @@ impl<'p> Scanner<'p> {
         each: &mut dyn FnMut(Edit),
     ) {
         self.found.clear();
-        self.plan
-            .engine
-            .scan(&mut self.scratch, text, context, &mut self.found);
+        // What is of another file may be looked at otherwise.
+        let usual = context.file == self.plan.file;
+        if !(usual && self.clean.knows(context.name, text)) {
+            self.plan
+                .engine
+                .scan(&mut self.scratch, text, context, &mut self.found);
+            if usual && self.found.is_empty() {
+                self.clean.remember(context.name, text);
+            }
+        }
         if self.found.is_empty() && secret.is_empty() {
             return;
         }

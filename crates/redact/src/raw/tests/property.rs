@@ -161,7 +161,7 @@ fn threads_make_no_difference() {
     let mut input = String::new();
     for round in 0..6000_u64 {
         let own = token(round % 50);
-        input.push_str(&match round % 5 {
+        let line = match round % 5 {
             0 => format!(
                 "{{\"id\":\"t{round}\",\"input\":{{\"file_path\":\".env\"}},\"x\":\"{own}\"}}\n"
             ),
@@ -175,7 +175,8 @@ fn threads_make_no_difference() {
                 &token((round - 1) % 50)[20..]
             ),
             _ => format!("{{\"text\":\"{}\"}}\n", "words ".repeat(60)),
-        });
+        };
+        input.push_str(&line);
     }
     let engine = engine();
     let one = run(&engine, &options(), input.as_bytes());

@@ -279,7 +279,7 @@ fn a_very_long_line_is_one_record_or_pieces() {
         let mut output = Vec::new();
         let mut found = 0;
         let summary = redact(&engine(), &options, &mut input, &mut output, &mut |_| {
-            found += 1
+            found += 1;
         })
         .unwrap();
         assert_eq!((found, summary.pieced, summary.lines), (3, pieced, 2));

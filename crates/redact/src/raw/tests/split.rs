@@ -1,5 +1,7 @@
 //! Secrets in pieces: over blocks of a message, and over records of a stream.
 
+use std::fmt::Write as _;
+
 use super::*;
 
 /// Cuts a text into pieces of so many bytes.
@@ -61,10 +63,10 @@ fn lines_of_a_notebook() {
 
 #[test]
 fn pieces_of_every_stream_shape() {
+    type Shape = (&'static str, &'static str);
     let token = token(2);
     let text = format!("The token is {token}, keep it.");
     let clean = "The token is [REDACTED:github], keep it.";
-    type Shape = (&'static str, &'static str);
     let shapes: [Shape; 7] = [
         (
             r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"T"}}"#,
@@ -121,7 +123,11 @@ fn streams_that_lie_between_each_other() {
     let mut input = String::new();
     for (left, right) in cut(&one, 5).into_iter().zip(cut(&two, 5)) {
         for (index, piece) in [left, right].into_iter().enumerate() {
-            input.push_str(&format!("{{\"type\":\"d_delta\",\"index\":{index},\"delta\":{{\"text\":\"{piece}\"}}}}\nping\n\n"));
+            writeln!(
+                input,
+                "{{\"type\":\"d_delta\",\"index\":{index},\"delta\":{{\"text\":\"{piece}\"}}}}\nping\n"
+            )
+            .unwrap();
         }
     }
     let output = left_lines(&input);
@@ -144,7 +150,7 @@ fn a_long_stream_is_not_held_for_ever() {
             "x".repeat(usize::try_from(round % 7).unwrap())
         );
         for piece in cut(&text, 4) {
-            input.push_str(&format!("{{\"delta\":{{\"text\":\"{piece}\"}}}}\n"));
+            writeln!(input, "{{\"delta\":{{\"text\":\"{piece}\"}}}}").unwrap();
         }
         let number = if round == 0 {
             String::new()
