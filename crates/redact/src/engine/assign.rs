@@ -176,20 +176,20 @@ fn spoken(text: &[u8], name: &Range<usize>, flag: bool, at: usize) -> bool {
     if flag {
         return next != b'-';
     }
-    let lower = word.to_ascii_lowercase();
+    let password = word.eq_ignore_ascii_case(b"password");
+    if !password && !word.eq_ignore_ascii_case(b"account") {
+        return false;
+    }
+    if password && next == b'\'' {
+        return true;
+    }
     let line = &text[name.start.saturating_sub(120)..name.start];
     let line = line
         .rsplit(|byte| *byte == b'\n')
         .next()
         .unwrap_or_default();
-    match lower.as_slice() {
-        b"password" if next == b'\'' => true,
-        b"password" | b"account" => {
-            let has = |word: &[u8]| memchr::memmem::find(line, word).is_some();
-            (has(b"machine ") || has(b"login ")) && next != b'\n'
-        }
-        _ => false,
-    }
+    let has = |word: &[u8]| memchr::memmem::find(line, word).is_some();
+    next != b'\n' && (has(b"machine ") || has(b"login "))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -244,6 +244,13 @@ impl Cursor<'_> {
     }
 
     fn operator(&mut self, closed: bool) -> Option<Operator> {
+        // Most names stand in sentences, and nothing is given to them.
+        if !matches!(
+            self.peek(),
+            b'=' | b'!' | b':' | b'?' | b'+' | b'|' | b',' | b'>' | b'v'
+        ) {
+            return None;
+        }
         for word in [
             &b"==="[..],
             b"!==",

@@ -229,6 +229,17 @@ pub(super) fn path(value: &str) -> bool {
     value.bytes().filter(|byte| *byte == b'/').count() > 1 && wordy(value)
 }
 
+/// Whether it is what something is called: words in lower case with a joint between them, and no digit.
+pub(super) fn label(value: &str) -> bool {
+    let joint = |byte: u8| matches!(byte, b'-' | b'_');
+    value.bytes().any(joint)
+        && value
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || joint(byte))
+        && value.split(['-', '_']).all(|word| !word.is_empty())
+        && wordy(value)
+}
+
 /// Looks at what is given to a name that says secret, token or key.
 pub(super) fn secret(name: &str, value: &str, style: Style) -> Look {
     // What costs least is asked first: most values are none.

@@ -291,7 +291,7 @@ impl<'a> Job<'a> {
             Some(Check::Secret) => generic::secret(joined, value, assignment.style),
             Some(Check::Password) => generic::password(joined, name, value, assignment.style),
             _ if data.kind == Kind::Secret
-                && (generic::stand_in(value) || generic::path(value)) =>
+                && (generic::stand_in(value) || generic::path(value) || generic::label(value)) =>
             {
                 Look::Other
             }

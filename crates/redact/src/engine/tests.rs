@@ -173,6 +173,18 @@ fn names_from_outside_count() {
     assert_eq!(named("max_tokens", "4096"), 0);
 }
 
+/// A list of what rules are called is no list of names and values.
+#[test]
+fn what_things_are_called_is_no_secret() {
+    let ids_of_rules = ["upcloud-password", "bitbucket-client-secret"];
+    assert_eq!(
+        ids(&SECRETS, &format!("{ids_of_rules:?}")),
+        Vec::<String>::new()
+    );
+    let text = "\"upcloud-password\",\"bitbucket-client-secret\",\"heroku-api-key\"";
+    assert_eq!(ids(&SECRETS, text), Vec::<String>::new());
+}
+
 #[test]
 fn allowlists_let_pass_what_they_name() {
     let token = token();
