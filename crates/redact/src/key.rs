@@ -37,9 +37,10 @@ impl Key {
     /// A hash of some parts that nobody without the key can make. What it is for is part of it, and so are the
     /// lengths of the parts: no two lists of parts are taken for each other.
     pub fn hash(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
-        // A key of 32 bytes is one that every HMAC takes.
-        #[expect(clippy::expect_used, reason = "HMAC takes keys of any length")]
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes any key");
+        // As HMAC itself does with keys that are shorter than a block.
+        let mut block = [0; 64];
+        block[..32].copy_from_slice(&self.0);
+        let mut mac = Hmac::<Sha256>::new(&block.into());
         for part in std::iter::once(purpose.as_bytes()).chain(parts.iter().copied()) {
             mac.update(&(part.len() as u64).to_le_bytes());
             mac.update(part);

@@ -83,11 +83,15 @@ impl Reader {
         let open = before_name(text, name.start);
         let ticked = text.get(name.end) == Some(&b'`');
         let closed = cursor.close_name();
+        cursor.takes(b"**");
         let at_name_end = cursor.at;
         cursor.blanks();
         let spaced = cursor.at > at_name_end;
         // Between backticks are names of files, one behind the other.
-        let operator = cursor.operator(closed && !ticked);
+        let operator = cursor
+            .operator(closed && !ticked)
+            .or_else(|| cursor.written_about(ticked));
+        cursor.takes(b"**");
         if operator.is_none() && !(spaced && spoken(text, &name, flag, cursor.at)) {
             return None;
         }
@@ -280,6 +284,17 @@ impl Cursor<'_> {
             }
             _ => None,
         }
+    }
+
+    /// In a table or a sentence: ``| `NAME` | `value` |``, ``set `NAME` to `value` ``. Both stand in quotes.
+    fn written_about(&mut self, ticked: bool) -> Option<Operator> {
+        if !ticked {
+            return None;
+        }
+        let goes_on = [&b"| "[..], b"to ", b"is "]
+            .iter()
+            .any(|word| self.takes(word));
+        goes_on.then_some(Operator::Comma)
     }
 
     fn step(&mut self, operator: Operator) -> Operator {

@@ -290,8 +290,11 @@ impl<'a> Job<'a> {
         let look = match data.check {
             Some(Check::Secret) => generic::secret(joined, value, assignment.style),
             Some(Check::Password) => generic::password(joined, name, value, assignment.style),
+            // The value of a field is what the field says; between other words it may be what something is called.
             _ if data.kind == Kind::Secret
-                && (generic::stand_in(value) || generic::path(value) || generic::label(value)) =>
+                && (generic::stand_in(value)
+                    || generic::path(value)
+                    || assignment.style != Style::Whole && generic::label(value)) =>
             {
                 Look::Other
             }

@@ -401,3 +401,31 @@ fn redact(text: &str) -> String {
     out.push_str(&text[at..]);
     out
 }
+
+#[test]
+fn names_and_values_in_tables_and_sentences() {
+    for template in [
+        "| `DD_API_KEY` | `«{hex:32}»` |",
+        "set `DD_API_KEY` to `«{hex:32}»`",
+        "**DD_API_KEY**: «{hex:32}»",
+        "**Password:** «xK29{alnum:8}»",
+        "server 52.31.77.9:443 is up",
+        "aGVsbG8==\n«81.2.69.160» is where it is",
+        "| `token` | `string` |",
+        "set `password` to `your-password`",
+        "the `key` to `config.name`",
+    ] {
+        let sample = expand(template, 3).unwrap();
+        let found = scan(&ENGINE, &sample.text, Context::default());
+        let covers = |span: &std::ops::Range<usize>| {
+            found
+                .iter()
+                .any(|found| found.span.start <= span.start && found.span.end >= span.end)
+        };
+        match sample.secret {
+            Some(span) => assert!(covers(&span), "{template}"),
+            None if template.starts_with("server") => assert_eq!(found.len(), 1, "{template}"),
+            None => assert!(found.is_empty(), "{template}"),
+        }
+    }
+}

@@ -329,19 +329,14 @@ impl Shaper<'_, '_> {
 
     /// Where a log is.
     fn log(&mut self, file: &mut String) {
-        // Where somebody keeps their files, and what they call them, is nobody else's business.
-        if self.profile.environment != Environment::Keep {
-            let label = "[REDACTED:path]".to_owned();
-            self.mask.whole(
-                "source.file",
-                file,
-                "environment-path",
-                Kind::Path.as_str(),
-                label,
-            );
-        } else {
-            self.name("source.file", file);
+        if self.profile.environment == Environment::Keep {
+            return self.name("source.file", file);
         }
+        // Where somebody keeps their files, and what they call them, is nobody else's business.
+        let label = "[REDACTED:path]".to_owned();
+        let kind = Kind::Path.as_str();
+        self.mask
+            .whole("source.file", file, "environment-path", kind, label);
     }
 
     fn step(&mut self, step: &mut Step) {

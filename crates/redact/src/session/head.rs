@@ -43,19 +43,16 @@ impl Redactor<'_> {
             return;
         };
         let Some(path) = &mut origin.path else { return };
-        if self.profile.environment != Environment::Keep {
-            let label = "[REDACTED:path]".to_owned();
-            self.mask.whole(
-                "source.path",
-                path,
-                "environment-path",
-                Kind::Path.as_str(),
-                label,
-            );
-        } else {
+        let field = "source.path";
+        if self.profile.environment == Environment::Keep {
             self.mask
-                .text(&|| "source.path".to_owned(), path, Context::default());
+                .text(&|| field.to_owned(), path, Context::default());
+            return;
         }
+        let label = "[REDACTED:path]".to_owned();
+        let kind = Kind::Path.as_str();
+        self.mask
+            .whole(field, path, "environment-path", kind, label);
     }
 
     fn environment(&mut self) {

@@ -77,6 +77,12 @@ impl<'a> Place<'a> {
             .any(|word| memchr::memmem::find(&near, word.as_bytes()).is_some())
     }
 
+    /// How much of what is before it, up to so many bytes, is on the same line.
+    fn on_line(&self, reach: usize) -> usize {
+        let near = self.before.iter().rev().take(reach);
+        near.take_while(|byte| **byte != b'\n').count()
+    }
+
     /// Whether it is a piece of a longer number, word or dotted thing.
     fn inside_more(&self) -> bool {
         let joins = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';

@@ -49,6 +49,11 @@ fn versioned(place: &Place<'_>) -> bool {
         "==", ">=", "<=", "~=", "@",
     ];
     let behind = place.first_behind();
+    // A port behind it, and a user before it, say that it is an address.
+    let port = behind == b':' && place.behind.get(1).is_some_and(u8::is_ascii_digit);
+    if port && !matches!(place.last_before(), b'.' | b':' | b'-' | b'_') {
+        return place.last_before().is_ascii_alphanumeric();
+    }
     place.inside_more()
         || matches!(
             place.last_before(),
@@ -57,7 +62,7 @@ fn versioned(place: &Place<'_>) -> bool {
         || matches!(behind, b'-' | b'_')
         || (behind == b'.' && place.behind.get(1).is_some_and(u8::is_ascii_alphanumeric))
         || (behind == b'/' && place.behind.get(1).is_some_and(u8::is_ascii_digit))
-        || place.after_one_of(&words, 12)
+        || place.after_one_of(&words, place.on_line(12))
 }
 
 /// An address of the sixth version: one of the net, written as one.
