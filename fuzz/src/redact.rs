@@ -2,27 +2,11 @@
 
 use quipu_redact::raw::{Options, Shape, redact};
 use quipu_redact::rule::{Kind, Pattern};
-use quipu_redact::{Engine, Key, Rule, RuleSet, Severity};
+use quipu_redact::{Engine, Key, Rule, RuleSet};
 
 /// A word that is looked for, and a name whose value is.
 fn engine() -> Engine {
-    let rule = |id: &str, pattern| Rule {
-        id: id.into(),
-        description: String::new(),
-        kind: Kind::Secret,
-        group: "fuzz".into(),
-        label: id.into(),
-        severity: Severity::High,
-        keywords: Vec::new(),
-        pattern,
-        secret_group: None,
-        entropy: None,
-        check: None,
-        path: None,
-        allow: Vec::new(),
-        examples: Vec::new(),
-        counterexamples: Vec::new(),
-    };
+    let rule = |id: &str, pattern| Rule::new(id, Kind::Secret, pattern);
     let named = Pattern::Named {
         names: vec!["pass".into()],
         value: "[a-z]{4,}".into(),

@@ -224,25 +224,14 @@ impl Pass<'_> {
 mod tests {
     use super::*;
     use quipu_redact::rule::Pattern;
-    use quipu_redact::{Rule, RuleSet, Severity};
+    use quipu_redact::{Rule, RuleSet};
 
     fn rule(id: &str, kind: Kind, pattern: Pattern) -> Rule {
         Rule {
-            id: id.into(),
             description: id.into(),
-            kind,
             group: "test".into(),
             label: "test".into(),
-            severity: Severity::High,
-            keywords: Vec::new(),
-            pattern,
-            secret_group: None,
-            entropy: None,
-            check: None,
-            path: None,
-            allow: Vec::new(),
-            examples: Vec::new(),
-            counterexamples: Vec::new(),
+            ..Rule::new(id, kind, pattern)
         }
     }
 

@@ -8,7 +8,7 @@
 //! document   root       = hash tree over every value of every event, receipts included, and of every section
 //! ```
 //!
-//! [`verify`] needs the shared copy alone. [`Against`] holds it against the original: without the key, whether the
+//! [`verify()`] needs the shared copy alone. [`Against`] holds it against the original: without the key, whether the
 //! original is the shared copy with something at each span; with it, whether what stood there is what was committed to.
 //! [`Opening`] is how the owner shows one span to somebody.
 

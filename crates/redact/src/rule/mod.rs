@@ -96,6 +96,29 @@ pub struct Rule {
     pub counterexamples: Vec<String>,
 }
 
+impl Rule {
+    /// A rule that finds what a pattern says, and asks for nothing else. Its label is its id.
+    pub fn new(id: &str, kind: Kind, pattern: Pattern) -> Self {
+        Self {
+            id: id.to_owned(),
+            description: String::new(),
+            kind,
+            group: String::new(),
+            label: id.to_owned(),
+            severity: Severity::High,
+            keywords: Vec::new(),
+            pattern,
+            secret_group: None,
+            entropy: None,
+            check: None,
+            path: None,
+            allow: Vec::new(),
+            examples: Vec::new(),
+            counterexamples: Vec::new(),
+        }
+    }
+}
+
 /// How a rule finds what it finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {

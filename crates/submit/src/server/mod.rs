@@ -4,8 +4,8 @@
 //! request ─► route ─► key ─► gate ─► unpack, within limits ─► digest ─► valid? ─► whose? ─► scan ─► kept
 //! ```
 //!
-//! Whoever mounts it brings a [`Storage`], the [`Keys`](crate::keys::Keys) that were given out, and what to
-//! [`Scan`](crate::Scan) with; and hands over the bodies of requests as readers that fail when a request is cut off.
+//! Whoever mounts it brings a [`Storage`], the [`Keys`] that were given out, and what to
+//! [`Scan`] with; and hands over the bodies of requests as readers that fail when a request is cut off.
 
 mod accept;
 mod answer;

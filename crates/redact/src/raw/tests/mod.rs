@@ -8,25 +8,13 @@ mod split;
 
 use super::{Finding, Options, Shape, Summary, redact};
 use crate::rule::{Allow, Kind, Pattern, Rule, RuleSet, expand};
-use crate::{Engine, Key, Severity};
+use crate::{Engine, Key};
 
 pub(super) fn rule(id: &str, label: &str, kind: Kind, pattern: Pattern) -> Rule {
     Rule {
-        id: id.into(),
-        description: String::new(),
-        kind,
         group: "test".into(),
         label: label.into(),
-        severity: Severity::High,
-        keywords: Vec::new(),
-        pattern,
-        secret_group: None,
-        entropy: None,
-        check: None,
-        path: None,
-        allow: Vec::new(),
-        examples: Vec::new(),
-        counterexamples: Vec::new(),
+        ..Rule::new(id, kind, pattern)
     }
 }
 

@@ -13,27 +13,11 @@ use quipu_model::{
 
 use super::{Decisions, Outcome, Redactor};
 use crate::rule::{Kind, Pattern, Rule, RuleSet, expand};
-use crate::{Engine, Key, Profile, Severity};
+use crate::{Engine, Key, Profile};
 
 /// A few rules of each kind.
 pub(crate) fn engine() -> Engine {
-    let rule = |id: &str, kind, pattern: Pattern| Rule {
-        id: id.to_owned(),
-        description: String::new(),
-        kind,
-        group: "test".to_owned(),
-        label: id.to_owned(),
-        severity: Severity::High,
-        keywords: Vec::new(),
-        pattern,
-        secret_group: None,
-        entropy: None,
-        check: None,
-        path: None,
-        allow: Vec::new(),
-        examples: Vec::new(),
-        counterexamples: Vec::new(),
-    };
+    let rule = Rule::new;
     let regex = |expression: &str| Pattern::Regex(expression.to_owned());
     let named = Pattern::Named {
         names: vec!["password".to_owned()],
