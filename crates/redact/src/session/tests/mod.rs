@@ -17,7 +17,10 @@ use crate::{Engine, Key, Profile};
 
 /// A few rules of each kind.
 pub(crate) fn engine() -> Engine {
-    let rule = Rule::new;
+    let rule = |id: &str, kind, pattern: Pattern| Rule {
+        group: "test".to_owned(),
+        ..Rule::new(id, kind, pattern)
+    };
     let regex = |expression: &str| Pattern::Regex(expression.to_owned());
     let named = Pattern::Named {
         names: vec!["password".to_owned()],
