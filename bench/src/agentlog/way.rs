@@ -15,6 +15,8 @@ use quipu_model::json::Tape;
 use quipu_model::{Json, Timestamp};
 use sha2::{Digest as _, Sha256};
 
+use crate::cpu::cpu;
+
 /// What is done to a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Way {
@@ -98,19 +100,6 @@ fn timed(work: impl FnOnce() -> Result<u64>) -> Result<Took> {
         cpu: cpu() - began,
         made,
     })
-}
-
-/// What this process has used so far, in seconds.
-fn cpu() -> f64 {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    #[expect(unsafe_code, reason = "std does not tell what a process used")]
-    // SAFETY: the place may be written to, and a zeroed rusage is a valid one.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
 fn verify(bytes: &[u8]) -> Result<u64> {

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Redact, place: &Place) -> Result<Exit> {
             super::keep_first(&mut failed, error);
         }
     }
-    work.tell()?;
+    work.tell(failed.is_none())?;
     match failed {
         Some(error) => Err(error),
         None if args.check && work.total > 0 => Ok(Exit::Found),
@@ -317,7 +317,8 @@ impl Work<'_> {
         Ok(path.with_file_name(new))
     }
 
-    fn tell(&self) -> Result<()> {
+    /// Says what was found. That nothing was is only said when all of it was looked at.
+    fn tell(&self, all: bool) -> Result<()> {
         if self.binary > 0 {
             say(&format!(
                 "{} left alone: no text",
@@ -335,7 +336,7 @@ impl Work<'_> {
             return Ok(());
         }
         if self.args.check {
-            return self.list();
+            return self.list(all);
         }
         if self.total > 0 {
             let rules: Vec<String> = self.counted(|counts| counts.0);
@@ -344,7 +345,7 @@ impl Work<'_> {
                 count(self.total, "value"),
                 rules.join(", ")
             ));
-        } else {
+        } else if all {
             say("nothing was found");
         }
         Ok(())
@@ -362,7 +363,7 @@ impl Work<'_> {
         each.collect()
     }
 
-    fn list(&self) -> Result<()> {
+    fn list(&self, all: bool) -> Result<()> {
         let mut out = out();
         for (name, finding) in &self.findings {
             let (id, severity) = (
@@ -394,9 +395,9 @@ impl Work<'_> {
             say(&format!("… and {}", count(more, "more")));
         }
         let files = count(self.looked_at, "file");
-        if self.total == 0 {
+        if self.total == 0 && all {
             say(&format!("nothing was found in {files}"));
-        } else {
+        } else if self.total > 0 {
             let rules = self.counted(|counts| counts.0).join(", ");
             say(&format!(
                 "{} in {files}: {rules}",

@@ -168,6 +168,11 @@ fn a_script_is_refused_what_nobody_looked_at() {
 #[test]
 fn a_bundle_and_a_page_are_written() {
     let env = TestEnv::new();
+    // What is no session makes nobody an identity.
+    let text = env.file("notes.txt", "no session\n");
+    let refused = env.run(&["share", &text, "--yes", "-o", "x.json"]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(!env.path("identity.key").exists());
     let log = env.file("log.jsonl", LOG);
     let bundle = env.path("bundle");
     let to = bundle.to_str().unwrap();

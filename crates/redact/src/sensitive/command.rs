@@ -491,7 +491,7 @@ mod tests {
             "sed -n '1,3p' .env",
             "grep KEY .env",
             "awk -F= '{print $2}' .env",
-            "cp .env /tmp/x",
+            "cp .env /code/x",
             "echo A=1 > .env",
             "echo A=1 >> .env",
             "echo A=1 | tee .env",

@@ -27,9 +27,10 @@ pub(crate) fn run(args: &Share, place: &Place) -> Result<Exit> {
         );
     }
     let removal = redaction::Removal::of(&args.rules, place, OTHERWISE)?;
-    let identity = redaction::identity(place)?;
     let key = args.key_file.as_deref().map(secret_key).transpose()?;
     let source = one(args, place)?;
+    // Only now: what cannot be shared makes nobody an identity.
+    let identity = redaction::identity(place)?;
     let linked = removal.profile.identity_linked;
     let submitter = match &key {
         Some(key) => key.submitter(linked),
