@@ -5,6 +5,8 @@
 //! ```
 
 pub mod agentlog;
+#[cfg(test)]
+mod corpus;
 pub mod normalized;
 pub mod redact;
 pub mod redact_text;

@@ -18,7 +18,7 @@ fn every_adapter_has_a_corpus() {
                 for cut in [0, 64, 128, 255] {
                     let mut input = vec![u8::try_from(dialect).unwrap(), cut];
                     input.extend_from_slice(&bytes[2..]);
-                    quipu_fuzz::agent(family.name(), &input);
+                    crate::agent(family.name(), &input);
                 }
             }
             files += 1;
@@ -29,7 +29,7 @@ fn every_adapter_has_a_corpus() {
 
 #[test]
 fn the_corpus_passes() {
-    for (name, target) in quipu_fuzz::TARGETS {
+    for (name, target) in crate::TARGETS {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("corpus")
             .join(name);
