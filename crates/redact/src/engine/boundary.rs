@@ -6,7 +6,7 @@ pub(super) fn begins(text: &[u8], at: usize) -> bool {
     let Some(before) = at.checked_sub(1).map(|before| text[before]) else {
         return true;
     };
-    if !(before.is_ascii_alphanumeric() || before == b'_') {
+    if !is_word(before) {
         return true;
     }
     let back = |count: usize| at.checked_sub(count).map(|from| &text[from..at]);
@@ -24,6 +24,45 @@ pub(super) fn begins(text: &[u8], at: usize) -> bool {
         return true;
     }
     before == b'm' && colour(&text[at.saturating_sub(24)..at - 1])
+}
+
+/// Calls `found` with each place where a word begins only because an escape ends there.
+pub(super) fn behind_escapes(text: &[u8], mut found: impl FnMut(usize)) {
+    for at in memchr::memchr3_iter(b'\\', b'%', 0x1b, text) {
+        let mut try_at = |place: usize| {
+            if place < text.len() && is_word(text[place - 1]) && begins(text, place) {
+                found(place);
+            }
+        };
+        let next = text.get(at + 1).copied().unwrap_or_default();
+        let length = match (text[at], next) {
+            (b'%', _) => 3,
+            (0x1b, _) => 1,
+            (_, b'x' | b'0') => 4,
+            (_, b'u') => 6,
+            _ => 2,
+        };
+        if text[at] != 0x1b {
+            try_at(at + length);
+        }
+        if next == b'0' {
+            try_at(at + 2);
+        }
+        if text.get(at + length) == Some(&b'[') {
+            let numbers = text[at + length + 1..]
+                .iter()
+                .take(24)
+                .take_while(|byte| byte.is_ascii_digit() || **byte == b';');
+            let end = at + length + 1 + numbers.count();
+            if text.get(end) == Some(&b'm') {
+                try_at(end + 1);
+            }
+        }
+    }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// The same of what stands behind these bytes.

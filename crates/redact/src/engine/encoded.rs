@@ -7,11 +7,12 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::judge::Job;
 use super::overlap::Candidate;
+use super::survey::{Survey, has};
 use super::{Context, Found};
 use crate::Kind;
 
 /// The shortest base64 in which something can be hidden.
-const LEAST: usize = 24;
+pub(super) const LEAST: usize = 24;
 /// How much of one run of base64 is decoded, and how much of one address.
 const RUN: usize = 64 << 10;
 const WORD: usize = 4096;
@@ -24,13 +25,14 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// Whether there can be anything of that kind.
-pub(super) fn may_be(text: &str) -> bool {
-    text.len() >= LEAST / 2
+pub(super) fn may_be(text: &str, survey: &Survey) -> bool {
+    text.len() >= LEAST / 2 && (!survey.rows.is_empty() || survey.has(has::PERCENT | has::OTHER))
 }
 
 /// Looks at what parts of the text say. `look` is how a text is looked at.
 pub(super) fn scan(
     job: &Job<'_>,
+    survey: &Survey,
     candidates: &mut Vec<Candidate>,
     mut look: impl FnMut(&str, Context<'_>, &mut Vec<Found>),
 ) {
@@ -40,9 +42,9 @@ pub(super) fn scan(
         name: None,
         ..job.context
     };
-    runs(job.text.as_bytes(), LEAST, |span| {
+    for span in &survey.rows {
         let Some(decoded) = decoded(&job.text.as_bytes()[span.clone()]) else {
-            return;
+            continue;
         };
         found.clear();
         look(&decoded, context, &mut found);
@@ -57,7 +59,7 @@ pub(super) fn scan(
             let end = span.end + padding.count();
             job.adopt(candidates, secret, span.start..end);
         }
-    });
+    }
     let mut said = |said: &Said| {
         found.clear();
         look(&said.text, context, &mut found);
@@ -66,8 +68,10 @@ pub(super) fn scan(
             job.adopt(candidates, one, span);
         }
     };
-    percent(job.text, &mut said);
-    if !job.text.is_ascii() {
+    if survey.has(has::PERCENT) {
+        percent(job.text, &mut said);
+    }
+    if survey.has(has::OTHER) {
         alike(job.text, &mut said);
     }
 }
@@ -86,41 +90,34 @@ const fn table() -> [bool; 256] {
 
 static LETTERS: [bool; 256] = table();
 
-/// Calls `found` with each row of letters of base64 that is long enough, which is sixteen at least.
+/// Calls `found` with each row of letters of base64 that is long enough.
 ///
-/// Such a row fills eight bytes that begin at a multiple of eight, so most of the text is looked at by eights. One of 24
-/// fills two behind each other, so every other eight is enough.
+/// What is no letter ends a row, so only every `least`th byte is looked at until one is a letter.
 pub(super) fn runs(text: &[u8], least: usize, mut found: impl FnMut(Range<usize>)) {
     let letter = |byte: &u8| LETTERS[usize::from(*byte)];
-    let eight = |block: &[u8; 8]| block.iter().fold(true, |all, byte| all & letter(byte));
-    let (blocks, _) = text.as_chunks::<8>();
-    let step = if least >= 24 { 2 } else { 1 };
-    let mut floor = 0;
-    let mut index = step - 1;
-    while index < blocks.len() {
-        let at = index * 8;
-        if !eight(&blocks[index]) {
-            index += step;
+    let mut begin = 0;
+    while let Some(row) = text.get(begin..begin + least) {
+        // From behind: what is no letter there makes the way short.
+        if let Some(at) = row.iter().rposition(|byte| !letter(byte)) {
+            begin += at + 1;
             continue;
         }
-        let begin = at
-            - text[floor..at]
-                .iter()
-                .rev()
-                .take_while(|byte| letter(byte))
-                .count();
-        let whole = blocks[index..]
-            .iter()
-            .take_while(|block| eight(block))
-            .count();
-        let last = at + whole * 8;
-        let end = last + text[last..].iter().take_while(|byte| letter(byte)).count();
-        if end - begin >= least {
-            found(begin..end);
-        }
-        floor = end;
-        index += whole;
+        let behind = &text[begin + least..];
+        let more = behind.iter().position(|byte| !letter(byte));
+        let end = begin + least + more.unwrap_or(behind.len());
+        found(begin..end);
+        begin = end;
     }
+}
+
+/// The row of letters around a place that begins at `floor` at the earliest, if it is long enough.
+#[cold]
+pub(super) fn row(text: &[u8], at: usize, floor: usize) -> Option<Range<usize>> {
+    let letter = |byte: &&u8| LETTERS[usize::from(**byte)];
+    let before = text.get(floor..at)?;
+    let begin = at - before.iter().rev().take_while(letter).count();
+    let end = at + text[at..].iter().take_while(letter).count();
+    (end - begin >= LEAST).then_some(begin..end)
 }
 
 /// What base64 says, if that is text.
@@ -141,9 +138,14 @@ fn decoded(run: &[u8]) -> Option<String> {
         LENIENT.decode(&standard[..whole]).ok()
     };
     let printable = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t' | 0x80..);
-    // Pictures and programs are known by their first bytes.
-    let head = decode(&run[..16])?;
-    if !head.iter().all(|byte| printable(byte) && byte.is_ascii()) {
+    // Pictures, programs and numbers are known by their first bytes.
+    if !run
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .take(4)
+        .all(|four| says_text(*four))
+    {
         return None;
     }
     let mut bytes = decode(run)?;
@@ -158,6 +160,25 @@ fn decoded(run: &[u8]) -> Option<String> {
         bytes.truncate(error.valid_up_to());
     }
     String::from_utf8(bytes).ok()
+}
+
+/// Whether four letters stand for three bytes of plain text.
+fn says_text(four: [u8; 4]) -> bool {
+    let value = |letter: u8| {
+        u32::from(match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' | b'-' => 62,
+            _ => 63,
+        })
+    };
+    let bits = four
+        .iter()
+        .fold(0, |bits, letter| bits << 6 | value(*letter));
+    let [_, bytes @ ..] = bits.to_be_bytes();
+    let text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t');
+    bytes.iter().all(text)
 }
 
 /// What a part of a text says, and where in the text each byte of it is from; one place more for its end.

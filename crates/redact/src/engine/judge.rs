@@ -220,18 +220,19 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Takes a whole text for what is given to a name.
+    /// Takes a whole text for what is given to a name. Says whether there may be a rule that goes by the name.
     pub(super) fn named_whole(
         &self,
         candidates: &mut Vec<Candidate>,
         joined: &mut Vec<u8>,
         name: &str,
-    ) {
+    ) -> bool {
         let plan = &self.engine.plan;
         let trimmed = self.text.trim_ascii();
         if trimmed.is_empty() || name.len() > 160 {
-            return;
+            return true;
         }
+        let mut known = false;
         let begin = self.text.len() - self.text.trim_ascii_start().len();
         assign::joined(name.as_bytes(), joined);
         let assignment = Assignment {
@@ -242,10 +243,19 @@ impl<'a> Job<'a> {
         plan.words.find(name.as_bytes(), |word, _| {
             for action in &plan.actions[word] {
                 if let Action::Name { rule, name: place } = *action {
-                    self.named_as(candidates, joined, name, rule, place, &assignment);
+                    known = true;
+                    self.named_as(
+                        candidates,
+                        joined,
+                        name.as_bytes(),
+                        rule,
+                        place,
+                        &assignment,
+                    );
                 }
             }
         });
+        known
     }
 
     /// Holds what is given to a name against a rule.
@@ -258,7 +268,6 @@ impl<'a> Job<'a> {
         assignment: &Assignment,
     ) {
         let name = &self.text.as_bytes()[assignment.name.clone()];
-        let name = std::str::from_utf8(name).unwrap_or_default();
         self.named_as(candidates, joined, name, rule, place, assignment);
     }
 
@@ -266,7 +275,7 @@ impl<'a> Job<'a> {
         &self,
         candidates: &mut Vec<Candidate>,
         joined: &[u8],
-        name: &str,
+        name: &[u8],
         rule: usize,
         place: usize,
         assignment: &Assignment,
@@ -289,7 +298,10 @@ impl<'a> Job<'a> {
         let joined = std::str::from_utf8(joined).unwrap_or_default();
         let look = match data.check {
             Some(Check::Secret) => generic::secret(joined, value, assignment.style),
-            Some(Check::Password) => generic::password(joined, name, value, assignment.style),
+            Some(Check::Password) => {
+                let name = std::str::from_utf8(name).unwrap_or_default();
+                generic::password(joined, name, value, assignment.style)
+            }
             // The value of a field is what the field says; between other words it may be what something is called.
             _ if data.kind == Kind::Secret
                 && (generic::stand_in(value)

@@ -16,11 +16,16 @@ mod check;
 mod encoded;
 mod generic;
 mod judge;
+mod nameless;
 mod numbers;
+mod often;
 mod overlap;
 mod plan;
+mod prefix;
 mod scan;
 mod shape;
+mod survey;
+mod triggers;
 #[cfg(any(test, feature = "testkit"))]
 pub mod whole;
 mod words;

@@ -10,8 +10,9 @@ pub(super) enum Trigger {
         before: usize,
         behind: Option<usize>,
     },
-    /// Where hex digits with colons begin.
-    Colons,
+    /// Where hex digits with colons begin: as many bytes as it takes at least, and whether it is an address, which has seven
+    /// colons or two in a row.
+    Colons { least: usize, address: bool },
     /// Where a number begins: as many bytes as it takes at least, as many digits in a row at first, and whether there are
     /// dots in it.
     Number { least: usize, row: usize, dot: bool },
@@ -40,31 +41,6 @@ pub(super) struct Cluster {
 /// Digits that the shortest thing that is looked for has.
 pub(super) const LEAST_DIGITS: usize = 4;
 
-/// Calls `found` with each place where digits begin that follow no digit. Looks at eight bytes at a time.
-pub(super) fn numbers(text: &[u8], mut found: impl FnMut(usize)) {
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let (blocks, rest) = text.as_chunks::<8>();
-    let mut before = 0;
-    for (index, block) in blocks.iter().enumerate() {
-        let off = u64::from_le_bytes(*block) ^ 0x3030_3030_3030_3030;
-        // A byte of it is below ten where there was a digit.
-        let digits = !(((off & !HIGH) + 0x7676_7676_7676_7676) | off) & HIGH;
-        let mut begins = digits & !(digits << 8 | before);
-        before = digits >> 56;
-        while begins != 0 {
-            found(index * 8 + begins.trailing_zeros() as usize / 8);
-            begins &= begins - 1;
-        }
-    }
-    let mut digit = before != 0;
-    for (index, byte) in rest.iter().enumerate() {
-        if byte.is_ascii_digit() && !digit {
-            found(blocks.len() * 8 + index);
-        }
-        digit = byte.is_ascii_digit();
-    }
-}
-
 /// The number that begins at a digit, when it is long enough for anything.
 pub(super) fn cluster(text: &[u8], begin: usize) -> Option<Cluster> {
     let rest = &text[begin..text.len().min(begin + 40)];
@@ -90,34 +66,50 @@ pub(super) fn cluster(text: &[u8], begin: usize) -> Option<Cluster> {
     })
 }
 
-/// Calls `found` with each place where hex digits with several colons begin.
-pub(super) fn colons(text: &[u8], mut found: impl FnMut(usize)) {
+/// Hex digits with colons between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Colons {
+    pub(super) begin: usize,
+    /// Bytes up to where there is something else.
+    pub(super) length: usize,
+    /// Whether it can be an address.
+    pub(super) address: bool,
+}
+
+/// Calls `found` with each place where hex digits with several colons begin. `places` are colons behind hex digits.
+pub(super) fn colons(text: &[u8], places: &[usize], mut found: impl FnMut(Colons)) {
     let mut end = 0;
-    for at in memchr::memchr_iter(b':', text) {
+    for at in places.iter().copied() {
         let hex = |place: usize| text.get(place).is_some_and(u8::is_ascii_hexdigit);
         let next = text.get(at + 1).copied().unwrap_or(0);
-        if at < end || at == 0 || !hex(at - 1) || !(next == b':' || next.is_ascii_hexdigit()) {
+        if at < end || !(next == b':' || next.is_ascii_hexdigit()) {
             continue;
         }
         let low = at.saturating_sub(8);
-        let begin = at
-            - text[low..at]
-                .iter()
-                .rev()
-                .take_while(|byte| byte.is_ascii_hexdigit())
-                .count();
+        let before = text[low..at].iter().rev();
+        let begin = at - before.take_while(|byte| byte.is_ascii_hexdigit()).count();
         let rest = &text[at..text.len().min(at + 64)];
         let length = rest
             .iter()
             .take_while(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'))
             .count();
+        let rest = &rest[..length];
         end = at + length;
-        let count = memchr::memchr_iter(b':', &rest[..length]).count();
-        if count >= 2 {
-            found(begin);
-            let groups = memchr::memchr_iter(b':', &rest[..length]).map(|colon| at + colon + 1);
-            groups.filter(|group| hex(*group)).for_each(&mut found);
+        let count = memchr::memchr_iter(b':', rest).count();
+        if count < 2 {
+            continue;
         }
+        let address = count >= 6 || rest.windows(2).any(|pair| pair == b"::");
+        let mut tell = |begin: usize| {
+            found(Colons {
+                begin,
+                length: end - begin,
+                address,
+            });
+        };
+        tell(begin);
+        let groups = memchr::memchr_iter(b':', rest).map(|colon| at + colon + 1);
+        groups.filter(|group| hex(*group)).for_each(tell);
     }
 }
 
@@ -126,24 +118,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_is_seen() {
-        let text = "1a22 333\u{e9}4:5/60000000000000007x8 \u{ff}9;;;;;;;;;;0";
-        for cut in 0..24 {
-            let text = &text.as_bytes()[cut..];
-            let mut all = Vec::new();
-            numbers(text, |at| all.push(at));
-            let begins = |at: &usize| {
-                text[*at].is_ascii_digit() && (*at == 0 || !text[*at - 1].is_ascii_digit())
-            };
-            assert_eq!(all, (0..text.len()).filter(begins).collect::<Vec<_>>());
-        }
-    }
-
-    #[test]
     fn short_numbers_are_none() {
-        let mut all = Vec::new();
         let text = b"line 12, 4111 1111 1111 1111; 81.2.69.160 x";
-        numbers(text, |at| all.extend(cluster(text, at)));
+        let all: Vec<Cluster> = [5, 9, 30]
+            .into_iter()
+            .filter_map(|at| cluster(text, at))
+            .collect();
         let begins: Vec<usize> = all.iter().map(|cluster| cluster.begin).collect();
         assert!(begins.contains(&9), "{begins:?}");
         assert!(!begins.contains(&5));
@@ -153,11 +133,11 @@ mod tests {
 
     #[test]
     fn colons_join_hex_digits() {
+        let text = b"std::fmt a: b 2a02:8071:b84::17 00:1b:44:11:3a:b7 {\"a\":1} 12:30";
+        let behind_hex = |at: &usize| text[*at] == b':' && text[at - 1].is_ascii_hexdigit();
+        let places: Vec<usize> = (1..text.len()).filter(behind_hex).collect();
         let mut all = Vec::new();
-        colons(
-            b"std::fmt a: b 2a02:8071:b84::17 00:1b:44:11:3a:b7 {\"a\":1} 12:30",
-            |at| all.push(at),
-        );
+        colons(text, &places, |one| all.push(one.begin));
         assert!(all.contains(&14) && all.contains(&32), "{all:?}");
         assert!(all.iter().all(|at| *at < 49 && *at != 9), "{all:?}");
     }

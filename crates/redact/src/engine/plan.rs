@@ -9,8 +9,10 @@ use regex_syntax::hir::{Hir, HirKind};
 
 use super::boundary;
 use super::numbers::Trigger;
-use super::shape::{self, Reach};
-use super::words::Words;
+use super::often::is_everyday;
+use super::shape::{self, Anchor, Reach, Sequence, Set};
+use super::triggers::Triggers;
+use super::words::{Word, Words};
 use crate::rule::{Check, Expression, Pattern, Rule, build};
 
 /// All rules, and the words that lead to them.
@@ -22,7 +24,7 @@ pub(super) struct Plan {
     /// What is done where a word stands, by the number of the word.
     pub(super) actions: Vec<Vec<Action>>,
     /// Rules that are tried where digits stand, and how.
-    pub(super) triggers: Vec<(usize, Trigger)>,
+    pub(super) triggers: Triggers,
     /// Rules that are looked for in every text.
     pub(super) always: Vec<usize>,
     /// Rules about whole files.
@@ -168,10 +170,11 @@ pub(super) fn plan(rules: &[Rule]) -> Result<Plan, (usize, String)> {
         programs: Vec::with_capacity(rules.len()),
         words: Words::default(),
         actions: Vec::new(),
-        triggers: Vec::new(),
+        triggers: Triggers::default(),
         always: Vec::new(),
         files: Vec::new(),
     };
+    let mut triggers = Vec::new();
     for (index, rule) in rules.iter().enumerate() {
         let mut program = Program::new(rule).map_err(|why| (index, why))?;
         match &rule.pattern {
@@ -190,7 +193,7 @@ pub(super) fn plan(rules: &[Rule]) -> Result<Plan, (usize, String)> {
                 }
             }
             Pattern::Regex(_) if rule.keywords.is_empty() => match keyless(rule, &program) {
-                Some(trigger) => plan.triggers.push((index, trigger)),
+                Some((trigger, begins)) => triggers.push((index, trigger, begins)),
                 None => plan.always.push(index),
             },
             Pattern::Regex(_) => keyed(index, rule, &mut program, &mut lexicon),
@@ -199,23 +202,33 @@ pub(super) fn plan(rules: &[Rule]) -> Result<Plan, (usize, String)> {
     }
     plan.words = Words::new(&lexicon.words);
     plan.actions = lexicon.actions;
+    plan.triggers = Triggers::new(triggers);
     Ok(plan)
 }
 
 #[derive(Default)]
 struct Lexicon {
-    words: Vec<String>,
+    words: Vec<Word>,
     actions: Vec<Vec<Action>>,
     known: rustc_hash::FxHashMap<String, usize>,
 }
 
 impl Lexicon {
     fn add(&mut self, word: &str, action: Action) -> usize {
+        self.add_before(word, None, action)
+    }
+
+    /// Adds what is done where a word stands with one of some bytes behind it.
+    fn add_before(&mut self, word: &str, next: Option<Set>, action: Action) -> usize {
         let index = *self.known.entry(word.to_owned()).or_insert_with(|| {
-            self.words.push(word.to_owned());
+            self.words.push(Word {
+                spelled: word.to_owned(),
+                next: Set::default(),
+            });
             self.actions.push(Vec::new());
             self.words.len() - 1
         });
+        self.words[index].next.union(&next.unwrap_or(Set::ALL));
         if !self.actions[index].contains(&action) {
             self.actions[index].push(action);
         }
@@ -227,8 +240,11 @@ fn keyed(rule: usize, data: &Rule, program: &mut Program, lexicon: &mut Lexicon)
     let Some(hir) = &program.hir else { return };
     let mut keywords = Vec::new();
     if let Some(anchors) = shape::anchors(hir, &data.keywords) {
-        for (word, offset) in anchors {
-            keywords.push(lexicon.add(&word, Action::Try { rule, offset }));
+        for Anchor { word, offset, next } in anchors {
+            let index = lexicon.add_before(&word, next, Action::Try { rule, offset });
+            if !keywords.contains(&index) {
+                keywords.push(index);
+            }
         }
     } else {
         let action = match shape::reach(hir, &data.keywords) {
@@ -243,7 +259,7 @@ fn keyed(rule: usize, data: &Rule, program: &mut Program, lexicon: &mut Lexicon)
 }
 
 /// How a rule without keywords is found without looking everywhere, if it can be.
-fn keyless(rule: &Rule, program: &Program) -> Option<Trigger> {
+fn keyless(rule: &Rule, program: &Program) -> Option<(Trigger, Vec<Sequence>)> {
     let hir = program.hir.as_ref()?;
     let parts = match hir.kind() {
         HirKind::Concat(parts) => parts.as_slice(),
@@ -252,12 +268,19 @@ fn keyless(rule: &Rule, program: &Program) -> Option<Trigger> {
     if let Some(reach) = shape::reach(hir, &["@".to_owned()])
         && let Some(before) = reach.before
     {
-        return Some(Trigger::At {
+        let trigger = Trigger::At {
             before,
             behind: reach.behind,
-        });
+        };
+        return Some((trigger, Vec::new()));
     }
     let sequences = shape::sequences(parts)?;
+    let trigger = by_digits(rule, program, hir, &sequences)?;
+    Some((trigger, sequences))
+}
+
+/// How a rule is found by the digits it begins with.
+fn by_digits(rule: &Rule, program: &Program, hir: &Hir, sequences: &[Sequence]) -> Option<Trigger> {
     let alphabet = shape::alphabet(hir)?;
     if !program.boundary
         && !sequences.iter().all(|one| {
@@ -286,7 +309,10 @@ fn keyless(rule: &Rule, program: &Program) -> Option<Trigger> {
     let needs = |byte: u8| shape::reach(hir, &[char::from(byte).to_string()]).is_some();
     let several = rule.check == Some(Check::Ipv6) || program.least >= 11;
     if several && first(&|byte| byte.is_ascii_hexdigit()) && needs(b':') {
-        return Some(Trigger::Colons);
+        return Some(Trigger::Colons {
+            least: program.least,
+            address: rule.check == Some(Check::Ipv6),
+        });
     }
     if first(&|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'(')) {
         let numeric = alphabet.all(|byte| byte.is_ascii_digit() || super::numbers::joint(byte));
@@ -411,20 +437,22 @@ const COMMON: &[&str] = &[
     "postal",
 ];
 
-/// The words that a name is found by: the longest of its parts, or two short ones in a row however they are joined.
+/// The words that a name is found by: the one of its parts that is its own, or the longest. Where that is short or in
+/// everybody's mouth, it is two parts in a row however they are joined.
 fn leads(name: &str) -> Vec<String> {
     let parts = split(name);
-    let longest = parts
+    let own = parts
         .iter()
-        .max_by_key(|part| part.len())
-        .copied()
-        .unwrap_or(name);
+        .filter(|part| part.len() >= 5 && !COMMON.contains(part) && !is_everyday(part))
+        .max_by_key(|part| part.len());
+    let longest = own.or_else(|| parts.iter().max_by_key(|part| part.len()));
+    let lead = longest.copied().unwrap_or(name);
     match parts.as_slice() {
-        [.., one, two] if longest.len() < 5 => ["", "_", "-", ".", " "]
+        [.., one, two] if lead.len() < 5 || is_everyday(lead) => ["", "_", "-", ".", " "]
             .iter()
             .map(|joint| format!("{one}{joint}{two}"))
             .collect(),
-        _ => vec![longest.to_owned()],
+        _ => vec![lead.to_owned()],
     }
 }
 
@@ -483,5 +511,7 @@ mod tests {
         );
         assert_eq!(leads("exakey")[1], "exa_key");
         assert_eq!(leads("key"), ["key"]);
+        assert_eq!(leads("etsykeystring")[1], "key_string");
+        assert_eq!(leads("freshservice"), ["fresh"]);
     }
 }

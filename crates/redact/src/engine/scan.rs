@@ -8,9 +8,10 @@ use regex_automata::util::captures::Captures;
 use regex_automata::{Anchored, Input};
 
 use super::judge::Job;
-use super::numbers::{self, Trigger};
+use super::nameless::Nameless;
 use super::overlap::{Candidate, settle};
 use super::plan::Action;
+use super::survey::Survey;
 use super::{Context, Engine, Found, assign, boundary, encoded};
 
 /// How often a text may be read by the attempts of one rule before the rest is gone over once instead.
@@ -29,6 +30,8 @@ pub struct Scratch {
     joined: Vec<u8>,
     /// How many bytes rules have read so far, for tests of how the work grows.
     work: u64,
+    survey: Survey,
+    nameless: Nameless,
     inner: Option<Box<Scratch>>,
 }
 
@@ -64,6 +67,7 @@ impl Scratch {
         if self.engine != engine.number {
             self.engine = engine.number;
             self.rules.clear();
+            self.nameless.clear();
             self.rules
                 .resize_with(engine.rules.rules.len(), PerRule::default);
         }
@@ -92,13 +96,18 @@ pub(super) fn scan(
     found: &mut Vec<Found>,
 ) {
     plain(engine, scratch, text, context);
-    if encoded::may_be(text) {
+    if encoded::may_be(text, &scratch.survey) {
         let mut inner = scratch.inner.take().unwrap_or_default();
         let job = Job::new(engine, text, context);
-        encoded::scan(&job, &mut scratch.candidates, |text, context, found| {
-            plain(engine, &mut inner, text, context);
-            settle(&mut inner.candidates, found);
-        });
+        encoded::scan(
+            &job,
+            &scratch.survey,
+            &mut scratch.candidates,
+            |text, context, found| {
+                plain(engine, &mut inner, text, context);
+                settle(&mut inner.candidates, found);
+            },
+        );
         scratch.inner = Some(inner);
     }
     if !scratch.candidates.is_empty() {
@@ -137,8 +146,10 @@ fn gather(job: &Job<'_>, scratch: &mut Scratch) {
         attempts,
         around,
         names,
+        survey,
         ..
     } = scratch;
+    survey.take(text);
     plan.words.find(text, |word, at| {
         for action in &plan.actions[word] {
             match *action {
@@ -168,108 +179,7 @@ fn gather(job: &Job<'_>, scratch: &mut Scratch) {
     for rule in &plan.always {
         around.push((*rule, 0, text.len()));
     }
-    if !plan.triggers.is_empty() {
-        digits(job, attempts, around);
-    }
-}
-
-/// Where numbers are to be tried.
-fn digits(
-    job: &Job<'_>,
-    attempts: &mut Vec<(usize, usize)>,
-    around: &mut Vec<(usize, usize, usize)>,
-) {
-    let (plan, text) = (&job.engine.plan, job.text.as_bytes());
-    let (mut with_numbers, mut with_colons, mut with_at) = (false, false, false);
-    for (rule, trigger) in &plan.triggers {
-        match *trigger {
-            Trigger::At { .. } => with_at = true,
-            Trigger::Plus => {
-                for at in memchr::memchr_iter(b'+', text) {
-                    if text.get(at + 1).is_some_and(u8::is_ascii_digit) {
-                        attempts.push((at, *rule));
-                    }
-                }
-            }
-            Trigger::Colons => with_colons = true,
-            Trigger::Number { .. } | Trigger::Lettered { .. } => with_numbers = true,
-        }
-    }
-    if with_at {
-        for at in memchr::memchr_iter(b'@', text) {
-            for (rule, trigger) in &plan.triggers {
-                if let Trigger::At { before, behind } = *trigger {
-                    let end = behind.map_or(text.len(), |behind| {
-                        text.len().min(at.saturating_add(behind))
-                    });
-                    around.push((*rule, at.saturating_sub(before), end));
-                }
-            }
-        }
-    }
-    if with_colons {
-        numbers::colons(text, |at| {
-            for (rule, trigger) in &plan.triggers {
-                if *trigger == Trigger::Colons && boundary::begins(text, at) {
-                    attempts.push((at, *rule));
-                }
-            }
-        });
-    }
-    if with_numbers {
-        numbers::numbers(text, |at| number(job, at, attempts));
-    }
-}
-
-fn number(job: &Job<'_>, at: usize, attempts: &mut Vec<(usize, usize)>) {
-    let (plan, text) = (&job.engine.plan, job.text.as_bytes());
-    let before = at.checked_sub(1).map_or(b' ', |before| text[before]);
-    if before.is_ascii_alphabetic() {
-        lettered(job, at, attempts);
-    }
-    if !boundary::begins(text, at) {
-        return;
-    }
-    let Some(cluster) = numbers::cluster(text, at) else {
-        return;
-    };
-    for (rule, trigger) in &plan.triggers {
-        let Trigger::Number { least, row, dot } = *trigger else {
-            continue;
-        };
-        if cluster.length + 1 < least || cluster.row < row || (dot && cluster.dots == 0) {
-            continue;
-        }
-        attempts.push((at, *rule));
-        if matches!(before, b'+' | b'(') {
-            attempts.push((at - 1, *rule));
-        }
-    }
-}
-
-/// Tries what begins with letters before a digit.
-fn lettered(job: &Job<'_>, at: usize, attempts: &mut Vec<(usize, usize)>) {
-    let (plan, text) = (&job.engine.plan, job.text.as_bytes());
-    let low = at.saturating_sub(10);
-    let letters = text[low..at]
-        .iter()
-        .rev()
-        .take_while(|byte| byte.is_ascii_alphabetic());
-    let count = letters.count();
-    let edge = (at - count).checked_sub(1).map_or(b' ', |edge| text[edge]);
-    // Within a longer word, as in base64, there is nothing to try.
-    if count == 10 || edge == b'_' || (edge.is_ascii_digit() && !boundary::begins(text, at - count))
-    {
-        return;
-    }
-    for (rule, trigger) in &plan.triggers {
-        if let Trigger::Lettered { letters } = *trigger
-            && letters <= count
-            && boundary::begins(text, at - letters)
-        {
-            attempts.push((at - letters, *rule));
-        }
-    }
+    plan.triggers.gather(text, survey, attempts, around);
 }
 
 /// Tries a rule at one place.
@@ -444,11 +354,18 @@ fn names(job: &Job<'_>, scratch: &mut Scratch) {
         names,
         candidates,
         joined,
+        nameless,
         work,
         ..
     } = scratch;
-    if let Some(name) = job.context.name.filter(|_| job.text.len() <= assign::VALUE) {
-        job.named_whole(candidates, joined, name);
+    if let Some(name) = job.context.name.filter(|_| job.text.len() <= assign::VALUE)
+        && !nameless.has(name.as_bytes())
+        && !job.named_whole(candidates, joined, name)
+    {
+        nameless.add(name.as_bytes());
+    }
+    if names.is_empty() {
+        return;
     }
     names.sort_unstable();
     let text = job.text.as_bytes();

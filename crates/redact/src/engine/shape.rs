@@ -81,12 +81,12 @@ fn flat(hir: &Hir) -> Vec<Hir> {
 }
 
 /// Some bytes.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Set([u64; 4]);
 
 impl Set {
     fn new() -> Self {
-        Self([0; 4])
+        Self::default()
     }
 
     fn add(&mut self, byte: u8) {
@@ -133,7 +133,10 @@ impl Set {
             .then(|| sets.into_iter().map(|(_, set)| set).collect())
     }
 
-    fn union(&mut self, other: &Self) {
+    /// All bytes.
+    pub(super) const ALL: Self = Self([!0; 4]);
+
+    pub(super) fn union(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine |= theirs;
         }
@@ -225,16 +228,19 @@ fn append(all: &mut Vec<Sequence>, hir: &Hir) -> Option<()> {
     (all.len() <= SEQUENCES * 8).then_some(())
 }
 
-/// Either it is there or not; more than once is not followed.
+/// What may be there a few times more or not. More than twice more is not followed.
 fn optional(all: &mut Vec<Sequence>, repetition: &regex_syntax::hir::Repetition) -> Option<()> {
-    let many = repetition.max != Some(repetition.min + 1) || repetition.min > 1;
-    if many || all.len() * 2 > SEQUENCES {
+    let more = repetition.max.map(|max| max.saturating_sub(repetition.min));
+    let more = more.and_then(|more| usize::try_from(more).ok());
+    let Some(more @ 1..=2) = more.filter(|more| all.len() * (more + 1) <= SEQUENCES) else {
         close(all);
         return Some(());
-    }
+    };
     let mut fork: Vec<_> = all.iter().filter(|one| one.open).cloned().collect();
-    append(&mut fork, &repetition.sub)?;
-    all.append(&mut fork);
+    for _ in 0..more {
+        append(&mut fork, &repetition.sub)?;
+        all.extend(fork.iter().cloned());
+    }
     Some(())
 }
 
@@ -281,11 +287,21 @@ fn place(sequence: &Sequence, keyword: &[u8]) -> Option<usize> {
     sequence.sets.windows(keyword.len().max(1)).position(spells)
 }
 
-/// Words of which one stands in every match, each with how many bytes of the match are before it.
+/// A word of which matches are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Anchor {
+    pub(super) word: String,
+    /// How many bytes of the match are before it.
+    pub(super) offset: usize,
+    /// What can stand behind it; anything without.
+    pub(super) next: Option<Set>,
+}
+
+/// Words of which one stands in every match.
 ///
 /// Where keywords stand in some matches only, what the others begin with is a word as well. Where they stand in none, they
 /// are about the text around, and nothing is known.
-pub(super) fn anchors(hir: &Hir, keywords: &[String]) -> Option<Vec<(String, usize)>> {
+pub(super) fn anchors(hir: &Hir, keywords: &[String]) -> Option<Vec<Anchor>> {
     let all = sequences(std::slice::from_ref(hir))?;
     let mut places = Vec::new();
     let mut given = false;
@@ -299,6 +315,9 @@ pub(super) fn anchors(hir: &Hir, keywords: &[String]) -> Option<Vec<(String, usi
         let best = best
             .map(|(keyword, place)| (keyword.clone(), place))
             .or_else(|| spelled(sequence))?;
+        let (word, offset) = best;
+        let next = sequence.sets.get(offset + word.len()).copied();
+        let best = Anchor { word, offset, next };
         if !places.contains(&best) {
             places.push(best);
         }
@@ -455,8 +474,13 @@ mod tests {
         ];
         for (source, keywords, expected) in cases {
             let core = core(&hir(source), false);
-            let mut found = anchors(&core.hir, &words(keywords)).unwrap();
+            let found = anchors(&core.hir, &words(keywords)).unwrap();
+            let mut found: Vec<(String, usize)> = found
+                .into_iter()
+                .map(|anchor| (anchor.word, anchor.offset))
+                .collect();
             found.sort_unstable();
+            found.dedup();
             let expected: Vec<(String, usize)> = expected
                 .iter()
                 .map(|(word, at)| (word.to_string(), *at))

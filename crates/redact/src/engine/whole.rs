@@ -5,14 +5,17 @@ use regex_automata::util::captures::Captures;
 use super::judge::Job;
 use super::overlap::{Candidate, settle};
 use super::plan::Action;
+use super::survey::Survey;
 use super::{Context, Engine, Found, assign, encoded};
 
 /// Looks at a text as [`Engine::scan`] does, the slow way.
 pub fn scan(engine: &Engine, text: &str, context: Context<'_>, found: &mut Vec<Found>) {
     let mut candidates = plain(engine, text, context);
-    if encoded::may_be(text) {
+    let mut survey = Survey::default();
+    survey.take(text.as_bytes());
+    if encoded::may_be(text, &survey) {
         let job = Job::new(engine, text, context);
-        encoded::scan(&job, &mut candidates, |text, context, found| {
+        encoded::scan(&job, &survey, &mut candidates, |text, context, found| {
             settle(&mut plain(engine, text, context), found);
         });
     }

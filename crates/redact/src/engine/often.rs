@@ -1,0 +1,125 @@
+//! How often a few bytes stand in what agents write: texts, code and what tools print.
+
+/// What bytes are told apart: letters, `_`, blanks, digits and the rest.
+const KINDS: usize = 30;
+
+/// How seldom each kind is, as a power of two in hex: `4` is one of sixteen. Of digits and of the rest, one of them.
+const FIRST: &[u8; KINDS] = b"465546665875544585445777686378";
+
+/// The same of each kind behind another, a line for that one. Counted in logs of forty agents.
+const BEHIND: [&[u8; KINDS]; KINDS] = [
+    b"75447749597343959443678869968b", // a
+    b"455635675574774774574777577769", // b
+    b"47674793695468289473696879877a", // c
+    b"466626784886784886676888785378", // d
+    b"475466797a955386733586748a6489", // e
+    b"466644772775773685764888689469", // f
+    b"677727654776755575566777674388", // g
+    b"377728884777773776655888785489", // h
+    b"6753566999844236954386969797aa", // i
+    b"55653666656665565636566666897a", // j
+    b"577626673777767577456777775489", // k
+    b"487538883884884787545788584499", // l
+    b"35752888488748438847688868559a", // m
+    b"495446494967875598326799895399", // n
+    b"6664876867444255936546589995aa", // o
+    b"38862885688477458354388778569a", // p
+    b"56666556666656656565264656597a", // q
+    b"4856277949576537954456895984a9", // r
+    b"5958386549678745964359877973a8", // s
+    b"4878389439988935955658884a4499", // t
+    b"65654868488453858432588888779d", // u
+    b"366626673777675777666767778679", // v
+    b"466446743776653674467666766479", // w
+    b"566656664676666476626666666478", // x
+    b"676767776774665277467777765388", // y
+    b"55554555555555555555555555786a", // z
+    b"664565783786465594525769996a7d", // _
+    b"5656657759976766a654786c9bb188", // blank
+    b"555555778778788788867787769548", // digit
+    b"6756667778976576965578799ab267", // other
+];
+
+/// The four bytes in a row that are seen most, one behind the other, in the order of the alphabet.
+const COMMON: &[u8] = b"\
+    \x20\x20co\x20\x20if\x20\x20re\x20act\x20age\x20all\x20and\x20app\x20are\x20ass\x20cha\x20che\x20cla\x20cod\x20com\x20con\x20cre\x20dat\x20ent\x20err\x20exi\x20exp\x20fil\x20for\
+    \x20fro\x20fun\x20git\x20if\x20\x20imp\x20in\x20\x20ins\x20int\x20is\x20\x20it\x20\x20lin\x20mod\x20nam\x20new\x20not\x20of\x20\x20on\x20\x20or\x20\x20out\x20par\x20pat\x20pro\x20rea\x20rep\
+    \x20res\x20ret\x20run\x20sec\x20ses\x20set\x20sho\x20src\x20sta\x20str\x20tes\x20tha\x20the\x20thi\x20tim\x20to\x20\x20tod\x20too\x20tra\x20typ\x20upd\x20use\x20whe\x20wit\
+    \x20wor\x20you.com.ts\x20.ts:/cli/com/ent:\x20stabasableackaactiagenall\x20all_ame\x20anchand\x20angearchare\x20ase\x20asse\
+    atchate\x20atedatesatioatusaudebasebashble\x20branbuilcallcesschanchecckagckpoclasclaucodecommcompcond\
+    confconscontcouncreacripctedctioctivctorcurrd\x20thdatadateder\x20detadinge\x20coe\x20fie\x20ine\x20ree\x20the\x20toeate\
+    eckpeconecteectoed\x20tembeemenendeent\x20entientserr\x20erroerviescress\x20essiest\x20est.estiesuletaietureval\
+    evieexitexpeexpofilefiltfor\x20formfromfuncgentgit\x20githhanghat\x20he\x20che\x20sheckhellhen\x20his\x20hookhub.id:\x20\
+    ientile\x20ilesilteimpoinaling\x20ingsinitinpuinstint\x20inteintsion\x20ion.ionsitemith\x20ithuive\x20jectjsonkage\
+    kingkpoilasslatelaudles\x20letelinelistll\x20tlocaltermainmandmberme:\x20mentmmanmmitmodemplemponmpormsg_\
+    n\x20thnal\x20namenctindernds\x20nentnfigng\x20tningnot\x20nputnst\x20ntennterntexntirnts/ode\x20ointokenolu_ommaommi\
+    omplompoomptonenonfionlyons\x20onstonteooluopenoptiorksort\x20ouldoundountout\x20outpoverpacepackparapath\
+    pdatpectpoinponeportpromprovptior\x20thrancransrateratireadreatrectrentreporeseresuretureviringript\
+    riterom\x20romprovirrenrrorrun\x20rvics\x20ans\x20ins\x20thsagescrisecosed\x20ser\x20servsesssidesingsionspacspecsrc/\
+    ssiostarstatstinstrastrisultt\x20cot\x20ret\x20thtailtarttasktatetatuteamted\x20temptentter\x20testtextthatthe\x20\
+    therthisthubtimetingtiontiretivetodotoketooltorytputtrantrattreetrintureturntypeuld\x20unctupdaurn\x20\
+    urreuse\x20userutpuvaluvicevideviewwhenwithworkwritxporyou\x20ype\x20ypes\
+";
+
+/// Whether four bytes are among those that are seen most.
+fn is_common(four: [u8; 4]) -> bool {
+    let (fours, _) = COMMON.as_chunks::<4>();
+    fours
+        .binary_search(&four.map(|byte| byte.to_ascii_lowercase()))
+        .is_ok()
+}
+
+/// Whether a word is nothing but what is seen all the time.
+pub(super) fn is_everyday(word: &str) -> bool {
+    let mut fours = (0..word.len()).filter_map(|at| word.as_bytes()[at..].first_chunk().copied());
+    word.len() >= 4 && fours.all(is_common)
+}
+
+fn kind(byte: u8) -> usize {
+    match byte.to_ascii_lowercase() {
+        letter @ b'a'..=b'z' => usize::from(letter - b'a'),
+        b'_' => 26,
+        b' ' | b'\n' | b'\r' | b'\t' => 27,
+        b'0'..=b'9' => 28,
+        _ => 29,
+    }
+}
+
+fn power(digit: u8) -> u32 {
+    char::from(digit).to_digit(16).unwrap_or(0)
+}
+
+/// How seldom some bytes are, as a power of two: the higher the more seldom.
+pub(super) fn seldom(bytes: &[u8]) -> u32 {
+    let first = bytes.first().map_or(0, |byte| power(FIRST[kind(*byte)]));
+    let behind = bytes
+        .windows(2)
+        .map(|pair| power(BEHIND[kind(pair[0])][kind(pair[1])]));
+    let sum = first + behind.sum::<u32>();
+    match bytes.first_chunk() {
+        Some(four) if is_common(*four) => sum / 2,
+        _ => sum,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_common_is_known() {
+        assert!(COMMON.as_chunks::<4>().0.is_sorted() && COMMON.len().is_multiple_of(4));
+        assert!(is_everyday("string") && is_everyday("session") && !is_everyday("secret"));
+        for (common, rare) in [
+            (" to ", "wd t"),
+            ("tion", "xoxb"),
+            ("ing ", "pwd:"),
+            ("e", "q"),
+        ] {
+            assert!(
+                seldom(common.as_bytes()) < seldom(rare.as_bytes()),
+                "{common} {rare}"
+            );
+        }
+    }
+}
