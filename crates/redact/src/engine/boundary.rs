@@ -1,5 +1,7 @@
 //! Where a word begins, for somebody who reads the text.
 
+use std::ops::Range;
+
 /// Whether a token can begin at a place: behind what is no letter, and behind what only looks like one, because it is
 /// the end of an escape: `\n`, `%20`, `\u0022`, a colour of a terminal.
 pub(super) fn begins(text: &[u8], at: usize) -> bool {
@@ -26,9 +28,10 @@ pub(super) fn begins(text: &[u8], at: usize) -> bool {
     before == b'm' && colour(&text[at.saturating_sub(24)..at - 1])
 }
 
-/// Calls `found` with each place where a word begins only because an escape ends there.
-pub(super) fn behind_escapes(text: &[u8], mut found: impl FnMut(usize)) {
-    for at in memchr::memchr3_iter(b'\\', b'%', 0x1b, text) {
+/// Calls `found` with each place where a word begins only because an escape of this part of the text ends there.
+pub(super) fn behind_escapes(text: &[u8], part: Range<usize>, mut found: impl FnMut(usize)) {
+    let escapes = memchr::memchr3_iter(b'\\', b'%', 0x1b, &text[part.clone()]);
+    for at in escapes.map(|at| part.start + at) {
         let mut try_at = |place: usize| {
             if place < text.len() && is_word(text[place - 1]) && begins(text, place) {
                 found(place);

@@ -10,7 +10,6 @@ use super::assign::{self, Assignment, Style};
 use super::check::{self, Verdict};
 use super::generic::{self, Look};
 use super::overlap::Candidate;
-use super::plan::Action;
 use super::{Certainty, Context, Engine, Found, Why, boundary, encoded};
 use crate::rule::{Check, Pattern};
 use crate::{Kind, Rule};
@@ -241,18 +240,16 @@ impl<'a> Job<'a> {
             style: Style::Whole,
         };
         plan.words.find(name.as_bytes(), |word, _| {
-            for action in &plan.actions[word] {
-                if let Action::Name { rule, name: place } = *action {
-                    known = true;
-                    self.named_as(
-                        candidates,
-                        joined,
-                        name.as_bytes(),
-                        rule,
-                        place,
-                        &assignment,
-                    );
-                }
+            for (rule, place) in &plan.names[word] {
+                known = true;
+                self.named_as(
+                    candidates,
+                    joined,
+                    name.as_bytes(),
+                    *rule,
+                    *place,
+                    &assignment,
+                );
             }
         });
         known

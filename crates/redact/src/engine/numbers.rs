@@ -13,9 +13,8 @@ pub(super) enum Trigger {
     /// Where hex digits with colons begin: as many bytes as it takes at least, and whether it is an address, which has seven
     /// colons or two in a row.
     Colons { least: usize, address: bool },
-    /// Where a number begins: as many bytes as it takes at least, as many digits in a row at first, and whether there are
-    /// dots in it.
-    Number { least: usize, row: usize, dot: bool },
+    /// Where a number begins.
+    Number,
     /// Where a plus stands before a digit.
     Plus,
     /// So many letters before a number begins.
@@ -27,44 +26,8 @@ pub(super) fn joint(byte: u8) -> bool {
     matches!(byte, b' ' | b'.' | b'-' | b'/' | b'(' | b')' | b'+')
 }
 
-/// A number and what it is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cluster {
-    pub(super) begin: usize,
-    /// Bytes up to the end of its last digit.
-    pub(super) length: usize,
-    pub(super) dots: usize,
-    /// How many digits it begins with.
-    pub(super) row: usize,
-}
-
 /// Digits that the shortest thing that is looked for has.
 pub(super) const LEAST_DIGITS: usize = 4;
-
-/// The number that begins at a digit, when it is long enough for anything.
-pub(super) fn cluster(text: &[u8], begin: usize) -> Option<Cluster> {
-    let rest = &text[begin..text.len().min(begin + 40)];
-    let (mut digits, mut dots, mut length, mut joints) = (0, 0, 0, 0);
-    for (index, byte) in rest.iter().enumerate() {
-        if byte.is_ascii_digit() {
-            digits += 1;
-            length = index + 1;
-            joints = 0;
-        } else if joint(*byte) && joints < 3 {
-            joints += 1;
-            dots += usize::from(*byte == b'.');
-        } else {
-            break;
-        }
-    }
-    let row = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    (digits >= LEAST_DIGITS).then_some(Cluster {
-        begin,
-        length,
-        dots,
-        row,
-    })
-}
 
 /// Hex digits with colons between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,20 +79,6 @@ pub(super) fn colons(text: &[u8], places: &[usize], mut found: impl FnMut(Colons
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn short_numbers_are_none() {
-        let text = b"line 12, 4111 1111 1111 1111; 81.2.69.160 x";
-        let all: Vec<Cluster> = [5, 9, 30]
-            .into_iter()
-            .filter_map(|at| cluster(text, at))
-            .collect();
-        let begins: Vec<usize> = all.iter().map(|cluster| cluster.begin).collect();
-        assert!(begins.contains(&9), "{begins:?}");
-        assert!(!begins.contains(&5));
-        let address = all.iter().find(|cluster| cluster.begin == 30).unwrap();
-        assert_eq!((address.length, address.dots), (11, 3));
-    }
 
     #[test]
     fn colons_join_hex_digits() {

@@ -23,12 +23,16 @@ pub(super) struct Plan {
     pub(super) words: Words,
     /// What is done where a word stands, by the number of the word.
     pub(super) actions: Vec<Vec<Action>>,
+    /// The names that a word stands in, each as a rule and one of its names. What is given to them is held against the rule.
+    pub(super) names: Vec<Vec<(usize, usize)>>,
     /// Rules that are tried where digits stand, and how.
     pub(super) triggers: Triggers,
     /// Rules that are looked for in every text.
     pub(super) always: Vec<usize>,
     /// Rules about whole files.
     pub(super) files: Vec<usize>,
+    /// How far before a place that tells something a rule may be tried.
+    pub(super) back: usize,
 }
 
 /// What is done where a word stands.
@@ -40,8 +44,6 @@ pub(super) enum Action {
     Around { rule: usize, reach: Reach },
     /// A rule is looked for in the whole text.
     Whole { rule: usize },
-    /// The name it stands in is read, and the value of it held against a rule.
-    Name { rule: usize, name: usize },
 }
 
 /// What a rule does with its expression.
@@ -170,9 +172,11 @@ pub(super) fn plan(rules: &[Rule]) -> Result<Plan, (usize, String)> {
         programs: Vec::with_capacity(rules.len()),
         words: Words::default(),
         actions: Vec::new(),
+        names: Vec::new(),
         triggers: Triggers::default(),
         always: Vec::new(),
         files: Vec::new(),
+        back: 0,
     };
     let mut triggers = Vec::new();
     for (index, rule) in rules.iter().enumerate() {
@@ -182,13 +186,7 @@ pub(super) fn plan(rules: &[Rule]) -> Result<Plan, (usize, String)> {
             Pattern::Named { names, .. } => {
                 for (place, name) in names.iter().enumerate() {
                     for word in leads(name) {
-                        lexicon.add(
-                            &word,
-                            Action::Name {
-                                rule: index,
-                                name: place,
-                            },
-                        );
+                        lexicon.add_name(&word, index, place);
                     }
                 }
             }
@@ -202,7 +200,9 @@ pub(super) fn plan(rules: &[Rule]) -> Result<Plan, (usize, String)> {
     }
     plan.words = Words::new(&lexicon.words);
     plan.actions = lexicon.actions;
+    plan.names = lexicon.names;
     plan.triggers = Triggers::new(triggers);
+    plan.back = plan.words.longest() + shape::PREFIX + 64;
     Ok(plan)
 }
 
@@ -210,25 +210,33 @@ pub(super) fn plan(rules: &[Rule]) -> Result<Plan, (usize, String)> {
 struct Lexicon {
     words: Vec<Word>,
     actions: Vec<Vec<Action>>,
+    names: Vec<Vec<(usize, usize)>>,
     known: rustc_hash::FxHashMap<String, usize>,
 }
 
 impl Lexicon {
-    fn add(&mut self, word: &str, action: Action) -> usize {
-        self.add_before(word, None, action)
-    }
-
-    /// Adds what is done where a word stands with one of some bytes behind it.
-    fn add_before(&mut self, word: &str, next: Option<Set>, action: Action) -> usize {
+    fn word(&mut self, word: &str, next: Set) -> usize {
         let index = *self.known.entry(word.to_owned()).or_insert_with(|| {
             self.words.push(Word {
                 spelled: word.to_owned(),
                 next: Set::default(),
             });
             self.actions.push(Vec::new());
+            self.names.push(Vec::new());
             self.words.len() - 1
         });
-        self.words[index].next.union(&next.unwrap_or(Set::ALL));
+        self.words[index].next.union(&next);
+        index
+    }
+
+    fn add_name(&mut self, word: &str, rule: usize, name: usize) {
+        let index = self.word(word, Set::ALL);
+        self.names[index].push((rule, name));
+    }
+
+    /// Adds what is done where a word stands with one of some bytes behind it.
+    fn add(&mut self, word: &str, next: Set, action: Action) -> usize {
+        let index = self.word(word, next);
         if !self.actions[index].contains(&action) {
             self.actions[index].push(action);
         }
@@ -241,7 +249,11 @@ fn keyed(rule: usize, data: &Rule, program: &mut Program, lexicon: &mut Lexicon)
     let mut keywords = Vec::new();
     if let Some(anchors) = shape::anchors(hir, &data.keywords) {
         for Anchor { word, offset, next } in anchors {
-            let index = lexicon.add_before(&word, next, Action::Try { rule, offset });
+            let index = lexicon.add(
+                &word,
+                next.unwrap_or(Set::ALL),
+                Action::Try { rule, offset },
+            );
             if !keywords.contains(&index) {
                 keywords.push(index);
             }
@@ -252,7 +264,7 @@ fn keyed(rule: usize, data: &Rule, program: &mut Program, lexicon: &mut Lexicon)
             _ => Action::Whole { rule },
         };
         for keyword in &data.keywords {
-            keywords.push(lexicon.add(keyword, action));
+            keywords.push(lexicon.add(keyword, Set::ALL, action));
         }
     }
     program.keywords = keywords;
@@ -327,11 +339,7 @@ fn by_digits(rule: &Rule, program: &Program, hir: &Hir, sequences: &[Sequence]) 
         let row = rows.min().unwrap_or(0);
         let long = row >= super::numbers::LEAST_DIGITS;
         let numeric = numeric && program.least >= 7;
-        return (numeric || long).then(|| Trigger::Number {
-            least: if numeric { program.least } else { 0 },
-            row,
-            dot: needs(b'.'),
-        });
+        return (numeric || long).then_some(Trigger::Number);
     }
     // Some letters and then a digit: accounts of banks, plates.
     let letters = sequences

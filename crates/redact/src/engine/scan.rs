@@ -7,6 +7,7 @@ use regex_automata::meta;
 use regex_automata::util::captures::Captures;
 use regex_automata::{Anchored, Input};
 
+use super::assign::Assignment;
 use super::judge::Job;
 use super::nameless::Nameless;
 use super::overlap::{Candidate, settle};
@@ -15,7 +16,10 @@ use super::survey::Survey;
 use super::{Context, Engine, Found, assign, boundary, encoded};
 
 /// How often a text may be read by the attempts of one rule before the rest is gone over once instead.
-const ATTEMPTS: usize = 4;
+const ATTEMPTS: usize = 1;
+
+/// How much of a text is looked at before rules are tried in it.
+const PART: usize = 32 << 10;
 
 /// What is reused from text to text.
 #[derive(Default)]
@@ -25,13 +29,15 @@ pub struct Scratch {
     rules: Vec<PerRule>,
     attempts: Vec<(usize, usize)>,
     around: Vec<(usize, usize, usize)>,
-    names: Vec<(usize, usize, usize)>,
+    names: Vec<(usize, usize)>,
     candidates: Vec<Candidate>,
     joined: Vec<u8>,
     /// How many bytes rules have read so far, for tests of how the work grows.
     work: u64,
     survey: Survey,
     nameless: Nameless,
+    /// Whether some rule is to be searched for at the end.
+    sweeps: bool,
     inner: Option<Box<Scratch>>,
 }
 
@@ -76,6 +82,14 @@ impl Scratch {
         self.around.clear();
         self.names.clear();
         self.candidates.clear();
+        self.survey.begin();
+        self.sweeps = false;
+    }
+
+    /// Remembers that a rule is to be searched for from a place on.
+    fn sweep(&mut self, rule: usize, from: usize) {
+        self.rule(rule).sweep = Some(from);
+        self.sweeps = true;
     }
 
     fn rule(&mut self, rule: usize) -> &mut PerRule {
@@ -119,28 +133,42 @@ pub(super) fn scan(
 fn plain(engine: &Engine, scratch: &mut Scratch, text: &str, context: Context<'_>) {
     scratch.begin(engine);
     let job = Job::new(engine, text, context);
-    gather(&job, scratch);
     job.files(&mut scratch.candidates);
-    scratch.attempts.sort_unstable();
-    for index in 0..scratch.attempts.len() {
-        let (start, rule) = scratch.attempts[index];
-        attempt(&job, scratch, start, rule);
+    let mut names = Names::default();
+    Names::whole(&job, scratch);
+    let mut begin = 0;
+    // Part by part, so that what is held does not grow with the text.
+    while begin < text.len() {
+        let end = text.len().min(begin + PART);
+        gather(&job, scratch, begin..end);
+        // What comes later may still be tried before this.
+        let sure = if end == text.len() {
+            usize::MAX
+        } else {
+            end.saturating_sub(engine.plan.back)
+        };
+        attempts(&job, scratch, sure);
+        names.read(&job, scratch, sure);
+        if scratch.around.len() > PART {
+            merge(&mut scratch.around);
+        }
+        begin = end;
     }
-    for index in 0..scratch.attempts.len() {
-        let (_, rule) = scratch.attempts[index];
-        if let Some(from) = scratch.rule(rule).sweep.take() {
-            sweep(&job, scratch, rule, from);
+    if scratch.sweeps {
+        for rule in 0..scratch.rules.len() {
+            if let Some(from) = scratch.rule(rule).sweep.take() {
+                sweep(&job, scratch, rule, from);
+            }
         }
     }
     around(&job, scratch);
-    names(&job, scratch);
     if context.near {
         job.unnamed(&mut scratch.candidates);
     }
 }
 
-/// Where there is something to be tried.
-fn gather(job: &Job<'_>, scratch: &mut Scratch) {
+/// Where there is something to be tried in a part of a text.
+fn gather(job: &Job<'_>, scratch: &mut Scratch, part: Range<usize>) {
     let (plan, text) = (&job.engine.plan, job.text.as_bytes());
     let Scratch {
         attempts,
@@ -149,8 +177,11 @@ fn gather(job: &Job<'_>, scratch: &mut Scratch) {
         survey,
         ..
     } = scratch;
-    survey.take(text);
-    plan.words.find(text, |word, at| {
+    survey.take(text, part.clone());
+    plan.words.find_in(text, part.clone(), |word, at| {
+        if !plan.names[word].is_empty() {
+            names.push((at, word));
+        }
         for action in &plan.actions[word] {
             match *action {
                 Action::Try { rule, offset } => {
@@ -172,14 +203,29 @@ fn gather(job: &Job<'_>, scratch: &mut Scratch) {
                     around.push((rule, begin, end));
                 }
                 Action::Whole { rule } => around.push((rule, 0, text.len())),
-                Action::Name { rule, name } => names.push((at, rule, name)),
             }
         }
     });
-    for rule in &plan.always {
-        around.push((*rule, 0, text.len()));
+    if part.start == 0 {
+        for rule in &plan.always {
+            around.push((*rule, 0, text.len()));
+        }
     }
-    plan.triggers.gather(text, survey, attempts, around);
+    plan.triggers.gather(text, part, survey, attempts, around);
+}
+
+/// Tries rules in the order of their places, up to where nothing can come in between any more.
+fn attempts(job: &Job<'_>, scratch: &mut Scratch, sure: usize) {
+    if scratch.attempts.is_empty() {
+        return;
+    }
+    let mut attempts = std::mem::take(&mut scratch.attempts);
+    attempts.sort_unstable();
+    let count = attempts.partition_point(|(start, _)| *start < sure);
+    for (start, rule) in attempts.drain(..count) {
+        attempt(job, scratch, start, rule);
+    }
+    scratch.attempts = attempts;
 }
 
 /// Tries a rule at one place.
@@ -191,7 +237,7 @@ fn attempt(job: &Job<'_>, scratch: &mut Scratch, start: usize, rule: usize) {
         return;
     }
     let Some(tried) = program.tried() else {
-        per.sweep = Some(start);
+        scratch.sweep(rule, start);
         return;
     };
     let cache = per.tried.get_or_insert_with(|| tried.create_cache());
@@ -206,20 +252,21 @@ fn attempt(job: &Job<'_>, scratch: &mut Scratch, start: usize, rule: usize) {
         End::Match(end) => end,
         End::None => {
             if over {
-                scratch.rule(rule).sweep = Some(start + 1);
+                scratch.sweep(rule, start + 1);
             }
             return;
         }
         End::Unknown => {
-            scratch.rule(rule).sweep = Some(start);
+            scratch.sweep(rule, start);
             return;
         }
     };
-    let per = scratch.rule(rule);
-    per.end = end.max(start + 1);
+    let next = end.max(start + 1);
+    scratch.rule(rule).end = next;
     if over {
-        per.sweep = Some(per.end);
+        scratch.sweep(rule, next);
     }
+    let per = scratch.rule(rule);
     let mut secret = start..end;
     if program.groups > 0
         && let Some(regex) = program.searched()
@@ -314,6 +361,18 @@ fn sweep(job: &Job<'_>, scratch: &mut Scratch, rule: usize, from: usize) {
     }
 }
 
+/// Puts stretches of a rule together that overlap or touch.
+fn merge(around: &mut Vec<(usize, usize, usize)>) {
+    around.sort_unstable();
+    around.dedup_by(|next, last| {
+        let joined = next.0 == last.0 && next.1 <= last.2;
+        if joined {
+            last.2 = last.2.max(next.2);
+        }
+        joined
+    });
+}
+
 /// Searches for rules around their words, no byte twice.
 fn around(job: &Job<'_>, scratch: &mut Scratch) {
     let Scratch {
@@ -323,15 +382,8 @@ fn around(job: &Job<'_>, scratch: &mut Scratch) {
         work,
         ..
     } = scratch;
-    around.sort_unstable();
-    let mut index = 0;
-    while index < around.len() {
-        let (rule, begin, mut end) = around[index];
-        index += 1;
-        while index < around.len() && around[index].0 == rule && around[index].1 <= end {
-            end = end.max(around[index].2);
-            index += 1;
-        }
+    merge(around);
+    for (rule, begin, end) in around.drain(..) {
         let Some(regex) = job.engine.plan.programs[rule].searched() else {
             continue;
         };
@@ -349,41 +401,61 @@ fn around(job: &Job<'_>, scratch: &mut Scratch) {
 }
 
 /// Reads the names that words stand in, each once, and what is given to them.
-fn names(job: &Job<'_>, scratch: &mut Scratch) {
-    let Scratch {
-        names,
-        candidates,
-        joined,
-        nameless,
-        work,
-        ..
-    } = scratch;
-    if let Some(name) = job.context.name.filter(|_| job.text.len() <= assign::VALUE)
-        && !nameless.has(name.as_bytes())
-        && !job.named_whole(candidates, joined, name)
-    {
-        nameless.add(name.as_bytes());
-    }
-    if names.is_empty() {
-        return;
-    }
-    names.sort_unstable();
-    let text = job.text.as_bytes();
-    let mut reader = assign::Reader::default();
-    let mut end = 0;
-    let mut current = None;
-    for (at, rule, name) in names.iter().copied() {
-        if at >= end {
-            let (begun, read) = assign::Reader::name_at(text, at, end);
-            end = begun.end.max(at + 1);
-            current = read.then(|| reader.read(text, begun)).flatten();
-            if let Some(assignment) = &current {
-                *work += assignment.value.len() as u64;
-                assign::joined(&text[assignment.name.clone()], joined);
-            }
+#[derive(Default)]
+struct Names {
+    reader: assign::Reader,
+    /// Where the last name ended, and what is given to it.
+    end: usize,
+    current: Option<Assignment>,
+}
+
+impl Names {
+    /// Takes the whole text for what is given to the name it has.
+    fn whole(job: &Job<'_>, scratch: &mut Scratch) {
+        let Scratch {
+            candidates,
+            joined,
+            nameless,
+            ..
+        } = scratch;
+        if let Some(name) = job.context.name.filter(|_| job.text.len() <= assign::VALUE)
+            && !nameless.has(name.as_bytes())
+            && !job.named_whole(candidates, joined, name)
+        {
+            nameless.add(name.as_bytes());
         }
-        if let Some(assignment) = &current {
-            job.named(candidates, joined, rule, name, assignment);
+    }
+
+    /// Reads names in their order, up to where no word can come in between any more.
+    fn read(&mut self, job: &Job<'_>, scratch: &mut Scratch, sure: usize) {
+        let Scratch {
+            names,
+            candidates,
+            joined,
+            work,
+            ..
+        } = scratch;
+        if names.is_empty() {
+            return;
+        }
+        names.sort_unstable();
+        let text = job.text.as_bytes();
+        let count = names.partition_point(|(at, _)| *at < sure);
+        for (at, word) in names.drain(..count) {
+            if at >= self.end {
+                let (begun, read) = assign::Reader::name_at(text, at, self.end);
+                self.end = begun.end.max(at + 1);
+                self.current = read.then(|| self.reader.read(text, begun)).flatten();
+                if let Some(assignment) = &self.current {
+                    *work += assignment.value.len() as u64;
+                    assign::joined(&text[assignment.name.clone()], joined);
+                }
+            }
+            if let Some(assignment) = &self.current {
+                for (rule, name) in &job.engine.plan.names[word] {
+                    job.named(candidates, joined, *rule, *name, assignment);
+                }
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use regex_syntax::hir::{Class, Hir, HirKind, Look};
 /// Sequences that one expression can begin with, at most.
 const SEQUENCES: usize = 96;
 /// Bytes of a beginning that are looked at, at most.
-const PREFIX: usize = 40;
+pub(super) const PREFIX: usize = 40;
 
 /// An expression without what stands before its secret and is not part of it.
 #[derive(Debug, Clone)]

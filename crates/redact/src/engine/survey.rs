@@ -32,7 +32,11 @@ pub(super) mod has {
 /// What was seen in a text.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
+    /// Of all parts so far, and of the last one.
     flags: u8,
+    here: u8,
+    /// Which of the last lanes are all letters, a bit for each.
+    full: u32,
     /// Where digits begin behind what is part of no word and do not end at once, and where behind a capital letter.
     pub(super) numbers: Vec<usize>,
     pub(super) lettered: Vec<usize>,
@@ -51,43 +55,55 @@ struct Classes {
 }
 
 impl Survey {
-    /// Whether there is any of some bytes.
+    /// Whether there is any of some bytes in the text.
     #[inline]
     pub(super) fn has(&self, bytes: u8) -> bool {
         self.flags & bytes != 0
     }
 
-    /// Looks at a text.
-    pub(super) fn take(&mut self, text: &[u8]) {
+    /// Whether there is any in the part at hand.
+    #[inline]
+    pub(super) fn has_here(&self, bytes: u8) -> bool {
+        self.here & bytes != 0
+    }
+
+    /// Begins with another text.
+    pub(super) fn begin(&mut self) {
+        self.flags = 0;
+        self.full = 0;
+        self.rows.clear();
+    }
+
+    /// Looks at a part of a text, which begins and ends at a multiple of a block or with the text. Places and bytes are of
+    /// that part only, and rows of all parts so far.
+    pub(super) fn take(&mut self, text: &[u8], part: Range<usize>) {
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("avx2") {
             #[expect(unsafe_code, reason = "that the processor has it was asked above")]
             unsafe {
-                self.take_wide(text);
+                self.take_wide(text, part);
             }
             return;
         }
-        self.take_any(text);
+        self.take_any(text, part);
     }
 
     /// The same, for processors that class a block at once.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn take_wide(&mut self, text: &[u8]) {
-        self.take_any(text);
+    fn take_wide(&mut self, text: &[u8], part: Range<usize>) {
+        self.take_any(text, part);
     }
 
     #[inline(always)]
-    fn take_any(&mut self, text: &[u8]) {
+    fn take_any(&mut self, text: &[u8], part: Range<usize>) {
         self.numbers.clear();
         self.lettered.clear();
         self.colons.clear();
-        self.rows.clear();
-        let mut full = 0;
         let mut flags = [0; BLOCK];
         let mut padded = [b' '; BLOCK + 3];
-        let mut at = 0;
-        while at < text.len() {
+        let mut at = part.start;
+        while at < part.end {
             let whole = at
                 .checked_sub(1)
                 .and_then(|before| text[before..].first_chunk::<{ BLOCK + 3 }>());
@@ -99,15 +115,16 @@ impl Survey {
                 &padded
             });
             let classes = classes(bytes, &mut flags);
-            self.note(text, at, &classes, &mut full);
+            self.note(text, at, &classes);
             at += BLOCK;
         }
-        self.flags = flags.iter().fold(0, |all, one| all | one);
+        self.here = flags.iter().fold(0, |all, one| all | one);
+        self.flags |= self.here;
     }
 
-    /// Notes what stands in a block. `full` are the lanes of it and of those before it that are all letters, a bit for each.
+    /// Notes what stands in a block.
     #[inline(always)]
-    fn note(&mut self, text: &[u8], at: usize, classes: &Classes, full: &mut u32) {
+    fn note(&mut self, text: &[u8], at: usize, classes: &Classes) {
         let (starts, _) = classes.starts.as_chunks::<LANE>();
         for (index, lane) in starts.iter().enumerate() {
             let mut lane = u64::from_le_bytes(*lane);
@@ -124,12 +141,12 @@ impl Survey {
         }
         let (letters, _) = classes.letters.as_chunks::<LANE>();
         for lane in letters {
-            *full = *full << 1 | u32::from(u64::from_le_bytes(*lane) == !0);
+            self.full = self.full << 1 | u32::from(u64::from_le_bytes(*lane) == !0);
         }
         // A row that is long enough fills two lanes that follow each other.
         const { assert!(LEAST >= 3 * LANE - 1) };
         let lanes = letters.len();
-        let pairs = *full & *full >> 1 & ((1 << lanes) - 1);
+        let pairs = self.full & self.full >> 1 & ((1 << lanes) - 1);
         if pairs != 0 {
             for index in (0..lanes).rev().filter(|index| pairs >> index & 1 == 1) {
                 self.row(text, at + (lanes - 1 - index) * LANE);
@@ -189,9 +206,11 @@ mod tests {
         #[test]
         fn it_is_what_a_slow_look_tells(text in "(?:[a-zA-Z0-9_/+-]{0,40}[ .@%:é\\\\]{0,2}){0,5}") {
             let mut survey = Survey::default();
-            survey.take("@ 1 A1".repeat(9).as_bytes());
+            survey.begin();
+            survey.take("@ 1 A1".repeat(9).as_bytes(), 0..54);
+            survey.begin();
             let bytes = text.as_bytes();
-            survey.take(bytes);
+            survey.take(bytes, 0..bytes.len());
             for (flag, byte) in [(has::AT, '@'), (has::PLUS, '+'), (has::PERCENT, '%'), (has::ESCAPE, '\\')] {
                 prop_assert_eq!(survey.has(flag), text.contains(byte));
             }

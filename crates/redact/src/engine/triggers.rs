@@ -1,5 +1,7 @@
 //! Where rules without words are tried: at digits, at an `@`, at colons between hex digits.
 
+use std::ops::Range;
+
 use super::boundary;
 use super::numbers::{self, Trigger};
 use super::prefix::Prefixes;
@@ -14,19 +16,12 @@ pub(super) struct Triggers {
     plus: Vec<usize>,
     /// With as many bytes as they take at least, and whether they are addresses.
     colons: Vec<(usize, usize, bool)>,
-    numbers: Vec<(usize, Number)>,
+    numbers: Vec<usize>,
     /// What begins with letters and goes on with a digit, and how many letters that may be.
     lettered: Vec<usize>,
     letters: Vec<usize>,
     /// What those of numbers begin with, and behind them those with letters.
     prefixes: Prefixes,
-}
-
-#[derive(Debug)]
-struct Number {
-    least: usize,
-    row: usize,
-    dot: bool,
 }
 
 impl Triggers {
@@ -39,8 +34,8 @@ impl Triggers {
                 Trigger::At { before, behind } => this.at.push((rule, before, behind)),
                 Trigger::Plus => this.plus.push(rule),
                 Trigger::Colons { least, address } => this.colons.push((rule, least, address)),
-                Trigger::Number { least, row, dot } => {
-                    this.numbers.push((rule, Number { least, row, dot }));
+                Trigger::Number => {
+                    this.numbers.push(rule);
                     digits.push(sequences);
                 }
                 Trigger::Lettered { letters: count } => {
@@ -57,16 +52,21 @@ impl Triggers {
         this
     }
 
-    /// Adds where rules are to be tried, and where around a place they are to be looked for.
+    /// Adds where rules are to be tried in a part of a text, and where around a place they are to be looked for.
     pub(super) fn gather(
         &self,
         text: &[u8],
+        part: Range<usize>,
         survey: &Survey,
         attempts: &mut Vec<(usize, usize)>,
         around: &mut Vec<(usize, usize, usize)>,
     ) {
-        if !self.at.is_empty() && survey.has(has::AT) {
-            for at in memchr::memchr_iter(b'@', text) {
+        let places = |byte: u8| {
+            let places = memchr::memchr_iter(byte, &text[part.clone()]);
+            places.map(|at| part.start + at)
+        };
+        if !self.at.is_empty() && survey.has_here(has::AT) {
+            for at in places(b'@') {
                 for (rule, before, behind) in &self.at {
                     let end = behind.map_or(text.len(), |behind| {
                         text.len().min(at.saturating_add(behind))
@@ -75,8 +75,8 @@ impl Triggers {
                 }
             }
         }
-        if !self.plus.is_empty() && survey.has(has::PLUS) {
-            for at in memchr::memchr_iter(b'+', text) {
+        if !self.plus.is_empty() && survey.has_here(has::PLUS) {
+            for at in places(b'+') {
                 if text.get(at + 1).is_some_and(u8::is_ascii_digit) {
                     attempts.extend(self.plus.iter().map(|rule| (at, *rule)));
                 }
@@ -108,8 +108,8 @@ impl Triggers {
             }
         }
         // Behind an escape a word begins that does not look so.
-        if survey.has(has::ESCAPE | has::PERCENT) {
-            boundary::behind_escapes(text, |at| {
+        if survey.has_here(has::ESCAPE | has::PERCENT) {
+            boundary::behind_escapes(text, part.clone(), |at| {
                 if text[at].is_ascii_digit() {
                     self.number(text, at, attempts);
                 }
@@ -133,15 +133,8 @@ impl Triggers {
         if possible == 0 || !boundary::begins(text, at) {
             return;
         }
-        let Some(cluster) = numbers::cluster(text, at) else {
-            return;
-        };
-        for (index, (rule, number)) in self.numbers.iter().enumerate() {
-            if Prefixes::is_among(possible, index)
-                && cluster.length + 1 >= number.least
-                && cluster.row >= number.row
-                && !(number.dot && cluster.dots == 0)
-            {
+        for (index, rule) in self.numbers.iter().enumerate() {
+            if Prefixes::is_among(possible, index) {
                 attempts.push((start, *rule));
             }
         }

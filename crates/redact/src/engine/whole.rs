@@ -4,7 +4,6 @@ use regex_automata::util::captures::Captures;
 
 use super::judge::Job;
 use super::overlap::{Candidate, settle};
-use super::plan::Action;
 use super::survey::Survey;
 use super::{Context, Engine, Found, assign, encoded};
 
@@ -12,7 +11,7 @@ use super::{Context, Engine, Found, assign, encoded};
 pub fn scan(engine: &Engine, text: &str, context: Context<'_>, found: &mut Vec<Found>) {
     let mut candidates = plain(engine, text, context);
     let mut survey = Survey::default();
-    survey.take(text.as_bytes());
+    survey.take(text.as_bytes(), 0..text.len());
     if encoded::may_be(text, &survey) {
         let job = Job::new(engine, text, context);
         encoded::scan(&job, &survey, &mut candidates, |text, context, found| {
@@ -30,10 +29,8 @@ fn plain(engine: &Engine, text: &str, context: Context<'_>) -> Vec<Candidate> {
     let mut names = Vec::new();
     engine.plan.words.find(text.as_bytes(), |word, at| {
         there[word] = true;
-        for action in &engine.plan.actions[word] {
-            if let Action::Name { rule, name } = *action {
-                names.push((at, rule, name));
-            }
+        for (rule, name) in &engine.plan.names[word] {
+            names.push((at, *rule, *name));
         }
     });
     for (rule, program) in engine.plan.programs.iter().enumerate() {

@@ -162,26 +162,45 @@ impl Words {
     }
 
     /// Calls `hit` with each word and where it begins: in no order but that of the places of one word.
-    pub(super) fn find(&self, text: &[u8], mut hit: impl FnMut(usize, usize)) {
+    pub(super) fn find(&self, text: &[u8], hit: impl FnMut(usize, usize)) {
+        self.find_in(text, 0..text.len(), hit);
+    }
+
+    /// The same in a part of a text, which ends at a multiple of a block or with the text. Words may begin before it.
+    pub(super) fn find_in(
+        &self,
+        text: &[u8],
+        part: Range<usize>,
+        mut hit: impl FnMut(usize, usize),
+    ) {
         let Ok(bits) = <&[u8; BYTES]>::try_from(self.bits.as_slice()) else {
             return;
         };
-        let mut at = 0;
-        while let Some(bytes) = text[at..].first_chunk() {
+        let mut at = part.start;
+        while at < part.end
+            && let Some(bytes) = text[at..].first_chunk()
+        {
             self.block(bits, text, bytes, at..at, &mut hit);
             at += PLACES;
         }
-        self.rest(bits, text, at, &mut hit);
+        if part.end == text.len() {
+            self.rest(bits, text, at, &mut hit);
+        }
         for (byte, entry) in &self.short {
             let other = if byte.is_ascii_lowercase() {
                 byte.to_ascii_uppercase()
             } else {
                 *byte
             };
-            for at in memchr::memchr2_iter(*byte, other, text) {
-                self.verify(text, at, entry, &mut hit);
+            for at in memchr::memchr2_iter(*byte, other, &text[part.clone()]) {
+                self.verify(text, part.start + at, entry, &mut hit);
             }
         }
+    }
+
+    /// How many bytes a word has at most.
+    pub(super) fn longest(&self) -> usize {
+        self.spelled.iter().map(Vec::len).max().unwrap_or(0)
     }
 
     /// Looks at what is left behind the last block.
