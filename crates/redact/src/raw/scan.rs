@@ -9,7 +9,7 @@ use super::clean::Clean;
 use super::edit::{Edit, Form, What};
 use super::escape;
 use super::join::{ceil, floor};
-use super::keys::Keys;
+use super::keys::{Keys, Name};
 use super::plan::{Plan, placeholders, touches_placeholder};
 use super::taint::Tainted;
 use super::walk::{Level, Walk};
@@ -62,7 +62,7 @@ pub(super) struct Scanner<'p> {
     pub(super) scratch: Scratch,
     pub(super) found: Vec<Found>,
     pub(super) keys: Keys,
-    clean: Clean,
+    pub(super) clean: Clean,
     pub(super) tapes: Vec<Tape>,
     pub(super) levels: Vec<Level>,
     /// What is secret within the record at hand.
@@ -141,28 +141,28 @@ impl<'p> Scanner<'p> {
         } else {
             Vec::new()
         };
-        self.spans(text, context, patched, &mut |edit| {
+        self.spans(text, context, Name::OTHER, patched, &mut |edit| {
             out.edits.push(edit);
         });
     }
 
-    /// What rules find in a text, and what is known of it otherwise, as edits of the text itself.
+    /// What rules find in a text, and what is known of it otherwise, as edits of the text itself. `name` is a number for
+    /// the name that the context has; a text that is of another file than usual has none.
     pub(super) fn spans(
         &mut self,
         text: &str,
         context: Context<'_>,
+        name: Name,
         secret: Vec<Range<usize>>,
         each: &mut dyn FnMut(Edit),
     ) {
         self.found.clear();
-        // What is of another file may be looked at otherwise.
-        let usual = context.file == self.plan.file;
-        if !(usual && self.clean.knows(context.name, text)) {
+        if !self.clean.knows(name, text.as_bytes()) {
             self.plan
                 .engine
                 .scan(&mut self.scratch, text, context, &mut self.found);
-            if usual && self.found.is_empty() {
-                self.clean.remember(context.name, text);
+            if self.found.is_empty() {
+                self.clean.remember(name, text.as_bytes());
             }
         }
         if self.found.is_empty() && secret.is_empty() {

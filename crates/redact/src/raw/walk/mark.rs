@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use quipu_model::json::{Kind, Node};
 
 use super::frame::{Frame, Here, Level};
-use super::{LONGEST_WORD, Walk};
+use super::{LONGEST_WORD, TELLING, Walk};
 use crate::raw::keys::Class;
 use crate::raw::taint;
 use crate::sensitive::{Exposes, exposed_by, is_sensitive};
@@ -17,15 +17,12 @@ impl Walk<'_, '_> {
         let mut known = *frame;
         let plan = self.scanner.plan;
         let calls = plan.files && frame.has.any(Class::RESULT.and(Class::WRAP));
-        for (key, value) in object.fields() {
-            let Some(plain) = key.plain() else { continue };
-            let plain = plain.as_bytes();
-            let class = self
-                .scanner
-                .keys
-                .known(plain)
-                .unwrap_or_else(|| Class::of(plain));
-            if class == Class::NONE {
+        let mut place = frame.at + 1;
+        while place < frame.end {
+            let class = level.known[place as usize].class;
+            let value = here.root.go_to(place + 1);
+            place = value.place_behind();
+            if !class.any(TELLING) {
                 continue;
             }
             if class.any(Class::COMMAND) && plan.files {

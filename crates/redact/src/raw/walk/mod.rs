@@ -17,8 +17,8 @@ use self::mark::lane;
 use self::place::{field, placed};
 use self::sealed::{looks_like_json, sealed};
 use super::edit::What;
-use super::escape::{self, Cursor};
-use super::keys::Class;
+use super::escape::{self, Cursor, Said};
+use super::keys::{Class, Known, Name};
 use super::scan::{Analysis, MAX_DEPTH, Piece, Scanner, environment};
 use super::taint::{self, Tainted};
 use crate::engine::Certainty;
@@ -127,6 +127,7 @@ impl<'w, 'p> Walk<'w, 'p> {
         if level.blocks.len() > 1 && depth < MAX_STRINGS {
             self.blocks(&level, here);
         }
+        level.shrink();
         self.scanner.levels.push(level);
     }
 
@@ -134,55 +135,95 @@ impl<'w, 'p> Walk<'w, 'p> {
     fn value(&mut self, level: &mut Level, here: Here<'_>, key: Option<u32>, at: u32) -> u32 {
         let node = here.root.go_to(at);
         let kind = node.kind();
-        let frame = level.frames.last();
-        let class = match (key, frame) {
+        let known = match (key, level.frames.last()) {
             (Some(key), _) => self.key(level, here, key),
-            (None, Some(frame)) => frame.class,
-            (None, None) => here.outer.map_or(Class::NONE, |outer| outer.class),
+            (None, Some(frame)) => Known {
+                class: frame.class,
+                name: match frame.key {
+                    Some(key) => level.known[key as usize].name,
+                    None => Name::NONE,
+                },
+            },
+            (None, None) => Known {
+                class: here.outer.map_or(Class::NONE, |outer| outer.class),
+                name: Name::OTHER,
+            },
         };
-        let taint = self.taint(level.frames.last(), here.outer, class);
+        let taint = self.taint(level.frames.last(), here.outer, known.class);
         match kind {
-            Kind::Null | Kind::Bool => at + 1,
-            Kind::List | Kind::Object => {
-                self.enter(level, here, key, at, class, taint);
-                at + 1
-            }
-            Kind::String | Kind::Number => {
-                let frame = level.frames.last();
-                let slot = match (key, frame) {
-                    (Some(_), Some(frame)) if frame.pair.is_some() && class.any(Class::VALUE) => {
-                        frame.pair
-                    }
-                    (Some(key), _) => Some(key),
-                    (None, Some(frame)) => frame.key,
-                    (None, None) => here.outer.and_then(|outer| outer.key),
-                };
-                // A text that is a string as a whole has the name that the string has.
-                let root = match (frame, here.outer) {
-                    (None, Some(outer)) => outer.root,
-                    _ => here.root,
-                };
-                let name = slot.and_then(|slot| root.go_to(slot).as_str());
-                let file = frame
-                    .filter(|_| class.any(Class::CONTENT))
-                    .and_then(|frame| here.root.go_to(frame.file?).as_str());
-                let spot = Spot {
-                    name: name.as_deref(),
-                    file: file.as_deref().or(self.scanner.plan.file),
-                    key,
-                    class,
-                    taint,
-                    media: frame.is_some_and(|frame| frame.media) && class.any(Class::DATA),
-                    lane: frame.and_then(|frame| frame.lane),
-                };
-                if kind == Kind::Number {
-                    self.number(level, here, node, spot);
-                } else {
-                    self.string(level, here, node, spot);
-                }
-                at + 1
-            }
+            Kind::Null | Kind::Bool => {}
+            Kind::List | Kind::Object => self.enter(level, here, key, at, known.class, taint),
+            Kind::String | Kind::Number => self.leaf(level, here, key, node, known, taint),
         }
+        at + 1
+    }
+
+    /// Looks at a string or a number.
+    fn leaf(
+        &mut self,
+        level: &mut Level,
+        here: Here<'_>,
+        key: Option<u32>,
+        node: Node<'_>,
+        known: Known,
+        taint: Taint,
+    ) {
+        let class = known.class;
+        let frame = level.frames.last();
+        let pair = frame
+            .filter(|_| key.is_some() && class.any(Class::VALUE))
+            .and_then(|frame| frame.pair);
+        let file = frame
+            .filter(|_| class.any(Class::CONTENT))
+            .and_then(|frame| frame.file);
+        let number = if pair.is_some() || file.is_some() {
+            Name::OTHER
+        } else {
+            known.name
+        };
+        // Of these more is to be seen than what they say by themselves.
+        let more = matches!(taint, Taint::Whole(_))
+            || class.any(Class::COMMAND)
+            || key.is_some() && class.any(Class::TEXT);
+        if !more && self.clean(node, number) {
+            return;
+        }
+        let slot = pair.or(key).or_else(|| match frame {
+            Some(frame) => frame.key,
+            None => here.outer.and_then(|outer| outer.key),
+        });
+        // A text that is a string as a whole has the name that the string has.
+        let root = match (frame, here.outer) {
+            (None, Some(outer)) => outer.root,
+            _ => here.root,
+        };
+        let name = slot.and_then(|slot| root.go_to(slot).as_str());
+        let file = file.and_then(|file| here.root.go_to(file).as_str());
+        let spot = Spot {
+            name: name.as_deref(),
+            number,
+            file: file.as_deref().or(self.scanner.plan.file),
+            key,
+            class,
+            taint,
+            media: frame.is_some_and(|frame| frame.media) && class.any(Class::DATA),
+            lane: frame.and_then(|frame| frame.lane),
+        };
+        if node.kind() == Kind::Number {
+            self.number(level, here, node, spot);
+        } else {
+            self.string(level, here, node, spot);
+        }
+    }
+
+    /// Whether it is known that nothing is to be found in a value, by itself. Those that may be JSON are looked at
+    /// otherwise.
+    #[inline]
+    fn clean(&self, node: Node<'_>, name: Name) -> bool {
+        let Some(plain) = node.plain_bytes() else {
+            return false;
+        };
+        !matches!(plain, [b'{' | b'[' | b' ', ..]) && self.scanner.clean.knows(name, plain)
     }
 
     fn taint(&self, frame: Option<&Frame>, outer: Option<&Outer<'_>>, class: Class) -> Taint {
@@ -193,6 +234,13 @@ impl<'w, 'p> Walk<'w, 'p> {
                 None => Taint::None,
             };
         };
+        if frame.taint == Taint::None
+            && !frame.content
+            && frame.results.is_none()
+            && self.hit.is_none()
+        {
+            return Taint::None;
+        }
         if let Taint::Whole(_) = frame.taint {
             return frame.taint;
         }
@@ -218,21 +266,22 @@ impl<'w, 'p> Walk<'w, 'p> {
         }
     }
 
-    /// What a key tells. Those that were not seen before are looked at themselves.
-    fn key(&mut self, level: &mut Level, here: Here<'_>, key: u32) -> Class {
-        let node = here.root.go_to(key);
-        let plain = node.plain_bytes();
-        if let Some(class) = plain.and_then(|plain| self.scanner.keys.known(plain)) {
-            if class.any(Class::AGAIN) {
-                self.told_again = true;
-            }
-            return class;
+    /// What is known of a key. Those that were not seen before are looked at themselves.
+    #[inline]
+    fn key(&mut self, level: &mut Level, here: Here<'_>, key: u32) -> Known {
+        let known = level.known[key as usize];
+        if known.name != Name::OTHER {
+            return known;
         }
-        let class = plain.map_or(Class::NONE, Class::of);
-        self.told_again |= class.any(Class::AGAIN);
+        self.new_key(level, here, key, known)
+    }
+
+    fn new_key(&mut self, level: &mut Level, here: Here<'_>, key: u32, known: Known) -> Known {
+        let node = here.root.go_to(key);
         let before = self.out.edits.len();
         let spot = Spot {
             name: None,
+            number: Name::NONE,
             file: self.scanner.plan.file,
             key: Some(key),
             class: Class::NONE,
@@ -243,11 +292,13 @@ impl<'w, 'p> Walk<'w, 'p> {
         let text = node.as_str().unwrap_or_default();
         self.scan(&text, Vec::new(), level, here, node, spot);
         if self.out.edits.len() == before
-            && let Some(plain) = plain
+            && let Some(plain) = node.plain_bytes()
         {
-            self.scanner.keys.remember(plain, class);
+            let known = self.scanner.keys.remember(plain, known.class);
+            level.known[key as usize] = known;
+            return known;
         }
-        class
+        known
     }
 
     /// Opens a list or an object.
@@ -288,18 +339,21 @@ impl<'w, 'p> Walk<'w, 'p> {
             level.frames.push(frame);
             return;
         }
+        if level.known.len() < end as usize {
+            level.known.resize(end as usize, Known::default());
+        }
         let mut place = at + 1;
         while place < end {
-            if let Some(key) = here.root.go_to(place).plain_bytes() {
-                let class = self
-                    .scanner
-                    .keys
-                    .known(key)
-                    .unwrap_or_else(|| Class::of(key));
-                frame.has = frame.has.and(class);
-            }
+            let known = here
+                .root
+                .go_to(place)
+                .plain_bytes()
+                .map_or_else(Known::default, |key| self.scanner.keys.known(key));
+            frame.has = frame.has.and(known.class);
+            level.known[place as usize] = known;
             place = here.root.go_to(place + 1).place_behind();
         }
+        self.told_again |= frame.has.any(Class::AGAIN);
         level.frames.push(frame);
         if frame.has.any(TELLING) || !self.scanner.local.is_empty() {
             self.telling(level, here, &frame);
@@ -320,25 +374,29 @@ impl<'w, 'p> Walk<'w, 'p> {
         if raw.is_empty() || sealed(raw, spot) {
             return;
         }
-        let word = spot.class.any(Class::FORM)
-            && raw.len() <= LONGEST_WORD
-            && !raw.iter().any(|byte| matches!(byte, b' ' | b'\\'));
-        let mut decoded = std::mem::take(&mut level.decoded);
-        let text = if let Some(plain) = node.as_raw_str().and_then(RawStr::plain) {
-            plain
-        } else {
-            decoded.clear();
-            escape::decode(
-                &here.text[node.offset() + 1..node.offset() + 1 + raw.len()],
-                &mut decoded,
-            );
-            &decoded
+        let word = || {
+            spot.class.any(Class::FORM)
+                && raw.len() <= LONGEST_WORD
+                && !raw.iter().any(|byte| matches!(byte, b' ' | b'\\'))
         };
+        let mut decoded = std::mem::take(&mut level.decoded);
+        let said = if let Some(plain) = node.as_raw_str().and_then(RawStr::plain) {
+            // A patch has lines.
+            Said {
+                text: plain,
+                patch: false,
+            }
+        } else {
+            let start = node.offset() + 1;
+            let raw = &here.text[start..start + raw.len()];
+            escape::decode(raw, node.escapes(), &mut decoded)
+        };
+        let text = said.text;
         match spot.taint {
             Taint::Whole(Exposes::Printed) if looks_like_json(text) || !looks_secret(text) => {
-                self.content(text, level, here, node, spot);
+                self.content(said, level, here, node, spot);
             }
-            Taint::Whole(Exposes::File | Exposes::Printed) if !word => {
+            Taint::Whole(Exposes::File | Exposes::Printed) if !word() => {
                 if !is_placeholder(text) {
                     self.push(
                         text,
@@ -351,10 +409,10 @@ impl<'w, 'p> Walk<'w, 'p> {
                     );
                 }
             }
-            Taint::Whole(Exposes::Environment) if !word => {
+            Taint::Whole(Exposes::Environment) if !word() => {
                 let values = environment(text);
                 if values.is_empty() {
-                    self.content(text, level, here, node, spot);
+                    self.content(said, level, here, node, spot);
                 }
                 self.push(
                     text,
@@ -366,10 +424,7 @@ impl<'w, 'p> Walk<'w, 'p> {
                     spot.key,
                 );
             }
-            _ => self.content(text, level, here, node, spot),
-        }
-        if decoded.capacity() > 16 << 20 {
-            decoded = String::new();
+            _ => self.content(said, level, here, node, spot),
         }
         level.decoded = decoded;
     }
@@ -377,7 +432,7 @@ impl<'w, 'p> Walk<'w, 'p> {
     /// Looks at what a string says.
     fn content(
         &mut self,
-        text: &str,
+        Said { text, patch }: Said<'_>,
         level: &mut Level,
         here: Here<'_>,
         node: Node<'_>,
@@ -396,7 +451,7 @@ impl<'w, 'p> Walk<'w, 'p> {
             {
                 secret = written_by(text);
             }
-            if secret.is_empty() && text.len() > 16 {
+            if secret.is_empty() && patch {
                 secret = in_patch(text);
             }
         }
@@ -494,7 +549,9 @@ impl<'w, 'p> Walk<'w, 'p> {
         };
         let mut found = Vec::new();
         self.scanner
-            .spans(text, context, secret, &mut |edit| found.push(edit));
+            .spans(text, context, spot.number, secret, &mut |edit| {
+                found.push(edit);
+            });
         if found.is_empty() {
             return;
         }
