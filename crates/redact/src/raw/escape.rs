@@ -33,15 +33,22 @@ pub(super) fn decode<'t>(
         }
         copy(&bytes[from..], at - from, &mut buffer[to..]);
         to += at - from;
-        let (char, len) = escape(&bytes[at..]);
-        from = (at + len).min(bytes.len());
-        if char.is_ascii() {
-            // What is no longer than a byte is most of them.
-            buffer[to] = u8::try_from(char).unwrap_or_default();
-            to += 1;
-            patch |= char == '\n' && heads_patch(&bytes[from..]);
-        } else {
-            to += char.encode_utf8(&mut buffer[to..]).len();
+        match bytes.get(at + 1) {
+            Some(b'n') => {
+                buffer[to] = b'\n';
+                (from, to) = (at + 2, to + 1);
+                patch |= heads_patch(&bytes[from..]);
+            }
+            Some(quoted @ (b'"' | b'\\')) => {
+                buffer[to] = *quoted;
+                (from, to) = (at + 2, to + 1);
+            }
+            _ => {
+                let (char, len) = escape(&bytes[at..]);
+                from = (at + len).min(bytes.len());
+                to += char.encode_utf8(&mut buffer[to..]).len();
+                patch |= char == '\n' && heads_patch(&bytes[from..]);
+            }
         }
     }
     copy(&bytes[from..], bytes.len() - from, &mut buffer[to..]);

@@ -17,6 +17,8 @@ pub(in crate::raw) struct Level {
     pub(super) decoded: Vec<u8>,
     /// What is known of keys, by their places.
     pub(super) known: Vec<Known>,
+    /// The keys of the object that was opened last that tell something of others.
+    pub(super) telling: Vec<u32>,
 }
 
 impl Level {
@@ -25,6 +27,7 @@ impl Level {
         const KEEP: usize = 64 * 1024;
         if self.known.capacity() > KEEP {
             self.known = Vec::new();
+            self.telling = Vec::new();
         }
         if self.decoded.capacity() > 16 << 20 {
             self.decoded = Vec::new();

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use quipu_model::json::{Kind, Node};
 
 use super::frame::{Frame, Here, Level};
-use super::{LONGEST_WORD, TELLING, Walk};
+use super::{LONGEST_WORD, Walk};
 use crate::raw::keys::Class;
 use crate::raw::taint;
 use crate::sensitive::{Exposes, exposed_by, is_sensitive};
@@ -17,14 +17,10 @@ impl Walk<'_, '_> {
         let mut known = *frame;
         let plan = self.scanner.plan;
         let calls = plan.files && frame.has.any(Class::RESULT.and(Class::WRAP));
-        let mut place = frame.at + 1;
-        while place < frame.end {
+        for at in 0..level.telling.len() {
+            let place = level.telling[at];
             let class = level.known[place as usize].class;
             let value = here.root.go_to(place + 1);
-            place = value.place_behind();
-            if !class.any(TELLING) {
-                continue;
-            }
             if class.any(Class::COMMAND) && plan.files {
                 self.command(level, here, value);
             }

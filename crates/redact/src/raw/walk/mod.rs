@@ -342,6 +342,7 @@ impl<'w, 'p> Walk<'w, 'p> {
         if level.known.len() < end as usize {
             level.known.resize(end as usize, Known::default());
         }
+        level.telling.clear();
         let mut place = at + 1;
         while place < end {
             let known = here
@@ -351,6 +352,9 @@ impl<'w, 'p> Walk<'w, 'p> {
                 .map_or_else(Known::default, |key| self.scanner.keys.known(key));
             frame.has = frame.has.and(known.class);
             level.known[place as usize] = known;
+            if known.class.any(TELLING) {
+                level.telling.push(place);
+            }
             place = here.root.go_to(place + 1).place_behind();
         }
         self.told_again |= frame.has.any(Class::AGAIN);
