@@ -6,7 +6,7 @@ use super::keys::{Name, mix, same};
 pub(super) const LONGEST: usize = 83;
 
 /// How many are remembered.
-const PLACES: usize = 4096;
+const PLACES: usize = 1024;
 
 /// Texts that were looked at before, each with the name it was given to. What is compared is all of their bytes: a hash
 /// only says where to look. Texts with anything in them are never remembered.

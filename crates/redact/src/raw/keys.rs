@@ -49,6 +49,8 @@ impl Class {
     pub(super) const AGAIN: Self = Self(1 << 17);
     /// Says what an object is.
     pub(super) const TYPE: Self = Self(1 << 18);
+    /// The value of what the object itself is called.
+    pub(super) const INNER: Self = Self(1 << 19);
 
     /// Whether it tells any of these.
     #[inline]
@@ -118,6 +120,9 @@ const TABLE: &[(Class, &[&str])] = &[
     (Class::ID, &["id"]),
     (Class::NAME, &["name", "key", "header", "variable", "field", "env", "Name", "Key", "label"]),
     (Class::VALUE, &["value", "val", "Value", "secret", "default"]),
+    (Class::INNER, &[
+        "value", "Value", "val", "stringValue", "string_value", "data", "plaintext", "plainText", "plain_text", "S",
+    ]),
     (Class::COMMAND, &[
         "command", "cmd", "script", "shell_command", "shellCommand", "commandLine", "command_line", "CommandLine", "bash",
         "input", "code",

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use quipu_model::json::Node;
 
+use super::given::Given;
 use crate::raw::escape::Cursor;
 use crate::raw::keys::{Class, Known, Name};
 use crate::sensitive::Exposes;
@@ -19,6 +20,8 @@ pub(in crate::raw) struct Level {
     pub(super) known: Vec<Known>,
     /// The keys of the object that was opened last that tell something of others.
     pub(super) telling: Vec<u32>,
+    /// What is known of strings that come next, the first at the end.
+    pub(super) given: Vec<Given>,
 }
 
 impl Level {

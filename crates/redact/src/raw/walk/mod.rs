@@ -1,29 +1,29 @@
 //! Walks over a JSON text: every key, string and number, with what is known of it from where it stands.
 
 mod frame;
+mod given;
 mod joint;
 mod mark;
 mod place;
+mod said;
 mod sealed;
 
-use std::cell::Cell;
 use std::ops::Range;
 
-use quipu_model::json::{Kind, Node, RawStr, Tape};
+use quipu_model::json::{Kind, Node, RawStr};
 use rustc_hash::FxHashSet;
 
-use self::frame::{Block, Frame, Here, Outer, Spot, Taint};
+use self::frame::{Frame, Here, Outer, Spot, Taint};
 use self::mark::lane;
 use self::place::{field, placed};
-use self::sealed::{looks_like_json, sealed};
 use super::edit::What;
-use super::escape::{self, Cursor, Said};
+use super::escape::Cursor;
 use super::keys::{Class, Known, Name};
-use super::scan::{Analysis, MAX_DEPTH, Piece, Scanner, environment};
-use super::taint::{self, Tainted};
+use super::scan::{Analysis, Marked, Scanner};
+use super::taint::Tainted;
+use crate::Context;
 use crate::engine::Certainty;
-use crate::sensitive::{Exposes, in_patch, looks_secret, written_by};
-use crate::{Context, is_placeholder};
+use crate::sensitive::Exposes;
 
 pub(super) use self::frame::Level;
 
@@ -107,6 +107,7 @@ impl<'w, 'p> Walk<'w, 'p> {
         let mut level = self.scanner.levels.pop().unwrap_or_default();
         level.frames.clear();
         level.blocks.clear();
+        level.given.clear();
         let mut place = 0;
         let end = root.place_behind();
         while place < end {
@@ -176,19 +177,24 @@ impl<'w, 'p> Walk<'w, 'p> {
         let file = frame
             .filter(|_| class.any(Class::CONTENT))
             .and_then(|frame| frame.file);
-        let number = if pair.is_some() || file.is_some() {
-            Name::OTHER
-        } else {
-            known.name
+        // What is only the value of something has the name of that.
+        let outer = frame
+            .filter(|_| key.is_some() && class.any(Class::INNER))
+            .and_then(|frame| frame.key);
+        let number = match outer {
+            _ if pair.is_some() || file.is_some() => Name::OTHER,
+            Some(outer) => level.known[outer as usize].name,
+            None => known.name,
         };
         // Of these more is to be seen than what they say by themselves.
         let more = matches!(taint, Taint::Whole(_))
             || class.any(Class::COMMAND)
-            || key.is_some() && class.any(Class::TEXT);
+            || key.is_some() && class.any(Class::TEXT)
+            || !level.given.is_empty();
         if !more && self.clean(node, number) {
             return;
         }
-        let slot = pair.or(key).or_else(|| match frame {
+        let slot = pair.or(outer).or(key).or_else(|| match frame {
             Some(frame) => frame.key,
             None => here.outer.and_then(|outer| outer.key),
         });
@@ -211,8 +217,21 @@ impl<'w, 'p> Walk<'w, 'p> {
         };
         if node.kind() == Kind::Number {
             self.number(level, here, node, spot);
-        } else {
-            self.string(level, here, node, spot);
+            return;
+        }
+        let before = self.out.edits.len();
+        self.string(level, here, node, spot);
+        // In `{"secrets":[{"name":"a","value":"b"}]}` the name is only that of one of them.
+        if let (Some(_), Some(outer)) = (pair, outer)
+            && self.out.edits.len() == before
+            && let Some(plain) = node.as_raw_str().and_then(RawStr::plain)
+        {
+            let name = here.root.go_to(outer).as_str();
+            let spot = Spot {
+                name: name.as_deref(),
+                ..spot
+            };
+            self.scan(plain, Vec::new(), level, here, node, spot);
         }
     }
 
@@ -335,8 +354,12 @@ impl<'w, 'p> Walk<'w, 'p> {
         if class.any(Class::DELTA) && frame.lane.is_none() {
             frame.lane = Some(lane(here, &level.frames));
         }
+        level.given.clear();
         if !object {
             level.frames.push(frame);
+            if frame.many && here.root.go_to(at + 1).kind() == Kind::String {
+                self.arguments(level, here, &frame);
+            }
             return;
         }
         if level.known.len() < end as usize {
@@ -364,183 +387,11 @@ impl<'w, 'p> Walk<'w, 'p> {
         }
     }
 
-    fn number(&mut self, level: &Level, here: Here<'_>, node: Node<'_>, spot: Spot<'_>) {
-        let text = node.raw().get();
-        // Nothing that opens anything is shorter.
-        if text.len() >= 4 {
-            self.scan(text, Vec::new(), level, here, node, spot);
-        }
-    }
-
-    fn string(&mut self, level: &mut Level, here: Here<'_>, node: Node<'_>, spot: Spot<'_>) {
-        let inner = &node.bytes()[1..];
-        let raw = &inner[..inner.len() - 1];
-        if raw.is_empty() || sealed(raw, spot) {
-            return;
-        }
-        let word = || {
-            spot.class.any(Class::FORM)
-                && raw.len() <= LONGEST_WORD
-                && !raw.iter().any(|byte| matches!(byte, b' ' | b'\\'))
-        };
-        let mut decoded = std::mem::take(&mut level.decoded);
-        let said = if let Some(plain) = node.as_raw_str().and_then(RawStr::plain) {
-            // A patch has lines.
-            Said {
-                text: plain,
-                patch: false,
-            }
-        } else {
-            let start = node.offset() + 1;
-            let raw = &here.text[start..start + raw.len()];
-            escape::decode(raw, node.escapes(), &mut decoded)
-        };
-        let text = said.text;
-        match spot.taint {
-            Taint::Whole(Exposes::Printed) if looks_like_json(text) || !looks_secret(text) => {
-                self.content(said, level, here, node, spot);
-            }
-            Taint::Whole(Exposes::File | Exposes::Printed) if !word() => {
-                if !is_placeholder(text) {
-                    self.push(
-                        text,
-                        std::iter::once(0..text.len()),
-                        What::File,
-                        level,
-                        here,
-                        node,
-                        spot.key,
-                    );
-                }
-            }
-            Taint::Whole(Exposes::Environment) if !word() => {
-                let values = environment(text);
-                if values.is_empty() {
-                    self.content(said, level, here, node, spot);
-                }
-                self.push(
-                    text,
-                    values.into_iter(),
-                    What::Environment,
-                    level,
-                    here,
-                    node,
-                    spot.key,
-                );
-            }
-            _ => self.content(said, level, here, node, spot),
-        }
-        level.decoded = decoded;
-    }
-
-    /// Looks at what a string says.
-    fn content(
-        &mut self,
-        Said { text, patch }: Said<'_>,
-        level: &mut Level,
-        here: Here<'_>,
-        node: Node<'_>,
-        spot: Spot<'_>,
-    ) {
-        if here.depth < MAX_STRINGS
-            && looks_like_json(text)
-            && self.nested(text, level, here, node, spot)
-        {
-            return;
-        }
-        let mut secret = Vec::new();
-        if self.scanner.plan.files {
-            if spot.class.any(Class::COMMAND)
-                && memchr::memchr2(b'>', b'|', text.as_bytes()).is_some()
-            {
-                secret = written_by(text);
-            }
-            if secret.is_empty() && patch {
-                secret = in_patch(text);
-            }
-        }
-        if spot.class.any(Class::TEXT) && spot.key.is_some()
-            || spot.key.is_none() && text.ends_with('\n')
-        {
-            self.goes_on(text, level, here, node, spot);
-        }
-        self.scan(text, secret, level, here, node, spot);
-    }
-
-    /// A text that may go on elsewhere is remembered.
-    fn goes_on(
-        &mut self,
-        text: &str,
-        level: &mut Level,
-        here: Here<'_>,
-        node: Node<'_>,
-        spot: Spot<'_>,
-    ) {
-        let raw = node.offset() + 1..node.offset() + node.bytes().len() - 1;
-        if let Some(lane) = spot.lane
-            && here.depth == 0
-        {
-            self.out.pieces.push(Piece {
-                lane: lane ^ taint::hash(spot.name.unwrap_or_default().as_bytes()),
-                raw: self.base + raw.start..self.base + raw.end,
-                text: text.to_owned(),
-                field: field(level, here, spot.key),
-            });
-        }
-        // In an object that is an item of a list, or itself one.
-        let list = match (spot.key, level.frames.as_slice()) {
-            (Some(_), [.., list, _]) | (None, [.., list]) if !list.object => list,
-            _ => return,
-        };
-        if list.many {
-            let block = Block {
-                list: list.at,
-                item: list.items,
-                raw,
-                field: field(level, here, spot.key),
-            };
-            level.blocks.push(block);
-        }
-    }
-
-    /// Looks at a string that is JSON as JSON, and says whether it is.
-    fn nested(
-        &mut self,
-        text: &str,
-        level: &Level,
-        here: Here<'_>,
-        node: Node<'_>,
-        spot: Spot<'_>,
-    ) -> bool {
-        let mut tape = self.scanner.tapes.pop().unwrap_or_default();
-        let read = tape.read(text, MAX_DEPTH / 8).is_ok();
-        if read {
-            let start = node.offset() + 1;
-            let outer = Outer {
-                root: here.root,
-                frames: &level.frames,
-                key: spot
-                    .key
-                    .or_else(|| level.frames.last().and_then(|frame| frame.key)),
-                class: spot.class,
-                taint: spot.taint,
-                start,
-                raw: &here.text[start..start + node.bytes().len() - 2],
-                cursor: Cell::default(),
-                up: here.outer,
-            };
-            self.tree(here.depth + 1, text, tape.root(text), Some(&outer));
-        }
-        Tape::shrink(&mut tape);
-        self.scanner.tapes.push(tape);
-        read
-    }
-
     /// Looks for what rules find in a text.
     fn scan(
         &mut self,
         text: &str,
-        secret: Vec<Range<usize>>,
+        marked: Vec<Marked>,
         level: &Level,
         here: Here<'_>,
         node: Node<'_>,
@@ -553,7 +404,7 @@ impl<'w, 'p> Walk<'w, 'p> {
         };
         let mut found = Vec::new();
         self.scanner
-            .spans(text, context, spot.number, secret, &mut |edit| {
+            .spans(text, context, spot.number, marked, &mut |edit| {
                 found.push(edit);
             });
         if found.is_empty() {
