@@ -401,32 +401,6 @@ pub(super) fn quote_or_backslash(bytes: &[u8], mut at: usize) -> Option<usize> {
     memchr::memchr2(b'"', b'\\', bytes.get(at..)?).map(|found| at + found)
 }
 
-/// What a look at a few bytes showed.
-pub(super) enum Near {
-    /// The first quote or backslash is here.
-    Found(usize),
-    /// There is none before this.
-    NotBefore(usize),
-}
-
-/// Looks for the first quote or backslash in the two words at `at`.
-#[inline]
-pub(super) fn quote_or_backslash_near(bytes: &[u8], at: usize) -> Near {
-    let words = bytes.get(at..).and_then(|rest| rest.first_chunk::<16>());
-    let Some(([first, second], [])) = words.map(|words| words.as_chunks::<8>()) else {
-        return Near::NotBefore(at);
-    };
-    let found = word_matches(u64::from_le_bytes(*first));
-    if found != 0 {
-        return Near::Found(at + found.trailing_zeros() as usize / 8);
-    }
-    let found = word_matches(u64::from_le_bytes(*second));
-    if found != 0 {
-        return Near::Found(at + 8 + found.trailing_zeros() as usize / 8);
-    }
-    Near::NotBefore(at + 16)
-}
-
 /// The high bit of each byte of a word that is a quote or a backslash. Bytes above the lowest match may
 /// be marked wrongly; the lowest is right.
 const fn word_matches(word: u64) -> u64 {

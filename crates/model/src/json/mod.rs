@@ -8,10 +8,12 @@
 //! be made but by checking.
 
 mod cursor;
+mod marks;
 mod parts;
 mod tape;
 
 pub use cursor::{Cursor, SyntaxError, SyntaxProblem};
+pub use marks::Escapes;
 pub use parts::{Part, Parts, PartsError};
 pub use tape::{Fields, Items, Kind, Node, Tape};
 

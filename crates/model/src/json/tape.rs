@@ -7,9 +7,8 @@
 
 use std::borrow::Cow;
 
-use super::cursor::{
-    Near, SyntaxError, SyntaxProblem, quote_or_backslash, quote_or_backslash_near,
-};
+use super::cursor::{SyntaxError, SyntaxProblem};
+use super::marks::{Escapes, Marks};
 use super::{RawJson, RawStr};
 
 /// Where the values of one JSON text are.
@@ -18,6 +17,7 @@ pub struct Tape {
     slots: Vec<Slot>,
     /// The lists and objects that are open while parsing.
     open: Vec<u32>,
+    marks: Marks,
 }
 
 /// One value, or one key of an object, which comes right before its value.
@@ -52,7 +52,7 @@ pub enum Kind {
 #[derive(Clone, Copy)]
 pub struct Node<'a> {
     text: &'a str,
-    slots: &'a [Slot],
+    tape: &'a Tape,
     at: u32,
 }
 
@@ -110,6 +110,7 @@ impl Tape {
         if self.slots.capacity() > KEEP {
             self.slots = Vec::new();
         }
+        self.marks.shrink();
     }
 
     /// The value that was read last. `text` is the text it was read from.
@@ -121,7 +122,7 @@ impl Tape {
         assert!(!self.slots.is_empty(), "nothing was read");
         Node {
             text,
-            slots: &self.slots,
+            tape: self,
             at: 0,
         }
     }
@@ -133,11 +134,11 @@ impl Tape {
     fn parse(&mut self, text: &str, max_depth: usize) -> Result<usize, SyntaxError> {
         self.slots.clear();
         self.open.clear();
+        self.marks.clear();
         let bytes = text.as_bytes();
         if bytes.len() >= Self::MAX_LEN {
             return fail(bytes, 0, SyntaxProblem::Depth);
         }
-        let mut control = Control::default();
         let mut at = 0;
         'value: loop {
             at = skip_space(bytes, at);
@@ -148,7 +149,7 @@ impl Tape {
             let mut escaped = false;
             let kind = match bytes.get(at) {
                 Some(b'"') => {
-                    (at, escaped) = string(bytes, at, &mut control)?;
+                    (at, escaped) = string(bytes, at, &mut self.marks)?;
                     Kind::String
                 }
                 Some(open @ (b'{' | b'[')) => {
@@ -165,7 +166,7 @@ impl Tape {
                     at = skip_space(bytes, at + 1);
                     if kind == Kind::Object {
                         if bytes.get(at) != Some(&b'}') {
-                            at = self.key(bytes, at, &mut control)?;
+                            at = self.key(bytes, at)?;
                             continue 'value;
                         }
                     } else if bytes.get(at) != Some(&b']') {
@@ -208,7 +209,7 @@ impl Tape {
                     Some(b',') => {
                         at = skip_space(bytes, at + 1);
                         if is_object {
-                            at = self.key(bytes, at, &mut control)?;
+                            at = self.key(bytes, at)?;
                         }
                         continue 'value;
                     }
@@ -243,16 +244,11 @@ impl Tape {
 
     /// Puts the key that begins at `at` on the tape, and passes its colon.
     #[inline]
-    fn key(
-        &mut self,
-        bytes: &[u8],
-        at: usize,
-        control: &mut Control,
-    ) -> Result<usize, SyntaxError> {
+    fn key(&mut self, bytes: &[u8], at: usize) -> Result<usize, SyntaxError> {
         if bytes.get(at) != Some(&b'"') {
             return fail(bytes, at, SyntaxProblem::Key);
         }
-        let (end, escaped) = string(bytes, at, control)?;
+        let (end, escaped) = string(bytes, at, &mut self.marks)?;
         self.push(at, end, Kind::String, escaped);
         let colon = skip_space(bytes, end);
         if bytes.get(colon) != Some(&b':') {
@@ -284,82 +280,56 @@ fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// How far ahead control characters are looked for at a time.
-const LOOK_AHEAD: usize = 4096;
-
-/// Whether there are control characters. Looked for in many strings at once, where it costs next to
-/// nothing, but not in the whole text, which may go on for long behind the value that is read.
-#[derive(Default)]
-struct Control {
-    found: bool,
-    looked: usize,
-}
-
-impl Control {
-    #[inline]
-    fn may_be_before(&mut self, end: usize, bytes: &[u8]) -> bool {
-        if end > self.looked {
-            let to = end.max(self.looked + LOOK_AHEAD).min(bytes.len());
-            let ahead = &bytes[self.looked..to];
-            // Without a way out in the middle, so that it is done with vector instructions.
-            self.found |= ahead.iter().fold(u8::MAX, |least, &b| least.min(b)) < 0x20;
-            self.looked = to;
-        }
-        self.found
-    }
-}
-
 /// The end of the string that begins at `start`, and whether it has escapes.
-///
-/// Most strings are keys and words that end within a few bytes. They are not worth a call.
 #[inline]
-fn string(bytes: &[u8], start: usize, control: &mut Control) -> Result<(usize, bool), SyntaxError> {
-    match quote_or_backslash_near(bytes, start + 1) {
-        Near::Found(at) if bytes[at] == b'"' && at <= control.looked && !control.found => {
-            Ok((at + 1, false))
-        }
-        Near::Found(at) | Near::NotBefore(at) => any_string(bytes, start, at, control),
+fn string(bytes: &[u8], start: usize, marks: &mut Marks) -> Result<(usize, bool), SyntaxError> {
+    let Some((end, escaped)) = marks.end(bytes, start + 1) else {
+        return open_string(bytes, start);
+    };
+    if marks.odd() {
+        check_string(bytes, start, end)?;
+    }
+    Ok((end + 1, escaped))
+}
+
+/// What is wrong with a string that does not end.
+#[cold]
+fn open_string<T>(bytes: &[u8], start: usize) -> Result<T, SyntaxError> {
+    check_escapes(bytes, start, bytes.len())?;
+    fail(bytes, bytes.len(), SyntaxProblem::End)
+}
+
+/// Looks at all that is in a string.
+#[inline(never)]
+fn check_string(bytes: &[u8], start: usize, end: usize) -> Result<(), SyntaxError> {
+    check_escapes(bytes, start, end)?;
+    match bytes[start..end].iter().position(|&b| b < 0x20) {
+        Some(control) => fail(bytes, start + control, SyntaxProblem::Control),
+        None => Ok(()),
     }
 }
 
-/// As [`string`], for those that are longer, or not as plain: nothing is to be seen before `at`.
-#[inline(never)]
-fn any_string(
-    bytes: &[u8],
-    start: usize,
-    mut at: usize,
-    control: &mut Control,
-) -> Result<(usize, bool), SyntaxError> {
-    let mut escaped = false;
-    loop {
-        let Some(found) = quote_or_backslash(bytes, at) else {
-            return fail(bytes, bytes.len(), SyntaxProblem::End);
-        };
-        at = found;
-        if bytes[at] == b'"' {
-            break;
-        }
-        escaped = true;
-        match bytes.get(at + 1) {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => at += 2,
-            Some(b'u') => {
-                at += 2;
-                for _ in 0..4 {
-                    if !bytes.get(at).is_some_and(u8::is_ascii_hexdigit) {
-                        return fail(bytes, at, SyntaxProblem::Escape);
-                    }
-                    at += 1;
-                }
-            }
+fn check_escapes(bytes: &[u8], start: usize, end: usize) -> Result<(), SyntaxError> {
+    let mut at = start;
+    while let Some(plain) = memchr::memchr(b'\\', &bytes[at..end]) {
+        at += plain;
+        at = match bytes.get(at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => at + 2,
+            Some(b'u') => hex(bytes, at + 2)?,
             _ => return fail(bytes, at + 1, SyntaxProblem::Escape),
+        };
+    }
+    Ok(())
+}
+
+/// Passes four digits.
+fn hex(bytes: &[u8], start: usize) -> Result<usize, SyntaxError> {
+    for at in start..start + 4 {
+        if !bytes.get(at).is_some_and(u8::is_ascii_hexdigit) {
+            return fail(bytes, at, SyntaxProblem::Escape);
         }
     }
-    if control.may_be_before(at, bytes)
-        && let Some(control) = bytes[start..at].iter().position(|&b| b < 0x20)
-    {
-        return fail(bytes, start + control, SyntaxProblem::Control);
-    }
-    Ok((at + 1, escaped))
+    Ok(start + 4)
 }
 
 #[inline]
@@ -411,7 +381,7 @@ fn digits(bytes: &[u8], start: usize) -> Result<usize, SyntaxError> {
 impl<'a> Node<'a> {
     #[inline]
     fn slot(&self) -> Slot {
-        self.slots[self.at as usize]
+        self.tape.slots[self.at as usize]
     }
 
     #[inline]
@@ -446,6 +416,17 @@ impl<'a> Node<'a> {
         let plain = slot.kind == Kind::String && !slot.escaped;
         let inner = slot.start as usize + 1..slot.end as usize - 1;
         plain.then(|| &self.text.as_bytes()[inner])
+    }
+
+    /// Where escapes begin in a string, counted from behind its quote. They are known since it was read.
+    #[inline]
+    pub fn escapes(&self) -> Escapes<'a> {
+        let slot = self.slot();
+        let inner = match slot.kind {
+            Kind::String => slot.start as usize + 1..slot.end as usize - 1,
+            _ => slot.start as usize..slot.start as usize,
+        };
+        self.tape.marks.escapes(inner)
     }
 
     /// Where its text begins in the text that was read.

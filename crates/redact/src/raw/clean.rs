@@ -1,100 +1,83 @@
 //! Short texts in which nothing was found: types, roles, folders, versions and ids stand on every line of a log.
 
-/// A text and its name are remembered when they are no longer than this together.
-const LONGEST: usize = 92;
+use super::keys::{Name, mix, same};
+
+/// The longest text that is remembered.
+pub(super) const LONGEST: usize = 83;
 
 /// How many are remembered.
-const PLACES: usize = 4096;
+const PLACES: usize = 1024;
 
 /// Texts that were looked at before, each with the name it was given to. What is compared is all of their bytes: a hash
 /// only says where to look. Texts with anything in them are never remembered.
+///
+/// Most texts that are short never come again: times, ids. What is seen for the first time leaves no more than its hash,
+/// and is written down when that is seen once more.
 pub(super) struct Clean {
+    hashes: Box<[u32]>,
     places: Box<[Place]>,
 }
 
 #[derive(Clone, Copy)]
 struct Place {
-    /// The name, and the text behind it.
-    bytes: [u8; LONGEST],
-    /// One more than the length of the name; nothing without one.
-    name: u8,
-    /// One more than the length of the text, so that the empty text is told from none.
-    text: u8,
+    name: Name,
+    len: u8,
+    text: [u8; LONGEST],
 }
 
 impl Clean {
     pub(super) fn new() -> Self {
         let empty = Place {
-            bytes: [0; LONGEST],
-            name: 0,
-            text: 0,
+            name: Name::OTHER,
+            len: 0,
+            text: [0; LONGEST],
         };
         Self {
+            hashes: vec![0; PLACES].into(),
             places: vec![empty; PLACES].into(),
         }
     }
 
     /// Whether nothing was found in a text before.
     #[inline]
-    pub(super) fn knows(&self, name: Option<&str>, text: &str) -> bool {
-        let Some(lengths) = lengths(name, text) else {
+    pub(super) fn knows(&self, name: Name, text: &[u8]) -> bool {
+        if name == Name::OTHER || text.len() > LONGEST {
             return false;
-        };
-        let place = &self.places[slot(name, text)];
-        let (name, text) = (name.unwrap_or_default().as_bytes(), text.as_bytes());
-        (place.name, place.text) == lengths
-            && place.bytes[name.len()..][..text.len()] == *text
-            && place.bytes[..name.len()] == *name
+        }
+        let (slot, hash) = slot(name, text);
+        if self.hashes[slot] != hash {
+            return false;
+        }
+        let place = &self.places[slot];
+        place.name == name
+            && usize::from(place.len) == text.len()
+            && same(&place.text[..text.len()], text)
     }
 
-    /// Remembers a text in which nothing was found.
-    pub(super) fn remember(&mut self, name: Option<&str>, text: &str) {
-        let Some(lengths) = lengths(name, text) else {
+    /// Nothing was found in a text.
+    #[inline]
+    pub(super) fn remember(&mut self, name: Name, text: &[u8]) {
+        if name == Name::OTHER || text.len() > LONGEST {
             return;
-        };
-        let place = &mut self.places[slot(name, text)];
-        let name = name.unwrap_or_default().as_bytes();
-        place.bytes[..name.len()].copy_from_slice(name);
-        place.bytes[name.len()..][..text.len()].copy_from_slice(text.as_bytes());
-        (place.name, place.text) = lengths;
+        }
+        let (slot, hash) = slot(name, text);
+        if self.hashes[slot] != hash {
+            self.hashes[slot] = hash;
+            return;
+        }
+        let place = &mut self.places[slot];
+        place.name = name;
+        place.len = u8::try_from(text.len()).unwrap_or_default();
+        place.text[..text.len()].copy_from_slice(text);
     }
-}
-
-/// How the lengths of a name and a text are written down, if both are short enough.
-#[inline]
-fn lengths(name: Option<&str>, text: &str) -> Option<(u8, u8)> {
-    let all = name.map_or(0, str::len).checked_add(text.len())?;
-    if all > LONGEST {
-        return None;
-    }
-    let name = u8::try_from(name.map_or(0, |name| name.len() + 1)).ok()?;
-    Some((name, u8::try_from(text.len() + 1).ok()?))
-}
-
-#[inline]
-fn slot(name: Option<&str>, text: &str) -> usize {
-    let name = name.unwrap_or_default().as_bytes();
-    let all = mix(0, text.as_bytes());
-    let all = mix(all ^ (name.len() as u64).rotate_left(17), name);
-    usize::try_from(all >> 40).unwrap_or_default() % PLACES
 }
 
 /// By its first and last bytes and its length: what repeats is told apart by them, and the rest is compared.
 #[inline]
-fn mix(before: u64, bytes: &[u8]) -> u64 {
-    let both = bytes.first_chunk::<8>().zip(bytes.last_chunk::<8>());
-    let (first, last) = both.map_or_else(
-        || {
-            let all = |all: u64, byte: &u8| all << 8 | u64::from(*byte);
-            (bytes.iter().fold(0, all), 0)
-        },
-        |(first, last)| (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
-    );
-    let mixed = before ^ first ^ last.rotate_left(29);
-    let mixed = mixed
-        .wrapping_add(bytes.len() as u64)
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed ^ mixed >> 32
+fn slot(name: Name, text: &[u8]) -> (usize, u32) {
+    let mixed = mix(u64::from(name.number()) << 20, text);
+    let hash = u32::try_from(mixed >> 32).unwrap_or_default();
+    (hash as usize % PLACES, hash)
 }
 
 #[cfg(test)]
@@ -102,39 +85,53 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::raw::keys::{Class, Keys};
 
     #[test]
     fn a_text_is_known_with_its_name_only() {
+        let mut keys = Keys::new();
+        let mut name = |key: &[u8]| keys.remember(key, Class::NONE).name;
+        let (role, other) = (name(b"role"), name(b"roles"));
         let mut clean = Clean::new();
-        assert!(!clean.knows(None, ""));
-        clean.remember(Some("role"), "user");
-        assert!(clean.knows(Some("role"), "user"));
-        for (name, text) in [
-            (None, "user"),
-            (Some(""), "user"),
-            (None, "roleuser"),
-            (Some("roleu"), "ser"),
-            (Some("role"), "users"),
-        ] {
-            assert!(!clean.knows(name, text), "{name:?} {text}");
-        }
-        let long = "x".repeat(LONGEST + 1);
-        clean.remember(None, &long);
-        assert!(!clean.knows(None, &long));
+        assert!(!clean.knows(Name::NONE, b""));
+        clean.remember(role, b"user");
+        assert!(!clean.knows(role, b"user"));
+        clean.remember(role, b"user");
+        assert!(clean.knows(role, b"user"));
+        assert!(!clean.knows(other, b"user"));
+        assert!(!clean.knows(Name::NONE, b"user"));
+        assert!(!clean.knows(role, b"users"));
+        clean.remember(Name::OTHER, b"user");
+        clean.remember(Name::OTHER, b"user");
+        assert!(!clean.knows(Name::OTHER, b"user"));
+        let long = [b'x'; LONGEST + 1];
+        clean.remember(role, &long);
+        clean.remember(role, &long);
+        assert!(!clean.knows(role, &long));
+        clean.remember(role, &long[1..]);
+        clean.remember(role, &long[1..]);
+        assert!(clean.knows(role, &long[1..]));
     }
 
     proptest! {
         #[test]
         fn only_what_was_remembered_is_known(
-            texts in prop::collection::vec((prop::option::of("[ab]{0,3}"), "[ab]{0,12}"), 1..60),
-            other in (prop::option::of("[ab]{0,3}"), "[ab]{0,12}"),
+            texts in prop::collection::vec((0_usize..3, "[ab]{0,20}"), 1..60),
+            other in (0_usize..3, "[ab]{0,20}"),
         ) {
+            let mut keys = Keys::new();
+            let names = [
+                Name::NONE,
+                keys.remember(b"a", Class::NONE).name,
+                keys.remember(b"b", Class::NONE).name,
+            ];
             let mut clean = Clean::new();
             for (name, text) in &texts {
-                clean.remember(name.as_deref(), text);
-                prop_assert!(clean.knows(name.as_deref(), text));
+                clean.remember(names[*name], text.as_bytes());
+                clean.remember(names[*name], text.as_bytes());
+                prop_assert!(clean.knows(names[*name], text.as_bytes()));
             }
-            let known = clean.knows(other.0.as_deref(), &other.1);
+            let known = clean.knows(names[other.0], other.1.as_bytes());
             prop_assert!(!known || texts.contains(&other));
         }
     }

@@ -2,20 +2,85 @@
 
 use memchr::memchr;
 
-/// Adds what a string says, of which `raw` is what stands between the quotes. Its syntax is known to be right; half of
-/// a surrogate pair is said as U+FFFD.
-pub(super) fn decode(raw: &str, into: &mut String) {
-    into.reserve(raw.len());
+/// What a string says.
+#[derive(Clone, Copy)]
+pub(super) struct Said<'t> {
+    pub(super) text: &'t str,
+    /// Whether it has lines that begin like the heads of a patch.
+    pub(super) patch: bool,
+}
+
+/// How much is copied at once. Most lines are no longer, and a few bytes too many cost less than to count them.
+const RUN: usize = 64;
+
+/// What a string says, of which `raw` is what stands between the quotes. Its syntax is known to be right, and so is
+/// where its escapes begin; half of a surrogate pair is said as U+FFFD. The buffer is there to be used again.
+pub(super) fn decode<'t>(
+    raw: &str,
+    escapes: impl Iterator<Item = usize>,
+    buffer: &'t mut Vec<u8>,
+) -> Said<'t> {
+    let bytes = raw.as_bytes();
+    if buffer.len() < bytes.len() + RUN {
+        buffer.resize(bytes.len() + RUN, 0);
+    }
+    let mut patch = heads_patch(bytes);
+    let (mut from, mut to) = (0, 0);
+    for at in escapes {
+        // The second of a pair is said with the first.
+        if at < from {
+            continue;
+        }
+        copy(&bytes[from..], at - from, &mut buffer[to..]);
+        to += at - from;
+        match bytes.get(at + 1) {
+            Some(b'n') => {
+                buffer[to] = b'\n';
+                (from, to) = (at + 2, to + 1);
+                patch |= heads_patch(&bytes[from..]);
+            }
+            Some(quoted @ (b'"' | b'\\')) => {
+                buffer[to] = *quoted;
+                (from, to) = (at + 2, to + 1);
+            }
+            _ => {
+                let (char, len) = escape(&bytes[at..]);
+                from = (at + len).min(bytes.len());
+                to += char.encode_utf8(&mut buffer[to..]).len();
+                patch |= char == '\n' && heads_patch(&bytes[from..]);
+            }
+        }
+    }
+    copy(&bytes[from..], bytes.len() - from, &mut buffer[to..]);
+    to += bytes.len() - from;
+    let text = simdutf8::basic::from_utf8(&buffer[..to]).unwrap_or_default();
+    Said { text, patch }
+}
+
+/// Copies the first bytes of some.
+#[inline]
+fn copy(from: &[u8], len: usize, to: &mut [u8]) {
+    match (from.first_chunk::<RUN>(), to.first_chunk_mut::<RUN>()) {
+        (Some(from), Some(to)) if len <= RUN => *to = *from,
+        _ => to[..len].copy_from_slice(&from[..len]),
+    }
+}
+
+/// Whether a line is the head of a patch, by how it begins.
+#[inline]
+fn heads_patch(line: &[u8]) -> bool {
+    matches!(line.first_chunk::<4>(), Some(b"*** " | b"+++ " | b"--- "))
+}
+
+/// Where escapes begin.
+pub(super) fn escapes(raw: &str) -> impl Iterator<Item = usize> {
     let bytes = raw.as_bytes();
     let mut from = 0;
-    while let Some(plain) = memchr(b'\\', &bytes[from..]) {
-        let at = from + plain;
-        into.push_str(&raw[from..at]);
-        let (char, len) = escape(&bytes[at..]);
-        into.push(char);
-        from = (at + len).min(bytes.len());
-    }
-    into.push_str(&raw[from..]);
+    std::iter::from_fn(move || {
+        let at = from + memchr(b'\\', bytes.get(from..)?)?;
+        from = at + 2;
+        Some(at)
+    })
 }
 
 /// What the escape says that some bytes begin with, and how long it is.
@@ -147,9 +212,18 @@ mod tests {
     use super::*;
 
     fn decoded(raw: &str) -> String {
-        let mut text = String::new();
-        decode(raw, &mut text);
-        text
+        // What is left from before does not show.
+        let mut buffer = vec![b'#'; 7];
+        decode(raw, escapes(raw), &mut buffer).text.to_owned()
+    }
+
+    #[test]
+    fn heads_of_patches_are_seen_at_the_begin_of_lines() {
+        let patch = |raw: &str| decode(raw, escapes(raw), &mut Vec::new()).patch;
+        assert!(patch(r"--- a/x\n+++ b/x"));
+        assert!(patch(r"x\n*** Update File: y\n"));
+        assert!(patch(r"x\u000a+++ y\n"));
+        assert!(!patch(r"x +++ y\n **** z\n---\n"));
     }
 
     #[test]

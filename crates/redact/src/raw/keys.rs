@@ -49,6 +49,8 @@ impl Class {
     pub(super) const AGAIN: Self = Self(1 << 17);
     /// Says what an object is.
     pub(super) const TYPE: Self = Self(1 << 18);
+    /// The value of what the object itself is called.
+    pub(super) const INNER: Self = Self(1 << 19);
 
     /// Whether it tells any of these.
     #[inline]
@@ -118,6 +120,9 @@ const TABLE: &[(Class, &[&str])] = &[
     (Class::ID, &["id"]),
     (Class::NAME, &["name", "key", "header", "variable", "field", "env", "Name", "Key", "label"]),
     (Class::VALUE, &["value", "val", "Value", "secret", "default"]),
+    (Class::INNER, &[
+        "value", "Value", "val", "stringValue", "string_value", "data", "plaintext", "plainText", "plain_text", "S",
+    ]),
     (Class::COMMAND, &[
         "command", "cmd", "script", "shell_command", "shellCommand", "commandLine", "command_line", "CommandLine", "bash",
         "input", "code",
@@ -151,20 +156,53 @@ const TABLE: &[(Class, &[&str])] = &[
 const LONGEST: usize = 28;
 
 /// How many keys are remembered.
-const PLACES: usize = 1024;
+const PLACES: usize = 512;
 
 /// Keys that were looked at before: what they tell, and that nothing is to be found in them. Records of one log have
 /// the same few keys; those with anything in them are never remembered.
 pub(super) struct Keys {
     places: Box<[Place]>,
+    /// How many were remembered ever.
+    count: u32,
 }
 
 #[derive(Clone, Copy)]
 struct Place {
     key: [u8; LONGEST],
-    /// One more than the length, so that the empty key is told from none.
     len: u8,
-    class: Class,
+    known: Known,
+}
+
+impl Place {
+    #[inline]
+    fn is(&self, key: &[u8]) -> bool {
+        usize::from(self.len) == key.len()
+            && self.known.name != Name::OTHER
+            && same(&self.key[..key.len()], key)
+    }
+}
+
+/// What is known of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Known {
+    pub(super) class: Class,
+    pub(super) name: Name,
+}
+
+/// A number for the name that a value is given to: two that are spelled differently never have the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Name(u32);
+
+impl Name {
+    /// One that is not remembered, or not by a number.
+    pub(super) const OTHER: Self = Self(0);
+    /// There is no name.
+    pub(super) const NONE: Self = Self(1);
+
+    #[inline]
+    pub(super) fn number(self) -> u32 {
+        self.0
+    }
 }
 
 impl Keys {
@@ -172,52 +210,93 @@ impl Keys {
         let empty = Place {
             key: [0; LONGEST],
             len: 0,
-            class: Class::NONE,
+            known: Known::default(),
         };
         Self {
             places: vec![empty; PLACES].into(),
+            count: 0,
         }
     }
 
-    /// What a key tells that is known to be clean.
+    /// What is known of a key. It has a number when it is known to be clean.
     #[inline]
-    pub(super) fn known(&self, key: &[u8]) -> Option<Class> {
-        let place = &self.places[slot(key)];
-        let len = usize::from(place.len).checked_sub(1)?;
-        (place.key.get(..len) == Some(key)).then_some(place.class)
+    pub(super) fn known(&self, key: &[u8]) -> Known {
+        let slot = slot(key);
+        // Each has two places, so that two keys do not drive each other out.
+        if self.places[slot].is(key) {
+            return self.places[slot].known;
+        }
+        if self.places[slot ^ 1].is(key) {
+            return self.places[slot ^ 1].known;
+        }
+        Known {
+            class: Class::of(key),
+            name: Name::OTHER,
+        }
     }
 
     /// Remembers a key in which nothing was found.
-    pub(super) fn remember(&mut self, key: &[u8], class: Class) {
-        let Ok(len) = u8::try_from(key.len() + 1) else {
-            return;
+    pub(super) fn remember(&mut self, key: &[u8], class: Class) -> Known {
+        let mut known = Known {
+            class,
+            name: Name::OTHER,
         };
-        if key.len() > LONGEST {
-            return;
+        let Ok(len) = u8::try_from(key.len()) else {
+            return known;
+        };
+        if key.len() > LONGEST || self.count >= u32::MAX - 2 {
+            return known;
         }
-        let place = &mut self.places[slot(key)];
+        self.count += 1;
+        known.name = Name(self.count + Name::NONE.0);
+        let slot = slot(key);
+        let free = self.places[slot].known.name == Name::OTHER;
+        let place = &mut self.places[if free { slot } else { slot ^ 1 }];
         place.key[..key.len()].copy_from_slice(key);
-        place.len = len;
-        place.class = class;
+        (place.len, place.known) = (len, known);
+        known
     }
 }
 
 #[inline]
 fn slot(key: &[u8]) -> usize {
-    let both = key.first_chunk::<8>().zip(key.last_chunk::<8>());
-    let (first, last) = both.map_or_else(
-        || {
-            (
-                key.iter()
-                    .fold(0, |all: u64, byte| all << 8 | u64::from(*byte)),
-                0,
-            )
-        },
-        |(first, last)| (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
-    );
-    let mixed = (first ^ last.rotate_left(29)).wrapping_add(key.len() as u64);
     // The upper bits of a product are the mixed ones.
-    usize::try_from(mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54).unwrap_or_default() % PLACES
+    usize::try_from(mix(0, key) >> 48).unwrap_or_default() % PLACES
+}
+
+/// A hash of short bytes: by the first and the last of them, and their number.
+#[inline]
+pub(super) fn mix(before: u64, bytes: &[u8]) -> u64 {
+    let (first, last) = ends(bytes);
+    let mixed = before ^ first ^ last.rotate_left(29);
+    mixed
+        .wrapping_add(bytes.len() as u64)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// The first and last bytes, eight or fewer of each.
+#[inline]
+fn ends(bytes: &[u8]) -> (u64, u64) {
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return (
+            u64::from(u32::from_le_bytes(*first)),
+            u64::from(u32::from_le_bytes(*last)),
+        );
+    }
+    let all = |all: u64, byte: &u8| all << 8 | u64::from(*byte);
+    (bytes.iter().fold(0, all), 0)
+}
+
+/// Whether short bytes of one length are the same. Most are too short for a call to be worth it.
+#[inline]
+pub(super) fn same(left: &[u8], right: &[u8]) -> bool {
+    if ends(left) != ends(right) {
+        return false;
+    }
+    left.len() <= 16 || left == right
 }
 
 #[cfg(test)]
@@ -227,17 +306,42 @@ mod tests {
     #[test]
     fn keys_are_remembered_by_all_of_their_bytes() {
         let mut keys = Keys::new();
-        assert_eq!(keys.known(b""), None);
-        keys.remember(b"", Class::NONE);
-        keys.remember(b"file_path", Class::of(b"file_path"));
-        assert_eq!(keys.known(b""), Some(Class::NONE));
-        assert!(
-            keys.known(b"file_path")
-                .is_some_and(|class| class.any(Class::PATH))
-        );
-        assert_eq!(keys.known(b"file_pathX"), None);
+        let known = |keys: &Keys, key: &[u8]| keys.known(key).name != Name::OTHER;
+        assert!(!known(&keys, b""));
+        let none = keys.remember(b"", Class::NONE);
+        let path = keys.remember(b"file_path", Class::of(b"file_path"));
+        assert_ne!(none.name, path.name);
+        assert_eq!(keys.known(b""), none);
+        assert_eq!(keys.known(b"file_path"), path);
+        assert!(path.class.any(Class::PATH));
+        assert!(!known(&keys, b"file_pathX"));
+        assert!(keys.known(b"path").class.any(Class::PATH));
         let long = [b'k'; 40];
-        keys.remember(&long, Class::NONE);
-        assert_eq!(keys.known(&long), None);
+        assert_eq!(keys.remember(&long, Class::NONE).name, Name::OTHER);
+        assert!(!known(&keys, &long));
+    }
+
+    #[test]
+    fn a_number_is_of_one_key() {
+        let mut keys = Keys::new();
+        let mut numbers = rustc_hash::FxHashSet::default();
+        for key in 0..4 * PLACES {
+            let key = format!("key {key}");
+            assert!(numbers.insert(keys.remember(key.as_bytes(), Class::NONE).name.0));
+        }
+        assert!(!numbers.contains(&Name::NONE.0) && !numbers.contains(&Name::OTHER.0));
+    }
+
+    #[test]
+    fn short_bytes_are_compared_whole() {
+        let bytes: Vec<u8> = (0..40).collect();
+        for len in 0..40 {
+            assert!(same(&bytes[..len], &bytes[..len]));
+            for at in 0..len {
+                let mut other = bytes.clone();
+                other[at] ^= 0x80;
+                assert!(!same(&bytes[..len], &other[..len]), "{len} {at}");
+            }
+        }
     }
 }

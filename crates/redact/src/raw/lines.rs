@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::render::{Sink, advance};
+use super::render::{Place, Sink, advance};
 use super::scan::{Analysis, Scanner};
 use super::source::{CHUNK, Source};
 use super::stream::Streams;
@@ -86,13 +86,26 @@ pub(super) fn lines(
             }
             sink.summary.broken += u64::from(analysis.broken);
             streams.push(&mut scanners[0], sink, record, analysis, place)?;
-            advance(&mut place, record);
+            match unit.json {
+                Some(_) => pass_line(&mut place, record),
+                None => advance(&mut place, record),
+            }
         }
         source.pass_to(end, place);
         looked = 0;
         if source.ended() {
             return streams.finish(&mut scanners[0], sink);
         }
+    }
+}
+
+/// Passes one line.
+fn pass_line(place: &mut Place, line: &[u8]) {
+    place.offset += line.len() as u64;
+    place.column += line.len() as u64;
+    if line.ends_with(b"\n") {
+        place.line += 1;
+        place.column = 0;
     }
 }
 

@@ -9,7 +9,7 @@ use super::clean::Clean;
 use super::edit::{Edit, Form, What};
 use super::escape;
 use super::join::{ceil, floor};
-use super::keys::Keys;
+use super::keys::{Keys, Name};
 use super::plan::{Plan, placeholders, touches_placeholder};
 use super::taint::Tainted;
 use super::walk::{Level, Walk};
@@ -56,13 +56,30 @@ impl std::fmt::Debug for Piece {
     }
 }
 
+/// A part of a text that is to be removed whatever rules find in the text alone.
+#[derive(Debug, Clone)]
+pub(super) struct Marked {
+    pub(super) range: Range<usize>,
+    pub(super) what: What,
+}
+
+impl Marked {
+    /// What is of secret files.
+    pub(super) fn file(range: Range<usize>) -> Self {
+        Self {
+            range,
+            what: What::File,
+        }
+    }
+}
+
 /// Looks at records. One for each thread: what it holds is only there to be used again.
 pub(super) struct Scanner<'p> {
     pub(super) plan: &'p Plan<'p>,
     pub(super) scratch: Scratch,
     pub(super) found: Vec<Found>,
     pub(super) keys: Keys,
-    clean: Clean,
+    pub(super) clean: Clean,
     pub(super) tapes: Vec<Tape>,
     pub(super) levels: Vec<Level>,
     /// What is secret within the record at hand.
@@ -137,52 +154,47 @@ impl<'p> Scanner<'p> {
             near: self.plan.near,
         };
         let patched = if self.plan.files {
-            in_patch(text)
+            in_patch(text).into_iter().map(Marked::file).collect()
         } else {
             Vec::new()
         };
-        self.spans(text, context, patched, &mut |edit| {
+        self.spans(text, context, Name::OTHER, patched, &mut |edit| {
             out.edits.push(edit);
         });
     }
 
-    /// What rules find in a text, and what is known of it otherwise, as edits of the text itself.
+    /// What rules find in a text, and what is known of it otherwise, as edits of the text itself. `name` is a number for
+    /// the name that the context has; a text that is of another file than usual has none.
     pub(super) fn spans(
         &mut self,
         text: &str,
         context: Context<'_>,
-        secret: Vec<Range<usize>>,
+        name: Name,
+        marked: Vec<Marked>,
         each: &mut dyn FnMut(Edit),
     ) {
         self.found.clear();
-        // What is of another file may be looked at otherwise.
-        let usual = context.file == self.plan.file;
-        if !(usual && self.clean.knows(context.name, text)) {
+        if !self.clean.knows(name, text.as_bytes()) {
             self.plan
                 .engine
                 .scan(&mut self.scratch, text, context, &mut self.found);
-            if usual && self.found.is_empty() {
-                self.clean.remember(context.name, text);
+            if self.found.is_empty() && marked.is_empty() {
+                self.clean.remember(name, text.as_bytes());
             }
         }
-        if self.found.is_empty() && secret.is_empty() {
+        if self.found.is_empty() && marked.is_empty() {
             return;
         }
         let found = std::mem::take(&mut self.found);
-        let mut secret = secret.into_iter().peekable();
+        let mut marked = marked.into_iter().peekable();
         let mut end = 0;
-        let whole = |range: Range<usize>, end: &mut usize, each: &mut dyn FnMut(Edit)| {
-            let value = &text[range.clone()];
-            let range = range.start.max(*end)..range.end;
-            if !is_placeholder(value.trim()) && !range.is_empty() {
-                *end = range.end;
-                each(edit(text, range, What::File, Certainty::Sure));
-            }
-        };
         for found in &found {
             let span = floor(text, found.span.start)..ceil(text, found.span.end);
-            while let Some(range) = secret.next_if(|range| range.start <= span.start) {
-                whole(range, &mut end, each);
+            while let Some(mark) = marked.next_if(|mark| mark.range.start <= span.start) {
+                // What the text says by itself is known better.
+                if mark.what == What::File || mark.range.end <= span.start {
+                    take(text, mark, &mut end, each);
+                }
             }
             if span.start < end || span.is_empty() || touches_placeholder(text, &span) {
                 continue;
@@ -192,8 +204,8 @@ impl<'p> Scanner<'p> {
             }
             each(edit(text, span, What::Rule(found.rule), found.certainty));
         }
-        for range in secret {
-            whole(range, &mut end, each);
+        for mark in marked {
+            take(text, mark, &mut end, each);
         }
         self.found = found;
     }
@@ -218,6 +230,20 @@ impl<'p> Scanner<'p> {
         tape.shrink();
         self.tapes.push(tape);
         read
+    }
+}
+
+/// Takes what was marked, as far as it is behind what was taken before.
+fn take(text: &str, mark: Marked, end: &mut usize, each: &mut dyn FnMut(Edit)) {
+    let Marked { range, what } = mark;
+    let redacted = match what {
+        What::Rule(_) => range.start < *end || touches_placeholder(text, &range),
+        What::File | What::Environment => is_placeholder(text[range.clone()].trim()),
+    };
+    let range = range.start.max(*end)..range.end;
+    if !redacted && !range.is_empty() {
+        *end = range.end;
+        each(edit(text, range, what, Certainty::Sure));
     }
 }
 

@@ -1,5 +1,9 @@
 //! Which files are secret as a whole, by their names.
 
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashSet;
+
 /// Longer than any path is.
 const LONGEST: usize = 4096;
 
@@ -171,6 +175,8 @@ fn may_be(path: &str) -> bool {
     !dot.is_some_and(|dot| SOURCES.contains(&&path[path.len() - dot..]))
 }
 
+static KNOWN: LazyLock<FxHashSet<&str>> = LazyLock::new(|| NAMES.iter().copied().collect());
+
 fn by_name(folder: &str, name: &str) -> bool {
     if let Some((_, folders)) = ONLY_IN.iter().find(|(only, _)| *only == name) {
         return folders
@@ -179,8 +185,12 @@ fn by_name(folder: &str, name: &str) -> bool {
     }
     // A pattern of a shell stands for all it may stand for.
     let name = name.trim_end_matches('*');
-    if NAMES.contains(&name) {
+    if KNOWN.contains(name) {
         return true;
+    }
+    // All that follow have an ending, but for one.
+    if !name.contains('.') {
+        return name == "credentials";
     }
     if is_public(name) {
         return false;
@@ -220,6 +230,9 @@ fn by_name(folder: &str, name: &str) -> bool {
 }
 
 fn by_folder(folder: &str, name: &str) -> bool {
+    if folder.is_empty() {
+        return false;
+    }
     let inside = folder.rsplit('/').next().unwrap_or_default();
     match inside {
         ".ssh" => {

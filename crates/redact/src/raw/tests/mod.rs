@@ -2,6 +2,7 @@
 
 mod corpus;
 mod files;
+mod given;
 mod property;
 mod shapes;
 mod split;

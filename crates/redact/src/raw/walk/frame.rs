@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use quipu_model::json::Node;
 
+use super::given::Given;
 use crate::raw::escape::Cursor;
-use crate::raw::keys::Class;
+use crate::raw::keys::{Class, Known, Name};
 use crate::sensitive::Exposes;
 
 /// What is used again for each JSON text.
@@ -14,7 +15,27 @@ use crate::sensitive::Exposes;
 pub(in crate::raw) struct Level {
     pub(super) frames: Vec<Frame>,
     pub(super) blocks: Vec<Block>,
-    pub(super) decoded: String,
+    pub(super) decoded: Vec<u8>,
+    /// What is known of keys, by their places.
+    pub(super) known: Vec<Known>,
+    /// The keys of the object that was opened last that tell something of others.
+    pub(super) telling: Vec<u32>,
+    /// What is known of strings that come next, the first at the end.
+    pub(super) given: Vec<Given>,
+}
+
+impl Level {
+    /// Takes back memory that one very large text needed.
+    pub(super) fn shrink(&mut self) {
+        const KEEP: usize = 64 * 1024;
+        if self.known.capacity() > KEEP {
+            self.known = Vec::new();
+            self.telling = Vec::new();
+        }
+        if self.decoded.capacity() > 16 << 20 {
+            self.decoded = Vec::new();
+        }
+    }
 }
 
 /// A list or an object that is open.
@@ -100,6 +121,8 @@ impl Outer<'_> {
 #[derive(Clone, Copy)]
 pub(super) struct Spot<'a> {
     pub(super) name: Option<&'a str>,
+    /// A number for that name; none where the file is not the usual one.
+    pub(super) number: Name,
     pub(super) file: Option<&'a str>,
     pub(super) key: Option<u32>,
     pub(super) class: Class,

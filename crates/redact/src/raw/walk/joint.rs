@@ -29,12 +29,13 @@ impl Walk<'_, '_> {
     }
 
     fn joint(&mut self, blocks: &[Block], here: Here<'_>, more: &mut Vec<Edit>) {
+        let mut buffer = Vec::new();
         let texts: Vec<String> = blocks
             .iter()
             .map(|block| {
-                let mut text = String::new();
-                escape::decode(&here.text[block.raw.clone()], &mut text);
-                text
+                let raw = &here.text[block.raw.clone()];
+                let said = escape::decode(raw, escape::escapes(raw), &mut buffer);
+                said.text.to_owned()
             })
             .collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();

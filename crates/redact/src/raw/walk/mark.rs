@@ -17,17 +17,10 @@ impl Walk<'_, '_> {
         let mut known = *frame;
         let plan = self.scanner.plan;
         let calls = plan.files && frame.has.any(Class::RESULT.and(Class::WRAP));
-        for (key, value) in object.fields() {
-            let Some(plain) = key.plain() else { continue };
-            let plain = plain.as_bytes();
-            let class = self
-                .scanner
-                .keys
-                .known(plain)
-                .unwrap_or_else(|| Class::of(plain));
-            if class == Class::NONE {
-                continue;
-            }
+        for at in 0..level.telling.len() {
+            let place = level.telling[at];
+            let class = level.known[place as usize].class;
+            let value = here.root.go_to(place + 1);
             if class.any(Class::COMMAND) && plan.files {
                 self.command(level, here, value);
             }

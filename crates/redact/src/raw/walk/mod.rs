@@ -1,29 +1,29 @@
 //! Walks over a JSON text: every key, string and number, with what is known of it from where it stands.
 
 mod frame;
+mod given;
 mod joint;
 mod mark;
 mod place;
+mod said;
 mod sealed;
 
-use std::cell::Cell;
 use std::ops::Range;
 
-use quipu_model::json::{Kind, Node, RawStr, Tape};
+use quipu_model::json::{Kind, Node, RawStr};
 use rustc_hash::FxHashSet;
 
-use self::frame::{Block, Frame, Here, Outer, Spot, Taint};
+use self::frame::{Frame, Here, Outer, Spot, Taint};
 use self::mark::lane;
 use self::place::{field, placed};
-use self::sealed::{looks_like_json, sealed};
 use super::edit::What;
-use super::escape::{self, Cursor};
-use super::keys::Class;
-use super::scan::{Analysis, MAX_DEPTH, Piece, Scanner, environment};
-use super::taint::{self, Tainted};
+use super::escape::Cursor;
+use super::keys::{Class, Known, Name};
+use super::scan::{Analysis, Marked, Scanner};
+use super::taint::Tainted;
+use crate::Context;
 use crate::engine::Certainty;
-use crate::sensitive::{Exposes, in_patch, looks_secret, written_by};
-use crate::{Context, is_placeholder};
+use crate::sensitive::Exposes;
 
 pub(super) use self::frame::Level;
 
@@ -107,6 +107,7 @@ impl<'w, 'p> Walk<'w, 'p> {
         let mut level = self.scanner.levels.pop().unwrap_or_default();
         level.frames.clear();
         level.blocks.clear();
+        level.given.clear();
         let mut place = 0;
         let end = root.place_behind();
         while place < end {
@@ -127,6 +128,7 @@ impl<'w, 'p> Walk<'w, 'p> {
         if level.blocks.len() > 1 && depth < MAX_STRINGS {
             self.blocks(&level, here);
         }
+        level.shrink();
         self.scanner.levels.push(level);
     }
 
@@ -134,55 +136,113 @@ impl<'w, 'p> Walk<'w, 'p> {
     fn value(&mut self, level: &mut Level, here: Here<'_>, key: Option<u32>, at: u32) -> u32 {
         let node = here.root.go_to(at);
         let kind = node.kind();
-        let frame = level.frames.last();
-        let class = match (key, frame) {
+        let known = match (key, level.frames.last()) {
             (Some(key), _) => self.key(level, here, key),
-            (None, Some(frame)) => frame.class,
-            (None, None) => here.outer.map_or(Class::NONE, |outer| outer.class),
+            (None, Some(frame)) => Known {
+                class: frame.class,
+                name: match frame.key {
+                    Some(key) => level.known[key as usize].name,
+                    None => Name::NONE,
+                },
+            },
+            (None, None) => Known {
+                class: here.outer.map_or(Class::NONE, |outer| outer.class),
+                name: Name::OTHER,
+            },
         };
-        let taint = self.taint(level.frames.last(), here.outer, class);
+        let taint = self.taint(level.frames.last(), here.outer, known.class);
         match kind {
-            Kind::Null | Kind::Bool => at + 1,
-            Kind::List | Kind::Object => {
-                self.enter(level, here, key, at, class, taint);
-                at + 1
-            }
-            Kind::String | Kind::Number => {
-                let frame = level.frames.last();
-                let slot = match (key, frame) {
-                    (Some(_), Some(frame)) if frame.pair.is_some() && class.any(Class::VALUE) => {
-                        frame.pair
-                    }
-                    (Some(key), _) => Some(key),
-                    (None, Some(frame)) => frame.key,
-                    (None, None) => here.outer.and_then(|outer| outer.key),
-                };
-                // A text that is a string as a whole has the name that the string has.
-                let root = match (frame, here.outer) {
-                    (None, Some(outer)) => outer.root,
-                    _ => here.root,
-                };
-                let name = slot.and_then(|slot| root.go_to(slot).as_str());
-                let file = frame
-                    .filter(|_| class.any(Class::CONTENT))
-                    .and_then(|frame| here.root.go_to(frame.file?).as_str());
-                let spot = Spot {
-                    name: name.as_deref(),
-                    file: file.as_deref().or(self.scanner.plan.file),
-                    key,
-                    class,
-                    taint,
-                    media: frame.is_some_and(|frame| frame.media) && class.any(Class::DATA),
-                    lane: frame.and_then(|frame| frame.lane),
-                };
-                if kind == Kind::Number {
-                    self.number(level, here, node, spot);
-                } else {
-                    self.string(level, here, node, spot);
-                }
-                at + 1
-            }
+            Kind::Null | Kind::Bool => {}
+            Kind::List | Kind::Object => self.enter(level, here, key, at, known.class, taint),
+            Kind::String | Kind::Number => self.leaf(level, here, key, node, known, taint),
         }
+        at + 1
+    }
+
+    /// Looks at a string or a number.
+    fn leaf(
+        &mut self,
+        level: &mut Level,
+        here: Here<'_>,
+        key: Option<u32>,
+        node: Node<'_>,
+        known: Known,
+        taint: Taint,
+    ) {
+        let class = known.class;
+        let frame = level.frames.last();
+        let pair = frame
+            .filter(|_| key.is_some() && class.any(Class::VALUE))
+            .and_then(|frame| frame.pair);
+        let file = frame
+            .filter(|_| class.any(Class::CONTENT))
+            .and_then(|frame| frame.file);
+        // What is only the value of something has the name of that.
+        let outer = frame
+            .filter(|_| key.is_some() && class.any(Class::INNER))
+            .and_then(|frame| frame.key);
+        let number = match outer {
+            _ if pair.is_some() || file.is_some() => Name::OTHER,
+            Some(outer) => level.known[outer as usize].name,
+            None => known.name,
+        };
+        // Of these more is to be seen than what they say by themselves.
+        let more = matches!(taint, Taint::Whole(_))
+            || class.any(Class::COMMAND)
+            || key.is_some() && class.any(Class::TEXT)
+            || !level.given.is_empty();
+        if !more && self.clean(node, number) {
+            return;
+        }
+        let slot = pair.or(outer).or(key).or_else(|| match frame {
+            Some(frame) => frame.key,
+            None => here.outer.and_then(|outer| outer.key),
+        });
+        // A text that is a string as a whole has the name that the string has.
+        let root = match (frame, here.outer) {
+            (None, Some(outer)) => outer.root,
+            _ => here.root,
+        };
+        let name = slot.and_then(|slot| root.go_to(slot).as_str());
+        let file = file.and_then(|file| here.root.go_to(file).as_str());
+        let spot = Spot {
+            name: name.as_deref(),
+            number,
+            file: file.as_deref().or(self.scanner.plan.file),
+            key,
+            class,
+            taint,
+            media: frame.is_some_and(|frame| frame.media) && class.any(Class::DATA),
+            lane: frame.and_then(|frame| frame.lane),
+        };
+        if node.kind() == Kind::Number {
+            self.number(level, here, node, spot);
+            return;
+        }
+        let before = self.out.edits.len();
+        self.string(level, here, node, spot);
+        // In `{"secrets":[{"name":"a","value":"b"}]}` the name is only that of one of them.
+        if let (Some(_), Some(outer)) = (pair, outer)
+            && self.out.edits.len() == before
+            && let Some(plain) = node.as_raw_str().and_then(RawStr::plain)
+        {
+            let name = here.root.go_to(outer).as_str();
+            let spot = Spot {
+                name: name.as_deref(),
+                ..spot
+            };
+            self.scan(plain, Vec::new(), level, here, node, spot);
+        }
+    }
+
+    /// Whether it is known that nothing is to be found in a value, by itself. Those that may be JSON are looked at
+    /// otherwise.
+    #[inline]
+    fn clean(&self, node: Node<'_>, name: Name) -> bool {
+        let Some(plain) = node.plain_bytes() else {
+            return false;
+        };
+        !matches!(plain, [b'{' | b'[' | b' ', ..]) && self.scanner.clean.knows(name, plain)
     }
 
     fn taint(&self, frame: Option<&Frame>, outer: Option<&Outer<'_>>, class: Class) -> Taint {
@@ -193,6 +253,13 @@ impl<'w, 'p> Walk<'w, 'p> {
                 None => Taint::None,
             };
         };
+        if frame.taint == Taint::None
+            && !frame.content
+            && frame.results.is_none()
+            && self.hit.is_none()
+        {
+            return Taint::None;
+        }
         if let Taint::Whole(_) = frame.taint {
             return frame.taint;
         }
@@ -218,21 +285,22 @@ impl<'w, 'p> Walk<'w, 'p> {
         }
     }
 
-    /// What a key tells. Those that were not seen before are looked at themselves.
-    fn key(&mut self, level: &mut Level, here: Here<'_>, key: u32) -> Class {
-        let node = here.root.go_to(key);
-        let plain = node.plain_bytes();
-        if let Some(class) = plain.and_then(|plain| self.scanner.keys.known(plain)) {
-            if class.any(Class::AGAIN) {
-                self.told_again = true;
-            }
-            return class;
+    /// What is known of a key. Those that were not seen before are looked at themselves.
+    #[inline]
+    fn key(&mut self, level: &mut Level, here: Here<'_>, key: u32) -> Known {
+        let known = level.known[key as usize];
+        if known.name != Name::OTHER {
+            return known;
         }
-        let class = plain.map_or(Class::NONE, Class::of);
-        self.told_again |= class.any(Class::AGAIN);
+        self.new_key(level, here, key, known)
+    }
+
+    fn new_key(&mut self, level: &mut Level, here: Here<'_>, key: u32, known: Known) -> Known {
+        let node = here.root.go_to(key);
         let before = self.out.edits.len();
         let spot = Spot {
             name: None,
+            number: Name::NONE,
             file: self.scanner.plan.file,
             key: Some(key),
             class: Class::NONE,
@@ -243,11 +311,13 @@ impl<'w, 'p> Walk<'w, 'p> {
         let text = node.as_str().unwrap_or_default();
         self.scan(&text, Vec::new(), level, here, node, spot);
         if self.out.edits.len() == before
-            && let Some(plain) = plain
+            && let Some(plain) = node.plain_bytes()
         {
-            self.scanner.keys.remember(plain, class);
+            let known = self.scanner.keys.remember(plain, known.class);
+            level.known[key as usize] = known;
+            return known;
         }
-        class
+        known
     }
 
     /// Opens a list or an object.
@@ -284,204 +354,44 @@ impl<'w, 'p> Walk<'w, 'p> {
         if class.any(Class::DELTA) && frame.lane.is_none() {
             frame.lane = Some(lane(here, &level.frames));
         }
+        level.given.clear();
         if !object {
             level.frames.push(frame);
+            if frame.many && here.root.go_to(at + 1).kind() == Kind::String {
+                self.arguments(level, here, &frame);
+            }
             return;
         }
+        if level.known.len() < end as usize {
+            level.known.resize(end as usize, Known::default());
+        }
+        level.telling.clear();
         let mut place = at + 1;
         while place < end {
-            if let Some(key) = here.root.go_to(place).plain_bytes() {
-                let class = self
-                    .scanner
-                    .keys
-                    .known(key)
-                    .unwrap_or_else(|| Class::of(key));
-                frame.has = frame.has.and(class);
+            let known = here
+                .root
+                .go_to(place)
+                .plain_bytes()
+                .map_or_else(Known::default, |key| self.scanner.keys.known(key));
+            frame.has = frame.has.and(known.class);
+            level.known[place as usize] = known;
+            if known.class.any(TELLING) {
+                level.telling.push(place);
             }
             place = here.root.go_to(place + 1).place_behind();
         }
+        self.told_again |= frame.has.any(Class::AGAIN);
         level.frames.push(frame);
         if frame.has.any(TELLING) || !self.scanner.local.is_empty() {
             self.telling(level, here, &frame);
         }
     }
 
-    fn number(&mut self, level: &Level, here: Here<'_>, node: Node<'_>, spot: Spot<'_>) {
-        let text = node.raw().get();
-        // Nothing that opens anything is shorter.
-        if text.len() >= 4 {
-            self.scan(text, Vec::new(), level, here, node, spot);
-        }
-    }
-
-    fn string(&mut self, level: &mut Level, here: Here<'_>, node: Node<'_>, spot: Spot<'_>) {
-        let inner = &node.bytes()[1..];
-        let raw = &inner[..inner.len() - 1];
-        if raw.is_empty() || sealed(raw, spot) {
-            return;
-        }
-        let word = spot.class.any(Class::FORM)
-            && raw.len() <= LONGEST_WORD
-            && !raw.iter().any(|byte| matches!(byte, b' ' | b'\\'));
-        let mut decoded = std::mem::take(&mut level.decoded);
-        let text = if let Some(plain) = node.as_raw_str().and_then(RawStr::plain) {
-            plain
-        } else {
-            decoded.clear();
-            escape::decode(
-                &here.text[node.offset() + 1..node.offset() + 1 + raw.len()],
-                &mut decoded,
-            );
-            &decoded
-        };
-        match spot.taint {
-            Taint::Whole(Exposes::Printed) if looks_like_json(text) || !looks_secret(text) => {
-                self.content(text, level, here, node, spot);
-            }
-            Taint::Whole(Exposes::File | Exposes::Printed) if !word => {
-                if !is_placeholder(text) {
-                    self.push(
-                        text,
-                        std::iter::once(0..text.len()),
-                        What::File,
-                        level,
-                        here,
-                        node,
-                        spot.key,
-                    );
-                }
-            }
-            Taint::Whole(Exposes::Environment) if !word => {
-                let values = environment(text);
-                if values.is_empty() {
-                    self.content(text, level, here, node, spot);
-                }
-                self.push(
-                    text,
-                    values.into_iter(),
-                    What::Environment,
-                    level,
-                    here,
-                    node,
-                    spot.key,
-                );
-            }
-            _ => self.content(text, level, here, node, spot),
-        }
-        if decoded.capacity() > 16 << 20 {
-            decoded = String::new();
-        }
-        level.decoded = decoded;
-    }
-
-    /// Looks at what a string says.
-    fn content(
-        &mut self,
-        text: &str,
-        level: &mut Level,
-        here: Here<'_>,
-        node: Node<'_>,
-        spot: Spot<'_>,
-    ) {
-        if here.depth < MAX_STRINGS
-            && looks_like_json(text)
-            && self.nested(text, level, here, node, spot)
-        {
-            return;
-        }
-        let mut secret = Vec::new();
-        if self.scanner.plan.files {
-            if spot.class.any(Class::COMMAND)
-                && memchr::memchr2(b'>', b'|', text.as_bytes()).is_some()
-            {
-                secret = written_by(text);
-            }
-            if secret.is_empty() && text.len() > 16 {
-                secret = in_patch(text);
-            }
-        }
-        if spot.class.any(Class::TEXT) && spot.key.is_some()
-            || spot.key.is_none() && text.ends_with('\n')
-        {
-            self.goes_on(text, level, here, node, spot);
-        }
-        self.scan(text, secret, level, here, node, spot);
-    }
-
-    /// A text that may go on elsewhere is remembered.
-    fn goes_on(
-        &mut self,
-        text: &str,
-        level: &mut Level,
-        here: Here<'_>,
-        node: Node<'_>,
-        spot: Spot<'_>,
-    ) {
-        let raw = node.offset() + 1..node.offset() + node.bytes().len() - 1;
-        if let Some(lane) = spot.lane
-            && here.depth == 0
-        {
-            self.out.pieces.push(Piece {
-                lane: lane ^ taint::hash(spot.name.unwrap_or_default().as_bytes()),
-                raw: self.base + raw.start..self.base + raw.end,
-                text: text.to_owned(),
-                field: field(level, here, spot.key),
-            });
-        }
-        // In an object that is an item of a list, or itself one.
-        let list = match (spot.key, level.frames.as_slice()) {
-            (Some(_), [.., list, _]) | (None, [.., list]) if !list.object => list,
-            _ => return,
-        };
-        if list.many {
-            let block = Block {
-                list: list.at,
-                item: list.items,
-                raw,
-                field: field(level, here, spot.key),
-            };
-            level.blocks.push(block);
-        }
-    }
-
-    /// Looks at a string that is JSON as JSON, and says whether it is.
-    fn nested(
-        &mut self,
-        text: &str,
-        level: &Level,
-        here: Here<'_>,
-        node: Node<'_>,
-        spot: Spot<'_>,
-    ) -> bool {
-        let mut tape = self.scanner.tapes.pop().unwrap_or_default();
-        let read = tape.read(text, MAX_DEPTH / 8).is_ok();
-        if read {
-            let start = node.offset() + 1;
-            let outer = Outer {
-                root: here.root,
-                frames: &level.frames,
-                key: spot
-                    .key
-                    .or_else(|| level.frames.last().and_then(|frame| frame.key)),
-                class: spot.class,
-                taint: spot.taint,
-                start,
-                raw: &here.text[start..start + node.bytes().len() - 2],
-                cursor: Cell::default(),
-                up: here.outer,
-            };
-            self.tree(here.depth + 1, text, tape.root(text), Some(&outer));
-        }
-        Tape::shrink(&mut tape);
-        self.scanner.tapes.push(tape);
-        read
-    }
-
     /// Looks for what rules find in a text.
     fn scan(
         &mut self,
         text: &str,
-        secret: Vec<Range<usize>>,
+        marked: Vec<Marked>,
         level: &Level,
         here: Here<'_>,
         node: Node<'_>,
@@ -494,7 +404,9 @@ impl<'w, 'p> Walk<'w, 'p> {
         };
         let mut found = Vec::new();
         self.scanner
-            .spans(text, context, secret, &mut |edit| found.push(edit));
+            .spans(text, context, spot.number, marked, &mut |edit| {
+                found.push(edit);
+            });
         if found.is_empty() {
             return;
         }

@@ -4,15 +4,16 @@ use super::frame::Spot;
 use crate::raw::keys::Class;
 
 /// Whether a string is for machines alone: what a provider encrypted or signed, or a picture.
+#[inline]
 pub(super) fn sealed(raw: &[u8], spot: Spot<'_>) -> bool {
     const DATA_URL: usize = 64;
     if spot.media || spot.class.any(Class::SEALED) && raw.len() >= 64 {
         return is_base64(raw);
     }
-    if raw.starts_with(b"data:image/")
-        || raw.starts_with(b"data:audio/")
-        || raw.starts_with(b"data:video/")
-    {
+    let Some(kind) = raw.strip_prefix(b"data:") else {
+        return false;
+    };
+    if kind.starts_with(b"image/") || kind.starts_with(b"audio/") || kind.starts_with(b"video/") {
         let comma = memchr::memchr(b',', &raw[..raw.len().min(DATA_URL)]);
         return comma.is_some_and(|comma| {
             raw[..comma].ends_with(b";base64") && is_base64(&raw[comma + 1..])

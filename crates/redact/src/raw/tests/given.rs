@@ -1,0 +1,112 @@
+//! What values are given to by where they stand.
+
+use super::*;
+use std::sync::LazyLock;
+
+static ENGINE: LazyLock<Engine> =
+    LazyLock::new(|| Engine::new(&RuleSet::builtin(), |rule| rule.kind == Kind::Secret).unwrap());
+
+/// What is left of a template, with dots for what stands in place of a secret; and the template with them.
+fn dotted(template: &str, seed: u64) -> (String, String) {
+    let sample = expand(template, seed).unwrap();
+    let done = run(&ENGINE, &options(), sample.text.as_bytes());
+    let mut left = done.text().to_owned();
+    for finding in &done.findings {
+        left = left.replace(&finding.placeholder, "…");
+    }
+    let mut expected = sample.text;
+    if let Some(secret) = sample.secret {
+        // What replaces a number is a string.
+        let number = expected[secret.clone()]
+            .bytes()
+            .all(|byte| byte.is_ascii_digit());
+        expected.replace_range(secret, if number { "\"…\"" } else { "…" });
+    }
+    (left, expected)
+}
+
+fn holds(templates: &[&str]) {
+    for template in templates {
+        for seed in 1..4 {
+            let (left, expected) = dotted(template, seed);
+            assert_eq!(left, expected, "{template}");
+        }
+    }
+}
+
+#[test]
+fn numbers_are_given_to_names_of_passwords() {
+    holds(&[
+        r#"{{"password":«8473{digit:4}»}}"#,
+        r#"{{"dbPassword":«8473{digit:4}»}}"#,
+        r#"{{"USER_PIN":«8473{digit:2}»}}"#,
+        r#"{{"passcode":{{"value":«8473{digit:4}»}}}}"#,
+        r#"[{{"secret":«8473{digit:4}»}}]"#,
+        // These count, or tell things apart, or are too short.
+        r#"{{"max_tokens":8473{digit:4},"token_count":8473{digit:4},"spin":8473{digit:4}}}"#,
+        r#"{{"password_id":8473{digit:4},"password_changed_at":17{digit:8},"secretVersion":8473{digit:4}}}"#,
+        r#"{{"password":84731,"pin":8473.5{digit:4},"pincode":56{digit:4},"password_count":8473{digit:4}}}"#,
+    ]);
+}
+
+#[test]
+fn lists_of_arguments_are_read_as_command_lines() {
+    holds(&[
+        r#"{{"args":["--password","«Kx7-{alnum:12}»"]}}"#,
+        r#"{{"argv":["tool","--api-key","«{alnum:32}»","--verbose"]}}"#,
+        r#"["curl","-u","ada:«Kx7-{alnum:12}»","https://example.org"]"#,
+        r#"{{"cmd":["/usr/bin/curl","-s","-u","ada:«Kx7-{alnum:12}»"]}}"#,
+        r#"{{"args":["-H","Authorization: Bearer «{alnum:40}»"]}}"#,
+        r#"{{"arguments":"{{\"args\":[\"--password\",\"«Kx7-{alnum:12}»\"]}}"}}"#,
+        r#"{{"args":["--token","«{alnum:32}»"],"more":["x","y"]}}"#,
+        // What is given to nothing, or to something else.
+        r#"{{"args":["docker","run","-u","1000:1000"]}}"#,
+        r#"{{"args":["--password","--verbose","--password-file","/run/secrets/db"]}}"#,
+        r#"{{"lines":["-let password","+ Kx7-{alnum:12}","- token","Kx7-{alnum:12}"]}}"#,
+        r#"{{"args":["--name","Kx7-{alnum:12}",["--password"],"Kx7-{alnum:12}"]}}"#,
+    ]);
+}
+
+#[test]
+fn a_list_that_was_seen_clean_is_looked_at_behind_a_flag() {
+    let word = expand("Kx7-{alnum:12}", 5).unwrap().text;
+    let plain = format!("{{\"args\":[\"x\",\"{word}\"]}}\n").repeat(4);
+    let input = format!("{plain}{{\"args\":[\"--password\",\"{word}\"]}}\n{plain}");
+    let done = run(&ENGINE, &options(), input.as_bytes());
+    assert_eq!(done.findings.len(), 1);
+    assert_eq!(done.findings[0].line, 5);
+    assert_eq!(done.findings[0].field, "args[1]");
+}
+
+#[test]
+fn headers_are_read_as_they_stand_in_a_request() {
+    holds(&[
+        r#"{{"name":"Authorization","value":"Token «{alnum:32}»"}}"#,
+        r#"{{"value":"ApiKey «{alnum:32}»","header":"authorization"}}"#,
+        r#"{{"headers":{{"Authorization":"Token «{alnum:32}»"}}}}"#,
+        r#"{{"key":"API_KEY","value":"«{alnum:32}»"}}"#,
+        r#"{{"variable":"DB_PASSWORD","value":"«Kx7-{alnum:12}»"}}"#,
+        r#"{{"name":"Authorization","value":"Token missing"}}"#,
+        r#"{{"name":"Accept","value":"Token {alnum:32}"}}"#,
+    ]);
+    // Also the second time.
+    let line = expand(r#"{{"Authorization":"Token {alnum:32}"}}"#, 1).unwrap();
+    let input = format!("{}\n", line.text).repeat(5);
+    let done = run(&ENGINE, &options(), input.as_bytes());
+    assert_eq!(done.findings.len(), 5);
+}
+
+#[test]
+fn values_have_the_name_of_what_they_are_the_value_of() {
+    holds(&[
+        r#"{{"secret":{{"value":"«{alnum:32}»"}}}}"#,
+        r#"{{"password":{{"stringValue":"«Kx7-{alnum:12}»"}}}}"#,
+        r#"{{"api_key":{{"type":"string","plaintext":"«{alnum:32}»"}}}}"#,
+        r#"{{"passwords":[{{"value":"«Kx7-{alnum:12}»"}}]}}"#,
+        r#"{{"secrets":[{{"name":"db","value":"«{alnum:32}»"}}]}}"#,
+        r#"{{"settings":[{{"name":"db","value":"{alnum:32}"}}]}}"#,
+        r#"{{"password":{{"type":"Kx7-{alnum:12}","description":"Kx7-{alnum:12}"}}}}"#,
+        r#"{{"color":{{"value":"Kx7-{alnum:12}"}}}}"#,
+        r#"{{"value":"Kx7-{alnum:12}"}}"#,
+    ]);
+}
