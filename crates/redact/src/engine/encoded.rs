@@ -214,42 +214,55 @@ fn word(text: &str, at: usize, floor: usize) -> Range<usize> {
     begin..end.max(begin)
 }
 
-/// Words with percent signs, as they were before they were put into an address.
-fn percent(text: &str, said: &mut impl FnMut(&Said)) {
-    let bytes = text.as_bytes();
+/// What stands at a place and is something else than it says: how many bytes it takes, and the letter, if it is one at all.
+type Disguise = (usize, Option<char>);
+
+/// Words with something disguised at one of the places, as they are without it.
+fn undisguised(
+    text: &str,
+    places: impl Iterator<Item = usize>,
+    disguise: impl Fn(usize) -> Option<Disguise>,
+    said: &mut impl FnMut(&Said),
+) {
     let mut floor = 0;
-    for at in memchr::memchr_iter(b'%', bytes) {
-        if at < floor || escape(bytes, at).is_none() {
+    for at in places {
+        if at < floor || disguise(at).is_none() {
             continue;
         }
         let word = word(text, at, floor);
         floor = word.end.max(at + 1);
-        if word.len() < 12 {
+        if word.len() < LEAST / 2 {
             continue;
         }
         let mut this = Said {
             text: String::with_capacity(word.len()),
-            places: Vec::new(),
+            places: Vec::with_capacity(word.len() + 1),
         };
         let mut place = word.start;
-        while place < word.end {
-            if let Some(letter) = escape(bytes, place).filter(|_| place + 3 <= word.end) {
+        while let Some(letter) = text[place..word.end].chars().next() {
+            let disguised = disguise(place).filter(|(length, _)| place + length <= word.end);
+            if let Some((length, letter)) = disguised {
+                let bytes = letter.map_or(0, char::len_utf8);
+                this.text.extend(letter);
+                this.places.extend(std::iter::repeat_n(place, bytes));
+                place += length;
+            } else {
                 this.text.push(letter);
-                this.places.push(place);
-                place += 3;
-                continue;
+                let end = place + letter.len_utf8();
+                this.places.extend(place..end);
+                place = end;
             }
-            let Some(letter) = text[place..].chars().next() else {
-                break;
-            };
-            this.text.push(letter);
-            this.places
-                .extend((0..letter.len_utf8()).map(|byte| place + byte));
-            place += letter.len_utf8();
         }
         this.places.push(word.end);
         said(&this);
     }
+}
+
+/// Words with percent signs, as they were before they were put into an address.
+fn percent(text: &str, said: &mut impl FnMut(&Said)) {
+    let bytes = text.as_bytes();
+    let letter = |at: usize| Some((3, Some(escape(bytes, at)?)));
+    undisguised(text, memchr::memchr_iter(b'%', bytes), letter, said);
 }
 
 /// The printable letter that `%2F` stands for.
@@ -269,37 +282,20 @@ fn alike(text: &str, said: &mut impl FnMut(&Said)) {
     let mut places: Vec<usize> = first
         .chain(memchr::memchr2_iter(0xCE, 0xCF, bytes))
         .chain(memchr::memchr2_iter(0xD0, 0xD1, bytes))
+        .chain(memchr::memchr3_iter(0xD2, 0xD4, 0xD8, bytes))
+        .chain(memchr::memchr_iter(0xF3, bytes))
         .collect();
     places.sort_unstable();
-    let mut floor = 0;
-    for at in places {
-        let letter = text.get(at..).and_then(|rest| rest.chars().next());
-        if at < floor || letter.is_none_or(|letter| plain(letter) == Plain::Itself) {
-            continue;
-        }
-        let word = word(text, at, floor);
-        floor = word.end.max(at + 1);
-        if word.len() < 12 {
-            continue;
-        }
-        let mut this = Said {
-            text: String::with_capacity(word.len()),
-            places: Vec::new(),
+    let disguise = |at: usize| {
+        let letter = text.get(at..)?.chars().next()?;
+        let looks = match plain(letter) {
+            Plain::Itself => return None,
+            Plain::Nothing => None,
+            Plain::Looks(other) => Some(other),
         };
-        for (index, letter) in text[word.clone()].char_indices() {
-            let from = word.start + index;
-            let letter = match plain(letter) {
-                Plain::Nothing => continue,
-                Plain::Looks(letter) => letter,
-                Plain::Itself => letter,
-            };
-            this.text.push(letter);
-            this.places
-                .extend(std::iter::repeat_n(from, letter.len_utf8()));
-        }
-        this.places.push(word.end);
-        said(&this);
-    }
+        Some((letter.len_utf8(), looks))
+    };
+    undisguised(text, places.into_iter(), disguise, said);
 }
 
 /// What a letter looks like.
@@ -314,7 +310,15 @@ fn plain(letter: char) -> Plain {
     /// Letters of other scripts, each before the one it looks like.
     const ALIKE: &str = "АAВBЕEКKМMНHОOРPСCТTУYХXаaеeоoрpсcуyхxіiІIјjЈJѕsЅSԁdһhԛqԝwΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXοoνvαaιi";
     match letter {
-        '\u{200B}'..='\u{200D}' | '\u{2060}' | '\u{FEFF}' | '\u{AD}' => Plain::Nothing,
+        '\u{200B}'..='\u{200F}'
+        | '\u{202A}'..='\u{202E}'
+        | '\u{2060}'..='\u{2064}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{FE00}'..='\u{FE0F}'
+        | '\u{FEFF}'
+        | '\u{AD}'
+        | '\u{61C}'
+        | '\u{E0000}'..='\u{E007F}' => Plain::Nothing,
         '\u{FF01}'..='\u{FF5E}' => {
             char::from_u32(u32::from(letter) - 0xFEE0).map_or(Plain::Itself, Plain::Looks)
         }

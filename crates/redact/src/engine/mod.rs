@@ -1,13 +1,18 @@
 //! Finds what rules describe, in one pass over a text.
 //!
 //! ```text
-//! words.rs ──► where a word of a rule stands ──► the rule is tried there (scan.rs), by its shape (shape.rs, plan.rs)
-//! numbers.rs ► where digits stand ──────────┘
-//! assign.rs ─► what is given to a name ─────► generic.rs: is it a secret?
-//!                                            check/: are its digits right?   allow.rs: may it stand?
+//! survey.rs ─► which bytes there are; where numbers and rows of base64 stand: most of what follows is not done then
+//! words.rs ──► where a word of a rule stands ───┬► the rule is tried there (scan.rs), by its shape (shape.rs, plan.rs)
+//! triggers.rs ► where digits, colons, `@` stand ┘
+//! assign.rs ─► what is given to a name ─────────► generic.rs: is it a secret?
+//!                                                check/: are its digits right?   allow.rs: may it stand?
 //! encoded.rs ► base64, percent signs, look-alikes: the same again on what they say
 //! overlap.rs ► which of two findings stands
 //! ```
+//!
+//! Each of these looks by what is seldom: a word by the four bytes of it that are (often.rs), a number by its first bytes
+//! (prefix.rs). A text is gone over in parts, and what was found in a part is tried before the next is looked at, so what is
+//! held does not grow with the text.
 
 mod allow;
 mod assign;

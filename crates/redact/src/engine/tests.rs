@@ -145,7 +145,20 @@ fn letters_that_look_like_others_hide_nothing() {
         .map(|letter| char::from_u32(u32::from(letter) + 0xFEE0).unwrap())
         .collect();
     let cyrillic = token.replacen('p', "\u{440}", 1);
-    for hidden in [zero_width, fullwidth, cyrillic] {
+    let homoglyph = token.replacen('h', "\u{4BB}", 1);
+    let unseen = [
+        '\u{200E}',
+        '\u{202E}',
+        '\u{2066}',
+        '\u{61C}',
+        '\u{FE0F}',
+        '\u{E0041}',
+    ];
+    let unseen = unseen.map(|letter| format!("{}{letter}{}", &token[..6], &token[6..]));
+    for hidden in [zero_width, fullwidth, cyrillic, homoglyph]
+        .into_iter()
+        .chain(unseen)
+    {
         let text = format!("key {hidden} end");
         let found = scan(&SECRETS, &text, Context::default());
         assert_eq!(found.len(), 1, "{hidden}");
