@@ -93,28 +93,61 @@ impl Set {
         self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
     }
 
+    fn add_all(&mut self, from: u8, to: u8) {
+        for (word, bits) in self.0.iter_mut().enumerate() {
+            let low = usize::from(from).max(word * 64);
+            let high = usize::from(to).min(word * 64 + 63);
+            if low <= high {
+                *bits |= !0 >> (63 - (high - low)) << (low - word * 64);
+            }
+        }
+    }
+
     pub(super) fn has(&self, byte: u8) -> bool {
         self.0[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1
     }
 
     /// Whether each of them is so; not of none.
     pub(super) fn all(&self, is: impl Fn(u8) -> bool) -> bool {
-        *self != Self::new() && (0..=255).all(|byte| !self.has(byte) || is(byte))
+        *self != Self::new() && self.bytes().all(is)
+    }
+
+    fn bytes(&self) -> impl Iterator<Item = u8> {
+        (0_u8..4).flat_map(|word| {
+            let mut bits = self.0[usize::from(word)];
+            std::iter::from_fn(move || {
+                let bit = u8::try_from(bits.trailing_zeros())
+                    .ok()
+                    .filter(|bit| *bit < 64)?;
+                bits &= bits - 1;
+                Some(word * 64 + bit)
+            })
+        })
+    }
+
+    /// Whether it is one letter, but for its case.
+    fn is(&self, letter: u8) -> bool {
+        let mut both = Self::new();
+        both.add(letter.to_ascii_lowercase());
+        both.add(letter.to_ascii_uppercase());
+        let others = self
+            .0
+            .iter()
+            .zip(both.0)
+            .any(|(mine, both)| mine & !both != 0);
+        !others && *self != Self::new()
     }
 
     /// The one of ASCII that they are, but for its case.
     fn letter(&self) -> Option<u8> {
-        let first = (0..=127_u8)
-            .find(|byte| self.has(*byte))?
-            .to_ascii_lowercase();
-        self.all(|byte| byte.eq_ignore_ascii_case(&first))
-            .then_some(first)
+        let first = self.bytes().find(u8::is_ascii)?.to_ascii_lowercase();
+        self.is(first).then_some(first)
     }
 
     /// Each of them alone, but for its case, when there are few and more than one.
     fn few(&self) -> Option<Vec<Self>> {
         let mut sets: Vec<(u8, Self)> = Vec::new();
-        for byte in (0..=255).filter(|byte| self.has(*byte)) {
+        for byte in self.bytes() {
             let lower = byte.to_ascii_lowercase();
             let known = sets.iter().position(|(known, _)| *known == lower);
             let index = known.unwrap_or(sets.len());
@@ -262,7 +295,7 @@ fn set_of(class: &Class) -> Option<Set> {
     match class {
         Class::Bytes(class) => {
             for range in class.ranges() {
-                (range.start()..=range.end()).for_each(|byte| set.add(byte));
+                set.add_all(range.start(), range.end());
             }
         }
         Class::Unicode(class) => {
@@ -271,7 +304,7 @@ fn set_of(class: &Class) -> Option<Set> {
                     .ok()
                     .filter(u8::is_ascii)?;
                 let begin = u8::try_from(u32::from(range.start())).ok()?;
-                (begin..=end).for_each(|byte| set.add(byte));
+                set.add_all(begin, end);
             }
         }
     }
@@ -282,7 +315,7 @@ fn set_of(class: &Class) -> Option<Set> {
 fn place(sequence: &Sequence, keyword: &[u8]) -> Option<usize> {
     let spells = |sets: &[Set]| {
         let mut pairs = sets.iter().zip(keyword);
-        pairs.all(|(set, byte)| set.all(|one| one.eq_ignore_ascii_case(byte)))
+        pairs.all(|(set, byte)| set.is(*byte))
     };
     sequence.sets.windows(keyword.len().max(1)).position(spells)
 }
@@ -437,6 +470,23 @@ mod tests {
 
     fn words(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn sets_hold_what_was_added() {
+        for (from, to) in [(0, 255), (0, 0), (63, 64), (b'a', b'z'), (200, 255), (5, 4)] {
+            let mut set = Set::new();
+            set.add_all(from, to);
+            let expected: Vec<u8> = (from..=to).collect();
+            assert_eq!(set.bytes().collect::<Vec<_>>(), expected);
+            assert!((0..=255).all(|byte| set.has(byte) == expected.contains(&byte)));
+        }
+        let mut set = Set::new();
+        assert!(!set.is(b'a') && !set.all(|_| true));
+        set.add(b'A');
+        assert!(set.is(b'a') && set.letter() == Some(b'a'));
+        set.add(b'b');
+        assert!(!set.is(b'a') && set.letter().is_none());
     }
 
     #[test]
