@@ -11,6 +11,7 @@ pub mod normalized;
 pub mod redact;
 pub mod redact_text;
 pub mod slow;
+pub mod submit;
 
 use quipu_agents::{Checkpoint, Collect, Dialect, Family, Feed, Origin};
 use quipu_formats::exchange::{self, Escapes, Item, Reader, verify};
@@ -24,7 +25,7 @@ use quipu_search::query::{Clock, Problem, Query};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Those that are no adapters; each of these has one of its own, `agent_` and its name.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     ("exchange_reader", exchange_reader),
     ("json_cursor", json_cursor),
     ("json_tape", json_tape),
@@ -38,6 +39,7 @@ pub const TARGETS: [Target; 13] = [
     ("redact_raw", redact::raw),
     ("redact_rules", redact_text::rules),
     ("redact_scan", redact_text::scan),
+    ("submit_request", submit::request),
 ];
 
 /// Small, so that inputs of a few hundred bytes reach them.
