@@ -27,7 +27,7 @@
 //! id = "credit-card"
 //! kind = "pii"
 //! regex = '''…'''
-//! check = "luhn"                           # luhn, iban, ipv4, ipv6, phone, email, jwt, national-id, secret, password
+//! check = "luhn"                           # luhn, iban, ipv4, ipv6, phone, email, jwt, national-id, secret, password, random
 //!
 //! [[rules.allowlists]]                     # as in gitleaks: regexes, stopwords, paths, regexTarget, condition
 //! stopwords = ["example"]
@@ -205,6 +205,8 @@ pub enum Check {
     Secret,
     /// The same of what its name calls a password: shorter ones, and those that people make up.
     Password,
+    /// A token whose longest part looks made up by a machine: for prefixes that begin other things as well.
+    Random,
 }
 
 impl Check {
@@ -221,6 +223,7 @@ impl Check {
             Self::NationalId => "national-id",
             Self::Secret => "secret",
             Self::Password => "password",
+            Self::Random => "random",
         }
     }
 
@@ -229,7 +232,7 @@ impl Check {
         Self::ALL.into_iter().find(|check| check.as_str() == word)
     }
 
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Luhn,
         Self::Iban,
         Self::Ipv4,
@@ -240,6 +243,7 @@ impl Check {
         Self::NationalId,
         Self::Secret,
         Self::Password,
+        Self::Random,
     ];
 }
 

@@ -5,6 +5,7 @@ mod mail;
 mod national;
 mod net;
 mod phone;
+mod random;
 
 use std::ops::Range;
 
@@ -29,7 +30,7 @@ impl From<bool> for Verdict {
 
 /// Looks at a value where it stands.
 pub(super) fn look(check: Check, rule: &str, text: &str, span: Range<usize>) -> Verdict {
-    let place = Place::new(text.as_bytes(), span);
+    let place = Place::new(text.as_bytes(), span.clone());
     match check {
         Check::Luhn => digits::card(&place),
         Check::Iban => digits::iban(place.value),
@@ -39,6 +40,7 @@ pub(super) fn look(check: Check, rule: &str, text: &str, span: Range<usize>) -> 
         Check::Email => mail::mail(&place).into(),
         Check::Jwt => jwt(place.value).into(),
         Check::NationalId => national::id(rule, &place),
+        Check::Random => random::random(&text[span]).into(),
         // These are about a name and its value.
         Check::Secret | Check::Password => Verdict::Yes,
     }
