@@ -28,13 +28,19 @@ impl From<bool> for Verdict {
     }
 }
 
-/// Looks at a value where it stands.
-pub(super) fn look(check: Check, rule: &str, text: &str, span: Range<usize>) -> Verdict {
+/// Looks at a value where it stands. `name` is what the whole text is given to, where that is known.
+pub(super) fn look(
+    check: Check,
+    rule: &str,
+    name: Option<&str>,
+    text: &str,
+    span: Range<usize>,
+) -> Verdict {
     let place = Place::new(text.as_bytes(), span.clone());
     match check {
         Check::Luhn => digits::card(&place),
         Check::Iban => digits::iban(place.value),
-        Check::Ipv4 => net::ipv4(&place).into(),
+        Check::Ipv4 => (!name.is_some_and(net::version_name) && net::ipv4(&place)).into(),
         Check::Ipv6 => net::ipv6(&place).into(),
         Check::Phone => phone::phone(&place).into(),
         Check::Email => mail::mail(&place).into(),

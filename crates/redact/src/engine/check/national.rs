@@ -10,7 +10,7 @@ pub(super) fn id(rule: &str, place: &Place<'_>) -> Verdict {
     let number = digits::of(place.value);
     let checked = |right: bool| if right { Verdict::Yes } else { Verdict::Nearly };
     match rule {
-        "us-ssn" => ssn(&number).into(),
+        "us-ssn" | "us-ssn-named" => ssn(&number).into(),
         "us-ein" => (number.len() == 9).into(),
         "uk-nino" => nino(place.value).into(),
         "uk-nhs" => checked(nhs(&number)),
@@ -271,6 +271,10 @@ mod tests {
             ("536-22-1847", Verdict::Yes),
             ("000-12-3456", Verdict::No),
             ("078-05-1120", Verdict::No),
+            ("666-12-3456", Verdict::No),
+            ("900-12-3456", Verdict::No),
+            ("536-00-1847", Verdict::No),
+            ("536-22-0000", Verdict::No),
         ] {
             assert_eq!(look("us-ssn", value), expected, "{value}");
         }

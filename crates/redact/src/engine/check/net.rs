@@ -45,8 +45,21 @@ pub(super) fn ipv4(place: &Place<'_>) -> bool {
 /// Whether what is around it says that it is no address.
 fn versioned(place: &Place<'_>) -> bool {
     let words = [
-        "version", "ver.", "release", "chrome/", "safari/", "edg/", "firefox/", "opr/", "mozilla/",
-        "==", ">=", "<=", "~=", "@",
+        "version",
+        "ver.",
+        "ver ",
+        "ver:",
+        "release",
+        "build",
+        "upgrade",
+        "downgrade",
+        "firmware",
+        "driver",
+        "==",
+        ">=",
+        "<=",
+        "~=",
+        "@",
     ];
     let behind = place.first_behind();
     // A port behind it, and a user before it, say that it is an address.
@@ -62,7 +75,28 @@ fn versioned(place: &Place<'_>) -> bool {
         || matches!(behind, b'-' | b'_')
         || (behind == b'.' && place.behind.get(1).is_some_and(u8::is_ascii_alphanumeric))
         || (behind == b'/' && place.behind.get(1).is_some_and(u8::is_ascii_digit))
-        || place.after_one_of(&words, place.on_line(12))
+        || place.after_one_of(&words, place.on_line(16))
+        || product(place)
+}
+
+/// Whether it stands behind the name of a program, as in `Chrome/120.0.6099.109`.
+fn product(place: &Place<'_>) -> bool {
+    let Some(before) = place.before.strip_suffix(b"/") else {
+        return false;
+    };
+    let is = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(**byte, b'_' | b'-');
+    let length = before.iter().rev().take(40).take_while(is).count();
+    let (before, name) = before.split_at(before.len() - length);
+    name.first().is_some_and(u8::is_ascii_uppercase)
+        && !matches!(before.last(), Some(b'/' | b'.' | b':' | b'\\'))
+}
+
+/// Whether the name of a field says that what it holds is a version.
+pub(super) fn version_name(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    ["version", "release", "build"]
+        .iter()
+        .any(|word| lower.contains(word))
 }
 
 /// An address of the sixth version: one of the net, written as one.
@@ -121,6 +155,10 @@ mod tests {
             ("section <4.3.2.1>", false),
             ("pkg==<41.32.21.1>", false),
             ("<8.8.8.8>", false),
+            ("MySQLConnector/<8.0.32.1>", false),
+            ("upgraded to release <8.0.32.1>", false),
+            ("http://<81.2.69.160>/x", true),
+            ("GET /lookup/<81.2.69.160>", true),
         ] {
             assert_eq!(place(text, ipv4), expected, "{text}");
         }

@@ -23,7 +23,9 @@ pub(super) fn phone(place: &Place<'_>) -> bool {
         .filter(|group| !group.is_empty());
     let grouped = groups.clone().count();
     if place.value.first() == Some(&b'+') {
-        let short = groups.clone().all(|group| group.len() >= 2)
+        // One digit by itself is the first behind the country: `+33 6 12 34 56 78`.
+        let alone = |(index, group): (usize, &[u8])| group.len() >= 2 || index == 1;
+        let short = groups.clone().enumerate().all(alone)
             || grouped <= 2
             || digits[0] == 1
             || digits[0] == 7;
@@ -31,16 +33,25 @@ pub(super) fn phone(place: &Place<'_>) -> bool {
         let plain = grouped == 1 && digits.len() < 11 && !spoken(place);
         return (10..=15).contains(&digits.len()) && digits[0] != 0 && short && !plain && !fiction;
     }
+    if digits[0] == 0 {
+        return (9..=12).contains(&digits.len()) && !dated(place) && spoken(place);
+    }
     let ten = digits.len() == 10 || (digits.len() == 11 && digits[0] == 1);
     let area = digits.len().saturating_sub(10);
     let plausible = ten && digits[area] >= 2 && digits[area + 3] >= 2;
     plausible && !fiction && (spoken(place) || place.value.first() == Some(&b'('))
 }
 
+/// Day, month and year in some order.
+fn dated(place: &Place<'_>) -> bool {
+    let groups: Vec<&[u8]> = place.value.split(|byte| !byte.is_ascii_digit()).collect();
+    matches!(groups.as_slice(), [day, month, year] if day.len() <= 2 && month.len() <= 2 && matches!(year.len(), 2 | 4))
+}
+
 fn spoken(place: &Place<'_>) -> bool {
     place.after_one_of(
         &[
-            "phone", "tel", "mobile", "cell", "fax", "call ", "whatsapp", "sms",
+            "phone", "tel", "mobile", "mobil", "cell", "fax", "call ", "whatsapp", "sms", "handy",
         ],
         32,
     )
@@ -62,6 +73,15 @@ mod tests {
             ("", "+1234567890", false),
             ("", "+0000000000", false),
             ("1", "+49 30 9018 2084", false),
+            ("at ", "+33 6 12 34 56 78", true),
+            ("at ", "+31 6 12345678", true),
+            ("at ", "+49 30 123456-78", true),
+            ("", "(415) 555-2671", true),
+            ("phone ", "020 7946 0958", true),
+            ("Tel.: ", "06 12 34 56 78", true),
+            ("lines ", "06 12 34 56 78", false),
+            ("tel ", "01-02-2026", false),
+            ("at ", "+12 3 4 56 78 90", false),
         ] {
             let text = format!("{before}{value}");
             let place = Place::new(text.as_bytes(), before.len()..text.len());

@@ -6,22 +6,45 @@ use crate::engine::generic::wordy;
 /// The shortest part that says anything.
 const LEAST: usize = 14;
 
-/// Whether the longest row of letters and digits is long, mixed, and cannot be spoken.
+/// Whether the longest row of letters and digits is long, mixed, and cannot be spoken; or all of it, where joints are so few
+/// that they are characters like the others.
 ///
 /// Names in code have joints; what is between them is a word, a number, or short.
 pub(super) fn random(value: &str) -> bool {
     let parts = value.split(|letter: char| !letter.is_ascii_alphanumeric());
-    let Some(part) = parts.max_by_key(|part| part.len()) else {
+    let joints = parts.clone().count() - 1;
+    let Some(longest) = parts.max_by_key(|part| part.len()) else {
         return false;
     };
-    let count = |is: fn(&u8) -> bool| part.bytes().filter(is).count();
-    let (digits, upper, lower) = (
-        count(u8::is_ascii_digit),
-        count(u8::is_ascii_uppercase),
-        count(u8::is_ascii_lowercase),
-    );
-    let mixed = digits >= 2 && digits < part.len() || upper >= 4 && lower >= 4;
-    part.len() >= LEAST && mixed && entropy(part.as_bytes()) >= 2.8 && !wordy(part)
+    let mix = Mix::of(longest);
+    let mixed = mix.digits >= 2 && mix.digits < longest.len() || mix.upper >= 4 && mix.lower >= 4;
+    if mixed && made_up(longest) {
+        return true;
+    }
+    let all: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
+    let mix = Mix::of(&all);
+    joints * 7 <= value.len() && mix.digits.min(mix.upper).min(mix.lower) >= 3 && made_up(&all)
+}
+
+fn made_up(part: &str) -> bool {
+    part.len() >= LEAST && entropy(part.as_bytes()) >= 2.8 && !wordy(part)
+}
+
+struct Mix {
+    digits: usize,
+    upper: usize,
+    lower: usize,
+}
+
+impl Mix {
+    fn of(part: &str) -> Self {
+        let count = |is: fn(&u8) -> bool| part.as_bytes().iter().filter(|byte| is(byte)).count();
+        Self {
+            digits: count(u8::is_ascii_digit),
+            upper: count(u8::is_ascii_uppercase),
+            lower: count(u8::is_ascii_lowercase),
+        }
+    }
 }
 
 #[cfg(test)]
