@@ -19,6 +19,8 @@ pub(super) enum Trigger {
     Plus,
     /// So many letters before a number begins.
     Lettered { letters: usize },
+    /// Where so many letters and digits stand before a dot, and another dot so many bytes behind it.
+    Dots { before: usize, between: usize },
 }
 
 /// What can stand between the digits of one number.
@@ -121,6 +123,21 @@ pub(super) fn colons(text: &[u8], mut found: impl FnMut(usize)) {
     }
 }
 
+/// Calls `found` with each place where a long word begins before two dots so far apart.
+pub(super) fn dots(text: &[u8], before: usize, between: usize, mut found: impl FnMut(usize)) {
+    let word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    for at in memchr::memchr_iter(b'.', text) {
+        // Two dots so far apart are seldom, and a word so long is seldom before a dot.
+        if text.get(at + between + 1) != Some(&b'.') || at < before {
+            continue;
+        }
+        if text[at - before..at].iter().rev().all(word) {
+            let more = text[..at - before].iter().rev().take(before);
+            found(at - before - more.take_while(|byte| word(byte)).count());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,6 +166,14 @@ mod tests {
         assert!(!begins.contains(&5));
         let address = all.iter().find(|cluster| cluster.begin == 30).unwrap();
         assert_eq!((address.length, address.dots), (11, 3));
+    }
+
+    #[test]
+    fn two_dots_are_so_far_apart() {
+        let mut all = Vec::new();
+        let text = b"a.bcdefg.h (abcdefgh.123456.7) abcdefg.12345.6 xabcdefgh.123456.7";
+        dots(text, 8, 6, |at| all.push(at));
+        assert_eq!(all, [12, 47]);
     }
 
     #[test]

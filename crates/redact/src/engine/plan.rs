@@ -257,6 +257,9 @@ fn keyless(rule: &Rule, program: &Program) -> Option<Trigger> {
             behind: reach.behind,
         });
     }
+    if let Some((before, between)) = dotted(parts).filter(|_| program.boundary) {
+        return Some(Trigger::Dots { before, between });
+    }
     let sequences = shape::sequences(parts)?;
     let alphabet = shape::alphabet(hir)?;
     if !program.boundary
@@ -327,6 +330,19 @@ fn keyless(rule: &Rule, program: &Program) -> Option<Trigger> {
                 .is_some_and(|set| set.all(|byte| byte.is_ascii_digit()))
     });
     (same && (1..=8).contains(&letters)).then_some(Trigger::Lettered { letters })
+}
+
+/// How many bytes stand before a first dot at least, when they are many, and how many between it and a second.
+fn dotted(parts: &[Hir]) -> Option<(usize, usize)> {
+    let dot = |part: &Hir| matches!(part.kind(), HirKind::Literal(literal) if *literal.0 == *b".");
+    let first = parts.iter().position(dot)?;
+    let least = |part: &Hir| part.properties().minimum_len();
+    let before: usize = parts[..first].iter().map(least).sum::<Option<usize>>()?;
+    let [between, second, ..] = &parts[first + 1..] else {
+        return None;
+    };
+    let length = least(between).filter(|_| between.properties().maximum_len() == least(between))?;
+    (before >= 20 && dot(second)).then_some((before, length))
 }
 
 /// Words of names that stand for what kind of thing it is, not whose.

@@ -191,6 +191,11 @@ fn digits(
                     }
                 }
             }
+            Trigger::Dots { before, between } => numbers::dots(text, before, between, |at| {
+                if boundary::begins(text, at) {
+                    attempts.push((at, *rule));
+                }
+            }),
             Trigger::Colons => with_colons = true,
             Trigger::Number { .. } | Trigger::Lettered { .. } => with_numbers = true,
         }
