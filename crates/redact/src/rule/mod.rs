@@ -27,7 +27,7 @@
 //! id = "credit-card"
 //! kind = "pii"
 //! regex = '''…'''
-//! check = "luhn"                           # luhn, iban, ipv4, ipv6, phone, email, jwt, national-id, secret, password, random
+//! check = "luhn"                           # luhn, iban, ipv4, ipv6, mac, phone, email, jwt, national-id, secret, password, random
 //!
 //! [[rules.allowlists]]                     # as in gitleaks: regexes, stopwords, paths, regexTarget, condition
 //! stopwords = ["example"]
@@ -193,6 +193,8 @@ pub enum Check {
     Ipv4,
     /// The same of the sixth.
     Ipv6,
+    /// An address of a network card, rather than a piece of a longer row of bytes, or one that counts.
+    Mac,
     /// A phone number that can be dialled.
     Phone,
     /// An address for mail that belongs to somebody.
@@ -217,6 +219,7 @@ impl Check {
             Self::Iban => "iban",
             Self::Ipv4 => "ipv4",
             Self::Ipv6 => "ipv6",
+            Self::Mac => "mac",
             Self::Phone => "phone",
             Self::Email => "email",
             Self::Jwt => "jwt",
@@ -232,11 +235,12 @@ impl Check {
         Self::ALL.into_iter().find(|check| check.as_str() == word)
     }
 
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Luhn,
         Self::Iban,
         Self::Ipv4,
         Self::Ipv6,
+        Self::Mac,
         Self::Phone,
         Self::Email,
         Self::Jwt,

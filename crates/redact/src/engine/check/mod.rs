@@ -42,6 +42,7 @@ pub(super) fn look(
         Check::Iban => digits::iban(place.value),
         Check::Ipv4 => (!name.is_some_and(net::version_name) && net::ipv4(&place)).into(),
         Check::Ipv6 => net::ipv6(&place).into(),
+        Check::Mac => net::mac(&place).into(),
         Check::Phone => phone::phone(&place).into(),
         Check::Email => mail::mail(&place).into(),
         Check::Jwt => jwt(place.value).into(),

@@ -60,8 +60,8 @@ fn ssn(digits: &[u8]) -> bool {
     );
     let advertised = matches!(
         (area, group, serial),
-        (78, 5, 1120) | (219, 9, 9999) | (123, 45, 6789) | (987, 65, _)
-    );
+        (78, 5, 1120) | (219, 9, 9999) | (123, 45, 6789) | (987, 65, _) | (111, 22, 3333)
+    ) || digits.iter().all(|digit| *digit == digits[0]);
     area != 0 && area != 666 && area < 900 && group != 0 && serial != 0 && !advertised
 }
 
@@ -272,6 +272,8 @@ mod tests {
             ("000-12-3456", Verdict::No),
             ("078-05-1120", Verdict::No),
             ("666-12-3456", Verdict::No),
+            ("111-22-3333", Verdict::No),
+            ("555-55-5555", Verdict::No),
             ("900-12-3456", Verdict::No),
             ("536-00-1847", Verdict::No),
             ("536-22-0000", Verdict::No),

@@ -29,9 +29,18 @@ pub(super) fn phone(place: &Place<'_>) -> bool {
             || grouped <= 2
             || digits[0] == 1
             || digits[0] == 7;
+        // A number with a sign: a fraction, a date far off, bits.
+        let signed = grouped == 2 && place.value.contains(&b'.')
+            || digits.iter().all(|digit| *digit < 2)
+            || far_date(place.value);
         // `+1234567890` without a blank is also what a diff or a sum looks like.
         let plain = grouped == 1 && digits.len() < 11 && !spoken(place);
-        return (10..=15).contains(&digits.len()) && digits[0] != 0 && short && !plain && !fiction;
+        return (10..=15).contains(&digits.len())
+            && digits[0] != 0
+            && short
+            && !plain
+            && !signed
+            && !fiction;
     }
     if digits[0] == 0 {
         return (9..=12).contains(&digits.len()) && !dated(place) && spoken(place);
@@ -40,6 +49,12 @@ pub(super) fn phone(place: &Place<'_>) -> bool {
     let area = digits.len().saturating_sub(10);
     let plausible = ten && digits[area] >= 2 && digits[area + 3] >= 2;
     plausible && !fiction && (spoken(place) || place.value.first() == Some(&b'('))
+}
+
+/// `+100000-01-01`, which is a year that has so many digits.
+fn far_date(value: &[u8]) -> bool {
+    let lengths: Vec<usize> = value.split(|byte| *byte == b'-').map(<[u8]>::len).collect();
+    matches!(lengths.as_slice(), [year, 2, 2] if *year > 4)
 }
 
 /// Day, month and year in some order.
@@ -82,6 +97,10 @@ mod tests {
             ("lines ", "06 12 34 56 78", false),
             ("tel ", "01-02-2026", false),
             ("at ", "+12 3 4 56 78 90", false),
+            ("", "+1441497364.649", false),
+            ("", "+999999-12-25", false),
+            ("", "+10011010010", false),
+            ("tel:", "+31-641044153", true),
         ] {
             let text = format!("{before}{value}");
             let place = Place::new(text.as_bytes(), before.len()..text.len());
