@@ -42,6 +42,7 @@ fn every_rule_finds_its_examples() {
             Some(
                 crate::rule::Check::Secret
                     | crate::rule::Check::Password
+                    | crate::rule::Check::Typed
                     | crate::rule::Check::Random
             )
         );

@@ -27,7 +27,7 @@
 //! id = "credit-card"
 //! kind = "pii"
 //! regex = '''…'''
-//! check = "luhn"                           # luhn, iban, ipv4, ipv6, mac, phone, email, jwt, national-id, secret, password, random
+//! check = "luhn"                           # luhn, iban, ipv4, ipv6, mac, phone, email, jwt, national-id, secret, password, typed, random
 //!
 //! [[rules.allowlists]]                     # as in gitleaks: regexes, stopwords, paths, regexTarget, condition
 //! stopwords = ["example"]
@@ -207,6 +207,8 @@ pub enum Check {
     Secret,
     /// The same of what its name calls a password: shorter ones, and those that people make up.
     Password,
+    /// A value that stands where passwords do, and looks like one: no word, no path, no code.
+    Typed,
     /// A token whose longest part looks made up by a machine: for prefixes that begin other things as well.
     Random,
 }
@@ -226,6 +228,7 @@ impl Check {
             Self::NationalId => "national-id",
             Self::Secret => "secret",
             Self::Password => "password",
+            Self::Typed => "typed",
             Self::Random => "random",
         }
     }
@@ -235,7 +238,7 @@ impl Check {
         Self::ALL.into_iter().find(|check| check.as_str() == word)
     }
 
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Luhn,
         Self::Iban,
         Self::Ipv4,
@@ -247,6 +250,7 @@ impl Check {
         Self::NationalId,
         Self::Secret,
         Self::Password,
+        Self::Typed,
         Self::Random,
     ];
 }

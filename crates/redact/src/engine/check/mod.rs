@@ -9,6 +9,8 @@ mod random;
 
 use std::ops::Range;
 
+use super::assign::Style;
+use super::generic::{self, Look};
 use crate::rule::Check;
 
 /// What a check says.
@@ -47,6 +49,7 @@ pub(super) fn look(
         Check::Email => mail::mail(&place).into(),
         Check::Jwt => jwt(place.value).into(),
         Check::NationalId => national::id(rule, &place),
+        Check::Typed => typed(&text[span]).into(),
         Check::Random => random::random(&text[span]).into(),
         // These are about a name and its value.
         Check::Secret | Check::Password => Verdict::Yes,
@@ -104,6 +107,11 @@ impl<'a> Place<'a> {
             || dotted(self.last_before(), before)
             || dotted(self.first_behind(), self.behind.get(1))
     }
+}
+
+/// Whether a value looks like a password wherever it stands.
+fn typed(value: &str) -> bool {
+    generic::password("password", "password", value, Style::Bare) == Look::Secret
 }
 
 /// Bits per character.
