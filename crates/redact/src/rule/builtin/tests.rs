@@ -261,10 +261,7 @@ fn rules_are_well_made() {
         let keyed = matches!(rule.pattern, Pattern::Named { .. }) || !rule.keywords.is_empty();
         let shaped = rule.kind == Kind::Pii
             || rule.kind == Kind::Identity
-            || matches!(
-                rule.id.as_str(),
-                "discord-token" | "asana-token-form" | "facebook-app-token-form"
-            );
+            || matches!(rule.id.as_str(), "discord-token" | "asana-token-form");
         is(keyed || shaped, "keywords are wanted");
         is(
             rule.keywords.iter().all(|word| word.len() >= 3),
