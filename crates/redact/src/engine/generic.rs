@@ -255,7 +255,9 @@ pub(super) fn secret(name: &str, value: &str, style: Style) -> Look {
     }
     let mixed = traits.digits > 0 && traits.letters() > 0
         || (traits.lower > 3 && traits.upper > 3 && value.len() >= 20);
-    let all_hex = value.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let all_hex = value
+        .bytes()
+        .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     let least = match value.len() {
         _ if all_hex => 2.6,
         ..16 => 2.9,

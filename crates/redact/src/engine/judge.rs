@@ -97,7 +97,13 @@ impl<'a> Job<'a> {
             why = (bits < least).then_some(Why::Entropy);
         }
         if let Some(known) = data.check {
-            match check::look(known, &data.id, self.text, secret.clone()) {
+            match check::look(
+                known,
+                &data.id,
+                self.context.name,
+                self.text,
+                secret.clone(),
+            ) {
                 Verdict::Yes => {}
                 Verdict::Nearly => why = Some(Why::Check),
                 Verdict::No => return,

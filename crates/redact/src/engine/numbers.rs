@@ -2,6 +2,8 @@
 //!
 //! Texts are full of numbers. Nearly all are too short for any rule, which is seen before any rule is tried.
 
+use std::ops::Range;
+
 /// How a rule without keywords is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trigger {
@@ -19,6 +21,8 @@ pub(super) enum Trigger {
     Plus,
     /// So many letters before a number begins.
     Lettered { letters: usize },
+    /// Where so many letters and digits stand before a dot, and another dot so many bytes behind it.
+    Dots { before: usize, between: usize },
 }
 
 /// What can stand between the digits of one number.
@@ -76,9 +80,42 @@ pub(super) fn colons(text: &[u8], places: &[usize], mut found: impl FnMut(Colons
     }
 }
 
+/// Calls `found` with each place where a long word begins before two dots so far apart. `rows` are rows of letters that are
+/// no shorter.
+pub(super) fn dots(
+    text: &[u8],
+    rows: &[Range<usize>],
+    before: usize,
+    between: usize,
+    mut found: impl FnMut(usize),
+) {
+    let word = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    for row in rows {
+        let dot = |at: usize| text.get(at) == Some(&b'.');
+        if !dot(row.end) || !dot(row.end + between + 1) {
+            continue;
+        }
+        let length = text[row.clone()].iter().rev().take(2 * before);
+        let length = length.take_while(word).count();
+        if length >= before {
+            found(row.end - length);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_dots_are_so_far_apart() {
+        let mut all = Vec::new();
+        let text = b"abcdefgh.123456.7 (abc/abcdefgh.123456.7) abcdefg.12345.6 abcdefgh.12345";
+        dots(text, &[0..8, 19..31, 42..49, 58..66], 8, 6, |at| {
+            all.push(at)
+        });
+        assert_eq!(all, [0, 23]);
+    }
 
     #[test]
     fn colons_join_hex_digits() {

@@ -8,6 +8,7 @@ use regex_automata::nfa::thompson;
 use regex_syntax::hir::{Hir, HirKind};
 
 use super::boundary;
+use super::encoded::LEAST;
 use super::numbers::Trigger;
 use super::often::is_everyday;
 use super::shape::{self, Anchor, Reach, Sequence, Set};
@@ -286,6 +287,9 @@ fn keyless(rule: &Rule, program: &Program) -> Option<(Trigger, Vec<Sequence>)> {
         };
         return Some((trigger, Vec::new()));
     }
+    if let Some((before, between)) = dotted(parts).filter(|_| program.boundary) {
+        return Some((Trigger::Dots { before, between }, Vec::new()));
+    }
     let sequences = shape::sequences(parts)?;
     let trigger = by_digits(rule, program, hir, &sequences)?;
     Some((trigger, sequences))
@@ -361,6 +365,19 @@ fn by_digits(rule: &Rule, program: &Program, hir: &Hir, sequences: &[Sequence]) 
                 .is_some_and(|set| set.all(|byte| byte.is_ascii_digit()))
     });
     (same && (1..=8).contains(&letters)).then_some(Trigger::Lettered { letters })
+}
+
+/// How many bytes stand before a first dot at least, when they are many, and how many between it and a second.
+fn dotted(parts: &[Hir]) -> Option<(usize, usize)> {
+    let dot = |part: &Hir| matches!(part.kind(), HirKind::Literal(literal) if *literal.0 == *b".");
+    let first = parts.iter().position(dot)?;
+    let least = |part: &Hir| part.properties().minimum_len();
+    let before: usize = parts[..first].iter().map(least).sum::<Option<usize>>()?;
+    let [between, second, ..] = &parts[first + 1..] else {
+        return None;
+    };
+    let length = least(between).filter(|_| between.properties().maximum_len() == least(between))?;
+    (before >= LEAST && dot(second)).then_some((before, length))
 }
 
 /// Words of names that stand for what kind of thing it is, not whose.
@@ -495,7 +512,11 @@ mod tests {
     fn rules_that_come_along_are_tried_where_their_words_stand() {
         let rules = crate::RuleSet::builtin();
         let plan = plan(&rules.rules).unwrap();
-        assert!(plan.always.is_empty());
+        let always = plan
+            .always
+            .iter()
+            .map(|rule| rules.rules[*rule].id.as_str());
+        assert_eq!(always.collect::<Vec<_>>(), Vec::<&str>::new());
         let whole = plan
             .actions
             .iter()

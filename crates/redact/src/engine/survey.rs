@@ -44,6 +44,8 @@ pub(super) struct Survey {
     pub(super) colons: Vec<usize>,
     /// Rows of letters of base64 that are long enough to hold something.
     pub(super) rows: Vec<Range<usize>>,
+    /// How many there were before the part at hand.
+    older: usize,
 }
 
 /// What the bytes of a block are.
@@ -74,6 +76,11 @@ impl Survey {
         self.rows.clear();
     }
 
+    /// Rows of the part at hand.
+    pub(super) fn new_rows(&self) -> &[Range<usize>] {
+        &self.rows[self.older..]
+    }
+
     /// Looks at a part of a text, which begins and ends at a multiple of a block or with the text. Places and bytes are of
     /// that part only, and rows of all parts so far.
     pub(super) fn take(&mut self, text: &[u8], part: Range<usize>) {
@@ -100,6 +107,7 @@ impl Survey {
         self.numbers.clear();
         self.lettered.clear();
         self.colons.clear();
+        self.older = self.rows.len();
         let mut flags = [0; BLOCK];
         let mut padded = [b' '; BLOCK + 3];
         let mut at = part.start;

@@ -39,7 +39,12 @@ fn every_rule_finds_its_examples() {
     for rule in &ENGINE.rules().rules {
         let looks = matches!(
             rule.check,
-            Some(crate::rule::Check::Secret | crate::rule::Check::Password)
+            Some(
+                crate::rule::Check::Secret
+                    | crate::rule::Check::Password
+                    | crate::rule::Check::Typed
+                    | crate::rule::Check::Random
+            )
         );
         for template in &rule.examples {
             let misses = (0..20).filter(|seed| !is_found(template, *seed)).count();
@@ -109,7 +114,10 @@ fn escapes_and_colours_hide_nothing() {
             "{before:?}"
         );
     }
-    assert_eq!(ids(&SECRETS, &format!("x{token}")), Vec::<String>::new());
+    // What begins nothing else is found behind a letter too, and other tokens are not.
+    assert_eq!(ids(&SECRETS, &format!("x{token}")), ["github-pat"]);
+    let other = expand("xrubygems_{hex:48}", 7).unwrap().text;
+    assert_eq!(ids(&SECRETS, &other), Vec::<String>::new());
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub(super) struct Triggers {
     /// With as many bytes as they take at least, and whether they are addresses.
     colons: Vec<(usize, usize, bool)>,
     numbers: Vec<usize>,
+    /// With how many letters there are before the first dot, and between it and the second.
+    dots: Vec<(usize, usize, usize)>,
     /// What begins with letters and goes on with a digit, and how many letters that may be.
     lettered: Vec<usize>,
     letters: Vec<usize>,
@@ -33,6 +35,7 @@ impl Triggers {
             match trigger {
                 Trigger::At { before, behind } => this.at.push((rule, before, behind)),
                 Trigger::Plus => this.plus.push(rule),
+                Trigger::Dots { before, between } => this.dots.push((rule, before, between)),
                 Trigger::Colons { least, address } => this.colons.push((rule, least, address)),
                 Trigger::Number => {
                     this.numbers.push(rule);
@@ -91,6 +94,13 @@ impl Triggers {
                     {
                         attempts.push((one.begin, *rule));
                     }
+                }
+            });
+        }
+        for (rule, before, between) in &self.dots {
+            numbers::dots(text, survey.new_rows(), *before, *between, |at| {
+                if boundary::begins(text, at) {
+                    attempts.push((at, *rule));
                 }
             });
         }

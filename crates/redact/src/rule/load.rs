@@ -1,5 +1,7 @@
 //! Reads files of rules, those of gitleaks among them.
 
+mod known;
+
 use std::path::Path;
 
 use serde::Deserialize;
@@ -185,6 +187,9 @@ fn read(
     if raw.rules.len() > RULES {
         return Err(syntax(1, "too many rules"));
     }
+    if trust == Trust::Unknown {
+        misspelled(text, file, &raw)?;
+    }
     let mut reader = Reader {
         text,
         file,
@@ -212,6 +217,40 @@ fn read(
     }
     base.extend(own);
     Ok((base, reader.remarks))
+}
+
+/// Looks for keys that there are not.
+fn misspelled(text: &str, file: &Path, raw: &File) -> Result<(), RuleError> {
+    let table = text.parse::<toml::Table>().unwrap_or_default();
+    let Some(unknown) = known::unknown(&table) else {
+        return Ok(());
+    };
+    let rule = unknown
+        .rule
+        .and_then(|rule| Some((rule, raw.rules.get(rule)?)));
+    let Some((place, rule)) = rule else {
+        let stands = |line: &str| line.trim_start().starts_with(&unknown.key);
+        return Err(RuleError::Syntax {
+            file: file.to_owned(),
+            line: 1 + text.lines().position(stands).unwrap_or(0),
+            why: unknown.why,
+        });
+    };
+    let line = line_of(text, rule.span().start);
+    Err(RuleError::Rule {
+        file: file.to_owned(),
+        rule: named(&rule.get_ref().id, place),
+        why: format!("{} (line {line})", unknown.why),
+    })
+}
+
+/// What errors call a rule: its id, or its place in the file.
+fn named(id: &str, place: usize) -> String {
+    if id.is_empty() {
+        format!("number {}", place + 1)
+    } else {
+        id.to_owned()
+    }
 }
 
 fn stem(file: &Path) -> String {
@@ -286,11 +325,7 @@ impl Reader<'_> {
     }
 
     fn rule(&mut self, raw: RawRule, line: usize, place: usize) -> Result<Rule, RuleError> {
-        let name = if raw.id.is_empty() {
-            format!("number {}", place + 1)
-        } else {
-            raw.id.clone()
-        };
+        let name = named(&raw.id, place);
         let rule = self.rule_of(raw);
         rule.map_err(|why| self.error(&name, line, &why))
     }

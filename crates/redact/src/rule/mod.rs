@@ -27,7 +27,7 @@
 //! id = "credit-card"
 //! kind = "pii"
 //! regex = '''…'''
-//! check = "luhn"                           # luhn, iban, ipv4, ipv6, phone, email, jwt, national-id, secret, password
+//! check = "luhn"                           # luhn, iban, ipv4, ipv6, mac, phone, email, jwt, national-id, secret, password, typed, random
 //!
 //! [[rules.allowlists]]                     # as in gitleaks: regexes, stopwords, paths, regexTarget, condition
 //! stopwords = ["example"]
@@ -193,6 +193,8 @@ pub enum Check {
     Ipv4,
     /// The same of the sixth.
     Ipv6,
+    /// An address of a network card, rather than a piece of a longer row of bytes, or one that counts.
+    Mac,
     /// A phone number that can be dialled.
     Phone,
     /// An address for mail that belongs to somebody.
@@ -205,6 +207,10 @@ pub enum Check {
     Secret,
     /// The same of what its name calls a password: shorter ones, and those that people make up.
     Password,
+    /// A value that stands where passwords do, and looks like one: no word, no path, no code.
+    Typed,
+    /// A token whose longest part looks made up by a machine: for prefixes that begin other things as well.
+    Random,
 }
 
 impl Check {
@@ -215,12 +221,15 @@ impl Check {
             Self::Iban => "iban",
             Self::Ipv4 => "ipv4",
             Self::Ipv6 => "ipv6",
+            Self::Mac => "mac",
             Self::Phone => "phone",
             Self::Email => "email",
             Self::Jwt => "jwt",
             Self::NationalId => "national-id",
             Self::Secret => "secret",
             Self::Password => "password",
+            Self::Typed => "typed",
+            Self::Random => "random",
         }
     }
 
@@ -229,17 +238,20 @@ impl Check {
         Self::ALL.into_iter().find(|check| check.as_str() == word)
     }
 
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 13] = [
         Self::Luhn,
         Self::Iban,
         Self::Ipv4,
         Self::Ipv6,
+        Self::Mac,
         Self::Phone,
         Self::Email,
         Self::Jwt,
         Self::NationalId,
         Self::Secret,
         Self::Password,
+        Self::Typed,
+        Self::Random,
     ];
 }
 

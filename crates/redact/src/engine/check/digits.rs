@@ -11,7 +11,16 @@ pub(super) fn card(place: &Place<'_>) -> Verdict {
     let joined = place.last_before() == b'-'
         || (place.first_behind() == b'-'
             && place.behind.get(1).is_some_and(u8::is_ascii_alphanumeric));
-    if place.inside_more() || joined || repeats || zeros > 8 || !issued(&digits) || decimal(place) {
+    // Nineteen digits in a row are a number of a program.
+    let row = digits.len() == 19 && place.value.len() == 19;
+    if row
+        || place.inside_more()
+        || joined
+        || repeats
+        || zeros > 8
+        || !issued(&digits)
+        || decimal(place)
+    {
         return Verdict::No;
     }
     if luhn(&digits) {

@@ -112,8 +112,11 @@ pub(super) fn mail(place: &Place<'_>) -> bool {
     let labels = host.split('.').count();
     let named = name.trim_matches('.');
     let host_is_one = labels >= 2
-        && (2..=24).contains(&end.len())
-        && end.bytes().all(|byte| byte.is_ascii_lowercase())
+        && (2..=63).contains(&end.len())
+        && (end.starts_with("xn--")
+            || end
+                .chars()
+                .all(|letter| letter.is_lowercase() || !letter.is_ascii()))
         && !NO_HOST.contains(&end)
         && host
             .split('.')
@@ -161,6 +164,11 @@ mod tests {
             ("", "ada@machine.local", "", false),
             ("https://x:", "y@host.com", "/p", false),
             ("", "getty@tty1.service", "", false),
+            ("", "jörg@münchen.de", "", true),
+            ("", "анна@почта.рф", "", true),
+            ("", "张伟@例子.公司", "", true),
+            ("", "ada@xn--bcher-kva.xn--p1ai", "", true),
+            ("", "x@2.3", "", false),
         ] {
             let text = format!("{before}{value}{behind}");
             let place = Place::new(text.as_bytes(), before.len()..before.len() + value.len());

@@ -5,9 +5,12 @@ mod mail;
 mod national;
 mod net;
 mod phone;
+mod random;
 
 use std::ops::Range;
 
+use super::assign::Style;
+use super::generic::{self, Look};
 use crate::rule::Check;
 
 /// What a check says.
@@ -27,18 +30,27 @@ impl From<bool> for Verdict {
     }
 }
 
-/// Looks at a value where it stands.
-pub(super) fn look(check: Check, rule: &str, text: &str, span: Range<usize>) -> Verdict {
-    let place = Place::new(text.as_bytes(), span);
+/// Looks at a value where it stands. `name` is what the whole text is given to, where that is known.
+pub(super) fn look(
+    check: Check,
+    rule: &str,
+    name: Option<&str>,
+    text: &str,
+    span: Range<usize>,
+) -> Verdict {
+    let place = Place::new(text.as_bytes(), span.clone());
     match check {
         Check::Luhn => digits::card(&place),
         Check::Iban => digits::iban(place.value),
-        Check::Ipv4 => net::ipv4(&place).into(),
+        Check::Ipv4 => (!name.is_some_and(net::version_name) && net::ipv4(&place)).into(),
         Check::Ipv6 => net::ipv6(&place).into(),
+        Check::Mac => net::mac(&place).into(),
         Check::Phone => phone::phone(&place).into(),
         Check::Email => mail::mail(&place).into(),
         Check::Jwt => jwt(place.value).into(),
         Check::NationalId => national::id(rule, &place),
+        Check::Typed => typed(&text[span]).into(),
+        Check::Random => random::random(&text[span]).into(),
         // These are about a name and its value.
         Check::Secret | Check::Password => Verdict::Yes,
     }
@@ -95,6 +107,11 @@ impl<'a> Place<'a> {
             || dotted(self.last_before(), before)
             || dotted(self.first_behind(), self.behind.get(1))
     }
+}
+
+/// Whether a value looks like a password wherever it stands.
+fn typed(value: &str) -> bool {
+    generic::password("password", "password", value, Style::Bare) == Look::Secret
 }
 
 /// Bits per character.

@@ -10,7 +10,7 @@ pub(super) fn id(rule: &str, place: &Place<'_>) -> Verdict {
     let number = digits::of(place.value);
     let checked = |right: bool| if right { Verdict::Yes } else { Verdict::Nearly };
     match rule {
-        "us-ssn" => ssn(&number).into(),
+        "us-ssn" | "us-ssn-named" => ssn(&number).into(),
         "us-ein" => (number.len() == 9).into(),
         "uk-nino" => nino(place.value).into(),
         "uk-nhs" => checked(nhs(&number)),
@@ -60,8 +60,8 @@ fn ssn(digits: &[u8]) -> bool {
     );
     let advertised = matches!(
         (area, group, serial),
-        (78, 5, 1120) | (219, 9, 9999) | (123, 45, 6789) | (987, 65, _)
-    );
+        (78, 5, 1120) | (219, 9, 9999) | (123, 45, 6789) | (987, 65, _) | (111, 22, 3333)
+    ) || digits.iter().all(|digit| *digit == digits[0]);
     area != 0 && area != 666 && area < 900 && group != 0 && serial != 0 && !advertised
 }
 
@@ -271,6 +271,12 @@ mod tests {
             ("536-22-1847", Verdict::Yes),
             ("000-12-3456", Verdict::No),
             ("078-05-1120", Verdict::No),
+            ("666-12-3456", Verdict::No),
+            ("111-22-3333", Verdict::No),
+            ("555-55-5555", Verdict::No),
+            ("900-12-3456", Verdict::No),
+            ("536-00-1847", Verdict::No),
+            ("536-22-0000", Verdict::No),
         ] {
             assert_eq!(look("us-ssn", value), expected, "{value}");
         }

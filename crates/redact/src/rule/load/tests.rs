@@ -106,6 +106,56 @@ fn what_is_wrong_is_named_with_its_file_and_rule() {
 }
 
 #[test]
+fn a_key_that_there_is_not_is_no_key() {
+    let rule = "[[rules]]\nid = \"mine\"\nregex = 'a'\n";
+    for (text, begin, why) in [
+        (
+            format!("{rule}keyword = ['a']"),
+            "mine.toml: rule mine: ",
+            "`keyword`; `keywords` is one (line 1)",
+        ),
+        (
+            format!("{rule}[[rules]]\nregex = 'a'\nsecret_group = 1"),
+            "mine.toml: rule number 2: ",
+            "`secret_group`; `secretGroup` is one (line 4)",
+        ),
+        (
+            format!("{rule}[[rules.allowlists]]\nregextarget = 'match'"),
+            "mine.toml: rule mine: ",
+            "`allowlists.regextarget`; `regexTarget` is one",
+        ),
+        (
+            format!("{rule}\n[allowlist]\nwhat = 'match'"),
+            "mine.toml:6: ",
+            "no key `allowlist.what`",
+        ),
+        (
+            format!("[extend]\nuse_default = true\n{rule}"),
+            "mine.toml:2: ",
+            "`extend.use_default`; `useDefault` is one",
+        ),
+        (
+            format!("rule = 1\n{rule}"),
+            "mine.toml:1: ",
+            "`rules` is one",
+        ),
+    ] {
+        let problem = problem(&text);
+        assert!(problem.starts_with(begin), "{problem}");
+        assert!(problem.contains(why), "{problem}");
+    }
+}
+
+/// Those of another kind of configuration, as far as they are not used here.
+#[test]
+fn keys_of_others_are_passed_over() {
+    let text = "title = 't'\nminVersion = 'v1'\nprefilter = 'x'\nfilter = 'y'\n[[rules]]\nid = 'a'\nregex = 'a'\n\
+        confidence = 'high'\nfilter = 'z'\nvalidate = 'v'\nskipReport = true\nanalyze = 'a'\nrevoke = 'r'\n\
+        specificity = 3\ntags = ['t']\nvalueGroup = 1\n[[rules.components]]\nid = 'b'\nwithin = 3\n";
+    assert_eq!(parse(text).unwrap().0.rules.len(), 1);
+}
+
+#[test]
 fn the_rules_that_come_along_are_all_read() {
     for (name, text) in super::super::builtin::FILES {
         let (rules, remarks) = RuleSet::parse_with_remarks(text, Path::new(name)).unwrap();
