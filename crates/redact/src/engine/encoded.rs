@@ -90,11 +90,17 @@ const fn table() -> [bool; 256] {
 
 static LETTERS: [bool; 256] = table();
 
+/// Whether a byte can stand in base64, in either of its alphabets.
+#[inline]
+pub(super) fn is_letter(byte: u8) -> bool {
+    LETTERS[usize::from(byte)]
+}
+
 /// Calls `found` with each row of letters of base64 that is long enough.
 ///
 /// What is no letter ends a row, so only every `least`th byte is looked at until one is a letter.
 pub(super) fn runs(text: &[u8], least: usize, mut found: impl FnMut(Range<usize>)) {
-    let letter = |byte: &u8| LETTERS[usize::from(*byte)];
+    let letter = |byte: &u8| is_letter(*byte);
     let mut begin = 0;
     while let Some(row) = text.get(begin..begin + least) {
         // From behind: what is no letter there makes the way short.
@@ -108,16 +114,6 @@ pub(super) fn runs(text: &[u8], least: usize, mut found: impl FnMut(Range<usize>
         found(begin..end);
         begin = end;
     }
-}
-
-/// The row of letters around a place that begins at `floor` at the earliest, if it is long enough.
-#[cold]
-pub(super) fn row(text: &[u8], at: usize, floor: usize) -> Option<Range<usize>> {
-    let letter = |byte: &&u8| LETTERS[usize::from(**byte)];
-    let before = text.get(floor..at)?;
-    let begin = at - before.iter().rev().take_while(letter).count();
-    let end = at + text[at..].iter().take_while(letter).count();
-    (end - begin >= LEAST).then_some(begin..end)
 }
 
 /// What base64 says, if that is text.

@@ -80,7 +80,7 @@ pub(super) fn colons(text: &[u8], places: &[usize], mut found: impl FnMut(Colons
     }
 }
 
-/// Calls `found` with each place where a long word begins before two dots so far apart. `rows` are rows of letters that are
+/// Calls `found` with each place where a long word may begin before two dots so far apart. `rows` are rows of letters that are
 /// no shorter.
 pub(super) fn dots(
     text: &[u8],
@@ -97,9 +97,8 @@ pub(super) fn dots(
         }
         let length = text[row.clone()].iter().rev().take(2 * before);
         let length = length.take_while(word).count();
-        if length >= before {
-            found(row.end - length);
-        }
+        // It may begin within the row, behind an escape or a hyphen.
+        (before..=length).for_each(|length| found(row.end - length));
     }
 }
 

@@ -35,8 +35,9 @@ pub(super) struct Survey {
     /// Of all parts so far, and of the last one.
     flags: u8,
     here: u8,
-    /// Which of the last lanes are all letters, a bit for each.
-    full: u32,
+    /// Whether the last lane is all letters, and where those begin that are, when they are two or more.
+    full: bool,
+    open: Option<usize>,
     /// Where digits begin behind what is part of no word and do not end at once, and where behind a capital letter.
     pub(super) numbers: Vec<usize>,
     pub(super) lettered: Vec<usize>,
@@ -72,7 +73,8 @@ impl Survey {
     /// Begins with another text.
     pub(super) fn begin(&mut self) {
         self.flags = 0;
-        self.full = 0;
+        self.full = false;
+        self.open = None;
         self.rows.clear();
     }
 
@@ -126,6 +128,11 @@ impl Survey {
             self.note(text, at, &classes);
             at += BLOCK;
         }
+        if part.end == text.len()
+            && let Some(begin) = self.open
+        {
+            self.close(text, begin..text.len());
+        }
         self.here = flags.iter().fold(0, |all, one| all | one);
         self.flags |= self.here;
     }
@@ -148,25 +155,37 @@ impl Survey {
             }
         }
         let (letters, _) = classes.letters.as_chunks::<LANE>();
-        for lane in letters {
-            self.full = self.full << 1 | u32::from(u64::from_le_bytes(*lane) == !0);
+        // Which lanes are all letters, a bit for each, the last one of the block before as the first.
+        let mut full = u32::from(self.full);
+        for (index, lane) in letters.iter().enumerate() {
+            full |= u32::from(u64::from_le_bytes(*lane) == !0) << (index + 1);
         }
-        // A row that is long enough fills two lanes that follow each other.
+        self.full = full >> letters.len() == 1;
+        // A row that is long enough has two of them, one behind the other.
         const { assert!(LEAST >= 3 * LANE - 1) };
-        let lanes = letters.len();
-        let pairs = self.full & self.full >> 1 & ((1 << lanes) - 1);
-        if pairs != 0 {
-            for index in (0..lanes).rev().filter(|index| pairs >> index & 1 == 1) {
-                self.row(text, at + (lanes - 1 - index) * LANE);
+        let pairs = full & full >> 1;
+        if pairs == 0 && self.open.is_none() {
+            return;
+        }
+        for index in 0..letters.len() {
+            let place = at + index * LANE;
+            match self.open {
+                None if pairs >> index & 1 == 1 => self.open = Some(place - LANE),
+                Some(begin) if full >> (index + 1) & 1 == 0 => self.close(text, begin..place),
+                _ => {}
             }
         }
     }
 
+    /// Notes a row of which the whole lanes are known, if it is long enough.
     #[cold]
-    fn row(&mut self, text: &[u8], at: usize) {
-        let floor = self.rows.last().map_or(0, |row| row.end);
-        if let Some(row) = encoded::row(text, at, floor) {
-            self.rows.push(row);
+    fn close(&mut self, text: &[u8], lanes: Range<usize>) {
+        self.open = None;
+        let letter = |byte: &&u8| encoded::is_letter(**byte);
+        let begin = lanes.start - text[..lanes.start].iter().rev().take_while(letter).count();
+        let end = lanes.end + text[lanes.end..].iter().take_while(letter).count();
+        if end - begin >= LEAST {
+            self.rows.push(begin..end);
         }
     }
 }
