@@ -23,6 +23,7 @@
 //! **Invariant:** what is held is bounded by [`Options::max_line`], whatever the input.
 
 mod allow;
+mod asked;
 mod clean;
 mod document;
 mod edit;

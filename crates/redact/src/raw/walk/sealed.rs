@@ -22,6 +22,43 @@ pub(super) fn sealed(raw: &[u8], spot: Spot<'_>) -> bool {
     false
 }
 
+/// Whether a string is a time or a UUID: what stands on every line, and is never twice the same.
+#[inline]
+pub(super) fn unique(text: &[u8]) -> bool {
+    match text.len() {
+        20..=30 => is_time(text),
+        36 => is_uuid(text),
+        _ => false,
+    }
+}
+
+/// Whether it is a time as RFC 3339 has it, in UTC.
+fn is_time(text: &[u8]) -> bool {
+    let Some((head, rest)) = text.split_first_chunk::<19>() else {
+        return false;
+    };
+    let [fraction @ .., b'Z'] = rest else {
+        return false;
+    };
+    let right = head.iter().zip(b"0000-00-00T00:00:00").all(|(is, like)| {
+        if *like == b'0' {
+            is.is_ascii_digit()
+        } else {
+            is == like
+        }
+    });
+    let digits = fraction.strip_prefix(b".").unwrap_or(fraction);
+    let whole = fraction.is_empty() || fraction.len() == digits.len() + 1;
+    right && whole && digits.iter().all(u8::is_ascii_digit)
+}
+
+fn is_uuid(text: &[u8]) -> bool {
+    text.iter().enumerate().all(|(at, byte)| match at {
+        8 | 13 | 18 | 23 => *byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    })
+}
+
 /// Whether all of it is base64, of either alphabet.
 fn is_base64(bytes: &[u8]) -> bool {
     let one =
@@ -40,4 +77,28 @@ pub(super) fn looks_like_json(text: &str) -> bool {
         (first, last),
         (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']'))
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_uuids() {
+        for time in ["2026-05-24T12:10:43Z", "2026-05-24T12:10:43.544Z"] {
+            assert!(unique(time.as_bytes()), "{time}");
+        }
+        for other in [
+            "2026-05-24T12:10:43.",
+            "2026-05-24T12:10:43xZ",
+            "2026-05-24T12:10:43..5Z",
+            "2026-05-24 12:10:43.544Z",
+            "2026-05-24T12:10:43.5x4Z",
+        ] {
+            assert!(!unique(other.as_bytes()), "{other}");
+        }
+        assert!(unique(b"4290921c-c760-4cbd-b871-7507891b2fd0"));
+        assert!(!unique(b"4290921c-c760-4cbd-b871-7507891b2fdx"));
+        assert!(!unique(b"4290921c-c760-4cbd-b8717-507891b2fd0"));
+    }
 }
