@@ -22,14 +22,31 @@ pub(super) fn sealed(raw: &[u8], spot: Spot<'_>) -> bool {
     false
 }
 
-/// Whether a string is a time or a UUID: what stands on every line, and is never twice the same.
+/// How providers begin the numbers of calls, messages and requests.
+const NUMBERED: [&[u8]; 7] = [
+    b"toolu_",
+    b"msg_",
+    b"req_",
+    b"call_",
+    b"srvtoolu_",
+    b"resp_",
+    b"chatcmpl-",
+];
+
+/// Whether a string is a time, a UUID, or what a provider numbers things by: what stands on every line, and is never
+/// twice the same.
 #[inline]
 pub(super) fn unique(text: &[u8]) -> bool {
-    match text.len() {
-        20..=30 => is_time(text),
-        36 => is_uuid(text),
-        _ => false,
+    match text {
+        [b'0'..=b'9', ..] if text.len() <= 30 => is_time(text),
+        [b'c' | b'm' | b'r' | b's' | b't', ..] if text.len() <= 80 && is_numbered(text) => true,
+        _ => text.len() == 36 && is_uuid(text),
     }
+}
+
+fn is_numbered(text: &[u8]) -> bool {
+    let behind = NUMBERED.iter().find_map(|head| text.strip_prefix(*head));
+    behind.is_some_and(|number| number.len() >= 8 && number.iter().all(u8::is_ascii_alphanumeric))
 }
 
 /// Whether it is a time as RFC 3339 has it, in UTC.
@@ -97,6 +114,10 @@ mod tests {
         ] {
             assert!(!unique(other.as_bytes()), "{other}");
         }
+        assert!(unique(b"toolu_01ABCdef23456"));
+        assert!(!unique(b"toolu_01ABCdef23456/x"));
+        assert!(!unique(b"toolu_"));
+        assert!(!unique(b""));
         assert!(unique(b"4290921c-c760-4cbd-b871-7507891b2fd0"));
         assert!(!unique(b"4290921c-c760-4cbd-b871-7507891b2fdx"));
         assert!(!unique(b"4290921c-c760-4cbd-b8717-507891b2fd0"));
