@@ -17,7 +17,16 @@ pub(super) struct Marks {
     words: Vec<Word>,
     /// Whether the first byte of the next block is part of an escape.
     escaped: bool,
-    odd: bool,
+    odd: Odd,
+}
+
+/// What there may be in strings that must not be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Odd {
+    /// Control characters. Between values, where white space is, they may be.
+    pub(super) control: bool,
+    /// Escapes that are none.
+    pub(super) escape: bool,
 }
 
 /// What is in a block, a bit for each byte.
@@ -35,7 +44,7 @@ impl Marks {
     pub(super) fn clear(&mut self) {
         self.words.clear();
         self.escaped = false;
-        self.odd = false;
+        self.odd = Odd::default();
     }
 
     /// Takes back memory that one very large text needed.
@@ -102,10 +111,9 @@ impl Marks {
         }
     }
 
-    /// Whether there may be something in strings up to an end that was found that must not be: control characters, or
-    /// escapes that are none.
+    /// What there may be in strings up to an end that was found.
     #[inline]
-    pub(super) fn odd(&self) -> bool {
+    pub(super) fn odd(&self) -> Odd {
         self.odd
     }
 
@@ -121,7 +129,7 @@ impl Marks {
             ahead
         };
         // Without a way out in the middle, so that it is done with vector instructions.
-        self.odd |= inner.iter().fold(u8::MAX, |least, &b| least.min(b)) < 0x20;
+        self.odd.control |= inner.iter().fold(u8::MAX, |least, &b| least.min(b)) < 0x20;
         let (blocks, rest) = ahead.as_chunks::<BLOCK>();
         let mut escaped = self.escaped;
         let mut odd = false;
@@ -139,7 +147,7 @@ impl Marks {
             self.words.push(word);
         }
         self.escaped = escaped;
-        self.odd |= odd;
+        self.odd.escape |= odd;
         !ahead.is_empty()
     }
 }
@@ -290,7 +298,7 @@ mod tests {
                 at = end + 1;
             }
             prop_assert_eq!(marks.end(bytes, at), None);
-            prop_assert!(!marks.odd());
+            prop_assert_eq!(marks.odd(), Odd::default());
         }
 
         #[test]
@@ -313,7 +321,7 @@ mod tests {
             bytes.push(b'"');
             let mut marks = Marks::default();
             prop_assert_eq!(marks.end(&bytes, 0), Some((end, what.len() > 1)));
-            prop_assert_eq!(marks.odd(), odd);
+            prop_assert_eq!(marks.odd() != Odd::default(), odd);
         }
     }
 }

@@ -51,6 +51,10 @@ impl Class {
     pub(super) const TYPE: Self = Self(1 << 18);
     /// The value of what the object itself is called.
     pub(super) const INNER: Self = Self(1 << 19);
+    /// How many, or how long.
+    pub(super) const COUNT: Self = Self(1 << 20);
+    /// Tells a record from others, by a time or by a number that a machine made up.
+    pub(super) const UNIQUE: Self = Self(1 << 21);
 
     /// Whether it tells any of these.
     #[inline]
@@ -62,6 +66,14 @@ impl Class {
     #[inline]
     pub(super) const fn and(self, more: Self) -> Self {
         Self(self.0 | more.0)
+    }
+
+    /// The keys that tell this.
+    pub(super) fn keys(self) -> impl Iterator<Item = &'static str> {
+        TABLE
+            .iter()
+            .filter(move |(class, _)| class.any(self))
+            .flat_map(|(_, keys)| keys.iter().copied())
     }
 
     /// What a key tells.
@@ -147,6 +159,21 @@ const TABLE: &[(Class, &[&str])] = &[
     (Class::LANE, &[
         "index", "item_id", "itemId", "output_index", "content_index", "summary_index", "messageId", "message_id",
         "stream", "streamId", "stream_id", "partID", "call_id", "parent", "type", "sessionUpdate",
+    ]),
+    (Class::COUNT, &[
+        "input_tokens", "output_tokens", "total_tokens", "cache_creation_input_tokens", "cache_read_input_tokens",
+        "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens", "cached_input_tokens", "reasoning_output_tokens",
+        "prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens", "inputTokens", "outputTokens",
+        "totalTokens", "cachedInputTokens", "reasoningTokens", "cacheReadInputTokens", "cacheCreationInputTokens",
+        "promptTokenCount", "candidatesTokenCount", "totalTokenCount", "cachedContentTokenCount", "thoughtsTokenCount",
+        "max_tokens", "maxTokens", "max_output_tokens", "duration_ms", "durationMs", "duration", "totalDurationMs",
+    ]),
+    (Class::UNIQUE, &[
+        "uuid", "parentUuid", "leafUuid", "logicalParentUuid", "messageId", "message_id", "sessionId", "session_id",
+        "sessionID", "id", "parentId", "parent_id", "promptId", "turn_id", "turnId", "request_id", "requestId",
+        "timestamp", "ts", "time", "created_at", "createdAt", "updated_at", "updatedAt", "startTime", "endTime",
+        "lastUpdated", "started_at", "completed_at", "tool_use_id", "toolUseId", "toolUseID", "tool_call_id",
+        "toolCallId", "toolCallID", "call_id", "callId", "callID", "sourceToolUseID", "parentToolUseID",
     ]),
     (Class::AGAIN, &["toolUseResult", "tool_use_result"]),
     (Class::TYPE, &["type", "kind", "sessionUpdate", "event", "object"]),

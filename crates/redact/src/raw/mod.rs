@@ -17,12 +17,22 @@
 //! Where a command prints the environment, names stay and values are removed. What a command printed that shows a
 //! secret file is removed where it looks like one: commands print listings, errors and more beside it.
 //!
+//! A value is given to the key it stands under, and to more than that: to the name beside it (`{"name":…,"value":…}`), to
+//! what its object is called (`{"password":{"value":…}}`), to the flag before it in a list (`["--password",…]`). Headers
+//! and lists of arguments are put together the way they stand in a text, so that the rules for texts hold for them
+//! (`walk/given.rs`).
+//!
+//! Most of what is in a log is on every line of it. Keys are classed once (`keys.rs`), short texts that were found clean
+//! are not looked at again (`clean.rs`), and times, ids and counts under the keys known for them are passed by, if the
+//! rules say that they are not about such (`asked.rs`).
+//!
 //! Records are held back only while they are pieces of a stream; `stream.rs` has the bounds.
 //!
 //! **Invariant:** what comes out does not depend on the number of threads nor on how the input arrives.
 //! **Invariant:** what is held is bounded by [`Options::max_line`], whatever the input.
 
 mod allow;
+mod asked;
 mod clean;
 mod document;
 mod edit;

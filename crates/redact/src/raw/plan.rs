@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::allow::Fields;
-use crate::rule::{Kind, expand};
+use super::asked::Asked;
 use crate::sensitive::is_sensitive;
-use crate::{Context, Engine, Scratch, is_placeholder};
+use crate::{Engine, is_placeholder};
 
 /// How every placeholder begins.
 const PLACEHOLDER: &[u8] = b"[REDACTED:";
@@ -29,8 +29,7 @@ pub(super) struct Plan<'e> {
     pub(super) files: bool,
     /// Whether the input itself is such a file.
     pub(super) secret_file: bool,
-    /// The rule that finds passwords by their name, if there is one.
-    pub(super) password: Option<usize>,
+    pub(super) rules: Asked,
 }
 
 impl<'e> Plan<'e> {
@@ -43,22 +42,9 @@ impl<'e> Plan<'e> {
             file,
             files: options.files,
             secret_file: options.files && file.is_some_and(is_sensitive),
-            password: password(engine),
+            rules: Asked::of(engine, file),
         }
     }
-}
-
-/// Which rule says that something is a password because of its name.
-fn password(engine: &Engine) -> Option<usize> {
-    let sample = expand("Kx7-{alnum:12}", 1)?;
-    let context = Context {
-        name: Some("password"),
-        ..Context::default()
-    };
-    let mut found = Vec::new();
-    engine.scan(&mut Scratch::default(), &sample.text, context, &mut found);
-    let rule = found.first()?.rule;
-    (engine.rules().rules[rule].kind == Kind::Secret).then_some(rule)
 }
 
 /// Whether a span has bytes of a placeholder in it. What was redacted is not redacted again.

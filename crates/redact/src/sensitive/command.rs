@@ -282,9 +282,11 @@ fn shown_by(command: &str, simple: &Simple) -> Option<Exposes> {
         }
         shows |= secret(command, range);
     }
-    let quiet = QUIET.contains(&verb.as_str())
-        || verb == "git" && rest.first().is_some_and(|part| QUIET_GIT.contains(part));
-    (shows && !quiet).then_some(Exposes::Printed)
+    let quiet = || {
+        QUIET.contains(&verb.as_str())
+            || verb == "git" && rest.first().is_some_and(|part| QUIET_GIT.contains(part))
+    };
+    (shows && !quiet()).then_some(Exposes::Printed)
 }
 
 fn shows_environment(verb: &str, rest: &[&str]) -> bool {

@@ -156,6 +156,10 @@ pub fn is_sensitive(path: &str) -> bool {
     if path.is_empty() || path.len() > LONGEST || !may_be(path) || path.contains('\n') {
         return false;
     }
+    // Most words of command lines are not even paths.
+    if !path.bytes().any(|byte| matches!(byte, b'.' | b'/' | b'\\')) {
+        return by_name("", &path.to_ascii_lowercase());
+    }
     let path = path.strip_prefix("file://").unwrap_or(path);
     if path.contains("://") {
         return false;

@@ -110,3 +110,29 @@ fn values_have_the_name_of_what_they_are_the_value_of() {
         r#"{{"value":"Kx7-{alnum:12}"}}"#,
     ]);
 }
+
+#[test]
+fn a_rule_may_be_about_what_tells_records_apart() {
+    let input = expand(r#"{{"uuid":"{uuid}","input_tokens":4711}}"#, 1).unwrap();
+    assert!(
+        run(&ENGINE, &options(), input.text.as_bytes())
+            .findings
+            .is_empty()
+    );
+    for pattern in [
+        Pattern::Regex(r"\b[0-9a-f]{8}-[0-9a-f]{4}-".into()),
+        Pattern::Named {
+            names: vec!["tokens".into()],
+            value: r"\d{4}".into(),
+        },
+        Pattern::Regex(r"\b[0-9]{4}\b".into()),
+    ] {
+        let rules = RuleSet {
+            rules: vec![rule("own", "own", Kind::Pii, pattern)],
+            allow: Vec::new(),
+        };
+        let engine = Engine::new(&rules, |_| true).unwrap();
+        let findings = run(&engine, &options(), input.text.as_bytes()).findings;
+        assert!(!findings.is_empty());
+    }
+}

@@ -119,7 +119,7 @@ impl Walk<'_, '_> {
 
     /// Whether all of a number is a password, by its name.
     pub(super) fn digits(&self, name: Option<&str>, number: &str) -> Option<Marked> {
-        let what = What::Rule(self.scanner.plan.password?);
+        let what = What::Rule(self.scanner.plan.rules.password?);
         let long = number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
         (long && name.is_some_and(names_password)).then_some(Marked {
             range: 0..number.len(),

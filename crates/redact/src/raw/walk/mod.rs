@@ -16,6 +16,8 @@ use rustc_hash::FxHashSet;
 use self::frame::{Frame, Here, Outer, Spot, Taint};
 use self::mark::lane;
 use self::place::{field, placed};
+use self::sealed::unique;
+use super::asked::LONGEST_COUNT;
 use super::edit::What;
 use super::escape::Cursor;
 use super::keys::{Class, Known, Name};
@@ -191,7 +193,7 @@ impl<'w, 'p> Walk<'w, 'p> {
             || class.any(Class::COMMAND)
             || key.is_some() && class.any(Class::TEXT)
             || !level.given.is_empty();
-        if !more && self.clean(node, number) {
+        if !more && self.clean(node, class, number) {
             return;
         }
         let slot = pair.or(outer).or(key).or_else(|| match frame {
@@ -238,11 +240,18 @@ impl<'w, 'p> Walk<'w, 'p> {
     /// Whether it is known that nothing is to be found in a value, by itself. Those that may be JSON are looked at
     /// otherwise.
     #[inline]
-    fn clean(&self, node: Node<'_>, name: Name) -> bool {
+    fn clean(&self, node: Node<'_>, class: Class, name: Name) -> bool {
+        let passes = self.scanner.plan.rules.passes;
         let Some(plain) = node.plain_bytes() else {
-            return false;
+            return node.kind() == Kind::Number
+                && passes
+                && class.any(Class::COUNT)
+                && node.bytes().len() <= LONGEST_COUNT;
         };
-        !matches!(plain, [b'{' | b'[' | b' ', ..]) && self.scanner.clean.knows(name, plain)
+        if matches!(plain, [b'{' | b'[' | b' ', ..]) {
+            return false;
+        }
+        passes && class.any(Class::UNIQUE) && unique(plain) || self.scanner.clean.knows(name, plain)
     }
 
     fn taint(&self, frame: Option<&Frame>, outer: Option<&Outer<'_>>, class: Class) -> Taint {
