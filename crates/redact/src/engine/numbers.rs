@@ -111,7 +111,7 @@ mod tests {
         let mut all = Vec::new();
         let text = b"abcdefgh.123456.7 (abc/abcdefgh.123456.7) abcdefg.12345.6 abcdefgh.12345";
         dots(text, &[0..8, 19..31, 42..49, 58..66], 8, 6, |at| {
-            all.push(at)
+            all.push(at);
         });
         assert_eq!(all, [0, 23]);
     }
