@@ -34,21 +34,8 @@ fn what_a_file_does_not_say_is_as_in_what_it_extends() {
     );
     assert_eq!(public.times, Times::Relative);
     let rule = |id: &str, group: &str, kind| Rule {
-        id: id.to_owned(),
-        description: String::new(),
-        kind,
         group: group.to_owned(),
-        label: String::new(),
-        severity: crate::Severity::High,
-        keywords: Vec::new(),
-        pattern: crate::rule::Pattern::File,
-        secret_group: None,
-        entropy: None,
-        check: None,
-        path: None,
-        allow: Vec::new(),
-        examples: Vec::new(),
-        counterexamples: Vec::new(),
+        ..Rule::new(id, kind, crate::rule::Pattern::File)
     };
     assert!(mine.wants(&rule("aws", "cloud", Kind::Secret)));
     assert!(!mine.wants(&rule("ipv4", "net", Kind::Pii)));

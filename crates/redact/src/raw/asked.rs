@@ -39,8 +39,11 @@ fn password(engine: &Engine) -> Option<usize> {
 }
 
 /// Whether nothing is found in counts, times and ids under the keys that are known for them. They stand on every line,
-/// and are never twice the same; rules that somebody wrote may be about them nevertheless.
+/// and are never twice the same. Rules that somebody wrote may be about a single one of them, which no sample shows.
 fn passes(engine: &Engine, file: Option<&str>) -> bool {
+    if !engine.rules().rules.iter().all(|rule| rule.comes_along) {
+        return false;
+    }
     const UNIQUE: [&str; 8] = [
         "{uuid}",
         "toolu_01{alnum:22}",

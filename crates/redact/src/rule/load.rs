@@ -369,6 +369,7 @@ impl Reader<'_> {
             allow,
             examples: raw.examples,
             counterexamples: raw.counterexamples,
+            comes_along: self.trust == Trust::Tested,
             description: raw.description,
             id: raw.id,
         })

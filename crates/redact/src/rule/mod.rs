@@ -94,6 +94,8 @@ pub struct Rule {
     pub examples: Vec<String>,
     /// Templates of texts in which it finds nothing.
     pub counterexamples: Vec<String>,
+    /// Whether it came with the program. Of such rules it is known what they are not about.
+    pub comes_along: bool,
 }
 
 impl Rule {
@@ -115,6 +117,7 @@ impl Rule {
             allow: Vec::new(),
             examples: Vec::new(),
             counterexamples: Vec::new(),
+            comes_along: false,
         }
     }
 }
