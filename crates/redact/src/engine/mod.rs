@@ -36,6 +36,7 @@ pub mod whole;
 mod words;
 
 use std::ops::Range;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use regex_automata::meta::Regex;
@@ -56,6 +57,8 @@ pub struct Engine {
     paths: Vec<Option<Regex>>,
     /// Which engine it is: what is kept from text to text is of one.
     number: u64,
+    /// What it answered when it was asked what its rules are about.
+    pub(crate) asked: OnceLock<crate::raw::Asked>,
 }
 
 /// What is known of a text before it is looked at.
@@ -161,12 +164,18 @@ impl Engine {
             paths,
             rules,
             number: ENGINES.fetch_add(1, Ordering::Relaxed),
+            asked: OnceLock::new(),
         })
     }
 
     /// The rules that are looked for. [`Found::rule`] is a place among them.
     pub fn rules(&self) -> &RuleSet {
         &self.rules
+    }
+
+    /// Whether there are rules for a certain file.
+    pub(crate) fn has_rules_for(&self, file: &str) -> bool {
+        self.paths.iter().flatten().any(|path| path.is_match(file))
     }
 
     /// The kind and severity of what a finding is of.

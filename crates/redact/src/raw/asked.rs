@@ -9,7 +9,7 @@ pub(super) const LONGEST_COUNT: usize = 8;
 
 /// What rules answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     /// The rule that finds passwords by their name, if there is one.
     pub(super) password: Option<usize>,
     /// Whether no rule is about what only counts or tells records apart, so that it may be passed by.
@@ -17,10 +17,15 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    /// What the rules of an engine answer for a file. They are asked once.
     pub(super) fn of(engine: &Engine, file: Option<&str>) -> Self {
-        Self {
+        let asked = *engine.asked.get_or_init(|| Self {
             password: password(engine),
-            passes: passes(engine, file),
+            passes: passes(engine),
+        });
+        Self {
+            passes: asked.passes && !file.is_some_and(|file| engine.has_rules_for(file)),
+            ..asked
         }
     }
 }
@@ -40,10 +45,7 @@ fn password(engine: &Engine) -> Option<usize> {
 
 /// Whether nothing is found in counts, times and ids under the keys that are known for them. They stand on every line,
 /// and are never twice the same. Rules that somebody wrote may be about a single one of them, which no sample shows.
-fn passes(engine: &Engine, file: Option<&str>) -> bool {
-    if !engine.rules().rules.iter().all(|rule| rule.comes_along) {
-        return false;
-    }
+fn passes(engine: &Engine) -> bool {
     const UNIQUE: [&str; 8] = [
         "{uuid}",
         "toolu_01{alnum:22}",
@@ -55,6 +57,9 @@ fn passes(engine: &Engine, file: Option<&str>) -> bool {
         "202{digit:1}-1{digit:1}-0{digit:1}T0{digit:1}:5{digit:1}:1{digit:1}.{digit:3}Z",
     ];
     const COUNTS: [&str; 3] = ["1{digit:3}", "2{digit:5}", "3{digit:7}"];
+    if !engine.rules().rules.iter().all(|rule| rule.comes_along) {
+        return false;
+    }
     let mut scratch = Scratch::default();
     let mut found = Vec::new();
     for (class, templates) in [(Class::UNIQUE, &UNIQUE[..]), (Class::COUNT, &COUNTS)] {
@@ -64,7 +69,7 @@ fn passes(engine: &Engine, file: Option<&str>) -> bool {
             for name in class.keys() {
                 let context = Context {
                     name: Some(name),
-                    file,
+                    file: None,
                     near: true,
                 };
                 engine.scan(&mut scratch, &sample.text, context, &mut found);

@@ -55,6 +55,7 @@ mod tests;
 
 use std::io::{self, Read, Write};
 
+pub(crate) use asked::Asked;
 pub use edit::{Finding, What};
 pub use render::Summary;
 
