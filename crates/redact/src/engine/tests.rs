@@ -7,7 +7,7 @@ use base64::Engine as _;
 use proptest::prelude::*;
 
 use super::*;
-use crate::rule::expand;
+use crate::rule::{Pattern, Rule, expand};
 
 static ENGINE: LazyLock<Engine> =
     LazyLock::new(|| Engine::new(&RuleSet::builtin(), |_| true).unwrap());
@@ -448,5 +448,31 @@ fn names_and_values_in_tables_and_sentences() {
             None if template.starts_with("server") => assert_eq!(found.len(), 1, "{template}"),
             None => assert!(found.is_empty(), "{template}"),
         }
+    }
+}
+
+/// Words of which only some have to begin and end as such.
+#[test]
+fn boundaries_of_some_alternatives_count() {
+    let source = r"(?:\b(?:[Pp]asswort|[Ss]enha)\b|密码)(?: ist)?(?:\s{0,2}[:：=]\s{0,3}|\s{1,3})([a-z0-9]{6,64})";
+    let mut rule = Rule::new("word", Kind::Secret, Pattern::Regex(source.into()));
+    rule.keywords = ["passwort", "senha", "密码"].map(str::to_owned).to_vec();
+    let rules = RuleSet {
+        rules: vec![rule],
+        allow: Vec::new(),
+    };
+    let engine = Engine::new(&rules, |_| true).unwrap();
+    for (text, found) in [
+        ("Das Passwort ist ab12cd34", true),
+        ("senha: ab12cd34", true),
+        ("é senha: ab12cd34", true),
+        ("密码: ab12cd34", true),
+        ("xsenha: ab12cd34", false),
+    ] {
+        let all = scan(&engine, text, Context::default());
+        assert_eq!(all.len() == 1, found, "{text}: {all:?}");
+        let mut slow = Vec::new();
+        whole::scan(&engine, text, Context::default(), &mut slow);
+        assert_eq!(all, slow, "{text}");
     }
 }

@@ -21,11 +21,11 @@ pub(crate) struct Expression {
 impl Expression {
     /// Reads one.
     pub(crate) fn parse(source: &str) -> Result<Self, String> {
-        let source = translate(source);
-        let hir = match Parser::parse(&mut parser(false), &source) {
+        let hir = match Parser::parse(&mut parser(false), &translate(source, false)) {
             Ok(hir) => hir,
             // Letters of other scripts cannot be said in bytes.
-            Err(_) => Parser::parse(&mut parser(true), &source).map_err(|error| short(&error))?,
+            Err(_) => Parser::parse(&mut parser(true), &translate(source, true))
+                .map_err(|error| short(&error))?,
         };
         let expression = Self { hir };
         if steps(&expression.hir) > SURE_STEPS {
@@ -92,8 +92,8 @@ fn steps(hir: &Hir) -> usize {
     }
 }
 
-/// What Go reads differently, said so that it is read as Go does.
-fn translate(source: &str) -> String {
+/// What Go reads differently, said so that it is read as Go does: also where other scripts may stand, words are of ASCII.
+fn translate(source: &str, unicode: bool) -> String {
     let bytes = source.as_bytes();
     let mut out = String::with_capacity(source.len() + 8);
     let mut class: Option<usize> = None;
@@ -110,7 +110,15 @@ fn translate(source: &str) -> String {
                     behind = end;
                 }
                 let escape = &source[at..at + 1 + behind];
-                out.push_str(if escape == "\\Z" { "\\z" } else { escape });
+                match escape {
+                    "\\Z" => out.push_str("\\z"),
+                    "\\b" | "\\B" | "\\w" | "\\d" | "\\s" if unicode && class.is_none() => {
+                        out.push_str("(?-u:");
+                        out.push_str(escape);
+                        out.push(')');
+                    }
+                    _ => out.push_str(escape),
+                }
                 at += 1 + behind;
                 continue;
             }

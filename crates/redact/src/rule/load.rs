@@ -7,7 +7,9 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Allow, Check, Expression, Kind, Pattern, Rule, RuleError, RuleSet, Severity, Target};
+use super::{
+    Allow, Check, Expression, Kind, Pattern, Rule, RuleError, RuleSet, Severity, Target, build,
+};
 
 /// The largest file of rules that is read.
 const FILE_BYTES: u64 = 8 << 20;
@@ -160,7 +162,7 @@ enum Trust {
 impl Trust {
     fn expression(self, source: &str) -> Result<(), String> {
         match self {
-            Self::Unknown => Expression::parse(source).map(|_| ()),
+            Self::Unknown => build(&Expression::parse(source)?.hir).map(|_| ()),
             Self::Tested => Ok(()),
         }
     }
