@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quipu_record::SystemClock;
 use quipu_redact::rule::{Pattern, expand};
-use quipu_redact::{Engine, Kind, Rule, RuleSet, Severity};
+use quipu_redact::{Engine, Kind, Rule, RuleSet};
 use quipu_submit::protocol::Limits;
 use quipu_submit::server::{Memory, Service};
 use quipu_submit::testkit::{Host, Leaky, Subjects, conformance};
@@ -12,22 +12,11 @@ use quipu_submit::{EngineScan, KeyStore};
 
 /// One rule, of a vendor that there is not.
 fn rules() -> RuleSet {
+    let pattern = Pattern::Regex(r"\bacme_[0-9A-Za-z]{24}\b".into());
     let rule = Rule {
-        id: "acme-token".into(),
-        description: "Acme token".into(),
-        kind: Kind::Secret,
-        group: "acme".into(),
         label: "acme".into(),
-        severity: Severity::High,
         keywords: vec!["acme_".into()],
-        pattern: Pattern::Regex(r"\bacme_[0-9A-Za-z]{24}\b".into()),
-        secret_group: None,
-        entropy: None,
-        check: None,
-        path: None,
-        allow: Vec::new(),
-        examples: Vec::new(),
-        counterexamples: Vec::new(),
+        ..Rule::new("acme-token", Kind::Secret, pattern)
     };
     RuleSet {
         rules: vec![rule],
