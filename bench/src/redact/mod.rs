@@ -55,7 +55,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 4_000_000)]
     hostile_bytes: usize,
     /// How much the engine is given that tries every rule on every text
-    #[arg(long, default_value_t = 4_000_000)]
+    #[arg(long, default_value_t = 40_000_000)]
     whole_bytes: usize,
     /// How much of a corpus slow tools are given
     #[arg(long, default_value_t = 5_000_000)]
