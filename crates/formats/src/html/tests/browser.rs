@@ -77,12 +77,16 @@ fn refuse(listener: TcpListener, is_done: Arc<AtomicBool>) -> Arc<Mutex<Vec<Stri
 }
 
 /// Opens a page, and says what was seen. A browser that is short of time writes the page down before its entries are
-/// drawn; then it is opened again, a few times. What it says or asks for counts from every time.
+/// drawn, and one that finds no room does not begin; then it is opened again, a few times and later each time. What it says
+/// or asks for counts from every time.
 fn open(program: &Path, page: &[u8], hash: &str) -> Seen {
     let mut seen = open_once(program, page, hash);
-    for _ in 0..3 {
+    for wait in 1..4 {
         if seen.has("id=\"ev-") || seen.has("quipu-sealed") {
             break;
+        }
+        if seen.dom.trim().is_empty() {
+            std::thread::sleep(Duration::from_secs(wait));
         }
         let again = open_once(program, page, hash);
         seen.dom = again.dom;
