@@ -6,7 +6,7 @@ const KINDS: usize = 30;
 /// How seldom each kind is, as a power of two in hex: `4` is one of sixteen. Of digits and of the rest, one of them.
 const FIRST: &[u8; KINDS] = b"465546665875544585445777686378";
 
-/// The same of each kind behind another, a line for that one. Counted in logs of forty agents.
+/// The same of each kind behind another, a line for that one. Counted in logs of many agents.
 const BEHIND: [&[u8; KINDS]; KINDS] = [
     b"75447749597343959443678869968b", // a
     b"455635675574774774574777577769", // b

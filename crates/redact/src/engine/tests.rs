@@ -476,3 +476,25 @@ fn boundaries_of_some_alternatives_count() {
         assert_eq!(all, slow, "{text}");
     }
 }
+
+/// A text is looked at in parts, and what stands where two of them meet is found all the same.
+#[test]
+fn what_stands_between_two_parts_is_found() {
+    let part = 32 << 10;
+    let hidden = base64::engine::general_purpose::STANDARD.encode(format!("key {} end", token()));
+    let name = format!("api_key = \"{}\"", expand("{alnum:40}", 3).unwrap().text);
+    for piece in [token(), hidden, name, "ada@acme-works.org".to_owned()] {
+        for before in [0, 1, 7, 8, 20, 33, 60, piece.len(), 120] {
+            let text = format!(
+                "{} {piece} {}",
+                "x ".repeat(part)[before..part - 1].trim_start(),
+                "y ".repeat(part)
+            );
+            let all = scan(&ENGINE, &text, Context::default());
+            assert_eq!(all.len(), 1, "{before} {}", piece.len());
+            let mut slow = Vec::new();
+            whole::scan(&ENGINE, &text, Context::default(), &mut slow);
+            assert_eq!(all, slow, "{before}");
+        }
+    }
+}
