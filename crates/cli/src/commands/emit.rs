@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 
 use quipu_formats::agentlog::project::Options as ProjectOptions;
-use quipu_formats::exchange::{Fault, Request, parse_draft};
+use quipu_formats::exchange::{Fault, Request, mend_surrogates, parse_draft};
 use quipu_formats::lines::{Limits, Lines};
 use quipu_model::RunId;
 use quipu_record::{
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
     if input.stamped > 0 {
         let lines = count(input.stamped, "line");
         say(&format!(
-            "note: {lines} came with a seq, run_id or timestamp; those are the recorder's"
+            "note: {lines} came with a seq, run_id, timestamp or check; those are the recorder's"
         ));
     }
     recorded?;
@@ -352,6 +352,13 @@ impl Input<'_> {
                     info.number
                 ));
                 text = text.replace('\0', "\\u0000").into();
+            }
+            if let Some(mended) = mend_surrogates(&text) {
+                say(&format!(
+                    "warning: line {}: half of a surrogate pair, recorded as U+FFFD",
+                    info.number
+                ));
+                text = mended.into();
             }
             match parse_draft(&text, self.limits.max_depth) {
                 Ok(request) => {

@@ -6,6 +6,7 @@ mod convert;
 mod doctor;
 mod emit;
 mod env;
+mod exchange;
 mod import;
 mod kill;
 mod list;

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use quipu_formats::exchange::{Reader, into_log};
-use quipu_model::{AnyBody, Event, Header};
+use quipu_formats::exchange::{Changes, Decoded, Fault, Reader, Warning, into_log};
+use quipu_model::Header;
 
 use super::{Account, Receiver, Source, SourceError, unreadable};
 
@@ -36,7 +36,7 @@ impl Transcript {
 
     fn each(
         &self,
-        mut take: impl FnMut(Event<AnyBody>) -> Result<(), SourceError>,
+        mut take: impl FnMut(Decoded, &mut Account) -> Result<(), SourceError>,
     ) -> Result<Account, SourceError> {
         let file = File::open(&self.file).map_err(unreadable(&self.path))?;
         let mut reader = Reader::new(file);
@@ -44,8 +44,15 @@ impl Transcript {
         while let Some(item) = reader.next_decoded().map_err(unreadable(&self.path))? {
             account.records += 1;
             match item {
-                Ok(decoded) => take(decoded.event)?,
-                Err(_) => *account.dropped.entry("unreadable".to_owned()).or_default() += 1,
+                Ok(decoded) => take(decoded, &mut account)?,
+                Err(bad) => {
+                    let why = match bad.fault {
+                        Fault::Torn => "torn_tail",
+                        Fault::TooLong { .. } => "too_long",
+                        _ => "unreadable",
+                    };
+                    *account.dropped.entry(why.to_owned()).or_default() += 1;
+                }
             }
         }
         Ok(account)
@@ -68,16 +75,31 @@ impl Source for Transcript {
 
     fn header(&mut self) -> Result<Header, SourceError> {
         let mut header = None::<Header>;
-        self.each(|event| {
+        // Of the events as they are given on: what is read by its shape counts as what it is read as.
+        let mut changes = Changes::default();
+        self.each(|decoded, _| {
+            let event = into_log(decoded.event, &mut changes);
             header
                 .get_or_insert_with(|| Header::new(event.run_id.clone()))
-                .observe(&event);
+                .observe_log(&event);
             Ok(())
         })?;
         header.ok_or_else(|| SourceError::Empty(self.path.clone()))
     }
 
     fn read(&mut self, to: &mut dyn Receiver) -> Result<Account, SourceError> {
-        self.each(|event| to.event(into_log(event)).map_err(SourceError::Refused))
+        let mut changes = Changes::default();
+        let mut account = self.each(|decoded, account| {
+            changes.warned(&decoded.warnings);
+            let replaced = [Warning::InvalidUtf8, Warning::HalfSurrogate];
+            if decoded.warnings.iter().any(|it| replaced.contains(it)) {
+                *account.mended.entry("invalid_utf8".to_owned()).or_default() += 1;
+            }
+            to.event(into_log(decoded.event, &mut changes))
+                .map_err(SourceError::Refused)
+        })?;
+        account.unkept = changes.unkept;
+        account.read_as = changes.read_as;
+        Ok(account)
     }
 }

@@ -9,7 +9,7 @@ use quipu_agents::{
     Dialect, Entry, Family, Feed, Marks, Origin as LogOrigin, Position, Session, Sink, Summary,
     What, is_credential,
 };
-use quipu_model::{Attachment, Environment, Header, Origin, RunId, Timestamp, Totals};
+use quipu_model::{Attachment, Distinct, Environment, Header, Origin, RunId, Timestamp, Totals};
 use quipu_prices::Prices;
 
 use super::{Account, Receiver, Source, SourceError, unreadable};
@@ -259,7 +259,7 @@ impl<B: Bytes> Source for Log<B> {
 struct Survey<'p> {
     summary: Summary,
     totals: Totals,
-    children: Vec<RunId>,
+    children: Distinct<RunId>,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
     marks: Marks,
@@ -271,7 +271,7 @@ impl<'p> Survey<'p> {
         Self {
             summary: Summary::default(),
             totals: Totals::default(),
-            children: Vec::new(),
+            children: Distinct::default(),
             first: None,
             last: None,
             marks: Marks::default(),
@@ -309,10 +309,8 @@ impl Sink for Survey<'_> {
             self.first = Some(self.first.map_or(at, |first| first.min(at)));
             self.last = Some(self.last.map_or(at, |last| last.max(at)));
         }
-        if let Some(child) = entry.child.as_deref().map(quipu_agents::run_id)
-            && !self.children.contains(&child)
-        {
-            self.children.push(child);
+        if let Some(child) = entry.child.as_deref().map(quipu_agents::run_id) {
+            self.children.add(&child);
         }
     }
 }

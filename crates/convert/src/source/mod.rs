@@ -124,12 +124,22 @@ pub struct Account {
     pub problems: Vec<String>,
     /// What is not as it should be, though all of it was read.
     pub remarks: Vec<String>,
+    /// Fields of records that are in no event, by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unkept: BTreeMap<String, u64>,
+    /// What was taken for something else, and for what.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub read_as: BTreeMap<String, u64>,
 }
 
 impl Account {
     /// Whether something that was there is not among the events. What is only said twice is.
     pub fn is_whole(&self) -> bool {
-        self.problems.is_empty() && self.lost().next().is_none() && self.mended().next().is_none()
+        self.problems.is_empty()
+            && self.unkept.is_empty()
+            && self.read_as.is_empty()
+            && self.lost().next().is_none()
+            && self.mended().next().is_none()
     }
 
     /// What was there and is not among the events, by the reason for it.

@@ -342,7 +342,7 @@ impl Shaper<'_, '_> {
     }
 
     /// A name of a tool or a step, which is structure: only what rules find in it goes.
-    fn name(&mut self, field: &str, name: &mut String) {
+    pub(super) fn name(&mut self, field: &str, name: &mut String) {
         self.mask
             .text(&|| field.to_owned(), name, Context::default());
     }

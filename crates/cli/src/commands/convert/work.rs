@@ -23,7 +23,7 @@ use crate::args::Target;
 use crate::commands::keep_first;
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate::Place;
-use crate::terminal::{bytes, count, out, say};
+use crate::terminal::{bytes, clean, count, out, say};
 
 /// How many sessions there can be: what they go to is the same whether many turn out to be one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -461,6 +461,18 @@ impl<'a> Work<'a> {
             let reading = &report.reading;
             for (why, n) in reading.lost().chain(reading.mended()) {
                 say(&format!("{} {why}", count(n, "record")));
+            }
+            for (what, names) in [
+                ("fields that are not kept", &reading.unkept),
+                ("read as something else", &reading.read_as),
+            ] {
+                let names: Vec<String> = names
+                    .iter()
+                    .map(|(name, n)| format!("{n} {name}"))
+                    .collect();
+                if !names.is_empty() {
+                    say(&format!("{what}: {}", clean(&names.join("; "))));
+                }
             }
         }
         let mut loss = Loss::default();

@@ -192,7 +192,7 @@ fn blocks() {
         &Content::Command(text("go test ./...")),
         r#","command":"go test ./...""#,
     );
-    check_block(&Content::Stream(text("par")), r#","text":"par""#);
+    check_block(&Content::Stream(text("par")), r#","chunk":"par""#);
     check_block(
         &Content::ToolUse {
             name: text("Read"),

@@ -421,7 +421,8 @@ impl Head {
             parent_run_id: self.parent_run_id.or(counted.parent_run_id.as_ref()),
             parent_call: self.parent_call.take(),
             forked_from: self.forked_from.take(),
-            children: self.children.take().unwrap_or(counted.children.clone()),
+            children: (self.children.take())
+                .map_or_else(|| counted.children.clone(), |all| all.into_iter().collect()),
             title: self.title.or(counted.title.as_ref()),
             origin: self.origin.take(),
             environment: std::mem::take(&mut self.environment),
