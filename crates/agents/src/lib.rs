@@ -77,6 +77,7 @@ mod codex;
 mod copilot;
 mod cursor;
 mod droid;
+mod exchange;
 mod flow;
 mod gemini;
 mod google;
