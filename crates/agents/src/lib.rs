@@ -78,6 +78,7 @@ mod codex;
 mod copilot;
 mod cursor;
 mod droid;
+mod exchange;
 mod flow;
 mod gemini;
 mod google;

@@ -3,8 +3,8 @@
 use crate::{Dialect, Family, Head, Match};
 use crate::{
     acp, agentlog, aider, amp, anthropic, atif, chat, claude, cline, codex, copilot, cursor, droid,
-    flow, gemini, google, goose, inspect, kimi, kiro, normalized, openai_chat, openai_responses,
-    opencode, pi, qwen, sts,
+    exchange, flow, gemini, google, goose, inspect, kimi, kiro, normalized, openai_chat,
+    openai_responses, opencode, pi, qwen, sts,
 };
 
 /// The families, in the order in which they are asked.
@@ -26,6 +26,7 @@ pub static FAMILIES: &[&dyn Family] = &[
     &kiro::Kiro,
     &acp::Acp,
     &agentlog::AgentLog,
+    &exchange::Exchange,
     &atif::Atif,
     &sts::Sts,
     &normalized::Normalized,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quipu_convert::Source;
-use quipu_convert::source::{Bytes, Log};
+use quipu_convert::source::{Bytes, Log, Transcript};
 use quipu_prices::Prices;
 
 use crate::archive::{Archive, Snapshot, SourceKey};
@@ -31,6 +31,10 @@ impl Bytes for Kept {
             let read = bytes.len();
             from.consume(read);
         }
+    }
+
+    fn reader(&self) -> io::Result<Box<dyn io::Read + '_>> {
+        Ok(Box::new(self.archive.read(&self.snapshot)))
     }
 
     fn beside(&self, names: &[PathBuf]) -> io::Result<Vec<(String, Vec<u8>)>> {
@@ -66,6 +70,10 @@ impl Store {
             snapshot: snapshot(self.archive(), row)?,
             agent: row.agent.clone(),
         };
+        // A run has steps and levels of fidelity, which sessions of agents do not. Its own reader keeps them.
+        if found.1.name == "exchange" {
+            return Ok(Box::new(Transcript::of(Box::new(bytes), &row.path)));
+        }
         let mut log = Log::new(bytes, &row.path, found, prices);
         log.part.clone_from(&row.part);
         log.native = Some(row.native.clone());

@@ -12,6 +12,8 @@ mod normalize;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use normalize::{entry, part};
+
 use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader};
 
 /// See the module.

@@ -182,7 +182,7 @@ impl Transcript {
     }
 }
 
-fn entry<'a>(what: What<'a>, event: &Event<LogBody>, notes: &Notes) -> Entry<'a> {
+pub(crate) fn entry<'a>(what: What<'a>, event: &Event<LogBody>, notes: &Notes) -> Entry<'a> {
     let owned = |text: &Option<String>| text.clone().map(Cow::Owned);
     let is_tool = matches!(what, What::Call { .. } | What::Result { .. });
     Entry {
@@ -265,7 +265,7 @@ fn entries<'a>(body: LogBody, beyond: &Beyond, node: Node<'a>) -> Vec<What<'a>> 
 }
 
 /// A block of a message.
-fn part<'a>(block: Block, said: fn(Text<'a>) -> What<'a>) -> What<'a> {
+pub(crate) fn part<'a>(block: Block, said: fn(Text<'a>) -> What<'a>) -> What<'a> {
     match block.content {
         Content::Text(text) | Content::Stream(text) | Content::Command(text) => said(text.into()),
         Content::Thinking(text) => What::Reasoning(text.into()),

@@ -141,3 +141,37 @@ fn a_recorded_file_goes_by_way_of_a_conversion_with_all_its_values() {
     let recorded = std::fs::read_to_string(&file).unwrap();
     assert_eq!(values(&ran.stdout), values(&recorded));
 }
+
+/// What another engine wrote, kept in the archive and given out again, is what it was.
+#[test]
+fn an_imported_run_is_exported_with_all_its_values() {
+    let env = TestEnv::new();
+    let lines = [
+        r#"{"seq":1,"run_id":"be302d2f","parent_run_id":"0a1b2c3d","type":"step.started","path":"ask","iteration":0,"timestamp":"2026-06-08T10:14:42.1+02:00","payload":{"name":"ask","kind":"agent"}}"#,
+        r#"{"seq":2,"run_id":"be302d2f","parent_run_id":"0a1b2c3d","type":"message.user","path":"flow","iteration":0,"timestamp":"2026-06-08T10:14:43+02:00","payload":{"role":"user","blocks":[{"type":"text","fidelity":"router","text":"a \u003cb\u003e"}]}}"#,
+        r#"{"seq":3,"run_id":"be302d2f","parent_run_id":"0a1b2c3d","type":"tool.call","path":"","iteration":0,"timestamp":"2026-06-08T10:14:44+02:00","payload":{"name":"Bash","call_id":"c1","input":{"command":"ls"},"output":null,"fidelity":"router"}}"#,
+        r#"{"seq":4,"run_id":"be302d2f","parent_run_id":"0a1b2c3d","type":"message.assistant","path":"flow","iteration":0,"timestamp":"2026-06-08T10:14:46+02:00","payload":{"role":"assistant","blocks":[{"type":"thinking","fidelity":"agent_emitted","thinking":"hm"},{"type":"text","fidelity":"agent_emitted","text":"done"}]}}"#,
+        r#"{"seq":5,"run_id":"be302d2f","parent_run_id":"0a1b2c3d","child_run_id":"ffff","type":"step.call_workflow.completed","path":"loop:1/deploy","iteration":1,"timestamp":"2026-06-08T10:14:47+02:00","payload":{"name":"deploy","kind":"call_workflow","error":"exit 1","result":false}}"#,
+    ];
+    let file = env.file("elsewhere/flow__be302d2f.jsonl", lines.join("\n") + "\n");
+    let ran = env.run(&["import", &file]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    std::fs::remove_file(&file).unwrap();
+    let ran = env.run(&["export", "be302d2f", "--to", "exchange"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let values = |lines: &mut dyn Iterator<Item = &str>| -> Vec<serde_json::Value> {
+        lines
+            .map(|line| {
+                let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
+                let at: quipu_model::Timestamp =
+                    value["timestamp"].as_str().unwrap().parse().unwrap();
+                value["timestamp"] = at.to_string().into();
+                value
+            })
+            .collect()
+    };
+    assert_eq!(
+        values(&mut ran.stdout.lines()),
+        values(&mut lines.into_iter())
+    );
+}

@@ -1,21 +1,27 @@
 //! A transcript in the exchange format.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use quipu_formats::exchange::{Changes, Decoded, Fault, Reader, Warning, into_log};
 use quipu_model::Header;
 
-use super::{Account, Receiver, Source, SourceError, unreadable};
+use super::{Account, Bytes, LogFile, Receiver, Source, SourceError, unreadable};
 
 /// A recorded run.
-#[derive(Debug)]
 pub struct Transcript {
-    /// The file itself.
-    file: PathBuf,
+    /// The file itself, or what was kept of it.
+    bytes: Box<dyn Bytes>,
     /// What it is called.
     path: PathBuf,
+}
+
+impl std::fmt::Debug for Transcript {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transcript")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Transcript {
@@ -28,8 +34,13 @@ impl Transcript {
 
     /// The transcript in this file.
     pub fn new(path: &Path) -> Self {
+        Self::of(Box::new(LogFile(path.to_owned())), path)
+    }
+
+    /// The transcript in these bytes.
+    pub fn of(bytes: Box<dyn Bytes>, path: &Path) -> Self {
         Self {
-            file: path.to_owned(),
+            bytes,
             path: path.to_owned(),
         }
     }
@@ -38,8 +49,8 @@ impl Transcript {
         &self,
         mut take: impl FnMut(Decoded, &mut Account) -> Result<(), SourceError>,
     ) -> Result<Account, SourceError> {
-        let file = File::open(&self.file).map_err(unreadable(&self.path))?;
-        let mut reader = Reader::new(file);
+        let bytes = self.bytes.reader().map_err(unreadable(&self.path))?;
+        let mut reader = Reader::new(bytes);
         let mut account = Account::default();
         while let Some(item) = reader.next_decoded().map_err(unreadable(&self.path))? {
             account.records += 1;
@@ -69,7 +80,10 @@ impl Source for Transcript {
     }
 
     fn copy(&self, to: &mut dyn Write) -> Result<(), SourceError> {
-        let copied = File::open(&self.file).and_then(|mut file| io::copy(&mut file, to));
+        let copied = self
+            .bytes
+            .reader()
+            .and_then(|mut from| io::copy(&mut from, to));
         copied.map(drop).map_err(unreadable(&self.path))
     }
 

@@ -1,7 +1,7 @@
 //! The log of an agent.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,6 +30,13 @@ pub trait Bytes: Send {
     /// Whatever keeps them from being read.
     fn pieces(&self, take: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<()>;
 
+    /// All bytes from the beginning, for whoever wants them in pieces of their own.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps them from being read.
+    fn reader(&self) -> io::Result<Box<dyn Read + '_>>;
+
     /// The small documents beside the log, by name.
     ///
     /// # Errors
@@ -55,6 +62,10 @@ impl Bytes for LogFile {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(Box::new(File::open(&self.0)?))
     }
 
     fn beside(&self, names: &[PathBuf]) -> io::Result<Vec<(String, Vec<u8>)>> {
@@ -250,7 +261,7 @@ impl<B: Bytes> Source for Log<B> {
                 .map(|(what, n)| (what.as_str().to_owned(), *n))
                 .collect(),
             problems,
-            remarks: Vec::new(),
+            ..Account::default()
         })
     }
 }

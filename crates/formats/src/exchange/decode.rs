@@ -75,6 +75,18 @@ impl Decoder {
     }
 }
 
+/// Decodes the text of one event, which is known to be JSON, and says what is odd about it.
+///
+/// # Errors
+///
+/// When it is not an event.
+pub fn decode_text(text: &str) -> Result<(Event<AnyBody>, Vec<Warning>), Fault> {
+    let (scan, _) = Scan::parse(text, usize::MAX)?;
+    let mut warnings = Vec::new();
+    let event = Decoder::default().decode(&scan, text, &mut warnings)?;
+    Ok((event, warnings))
+}
+
 /// What does not fit.
 #[derive(Debug)]
 pub(super) struct Misfit(pub(super) String);

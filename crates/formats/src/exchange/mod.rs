@@ -42,6 +42,7 @@ pub mod verify;
 #[cfg(test)]
 mod tests;
 
+pub use decode::decode_text;
 pub use draft::{Request, parse_draft};
 pub use encode::{Escapes, Template, encode, encode_log, write_timestamp};
 pub use problem::{Fault, Position, Warning};

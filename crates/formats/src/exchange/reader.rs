@@ -365,13 +365,10 @@ impl<R: Read> Reader<R> {
             // What is not blank was NUL.
             return self.bad_line(bytes, Fault::Zeros);
         }
-        let mut outer = vec![Nesting::default()];
+        let mut outer = Nesting::default();
         let candidates = memchr::memmem::find_iter(rest.as_bytes(), br#"{"seq":"#);
         for at in candidates.filter(|&at| at > 0).take(MAX_SALVAGE) {
-            let mut nested = false;
-            for nesting in &mut outer {
-                nested |= nesting.expects_value(rest.as_bytes(), at);
-            }
+            let nested = outer.expects_value(rest.as_bytes(), at);
             if self.is_event_behind(&rest[at..], nested) {
                 self.given.set(start + at);
                 let bytes = &rest.as_bytes()[..at];
@@ -382,7 +379,10 @@ impl<R: Read> Reader<R> {
                     terminated: self.line.terminated,
                 });
             }
-            outer.push(Nesting::from(at));
+            if !nested {
+                // Another line that was cut off, right behind the first.
+                outer = Nesting::from(at);
+            }
         }
         let torn = !self.line.terminated && matches!(fault, Fault::Syntax(_));
         let fault = if torn { Fault::Torn } else { fault };

@@ -62,9 +62,6 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The field with the checksum of a line.
-pub(super) const CHECK: &str = "check";
-
 /// Declares a struct of raw fields that is read from an object.
 macro_rules! raw_object {
     (

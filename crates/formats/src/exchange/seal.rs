@@ -10,8 +10,6 @@
 
 use twox_hash::XxHash3_64;
 
-use super::scan::CHECK;
-
 /// What stands before the digits.
 const OPEN: &[u8] = br#","check":""#;
 /// What stands behind them.
@@ -119,19 +117,19 @@ fn split(line: &[u8]) -> Option<(&[u8], &[u8; DIGITS])> {
     Some((rest.strip_suffix(OPEN)?, digits))
 }
 
-/// Whether a line ends like one with a checksum, but for a letter of the field's name.
+/// Whether a line ends like one with a checksum, but for a letter of the field's name, or for digits that are none.
 fn is_damaged(line: &[u8]) -> bool {
-    let Some(at) = line.len().checked_sub(SEAL_LEN + 1) else {
-        return false;
-    };
-    let end = &line[at..];
-    let name = &end[2..2 + CHECK.len()];
-    let same = |a: &[u8], b: &[u8]| a.iter().zip(b).filter(|(a, b)| a == b).count();
-    end[..2] == OPEN[..2]
-        && end[2 + CHECK.len()..].starts_with(&OPEN[2 + CHECK.len()..])
-        && end.ends_with(CLOSE)
-        && same(name, CHECK.as_bytes()) == CHECK.len() - 1
-        && end[OPEN.len()..OPEN.len() + DIGITS].iter().all(is_digit)
+    let end = &line[line.len().saturating_sub(OPEN.len() + 2 * DIGITS)..];
+    let starts = 0..end.len().saturating_sub(OPEN.len());
+    starts.rev().any(|at| {
+        let (open, rest) = end[at..].split_at(OPEN.len());
+        let same = open.iter().zip(OPEN).filter(|(a, b)| a == b).count();
+        // A byte that was mended became up to six.
+        same >= OPEN.len() - 1
+            && (DIGITS..DIGITS + 6).contains(&rest.len().saturating_sub(CLOSE.len()))
+            && rest.ends_with(CLOSE)
+            && memchr::memchr(b'"', &rest[..rest.len() - CLOSE.len()]).is_none()
+    })
 }
 
 fn is_digit(byte: &u8) -> bool {

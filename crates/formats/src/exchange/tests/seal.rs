@@ -51,6 +51,22 @@ fn what_was_changed_is_found_where_it_was_changed() {
     assert_eq!(checksums(&changed(2, "check", "cheak")), [3, 4]);
     let one = sealed(&[run(1)]);
     assert_eq!(checksums(&one.replace("check", "chack")), [1]);
+    // A digit that is not even a text any more.
+    let digit = one.find("check").unwrap() + 10;
+    for byte in [0xff, 0, b'G', b'"'] {
+        let mut damaged = one.clone().into_bytes();
+        damaged[digit] = byte;
+        let report = verify(&mut Reader::new(&damaged[..])).unwrap();
+        assert_eq!(
+            report.worst(),
+            Some(crate::exchange::verify::Severity::Error),
+            "{byte}"
+        );
+    }
+    // What other engines say is not taken for a checksum.
+    for payload in [r#"{"a":1,"check":"0123456789abcdef"}"#, r#"{"check":"0"}"#] {
+        assert_eq!(checksums(&(line(1, "x", payload) + "\n")), [0u64; 0]);
+    }
     // A line that is left out, and one that was put in by something else.
     let without: String = file
         .lines()

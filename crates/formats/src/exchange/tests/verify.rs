@@ -328,3 +328,18 @@ fn an_open_step_is_counted_once_per_beginning() {
         ["step-orphan line 5 (byte 564) seq 5: step \"a\" ends but did not begin"]
     );
 }
+
+#[test]
+fn the_page_about_the_format_has_every_rule() {
+    let page = include_str!("../../../../../docs/formats/exchange.md");
+    for rule in Rule::ALL {
+        let row = format!("| `{}` | {} | ", rule.name(), rule.severity());
+        let found = page.lines().find(|line| line.starts_with(&row));
+        let found = found.unwrap_or_else(|| panic!("no row {row}"));
+        assert!(
+            found.contains(rule.hint().unwrap_or_default()),
+            "{}: {found}",
+            rule.name()
+        );
+    }
+}
