@@ -429,10 +429,12 @@ fn piece(view: &View<'_>, text: &str) -> Piece {
 
 /// A piece of an answer. `at` is its time, or that of the piece before where that is later.
 fn chunk(index: usize, piece: &Piece, at: Timestamp, last: bool) -> Making {
-    let payload = piece.payload.clone().unwrap_or_else(|| {
+    let kept = piece.payload.as_deref();
+    let kept = kept.map(|payload| parts::renumbered(payload, index));
+    let payload = kept.unwrap_or_else(|| {
         Object::new()
             .number("chunk_index", index)
-            .number("time_unix_nano", at.as_nanosecond())
+            .number("time_unix_nano", at.as_nanosecond().max(0))
             .raw("delta", &piece.delta)
             .flag_if("is_final", last)
             .end()

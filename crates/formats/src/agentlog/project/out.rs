@@ -16,6 +16,9 @@ use crate::loss::Loss;
 /// How much a line has beside payload and meta, at most.
 const ENVELOPE: usize = 512;
 
+/// The earliest time that can be written.
+const EARLIEST: Timestamp = Timestamp::constant(-62_167_219_200, 0);
+
 /// A record that is to be written.
 #[derive(Debug, Clone)]
 pub(super) struct Making {
@@ -117,7 +120,8 @@ impl Out {
     ) -> io::Result<Option<ContentId>> {
         let seq = making.seq;
         let at = whole_millis(making.at);
-        let ts = self.not_before(at);
+        // RFC 3339 has no years before 0.
+        let ts = self.not_before(at.max(EARLIEST));
         let mut marks = Object::new().number("seq", seq);
         if ts != at && !making.vague {
             marks = marks.text("ts", &crate::agentlog::write::stamp(at));

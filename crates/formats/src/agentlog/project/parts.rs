@@ -1,6 +1,6 @@
 //! Blocks of messages as parts of content, and values as the format wants them.
 
-use quipu_model::json::Tape;
+use quipu_model::json::{Node, Tape};
 use quipu_model::{Attachment, Content, Json, Usage};
 
 use super::out::blob_uri;
@@ -140,6 +140,24 @@ pub(super) fn said(value: Option<&Json>) -> String {
         Some(json) if is_string(json.get()) => json.get().to_owned(),
         Some(json) => Json::string(json.get()).get().to_owned(),
     }
+}
+
+/// The payload of a chunk with this place among the chunks of its answer: as it is, unless others are missing.
+pub(super) fn renumbered(payload: &str, index: usize) -> String {
+    let mut tape = Tape::new();
+    let node = tape.read(payload, LIMITS.max_depth).ok();
+    let is_right =
+        |node: &Node<'_>| node.get("chunk_index").and_then(|n| n.as_u64()) == Some(index as u64);
+    let Some(node) = node.filter(|node| !is_right(node)) else {
+        return payload.to_owned();
+    };
+    let own = Object::new().number("chunk_index", index);
+    let others = node.fields().filter(|(key, _)| !key.is("chunk_index"));
+    others
+        .fold(own, |made, (key, value)| {
+            made.raw(&key.to_text_lossy(), value.raw().get())
+        })
+        .end()
 }
 
 /// Fields of responses that only their recorder can know.
