@@ -65,6 +65,8 @@ pub struct Entry<'a> {
     pub opaque: bool,
     /// Put there by a program, not said by a person or a model.
     pub synthetic: bool,
+    /// Taken back by a later event, where the log says so of this one itself.
+    pub superseded: bool,
     /// The events, by sequence number, that no longer count because of this one.
     pub voids: Option<Range<u64>>,
     /// The record it belongs to, as other logs that copy it know it. Set when it is taken in.
@@ -240,6 +242,7 @@ impl<'a> Entry<'a> {
             extra: Extra::default(),
             opaque: false,
             synthetic: false,
+            superseded: false,
             voids: None,
             unit: None,
             begins_call: false,
@@ -314,6 +317,7 @@ impl<'a> Entry<'a> {
                 flags: Flags {
                     opaque: self.opaque,
                     synthetic: self.synthetic,
+                    superseded: self.superseded,
                     undated: self.at.is_none(),
                     ..Flags::default()
                 },

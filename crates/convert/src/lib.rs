@@ -37,4 +37,4 @@ pub use report::Report;
 pub use source::{Account, Reading, Source, SourceError, open, open_as};
 #[cfg(feature = "parquet")]
 pub use target::add;
-pub use target::{Options, write, writer};
+pub use target::{Options, copy, write, writer};

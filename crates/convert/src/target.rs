@@ -1,7 +1,10 @@
 //! Writers by the names of their formats.
 
 use std::io::{self, Write};
+use std::thread;
 
+use quipu_formats::agentlog::verify;
+use quipu_formats::loss::Loss;
 #[cfg(feature = "parquet")]
 use quipu_formats::parquet::Tables;
 use quipu_formats::projection::{Beside, Projection};
@@ -10,12 +13,9 @@ use quipu_formats::{
 };
 use quipu_model::Header;
 #[cfg(feature = "parquet")]
-use {
-    quipu_formats::loss::Loss,
-    quipu_model::{Event, LogBody},
-};
+use quipu_model::{Event, LogBody};
 
-use crate::{Format, Report, Source, SourceError, pump};
+use crate::{Account, Format, Report, Source, SourceError, pump};
 
 /// How formats are written, where there is a choice.
 #[derive(Debug, Clone, Default)]
@@ -98,10 +98,109 @@ pub fn write<'w>(
     out: Box<dyn Write + 'w>,
     beside: Box<dyn Beside + 'w>,
 ) -> Result<Report, SourceError> {
+    if is_same(source, to) {
+        return copy(source, to, out);
+    }
     let header = source.header()?;
     write_with(source, to, &header, options, |options| {
         writer(to, &header, options, out, beside)
     })
+}
+
+/// Whether a source is written as it is, because it is in the format that is asked for. A trace is: its records are
+/// known by their hashes, so made anew from its events it would be another.
+fn is_same(source: &dyn Source, to: Format) -> bool {
+    to == Format::Agentlog && source.format() == to.as_str() && !source.is_redacted()
+}
+
+/// Writes the bytes that a source is read from, as they are.
+///
+/// # Errors
+///
+/// Those of [`write()`].
+pub fn copy<'w>(
+    source: &mut dyn Source,
+    to: Format,
+    mut out: Box<dyn Write + 'w>,
+) -> Result<Report, SourceError> {
+    let header = source.header()?;
+    let reading = if to == Format::Agentlog {
+        copy_trace(source, &mut out)?
+    } else {
+        source.copy(&mut out)?;
+        Account::default()
+    };
+    out.flush().map_err(SourceError::Refused)?;
+    Ok(Report {
+        source: source.path().to_owned(),
+        from: source.format().to_owned(),
+        to: to.as_str(),
+        run_id: header.run_id.to_string(),
+        reading,
+        loss: Loss {
+            events: header.totals.events,
+            carried: header.totals.events,
+            ..Loss::default()
+        },
+    })
+}
+
+/// Copies a trace, and checks it on the way: it stays as it is, but whoever gets it should know.
+fn copy_trace(source: &dyn Source, out: &mut dyn Write) -> Result<Account, SourceError> {
+    let (reader, writer) = io::pipe().map_err(SourceError::Refused)?;
+    let (copied, checked) = thread::scope(|scope| {
+        let mut checks = verify::Options {
+            strict: false,
+            ..verify::Options::default()
+        };
+        checks.limits.max_total_bytes = u64::MAX;
+        let checking = scope.spawn(move || verify::verify(reader, &checks));
+        let mut both = Both(out, Some(writer));
+        let copied = source.copy(&mut both);
+        drop(both);
+        match checking.join() {
+            Ok(checked) => (copied, checked),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    });
+    copied?;
+    let checked = checked.map_err(SourceError::Refused)?;
+    let mut account = Account {
+        records: checked.records,
+        ..Account::default()
+    };
+    if !checked.is_clean() {
+        let is_fault =
+            |(rule, _): &(&verify::Rule, _)| rule.severity(false) != verify::Severity::Note;
+        let faults = checked.counts.iter().filter(is_fault);
+        let faults: Vec<String> = faults
+            .map(|(rule, n)| format!("{n} {}", rule.name()))
+            .collect();
+        account.remarks.push(format!(
+            "copied as it is, though not as the format wants it: {}; `quipu verify` tells more",
+            faults.join(", ")
+        ));
+    }
+    Ok(account)
+}
+
+/// Writes to two places. The second may go away.
+struct Both<'w>(&'w mut dyn Write, Option<io::PipeWriter>);
+
+impl Write for Both<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.0.write(bytes)?;
+        if let Some(pipe) = &mut self.1
+            && pipe.write_all(&bytes[..written]).is_err()
+        {
+            self.1 = None;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Adds the session of a source to tables.

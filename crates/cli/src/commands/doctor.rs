@@ -1,5 +1,7 @@
 //! `quipu doctor`: is what is kept sound, and what is not known?
 
+mod traces;
+
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::Write;
@@ -72,6 +74,10 @@ pub(crate) fn run(args: &Doctor, place: &Place) -> Result<Exit> {
             Ok(Some(store)) => examine(&store, args.check, &mut found)?,
             Err(error) => found.attention.push(error.to_string()),
         }
+    }
+    if found.unreachable.is_none() {
+        let told = traces::attention(&home, args.check);
+        found.attention.extend(told);
     }
     found.unreadable = unreadable(&host);
     if let Some((path, why)) = found.unreadable.first() {

@@ -1,5 +1,6 @@
 mod agentlog_export;
 mod agentlog_plumbing;
+mod agentlog_round_trip;
 mod agentlog_store;
 mod agentlog_verify;
 mod convert;

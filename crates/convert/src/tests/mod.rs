@@ -1,9 +1,11 @@
 //! Tests of conversions as a whole: from files to files.
 
+mod durations;
 mod matrix;
 mod round_trips;
 mod sources;
 mod stated;
+mod traces;
 
 use std::fs;
 use std::io::{self, Write};

@@ -70,6 +70,8 @@ pub(crate) struct Work<'a> {
     report: Option<NewFile>,
     /// Spans that an endpoint did not take.
     rejected: u64,
+    /// Sessions of which nothing was written, and why.
+    empty: Vec<String>,
 }
 
 impl<'a> Work<'a> {
@@ -117,6 +119,7 @@ impl<'a> Work<'a> {
             taken: HashSet::new(),
             report,
             rejected: 0,
+            empty: Vec::new(),
         })
     }
 
@@ -150,7 +153,7 @@ impl<'a> Work<'a> {
         let complete = self.rejected == 0 && self.reports.iter().all(Report::is_complete);
         match failed {
             Some(error) => Err(error),
-            None if self.rejected > 0 => Ok(Exit::Found),
+            None if self.rejected > 0 || !self.empty.is_empty() => Ok(Exit::Found),
             None if self.target.strict && !complete => {
                 say("not all of it was carried, which --strict does not allow");
                 Ok(Exit::Found)
@@ -169,7 +172,9 @@ impl<'a> Work<'a> {
             To::File(path) => {
                 let path = path.clone();
                 let report = self.file(source, &path)?;
-                self.go_on(source, None)?;
+                if !report.is_empty() {
+                    self.go_on(source, None)?;
+                }
                 report
             }
             To::Directory(directory) => {
@@ -186,6 +191,16 @@ impl<'a> Work<'a> {
                 self.send(source, &sender)?
             }
         };
+        if report.is_empty() {
+            let (source, to) = (report.source.display(), report.to);
+            self.empty.push(match report.loss.events {
+                0 => format!("{source}: there is no event in it, so nothing was written"),
+                n => format!(
+                    "{source}: {to} has no place for any of its {}, so nothing was written",
+                    count(n, "event")
+                ),
+            });
+        }
         self.reports.push(report);
         Ok(())
     }
@@ -214,7 +229,9 @@ impl<'a> Work<'a> {
                 }
                 made(path.parent().unwrap_or(directory))?;
                 let report = self.file(source, &path)?;
-                self.go_on(source, Some(&path))?;
+                if !report.is_empty() {
+                    self.go_on(source, Some(&path))?;
+                }
                 Ok(report)
             }
             _ => self.file(source, &directory.join(name)),
@@ -295,6 +312,9 @@ impl<'a> Work<'a> {
         let made = staged(directory)?;
         let beside = BesideTrace::new(Box::new(Folder::new(made.path())), self.home_blobs.clone());
         let report = self.write(source, Box::new(io::sink()), Box::new(beside))?;
+        if report.is_empty() {
+            return Ok(report);
+        }
         if is_there {
             // The old one goes when the new one is in its place.
             let aside = staged(directory)?;
@@ -323,6 +343,9 @@ impl<'a> Work<'a> {
         let path = directory.join(name);
         let as_is = self.as_is(source);
         let report = self.file(source, &path)?;
+        if report.is_empty() {
+            return Ok(report);
+        }
         self.entries.push(sts::CardEntry {
             file: name.to_owned(),
             agent: header.agent().map(str::to_owned),
@@ -382,8 +405,14 @@ impl<'a> Work<'a> {
             Exit::Data => error,
             _ => error.about(&format!("could not write {}", path.display())),
         })?;
-        file.finish().map_err(not_made(path))?;
-        self.taken.insert(path.to_owned());
+        // A file that nothing is in would be taken for a session.
+        if !report.is_empty() {
+            file.finish().map_err(not_made(path))?;
+            self.taken.insert(path.to_owned());
+            if report.from == report.to && report.to == Format::Agentlog.as_str() {
+                trace::copy_blobs(source.path(), path)?;
+            }
+        }
         Ok(report)
     }
 
@@ -396,6 +425,9 @@ impl<'a> Work<'a> {
             Box::new(io::BufWriter::new(&mut file)),
             Box::new(blobs),
         )?;
+        if report.is_empty() {
+            return Ok(report);
+        }
         file.rewind()?;
         let refused = |error| CommandError::new(Exit::Environment, anyhow::Error::new(error));
         let traces = Traces::open(home).map_err(refused)?;
@@ -414,7 +446,7 @@ impl<'a> Work<'a> {
         beside: Box<BesideTrace<'w>>,
     ) -> Result<Report> {
         if self.as_is(source) {
-            return copied(source, out);
+            return quipu_convert::copy(source, self.target.to, out).map_err(refused);
         }
         // A recorded run becomes the very trace that would have been written while it was recorded.
         let is_recorded = source.format() == "exchange" && !source.is_redacted();
@@ -479,11 +511,12 @@ impl<'a> Work<'a> {
         for report in &self.reports {
             loss.add(&report.loss);
         }
+        let written = self.reports.len() - self.empty.len();
         if self.reports.len() > 1 {
-            say(&format!(
-                "{} written",
-                count(self.reports.len() as u64, "session")
-            ));
+            say(&format!("{} written", count(written as u64, "session")));
+        }
+        for why in &self.empty {
+            say(why);
         }
         if !self.reports.is_empty() {
             for line in loss.to_string().lines() {
@@ -626,25 +659,6 @@ fn staged(directory: &Path) -> Result<tempfile::TempDir> {
 fn is_run(path: &Path, header: &Header) -> bool {
     let read = quipu_formats::flow::read(path, &mut |_| {});
     path.is_dir() && read.is_ok_and(|run| run.header.run_id == header.run_id)
-}
-
-/// A log as it is.
-fn copied(source: &mut dyn Source, mut out: Box<dyn Write + '_>) -> Result<Report> {
-    let header = source.header().map_err(refused)?;
-    source.copy(&mut out).map_err(refused)?;
-    out.flush()?;
-    Ok(Report {
-        source: source.path().to_owned(),
-        from: source.format().to_owned(),
-        to: Format::HuggingFace.as_str(),
-        run_id: header.run_id.to_string(),
-        reading: Account::default(),
-        loss: Loss {
-            events: header.totals.events,
-            carried: header.totals.events,
-            ..Loss::default()
-        },
-    })
 }
 
 fn recorded(

@@ -30,12 +30,21 @@ const CARRIES: &[Field] = &[
     Field::Synthetic,
     Field::Superseded,
     Field::Undated,
+    Field::Opaque,
+    Field::Dangling,
+    Field::UsageCache1h,
     Field::Title,
+    Field::ParentCall,
+    Field::ForkedFrom,
     Field::Agent,
     Field::AgentVersion,
     Field::SessionId,
     Field::Cwd,
     Field::Branch,
+    Field::Repository,
+    Field::Commit,
+    Field::Os,
+    Field::Shell,
 ];
 
 /// Writes a session as a trace.

@@ -23,6 +23,8 @@ pub(super) struct Unit {
     completed: Option<Timestamp>,
     first: Timestamp,
     last: Timestamp,
+    /// The first and the last time that the log has.
+    dated: Option<(Timestamp, Timestamp)>,
     model: Option<String>,
     tokens: Sum,
     cost: Option<Money>,
@@ -134,6 +136,7 @@ impl Unit {
             completed: None,
             first: event.timestamp,
             last: event.timestamp,
+            dated: None,
             model: None,
             tokens: Sum::default(),
             cost: None,
@@ -170,6 +173,10 @@ impl Unit {
         self.carried += 1;
         self.first = self.first.min(at);
         self.last = self.last.max(at);
+        if !event.annotations.flags.undated {
+            let (from, until) = self.dated.unwrap_or((at, at));
+            self.dated = Some((from.min(at), until.max(at)));
+        }
         Self::check_time(event, loss);
         if event.annotations.flags.synthetic {
             let (count, _) = self.synthetic.get_or_insert((0, seq));
@@ -318,8 +325,16 @@ impl Unit {
         spent: Option<Money>,
         loss: &mut Loss,
     ) -> Done {
-        let started = time::floor(self.started.unwrap_or(self.first));
+        let mut started = time::floor(self.started.unwrap_or(self.first));
         let mut completed = time::floor(self.completed.unwrap_or(self.last));
+        // What has no time of its own is not before or behind all that has one.
+        if let Some((from, until)) = self.dated {
+            let (from, until) = (time::floor(from), time::floor(until));
+            started = started.clamp(from, until);
+            if completed < from || completed > until {
+                completed = until;
+            }
+        }
         if self.end.is_none() {
             loss.inferred("status", self.first_seq);
             loss.inferred("completed_at", self.first_seq);

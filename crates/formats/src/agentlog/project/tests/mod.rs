@@ -1,3 +1,4 @@
+mod kept;
 mod property;
 
 use std::io;
