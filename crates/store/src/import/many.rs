@@ -195,6 +195,7 @@ pub(super) fn seen(candidate: &Candidate, brand: &str, part: &str) -> Reading {
         stamp: candidate.stamp.clone(),
         version: 0,
         read_to: 0,
+        manifest: None,
         checkpoint: None,
         ledger: Ledger::default(),
         session: Session::default(),
