@@ -240,8 +240,7 @@ impl Feed {
     pub fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), FeedError> {
         let finished = self.finish_reading(sink);
         let session = self.reader.session();
-        self.bounded =
-            bounds::of_session(session, &mut self.ledger.drift, self.at).map(Box::new);
+        self.bounded = bounds::of_session(session, &mut self.ledger.drift, self.at).map(Box::new);
         finished
     }
 

@@ -8,8 +8,8 @@ use quipu_model::{Attachment, Json, NoteKind, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
-use crate::{bounds, drift};
 use crate::{Dropped, Entry, Ledger, Text, Value, What};
+use crate::{bounds, drift};
 
 /// A place in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

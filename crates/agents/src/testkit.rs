@@ -215,7 +215,10 @@ fn believable(read: &Read) {
         let took = said.duration_ms.unwrap_or(0);
         assert!(took <= MOST_MS, "{dialect}: {took} ms");
     }
-    let vendor = read.session.vendor_usage.map_or(0, |it| buckets(&it.into()));
+    let vendor = read
+        .session
+        .vendor_usage
+        .map_or(0, |it| buckets(&it.into()));
     assert!(vendor <= MOST_TOKENS * 1_000, "{dialect}: {vendor} tokens");
     let sum = buckets(&read.usage());
     assert!(sum < 1 << 62, "{dialect}: {sum} tokens in all");

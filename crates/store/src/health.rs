@@ -37,6 +37,8 @@ pub struct Health {
     pub index: Vec<String>,
     /// Why the next import makes the search index anew.
     pub index_anew: Option<String>,
+    /// Sessions that cannot be searched because they are not in the index.
+    pub not_indexed: u64,
 }
 
 impl Health {
@@ -75,7 +77,9 @@ impl Health {
         // By name, not by agent: what once seemed to be another agent's log is still kept as that.
         let known: Option<HashSet<(&Path, Option<&str>)>> = rows.as_ref().map(|rows| {
             let named = rows.iter();
-            named.map(|row| (row.path.as_path(), row.part.as_deref())).collect()
+            named
+                .map(|row| (row.path.as_path(), row.part.as_deref()))
+                .collect()
         });
         let mut kept: HashMap<String, (u32, u64)> = HashMap::new();
         let mut checked = 0;
@@ -174,6 +178,10 @@ impl Health {
         }
         if self.index_anew.is_some() {
             return;
+        }
+        match store.catalogue().count_not_indexed() {
+            Ok(sessions) => self.not_indexed = sessions,
+            Err(error) => self.catalogue.push(error.to_string()),
         }
         match Index::open(&index_path(home)) {
             Ok(Some(index)) => self.index = index.damages(all),

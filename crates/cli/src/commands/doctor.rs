@@ -183,11 +183,21 @@ impl Findings {
         };
         let damages = health.catalogue.len();
         let remedy = format!("{REBUILD} makes the catalogue again from the archive");
-        need(damages, "damage in the catalogue", "damages in the catalogue", remedy);
+        need(
+            damages,
+            "damage in the catalogue",
+            "damages in the catalogue",
+            remedy,
+        );
         let remedy = format!(
             "{REBUILD} keeps the logs again that agents still have, and says what is lost of the others"
         );
-        need(health.archive.len(), "damage in the archive", "damages in the archive", remedy);
+        need(
+            health.archive.len(),
+            "damage in the archive",
+            "damages in the archive",
+            remedy,
+        );
         let lost = health.lost.len();
         let path = health.lost.first().map(|path| path.display().to_string());
         let for_one = if lost > 1 { ", for one" } else { "" };
@@ -217,6 +227,13 @@ impl Findings {
         let remedy = format!("{REBUILD} makes it again");
         let (one, many) = ("damage in the search index", "damages in the search index");
         need(health.index.len(), one, many, remedy);
+        let waiting = usize::try_from(health.not_indexed).unwrap_or(usize::MAX);
+        let (one, many) = (
+            "session cannot be searched yet",
+            "sessions cannot be searched yet",
+        );
+        let remedy = "`quipu import` goes on with it".to_owned();
+        need(waiting, one, many, remedy);
         if let Some(why) = &health.index_anew {
             needs.push(format!(
                 "the search index cannot be used: {why}; `quipu import` makes it again"
@@ -259,8 +276,9 @@ impl Findings {
             self.attention
                 .push(format!("{logs} could not be read wholly"));
         }
-        let told: Result<_, CatalogueError> =
-            catalogue.dropped().and_then(|it| Ok((it, catalogue.drift()?)));
+        let told: Result<_, CatalogueError> = catalogue
+            .dropped()
+            .and_then(|it| Ok((it, catalogue.drift()?)));
         (self.dropped, self.drift) = told?;
         Ok(())
     }

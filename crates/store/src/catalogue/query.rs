@@ -556,8 +556,9 @@ impl Catalogue {
                 "select reason, {} from dropped group by 1 order by 2 desc, 3 desc",
                 halves("records")
             ))?;
-            let rows = statement
-                .query_map([], |row| Ok((row.get(0)?, whole(row, 1)?.unwrap_or_default())))?;
+            let rows = statement.query_map([], |row| {
+                Ok((row.get(0)?, whole(row, 1)?.unwrap_or_default()))
+            })?;
             rows.collect()
         })
     }

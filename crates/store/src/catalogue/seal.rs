@@ -33,8 +33,9 @@ impl Catalogue {
     /// Makes the sums that are missing.
     pub(crate) fn seal(&self) -> Result<()> {
         let open: Vec<i64> = self.run(|database| {
-            let mut open = database
-                .prepare_cached("select id from source where id not in (select source from seal)")?;
+            let mut open = database.prepare_cached(
+                "select id from source where id not in (select source from seal)",
+            )?;
             open.query_map([], |row| row.get(0))?.collect()
         })?;
         if open.is_empty() {
@@ -57,7 +58,11 @@ impl Catalogue {
     /// tables as well.
     pub fn damages(&self, all: bool) -> Vec<String> {
         let mut damages = Vec::new();
-        let check = if all { "integrity_check" } else { "quick_check" };
+        let check = if all {
+            "integrity_check"
+        } else {
+            "quick_check"
+        };
         let faults = self.run(|database| {
             let mut statement = database.prepare(&format!("pragma {check}({FAULTS})"))?;
             let faults = statement.query_map([], |row| row.get::<_, String>(0))?;

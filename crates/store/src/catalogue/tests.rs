@@ -244,7 +244,15 @@ fn sums_hold_whatever_is_in_the_rows() {
         let names = statement.query_map([table], |row| row.get(0)).unwrap();
         names.collect::<rusqlite::Result<_>>().unwrap()
     };
-    let keys = ["id", "source", "transcript", "copy_of", "duplicate", "version", "adapters"];
+    let keys = [
+        "id",
+        "source",
+        "transcript",
+        "copy_of",
+        "duplicate",
+        "version",
+        "adapters",
+    ];
     for number in [i64::MAX, 1 << 62, i64::MIN, -1] {
         for table in ["transcript", "source", "spend", "activity", "tool_use"] {
             for column in columns(table) {
@@ -286,7 +294,9 @@ fn what_is_changed_by_nobody_is_noticed() {
     catalogue.seal().unwrap();
     assert_eq!(catalogue.damages(true), Vec::<String>::new());
     // What is put down anew is not damage.
-    catalogue.put(&reading("aaa1", |reading| reading.summary.prompts = 7)).unwrap();
+    catalogue
+        .put(&reading("aaa1", |reading| reading.summary.prompts = 7))
+        .unwrap();
     assert_eq!(catalogue.damages(true), Vec::<String>::new());
     catalogue.seal().unwrap();
     let database = catalogue.database();
@@ -294,13 +304,25 @@ fn what_is_changed_by_nobody_is_noticed() {
     let drop: String = database.query_row(triggers, [], |row| row.get(0)).unwrap();
     database.execute_batch(&drop).unwrap();
     for (change, back) in [
-        ("update transcript set title = 'about aaaq' where run_id = 'aaa1'", "update transcript set title = 'about aaa1' where run_id = 'aaa1'"),
-        ("update spend set input = 11 where input = 10", "update spend set input = 10"),
-        ("update source set read_to = 101", "update source set read_to = 100"),
+        (
+            "update transcript set title = 'about aaaq' where run_id = 'aaa1'",
+            "update transcript set title = 'about aaa1' where run_id = 'aaa1'",
+        ),
+        (
+            "update spend set input = 11 where input = 10",
+            "update spend set input = 10",
+        ),
+        (
+            "update source set read_to = 101",
+            "update source set read_to = 100",
+        ),
     ] {
         database.execute_batch(change).unwrap();
         let damages = catalogue.damages(false);
-        assert!(damages.iter().any(|it| it.contains("/logs/aaa1.jsonl")), "{change}: {damages:?}");
+        assert!(
+            damages.iter().any(|it| it.contains("/logs/aaa1.jsonl")),
+            "{change}: {damages:?}"
+        );
         database.execute_batch(back).unwrap();
         assert_eq!(catalogue.damages(false), Vec::<String>::new(), "{back}");
     }

@@ -473,7 +473,8 @@ impl Catalogue {
     /// The blobs that transcripts refer to.
     pub(crate) fn blobs(&self) -> Result<Vec<String>> {
         self.run(|database| {
-            let mut statement = database.prepare("select distinct blob from blob_use order by 1")?;
+            let mut statement =
+                database.prepare("select distinct blob from blob_use order by 1")?;
             statement.query_map([], |row| row.get(0))?.collect()
         })
     }

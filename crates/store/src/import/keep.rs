@@ -129,7 +129,9 @@ impl<'s> Keeper<'s> {
 
     /// What was to be said so far.
     pub(super) fn said(&self) -> Vec<Problem> {
-        self.said.lock().map_or_else(|_| Vec::new(), |mut said| std::mem::take(&mut *said))
+        self.said
+            .lock()
+            .map_or_else(|_| Vec::new(), |mut said| std::mem::take(&mut *said))
     }
 
     pub(super) fn say(&self, problem: Problem) {

@@ -29,9 +29,9 @@ mod forget;
 mod keep;
 pub(crate) mod link;
 pub(crate) mod loose;
+mod lost;
 mod many;
 mod pass;
-mod lost;
 mod plan;
 mod rebuild;
 mod report;
@@ -271,6 +271,8 @@ impl Store {
         let mut report = Report::of_search(&search);
         self.clear_temporary();
         if !options.dry_run {
+            // What a rebuild left that was killed; what cannot be removed now is removed the next time.
+            drop(Catalogue::remove(&beside_path(&self.home)));
             self.prepare_index(&mut report)?;
         }
         let mut sources = self.catalogue.sources()?;
@@ -534,6 +536,11 @@ impl Store {
             Ok::<(), ImportError>(())
         })
     }
+}
+
+/// Where the catalogue of a home is made again, until it is whole.
+fn beside_path(home: &Path) -> PathBuf {
+    home.join("index.sqlite.new")
 }
 
 /// The catalogue of a home.

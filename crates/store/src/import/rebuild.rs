@@ -17,10 +17,11 @@ use rusqlite::{Connection, OpenFlags};
 use super::plan::Job;
 use super::report::{Problem, Report};
 use super::{
-    BESIDE, ImportError, Options, Progress, Search, Store, catalogue_path, lock, make_private,
+    BESIDE, Candidate, Found, ImportError, Options, Progress, Search, Store, beside_path,
+    catalogue_path, lock, make_private,
 };
 use crate::archive::{ArchiveError, Source};
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Stamp};
 
 /// A log, or one session of several in it.
 type Part = (PathBuf, Option<String>);
@@ -52,7 +53,7 @@ impl Store {
         let old = catalogue_path(home);
         Catalogue::refuse_newer(&old)?;
         let known = remembered(&old, &mut report);
-        let new = home.join("index.sqlite.new");
+        let new = beside_path(home);
         Catalogue::remove(&new).map_err(refuse)?;
         let store = Self::with_catalogue(home, &new)?;
         store.clear_temporary();
@@ -64,10 +65,24 @@ impl Store {
         store.prepare_index(&mut report)?;
         let mut damaged = Damaged::default();
         let sources = store.mended_sources(&mut damaged, &mut report)?;
+        for log in known {
+            let is_kept = |source: &Source| {
+                source.key.id().to_string() == log.key
+                    || (&source.key.path, &source.key.part) == (&log.of.0, &log.of.1)
+            };
+            if !damaged.lost.contains_key(&log.of) && !sources.iter().any(is_kept) {
+                let why = format!(
+                    "the catalogue knew {}, and the archive has nothing of it",
+                    log.session
+                );
+                damaged.lost.insert(log.of, why);
+            }
+        }
         let (jobs, beside): (Vec<Source>, Vec<Source>) = latest(sources)
             .into_iter()
             .partition(|source| source.key.part.as_deref() != Some(BESIDE));
         damaged.look_beside(&store, &jobs, &beside);
+        store.put_beside(&beside)?;
         let jobs: Vec<Job> = jobs.into_iter().filter_map(Job::of_archive).collect();
         report.files += jobs.len() as u64;
         store.work(jobs, options, progress, &mut report)?;
@@ -77,13 +92,6 @@ impl Store {
         }
         for (key, problem) in std::mem::take(&mut report.damaged) {
             damaged.sources.entry(key).or_insert(problem.what);
-        }
-        let there = store.parts()?;
-        for (part, session) in known {
-            if !there.contains(&part) && !damaged.has(&store, &part) {
-                let why = format!("the catalogue knew {session}, and the archive has nothing of it");
-                damaged.lost.entry(part).or_insert(why);
-            }
         }
         store.heal(damaged, host, options, progress, &mut report)?;
         store.catalogue.seal()?;
@@ -145,6 +153,32 @@ impl Store {
         Ok(sources)
     }
 
+    /// Puts down what is kept beside logs, so that it is noticed when it is lost.
+    fn put_beside(&self, beside: &[Source]) -> Result<(), ImportError> {
+        self.catalogue.at_once(|| {
+            for source in beside {
+                let Some(last) = source.versions.last() else {
+                    continue;
+                };
+                let modified = last.modified.map(|at| at.as_nanosecond());
+                let seen = Candidate {
+                    path: source.key.path.clone(),
+                    stamp: Stamp {
+                        size: last.size,
+                        modified: modified.and_then(|nanos| i64::try_from(nanos).ok()),
+                        ..Stamp::default()
+                    },
+                    found: Found::Keep,
+                    place: None,
+                };
+                let mut reading = super::many::seen(&seen, &source.key.agent, BESIDE);
+                reading.manifest = Some(last.manifest_end());
+                self.catalogue.put(&reading)?;
+            }
+            Ok(())
+        })
+    }
+
     /// The logs that the catalogue knows.
     fn parts(&self) -> Result<HashSet<Part>, ImportError> {
         let sources = self.catalogue.sources()?.into_iter();
@@ -168,6 +202,15 @@ impl Store {
                 paths.insert(source.key.path);
             }
         }
+        // A document beside a log is kept with the log.
+        for row in self.catalogue.sources()? {
+            let family = row.dialect.as_deref().and_then(quipu_agents::dialect);
+            let mut sidecars = family.into_iter().flat_map(|it| it.0.sidecars(&row.path));
+            if row.part.is_none() && sidecars.any(|path| paths.contains(&path)) {
+                self.catalogue.distrust(&row.key)?;
+                paths.insert(row.path);
+            }
+        }
         let packed = |path: &Path| {
             let mut name = path.as_os_str().to_owned();
             name.push(".zst");
@@ -189,7 +232,11 @@ impl Store {
             let Some(source) = self.archive.source_by_id(&key)? else {
                 continue;
             };
-            if !source.versions.iter().any(|it| self.archive.check(it).is_err()) {
+            if !source
+                .versions
+                .iter()
+                .any(|it| self.archive.check(it).is_err())
+            {
                 report.kept_again += 1;
                 continue;
             }
@@ -244,14 +291,6 @@ impl Damaged {
             }
         }
     }
-
-    /// Whether this log is among what is damaged.
-    fn has(&self, store: &Store, part: &Part) -> bool {
-        self.sources.keys().any(|key| {
-            let source = store.archive.source_by_id(key).ok().flatten();
-            source.is_some_and(|it| (it.key.path, it.key.part) == *part)
-        })
-    }
 }
 
 /// A log that once seemed to be another agent's was kept as that as well: the last counts.
@@ -268,8 +307,16 @@ pub(super) fn latest(sources: Vec<Source>) -> Vec<Source> {
     last.into_values().collect()
 }
 
-/// The logs that a catalogue knows, as far as it can be read, each with what a person knows it by.
-fn remembered(path: &Path, report: &mut Report) -> Vec<(Part, String)> {
+/// A log that a catalogue knew.
+struct Known {
+    key: String,
+    of: Part,
+    /// What a person knows it by.
+    session: String,
+}
+
+/// The logs that a catalogue knows, as far as it can be read.
+fn remembered(path: &Path, report: &mut Report) -> Vec<Known> {
     let mut known = Vec::new();
     if !path.exists() {
         return known;
@@ -278,16 +325,19 @@ fn remembered(path: &Path, report: &mut Report) -> Vec<(Part, String)> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let database = Connection::open_with_flags(path, flags)?;
         let mut statement = database.prepare(
-            "select cast(s.path as blob), s.part,
+            "select s.key, cast(s.path as blob), s.part,
                     (select t.run_id from transcript t where t.source = s.id)
              from source s where s.part is null or s.part <> ''",
         )?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let path = PathBuf::from(std::ffi::OsString::from_vec(row.get(0)?));
-            let session: Option<String> = row.get(2)?;
-            let session = session.map_or_else(|| "it".to_owned(), |id| format!("session {id}"));
-            known.push(((path, row.get(1)?), session));
+            let path = PathBuf::from(std::ffi::OsString::from_vec(row.get(1)?));
+            let session: Option<String> = row.get(3)?;
+            known.push(Known {
+                key: row.get(0)?,
+                of: (path, row.get(2)?),
+                session: session.map_or_else(|| "it".to_owned(), |id| format!("session {id}")),
+            });
         }
         Ok(())
     })();
@@ -304,10 +354,16 @@ fn remembered(path: &Path, report: &mut Report) -> Vec<(Part, String)> {
 /// The log that a damaged manifest is about, where it still says.
 fn named(bytes: &[u8]) -> Option<Part> {
     let text = |key: &str| -> Option<String> {
-        let at = bytes.windows(key.len()).position(|it| it == key.as_bytes())? + key.len();
+        let at = bytes
+            .windows(key.len())
+            .position(|it| it == key.as_bytes())?
+            + key.len();
         let mut values = serde_json::Deserializer::from_slice(&bytes[at..]).into_iter::<String>();
         values.next()?.ok()
     };
     let path = text("\"path\":")?;
-    Some((path.into(), text("\"part\":").filter(|part| !part.is_empty())))
+    Some((
+        path.into(),
+        text("\"part\":").filter(|part| !part.is_empty()),
+    ))
 }

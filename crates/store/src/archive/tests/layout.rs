@@ -73,7 +73,10 @@ fn a_line_is_as_documented() {
             r#""meta":{"rows":1},"sum":"SUM"}"#,
             "\n"
         )
-        .replace("SUM", &sha256_hex(text.split(",\"sum\"").next().unwrap().as_bytes())[..16])
+        .replace(
+            "SUM",
+            &sha256_hex(text.split(",\"sum\"").next().unwrap().as_bytes())[..16]
+        )
     );
 }
 

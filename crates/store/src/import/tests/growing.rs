@@ -186,10 +186,11 @@ fn a_damaged_catalogue_is_made_again() {
     let refused = crate::Store::open(&home).unwrap_err();
     assert!(refused.to_string().contains("--rebuild"), "{refused}");
     let progress = crate::import::Progress::default();
-    let (store, _) =
-        crate::Store::rebuild(&home, &machine.host(), &options(), &progress).unwrap();
+    let (store, _) = crate::Store::rebuild(&home, &machine.host(), &options(), &progress).unwrap();
     assert_eq!(texts(&store, "s1"), ["hello"]);
-    let left = fs::read_dir(&home).unwrap().map(|it| it.unwrap().file_name());
+    let left = fs::read_dir(&home)
+        .unwrap()
+        .map(|it| it.unwrap().file_name());
     let left: Vec<String> = left.map(|it| it.into_string().unwrap()).collect();
     assert!(!left.iter().any(|name| name.contains("new")), "{left:?}");
 }
