@@ -11,14 +11,18 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use crate::GatherError;
 
 /// The longest cell that is taken, in bytes: a longer one makes a line that is too long to be read.
-pub const LONGEST: i32 = 32 << 20;
+pub const LONGEST: usize = 32 << 20;
+
+/// The longest cell that is even looked at, since it is held in memory for that. A session with a longer one is an
+/// error.
+const MOST: i32 = 256 << 20;
 
 /// What stands in the place of a cell that is too long, before its length.
 const TOO_LONG: &str = "{\"$too_long\":";
 
 /// Writes the rows a query gives, one a line: `{"table":"message","row":{"id":"…","data":{…}}}`. Texts in
-/// the columns named in `json` are written as the JSON they are; a blob as `{"$base64":"…"}`. A cell that is too
-/// long is not even read: `{"$too_long":…}` with its length stands in its place.
+/// the columns named in `json` are written as the JSON they are; a blob as `{"$base64":"…"}`. In the place of a cell
+/// that is too long stands `{"$too_long":…}` with its length.
 pub fn write(
     database: &rusqlite::Connection,
     table: &str,
@@ -27,81 +31,11 @@ pub fn write(
     json: &[&str],
     to: &mut dyn Write,
 ) -> Result<u64, GatherError> {
-    database.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST)?;
-    let mut written = 0;
-    let whole = write_rows(
-        database,
-        query,
-        parameters,
-        false,
-        (table, json),
-        to,
-        &mut written,
-    );
-    match whole {
-        Err(GatherError::Database(error)) if is_too_big(&error) => {
-            let rest = capped(database, query, written)?;
-            write_rows(
-                database,
-                &rest,
-                parameters,
-                true,
-                (table, json),
-                to,
-                &mut written,
-            )?;
-        }
-        whole => whole?,
-    }
-    Ok(written)
-}
-
-fn is_too_big(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(rusqlite::ErrorCode::TooBig)
-}
-
-/// A query that gives the rows of another from the `written`th on, without the cells that are too long, and behind
-/// them the length of each.
-fn capped(
-    database: &rusqlite::Connection,
-    query: &str,
-    written: u64,
-) -> Result<String, GatherError> {
-    let statement = database.prepare(query)?;
-    let names: Vec<String> = statement
-        .column_names()
-        .map(|name| format!("\"{}\"", name.replace('"', "\"\"")))
-        .collect();
-    let cells = names.iter().map(|name| {
-        format!("case when octet_length({name}) >= {LONGEST} then null else {name} end as {name}")
-    });
-    let lengths = names.iter().map(|name| format!("octet_length({name})"));
-    let columns: Vec<String> = cells.chain(lengths).collect();
-    let columns = columns.join(", ");
-    Ok(format!(
-        "select {columns} from ({query}) limit -1 offset {written}"
-    ))
-}
-
-/// Writes the rows of a query, and counts them. Of one that is [`capped`], the second half of the columns are lengths.
-fn write_rows(
-    database: &rusqlite::Connection,
-    query: &str,
-    parameters: &[&dyn rusqlite::ToSql],
-    capped: bool,
-    (table, json): (&str, &[&str]),
-    to: &mut dyn Write,
-    written: &mut u64,
-) -> Result<(), GatherError> {
+    database.set_limit(Limit::SQLITE_LIMIT_LENGTH, MOST)?;
     let mut statement = database.prepare(query)?;
-    let mut columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
-    let cells = if capped {
-        columns.len() / 2
-    } else {
-        columns.len()
-    };
-    columns.truncate(cells);
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut rows = statement.query(parameters)?;
+    let mut written = 0;
     while let Some(row) = rows.next()? {
         let mut line = format!("{{\"table\":{},\"row\":{{", Json::string(table).get());
         for (index, column) in columns.iter().enumerate() {
@@ -110,21 +44,23 @@ fn write_rows(
             }
             line.push_str(Json::string(column).get());
             line.push(':');
-            let length = match capped {
-                true => row.get::<_, Option<i64>>(cells + index)?.unwrap_or(0),
-                false => 0,
-            };
-            if length >= i64::from(LONGEST) {
-                line.push_str(&format!("{TOO_LONG}{length}}}"));
-                continue;
+            let value = row.get_ref(index)?;
+            match value {
+                ValueRef::Text(bytes) | ValueRef::Blob(bytes) if bytes.len() >= LONGEST => {
+                    let length = bytes.len();
+                    line.push_str(&format!("{TOO_LONG}{length}}}"));
+                }
+                value => {
+                    let is_json = json.iter().any(|name| name == column);
+                    line.push_str(cell(value, is_json).get());
+                }
             }
-            line.push_str(cell(row.get_ref(index)?, json.iter().any(|name| name == column)).get());
         }
         line.push_str("}}\n");
         to.write_all(line.as_bytes())?;
-        *written += 1;
+        written += 1;
     }
-    Ok(())
+    Ok(written)
 }
 
 /// Passes rows on, and counts the cells that were left out because they are too long.
@@ -321,7 +257,7 @@ mod tests {
     #[test]
     fn a_cell_that_is_too_long_is_left_out_and_counted() {
         let database = rusqlite::Connection::open_in_memory().unwrap();
-        let long = i64::from(LONGEST) + 7;
+        let long = LONGEST + 7;
         database
             .execute_batch(&format!(
                 "create table message (id integer, data text, more);

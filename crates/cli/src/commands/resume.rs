@@ -116,7 +116,8 @@ pub(crate) fn quote(word: &str) -> String {
         return word.to_owned();
     }
     let single = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
-    if !word.contains(is_active) {
+    let is_hidden = |c: char| c.is_control() || is_active(c);
+    if !word.contains(is_hidden) {
         return single(word);
     }
     // A shell cuts line ends off what a command writes.
@@ -126,7 +127,9 @@ pub(crate) fn quote(word: &str) -> String {
         match c {
             '\\' => format.push_str(r"\\"),
             '%' => format.push_str("%%"),
-            c if is_active(c) => {
+            // What begins so would be taken for a flag.
+            '-' if format.is_empty() => format.push_str(r"\055"),
+            c if is_hidden(c) => {
                 let mut buffer = [0; 4];
                 for byte in c.encode_utf8(&mut buffer).bytes() {
                     format.push_str(&format!("\\{byte:03o}"));

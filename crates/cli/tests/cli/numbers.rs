@@ -139,7 +139,6 @@ fn everything_works(env: &TestEnv) {
         &["doctor"],
         &["doctor", "--drift"],
         &["prune", "--older-than", "1d"],
-        &["scan"],
         &["search", "counted"],
         &["show", SESSION],
         &["up", "--once"],
@@ -229,7 +228,9 @@ fn one_number_that_cannot_be_is_unknown_and_named_with_its_place() {
             .iter()
             .find(|it| it["name"] == "value:usage.input")
             .unwrap();
-        assert_eq!((&named["path"], &named["line"]), (&path.into(), &2.into()));
+        let name = path.rsplit('/').next().unwrap();
+        assert!(named["path"].as_str().unwrap().ends_with(name), "{named}");
+        assert_eq!(named["line"], 2);
         let rows = env.run(&["list", "--jsonl"]).stdout;
         let row = rows.lines().find(|row| row.contains(other)).unwrap();
         let row: Value = serde_json::from_str(row).unwrap();

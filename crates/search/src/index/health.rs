@@ -92,6 +92,12 @@ pub(super) fn guarded<T>(path: &Path, act: impl FnOnce() -> Result<T>) -> Result
 pub(super) struct ReadOnly(MmapDirectory);
 
 impl ReadOnly {
+    /// A directory of which it is known that it may not be written to.
+    #[cfg(test)]
+    pub(super) fn new(directory: MmapDirectory) -> Self {
+        Self(directory)
+    }
+
     /// The directory, if it is one that may not be written to.
     pub(super) fn of(path: &Path, directory: &MmapDirectory) -> Option<Self> {
         let lock = path.join(".tantivy-meta.lock");

@@ -442,7 +442,6 @@ mod tests {
         symlink(home.join("elsewhere"), projects.join("-more")).unwrap();
         symlink(&other, projects.join("-code/linked.jsonl")).unwrap();
         symlink("own.jsonl", projects.join("-code/inside.jsonl")).unwrap();
-        symlink(projects.join("-code"), projects.join("-again")).unwrap();
         let host = Host::new(&home, |_| None);
         let claude = ["claude".to_owned()];
         let named = [home.join(".claude")];

@@ -277,11 +277,14 @@ fn what_unpacks_to_far_too_much_is_not_kept() {
     }
     let bomb = bomb.finish().unwrap();
     assert!(bomb.len() < 200_000, "{}", bomb.len());
-    write(&machine.session("bomb.jsonl.zst"), bomb);
+    write(&machine.home("packed/bomb.jsonl.zst"), bomb);
     let packed = zstd::encode_all(prompt("s1", "u1", "hello").as_bytes(), 3).unwrap();
-    write(&machine.session("s1.jsonl.zst"), packed);
+    write(&machine.home("packed/s1.jsonl.zst"), packed);
     let store = machine.store();
-    let report = machine.import(&store);
+    let (paths, progress) = ([machine.home("packed")], crate::import::Progress::default());
+    let report = store
+        .import_paths(&machine.host(), &paths, &options(), &progress)
+        .unwrap();
     assert_eq!(listed(&store), ["s1"]);
     assert_eq!(report.problems.len(), 1);
     assert!(
