@@ -1,6 +1,6 @@
 //! Every family there is.
 
-use crate::{Dialect, Family, Head, Match};
+use crate::{Dialect, Family, Head, Host, Match};
 use crate::{
     acp, agentlog, aider, amp, anthropic, atif, chat, claude, cline, codex, copilot, cursor, droid,
     flow, gemini, google, goose, inspect, kimi, kiro, normalized, openai_chat, openai_responses,
@@ -75,6 +75,16 @@ pub fn sniff(head: &Head<'_>) -> Option<(&'static dyn Family, Dialect)> {
 /// Whose log begins with these bytes. `whole` says that there are no more.
 pub fn identify(bytes: &[u8], whole: bool) -> Option<(&'static dyn Family, Dialect)> {
     Head::look(bytes, whole, sniff)
+}
+
+/// The agent of this name, when a family reads its logs.
+pub(crate) fn brand(agent: &str) -> Option<&'static str> {
+    let nowhere = Host::new("/", |_| None);
+    FAMILIES.iter().find_map(|family| {
+        let dialects = family.dialects().iter().map(|dialect| dialect.brand);
+        let places = family.places(&nowhere).into_iter().map(|place| place.brand);
+        dialects.chain(places).find(|brand| *brand == agent)
+    })
 }
 
 /// The dialect of this name, for streams whose format is known beforehand.
