@@ -79,6 +79,7 @@ mod codex;
 mod copilot;
 mod cursor;
 mod droid;
+mod entire;
 mod flow;
 mod gemini;
 mod google;
@@ -87,15 +88,19 @@ mod inspect;
 mod kimi;
 mod kiro;
 mod normalized;
+mod omnigent;
 mod openai_chat;
 mod openai_responses;
 mod opencode;
 mod pi;
 mod qwen;
 mod sts;
+mod zed;
 
 #[cfg(test)]
 mod corpus;
+#[cfg(test)]
+mod fixtures;
 #[cfg(test)]
 mod handover;
 #[cfg(test)]
