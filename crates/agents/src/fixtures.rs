@@ -216,6 +216,7 @@ const PLACES: &[(&str, &str, &str)] = &[
     ("droid", "droid", ".factory/sessions/p/s.jsonl"),
     ("goose", "goose", ".local/share/goose/sessions/s.jsonl"),
     ("amp", "amp", ".local/share/amp/threads/T-1.json"),
+    ("atif", "devin", ".local/share/devin/cli/transcripts/s.json"),
     ("kiro", "kiro", ".kiro/sessions/cli/s.jsonl"),
     (
         "kiro-chat",
