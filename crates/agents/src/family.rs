@@ -229,6 +229,18 @@ pub enum Gathered<'a> {
     File(&'a Path),
 }
 
+impl Gathered<'_> {
+    /// The database, where sessions are in one.
+    pub(crate) fn database(&self) -> Result<&rusqlite::Connection, GatherError> {
+        match self {
+            Self::Database(database) => Ok(database),
+            Self::Tree(_) | Self::File(_) => Err(GatherError::Unknown(
+                "sessions are in a database".to_owned(),
+            )),
+        }
+    }
+}
+
 /// One session of many.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {

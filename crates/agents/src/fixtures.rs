@@ -290,7 +290,7 @@ fn recognise(log: &[u8], dialect: &str, in_place: bool) -> Option<Known> {
     Head::look(log, true, |head| crate::recognise(head, lies))
 }
 
-/// The lines of a log, or the one document that it is. Nothing where it is no JSON.
+/// The lines of a log, or the one document that it is. Empty where the log is not JSON.
 fn records(case: &Case) -> Vec<String> {
     let (_, dialect) = crate::dialect(&case.dialect).unwrap();
     let text = std::str::from_utf8(&case.log).unwrap();

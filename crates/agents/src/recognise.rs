@@ -149,7 +149,7 @@ fn reads(head: &Head<'_>, lies: Lies<'_>, dialect: Dialect) -> bool {
     let mut feed = Feed::new(dialect.framing, reader);
     let mut sink = Collect::default();
     feed.push(head.text().as_bytes(), &mut sink);
-    // The end may be cut off, which is no matter: something before it was read, or nothing was.
+    // The end may be cut off. What counts is whether anything before it was read.
     let _ = feed.finish(&mut sink);
     feed.ledger().mapped > 0
 }

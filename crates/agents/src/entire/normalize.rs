@@ -50,9 +50,12 @@ impl Transcript {
         };
         out.check(&kind, record, wire::LINE);
         learn(&mut self.session.agent, || record.text("agent"));
+        // The agent's own log tells it better, where that is kept as well.
+        self.session.reconstructed = true;
         let id = record.text("id").filter(|id| !id.is_empty());
-        if let Some(id) = &id
-            && !out.unit(id)
+        let known = id.clone().or_else(|| prompt_id(record).map(Cow::Owned));
+        if let Some(known) = &known
+            && !out.unit(known)
         {
             return;
         }
@@ -84,6 +87,14 @@ impl Transcript {
             out.skip(Dropped::Empty);
         }
     }
+}
+
+/// What a prompt is known by in the transcripts of later checkpoints, which tell the same again. It has no id,
+/// but a time.
+fn prompt_id(record: Node<'_>) -> Option<String> {
+    let at = record.text("ts").filter(|at| !at.is_empty())?;
+    let content = record.get("content")?.raw().get();
+    Some(format!("{at} {:016x}", crate::hash(content.as_bytes())))
 }
 
 fn said(speaker: Speaker, text: Text<'_>) -> Entry<'_> {

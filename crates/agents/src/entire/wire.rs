@@ -1,4 +1,4 @@
-//! What stands in a line.
+//! The fields of a line.
 
 /// Every field of a line.
 pub(super) const LINE: &[&str] = &[

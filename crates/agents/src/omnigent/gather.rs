@@ -29,7 +29,7 @@ const LONGEST: u64 = 1 << 20;
 
 impl Gather for Conversations {
     fn parts(&self, from: &Gathered<'_>) -> Result<Vec<Part>, GatherError> {
-        let database = database(from)?;
+        let database = from.database()?;
         let split = is_split(database)?;
         let (space, same) = if split {
             ("c.workspace_id", "and i.workspace_id = c.workspace_id")
@@ -66,7 +66,7 @@ impl Gather for Conversations {
         part: &str,
         to: &mut dyn Write,
     ) -> Result<(), GatherError> {
-        let database = database(from)?;
+        let database = from.database()?;
         let key = Key::of(database, part)?;
         key.rows(database, ("conversations", "id"), CONVERSATION, &FIRST, to)?;
         let items = ("conversation_items", "conversation_id");
@@ -87,7 +87,7 @@ impl Gather for Conversations {
                 .map(|name| Json::string(name).get().to_owned())
                 .collect();
             let row = format!("{{\"columns\":[{}]}}", names.join(","));
-            line(LEFT_OUT, &row, to)?;
+            rows::line(LEFT_OUT, &row, to)?;
         }
         Ok(())
     }
@@ -199,7 +199,7 @@ impl Key {
                     Ok(json) => json,
                     Err(_) => Json::string(&text),
                 };
-                line(USAGE, value.get(), to)?;
+                rows::line(USAGE, value.get(), to)?;
             }
         }
         Ok(())
@@ -221,15 +221,6 @@ impl Key {
             .into_iter()
             .map(|name| format!("{table}.{name}"))
             .collect())
-    }
-}
-
-fn database<'a>(from: &'a Gathered<'_>) -> Result<&'a Connection, GatherError> {
-    match from {
-        Gathered::Database(database) => Ok(database),
-        Gathered::Tree(_) | Gathered::File(_) => Err(GatherError::Unknown(
-            "conversations are in a database".to_owned(),
-        )),
     }
 }
 
@@ -277,9 +268,4 @@ fn plain(bytes: &[u8]) -> Result<String, GatherError> {
         bytes => bytes.to_vec(),
     };
     Ok(String::from_utf8_lossy(&content).into_owned())
-}
-
-fn line(table: &str, value: &str, to: &mut dyn Write) -> Result<(), GatherError> {
-    let value = value.replace(['\n', '\r'], " ");
-    Ok(writeln!(to, "{{\"table\":\"{table}\",\"row\":{value}}}")?)
 }

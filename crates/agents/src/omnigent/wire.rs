@@ -1,4 +1,4 @@
-//! What stands in the lines of a conversation.
+//! The lines of a conversation, and their fields.
 
 use std::borrow::Cow;
 

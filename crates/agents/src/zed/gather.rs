@@ -2,7 +2,6 @@
 
 use std::io::{Read as _, Write};
 
-use quipu_model::Json;
 use quipu_model::json::{Node, Tape};
 use rusqlite::Connection;
 
@@ -21,7 +20,7 @@ impl Gather for Threads {
     fn parts(&self, from: &Gathered<'_>) -> Result<Vec<Part>, GatherError> {
         let query = "select id, coalesce(updated_at, '') || '.' || length(data)
             from threads order by updated_at, id";
-        let mut statement = database(from)?.prepare(query)?;
+        let mut statement = from.database()?.prepare(query)?;
         let mut rows = statement.query([])?;
         let mut parts = Vec::new();
         while let Some(row) = rows.next()? {
@@ -39,7 +38,7 @@ impl Gather for Threads {
         part: &str,
         to: &mut dyn Write,
     ) -> Result<(), GatherError> {
-        let database = database(from)?;
+        let database = from.database()?;
         let key = rows::key(database, "threads", "id", part)?;
         let key = key.ok_or_else(|| GatherError::Unknown(format!("no thread {part}")))?;
         let there = columns(database, "threads")?;
@@ -58,24 +57,15 @@ impl Gather for Threads {
             .read(&document, limits.depth)
             .map_err(|error| GatherError::Unknown(format!("thread {part}: {error}")))?;
         for message in root.get("messages").into_iter().flat_map(Node::items) {
-            line(MESSAGE, message.raw().get(), to)?;
+            rows::line(MESSAGE, message.raw().get(), to)?;
         }
         rows::write(database, THREAD, &select(COLUMNS), &[&key], &[], to)?;
         let rest = blocks::without(root, &["messages"]).to_json();
-        line(DOCUMENT, rest.get(), to)
+        rows::line(DOCUMENT, rest.get(), to)
     }
 
     fn dialect(&self) -> Dialect {
         ROWS
-    }
-}
-
-fn database<'a>(from: &'a Gathered<'_>) -> Result<&'a Connection, GatherError> {
-    match from {
-        Gathered::Database(database) => Ok(database),
-        Gathered::Tree(_) | Gathered::File(_) => {
-            Err(GatherError::Unknown("threads are in a database".to_owned()))
-        }
     }
 }
 
@@ -111,15 +101,4 @@ fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, GatherError> {
         return Err(GatherError::Unknown(what));
     }
     Ok(plain)
-}
-
-/// A value as a line. Breaks in it are between values, never inside of one.
-fn line(table: &str, value: &str, to: &mut dyn Write) -> Result<(), GatherError> {
-    let value = value.replace(['\n', '\r'], " ");
-    let table = Json::string(table);
-    Ok(writeln!(
-        to,
-        "{{\"table\":{},\"row\":{value}}}",
-        table.get()
-    )?)
 }

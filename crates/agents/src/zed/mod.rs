@@ -1,8 +1,8 @@
 //! Zed: the threads of its agent.
 //!
 //! Threads are rows of a database, each with a document that holds all of it, compressed. A thread is taken
-//! out as lines: what never changes, each message, and at last what the thread says of itself as a whole. There
-//! are no times but that of the last change, and tokens are told as one sum.
+//! out as lines: what never changes, each message, and at last what the thread says of itself as a whole. Only
+//! the time of the last change is known, and tokens are one sum.
 
 mod discover;
 mod gather;

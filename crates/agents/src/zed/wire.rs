@@ -1,4 +1,4 @@
-//! What stands in the lines of a thread.
+//! The lines of a thread, and their fields.
 
 /// What the lines are filed under: the row of a thread, a message, and the rest of the document.
 pub(super) const THREAD: &str = "zed_thread";

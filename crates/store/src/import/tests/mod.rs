@@ -1,4 +1,5 @@
 mod badly;
+mod checkpoints;
 mod copies;
 mod growing;
 pub(crate) mod kit;
