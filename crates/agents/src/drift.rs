@@ -47,6 +47,13 @@ impl Drift {
         self.unknown.is_empty() && self.more == 0
     }
 
+    /// That the content of a log does not say how it reads, or not clearly, and its place does.
+    pub fn known_by_place(&mut self, dialect: &str) {
+        let name = format!("format:{dialect}, known by its place only");
+        let first = Position { offset: 0, line: 1 };
+        self.count(&name, first);
+    }
+
     pub(crate) fn count(&mut self, name: &str, at: Position) {
         if let Some(sighting) = self.unknown.get_mut(name) {
             sighting.count += 1;

@@ -25,6 +25,12 @@ pub trait Family: Sync {
     /// Whether this is a log of the family. Decided from what is in it, never from its name.
     fn sniff(&self, head: &Head<'_>) -> Option<Match>;
 
+    /// How a log at this path reads, in a place of the agent `brand`, where its content does not tell
+    /// ([`crate::recognise`]).
+    fn dialect_at(&self, _brand: &str, _path: &Path) -> Option<Dialect> {
+        None
+    }
+
     /// A reader for a log of this dialect: from its beginning, or from where another reader was when it
     /// saved `state`. `None` when that state is not understood.
     fn open(
@@ -165,6 +171,13 @@ pub struct Place {
     pub pick: fn(&Path) -> Pick,
 }
 
+/// The ending of a file's name.
+pub(crate) fn ending(path: &Path) -> &str {
+    path.extension()
+        .and_then(|ending| ending.to_str())
+        .unwrap_or_default()
+}
+
 /// What a file or directory is to the importer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pick {
@@ -214,6 +227,18 @@ pub enum Gathered<'a> {
     Tree(&'a Path),
     /// A file.
     File(&'a Path),
+}
+
+impl Gathered<'_> {
+    /// The database, where sessions are in one.
+    pub(crate) fn database(&self) -> Result<&rusqlite::Connection, GatherError> {
+        match self {
+            Self::Database(database) => Ok(database),
+            Self::Tree(_) | Self::File(_) => Err(GatherError::Unknown(
+                "sessions are in a database".to_owned(),
+            )),
+        }
+    }
 }
 
 /// One session of many.

@@ -86,9 +86,25 @@ impl Head<'_> {
         self.tapes.iter().map(|(tape, text)| tape.root(text))
     }
 
+    /// Whether most of the first records are of a kind. A record of another kind between them may be one
+    /// that the agent began to write only lately.
+    pub fn mostly(&self, is: impl Fn(Node<'_>) -> bool) -> bool {
+        let (mut fitting, mut all) = (0_usize, 0_usize);
+        for record in self.records() {
+            fitting += usize::from(is(record));
+            all += 1;
+        }
+        fitting * 2 > all
+    }
+
     /// The first record that is an object.
     pub fn first(&self) -> Option<Node<'_>> {
         self.records().find(|node| node.kind() == Kind::Object)
+    }
+
+    /// The first record of a kind, or else the first that is an object.
+    pub fn first_that(&self, is: impl Fn(Node<'_>) -> bool) -> Option<Node<'_>> {
+        self.records().find(|record| is(*record)).or(self.first())
     }
 
     /// The log, when it is one JSON document. A log of one line is that as well.

@@ -7,7 +7,8 @@
 //!
 //! # What it promises
 //!
-//! * **The format is decided from content** ([`sniff`]), never from a name or a folder.
+//! * **The format is decided from content** ([`sniff`]). Where that leaves a doubt, the agent in whose place
+//!   a log lies decides, and that is said ([`recognise`]).
 //! * **Every record is accounted for.** It becomes events, or notes, or is dropped for a reason that is
 //!   counted ([`Ledger`]); what an adapter makes nothing of becomes a note that keeps the record.
 //! * **Order is the order of the log.** Sequence numbers are given as records come; times are not
@@ -57,6 +58,7 @@ mod host;
 mod ledger;
 mod marks;
 mod out;
+mod recognise;
 mod registry;
 pub mod rows;
 mod session;
@@ -79,6 +81,7 @@ mod codex;
 mod copilot;
 mod cursor;
 mod droid;
+mod entire;
 mod exchange;
 mod flow;
 mod gemini;
@@ -88,15 +91,19 @@ mod inspect;
 mod kimi;
 mod kiro;
 mod normalized;
+mod omnigent;
 mod openai_chat;
 mod openai_responses;
 mod opencode;
 mod pi;
 mod qwen;
 mod sts;
+mod zed;
 
 #[cfg(test)]
 mod corpus;
+#[cfg(test)]
+mod fixtures;
 #[cfg(test)]
 mod handover;
 #[cfg(test)]
@@ -116,6 +123,7 @@ pub use host::{Host, is_credential};
 pub use ledger::{Dropped, Ledger, Mended};
 pub use marks::Marks;
 pub use out::{BLOB_SCHEME, Out, Position, Sink, data_url};
+pub use recognise::{Doubt, Known, Lies, recognise};
 pub use registry::{FAMILIES, claims, dialect, family, holder, identify, sniff};
 pub use session::{Session, Tokens, run_id};
 pub use summary::{Activity, Doer, Spend, SpendKey, Summary, ToolKey, ToolUse, Waste, WasteKey};

@@ -99,6 +99,14 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
+/// Writes a JSON value as such a line. Breaks in it are between values, never inside of one.
+pub fn line(table: &str, value: &str, to: &mut dyn Write) -> Result<(), GatherError> {
+    let table = Json::string(table);
+    let value = value.replace(['\n', '\r'], " ");
+    writeln!(to, "{{\"table\":{},\"row\":{value}}}", table.get())?;
+    Ok(())
+}
+
 fn cell(value: ValueRef<'_>, is_json: bool) -> Json {
     match value {
         ValueRef::Null => Json::null(),

@@ -55,6 +55,10 @@ impl Family for Acp {
         discover::sniff(head)
     }
 
+    fn dialect_at(&self, _brand: &str, _path: &Path) -> Option<Dialect> {
+        Some(GROK)
+    }
+
     fn open(
         &self,
         dialect: &Dialect,

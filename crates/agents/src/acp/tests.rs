@@ -6,61 +6,9 @@ use super::{Acp, GROK, HISTORY, UPDATES};
 use crate::testkit::{hostile, read};
 use crate::{Collect, Family as _, Feed, Host, Origin, Pick};
 
-const SESSION: &str = concat!(
-    r#"{"timestamp":1767323040,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"list the files"},"_meta":{"modelId":"grok-4.5","promptIndex":0}},"_meta":{"eventId":"g1-1","agentTimestampMs":1767323040500}}}"#,
-    "\n",
-    r#"{"timestamp":1767323041,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}},"_meta":{"eventId":"g1-2","streamStartMs":1}}}"#,
-    "\n",
-    r#"{"timestamp":1767323041,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"I "}},"_meta":{"eventId":"g1-3","streamStartMs":1}}}"#,
-    "\n",
-    r#"{"timestamp":1767323041,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"look."}},"_meta":{"eventId":"g1-4","streamStartMs":1}}}"#,
-    "\n",
-    r#"{"timestamp":1767323042,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"tool_call","toolCallId":"c1","title":"list_dir","rawInput":{},"_meta":{"x.ai/tool":{"name":"list_dir","kind":"list"}}},"_meta":{"eventId":"g1-5"}}}"#,
-    "\n",
-    r#"{"timestamp":1767323042,"method":"_x.ai/session_notification","params":{"sessionId":"g1","update":{"sessionUpdate":"pending_interaction","kind":"permission","tool_call_id":"c1"}}}"#,
-    "\n",
-    r#"{"timestamp":1767323042,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"tool_call_update","toolCallId":"c1","rawInput":{"variant":"ListDir","target_directory":"/"},"kind":"other"},"_meta":{"eventId":"g1-6","updateParams":{"status":null}}}}"#,
-    "\n",
-    r#"{"timestamp":1767323044,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"tool_call_update","toolCallId":"c1","rawOutput":{"type":"ListDir","content":"a"}},"_meta":{"eventId":"g1-7","updateParams":{"status":"Completed"}}}}"#,
-    "\n",
-    r#"{"timestamp":1767323044,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"tool_call_update","toolCallId":"c2","title":"Run","status":"failed","rawInput":{"command":"x"},"content":[{"type":"content","content":{"type":"text","text":"User rejected it"}}]},"_meta":{"eventId":"g1-8"}}}"#,
-    "\n",
-    r#"{"timestamp":1767323045,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"plan","entries":[{"content":"a","status":"pending"}]},"_meta":{"eventId":"g1-9"}}}"#,
-    "\n",
-    r#"{"timestamp":1767323045,"method":"_x.ai/session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"subagent_spawned","subagent_id":"w","parent_session_id":"g1","child_session_id":"g2"}}}"#,
-    "\n",
-    r#"{"timestamp":1767323045,"method":"session/update","params":{"sessionId":"g2","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"done"}},"_meta":{"eventId":"g2-1"}}}"#,
-    "\n",
-    r#"{"timestamp":1767323045,"method":"session/update","params":{"sessionId":"g2","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"done"}},"_meta":{"eventId":"g2-1"}}}"#,
-    "\n",
-    r#"{"timestamp":1767323046,"method":"_x.ai/session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"turn_completed","prompt_id":"p1","stop_reason":"end_turn","usage":{"inputTokens":130,"outputTokens":12,"totalTokens":142,"cachedReadTokens":30,"reasoningTokens":4,"modelCalls":2,"costUsdTicks":2842748000,"modelUsage":{"grok-4.5":{"inputTokens":100,"outputTokens":10,"totalTokens":110,"cachedReadTokens":20,"reasoningTokens":3},"grok-4.5-build":{"inputTokens":30,"outputTokens":2,"totalTokens":32,"cachedReadTokens":10,"reasoningTokens":1}}}},"_meta":{"eventId":"g1-10"}}}"#,
-    "\n",
-    r#"{"timestamp":1767323047,"method":"_x.ai/session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"turn_completed","prompt_id":"p2","stop_reason":"cancelled","usage":{"inputTokens":10,"outputTokens":2,"totalTokens":12,"costUsdTicks":157252000}},"_meta":{"eventId":"g1-11"}}}"#,
-    "\n",
-    r#"{"timestamp":1767323047,"method":"_x.ai/session_notification","params":{"sessionId":"g1","update":{"sessionUpdate":"session_summary_generated","session_summary":"Listing"}}}"#,
-    "\n",
-    r#"{"timestamp":1767323047,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"wonder","sparkle":1}}}"#,
-    "\n",
-    r#"{"timestamp":1767323048,"method":"session/update","params":{"sessionId":"g1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"and th"}},"_meta":{"eventId":"g1-12"}}}"#,
-    "\n",
-);
+const SESSION: &str = include_str!("../../fixtures/grok/session.jsonl");
 
-const CHAT: &str = concat!(
-    r#"{"type":"system","content":"You are Grok"}"#,
-    "\n",
-    r#"{"type":"user","content":[{"type":"text","text":"count"}],"prompt_index":0}"#,
-    "\n",
-    r#"{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}]}"#,
-    "\n",
-    r#"{"type":"assistant","content":"I count.","tool_calls":[{"id":"c1","name":"run","arguments":"{\"command\":\"ls\"}"}],"model_id":"grok-4.5"}"#,
-    "\n",
-    r#"{"type":"tool_result","tool_call_id":"c1","content":"1\n"}"#,
-    "\n",
-    r#"{"role":"assistant","content":"One.","reasoning_content":"old","model_id":"grok-4.5"}"#,
-    "\n",
-    r#"{"type":"wonder","content":"?"}"#,
-    "\n",
-);
+const CHAT: &str = include_str!("../../fixtures/grok-chat/session.jsonl");
 
 #[test]
 fn a_session() {

@@ -3,7 +3,7 @@
 use quipu_model::json::{Kind, Node};
 
 use super::{TRACE, wire};
-use crate::{Dialect, FAMILIES, Head, Host, Match};
+use crate::{Dialect, Head, Match, registry};
 
 pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     // A record that is spread over lines is no line of a trace.
@@ -42,16 +42,6 @@ fn brand(root: Node<'_>) -> &'static str {
         return TRACE.brand;
     }
     wire::agent(payload)
-        .and_then(|agent| known(&agent))
+        .and_then(|agent| registry::brand(&agent))
         .unwrap_or("quipu")
-}
-
-/// The agent of this name, when a family reads its logs.
-pub(super) fn known(agent: &str) -> Option<&'static str> {
-    let nowhere = Host::new("/", |_| None);
-    FAMILIES.iter().find_map(|family| {
-        let dialects = family.dialects().iter().map(|dialect| dialect.brand);
-        let places = family.places(&nowhere).into_iter().map(|place| place.brand);
-        dialects.chain(places).find(|brand| *brand == agent)
-    })
 }

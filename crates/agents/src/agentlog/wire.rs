@@ -130,7 +130,7 @@ pub(super) fn agent<'a>(root: Node<'a>) -> Option<Cow<'a, str>> {
 /// The session that Quipu made a trace of, in its agent's own terms, by the payload of its root.
 pub(super) fn original(root: Node<'_>) -> Option<Cow<'_, str>> {
     let agent = agent(root).filter(|_| is_ours(root))?;
-    super::discover::known(&agent)?;
+    crate::registry::brand(&agent)?;
     let session = root.path(&["imported_from", "session_id"]);
     session?.as_str().filter(|session| !session.is_empty())
 }

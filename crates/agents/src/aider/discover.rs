@@ -17,7 +17,7 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     if is_chat {
         return Match::sure(CHAT);
     }
-    let is_event = head.first().is_some_and(|record| {
+    let is_event = head.records().any(|record| {
         record
             .get("properties")
             .is_some_and(|n| n.kind() == Kind::Object)

@@ -33,12 +33,7 @@ fn a_chat_that_was_tidied_up() {
     );
 }
 
-const ANALYTICS: &str = concat!(
-    r#"{"event":"launched","properties":{"aider_version":"0.86.0"},"user_id":"u","time":1767323045}"#,
-    "\n",
-    r#"{"event":"message_send","properties":{"main_model":"m","edit_format":"diff","prompt_tokens":100,"completion_tokens":7,"total_tokens":107,"cost":0.001,"total_cost":0.001},"user_id":"u","time":1767323046}"#,
-    "\n",
-);
+const ANALYTICS: &str = include_str!("../../fixtures/aider-analytics/session.jsonl");
 
 #[test]
 fn analytics() {

@@ -10,6 +10,8 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
 
 /// See the module.
@@ -36,6 +38,10 @@ impl Family for Amp {
 
     fn sniff(&self, head: &Head<'_>) -> Option<Match> {
         discover::sniff(head)
+    }
+
+    fn dialect_at(&self, _brand: &str, _path: &Path) -> Option<Dialect> {
+        Some(THREAD)
     }
 
     fn open(

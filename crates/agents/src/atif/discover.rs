@@ -1,7 +1,24 @@
-//! How trajectories are known. They have no place of their own.
+//! How trajectories are known, and where an agent keeps its sessions as such.
 
 use super::TRAJECTORY;
-use crate::{Head, Match};
+use crate::family::ending;
+use crate::{Head, Host, Match, Pick, Place};
+
+/// Devin writes one when a session ends. What it needs to go on is in a database, which is not read.
+pub(super) fn places(host: &Host) -> Vec<Place> {
+    [host.data("devin"), host.home("AppData/Roaming/Devin")]
+        .into_iter()
+        .map(|home| Place {
+            brand: "devin",
+            root: home.join("cli/transcripts"),
+            depth: 0,
+            pick: |below| match ending(below) {
+                "json" => Pick::Log,
+                _ => Pick::Skip,
+            },
+        })
+        .collect()
+}
 
 pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     let version = head.field("schema_version").and_then(|it| it.as_str());

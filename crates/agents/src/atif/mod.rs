@@ -12,6 +12,8 @@ mod wire;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::path::Path;
+
 use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
 
 /// See the module.
@@ -32,12 +34,16 @@ impl Family for Atif {
         &[TRAJECTORY]
     }
 
-    fn places(&self, _host: &Host) -> Vec<Place> {
-        Vec::new()
+    fn places(&self, host: &Host) -> Vec<Place> {
+        discover::places(host)
     }
 
     fn sniff(&self, head: &Head<'_>) -> Option<Match> {
         discover::sniff(head)
+    }
+
+    fn dialect_at(&self, _brand: &str, _path: &Path) -> Option<Dialect> {
+        Some(TRAJECTORY)
     }
 
     fn open(

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use quipu_model::json::{Kind, Node};
 
-use super::wire;
 use super::{
     CHATGPT, CLAUDE_AI, CODEBUFF, GPTME, HERMES, HERMES_LINES, MUSE, OPENHANDS, POSIT, QWENPAW,
     VIBE,
 };
-use crate::{Head, Host, Match, Pick, Place};
+use crate::family::ending;
+use crate::{Dialect, Head, Host, Match, Pick, Place};
 
 pub(super) fn places(host: &Host) -> Vec<Place> {
     let hermes = host.env_or_home("HERMES_HOME", ".hermes");
@@ -78,6 +78,19 @@ pub(super) fn sidecars(log: &Path) -> Vec<PathBuf> {
     }
 }
 
+/// How a log in a place reads where its content does not tell.
+pub(super) fn dialect_at(brand: &str, path: &Path) -> Option<Dialect> {
+    match (brand, ending(path)) {
+        ("vibe", _) => Some(VIBE),
+        ("gptme", _) => Some(GPTME),
+        ("hermes", "json") => Some(HERMES),
+        ("hermes", "jsonl") => Some(HERMES_LINES),
+        ("posit-assistant", _) => Some(POSIT),
+        ("codebuff", _) => Some(CODEBUFF),
+        _ => None,
+    }
+}
+
 pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     if let Some(document) = head.document() {
         let of_document = of_document(document);
@@ -88,45 +101,41 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     if head.is_sse() {
         return None;
     }
-    let first = head.first()?;
     let any = |is: fn(Node<'_>) -> bool| head.records().any(is);
-    let all = |is: fn(Node<'_>) -> bool| head.records().all(is);
     if any(is_muse) {
         return Match::sure(MUSE);
     }
     if any(is_openhands) {
         return Match::sure(OPENHANDS);
     }
-    if all(is_posit) {
+    if head.mostly(is_posit) {
         return Match::sure(POSIT);
     }
-    if first
-        .get("role")
-        .is_some_and(|role| role.is("session_meta"))
-    {
+    if any(|record| record.get("role").is_some_and(|it| it.is("session_meta"))) {
         return Match::sure(HERMES_LINES);
     }
-    if all(is_vibe) {
+    // Results of tools have no id of their own.
+    if head.mostly(is_vibe) && any(|record| record.get("message_id").is_some()) {
         return Match::likely(VIBE);
     }
-    if all(is_gptme) {
+    if head.mostly(is_gptme) {
         let told = |record: Node<'_>| {
             ["pinned", "hide", "files", "metadata"]
                 .iter()
                 .any(|key| record.get(key).is_some())
         };
-        let plain = |record: Node<'_>| {
-            record
-                .fields()
-                .all(|(key, _)| wire::GPTME.iter().any(|known| key.is(known)))
-        };
         // Without any field of its own, it has to be without those of others.
+        let others = |record: Node<'_>| {
+            ["model", "provider", "usage", "tool_calls", "tool"]
+                .iter()
+                .any(|key| record.get(key).is_some())
+        };
         return if head.records().any(told) {
             Match::sure(GPTME)
-        } else if head.records().all(plain) {
-            Match::likely(GPTME)
-        } else {
+        } else if head.records().any(others) {
             None
+        } else {
+            Match::likely(GPTME)
         };
     }
     None
@@ -216,7 +225,7 @@ fn is_message(record: Node<'_>) -> bool {
 }
 
 fn is_vibe(record: Node<'_>) -> bool {
-    is_message(record) && record.get("message_id").is_some() && record.get("timestamp").is_none()
+    is_message(record) && record.get("timestamp").is_none()
 }
 
 /// Times are as Python prints them, and so never end in `Z`.

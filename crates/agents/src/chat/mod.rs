@@ -85,6 +85,10 @@ impl Family for Chat {
         discover::sniff(head)
     }
 
+    fn dialect_at(&self, brand: &str, path: &Path) -> Option<Dialect> {
+        discover::dialect_at(brand, path)
+    }
+
     fn open(
         &self,
         dialect: &Dialect,

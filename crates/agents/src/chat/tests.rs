@@ -10,112 +10,25 @@ use crate::corpus::fixtures;
 use crate::testkit::{Read, hostile, read, read_as};
 use crate::{Collect, Dialect, Family as _, Feed, Gather, Gathered, Host, Origin, Pick};
 
-const VIBE_LOG: &str = concat!(
-    r#"{"role":"user","content":"read it","message_id":"m1"}"#,
-    "\n",
-    r#"{"role":"user","content":"a reminder","message_id":"m2","injected":true}"#,
-    "\n",
-    r#"{"role":"assistant","content":"I read.","reasoning_content":"hm","message_id":"m3","tool_calls":[{"id":"c1","index":0,"function":{"name":"read_file","arguments":{"path":"a"}}}]}"#,
-    "\n",
-    r#"{"role":"tool","content":"text","name":"read_file","tool_call_id":"c1","message_id":"m4"}"#,
-    "\n",
-    r#"{"role":"tool","content":"text","name":"read_file","tool_call_id":"c1","message_id":"m4"}"#,
-    "\n",
-);
+const VIBE_LOG: &str = include_str!("../../fixtures/vibe/session.jsonl");
 
-const GPTME_LOG: &str = concat!(
-    r#"{"role":"system","content":"You are gptme","timestamp":"2026-01-02T03:04:05.000000","pinned":true}"#,
-    "\n",
-    r#"{"role":"user","content":"hello","timestamp":"2026-01-02T03:04:06.000000"}"#,
-    "\n",
-    r#"{"role":"assistant","content":"hi","timestamp":"2026-01-02T03:04:07.000000","metadata":{"model":"x/y","usage":{"input_tokens":20,"output_tokens":4,"cache_read_tokens":8,"cache_creation_tokens":0},"cost":0.0012}}"#,
-    "\n",
-    r#"{"role":"assistant","content":"ho","timestamp":"2026-01-02T03:04:08.000000","metadata":{"model":"x/y","usage":{"input_tokens":1,"output_tokens":1},"cost":0.0008}}"#,
-    "\n",
-);
+const GPTME_LOG: &str = include_str!("../../fixtures/gptme/session.jsonl");
 
-const HERMES_LOG: &str = r#"{"session_id":"h1","model":"m","platform":"cli","session_start":"2026-01-02T03:04:05","cwd":"/w","message_count":3,
-"messages":[{"role":"user","content":"go"},{"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"memory","arguments":"{\"q\":1}"}}]},
-{"role":"tool","content":"none","tool_call_id":"c","tool_name":"memory","finish_reason":"error"},{"role":"session_meta"}]}"#;
+const HERMES_LOG: &str = include_str!("../../fixtures/hermes/session.json");
 
-const POSIT_LOG: &str = concat!(
-    r#"{"id":0,"message":{"role":"user","content":"how?","providerOptions":{"providerMetadata":{"positai":{"timestamp":1767323045000}}}}}"#,
-    "\n",
-    r#"{"id":1,"message":{"role":"assistant","content":[{"type":"reasoning","text":"hm"},{"type":"text","text":"so"},{"type":"tool-call","toolCallId":"t1","toolName":"read","input":{"p":"a"}}],"providerOptions":{"providerMetadata":{"positai":{"timestamp":1767323046000,"modelId":"m","usage":{"inputTokens":12,"outputTokens":34,"totalTokens":246,"cacheReadTokens":100,"cacheWriteTokens":100}}}}}}"#,
-    "\n",
-    r#"{"id":2,"message":{"role":"tool","content":[{"type":"tool-result","toolCallId":"t1","toolName":"read","output":{"type":"error-text","value":"no such file"}}]}}"#,
-    "\n",
-    r#"{"id":3,"message":{"role":"assistant","content":[{"type":"text","text":"given up"}]}}"#,
-    "\n",
-);
+const POSIT_LOG: &str = include_str!("../../fixtures/posit-assistant/session.jsonl");
 
-const QWENPAW_LOG: &str = r#"{"agent":{"memory":{"content":[
-[{"id":"a","name":"user","role":"user","content":[{"type":"text","text":"read"}],"metadata":{},"timestamp":"2026-03-16 09:00:00.000"},[]],
-[{"id":"b","name":"F","role":"assistant","content":[{"type":"tool_use","id":"c1","name":"read_file","input":{"p":"a"},"raw_input":"{}"}],"metadata":{},"timestamp":"2026-03-16 09:00:01.250"},[]],
-[{"id":"c","name":"system","role":"system","content":[{"type":"tool_result","id":"c1","name":"read_file","output":[{"type":"text","text":"x"}]}],"metadata":{},"timestamp":"2026-03-16 09:00:01.500"},[]]
-]},"toolkit":{"active_groups":[]},"name":"F","_sys_prompt":"redacted"}}"#;
+const QWENPAW_LOG: &str = include_str!("../../fixtures/qwenpaw/session.json");
 
-const CODEBUFF_LOG: &str = r#"[{"id":"1","variant":"user","content":"fix it","timestamp":"2026-01-02T03:04:05Z"},
-{"id":"2","variant":"ai","content":"","timestamp":"2026-01-02T03:04:06Z","blocks":[
-{"type":"text","textType":"reasoning","content":"hm"},{"type":"text","content":"I fix."},
-{"type":"tool","toolCallId":"t1","toolName":"write_file","input":{"p":"a"},"output":"ok"},
-{"type":"agent","agentId":"ag1","agentName":"Picker","blocks":[{"type":"text","content":"inside"}]},{"type":"wonder"}]},
-{"id":"3","variant":"error","content":"no credits"}]"#;
+const CODEBUFF_LOG: &str = include_str!("../../fixtures/codebuff/session.json");
 
-const CHATGPT_LOG: &str = r#"{"id":"conv1","title":"Trip","create_time":1767323045.5,"current_node":"n5","mapping":{
-"root":{"id":"root","message":null,"parent":null,"children":["n1"]},
-"n1":{"id":"n1","parent":"root","children":["n2","x2"],"message":{"id":"n1","author":{"role":"user"},"create_time":1767323046,"content":{"content_type":"text","parts":["where to?"]}}},
-"x2":{"id":"x2","parent":"n1","children":[],"message":{"id":"x2","author":{"role":"assistant"},"content":{"content_type":"text","parts":["nowhere"]},"metadata":{"model_slug":"gpt-x"}}},
-"n2":{"id":"n2","parent":"n1","children":["n3"],"message":{"id":"n2","author":{"role":"assistant"},"content":{"content_type":"thoughts","thoughts":[{"summary":"s","content":"hm"}]},"metadata":{"model_slug":"gpt-x"}}},
-"n3":{"id":"n3","parent":"n2","children":["n4"],"message":{"id":"n3","author":{"role":"assistant"},"recipient":"python","content":{"content_type":"code","text":"1+1"},"metadata":{"model_slug":"gpt-x"}}},
-"n4":{"id":"n4","parent":"n3","children":["n5"],"message":{"id":"n4","author":{"role":"tool","name":"python"},"content":{"content_type":"execution_output","text":"2"}}},
-"n5":{"id":"n5","parent":"n4","children":[],"message":{"id":"n5","author":{"role":"assistant"},"recipient":"all","content":{"content_type":"text","parts":["home",{"content_type":"image_asset_pointer"}]},"metadata":{"model_slug":"gpt-x"}}}}}"#;
+const CHATGPT_LOG: &str = include_str!("../../fixtures/chatgpt-export/session.json");
 
-const CLAUDE_AI_LOG: &str = r#"{"uuid":"u1","name":"Chat","created_at":"2026-01-02T03:04:05Z","chat_messages":[
-{"uuid":"a","sender":"human","text":"hello","content":[{"type":"text","text":"hello"}],"created_at":"2026-01-02T03:04:06Z","attachments":[{"file_name":"f.txt"}]},
-{"uuid":"b","sender":"assistant","text":"hi","content":[],"created_at":"2026-01-02T03:04:07Z"}]}"#;
+const CLAUDE_AI_LOG: &str = include_str!("../../fixtures/claude-ai-export/session.json");
 
-const OPENHANDS_LOG: &str = concat!(
-    r#"{"id":"1","timestamp":"2026-01-02T03:04:05","source":"agent","kind":"SystemPromptEvent","system_prompt":{"type":"text","text":"You are"},"tools":[]}"#,
-    "\n",
-    r#"{"id":"2","timestamp":"2026-01-02T03:04:06","source":"user","kind":"MessageEvent","llm_message":{"role":"user","content":[{"type":"text","text":"go"}]}}"#,
-    "\n",
-    r#"{"id":"3","timestamp":"2026-01-02T03:04:07","source":"agent","kind":"ActionEvent","thought":[{"type":"text","text":"I run."}],"reasoning_content":"hm","action":{"command":"ls","kind":"TerminalAction"},"tool_name":"terminal","tool_call_id":"c1","tool_call":{"id":"c1","name":"terminal","arguments":"{\"command\":\"ls\"}"},"llm_response_id":"r1"}"#,
-    "\n",
-    r#"{"id":"4","timestamp":"2026-01-02T03:04:08","source":"environment","kind":"ObservationEvent","observation":{"content":[{"type":"text","text":"bad"}],"exit_code":2},"tool_name":"terminal","tool_call_id":"c1","action_id":"3"}"#,
-    "\n",
-    r#"{"id":"5","timestamp":"2026-01-02T03:04:08","source":"agent","kind":"ActionEvent","action":{"path":"a"},"tool_name":"edit","tool_call_id":"c2"}"#,
-    "\n",
-    r#"{"id":"6","timestamp":"2026-01-02T03:04:09","source":"environment","kind":"UserRejectObservation","tool_name":"edit","tool_call_id":"c2","rejection_reason":"not now"}"#,
-    "\n",
-    r#"{"id":"7","timestamp":"2026-01-02T03:04:09","source":"environment","kind":"MessageEvent","llm_message":{"role":"user","content":[{"type":"text","text":"go on"}]}}"#,
-    "\n",
-    r#"{"id":"8","kind":"Wonder","source":"agent"}"#,
-    "\n",
-);
+const OPENHANDS_LOG: &str = include_str!("../../fixtures/openhands/session.jsonl");
 
-const MUSE_LOG: &str = concat!(
-    r#"{"schema_version":1,"id":"e1","stream":{"kind":"session","id":"s1"},"sequence":1,"recorded_at":1767323045000000,"record_type":"event","durability":"durable","payload_type":"run.model.configured","payload":{"model_id":"muse-x"}}"#,
-    "\n",
-    r#"{"schema_version":1,"id":"e2","stream":{"kind":"session","id":"s1"},"sequence":2,"recorded_at":1767323045000001,"record_type":"status","durability":"ephemeral","payload_type":"turn.input.user","payload":{"command_id":"r1","prompt":"go"}}"#,
-    "\n",
-    r#"{"schema_version":1,"id":"e3","stream":{"kind":"session","id":"s1"},"sequence":3,"recorded_at":1767323045000002,"record_type":"event","durability":"durable","payload_type":"run.lifecycle.started","payload":{"command_id":"r1","prompt":"go"}}"#,
-    "\n",
-    r#"{"schema_version":1,"id":"e4","stream":{"kind":"session","id":"s1"},"sequence":4,"recorded_at":1767323045000003,"record_type":"event","durability":"durable","payload_type":"task.lifecycle.proposed","payload":{"event":{"kind":"proposed","task_id":"t1","task_kind":"tool.bash"}}}"#,
-    "\n",
-    r#"{"schema_version":1,"id":"e5","stream":{"kind":"session","id":"s1"},"sequence":5,"recorded_at":1767323045000004,"record_type":"event","durability":"durable","payload_type":"task.lifecycle.scheduled","payload":{"event":{"kind":"scheduled","task_id":"t1","idempotency_key":"tool:call_1"}}}"#,
-    "\n",
-    r#"{"schema_version":1,"id":"e6","stream":{"kind":"session","id":"s1"},"sequence":6,"recorded_at":1767323046000000,"record_type":"event","durability":"durable","payload_type":"task.lifecycle.failed","payload":{"event":{"kind":"failed","task_id":"t1","reason":"no"}}}"#,
-    "\n",
-    r#"{"schema_version":1,"id":"e7","stream":{"kind":"session","id":"s1"},"sequence":7,"recorded_at":1767323046000000,"record_type":"event","durability":"durable","payload_type":"tool.result","payload":{"call_id":"call_1","correlation_facts":{"outcome":"failure","tool_name":"bash"},"text":"tool failed: no"}}"#,
-    "\n",
-    r#"{"schema_version":1,"id":"e8","stream":{"kind":"session","id":"s1"},"sequence":8,"recorded_at":1767323047000000,"record_type":"status","durability":"ephemeral","payload_type":"run.output.delta","payload":{"text":"it "}}"#,
-    "\n",
-    r#"{"schema_version":1,"id":"e9","stream":{"kind":"session","id":"s1"},"sequence":9,"recorded_at":1767323047000000,"record_type":"status","durability":"ephemeral","payload_type":"run.output.delta","payload":{"text":"failed"}}"#,
-    "\n",
-    r#"{"schema_version":1,"id":"e10","stream":{"kind":"session","id":"s1"},"sequence":10,"recorded_at":1767323048000000,"record_type":"event","durability":"durable","payload_type":"run.terminal.completed","payload":{"terminal":"completed","reason":null,"text":"it failed"}}"#,
-    "\n",
-);
+const MUSE_LOG: &str = include_str!("../../fixtures/muse/session.jsonl");
 
 const LOGS: [(Dialect, &str); 10] = [
     (VIBE, VIBE_LOG),

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use quipu_model::json::Node;
 
 use super::{DOCUMENT, HISTORY, SESSION, STREAM};
-use crate::{Head, Host, Match, Pick, Place};
+use crate::family::ending;
+use crate::{Dialect, Head, Host, Match, Pick, Place, qwen};
 
 pub(super) fn places(host: &Host) -> Vec<Place> {
     let claude = host.env("CLAUDE_CONFIG_DIR");
@@ -84,6 +85,11 @@ pub(super) fn sidecars(log: &Path) -> Vec<PathBuf> {
     }
 }
 
+/// How a log in a place reads where its content does not tell.
+pub(super) fn dialect_at(path: &Path) -> Option<Dialect> {
+    (ending(path) == "jsonl").then_some(SESSION)
+}
+
 pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     if let Some(document) = head.document() {
         if document.get("loglines").is_some() {
@@ -102,13 +108,15 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     }
     if head
         .records()
-        .any(|record| is_cursor(record) || is_droid(record))
+        .any(|record| is_cursor(record) || is_droid(record) || qwen::is_record(record))
     {
         return None;
     }
     let mut likely = None;
     for record in head.records() {
-        if is_session(record) {
+        if is_system(record) {
+            likely = Match::likely(SESSION);
+        } else if is_session(record) {
             return Match::sure(SESSION);
         }
         if is_stream(record) {
@@ -122,6 +130,11 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
         }
     }
     likely
+}
+
+/// Whether a line is a notice of a session. Qwen Code writes the same envelope around its own.
+fn is_system(record: Node<'_>) -> bool {
+    record.get("type").is_some_and(|kind| kind.is("system")) && is_session(record)
 }
 
 /// Whether a line is one that Droid prints, whose stream begins as this one does.

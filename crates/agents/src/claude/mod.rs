@@ -60,6 +60,10 @@ impl Family for Claude {
         discover::sniff(head)
     }
 
+    fn dialect_at(&self, _brand: &str, path: &Path) -> Option<Dialect> {
+        discover::dialect_at(path)
+    }
+
     fn open(
         &self,
         dialect: &Dialect,

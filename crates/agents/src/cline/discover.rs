@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use quipu_model::json::{Kind, Node};
 
 use super::{HISTORY, SESSION, SHOWN, TASK, wire};
-use crate::{Head, Host, Match, Pick, Place};
+use crate::family::ending;
+use crate::{Dialect, Head, Host, Match, Pick, Place};
 
 /// The extensions, and the agents they are.
 const EXTENSIONS: [(&str, &str); 5] = [
@@ -70,6 +71,11 @@ pub(super) fn sidecars(log: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// How a log in a place reads where its content does not tell.
+pub(super) fn dialect_at(path: &Path) -> Option<Dialect> {
+    (ending(path) == "json").then_some(SESSION)
+}
+
 pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     if let Some(document) = head.document() {
         if is_session(document) {
@@ -79,7 +85,7 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
             return sniff_list(document);
         }
     }
-    let is_row = head.first().is_some_and(|record| {
+    let is_row = head.records().any(|record| {
         record.get("row").is_some()
             && record
                 .text("file")

@@ -64,6 +64,10 @@ impl Family for Cline {
         discover::sniff(head)
     }
 
+    fn dialect_at(&self, _brand: &str, path: &Path) -> Option<Dialect> {
+        discover::dialect_at(path)
+    }
+
     fn open(
         &self,
         dialect: &Dialect,

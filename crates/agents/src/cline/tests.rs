@@ -5,18 +5,7 @@ use super::{Cline, HISTORY, SESSION, SHOWN, TASK};
 use crate::testkit::{hostile, read, read_as};
 use crate::{Family as _, Gather as _, Gathered};
 
-const MESSAGES: &str = r#"{
-  "version": 1, "updated_at": "2026-01-02T03:04:05.000Z", "agent": "lead", "sessionId": "s1", "system_prompt": "be brief",
-  "messages": [
-    {"id": "m0", "role": "user", "content": [{"type": "text", "text": "Context summary: all"}], "metadata": {"kind": "compaction_summary", "tokensBefore": 9}},
-    {"id": "m1", "role": "user", "content": [{"type": "text", "text": "list"}, {"type": "file", "path": "/a", "content": "x"}], "ts": 1767323045000},
-    {"id": "m2", "role": "assistant", "content": [{"type": "text", "text": "I look"}, {"type": "tool_use", "id": "t1", "name": "read_files", "input": {"files": []}}, {"type": "tool_use", "id": "t2", "name": "run_commands", "input": {}}], "ts": 1767323046000, "modelInfo": {"id": "m", "provider": "p", "family": "f"}, "metrics": {"inputTokens": 100, "outputTokens": 7, "cacheReadTokens": 60, "cacheWriteTokens": 10, "cost": 0.1}},
-    {"id": "m3", "role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "name": "read_files", "content": [{"query": "a", "result": "x", "success": true}, {"query": "b", "result": "", "success": false}]}, {"type": "tool_result", "tool_use_id": "t2", "name": "run_commands", "content": [{"query": "b", "result": "no", "success": false}]}], "ts": 1767323047000},
-    {"id": "m4", "role": "assistant", "content": [], "ts": 1767323048000, "modelInfo": {"id": "m"}, "metrics": {"inputTokens": 5, "outputTokens": 1, "cacheReadTokens": 0, "cacheWriteTokens": 0, "cost": 0.2}},
-    {"id": "m5", "role": "assistant", "content": "no credit", "metadata": {"displayOnly": true}},
-    {"id": "m2", "role": "assistant", "content": "again"}
-  ]
-}"#;
+const MESSAGES: &str = include_str!("../../fixtures/cline/session.json");
 
 #[test]
 fn a_session() {
@@ -47,31 +36,9 @@ fn an_agent_of_a_session() {
     }
 }
 
-const HISTORY_LOG: &str = r#"[
-  {"role": "user", "content": [{"type": "text", "text": "<task>\nlist\n</task>"}, {"type": "text", "text": "<environment_details>\n# Cwd\n</environment_details>"}], "ts": 1767323045000},
-  {"role": "assistant", "content": [{"type": "text", "text": "<thinking>hm</thinking>\nI look.\n\n<execute_command>\n<command>ls</command>\n<requires_approval>false</requires_approval>\n</execute_command>"}], "ts": 1767323046000},
-  {"role": "user", "content": [{"type": "text", "text": "[execute_command for 'ls'] Result:"}, {"type": "text", "text": "The user denied this operation."}, {"type": "text", "text": "<feedback>\nnot that\n</feedback>\n\n<environment_details>x</environment_details>"}], "ts": 1767323047000},
-  {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "read_file", "input": {"path": "<read_file>"}}, {"type": "text", "text": "see <b>"}, {"type": "thoughtSignature", "thoughtSignature": "x"}]},
-  {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "The tool execution failed with the following error:\n<error>no</error>"}, {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}]},
-  {"role": "assistant", "content": "it is over", "isSummary": true}
-]"#;
+const HISTORY_LOG: &str = include_str!("../../fixtures/cline-history/session.json");
 
-const SHOWN_LOG: &str = r#"[
-  {"ts": 1767323045000, "type": "say", "say": "text", "text": "list", "conversationHistoryIndex": -1},
-  {"ts": 1767323045500, "type": "say", "say": "api_req_started", "text": "{\"request\":\"list\",\"tokensIn\":10,\"tokensOut\":5,\"cacheWrites\":3,\"cacheReads\":2,\"cost\":0.01}", "conversationHistoryIndex": 0, "modelInfo": {"modelId": "m", "providerId": "anthropic", "mode": "act"}},
-  {"ts": 1767323045600, "type": "say", "say": "reasoning", "text": "hm", "conversationHistoryIndex": 0},
-  {"ts": 1767323045700, "type": "ask", "ask": "command", "text": "ls", "conversationHistoryIndex": 0},
-  {"ts": 1767323045800, "type": "say", "say": "command_output", "text": "a", "conversationHistoryIndex": 1},
-  {"ts": 1767323045810, "type": "say", "say": "command_output", "text": "b", "conversationHistoryIndex": 1},
-  {"ts": 1767323045820, "type": "ask", "ask": "tool", "text": "{\"tool\":\"readFile\",\"path\":\"a\"}", "conversationHistoryIndex": 1},
-  {"ts": 1767323045830, "type": "say", "say": "checkpoint_created", "lastCheckpointHash": "abc", "conversationHistoryIndex": 1},
-  {"ts": 1767323045900, "type": "say", "say": "user_feedback", "text": "not that", "images": ["data:image/png;base64,aGVsbG8="], "conversationHistoryIndex": 2},
-  {"ts": 1767323045950, "type": "say", "say": "api_req_started", "text": "{\"apiProtocol\":\"openai\",\"tokensIn\":10,\"tokensOut\":1,\"cacheWrites\":0,\"cacheReads\":6,\"cost\":0.02}", "conversationHistoryIndex": 2},
-  {"ts": 1767323045960, "type": "say", "say": "error", "text": "busy", "conversationHistoryIndex": 3},
-  {"ts": 1767323045970, "type": "say", "say": "glitter", "text": "x", "conversationHistoryIndex": 3},
-  {"ts": 1767323045980, "type": "say", "say": "completion_result", "text": "done", "conversationHistoryIndex": 3},
-  {"ts": 1767323045990, "type": "ask", "ask": "completion_result", "text": "", "conversationHistoryIndex": 3}
-]"#;
+const SHOWN_LOG: &str = include_str!("../../fixtures/cline-ui/session.json");
 
 #[test]
 fn a_conversation_alone() {

@@ -18,7 +18,7 @@ use quipu_model::{Json, NoteKind, Status, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::meter::{self, Meter};
-use super::{results, wire};
+use super::{items, results, wire};
 use crate::session::{learn, update};
 use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, state};
 
@@ -158,7 +158,10 @@ impl Exec {
                 });
             }
             "command_execution" | "file_change" | "mcp_tool_call" | "collab_tool_call"
-            | "web_search" => return self.tool(stage, &kind, id, item, out),
+            | "web_search" | "function_call" | "custom_tool_call" => {
+                return self.tool(stage, &kind, id, item, out);
+            }
+            "function_call_output" | "custom_tool_call_output" => return output(id, item, out),
             _ => {
                 out.unknown_type("item", &kind);
                 return out.push(Entry::keep(NoteKind::UnknownRecord, record));
@@ -201,6 +204,12 @@ impl Exec {
         if stage == Stage::Updated {
             return out.skip(Dropped::StreamDelta);
         }
+        let is_function = matches!(kind, "function_call" | "custom_tool_call");
+        // The answer to a function is an item of its own, and names the call by this.
+        let id = match item.text("call_id") {
+            Some(call) if is_function && !call.is_empty() => call,
+            _ => id,
+        };
         let name = match kind {
             "mcp_tool_call" => Cow::Owned(format!(
                 "mcp__{}__{}",
@@ -208,8 +217,10 @@ impl Exec {
                 item.text("tool").unwrap_or_default()
             )),
             "collab_tool_call" => item.text("tool").unwrap_or_default(),
+            _ if item.get("name").is_some() => item.text("name").unwrap_or_default(),
             kind => Cow::Owned(kind.to_owned()),
         };
+        let given = |key: &str| item.get(key).filter(|given| !given.is_null());
         let child = item
             .get("receiver_thread_ids")
             .filter(|_| name == "spawn_agent")
@@ -228,7 +239,10 @@ impl Exec {
                     .get("arguments")
                     .filter(|arguments| !arguments.is_null())
                     .map(|arguments| out.value(arguments, &mut attachments)),
-                _ => object(item, INPUTS),
+                _ => match (item.get("command"), given("arguments").or(given("input"))) {
+                    (None, Some(input)) => Some(items::arguments(input, &mut attachments, out)),
+                    _ => object(item, INPUTS),
+                },
             };
             out.push(Entry {
                 native_id: Some(id.clone()),
@@ -241,14 +255,16 @@ impl Exec {
                 })
             });
         }
-        if stage == Stage::Started {
+        let answers = ["output", "result", "error"];
+        let is_answered = !is_function || answers.iter().any(|key| given(key).is_some());
+        if stage == Stage::Started || !is_answered {
             return;
         }
         let ending = results::of_event(item);
         let failed = !matches!(ending.status(), None | Some(Status::Ok));
-        let given = |key: &str| item.get(key).filter(|given| !given.is_null());
         let mut output = given("aggregated_output")
             .or(given("result"))
+            .or(given("output"))
             .or(given("agents_states"));
         let mut why = None;
         if failed {
@@ -360,6 +376,26 @@ impl Exec {
     }
 }
 
+/// The answer to a function, where it is an item of its own.
+fn output<'a>(id: Cow<'a, str>, item: Node<'a>, out: &mut Out<'_>) {
+    const FIELDS: &[&str] = &["id", "type", "item_type", "call_id", "output", "status"];
+    out.check("function_call_output", item, FIELDS);
+    let call = item.text("call_id").unwrap_or_else(|| id.clone());
+    let mut attachments = Vec::new();
+    let given = item.get("output").filter(|given| !given.is_null());
+    let output = given.map(|given| out.value(given, &mut attachments));
+    out.push(Entry {
+        native_id: Some(id),
+        attachments,
+        ..Entry::new(What::Result {
+            name: Cow::Borrowed(""),
+            id: call,
+            output,
+            error: None,
+        })
+    });
+}
+
 /// The end of a call, in the stream of the first generation.
 fn end<'a>(message: Node<'a>, call: Cow<'a, str>, out: &mut Out<'_>) {
     let ending = results::of_event(message);
@@ -420,6 +456,10 @@ const TOOL: &[&str] = &[
     "reasoning_effort",
     "query",
     "action",
+    "name",
+    "call_id",
+    "input",
+    "output",
 ];
 
 /// Those of them that a call is called with.

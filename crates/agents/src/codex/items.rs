@@ -687,7 +687,7 @@ fn plain<'a>(input: Node<'a>, attachments: &mut Vec<Attachment>, out: &mut Out<'
 }
 
 /// What a tool is called with, which is JSON in a string.
-fn arguments<'a>(
+pub(super) fn arguments<'a>(
     input: Node<'a>,
     attachments: &mut Vec<Attachment>,
     out: &mut Out<'_>,

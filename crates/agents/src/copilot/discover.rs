@@ -6,7 +6,8 @@ use quipu_model::json::{Kind, Node};
 
 use super::wire::is_known_type;
 use super::{CHAT, CHAT_JOURNAL, EVENTS, HISTORY, TRACES};
-use crate::{Head, Host, Match, Pick, Place};
+use crate::family::ending;
+use crate::{Dialect, Head, Host, Match, Pick, Place};
 
 pub(super) fn places(host: &Host) -> Vec<Place> {
     let home = host.env_or_home("COPILOT_HOME", ".copilot");
@@ -72,6 +73,18 @@ fn pick_chat(below: &Path) -> Pick {
     }
 }
 
+/// How a log in a place reads where its content does not tell.
+pub(super) fn dialect_at(brand: &str, path: &Path) -> Option<Dialect> {
+    let is_history = path.iter().any(|part| part == "history-session-state");
+    match (brand, ending(path)) {
+        ("copilot-cli", _) if is_history => Some(HISTORY),
+        ("copilot-cli", "jsonl") => Some(EVENTS),
+        ("copilot-chat", "json") => Some(CHAT),
+        ("copilot-chat", "jsonl") => Some(CHAT_JOURNAL),
+        _ => None,
+    }
+}
+
 pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     if let Some(document) = head.document() {
         let has = |key: &str| document.get(key).is_some();
@@ -82,9 +95,13 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
             return Match::sure(CHAT);
         }
     }
+    let mut likely = None;
     for record in head.records() {
         if is_event(record) {
             return Match::sure(EVENTS);
+        }
+        if is_bare(record) {
+            likely = Match::likely(EVENTS);
         }
         if is_change(record) {
             return Match::sure(CHAT_JOURNAL);
@@ -104,7 +121,7 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     {
         return Match::sure(CHAT);
     }
-    None
+    likely
 }
 
 /// Whether this is a chat of Visual Studio Code.
@@ -151,7 +168,14 @@ fn is_event(record: Node<'_>) -> bool {
     {
         return true;
     }
-    is_known_type(&kind) && has("id") && has("timestamp") && has("parentId")
+    is_known_type(&kind) && has("id") && (has("timestamp") || has("parentId"))
+}
+
+/// Whether a line is such an event without what tells one from another.
+fn is_bare(record: Node<'_>) -> bool {
+    let data = record.get("data").map(|data| data.kind());
+    let kind = record.text("type").unwrap_or_default();
+    data == Some(Kind::Object) && kind.contains('.') && is_known_type(&kind)
 }
 
 /// Whether a line is a batch of spans that Visual Studio wrote.

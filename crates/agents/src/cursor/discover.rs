@@ -5,7 +5,8 @@ use std::path::Path;
 use quipu_model::json::{Kind, Node};
 
 use super::{ROWS, STREAM, TEXT, TRANSCRIPT};
-use crate::{Head, Host, Match, Pick, Place};
+use crate::family::ending;
+use crate::{Dialect, Head, Host, Match, Pick, Place};
 
 pub(super) fn places(host: &Host) -> Vec<Place> {
     let mut places = Vec::new();
@@ -52,13 +53,22 @@ fn named(below: &Path, name: &str) -> Pick {
     }
 }
 
+/// How a log in a place reads where its content does not tell.
+pub(super) fn dialect_at(path: &Path) -> Option<Dialect> {
+    match ending(path) {
+        "jsonl" => Some(TRANSCRIPT),
+        "txt" => Some(TEXT),
+        _ => None,
+    }
+}
+
 pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     if !head.tables().is_empty() {
         let has = |name: &str| head.tables().iter().any(|table| table == name);
         let known = has("cursorDiskKV") || (has("blobs") && has("meta"));
         return if known { Match::sure(ROWS) } else { None };
     }
-    let mut any = false;
+    let (mut any, mut likely) = (false, None);
     for record in head.records() {
         any = true;
         if is_row(record) {
@@ -68,10 +78,13 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
             return Match::sure(STREAM);
         }
         if is_line(record) && !head.spans_lines() {
-            return Match::sure(TRANSCRIPT);
+            if is_plain(record) {
+                return Match::sure(TRANSCRIPT);
+            }
+            likely = Match::likely(TRANSCRIPT);
         }
     }
-    if any { None } else { sniff_text(head.text()) }
+    if any { likely } else { sniff_text(head.text()) }
 }
 
 /// Whether a text is a transcript: it begins with a line that says who speaks.
@@ -93,16 +106,22 @@ fn sniff_text(text: &str) -> Option<Match> {
     None
 }
 
-/// Whether a line is one of a transcript: who, what, and nothing else.
+/// Whether a line is one of a transcript: who and what, in no envelope that others have.
 fn is_line(record: Node<'_>) -> bool {
     let role = record
         .text("role")
         .is_some_and(|role| matches!(&*role, "user" | "assistant" | "system"));
     role && record.path(&["message", "content"]).is_some()
-        && record
-            .fields()
-            .all(|(key, _)| key.is("role") || key.is("message"))
+        && ["type", "uuid", "sessionId", "session_id"]
+            .iter()
+            .all(|key| record.get(key).is_none())
         && record.path(&["message", "role"]).is_none()
+}
+
+/// Whether a line of a transcript has nothing but what they all have.
+fn is_plain(record: Node<'_>) -> bool {
+    let mut fields = record.fields();
+    fields.all(|(key, _)| key.is("role") || key.is("message"))
 }
 
 /// Whether a line is one of the stream that no other agent writes. Claude Code's begins alike, but names

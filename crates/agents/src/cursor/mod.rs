@@ -16,6 +16,8 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 use crate::{Dialect, Family, Framing, Gather, Head, Host, Match, Origin, Place, Reader, state};
 
 /// See the module.
@@ -61,6 +63,10 @@ impl Family for Cursor {
 
     fn sniff(&self, head: &Head<'_>) -> Option<Match> {
         discover::sniff(head)
+    }
+
+    fn dialect_at(&self, _brand: &str, path: &Path) -> Option<Dialect> {
+        discover::dialect_at(path)
     }
 
     fn open(

@@ -8,22 +8,7 @@ use crate::corpus::logs;
 use crate::testkit::{Read, read, read_as};
 use crate::{Gather as _, Gathered};
 
-const LINES: &str = concat!(
-    r#"{"role":"user","message":{"content":[{"type":"text","text":"<user_info>\nOS: linux\n</user_info>\n<user_query>\nrun ls\n</user_query>"}]}}"#,
-    "\n",
-    r#"{"role":"assistant","message":{"content":[{"type":"text","text":"I run it.\n\n[REDACTED]"},{"type":"tool_use","name":"Shell","input":{"command":"ls"}},{"type":"tool_use","name":"Read","input":{"path":"a"}}]}}"#,
-    "\n",
-    r#"{"role":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"a"}]}}"#,
-    "\n",
-    r#"{"role":"assistant","message":{"content":[{"type":"text","text":"[REDACTED]"}]}}"#,
-    "\n",
-    r#"{"role":"user","message":{"content":[{"type":"text","text":"<user_query>thanks"}]}}"#,
-    "\n",
-    r#"{"role":"user","message":{"content":[]}}"#,
-    "\n",
-    r#"{"role":"assistant","message":{"content":"plain"}}"#,
-    "\n",
-);
+const LINES: &str = include_str!("../../fixtures/cursor/session.jsonl");
 
 #[test]
 fn a_transcript() {
@@ -89,36 +74,7 @@ fn other_texts_are_left_alone() {
     }
 }
 
-const STREAM_LINES: &str = concat!(
-    r#"{"type":"system","subtype":"init","apiKeySource":"login","cwd":"/code","session_id":"s1","model":"Auto","permissionMode":"default"}"#,
-    "\n",
-    r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"list"}]},"session_id":"s1"}"#,
-    "\n",
-    r#"{"type":"thinking","subtype":"delta","text":"let me ","session_id":"s1","timestamp_ms":1767323045000}"#,
-    "\n",
-    r#"{"type":"thinking","subtype":"delta","text":"see","session_id":"s1","timestamp_ms":1767323045001}"#,
-    "\n",
-    r#"{"type":"thinking","subtype":"completed","session_id":"s1","timestamp_ms":1767323045002}"#,
-    "\n",
-    r#"{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"I "}]},"session_id":"s1","timestamp_ms":1767323045003}"#,
-    "\n",
-    r#"{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"look."}]},"session_id":"s1","timestamp_ms":1767323045004}"#,
-    "\n",
-    r#"{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"I look."}]},"session_id":"s1","model_call_id":"mc1","timestamp_ms":1767323045005}"#,
-    "\n",
-    r#"{"type":"tool_call","subtype":"started","call_id":"c1\nx","tool_call":{"shellToolCall":{"args":{"command":"ls"}}},"model_call_id":"mc1","session_id":"s1","timestamp_ms":1767323045006}"#,
-    "\n",
-    r#"{"type":"tool_call","subtype":"started","call_id":"c2","tool_call":{"writeToolCall":{"args":{"path":"a"}}},"model_call_id":"mc1","session_id":"s1","timestamp_ms":1767323045007}"#,
-    "\n",
-    r#"{"type":"tool_call","subtype":"completed","call_id":"c2","tool_call":{"writeToolCall":{"args":{"path":"a"},"result":{"rejected":{"reason":"not now"}}}},"model_call_id":"mc1","session_id":"s1","timestamp_ms":1767323045008}"#,
-    "\n",
-    r#"{"type":"tool_call","subtype":"completed","call_id":"c1\nx","tool_call":{"shellToolCall":{"args":{"command":"ls"},"result":{"success":{"exitCode":2,"stdout":"","stderr":"no"}}}},"model_call_id":"mc1","session_id":"s1","timestamp_ms":1767323045500}"#,
-    "\n",
-    r#"{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"Done."}]},"session_id":"s1"}"#,
-    "\n",
-    r#"{"type":"result","subtype":"success","duration_ms":4986,"duration_api_ms":4986,"is_error":false,"result":"I look.Done.","session_id":"s1","request_id":"r1","usage":{"inputTokens":10,"outputTokens":5,"cacheReadTokens":3,"cacheWriteTokens":0}}"#,
-    "\n",
-);
+const STREAM_LINES: &str = include_str!("../../fixtures/cursor-stream/session.jsonl");
 
 fn statuses(read: &Read) -> Vec<Status> {
     read.events

@@ -46,6 +46,10 @@ impl Family for Droid {
         discover::sniff(head)
     }
 
+    fn dialect_at(&self, _brand: &str, _path: &Path) -> Option<Dialect> {
+        Some(SESSION)
+    }
+
     fn open(
         &self,
         _dialect: &Dialect,

@@ -35,20 +35,28 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     }
     let mut before = None;
     let mut sure = false;
-    let mut any = false;
+    let (mut more, mut foreign) = (false, false);
+    let (mut own, mut others) = (0_usize, 0_usize);
     for record in head.records() {
-        let shape = shape::classify(record, before)?;
+        foreign |= FOREIGN.iter().any(|key| record.get(key).is_some());
+        let Some(shape) = shape::classify(record, before) else {
+            others += 1;
+            continue;
+        };
         let fits = match shape {
             Shape::Documented | Shape::Stub | Shape::StubWorker => {
                 sure |= is_of_a_step(record);
-                is_plain(record, wire::ROLE)
+                more |= !wire::only(record, wire::ROLE);
+                begins_dated(record)
             }
             Shape::SdkLegacy | Shape::Contract if record.get("type").is_none() => {
-                is_plain(record, wire::ROLE)
+                more |= !wire::only(record, wire::ROLE);
+                begins_dated(record)
             }
             Shape::SdkLegacy | Shape::Contract => {
                 sure |= record.get("tool").is_some();
-                is_plain(record, wire::TYPE)
+                more |= !wire::only(record, wire::TYPE);
+                begins_dated(record)
             }
             Shape::SdkClasses => {
                 let printed = record
@@ -68,14 +76,22 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
             return None;
         }
         before = Some(shape);
-        any = true;
+        own += 1;
     }
-    match (any, sure) {
-        (true, true) => Match::sure(TRANSCRIPT),
-        (true, false) => Match::likely(TRANSCRIPT),
-        (false, _) => None,
+    if own <= others {
+        return None;
+    }
+    // A line with more fields than are known may be of another program, unless a line says that it is not.
+    let more = more || others > 0;
+    match (sure, more) {
+        (true, false) => Match::sure(TRANSCRIPT),
+        (false, true) if foreign => None,
+        _ => Match::likely(TRANSCRIPT),
     }
 }
+
+/// Fields that other programs write beside a time and a role.
+const FOREIGN: [&str; 6] = ["id", "model", "session_id", "sessionId", "uuid", "message"];
 
 /// Whether a line has a time, as this program writes them.
 fn is_dated(record: Node<'_>) -> bool {
@@ -87,11 +103,10 @@ fn form(record: Node<'_>) -> Option<Form> {
     time::parse(&text).map(|time| time.form)
 }
 
-/// Whether a line has a time, before all else, and no fields but those that are known.
-fn is_plain(record: Node<'_>, known: &[&str]) -> bool {
+/// Whether a line has a time, before all else.
+fn begins_dated(record: Node<'_>) -> bool {
     let first = record.fields().next();
-    let dated = first.is_some_and(|(key, _)| key.is("timestamp")) && is_dated(record);
-    dated && wire::only(record, known)
+    first.is_some_and(|(key, _)| key.is("timestamp")) && is_dated(record)
 }
 
 /// Whether a line cannot be of another program.

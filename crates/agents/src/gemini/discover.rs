@@ -6,7 +6,8 @@ use quipu_model::json::{Kind, Node};
 
 use super::wire::MESSAGE_TYPES;
 use super::{ANSWER, ANTIGRAVITY, DOCUMENT, JOURNAL, STREAM};
-use crate::{Head, Host, Match, Pick, Place};
+use crate::family::ending;
+use crate::{Dialect, Head, Host, Match, Pick, Place};
 
 pub(super) fn places(host: &Host) -> Vec<Place> {
     let home = match host.env("GEMINI_CLI_HOME") {
@@ -53,13 +54,27 @@ fn pick_transcript(below: &Path) -> Pick {
     }
 }
 
+/// How a log in a place reads where its content does not tell.
+pub(super) fn dialect_at(brand: &str, path: &Path) -> Option<Dialect> {
+    match (brand, ending(path)) {
+        ("antigravity", _) => Some(ANTIGRAVITY),
+        (_, "json") => Some(DOCUMENT),
+        (_, "jsonl") => Some(JOURNAL),
+        _ => None,
+    }
+}
+
 pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     if let Some(document) = head.document()
         && let Some(found) = sniff_document(document, head.spans_lines())
     {
         return Some(found);
     }
+    let mut likely = None;
     for record in head.records() {
+        if is_said(record) {
+            likely = Match::likely(STREAM);
+        }
         if is_journal(record) {
             return Match::sure(JOURNAL);
         }
@@ -81,7 +96,7 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     {
         return Match::sure(DOCUMENT);
     }
-    None
+    likely
 }
 
 fn sniff_document(document: Node<'_>, spans_lines: bool) -> Option<Match> {
@@ -153,6 +168,22 @@ fn is_stream(record: Node<'_>) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a line of the stream is a message. Others print messages as well, with more around them.
+fn is_said(record: Node<'_>) -> bool {
+    let role = record.text("role").unwrap_or_default();
+    let others = ["id", "text", "message", "session_id", "sessionId", "uuid"];
+    record.get("type").is_some_and(|kind| kind.is("message"))
+        && matches!(&*role, "user" | "assistant")
+        && record
+            .get("content")
+            .or(record.get("toolCalls"))
+            .is_some_and(|content| matches!(content.kind(), Kind::String | Kind::List))
+        && record
+            .get("content")
+            .is_none_or(|content| content.kind() == Kind::String)
+        && others.iter().all(|key| record.get(key).is_none())
 }
 
 /// Whether a line is a step of Antigravity.

@@ -16,6 +16,8 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
 
 /// See the module.
@@ -67,6 +69,10 @@ impl Family for Gemini {
 
     fn sniff(&self, head: &Head<'_>) -> Option<Match> {
         discover::sniff(head)
+    }
+
+    fn dialect_at(&self, brand: &str, path: &Path) -> Option<Dialect> {
+        discover::dialect_at(brand, path)
     }
 
     fn open(

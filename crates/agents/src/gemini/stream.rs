@@ -86,7 +86,7 @@ impl Stream {
     }
 
     fn message(&mut self, record: Node<'_>, out: &mut Out<'_>) {
-        const FIELDS: &[&str] = &["type", "timestamp", "role", "content", "delta"];
+        const FIELDS: &[&str] = &["type", "timestamp", "role", "content", "delta", "toolCalls"];
         out.check("stream.message", record, FIELDS);
         let text = record
             .get("content")
@@ -103,16 +103,41 @@ impl Stream {
             return out.skip(Dropped::StreamDelta);
         }
         self.flush(out);
+        let at = time::field(record, "timestamp");
+        let mut calls = record
+            .get("toolCalls")
+            .into_iter()
+            .flat_map(Node::items)
+            .peekable();
         let what = if user {
             What::User(text)
         } else {
             What::Assistant(text)
         };
-        out.push(Entry {
-            at: time::field(record, "timestamp"),
-            model: self.model.as_deref().filter(|_| !user).map(Cow::Borrowed),
-            ..Entry::new(what)
-        });
+        if calls.peek().is_none() || record.get("content").is_some() {
+            out.push(Entry {
+                at,
+                model: self.model.as_deref().filter(|_| !user).map(Cow::Borrowed),
+                ..Entry::new(what)
+            });
+        }
+        for call in calls {
+            const FIELDS: &[&str] = &["id", "name", "args", "arguments"];
+            out.check("stream.toolCall", call, FIELDS);
+            let mut attachments = Vec::new();
+            let input = call.get("arguments").or(call.get("args"));
+            let input = input.map(|input| out.value(input, &mut attachments));
+            out.push(Entry {
+                at,
+                attachments,
+                model: self.model.as_deref().map(Cow::Borrowed),
+                ..Entry::new(What::Call {
+                    name: call.text("name").unwrap_or_default(),
+                    id: call.text("id").unwrap_or_default(),
+                    input,
+                })
+            });
+        }
     }
 
     /// Gives on the answer that has come so far.

@@ -6,20 +6,7 @@ use crate::Pick;
 use crate::corpus::logs;
 use crate::testkit::{Read, hostile, picks, read, read_as};
 
-const SESSION: &str = r#"{"sessionId":"s1","projectHash":"p1","startTime":"2026-04-29T21:39:22.319Z","lastUpdated":"2026-04-29T21:39:22.319Z","kind":"main"}
-{"id":"c","timestamp":"2026-04-29T21:39:30.000Z","type":"user","content":[{"text":"<session_context>\nToday is a day."}]}
-{"id":"u1","timestamp":"2026-04-29T21:39:33.155Z","type":"user","content":[{"text":"list @a.md"},{"text":"\n--- Content from referenced files ---"},{"text":"\nContent from @a.md:\n"},{"text":"x"}]}
-{"$set":{"lastUpdated":"2026-04-29T21:39:33.156Z"}}
-{"id":"g1","timestamp":"2026-04-29T21:39:35.125Z","type":"gemini","content":"","thoughts":[{"subject":"Plan","description":"List first.","timestamp":"2026-04-29T21:39:34.000Z"}],"model":"gemini-3"}
-{"id":"g1","timestamp":"2026-04-29T21:39:35.125Z","type":"gemini","content":"","thoughts":[{"subject":"Plan","description":"List first.","timestamp":"2026-04-29T21:39:34.000Z"}],"model":"gemini-3","tokens":{"input":100,"output":10,"cached":40,"thoughts":5,"tool":2,"total":117}}
-{"id":"g1","timestamp":"2026-04-29T21:39:35.125Z","type":"gemini","content":"","thoughts":[{"subject":"Plan","description":"List first.","timestamp":"2026-04-29T21:39:34.000Z"}],"model":"gemini-3","tokens":{"input":100,"output":10,"cached":40,"thoughts":5,"tool":2,"total":117},"toolCalls":[{"id":"t1","name":"ls","args":{"path":"/"},"status":"executing","timestamp":"2026-04-29T21:39:35.200Z"},{"id":"t2","name":"rm","args":{"path":"/"},"status":"awaiting_approval"}]}
-{"id":"g1","timestamp":"2026-04-29T21:39:35.125Z","type":"gemini","content":"","thoughts":[{"subject":"Plan","description":"List first.","timestamp":"2026-04-29T21:39:34.000Z"}],"model":"gemini-3","tokens":{"input":100,"output":10,"cached":40,"thoughts":5,"tool":2,"total":117},"toolCalls":[{"id":"t1","name":"ls","args":{"path":"/"},"status":"success","timestamp":"2026-04-29T21:39:36.200Z","result":[{"functionResponse":{"id":"t1","name":"ls","response":{"output":"a.md"}}}]},{"id":"t2","name":"rm","args":{"path":"/"},"status":"cancelled","result":[{"functionResponse":{"id":"t2","name":"rm","response":{"error":"[Operation Cancelled] no"}}}]}]}
-{"id":"g1","timestamp":"2026-04-29T21:39:35.125Z","type":"gemini","content":"","thoughts":[{"subject":"Plan","description":"List first.","timestamp":"2026-04-29T21:39:34.000Z"}],"model":"gemini-3","tokens":{"input":100,"output":10,"cached":40,"thoughts":5,"tool":2,"total":117},"toolCalls":[{"id":"t1","name":"ls","args":{"path":"/"},"status":"success","timestamp":"2026-04-29T21:39:36.200Z","result":[{"functionResponse":{"id":"t1","name":"ls","response":{"output":"a.md"}}}]},{"id":"t2","name":"rm","args":{"path":"/"},"status":"cancelled","result":[{"functionResponse":{"id":"t2","name":"rm","response":{"error":"[Operation Cancelled] no"}}}]}]}
-{"id":"g2","timestamp":"2026-04-29T21:39:40.000Z","type":"gemini","content":"One file.","model":"gemini-3","tokens":{"input":120,"output":4,"cached":100,"thoughts":0,"tool":0,"total":124}}
-{"id":"i1","timestamp":"2026-04-29T21:39:41.000Z","type":"error","content":"Something broke"}
-{"$set":{"summary":"Listing files"}}
-{"wonder":1}
-"#;
+const SESSION: &str = include_str!("../../fixtures/gemini/session.jsonl");
 
 fn voided(read: &Read) -> Vec<u64> {
     let events = read.events.iter();
@@ -175,16 +162,7 @@ fn images_are_kept_outside() {
     assert!(!read.lines().contains("QUJDQUJD"));
 }
 
-const EVENTS: &str = r#"{"type":"init","timestamp":"2026-01-15T10:00:00Z","session_id":"s1","model":"gemini-2.5-pro"}
-{"type":"message","timestamp":"2026-01-15T10:00:01Z","role":"user","content":"say hello"}
-{"type":"message","timestamp":"2026-01-15T10:00:02Z","role":"assistant","content":"Hel","delta":true}
-{"type":"message","timestamp":"2026-01-15T10:00:03Z","role":"assistant","content":"lo.","delta":true}
-{"type":"tool_use","timestamp":"2026-01-15T10:00:04Z","tool_name":"Bash","tool_id":"t1","parameters":{"command":"false"}}
-{"type":"tool_result","timestamp":"2026-01-15T10:00:05Z","tool_id":"t1","status":"error","error":{"type":"SHELL_TIMEOUT","message":"too slow"}}
-{"type":"error","timestamp":"2026-01-15T10:00:06Z","severity":"warning","message":"loop detected"}
-{"type":"message","timestamp":"2026-01-15T10:00:07Z","role":"assistant","content":"Done.","delta":true}
-{"type":"result","timestamp":"2026-01-15T10:00:08Z","status":"success","stats":{"total_tokens":160,"input_tokens":100,"output_tokens":50,"cached":30,"input":70,"duration_ms":8000,"tool_calls":1,"models":{"a":{"total_tokens":100,"input_tokens":60,"output_tokens":30,"cached":30},"b":{"total_tokens":60,"input_tokens":40,"output_tokens":20,"cached":0}}}}
-"#;
+const EVENTS: &str = include_str!("../../fixtures/gemini-stream/session.jsonl");
 
 #[test]
 fn a_stream() {
@@ -204,7 +182,7 @@ fn an_answer_that_was_cut_off_is_given_on() {
     assert_eq!(words.last().map(String::as_str), Some("message.assistant"));
 }
 
-const OBJECT: &str = r#"{"session_id":"s1","response":"Hello.","stats":{"models":{"gemini-2.5-pro":{"api":{"totalRequests":1},"tokens":{"input":70,"prompt":100,"candidates":20,"total":128,"cached":30,"thoughts":5,"tool":3}}},"tools":{},"files":{}}}"#;
+const OBJECT: &str = include_str!("../../fixtures/gemini-answer/session.json");
 
 #[test]
 fn an_answer() {
@@ -214,13 +192,7 @@ fn an_answer() {
     assert_eq!(counts(read.usage()), [73, 30, 0, 25, 5]);
 }
 
-const STEPS: &str = r#"{"step_index":0,"source":"USER_EXPLICIT","type":"USER_INPUT","status":"DONE","created_at":"2026-06-26T21:16:16Z","content":"<USER_REQUEST>\nList the files.\n</USER_REQUEST>\n<USER_SETTINGS_CHANGE>\nmodel\n</USER_SETTINGS_CHANGE>"}
-{"step_index":1,"source":"MODEL","type":"PLANNER_RESPONSE","status":"DONE","created_at":"2026-06-26T21:16:17Z","thinking":"Listing.","tool_calls":[{"name":"list_dir","args":{"DirectoryPath":"\"/\""}},{"name":"run","args":{}}]}
-{"step_index":2,"source":"MODEL","type":"LIST_DIRECTORY","status":"DONE","created_at":"2026-06-26T21:16:18Z","content":"a.txt"}
-{"step_index":3,"source":"MODEL","type":"RUN_COMMAND","status":"CANCELED","created_at":"2026-06-26T21:16:19Z","content":"no"}
-{"step_index":4,"source":"MODEL","type":"SEARCH_WEB","status":"DONE","created_at":"2026-06-26T21:16:20Z","content":"found","truncated_fields":["content"]}
-{"step_index":5,"source":"SYSTEM","type":"CHECKPOINT","status":"DONE","created_at":"2026-06-26T21:16:22Z","content":"so far"}
-"#;
+const STEPS: &str = include_str!("../../fixtures/antigravity/session.jsonl");
 
 #[test]
 fn a_transcript() {

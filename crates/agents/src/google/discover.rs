@@ -24,7 +24,7 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
             .then_some(BODY)
             .and_then(Match::sure);
     }
-    let first = head.first()?;
+    let first = head.first_that(|record| is_response(record) || Pair::of(record).is_some())?;
     // A line and a document of one line look alike; a document has an end of its own.
     let framed = match head.document() {
         Some(_) if head.spans_lines() || !is_piece(first) => BODY,

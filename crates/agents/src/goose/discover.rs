@@ -5,7 +5,8 @@ use std::path::Path;
 use quipu_model::json::{Kind, Node};
 
 use super::{EXPORT, LINES, ROWS};
-use crate::{Head, Host, Match, Pick, Place};
+use crate::family::ending;
+use crate::{Dialect, Head, Host, Match, Pick, Place};
 
 pub(super) fn places(host: &Host) -> Vec<Place> {
     let roots = match host.env("GOOSE_PATH_ROOT") {
@@ -32,6 +33,11 @@ fn pick(below: &Path) -> Pick {
     }
 }
 
+/// How a log in a place reads where its content does not tell.
+pub(super) fn dialect_at(path: &Path) -> Option<Dialect> {
+    (ending(path) == "jsonl").then_some(LINES)
+}
+
 pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     if !head.tables().is_empty() {
         let has = |name: &str| head.tables().iter().any(|table| table == name);
@@ -51,16 +57,16 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
             return Match::sure(EXPORT);
         }
     }
-    let mut records = head.records();
-    let first = records.next()?;
-    if is_row(first) {
+    if head.records().any(is_row) {
         return Match::sure(ROWS);
     }
-    let about = is_about(first);
-    let message = if about { records.next() } else { Some(first) };
-    match (about, message.map(is_message)) {
-        (true, None | Some(Some(_))) | (false, Some(Some(true))) => Match::sure(LINES),
-        (false, Some(Some(false))) => Match::likely(LINES),
+    let about = head.records().any(is_about);
+    let surely = head.records().filter_map(is_message).max();
+    let alone = head.records().count() == 1;
+    match (about, surely) {
+        (true, Some(_)) | (false, Some(true)) => Match::sure(LINES),
+        (true, None) if alone => Match::sure(LINES),
+        (false, Some(false)) => Match::likely(LINES),
         _ => None,
     }
 }

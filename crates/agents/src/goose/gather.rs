@@ -38,7 +38,7 @@ const JSON: &[&str] = &[
 
 impl Gather for Sessions {
     fn parts(&self, from: &Gathered<'_>) -> Result<Vec<Part>, GatherError> {
-        let database = database(from)?;
+        let database = from.database()?;
         let query = format!(
             "select id, coalesce(updated_at, '') || '.' ||
                 (select count(*) || '.' || coalesce(max(id), 0) from messages
@@ -70,7 +70,7 @@ impl Gather for Sessions {
         part: &str,
         to: &mut dyn Write,
     ) -> Result<(), GatherError> {
-        let database = database(from)?;
+        let database = from.database()?;
         let key = rows::key(database, "sessions", "id", part)?;
         let key = key.ok_or_else(|| GatherError::Unknown(format!("no session {part}")))?;
         let there = columns(database, "sessions")?;
@@ -88,15 +88,6 @@ impl Gather for Sessions {
 
     fn dialect(&self) -> Dialect {
         ROWS
-    }
-}
-
-fn database<'a>(from: &'a Gathered<'_>) -> Result<&'a Connection, GatherError> {
-    match from {
-        Gathered::Database(database) => Ok(database),
-        Gathered::Tree(_) | Gathered::File(_) => Err(GatherError::Unknown(
-            "sessions are in a database".to_owned(),
-        )),
     }
 }
 

@@ -12,6 +12,8 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 use crate::{Dialect, Family, Framing, Gather, Head, Host, Match, Origin, Place, Reader, state};
 
 /// See the module.
@@ -51,6 +53,10 @@ impl Family for Goose {
 
     fn sniff(&self, head: &Head<'_>) -> Option<Match> {
         discover::sniff(head)
+    }
+
+    fn dialect_at(&self, _brand: &str, path: &Path) -> Option<Dialect> {
+        discover::dialect_at(path)
     }
 
     fn open(

@@ -36,13 +36,10 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     let is_sample = |sample: Node<'_>| {
         has(sample, "epoch") && (has(sample, "messages") || has(sample, "events"))
     };
-    let mut lines = head.records();
-    let log = lines.next().and_then(|record| record.get("inspect_log"));
-    if log.is_some()
-        || lines
-            .next()
-            .is_some_and(|r| r.get("inspect_sample").is_some_and(is_sample))
-    {
+    let of_archive = |record: Node<'_>| {
+        has(record, "inspect_log") || record.get("inspect_sample").is_some_and(is_sample)
+    };
+    if head.records().any(of_archive) {
         return Match::sure(SAMPLE);
     }
     let spec = head

@@ -6,7 +6,7 @@ use quipu_model::json::Node;
 
 use super::wire::{is_message_type, is_record_type};
 use super::{CONTEXT, RECORDS, WIRE};
-use crate::{Head, Host, Match, Origin, Pick, Place};
+use crate::{Dialect, Head, Host, Match, Origin, Pick, Place};
 
 pub(super) fn places(host: &Host) -> Vec<Place> {
     let place = |brand, root| Place {
@@ -72,6 +72,11 @@ pub(super) fn named(origin: &Origin<'_>) -> (Option<String>, Option<String>) {
         }
         _ => (origin.stem().map(str::to_owned), None),
     }
+}
+
+/// How a log in a place reads where its content does not tell.
+pub(super) fn dialect_at(brand: &str) -> Option<Dialect> {
+    Some(if brand == "kimi-cli" { WIRE } else { RECORDS })
 }
 
 pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {

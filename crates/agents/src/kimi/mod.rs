@@ -57,6 +57,10 @@ impl Family for Kimi {
         discover::sniff(head)
     }
 
+    fn dialect_at(&self, brand: &str, _path: &Path) -> Option<Dialect> {
+        discover::dialect_at(brand)
+    }
+
     fn open(
         &self,
         dialect: &Dialect,

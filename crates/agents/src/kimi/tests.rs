@@ -8,28 +8,7 @@ use crate::corpus::logs;
 use crate::testkit::{Read, hostile, picks, read};
 use crate::{Family as _, Pick};
 
-const SESSION: &str = r#"{"type":"metadata","protocol_version":"1.4","created_at":1785612803281}
-{"type":"config.update","cwd":"/code","modelAlias":"kimi-k2","thinkingEffort":"on","time":1785612803282}
-{"type":"config.update","profileName":"agent","systemPrompt":"You are Kimi.","time":1785612803283}
-{"type":"turn.prompt","input":[{"type":"text","text":"list"}],"origin":{"kind":"user"},"time":1785612812819}
-{"type":"context.append_message","message":{"role":"user","content":[{"type":"text","text":"list"}],"toolCalls":[],"origin":{"kind":"user"}},"time":1785612812820}
-{"type":"context.append_message","message":{"role":"user","content":[{"type":"text","text":"<system-reminder>be nice</system-reminder>"}],"toolCalls":[],"origin":{"kind":"injection","variant":"x"}},"time":1785612812821}
-{"type":"context.append_loop_event","event":{"type":"step.begin","uuid":"s1","turnId":"0","step":1},"time":1785612812825}
-{"type":"llm.request","kind":"loop","provider":"kimi","model":"k2","modelAlias":"kimi-k2","toolSelect":false,"systemPromptHash":"a","toolsHash":"b","messageCount":1,"time":1785612812829}
-{"type":"context.append_loop_event","event":{"type":"content.part","uuid":"p1","turnId":"0","step":1,"stepUuid":"s1","part":{"type":"think","think":"Hm."}},"time":1785613801102}
-{"type":"context.append_loop_event","event":{"type":"content.part","uuid":"p2","turnId":"0","step":1,"stepUuid":"s1","part":{"type":"text","text":"Sure."}},"time":1785613801103}
-{"type":"permission.record_approval_result","turnId":0,"toolCallId":"Bash_0","toolName":"Bash","action":"rm","result":{"decision":"rejected"},"time":1785613809972}
-{"type":"context.append_loop_event","event":{"type":"tool.call","uuid":"Bash_0","turnId":"0","step":1,"stepUuid":"s1","toolCallId":"Bash_0","name":"Bash","args":{"command":"rm"}},"time":1785613809973}
-{"type":"context.append_loop_event","event":{"type":"tool.result","parentUuid":"Bash_0","toolCallId":"Bash_0","result":{"output":"no","isError":true}},"time":1785613809992}
-{"type":"context.append_loop_event","event":{"type":"tool.call","uuid":"Agent_1","turnId":"0","step":1,"stepUuid":"s1","toolCallId":"Agent_1","name":"Agent","args":{"prompt":"go"}},"time":1785613809993}
-{"type":"context.append_loop_event","event":{"type":"tool.result","parentUuid":"Agent_1","toolCallId":"Agent_1","result":{"output":"agent_id: agent-0\nstatus: completed"}},"time":1785613809994}
-{"type":"context.append_loop_event","event":{"type":"step.end","uuid":"s1","turnId":"0","step":1,"usage":{"inputOther":10,"output":4,"inputCacheRead":100,"inputCacheCreation":2},"finishReason":"tool_use","messageId":"m1"},"time":1785613809995}
-{"type":"usage.record","model":"kimi-k2","usage":{"inputOther":10,"output":4,"inputCacheRead":100,"inputCacheCreation":2},"usageScope":"turn","time":1785613809996}
-{"type":"usage.record","model":"kimi-k2","usage":{"inputOther":7,"output":3,"inputCacheRead":0,"inputCacheCreation":0},"usageScope":"session","time":1785613809997}
-{"type":"context.apply_compaction","summary":"so far","compactedCount":2,"tokensBefore":10,"tokensAfter":2,"time":1785613809998}
-{"type":"context.undo","count":1,"time":1785613809999}
-{"type":"wonder","time":1785613810000}
-"#;
+const SESSION: &str = include_str!("../../fixtures/kimi/session.jsonl");
 
 const PATH: &str = "sessions/wd_x/session_1/agents/main/wire.jsonl";
 
@@ -83,22 +62,7 @@ fn images_are_kept_outside() {
     assert!(!read.lines().contains("QUJD"));
 }
 
-const MESSAGES: &str = r#"{"type":"metadata","protocol_version":"1.1"}
-{"timestamp":1770000000.5,"message":{"type":"TurnBegin","payload":{"user_input":"list the files"}}}
-{"timestamp":1770000001.0,"message":{"type":"StepBegin","payload":{"n":1}}}
-{"timestamp":1770000001.5,"message":{"type":"ContentPart","payload":{"type":"think","think":"","encrypted":"abc"}}}
-{"timestamp":1770000002.0,"message":{"type":"ContentPart","payload":{"type":"text","text":"Listing."}}}
-{"timestamp":1770000002.5,"message":{"type":"ToolCall","payload":{"type":"function","id":"t1","function":{"name":"Shell","arguments":"{\"command\":"}}}}
-{"timestamp":1770000002.6,"message":{"type":"ToolCallPart","payload":{"arguments_part":"\"ls\"}"}}}
-{"timestamp":1770000002.7,"message":{"type":"ApprovalRequest","payload":{"id":"r1","tool_call_id":"t1","sender":"Shell","action":"run","description":"ls"}}}
-{"timestamp":1770000002.8,"message":{"type":"ApprovalResponse","payload":{"request_id":"r1","response":"reject"}}}
-{"timestamp":1770000003.0,"message":{"type":"ToolResult","payload":{"tool_call_id":"t1","return_value":{"is_error":true,"output":"","message":"The tool call is rejected by the user."}}}}
-{"timestamp":1770000003.1,"message":{"type":"StatusUpdate","payload":{"context_usage":0.1,"token_usage":{"input_other":11,"output":5,"input_cache_read":7,"input_cache_creation":0},"message_id":"m1"}}}
-{"timestamp":1770000003.2,"message":{"type":"StatusUpdate","payload":{"context_usage":0.2}}}
-{"timestamp":1770000003.3,"message":{"type":"SubagentEvent","payload":{"parent_tool_call_id":"t2","agent_id":"a1","event":{"type":"ContentPart","payload":{"type":"text","text":"From below."}}}}}
-{"timestamp":1770000004.0,"message":{"type":"TurnEnd","payload":{}}}
-{"timestamp":1770000005.0,"message":{"type":"ToolCall","payload":{"type":"function","id":"t3","function":{"name":"Shell","arguments":"{\"cut"}}}}
-"#;
+const MESSAGES: &str = include_str!("../../fixtures/kimi-wire/session.jsonl");
 
 #[test]
 fn the_wire() {
@@ -109,12 +73,7 @@ fn the_wire() {
     assert_eq!(counts(read.usage()), [11, 7, 0, 5]);
 }
 
-const LINES: &str = r#"{"role":"_checkpoint","id":0}
-{"role":"user","content":"list"}
-{"role":"assistant","content":[{"type":"think","think":"Hm."},{"type":"text","text":"Sure."}],"tool_calls":[{"type":"function","id":"t1","function":{"name":"Shell","arguments":"{\"command\":\"ls\"}"}}]}
-{"role":"tool","content":[{"type":"text","text":"a"}],"tool_call_id":"t1"}
-{"role":"_usage","token_count":12}
-"#;
+const LINES: &str = include_str!("../../fixtures/kimi-context/session.jsonl");
 
 #[test]
 fn a_context() {

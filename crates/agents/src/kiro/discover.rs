@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use quipu_model::json::{Kind, Node};
 
 use super::{CHAT, CONVERSATION, ROWS, SESSION};
-use crate::{Head, Host, Match, Pick, Place};
+use crate::family::ending;
+use crate::{Dialect, Head, Host, Match, Pick, Place};
 
 pub(super) fn places(host: &Host) -> Vec<Place> {
     let mut places = vec![Place {
@@ -50,6 +51,15 @@ pub(super) fn sidecars(log: &Path) -> Vec<PathBuf> {
         ]
     } else {
         Vec::new()
+    }
+}
+
+/// How a log in a place reads where its content does not tell.
+pub(super) fn dialect_at(path: &Path) -> Option<Dialect> {
+    match ending(path) {
+        "jsonl" => Some(SESSION),
+        "chat" => Some(CHAT),
+        _ => None,
     }
 }
 

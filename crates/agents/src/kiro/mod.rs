@@ -61,6 +61,10 @@ impl Family for Kiro {
         discover::sniff(head)
     }
 
+    fn dialect_at(&self, _brand: &str, path: &Path) -> Option<Dialect> {
+        discover::dialect_at(path)
+    }
+
     fn open(
         &self,
         dialect: &Dialect,

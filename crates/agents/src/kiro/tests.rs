@@ -4,18 +4,7 @@ use super::{CHAT, CONVERSATION, Kiro, ROWS, SESSION};
 use crate::testkit::{hostile, read};
 use crate::{Collect, Family as _, Feed, Gathered, Origin};
 
-const LINES: &str = concat!(
-    r#"{"version":"v1","kind":"Prompt","data":{"message_id":"m1","content":[{"kind":"text","data":"list"}],"meta":{"timestamp":1767323045}}}"#,
-    "\n",
-    r#"{"version":"v1","kind":"AssistantMessage","data":{"message_id":"m2","content":[{"kind":"text","data":"I look"},{"kind":"toolUse","data":{"toolUseId":"t1","name":"shell","input":{"command":"ls"}}}]}}"#,
-    "\n",
-    r#"{"version":"v1","kind":"ToolResults","data":{"message_id":"m3","content":[{"kind":"toolResult","data":{"toolUseId":"t1","content":[{"kind":"text","data":"no"}],"status":"error"}}],"results":{}}}"#,
-    "\n",
-    r#"{"version":"v1","kind":"Compaction","data":{"summary":"listed"}}"#,
-    "\n",
-    r#"{"version":"v1","kind":"Glitter","data":{}}"#,
-    "\n",
-);
+const LINES: &str = include_str!("../../fixtures/kiro/session.jsonl");
 
 const EVENTS: &str = concat!(
     r#"{"id":"1","timestamp":1767323045000,"payload":{"type":"user","content":"list"}}"#,
@@ -55,17 +44,7 @@ fn what_lies_beside_a_session() {
     assert_eq!(session.started_at, Some(1_767_323_045_000));
 }
 
-const WHOLE: &str = r#"{
-  "conversation_id": "c1", "model": "m",
-  "history": [
-    {"user": {"env_context": {"env_state": {"current_working_directory": "/code"}}, "content": {"Prompt": {"prompt": "list"}}, "timestamp": "2026-01-02T03:04:05Z"},
-     "assistant": {"ToolUse": {"message_id": "a1", "content": "", "tool_uses": [{"id": "t1", "name": "shell", "args": {"command": "ls"}}]}},
-     "request_metadata": {"stream_end_timestamp_ms": 1767323046000, "model_id": "m2"}},
-    {"user": {"content": {"ToolUseResults": {"tool_use_results": [{"tool_use_id": "t1", "content": [{"Text": "a"}], "status": "Success"}]}}},
-     "assistant": {"Response": {"message_id": "a2", "content": "one"}}},
-    {"user": {"content": {"CancelledToolUses": {"prompt": "stop", "tool_use_results": [{"tool_use_id": "t2", "content": [], "status": "Error"}]}}}}
-  ]
-}"#;
+const WHOLE: &str = include_str!("../../fixtures/kiro-conversation/session.json");
 
 #[test]
 fn a_conversation() {
@@ -108,7 +87,7 @@ fn a_conversation_out_of_the_database() {
     hostile(&Kiro, ROWS, &text);
 }
 
-const EXECUTION: &str = r#"{"executionId":"x1","actionId":"act","context":[],"validations":{},"chat":[{"role":"human","content":"You are Kiro"},{"role":"human","content":"list"},{"role":"bot","content":"one"},{"role":"tool","content":"a"}],"metadata":{"modelId":"m","startTime":1767323045000}}"#;
+const EXECUTION: &str = include_str!("../../fixtures/kiro-chat/session.json");
 
 #[test]
 fn an_execution() {

@@ -5,7 +5,7 @@ use quipu_model::json::{Kind, Node};
 
 use super::{PAGE, TRANSCRIPT};
 use crate::feed::page::OPEN;
-use crate::{Dialect, FAMILIES, Head, Host, Match};
+use crate::{Dialect, Head, Match, registry};
 
 /// The types of events that were published.
 const TYPES: [&str; 7] = [
@@ -37,7 +37,7 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     }
     Match::sure(Dialect {
         brand: agent
-            .and_then(|agent| known(&agent))
+            .and_then(|agent| registry::brand(&agent))
             .unwrap_or(TRANSCRIPT.brand),
         ..TRANSCRIPT
     })
@@ -56,7 +56,7 @@ fn page(text: &str) -> Option<Dialect> {
     let agent = memmem::find(near, b"\"agent\":\"").and_then(|at| {
         let rest = &near[at + 9..];
         let end = memchr::memchr(b'"', rest)?;
-        known(std::str::from_utf8(&rest[..end]).ok()?)
+        registry::brand(std::str::from_utf8(&rest[..end]).ok()?)
     });
     Some(Dialect {
         brand: agent.unwrap_or(PAGE.brand),
@@ -67,14 +67,4 @@ fn page(text: &str) -> Option<Dialect> {
 fn is_event(event: Node<'_>) -> bool {
     let is_type = |kind: Node<'_>| TYPES.iter().any(|word| kind.is(word));
     event.get("type").is_some_and(is_type) && event.get("seq").is_some()
-}
-
-/// The agent of this name, when a family reads its logs.
-fn known(agent: &str) -> Option<&'static str> {
-    let nowhere = Host::new("/", |_| None);
-    FAMILIES.iter().find_map(|family| {
-        let dialects = family.dialects().iter().map(|dialect| dialect.brand);
-        let places = family.places(&nowhere).into_iter().map(|place| place.brand);
-        dialects.chain(places).find(|brand| *brand == agent)
-    })
 }

@@ -17,7 +17,7 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
             .then_some(SSE)
             .and_then(Match::likely);
     }
-    let first = head.first()?;
+    let first = head.first_that(|record| Pair::of(record).is_some())?;
     // Azure begins with a chunk that names no kind.
     if head.records().any(is_chunk) {
         return Match::sure(CHUNKS);

@@ -14,10 +14,10 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
             .then_some(SSE)
             .and_then(Match::sure);
     }
-    let first = head.first()?;
-    if is_event(first) {
+    if head.records().any(is_event) {
         return Match::sure(CHUNKS);
     }
+    let first = head.first_that(|record| Pair::of(record).is_some())?;
     let framed = match head.document() {
         Some(_) => BODY,
         None => CHUNKS,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use quipu_model::json::{Kind, Node};
 
 use super::{OMP, SESSION, STREAM};
-use crate::{Head, Host, Match, Pick, Place};
+use crate::{Dialect, Head, Host, Match, Pick, Place};
 
 pub(super) fn places(host: &Host) -> Vec<Place> {
     let sessions = host.env("PI_CODING_AGENT_SESSION_DIR").unwrap_or_else(|| {
@@ -55,24 +55,23 @@ fn pick(below: &Path) -> Pick {
     }
 }
 
+/// How a log in a place reads where its content does not tell.
+pub(super) fn dialect_at(brand: &str) -> Option<Dialect> {
+    Some(if brand == "omp" { OMP } else { SESSION })
+}
+
 pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     if head.spans_lines() || head.is_sse() {
         return None;
     }
-    let mut records = head.records();
-    let first = records.next()?;
-    if is_title(first) {
+    if head.records().any(is_title) {
         return Match::sure(OMP);
-    }
-    if is_header(first) {
-        return if records.any(is_event) {
-            Match::sure(STREAM)
-        } else {
-            Match::sure(SESSION)
-        };
     }
     if head.records().any(is_event) {
         return Match::sure(STREAM);
+    }
+    if head.records().any(is_header) {
+        return Match::sure(SESSION);
     }
     // A part of a session, without its beginning.
     if head.records().any(is_entry) {

@@ -3,32 +3,7 @@ use quipu_model::LogBody;
 
 use crate::testkit::{hostile, read};
 
-const SESSION: &str = concat!(
-    r#"{"type":"session","version":3,"id":"s1","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/code","parentSession":"/x/2026-01-01T00-00-00-000Z_s0.jsonl"}"#,
-    "\n",
-    r#"{"type":"model_change","id":"e1","parentId":null,"timestamp":"2026-01-02T03:04:05.100Z","provider":"p","modelId":"m"}"#,
-    "\n",
-    r#"{"type":"message","id":"e2","parentId":"e1","timestamp":"2026-01-02T03:04:06.000Z","message":{"role":"user","content":[{"type":"text","text":"list"},{"type":"image","data":"aGVsbG8=","mimeType":"image/png"}],"timestamp":1767323046000}}"#,
-    "\n",
-    r#"{"type":"message","id":"e3","parentId":"e2","timestamp":"2026-01-02T03:04:07.000Z","message":{"role":"assistant","content":[{"type":"thinking","thinking":"","thinkingSignature":"x","redacted":true},{"type":"text","text":"I look"},{"type":"toolCall","id":"c1","name":"bash","arguments":{"command":"ls"}}],"api":"a","provider":"p","model":"m","usage":{"input":10,"output":7,"cacheRead":3,"cacheWrite":2,"reasoning":4,"totalTokens":22,"cost":{"total":0.1}},"stopReason":"toolUse","responseId":"r1"}}"#,
-    "\n",
-    r#"{"type":"message","id":"e4","parentId":"e3","timestamp":"2026-01-02T03:04:09.000Z","message":{"role":"toolResult","toolCallId":"c1","toolName":"bash","content":[{"type":"text","text":"Command timed out after 2 seconds"}],"isError":true}}"#,
-    "\n",
-    r#"{"type":"message","id":"e5","parentId":"e2","timestamp":"2026-01-02T03:05:00.000Z","message":{"role":"assistant","content":"no tools","model":"m","usage":{"input":1,"output":1,"cost":{"total":0.2}},"stopReason":"error","errorMessage":"overloaded"}}"#,
-    "\n",
-    r#"{"type":"message","id":"e6","parentId":"e5","timestamp":"2026-01-02T03:05:01.000Z","message":{"role":"bashExecution","command":"false","output":"","exitCode":1,"cancelled":false,"truncated":false}}"#,
-    "\n",
-    r#"{"type":"message","id":"e6","parentId":"e5","timestamp":"2026-01-02T03:05:01.000Z","message":{"role":"bashExecution","command":"false","output":"","exitCode":1,"cancelled":false,"truncated":false}}"#,
-    "\n",
-    r#"{"type":"compaction","id":"e7","parentId":"e6","timestamp":"2026-01-02T03:05:02.000Z","summary":"so far","firstKeptEntryId":"e2","tokensBefore":10,"usage":{"input":5,"output":1}}"#,
-    "\n",
-    r#"{"type":"custom_message","id":"e8","parentId":"e7","timestamp":"2026-01-02T03:05:03.000Z","customType":"x","content":"mind the gap","display":false}"#,
-    "\n",
-    r#"{"type":"session_info","id":"e9","parentId":"e8","timestamp":"2026-01-02T03:05:04.000Z","name":"Listing"}"#,
-    "\n",
-    r#"{"type":"sparkle","id":"e10","parentId":"e9","timestamp":"2026-01-02T03:05:05.000Z","glitter":1}"#,
-    "\n",
-);
+const SESSION: &str = include_str!("../../fixtures/pi/session.jsonl");
 
 #[test]
 fn a_session() {
@@ -58,26 +33,7 @@ fn a_session() {
     assert_eq!(read.blobs, 1);
 }
 
-const OMP: &str = concat!(
-    r#"{"type":"title","v":1,"title":"Look","updatedAt":"2026-01-02T03:04:05.000Z","pad":"   "}"#,
-    "\n",
-    r#"{"type":"session","version":3,"id":"child","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/code"}"#,
-    "\n",
-    r#"{"type":"session_init","id":"a","parentId":null,"timestamp":"2026-01-02T03:04:05.000Z","systemPrompt":["be brief","be kind"],"task":"look","tools":["grep"],"agent":"scout"}"#,
-    "\n",
-    r#"{"type":"message","id":"b","parentId":"a","timestamp":"2026-01-02T03:04:06.000Z","message":{"role":"user","content":"look","attribution":"agent"}}"#,
-    "\n",
-    r#"{"type":"message","id":"c","parentId":"b","timestamp":"2026-01-02T03:04:06.000Z","message":{"role":"developer","content":"a note"}}"#,
-    "\n",
-    r#"{"type":"custom","customType":"tool_execution_start","data":{"toolCallId":"t"},"id":"d","parentId":"c","timestamp":"2026-01-02T03:04:07.000Z"}"#,
-    "\n",
-    r#"{"type":"model_usage","id":"e","parentId":"d","timestamp":"2026-01-02T03:04:07.000Z","purpose":"title","api":"a","provider":"p","model":"tiny","usage":{"input":1,"output":2,"cost":{"total":1e-7}},"stopReason":"stop"}"#,
-    "\n",
-    r#"{"type":"title_change","id":"f","parentId":"e","timestamp":"2026-01-02T03:04:08.000Z","title":"Looked","source":"auto"}"#,
-    "\n",
-    r#"{"type":"credential_pin","id":"g","parentId":"f","timestamp":"2026-01-02T03:04:08.000Z","provider":"p","hash":"00"}"#,
-    "\n",
-);
+const OMP: &str = include_str!("../../fixtures/omp/session.jsonl");
 
 #[test]
 fn a_sub_agent_of_oh_my_pi() {
@@ -108,28 +64,7 @@ fn the_first_version_had_no_ids() {
     assert!(read.ledger.drift.is_empty(), "{:?}", read.ledger.drift);
 }
 
-const STREAM: &str = concat!(
-    r#"{"type":"session","version":3,"id":"s2","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/w"}"#,
-    "\n",
-    r#"{"type":"agent_start"}"#,
-    "\n",
-    r#"{"type":"message_start","message":{"role":"user","content":[{"type":"text","text":"hi"}],"timestamp":1767323046000}}"#,
-    "\n",
-    r#"{"type":"message_end","message":{"role":"user","content":[{"type":"text","text":"hi"}],"timestamp":1767323046000}}"#,
-    "\n",
-    r#"{"type":"message_start","message":{"role":"assistant","content":[],"model":"m","usage":{"input":0,"output":0},"timestamp":1767323047000}}"#,
-    "\n",
-    r#"{"type":"message_update","message":{"role":"assistant","content":[{"type":"text","text":"he"}],"model":"m","timestamp":1767323047000},"assistantMessageEvent":{"type":"text_delta","delta":"he"}}"#,
-    "\n",
-    r#"{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"hello"}],"model":"m","usage":{"input":2,"output":1},"stopReason":"stop","timestamp":1767323047000}}"#,
-    "\n",
-    r#"{"type":"turn_end","message":{"role":"assistant","content":[{"type":"text","text":"hello"}],"usage":{"input":2,"output":1}},"toolResults":[]}"#,
-    "\n",
-    r#"{"type":"auto_retry_start","attempt":1,"maxAttempts":3,"delayMs":2000,"errorMessage":"busy"}"#,
-    "\n",
-    r#"{"type":"message_update","message":{"role":"assistant","content":[{"type":"text","text":"and th"}],"model":"m","timestamp":1767323048000},"assistantMessageEvent":{"type":"text_delta","delta":"and th"}}"#,
-    "\n",
-);
+const STREAM: &str = include_str!("../../fixtures/pi-stream/session.jsonl");
 
 #[test]
 fn a_stream() {

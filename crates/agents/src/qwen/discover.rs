@@ -36,7 +36,7 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
 
 /// The envelope of Claude Code around a content of the Gemini API, or around a payload that only Qwen Code
 /// writes.
-fn is_record(record: Node<'_>) -> bool {
+pub(crate) fn is_record(record: Node<'_>) -> bool {
     let has = |key: &str| record.get(key).is_some();
     let Some(kind) = record.text("type") else {
         return false;

@@ -12,7 +12,11 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+
+pub(crate) use discover::is_record;
 
 /// See the module.
 pub(crate) struct Qwen;
@@ -38,6 +42,10 @@ impl Family for Qwen {
 
     fn sniff(&self, head: &Head<'_>) -> Option<Match> {
         discover::sniff(head)
+    }
+
+    fn dialect_at(&self, _brand: &str, _path: &Path) -> Option<Dialect> {
+        Some(SESSION)
     }
 
     fn open(

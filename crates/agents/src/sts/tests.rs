@@ -7,16 +7,7 @@ use super::{LINES, Sts};
 use crate::atif::tests::story::{done, said, session};
 use crate::testkit::{hostile, read};
 
-const SESSION: &str = r#"{"type":"session","harness":"llama.app","id":"s-1","name":"Listing"}
-{"type":"message","message":{"role":"system","content":"Be brief."}}
-{"type":"message","message":{"role":"user","content":"What is here?","timestamp":1767323045000}}
-{"type":"message","message":{"role":"assistant","content":"","reasoningContent":"hm","toolCalls":[{"id":"c1","function":{"name":"ls","arguments":"{\"path\":\".\"}"}},{"id":"c2","function":{"name":"sh","arguments":"not json"}}],"timestamp":1767323046000,"model":"m"}}
-{"type":"message","message":{"role":"tool","content":"a.txt","toolCallId":"c1","timestamp":1767323047000}}
-{"type":"message","message":{"role":"user","content":[{"type":"text","text":"and?"},{"type":"image"}]}}
-{"type":"message","message":{"role":"assistant","content":"One file.","mood":1}}
-{"type":"message","message":{"role":"narrator","content":"so"}}
-{"type":"label","text":"x"}
-"#;
+const SESSION: &str = include_str!("../../fixtures/sts/session.jsonl");
 
 #[test]
 fn a_session() {

@@ -4,7 +4,7 @@ use std::io::{self, Read as _};
 use std::sync::atomic::Ordering;
 
 use super::Progress;
-use super::keep::{Done, Input, KeepError, Keeper, PIECE, SIDECAR};
+use super::keep::{BY_PLACE, Done, Input, KeepError, Keeper, PIECE, SIDECAR};
 use super::pass::{Pass, Read1};
 use super::plan::BESIDE;
 use super::report::Problem;
@@ -41,16 +41,23 @@ impl Keeper<'_> {
             modified: nanos,
             ..Stamp::default()
         };
-        // How it was read when it was kept is of use where its content alone no longer tells.
-        let before = snapshot.meta.as_ref().and_then(|meta| meta.get("dialect"));
-        let before = before.and_then(|name| quipu_agents::dialect(name.as_str()?));
-        let found = crate::transcript::identify(self.archive, snapshot)?.or(before);
+        // How it was read when it was kept is of use where its content alone no longer tells, and decides
+        // where it never did.
+        let meta = |key| snapshot.meta.as_ref().and_then(|meta| meta.get(key));
+        let before = meta("dialect").and_then(|name| quipu_agents::dialect(name.as_str()?));
+        let by_place = before.is_some() && meta(BY_PLACE).is_some();
+        let found = match before {
+            // So does who took it out of something that holds many.
+            Some(before) if by_place || key.part.is_some() => Some(before),
+            _ => crate::transcript::identify(self.archive, snapshot)?.or(before),
+        };
         let input = Input {
             key: key.clone(),
             path: &key.path,
             part: key.part.as_deref(),
             stamp,
             dialect: found,
+            by_place,
         };
         let mut sidecars = Vec::new();
         if let Some((family, _)) = found {

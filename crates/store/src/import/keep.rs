@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use quipu_agents::{Dialect, Family, GatherError, HEAD, Head, Limits, Match, is_credential};
+use quipu_agents::{Dialect, Family, GatherError, HEAD, Head, Known, Lies, Limits, is_credential};
 use quipu_model::Timestamp;
 use quipu_redact::Engine;
 
@@ -104,6 +104,22 @@ pub(super) struct Input<'i> {
     pub(super) stamp: Stamp,
     /// How it reads, where that is known.
     pub(super) dialect: Option<(&'static dyn Family, Dialect)>,
+    /// Whether that is known by where it lies, and not by its content.
+    pub(super) by_place: bool,
+}
+
+impl Input<'_> {
+    /// What the archive remembers of how a log reads.
+    fn reads_as(&self) -> archive::Meta {
+        let mut meta = archive::Meta::new();
+        if let Some((_, dialect)) = self.dialect {
+            meta.insert("dialect".to_owned(), dialect.name.into());
+            if self.by_place {
+                meta.insert(BY_PLACE.to_owned(), true.into());
+            }
+        }
+        meta
+    }
 }
 
 impl<'s> Keeper<'s> {
@@ -201,17 +217,12 @@ impl<'s> Keeper<'s> {
         let plain = plain_path(path);
         let mut file = self.scrubbed(file, &plain)?;
         let size = file.metadata()?.len();
-        let claims = sniff(&mut file, size)?;
-        if let [(one, first), (other, second), ..] = claims.as_slice()
-            && first.sure
-            && second.sure
-        {
-            let (one, other) = (one.name(), other.name());
-            let what = format!("looks like a log of {one} and of {other}; it is read as {one}");
-            take(Done::Failed(Problem::new(path, what)));
+        let known = recognise(&mut file, size, candidate.place, &plain)?;
+        if let Some(warning) = known.and_then(|known| known.warning()) {
+            take(Done::Failed(Problem::new(path, warning)));
         }
-        let sniffed = match claims.first() {
-            Some((family, claim)) => Some((*family, claim.dialect)),
+        let sniffed = match known {
+            Some(known) => Some((known.family, known.dialect)),
             None => self.read_as_before(&plain)?,
         };
         let brand = match (candidate.place, sniffed) {
@@ -232,6 +243,7 @@ impl<'s> Keeper<'s> {
             part: None,
             stamp,
             dialect: sniffed,
+            by_place: known.is_some_and(|known| known.is_by_place()),
         };
         let mut sidecars = Vec::new();
         for beside in sniffed.map_or_else(Vec::new, |(family, _)| family.sidecars(path)) {
@@ -315,8 +327,7 @@ impl<'s> Keeper<'s> {
                 .bytes_done
                 .fetch_add(read as u64, Ordering::Relaxed);
         }
-        let dialect = input.dialect.map(|(_, dialect)| dialect.name);
-        let snapshot = self.finish(writer, kept.as_ref(), &input.stamp, dialect)?;
+        let snapshot = self.finish(writer, kept.as_ref(), &input.stamp, input.reads_as())?;
         let new_bytes = snapshot.size.saturating_sub(from);
         Ok(reading.done(
             input,
@@ -339,7 +350,7 @@ impl<'s> Keeper<'s> {
         writer: Option<SnapshotWriter>,
         before: Option<&Snapshot>,
         stamp: &Stamp,
-        dialect: Option<&str>,
+        reads_as: archive::Meta,
     ) -> Result<Snapshot, KeepError> {
         let Some(writer) = writer else {
             return before
@@ -349,11 +360,10 @@ impl<'s> Keeper<'s> {
         let modified = stamp
             .modified
             .and_then(|nanos| Timestamp::from_nanosecond(i128::from(nanos)).ok());
-        let mut meta = archive::Meta::new();
         // So that the catalogue can be made again as it was: which of two logs is older, and how it read.
+        let mut meta = reads_as;
         let first = before.and_then(first_modified).or(stamp.modified);
         meta.extend(first.map(|first| (FIRST_MODIFIED.to_owned(), first.into())));
-        meta.extend(dialect.map(|dialect| ("dialect".to_owned(), dialect.into())));
         Ok(writer.finish(self.now, modified, Some(meta))?)
     }
 
@@ -402,7 +412,8 @@ impl<'s> Keeper<'s> {
             }
             writer.write(&piece[..read])?;
         }
-        let snapshot = self.finish(Some(writer), kept.as_ref(), &stamp, None)?;
+        let nothing = archive::Meta::new();
+        let snapshot = self.finish(Some(writer), kept.as_ref(), &stamp, nothing)?;
         Ok((stamp.size, snapshot.size.saturating_sub(from)))
     }
 
@@ -448,16 +459,28 @@ impl<'s> Keeper<'s> {
 /// What the archive remembers of a log under this name.
 const FIRST_MODIFIED: &str = "first_modified";
 
+/// That it is known by its place how a log reads.
+pub(super) const BY_PLACE: &str = "by_place";
+
 /// When a log was first seen to be written to.
 pub(super) fn first_modified(snapshot: &Snapshot) -> Option<i64> {
     snapshot.meta.as_ref()?.get(FIRST_MODIFIED)?.as_i64()
 }
 
-/// Who says that a log is theirs, the most likely first.
-pub(super) fn sniff(
+/// Whose log this is.
+pub(super) fn recognise(
     file: &mut File,
     size: u64,
-) -> Result<Vec<(&'static dyn Family, Match)>, KeepError> {
+    place: Option<(&'static str, &'static dyn Family)>,
+    path: &Path,
+) -> Result<Option<Known>, KeepError> {
+    let lies = place.map(|(brand, family)| Lies {
+        brand,
+        family,
+        path,
+    });
+    let look =
+        |bytes: &[u8], whole| Head::look(bytes, whole, |head| quipu_agents::recognise(head, lies));
     let mut head = vec![0; HEAD.min(usize::try_from(size).unwrap_or(HEAD))];
     file.seek(SeekFrom::Start(0))?;
     let read = read_full(file, &mut head)?;
@@ -471,20 +494,20 @@ pub(super) fn sniff(
         }
     }
     let whole = size <= head.len() as u64;
-    let found = Head::look(&head, whole, quipu_agents::claims);
+    let found = look(&head, whole);
     let limits = Limits::default();
     let begins = head.trim_ascii_start().first().copied();
     let could_be_document = !whole
         && matches!(begins, Some(b'{' | b'['))
         && size <= limits.document as u64
         && !first_line_is_whole(&head);
-    if !found.is_empty() || !could_be_document {
+    if found.is_some() || !could_be_document {
         return Ok(found);
     }
     file.seek(SeekFrom::Start(0))?;
     let mut all = Vec::new();
     file.take(size).read_to_end(&mut all)?;
-    Ok(Head::look(&all, true, quipu_agents::claims))
+    Ok(look(&all, true))
 }
 
 /// The part of a piece that begins at `at` which lies behind `from`.

@@ -178,6 +178,7 @@ impl Keeper<'_> {
                 ..part.stamp.clone()
             },
             dialect: Some((part.family, part.gather.dialect())),
+            by_place: false,
         };
         self.read(&input, &mut file, size, part.brand, &[], progress)
     }

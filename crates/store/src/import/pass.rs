@@ -162,6 +162,11 @@ impl<'k> Pass<'k> {
                 session = feed.session().clone();
             }
         }
+        if input.by_place
+            && let Some(dialect) = self.dialect
+        {
+            ledger.drift.known_by_place(dialect.name);
+        }
         let mut passes = Passed::default();
         if let Some(mut scribe) = self.taker.scribe.take() {
             if let Some(title) = &session.title {

@@ -8,15 +8,7 @@ use super::{Atif, TRAJECTORY};
 use crate::testkit::{Read, hostile, read, read_as};
 
 /// A trajectory of another program's, with something of everything.
-const FOREIGN: &str = r#"{"schema_version":"ATIF-v1.7","session_id":"s-1","trajectory_id":"t-1","agent":{"name":"terminus","version":"2.0","model_name":"m","extra":{"parser":"json"}},"notes":"A run.","steps":[
-{"step_id":1,"timestamp":"2026-01-02T03:04:05Z","source":"system","message":"Be brief."},
-{"step_id":2,"source":"user","message":[{"type":"text","text":"look"},{"type":"image","source":{"media_type":"image/png","path":"images/a.png"}}]},
-{"step_id":3,"timestamp":"2026-01-02T03:04:06Z","source":"agent","message":"Looking.","reasoning_content":"hm","reasoning_effort":"high","tool_calls":[{"tool_call_id":"c1","function_name":"ls","arguments":{"path":"."},"extra":{"tries":1}},{"tool_call_id":"c2","function_name":"task","arguments":{}}],"observation":{"results":[{"source_call_id":"c1","content":"a.txt","extra":{"exit_code":0}},{"source_call_id":"c2","content":"done","subagent_trajectory_ref":[{"trajectory_id":"sub"}]}]},"metrics":{"prompt_tokens":100,"completion_tokens":20,"cached_tokens":60,"cost_usd":0.1,"logprobs":[-0.1],"extra":{"cache_creation_input_tokens":10,"reasoning_tokens":5}},"llm_call_count":1},
-{"step_id":4,"source":"system","message":"Condensed.","extra":{"context_management":{"type":"compaction","boundary":"replace"}},"observation":{"results":[{"subagent_trajectory_ref":[{"session_id":"other","trajectory_path":"other.json"}]}]}},
-{"step_id":5,"source":"agent","is_copied_context":true,"message":"copied","metrics":{"prompt_tokens":1000,"cost_usd":5}},
-{"step_id":6,"source":"agent","message":"$ ls","observation":{"results":[{"content":"New terminal output"}]},"metrics":{"prompt_tokens":7,"completion_tokens":1,"cost_usd":0.2},"mood":"good"}],
-"final_metrics":{"total_prompt_tokens":107,"total_cost_usd":0.3},"continued_trajectory_ref":"next.json","extra":{"x":1},
-"subagent_trajectories":[{"schema_version":"ATIF-v1.7","trajectory_id":"sub","agent":{"name":"t","version":"1","model_name":"small"},"steps":[{"step_id":1,"source":"user","message":"count"},{"step_id":2,"source":"agent","message":"two","metrics":{"prompt_tokens":3,"completion_tokens":1}}]}]}"#;
+const FOREIGN: &str = include_str!("../../../fixtures/atif/session.json");
 
 #[test]
 fn another_programs_trajectory() {

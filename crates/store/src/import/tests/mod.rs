@@ -1,5 +1,7 @@
 mod badly;
+mod checkpoints;
 mod copies;
 mod growing;
 pub(crate) mod kit;
 mod lost;
+mod places;
