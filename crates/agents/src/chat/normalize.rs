@@ -94,7 +94,8 @@ impl Messages {
                 return;
             }
         }
-        if let Some(cost) = record.path(&["metadata", "cost"]).and_then(Cost::of) {
+        let mut cost = record.path(&["metadata", "cost"]).and_then(Cost::of);
+        if let Some(cost) = cost {
             let sum = self.cost.get_or_insert_default();
             sum.add(cost);
             self.session.vendor_cost = Some(sum.to_text());
@@ -116,6 +117,7 @@ impl Messages {
             if replied {
                 entry.model = model.as_deref().map(|model| Cow::Owned(model.to_owned()));
                 entry.usage = counted.take();
+                entry.cost = cost.take().map(Cost::money);
             }
             match &mut entry.what {
                 What::User(text) if injected => {

@@ -107,7 +107,8 @@ impl Messages {
         }
         let at = time::field(message, "ts");
         let metrics = message.get("metrics").filter(|metrics| !metrics.is_null());
-        if let Some(cost) = metrics.and_then(|m| m.get("cost")).and_then(Cost::of) {
+        let cost = metrics.and_then(|m| m.get("cost")).and_then(Cost::of);
+        if let Some(cost) = cost {
             self.cost.add(cost);
             self.session.vendor_cost = Some(self.cost.to_text());
         }
@@ -125,6 +126,7 @@ impl Messages {
             }
             if first.take() {
                 entry.usage = usage;
+                entry.cost = cost.map(Cost::money);
             }
             out.push(entry);
         };

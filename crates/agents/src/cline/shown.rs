@@ -112,7 +112,8 @@ impl Task {
             protocol.as_deref(),
             self.provider.as_deref(),
         );
-        self.spend(request.get("cost").and_then(Cost::of));
+        let cost = request.get("cost").and_then(Cost::of);
+        self.spend(cost);
         // What was asked stands in the conversation.
         let raw = match blocks::without(request, &["request"]) {
             Value::Owned(json) => Some(json),
@@ -124,6 +125,7 @@ impl Task {
             .map(Text::from);
         Entry {
             usage,
+            cost: cost.map(Cost::money),
             model: self.model.clone().map(Cow::Owned),
             ..Entry::new(What::Note {
                 kind: note,

@@ -20,9 +20,10 @@ fn reading(id: &str, change: impl FnOnce(&mut Reading)) -> Reading {
         output: Some(5),
         ..Tokens::default()
     };
-    summary
-        .spend
-        .insert(spent_on("model-1"), Spend { calls: 1, tokens });
+    let mut spend = Spend::default();
+    (spend.calls, spend.tokens) = (1, tokens);
+    summary.spend.insert(spent_on("model-1"), spend);
+    summary.models.insert("model-1".to_owned());
     let tool = ToolKey {
         tool: "Bash".to_owned(),
         ..ToolKey::default()

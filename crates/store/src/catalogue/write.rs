@@ -111,7 +111,7 @@ impl SourceRow {
 }
 
 /// Changes when what adapters make of the same bytes changes, so that logs are read again.
-pub(crate) const ADAPTERS: i64 = 2;
+pub(crate) const ADAPTERS: i64 = 3;
 
 /// What tells that adapters of an earlier version read a log.
 pub(crate) fn is_outdated_sql() -> String {
@@ -412,6 +412,7 @@ impl Catalogue {
                 |row| row.get(0),
             )?;
             super::uses::put(database, transcript, summary)?;
+            super::uses::put_names(database, transcript, summary)?;
             for blob in &reading.blobs {
                 database
                     .prepare_cached("insert or ignore into blob_use values (?1, ?2)")?

@@ -29,7 +29,7 @@ mod waste;
 mod tests;
 
 pub use budget::{Balance, Budgets, Limited};
-pub use cost::{Spent, Unpriced};
+pub use cost::{PricedBy, Spent, Unpriced};
 pub use explain::{Call, Explained, LeftOut, Why, explain};
 pub(crate) use facts::subjects;
 pub use logs::{LogsRead, from_logs};

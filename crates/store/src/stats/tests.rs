@@ -54,7 +54,9 @@ fn spent(key: SpendKey, input: u64, output: u64) -> (SpendKey, Spend) {
         output: Some(output),
         ..Tokens::default()
     };
-    (key, Spend { calls: 1, tokens })
+    let mut spend = Spend::default();
+    (spend.calls, spend.tokens) = (1, tokens);
+    (key, spend)
 }
 
 fn on(model: &str, time: &str) -> SpendKey {
@@ -363,8 +365,11 @@ fn spend() -> impl Strategy<Value = (SpendKey, Spend)> {
                 model: model.to_owned(),
                 service,
                 context,
+                told: false,
             };
-            (key, Spend { calls, tokens })
+            let mut spend = Spend::default();
+            (spend.calls, spend.tokens) = (calls, tokens);
+            (key, spend)
         },
     )
 }
@@ -610,7 +615,7 @@ fn explanations_add_up_to_the_last_digit() {
                 let explained = explain(&store, row, &filter, &prices).unwrap();
                 let mut calls = Money::ZERO;
                 for call in &explained.calls {
-                    calls += call.cost.unwrap_or(Money::ZERO);
+                    calls += call.cost().unwrap_or(Money::ZERO);
                 }
                 assert_eq!(calls, explained.spent.cost);
                 copies += explained

@@ -1,6 +1,6 @@
 //! A session as a conversation.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
 
 use anstyle::Style;
@@ -681,15 +681,17 @@ fn status(result: Option<&ToolResult>, notes: &Notes) -> (Style, &'static str) {
 
 /// Which result answers which call: the first behind it that names it.
 fn pair(events: &[Event<LogBody>]) -> HashMap<usize, usize> {
-    let mut open: HashMap<&str, usize> = HashMap::new();
+    // Some agents give one id to several calls; their results come in the order of the calls.
+    let mut open: HashMap<&str, VecDeque<usize>> = HashMap::new();
     let mut pairs = HashMap::new();
     for (at, event) in events.iter().enumerate() {
         match &event.body {
             LogBody::Exchange(Body::ToolCall(call)) if !call.call_id.is_empty() => {
-                open.insert(&call.call_id, at);
+                open.entry(&call.call_id).or_default().push_back(at);
             }
             LogBody::Exchange(Body::ToolResult(result)) => {
-                if let Some(call) = open.remove(result.call_id.as_str()) {
+                let same_id = open.get_mut(result.call_id.as_str());
+                if let Some(call) = same_id.and_then(VecDeque::pop_front) {
                     pairs.insert(call, at);
                 }
             }

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use quipu_model::{Money, Usage};
 use quipu_store::Store;
 use quipu_store::catalogue::{Filter, Order, TranscriptRow};
-use quipu_store::stats::{Call, Explained, LeftOut, Spent, Why, explain};
+use quipu_store::stats::{Call, Explained, LeftOut, PricedBy, Spent, Why, explain};
 use serde_json::{Value, json};
 
+use super::rates::{self, Rates};
 use super::{Asked, cost, spent, usage};
 use crate::args::Explain;
 use crate::error::{Exit, Result};
@@ -91,11 +92,16 @@ fn meant(store: &Store, asked: &Asked) -> Result<Vec<TranscriptRow>> {
 }
 
 fn exact(spent: &Spent) -> String {
-    match (spent.dollars(), spent.unpriced) {
-        (None, _) => "no price".to_owned(),
-        (Some(sum), 0) => format!("${sum}"),
-        (Some(sum), n) => format!("${sum} and {} tokens without a price", tokens(n)),
-    }
+    let Some(sum) = spent.dollars() else {
+        return "no price".to_owned();
+    };
+    let lacking = match (spent.unpriced, spent.unpriced_searches) {
+        (0, 0) => return format!("${sum}"),
+        (0, searches) => count(searches, "search"),
+        (n, 0) => format!("{} tokens", tokens(n)),
+        (n, searches) => format!("{} tokens and {}", tokens(n), count(searches, "search")),
+    };
+    format!("${sum} and {lacking} without a price")
 }
 
 fn counted(spent: &Spent) -> String {
@@ -121,16 +127,32 @@ fn write_one(
         clean(&row.agent),
         fit(title, 60)
     )?;
+    let rates = Rates::of(&explained.calls);
     if !args.brief && !explained.calls.is_empty() {
         let heads = [
-            "WHEN", ">LINE", "MODEL", ">INPUT", ">CACHED", ">WRITTEN", ">1H", ">OUTPUT", ">COST",
+            "WHEN",
+            ">LINE",
+            "MODEL",
+            ">INPUT",
+            ">CACHED",
+            ">WRITTEN",
+            ">1H",
+            ">OUTPUT",
+            ">SEARCHES",
+            ">COST",
             "PRICE",
         ];
         let mut table = Table::new(&heads);
         for call in &explained.calls {
-            table.row(cells(call, asked));
+            table.row(cells(call, asked, &rates));
         }
         table.write(out, columns().max(140), None)?;
+    }
+    if !explained.calls.is_empty() {
+        writeln!(out, "  {DIM}prices, in dollars per million tokens{DIM:#}")?;
+        for line in rates.lines() {
+            writeln!(out, "  {}", clean(&line))?;
+        }
     }
     for left in &explained.left_out {
         writeln!(out, "  {DIM}not counted: {}{DIM:#}", clean(&told(left)))?;
@@ -147,34 +169,12 @@ fn write_one(
     writeln!(out)
 }
 
-fn cells(call: &Call, asked: &Asked) -> [String; 10] {
+fn cells(call: &Call, asked: &Asked, rates: &Rates<'_>) -> [String; 11] {
     let at = call.at.map(|at| {
         let at = at.to_zoned(asked.zone.clone());
         at.strftime("%Y-%m-%d %H:%M:%S").to_string()
     });
     let bucket = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
-    let price = match &call.quote {
-        Err(why) => why.to_string(),
-        Ok(quote) => {
-            let from = quote.from().map(|day| format!(" from {day}"));
-            let service = match (quote.service().as_str(), quote.falls_back()) {
-                ("standard", None) => String::new(),
-                (_, Some(asked)) => format!(" standard, not {}", asked.as_str()),
-                (service, None) => format!(" {service}"),
-            };
-            let above = match quote.above() {
-                0 => String::new(),
-                n => format!(" above {}", tokens(n)),
-            };
-            format!(
-                "{}/{}{}{service}{above} ({})",
-                quote.provider(),
-                quote.model(),
-                from.unwrap_or_default(),
-                quote.source().as_str()
-            )
-        }
-    };
     let usage = &call.tokens;
     [
         at.unwrap_or_default(),
@@ -185,9 +185,10 @@ fn cells(call: &Call, asked: &Asked) -> [String; 10] {
         bucket(usage.cache_write),
         bucket(usage.cache_write_1h.filter(|n| *n > 0)),
         bucket(usage.output),
-        call.cost
+        bucket(Some(call.searches).filter(|n| *n > 0)),
+        call.cost()
             .map_or_else(|| "no price".to_owned(), |sum| format!("${sum}")),
-        price,
+        rates.name(call),
     ]
 }
 
@@ -246,16 +247,10 @@ fn vendor(explained: &Explained) -> Vec<String> {
 
 fn document(explained: &Explained) -> Value {
     let call = |call: &Call| {
-        let price = call.quote.as_ref().ok().map(|quote| {
-            json!({
-                "provider": quote.provider(),
-                "model": quote.model(),
-                "from": quote.from().map(|day| day.to_string()),
-                "service": quote.service().as_str(),
-                "above": quote.above(),
-                "source": quote.source().as_str(),
-                "rule": quote.rule().as_str(),
-            })
+        let price = call.quote.as_ref().ok().map(rates::document);
+        let by = call.by.map(|by| match by {
+            PricedBy::Table => "table",
+            PricedBy::Log => "log",
         });
         json!({
             "seq": call.seq,
@@ -265,7 +260,10 @@ fn document(explained: &Explained) -> Value {
             "subagent": call.subagent,
             "service": call.service.as_str(),
             "tokens": usage(&call.tokens),
-            "usd": call.cost.map(|sum| sum.to_string()),
+            "searches": call.searches,
+            "usd": call.cost().map(|sum| sum.to_string()),
+            "priced_by": by,
+            "told_usd": call.told.map(|sum| sum.to_string()),
             "price": price,
             "no_price": call.quote.as_ref().err().map(ToString::to_string),
         })
