@@ -114,6 +114,7 @@ impl Messages {
         }
         let usage = metrics.and_then(wire::metrics_usage);
         let model = message.path(&["modelInfo", "id"]).and_then(|n| n.as_str());
+        let told = Cost::of_call(metrics.and_then(|m| m.get("cost")), model.as_deref());
         let role = message.text("role").unwrap_or_default();
         let meta = message.get("metadata");
         let first = Cell::new(usage.is_some());
@@ -126,7 +127,7 @@ impl Messages {
             }
             if first.take() {
                 entry.usage = usage;
-                entry.cost = cost.map(Cost::money);
+                entry.cost = told.map(Cost::money);
             }
             out.push(entry);
         };

@@ -114,6 +114,7 @@ impl Task {
         );
         let cost = request.get("cost").and_then(Cost::of);
         self.spend(cost);
+        let told = Cost::of_call(request.get("cost"), self.model.as_deref());
         // What was asked stands in the conversation.
         let raw = match blocks::without(request, &["request"]) {
             Value::Owned(json) => Some(json),
@@ -125,7 +126,7 @@ impl Task {
             .map(Text::from);
         Entry {
             usage,
-            cost: cost.map(Cost::money),
+            cost: told.map(Cost::money),
             model: self.model.clone().map(Cow::Owned),
             ..Entry::new(What::Note {
                 kind: note,

@@ -259,7 +259,7 @@ impl Core {
             message.tokens = Some(counts.usage.into());
             self.count(&counts);
         }
-        let cost = counts.and_then(|_| self.charge(info));
+        let cost = counts.and_then(|_| self.charge(info, message.model.as_deref()));
         message.charged |= cost.is_some();
         let span = |key: &str| info.path(&["time", key]).and_then(|n| n.as_i64());
         let entry = Entry {
@@ -296,8 +296,8 @@ impl Core {
     }
 
     /// Takes in what a call that is counted cost, as a message or a step says.
-    pub(super) fn charge(&mut self, holder: Node<'_>) -> Option<Money> {
-        let cost = holder.get("cost").and_then(Cost::of)?;
+    pub(super) fn charge(&mut self, holder: Node<'_>, model: Option<&str>) -> Option<Money> {
+        let cost = Cost::of_call(holder.get("cost"), model)?;
         let sum = self.cost.get_or_insert_default();
         sum.add(cost);
         if !self.cost_is_told {
@@ -394,7 +394,7 @@ impl Core {
                 entry.cost = if message.charged {
                     Some(Money::ZERO)
                 } else {
-                    self.charge(part)
+                    self.charge(part, message.model.as_deref())
                 };
                 entry.model_call = if message.counted {
                     id.clone()

@@ -197,7 +197,9 @@ impl Pi {
             self.cost.add(cost);
             self.session.vendor_cost = Some(self.cost.to_text());
         }
-        (wire::usage(node), cost.map(Cost::money))
+        let model = holder.text("model");
+        let told = Cost::of_call(node.path(&["cost", "total"]), model.as_deref());
+        (wire::usage(node), told.map(Cost::money))
     }
 
     fn assistant<'a>(

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use quipu_model::{
-    Block, Body, Content, Event, LogBody, Note, NoteKind, Notes, Status, ToolCall, ToolResult,
+    Block, Body, Content, Event, LogBody, Money, Note, NoteKind, Notes, Status, ToolCall,
+    ToolResult,
 };
 use quipu_store::catalogue::TranscriptRow;
 use serde_json::Value;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use super::{diff, tool};
 use crate::args::Show;
 use crate::commands::render::{Days, write_day};
+use crate::commands::stats::told;
 use crate::terminal::{
     BOLD, CYAN, DIM, Drawing, GREEN, RED, YELLOW, bytes, clean, count, duration, expand, fit,
     fit_path, tokens, width_of, wrap,
@@ -127,7 +129,8 @@ impl<'v> View<'v> {
             spent.push(format!("tokens: {}", buckets.join(", ")));
         }
         if let Some(cost) = &row.vendor_cost {
-            spent.push(format!("${cost} by the agent's own count"));
+            let cost = Money::parse(cost).map_or_else(|| format!("${cost}"), told);
+            spent.push(format!("{cost} by the agent's own count"));
         }
         self.facts(out, &spent)?;
 

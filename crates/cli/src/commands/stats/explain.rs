@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use quipu_model::{Money, Usage};
 use quipu_store::Store;
 use quipu_store::catalogue::{Filter, Order, TranscriptRow};
-use quipu_store::stats::{Call, Explained, LeftOut, PricedBy, Spent, Why, explain};
+use quipu_store::stats::{Call, Explained, LeftOut, PricedBy, Reason, Spent, Why, explain};
 use serde_json::{Value, json};
 
 use super::rates::{self, Rates};
-use super::{Asked, cost, spent, usage};
+use super::{Asked, cost, searches, spent, told, usage};
 use crate::args::Explain;
 use crate::error::{Exit, Result};
 use crate::json as documents;
@@ -97,9 +97,9 @@ fn exact(spent: &Spent) -> String {
     };
     let lacking = match (spent.unpriced, spent.unpriced_searches) {
         (0, 0) => return format!("${sum}"),
-        (0, searches) => count(searches, "search"),
+        (0, n) => searches(n),
         (n, 0) => format!("{} tokens", tokens(n)),
-        (n, searches) => format!("{} tokens and {}", tokens(n), count(searches, "search")),
+        (n, times) => format!("{} tokens and {}", tokens(n), searches(times)),
     };
     format!("${sum} and {lacking} without a price")
 }
@@ -155,7 +155,11 @@ fn write_one(
         }
     }
     for left in &explained.left_out {
-        writeln!(out, "  {DIM}not counted: {}{DIM:#}", clean(&told(left)))?;
+        writeln!(
+            out,
+            "  {DIM}not counted: {}{DIM:#}",
+            clean(&not_counted(left))
+        )?;
     }
     writeln!(
         out,
@@ -192,7 +196,7 @@ fn cells(call: &Call, asked: &Asked, rates: &Rates<'_>) -> [String; 11] {
     ]
 }
 
-fn told(left: &LeftOut) -> String {
+fn not_counted(left: &LeftOut) -> String {
     let n = left.tokens.total();
     let (times, tokens) = (left.times, tokens(n));
     match &left.why {
@@ -217,30 +221,36 @@ fn told(left: &LeftOut) -> String {
     }
 }
 
-/// How the log's own sums compare with the vendor's.
+/// How the log's own sums compare with ours, and why they differ.
 fn vendor(explained: &Explained) -> Vec<String> {
+    let because = |why: &[Reason]| {
+        let why: Vec<String> = why.iter().map(ToString::to_string).collect();
+        why.join("; ")
+    };
     let mut lines = Vec::new();
-    let theirs = explained.row.vendor_usage;
-    if !theirs.is_empty() {
-        let (mine, theirs) = (explained.log.total(), theirs.total());
-        lines.push(if mine == theirs {
+    if let Some(compared) = explained.compared_tokens() {
+        let (ours, theirs) = (compared.ours.total(), compared.theirs.total());
+        lines.push(if ours == theirs {
             format!("the vendor's own sum is the same: {theirs} tokens")
         } else {
-            let less = i128::from(mine) - i128::from(theirs);
+            let more = i128::from(ours) - i128::from(theirs);
+            let why = because(&compared.why);
             format!(
-                "the vendor's own sum is {theirs} tokens; the log's calls come to {less:+} more"
+                "the vendor's own sum is {theirs} tokens; the log's calls differ by {more:+}: {why}"
             )
         });
     }
-    if let Some(cost) = &explained.row.vendor_cost {
-        let sum = Money::parse(cost);
-        lines.push(match sum {
-            Some(sum) => {
-                let more = explained.spent.cost - sum;
-                format!("the vendor's own cost is ${sum}; what is counted differs by ${more}")
-            }
-            None => format!("the vendor's own cost is written as {cost:?}"),
+    if let Some(compared) = explained.compared_cost() {
+        let sum = told(compared.theirs);
+        lines.push(if compared.why.is_empty() {
+            format!("the vendor's own cost is the same: {sum}")
+        } else {
+            let more = told(compared.ours - compared.theirs);
+            let why = because(&compared.why);
+            format!("the vendor's own cost is {sum}; what is counted differs by {more}: {why}")
         });
+    } else if let Some(cost) = &explained.row.vendor_cost {
+        lines.push(format!("the vendor's own cost is written as {cost:?}"));
     }
     lines
 }
@@ -282,6 +292,14 @@ fn document(explained: &Explained) -> Value {
     };
     let row = &explained.row;
     let theirs: Usage = row.vendor_usage;
+    let why = explained.compared_tokens().map(|it| it.why);
+    let why_cost = explained.compared_cost().map(|it| it.why);
+    let differs: Vec<String> = [why, why_cost]
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|reason| reason.to_string())
+        .collect();
     json!({
         "session": row.run_id,
         "agent": row.agent,
@@ -292,6 +310,7 @@ fn document(explained: &Explained) -> Value {
         "log_tokens": usage(&explained.log),
         "vendor_tokens": (!theirs.is_empty()).then(|| usage(&theirs)),
         "vendor_usd": row.vendor_cost,
+        "differs": differs,
         "cost": cost(&explained.spent),
     })
 }

@@ -136,7 +136,7 @@ fn remarks(table: &Table, args: &Stats, place: &Place) {
         let (tokens, calls) = (tokens(it.tokens), count(it.calls, "call"));
         let searches = match it.searches {
             0 => String::new(),
-            n => format!(" and {}", count(n, "web search")),
+            n => format!(" and {}", searches(n)),
         };
         say(&format!(
             "no price: {tokens} tokens{searches} of {model} ({calls})"
@@ -257,6 +257,25 @@ pub(crate) fn dollars(sum: Money) -> String {
         format!("${sum:.2}")
     } else {
         format!("${sum:.4}")
+    }
+}
+
+/// A sum that a log tells, for people: binary fractions leave digits behind that mean nothing.
+pub(crate) fn told(sum: Money) -> String {
+    let text = format!("{sum:.10}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    match text.strip_prefix('-') {
+        Some(less) => format!("-${less}"),
+        None => format!("${text}"),
+    }
+}
+
+/// So many searches of the web, for people.
+pub(super) fn searches(n: u64) -> String {
+    if n == 1 {
+        "1 web search".to_owned()
+    } else {
+        format!("{n} web searches")
     }
 }
 
