@@ -251,7 +251,7 @@ fn what_makes_too_many_rows_is_still_counted() {
     assert_eq!(summary.spend[&others].calls, 9_000 - 8_192);
 }
 
-fn tool(id: &'static str, name: &'static str) -> Entry<'static> {
+fn used(id: &'static str, name: &'static str) -> Entry<'static> {
     Entry::new(What::Call {
         name: Cow::Borrowed(name),
         id: Cow::Borrowed(id),
@@ -259,7 +259,7 @@ fn tool(id: &'static str, name: &'static str) -> Entry<'static> {
     })
 }
 
-fn result(id: &'static str) -> Entry<'static> {
+fn ended(id: &'static str) -> Entry<'static> {
     Entry::new(What::Result {
         name: Cow::Borrowed(""),
         id: Cow::Borrowed(id),
@@ -283,12 +283,12 @@ fn calls_that_share_an_id_are_answered_one_after_the_other() {
     let (mut names, mut ledger) = (Names::default(), Ledger::default());
     let mut out = Out::new(&mut names, &mut ledger);
     for entry in [
-        tool("call_0", "read"),
-        tool("call_0", "write"),
-        tool("call_0", "list"),
-        result("call_0"),
-        result("call_0"),
-        result("other"),
+        used("call_0", "read"),
+        used("call_0", "write"),
+        used("call_0", "list"),
+        ended("call_0"),
+        ended("call_0"),
+        ended("other"),
     ] {
         out.push(entry);
     }
@@ -324,7 +324,7 @@ fn searches_are_counted_once_per_call_and_as_they_come_without_one() {
         at: Some(at(0)),
         model: Some(Cow::Borrowed("m-1")),
         searches: Some(1),
-        ..tool("ws_1", "web_search")
+        ..used("ws_1", "web_search")
     };
     let summary = summed(vec![
         searched("c1", 1),

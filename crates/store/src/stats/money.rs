@@ -48,7 +48,14 @@ fn sums_of_logs_are_ours_or_are_explained() {
             if why.iter().any(|reason| reason.is_unexplained()) {
                 unexplained.push(format!("{name}: {why:?}"));
             }
-            line(&mut table, &name, &explained, tokens, cost, &why);
+            line(
+                &mut table,
+                &name,
+                &explained,
+                tokens.as_ref(),
+                cost.as_ref(),
+                &why,
+            );
         }
         drop(store);
         let _ = std::fs::remove_dir_all(directory.path().join(number.to_string()));
@@ -82,8 +89,8 @@ fn line(
     table: &mut String,
     name: &str,
     explained: &Explained,
-    tokens: Option<Compared<Usage>>,
-    cost: Option<Compared<Money>>,
+    tokens: Option<&Compared<Usage>>,
+    cost: Option<&Compared<Money>>,
     why: &[&Reason],
 ) {
     let signed = |more: i128| {
