@@ -41,9 +41,14 @@ pub struct Entry<'a> {
     /// The tokens of that call. May be repeated on every event of the call, and may grow from one to
     /// the next: what is counted is the largest, once.
     pub usage: Option<Usage>,
+    /// How many calls those tokens are of, where the log says so; otherwise it is one.
+    pub calls: Option<u64>,
     /// What that call cost, where the log says. Like the tokens it may be repeated and may grow, and what is
     /// counted is the largest, once. Nothing more than was told before is zero where there are tokens.
     pub cost: Option<Money>,
+    /// Searches of the web that are paid for beside the tokens. With tokens, they are those of the call and are
+    /// counted like them; without, they are counted as they come.
+    pub searches: Option<u64>,
     /// How that call was served.
     pub service: Service,
     /// Why the answer of that call ended, in the provider's own word.
@@ -231,7 +236,9 @@ impl<'a> Entry<'a> {
             model: None,
             model_call: None,
             usage: None,
+            calls: None,
             cost: None,
+            searches: None,
             service: Service::Standard,
             stop_reason: None,
             duration_ms: None,
@@ -276,6 +283,15 @@ impl<'a> Entry<'a> {
     /// Whether it is a note.
     pub fn is_note(&self) -> bool {
         matches!(self.what, What::Note { .. })
+    }
+
+    /// How many calls begin with it.
+    pub fn calls_begun(&self) -> u64 {
+        if self.begins_call {
+            self.calls.unwrap_or(1)
+        } else {
+            0
+        }
     }
 
     /// The event, owned.

@@ -5,7 +5,7 @@
 //! checkpoint, so that reading goes on where it stopped as if it had never stopped.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use quipu_model::{Status, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,10 @@ pub struct Ledger {
     #[serde(skip)]
     seen: HashSet<u64>,
     counted: Tokens,
-    open: HashMap<u64, OpenCall>,
+    /// By id. Some agents give the same id to several calls; their results come in the order of the calls.
+    open: HashMap<u64, VecDeque<OpenCall>>,
+    /// How many calls are open.
+    waiting: usize,
     calls: Calls,
     last_at: Option<i128>,
 }
@@ -155,9 +158,14 @@ impl Ledger {
         new
     }
 
+    /// What is read now belongs to a record that was begun before: logs may hold one in several pieces.
+    pub fn goes_on(&mut self, id: &str) {
+        self.unit = (id.len() >= STRONG).then(|| hash(id.as_bytes()));
+    }
+
     /// Calls whose results are not there.
     pub fn open_calls(&self) -> impl Iterator<Item = u64> {
-        self.open.values().map(|call| call.seq)
+        self.open.values().flatten().map(|call| call.seq)
     }
 
     /// Gives an entry its number and its time, and settles what depends on what came before it.
@@ -192,14 +200,16 @@ impl Ledger {
         let nanos = entry.at.map(Timestamp::as_nanosecond);
         let asked = self.calls.ask(entry);
         match &mut entry.what {
-            What::Call { name, id, .. } if !id.is_empty() && self.open.len() < OPEN_CALLS => {
+            What::Call { name, id, .. } if !id.is_empty() && self.waiting < OPEN_CALLS => {
                 let call = OpenCall {
                     name: name.chars().take(LONGEST_NAME).collect(),
                     at: nanos,
                     seq: self.seq,
                     asked,
                 };
-                self.open.insert(hash(id.as_bytes()), call);
+                let same_id = self.open.entry(hash(id.as_bytes())).or_default();
+                same_id.push_back(call);
+                self.waiting += 1;
             }
             What::Result {
                 name, id, error, ..
@@ -210,7 +220,7 @@ impl Ledger {
                     entry.status = Some(by_error);
                 }
                 let status = entry.status.unwrap_or(by_error);
-                match self.open.remove(&hash(id.as_bytes())) {
+                match self.answered(hash(id.as_bytes())) {
                     None => self.orphans += 1,
                     Some(call) => {
                         if name.is_empty() {
@@ -234,6 +244,17 @@ impl Ledger {
             }
             _ => {}
         }
+    }
+
+    /// The call that a result is of: of those with its id, the first that has none yet.
+    fn answered(&mut self, id: u64) -> Option<OpenCall> {
+        let same_id = self.open.get_mut(&id)?;
+        let call = same_id.pop_front();
+        if same_id.is_empty() {
+            self.open.remove(&id);
+        }
+        self.waiting = self.waiting.saturating_sub(usize::from(call.is_some()));
+        call
     }
 
     /// Whether a usage of this call was counted.

@@ -3,18 +3,38 @@
 use std::path::Path;
 
 use proptest::test_runner::{TestRng, TestRunner};
-use quipu_model::{Event, LogBody};
+use quipu_model::{Attachment, Event, LogBody, Timestamp};
 
 use crate::bounds::{MOST_MS, MOST_TOKENS};
 use crate::{
-    Checkpoint, Collect, Dialect, Family, Feed, FeedError, Host, Ledger, Origin, Pick, Session,
+    Checkpoint, Collect, Dialect, Entry, Family, Feed, FeedError, Host, Ledger, Origin, Pick,
+    Position, Session, Sink, Summary,
 };
+
+/// Keeps events and sums them up.
+#[derive(Default)]
+struct Both {
+    events: Collect,
+    summary: Summary,
+}
+
+impl Sink for Both {
+    fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>) {
+        self.summary.observe(entry);
+        self.events.entry(seq, at, position, entry);
+    }
+
+    fn blob(&mut self, attachment: &Attachment, bytes: &[u8]) {
+        self.events.blob(attachment, bytes);
+    }
+}
 
 /// A log that was read.
 pub(crate) struct Read {
     pub(crate) dialect: Dialect,
     pub(crate) session: Session,
     pub(crate) ledger: Ledger,
+    pub(crate) summary: Summary,
     pub(crate) events: Vec<Event<LogBody>>,
     pub(crate) blobs: usize,
     pub(crate) error: Option<FeedError>,
@@ -42,6 +62,7 @@ pub(crate) fn read_as(
         let pieces = in_pieces(family, dialect, bytes, path, &cuts);
         assert_eq!(whole.events, pieces.events, "{path} in pieces {cuts:?}");
         assert_eq!(whole.session, pieces.session, "{path} in pieces {cuts:?}");
+        assert_eq!(whole.summary, pieces.summary, "{path} in pieces {cuts:?}");
         assert_eq!(whole.ledger.dropped, pieces.ledger.dropped, "{path}");
         assert_eq!(whole.ledger.records, pieces.ledger.records, "{path}");
     }
@@ -84,7 +105,7 @@ fn in_pieces(
     };
     let open = |state: Option<&[u8]>| family.open(&dialect, &origin, state).unwrap();
     let mut feed = Feed::new(dialect.framing, open(None));
-    let mut sink = Collect::default();
+    let mut sink = Both::default();
     let mut from = 0;
     for &cut in cuts {
         feed.push(&bytes[from..cut], &mut sink);
@@ -98,8 +119,13 @@ fn in_pieces(
     }
     feed.push(&bytes[from..], &mut sink);
     let error = feed.finish(&mut sink).err();
+    let Both {
+        events: mut sink,
+        summary,
+    } = sink;
     sink.mark(feed.ledger());
     Read {
+        summary,
         dialect,
         session: feed.session().clone(),
         ledger: feed.ledger().clone(),

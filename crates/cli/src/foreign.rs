@@ -74,7 +74,7 @@ impl Log {
             usage: summary.usage(),
             vendor_usage: session.vendor_usage.map(Usage::from).unwrap_or_default(),
             vendor_cost: session.vendor_cost.clone(),
-            models: summary.models().into_iter().map(str::to_owned).collect(),
+            models: summary.models.iter().cloned().collect(),
             path: path.to_owned(),
             part: None,
             dialect: Some(self.dialect.to_owned()),

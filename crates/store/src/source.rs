@@ -78,6 +78,7 @@ impl Store {
         log.part.clone_from(&row.part);
         log.native = Some(row.native.clone());
         log.agent = Some(row.agent.clone());
+        log.parent_call.clone_from(&row.parent_call);
         log.run_id = Some(quipu_agents::run_id(&row.run_id));
         Ok(Box::new(log))
     }

@@ -11,7 +11,7 @@
 //! thread in one file are read as one.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use quipu_model::json::Node;
 use quipu_model::{Json, NoteKind, Status, Usage};
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::meter::{self, Meter};
 use super::{items, results, wire};
 use crate::session::{learn, update};
-use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, state};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, capture, state};
 
 /// Reads a stream.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub(super) struct Exec {
     thread: Option<String>,
     model: Option<String>,
     /// Calls that have begun.
-    open: HashSet<u64>,
+    open: HashMap<u64, u32>,
     meter: Meter,
     /// Whether turns tell their own tokens, and not those of all turns.
     by_turn: bool,
@@ -228,10 +228,12 @@ impl Exec {
         let key = crate::hash(id.as_bytes());
         let mut attachments = Vec::new();
         let begun = if stage == Stage::Started {
-            self.open.insert(key);
+            let begun = self.open.entry(key).or_default();
+            *begun = begun.saturating_add(1);
             false
         } else {
-            self.open.remove(&key)
+            let begun = self.open.get_mut(&key).filter(|begun| **begun > 0);
+            begun.map(|begun| *begun -= 1).is_some()
         };
         if !begun {
             let input = match kind {
@@ -288,8 +290,11 @@ impl Exec {
             });
         }
         let output = output.map(|output| out.value(output, &mut attachments));
+        // What it does with the web is known at its end.
+        let searched = kind == "web_search" && item.get("action").is_none_or(capture::is_search);
         out.push(Entry {
             native_id: Some(id.clone()),
+            searches: searched.then_some(1),
             status: ending.status(),
             child,
             attachments,

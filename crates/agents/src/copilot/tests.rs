@@ -61,6 +61,54 @@ fn the_end_adds_what_the_replies_did_not_say() {
 }
 
 #[test]
+fn a_shutdown_is_no_call() {
+    let read = read(SESSION.as_bytes(), "s1/events.jsonl").unwrap();
+    assert_eq!(read.summary.calls(), 3, "c1, m2 and c3");
+    // Requests that no reply tells of are calls.
+    let log = SESSION.replace(r#""count":2,"#, r#""count":5,"#);
+    let more = crate::testkit::read(log.as_bytes(), "s1/events.jsonl").unwrap();
+    assert_eq!(more.summary.calls(), 6);
+}
+
+#[test]
+fn calls_that_share_an_id_keep_their_names_and_arguments() {
+    let log = SESSION
+        .replace(
+            r#""toolCallId":"t2","name":"task""#,
+            r#""toolCallId":"t1","name":"task""#,
+        )
+        .replace(
+            r#""toolCallId":"t2","success""#,
+            r#""toolCallId":"t1","success""#,
+        );
+    let read = read(log.as_bytes(), "s1/events.jsonl").unwrap();
+    let told: Vec<(String, String)> = read
+        .events
+        .iter()
+        .filter_map(|event| match &event.body {
+            LogBody::Exchange(Body::ToolCall(call)) => {
+                let input = call.input.as_ref().map(|it| it.get().to_owned());
+                Some((call.name.clone(), input.unwrap_or_default()))
+            }
+            LogBody::Exchange(Body::ToolResult(result)) => {
+                Some((result.name.clone(), "result".to_owned()))
+            }
+            _ => None,
+        })
+        .collect();
+    let told: Vec<(&str, &str)> = told.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            ("bash", r#"{"command":"ls"}"#),
+            ("task", r#"{"prompt":"go"}"#),
+            ("bash", "result"),
+            ("task", "result"),
+        ]
+    );
+}
+
+#[test]
 fn replies_without_a_model_are_not_counted_twice() {
     let log = SESSION
         .replace(r#""model":"gpt-5","#, "")

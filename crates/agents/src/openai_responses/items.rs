@@ -57,7 +57,11 @@ pub(super) fn entries<'a>(
                 "container_id",
                 "revised_prompt",
             ];
-            put(begun(&name, item, id.clone(), &keys, out), out);
+            let mut call = begun(&name, item, id.clone(), &keys, out);
+            if kind == "web_search_call" && item.get("action").is_none_or(capture::is_search) {
+                call.searches = Some(1);
+            }
+            put(call, out);
             let gave = ["results", "outputs", "result"]
                 .iter()
                 .find_map(|key| item.get(key).filter(|value| !value.is_null()));

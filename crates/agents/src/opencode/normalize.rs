@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use quipu_model::json::{Kind, Node};
-use quipu_model::{Attachment, NoteKind, Status, Timestamp};
+use quipu_model::{Attachment, Money, NoteKind, Status, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::tokens::{self, Counts, Sums};
@@ -21,7 +21,11 @@ use crate::{Dropped, Entry, Out, Session, Text, Value, What, data_url, time};
 pub(super) struct Core {
     pub(super) session: Session,
     sums: Sums,
+    /// What the calls that were counted cost, where the log says.
+    cost: Option<Cost>,
     revert: Option<Revert>,
+    /// Whether the session itself says what it cost.
+    cost_is_told: bool,
     /// When the record at hand was written, where it says so itself.
     #[serde(skip)]
     pub(super) clock: Option<Timestamp>,
@@ -49,6 +53,8 @@ pub(super) struct Message {
     tokens: Option<Tokens>,
     /// Whether the call to the model that it stands for is counted.
     pub(super) counted: bool,
+    /// Whether what all of its steps cost is counted.
+    charged: bool,
     /// It is a summary of what was before.
     summary: bool,
     /// The session it is of, when that is another one.
@@ -124,6 +130,7 @@ impl Core {
             .or(session.started_at);
         if let Some(cost) = info.get("cost").and_then(Cost::of) {
             session.vendor_cost = Some(cost.to_text());
+            self.cost_is_told = true;
         }
         let version = session.version.as_deref();
         self.sums.session(match info.get("tokens") {
@@ -234,6 +241,7 @@ impl Core {
                 .map(Timestamp::as_millisecond),
             tokens: None,
             counted: before.counted,
+            charged: before.charged,
             summary: info.get("summary").and_then(|n| n.as_bool()) == Some(true),
             subagent: before.subagent,
         }
@@ -251,8 +259,11 @@ impl Core {
             message.tokens = Some(counts.usage.into());
             self.count(&counts);
         }
+        let cost = counts.and_then(|_| self.charge(info, message.model.as_deref()));
+        message.charged |= cost.is_some();
         let span = |key: &str| info.path(&["time", key]).and_then(|n| n.as_i64());
         let entry = Entry {
+            cost,
             native_id: message.id.as_deref().map(Cow::Borrowed),
             parent_id: info.text("parentID"),
             model: message.model.as_deref().map(Cow::Borrowed),
@@ -283,6 +294,17 @@ impl Core {
     pub(super) fn count(&mut self, counts: &Counts) {
         self.sums.add(counts);
         self.session.vendor_usage = self.sums.best();
+    }
+
+    /// Takes in what a call that is counted cost, as a message or a step says.
+    pub(super) fn charge(&mut self, holder: Node<'_>, model: Option<&str>) -> Option<Money> {
+        let cost = Cost::of_call(holder.get("cost"), model)?;
+        let sum = self.cost.get_or_insert_default();
+        sum.add(cost);
+        if !self.cost_is_told {
+            self.session.vendor_cost = Some(sum.to_text());
+        }
+        Some(cost.money())
     }
 
     /// A part of a message.
@@ -372,6 +394,12 @@ impl Core {
             } else {
                 self.count(&counts);
                 entry.usage = Some(counts.usage);
+                // A message says what all of its steps cost.
+                entry.cost = if message.charged {
+                    Some(Money::ZERO)
+                } else {
+                    self.charge(part, message.model.as_deref())
+                };
                 entry.model_call = if message.counted {
                     id.clone()
                 } else {

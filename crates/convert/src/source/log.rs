@@ -97,6 +97,8 @@ pub struct Log<B> {
     pub agent: Option<String>,
     /// Its session in the agent's own terms, where that is known already.
     pub native: Option<String>,
+    /// The call that began it, where another log tells of it.
+    pub parent_call: Option<String>,
     /// Its run, where it has a name already.
     pub run_id: Option<RunId>,
     /// What tokens cost.
@@ -117,6 +119,7 @@ impl<B: Bytes> Log<B> {
             bytes,
             path: path.to_owned(),
             part: None,
+            parent_call: None,
             family,
             dialect,
             agent: None,
@@ -169,7 +172,7 @@ impl<B: Bytes> Log<B> {
             .or_else(|| survey.summary.title.clone());
         Header {
             parent_run_id: parent,
-            parent_call: session.parent_call.clone(),
+            parent_call: session.parent_call.clone().or(self.parent_call.clone()),
             forked_from: session.forked_from.clone(),
             children: survey.children.clone(),
             title,

@@ -59,7 +59,7 @@ pub struct TranscriptRow {
     pub vendor_usage: Usage,
     /// The vendor's own cost.
     pub vendor_cost: Option<String>,
-    /// The models it used.
+    /// The models that its log names.
     pub models: Vec<String>,
     /// The log.
     pub path: PathBuf,
@@ -123,7 +123,7 @@ pub struct Filter {
     pub since: Option<i64>,
     /// Began before this.
     pub until: Option<i64>,
-    /// Sub-agents as well.
+    /// Sub-agents as well. Those whose parent is not kept are always meant.
     pub subagents: bool,
     /// Copies as well.
     pub duplicates: bool,
@@ -181,7 +181,10 @@ pub enum NotFound {
 }
 
 const COLUMNS: &str = "t.id, t.run_id, t.native, t.agent, t.agent_version, t.title, t.cwd, t.branch,
-    t.repository, t.commit_id, t.parent, t.parent_call, t.forked_from,
+    t.repository, t.commit_id, t.parent,
+    coalesce(t.parent_call, (select c.call from spawned c join transcript p on p.id = c.transcript
+        where c.child = t.native and p.native = t.parent and t.parent is not null limit 1)),
+    t.forked_from,
     (select o.run_id from transcript o where o.id = t.copy_of), t.copied_events, t.duplicate,
     t.reconstructed, t.started_at, t.ended_at, t.events, t.notes, t.prompts, t.replies, t.tool_calls,
     t.failures, t.denials, t.errors, t.compactions, t.attachments, t.dangling, t.orphans, t.calls,
@@ -189,7 +192,7 @@ const COLUMNS: &str = "t.id, t.run_id, t.native, t.agent, t.agent_version, t.tit
     t.vendor_cache_read, t.vendor_cache_write, t.vendor_output, t.vendor_reasoning, t.vendor_cost,
     s.path, s.part, s.dialect, s.key, s.size, s.modified,
     (select group_concat(m.model, char(10)) from
-        (select distinct model from spend where transcript = t.id order by 1) m), t.cache_write_1h";
+        (select model from model_named where transcript = t.id order by 1) m), t.cache_write_1h";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
     let count = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
@@ -296,7 +299,7 @@ impl Filter {
         add("t.branch = ?", text(&self.branch));
         add("instr(lower(t.title), lower(?)) > 0", text(&self.title));
         add(
-            "exists (select 1 from spend m where m.transcript = t.id
+            "exists (select 1 from model_named m where m.transcript = t.id
                  and instr(lower(m.model), lower(?)) > 0)",
             text(&self.model),
         );
@@ -317,7 +320,16 @@ impl Filter {
             all.push(format!("({})", any.join(" or ")));
         }
         if !self.subagents {
-            all.push("t.parent is null".to_owned());
+            // A sub-agent whose parent is not kept stands for itself; otherwise no list would have it.
+            let shown = if self.duplicates {
+                ""
+            } else {
+                " and not p.duplicate"
+            };
+            all.push(format!(
+                "(t.parent is null or not exists (select 1 from transcript p
+                     where p.native = t.parent and p.id <> t.id{shown}))"
+            ));
         }
         if !self.duplicates {
             all.push("not t.duplicate".to_owned());

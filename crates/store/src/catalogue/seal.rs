@@ -13,7 +13,7 @@ use rusqlite::{Connection, params};
 use super::{Catalogue, Result};
 
 /// Everything that is known of a log, each in an order that does not change.
-const KNOWN: [&str; 10] = [
+const KNOWN: [&str; 12] = [
     "select * from source where id = ?1",
     "select * from transcript where source = ?1",
     "select u.* from transcript t join spend u on u.transcript = t.id where t.source = ?1 order by u.rowid",
@@ -21,6 +21,8 @@ const KNOWN: [&str; 10] = [
     "select u.* from transcript t join tool_use u on u.transcript = t.id where t.source = ?1 order by u.rowid",
     "select u.* from transcript t join waste u on u.transcript = t.id where t.source = ?1 order by u.rowid",
     "select u.* from transcript t join blob_use u on u.transcript = t.id where t.source = ?1 order by u.blob",
+    "select u.* from transcript t join model_named u on u.transcript = t.id where t.source = ?1 order by u.model",
+    "select u.* from transcript t join spawned u on u.transcript = t.id where t.source = ?1 order by u.child",
     "select * from dropped where source = ?1 order by reason",
     "select * from mended where source = ?1 order by what",
     "select * from drift where source = ?1 order by name",

@@ -20,9 +20,10 @@ fn reading(id: &str, change: impl FnOnce(&mut Reading)) -> Reading {
         output: Some(5),
         ..Tokens::default()
     };
-    summary
-        .spend
-        .insert(spent_on("model-1"), Spend { calls: 1, tokens });
+    let mut spend = Spend::default();
+    (spend.calls, spend.tokens) = (1, tokens);
+    summary.spend.insert(spent_on("model-1"), spend);
+    summary.models.insert("model-1".to_owned());
     let tool = ToolKey {
         tool: "Bash".to_owned(),
         ..ToolKey::default()
@@ -84,6 +85,7 @@ fn three() -> Catalogue {
         let spend = &mut reading.summary.spend;
         let used = spend.remove(&spent_on("model-1")).unwrap();
         spend.insert(spent_on("gpt-x"), used);
+        reading.summary.models = ["gpt-x".to_owned()].into();
     });
     catalogue.put(&codex).unwrap();
     let child = reading("child", |reading| {
@@ -132,6 +134,62 @@ fn filters_and_orders() {
     let sums = catalogue.by_agent(&Filter::default()).unwrap();
     assert_eq!(sums.len(), 2);
     assert_eq!(sums[0].usage.input, Some(10));
+}
+
+#[test]
+fn models_without_tokens_are_listed_and_found() {
+    let catalogue = Catalogue::in_memory().unwrap();
+    let named = reading("aaa1", |reading| {
+        reading.summary.spend.clear();
+        reading.summary.models = ["silent-1".to_owned(), "silent-2".to_owned()].into();
+    });
+    catalogue.put(&named).unwrap();
+    assert_eq!(
+        catalogue.find("aaa1").unwrap().models,
+        ["silent-1", "silent-2"]
+    );
+    let filter = Filter {
+        model: Some("SILENT".to_owned()),
+        ..Filter::default()
+    };
+    assert_eq!(ids(&catalogue, &filter, Order::Newest), ["aaa1"]);
+}
+
+#[test]
+fn a_sub_agent_without_its_parent_is_listed() {
+    let catalogue = three();
+    let orphan = |id: &str, parent: &str| {
+        let parent = Some(parent.to_owned());
+        reading(id, |reading| {
+            reading.session.parent.clone_from(&parent);
+            reading.summary.last_at = Some(100);
+        })
+    };
+    catalogue.put(&orphan("lost", "nowhere")).unwrap();
+    // Its own parent, by a lie of its log.
+    catalogue.put(&orphan("self", "self")).unwrap();
+    let all = Filter::default();
+    let newest = ids(&catalogue, &all, Order::Newest);
+    assert_eq!(newest, ["aab2", "aaa1", "lost", "self"]);
+    // Once the parent is there, it has its place below it.
+    catalogue.put(&orphan("nowhere", "aaa1")).unwrap();
+    let newest = ids(&catalogue, &all, Order::Newest);
+    assert_eq!(newest, ["aab2", "aaa1", "self"]);
+}
+
+#[test]
+fn a_sub_agent_is_linked_to_the_call_that_its_parent_names() {
+    let catalogue = three();
+    assert_eq!(catalogue.find("child").unwrap().parent_call, None);
+    let parent = reading("aaa1", |reading| {
+        let spawned = &mut reading.summary.spawned;
+        spawned.insert("child".to_owned(), "call_7".to_owned());
+        spawned.insert("aab2".to_owned(), "call_8".to_owned());
+    });
+    catalogue.put(&parent).unwrap();
+    let call = |id: &str| catalogue.find(id).unwrap().parent_call;
+    assert_eq!(call("child").as_deref(), Some("call_7"));
+    assert_eq!(call("aab2"), None, "it says itself that it has no parent");
 }
 
 #[test]

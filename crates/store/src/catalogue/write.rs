@@ -425,6 +425,7 @@ impl Catalogue {
                 |row| row.get(0),
             )?;
             super::uses::put(database, transcript, summary)?;
+            super::uses::put_names(database, transcript, summary)?;
             for blob in &reading.blobs {
                 database
                     .prepare_cached("insert or ignore into blob_use values (?1, ?2)")?

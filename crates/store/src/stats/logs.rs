@@ -10,8 +10,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quipu_agents::{Entry, Host, Position, Sink, Summary, slot};
-use quipu_model::Timestamp;
+use quipu_model::{Timestamp, Usage};
 
+use super::cost::Spent;
 use super::facts::{Bounds, plain_address};
 use super::table::{Of, Place, Subject, Table, Tally};
 use super::{By, Question};
@@ -269,7 +270,7 @@ fn add_all(
         }
         for (key, spend) in &log.summary.spend {
             let at = of(key.by.slot);
-            let tokens = spend.tokens.into();
+            let tokens = Usage::from(spend.tokens);
             let wanted = model
                 .as_deref()
                 .is_none_or(|part| key.model.to_lowercase().contains(part));
@@ -280,9 +281,16 @@ fn add_all(
                     model: &key.model,
                     service: key.service,
                     context: key.context,
+                    told: key.told.then(|| spend.told()),
                     tool: "",
                 };
-                tally.spend(&place, &of, spend.calls, &tokens);
+                let spent = Spent {
+                    calls: spend.calls,
+                    tokens,
+                    searches: spend.searches,
+                    ..Spent::default()
+                };
+                tally.spend(&place, &of, spent);
             } else if wanted && at.is_none() {
                 undated = undated.saturating_add(tokens.total());
             }

@@ -1,11 +1,12 @@
 //! A session as a conversation.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
 
 use anstyle::Style;
 use quipu_model::{
-    Block, Body, Content, Event, LogBody, Note, NoteKind, Notes, Status, ToolCall, ToolResult,
+    Block, Body, Content, Event, LogBody, Money, Note, NoteKind, Notes, Status, ToolCall,
+    ToolResult,
 };
 use quipu_store::catalogue::TranscriptRow;
 use serde_json::Value;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use super::{diff, tool};
 use crate::args::Show;
 use crate::commands::render::{Days, write_day};
+use crate::commands::stats::told;
 use crate::terminal::{
     BOLD, CYAN, DIM, Drawing, GREEN, RED, YELLOW, bytes, clean, count, duration, expand, fit,
     fit_path, tokens, width_of, wrap,
@@ -127,7 +129,8 @@ impl<'v> View<'v> {
             spent.push(format!("tokens: {}", buckets.join(", ")));
         }
         if let Some(cost) = &row.vendor_cost {
-            spent.push(format!("${cost} by the agent's own count"));
+            let cost = Money::parse(cost).map_or_else(|| format!("${cost}"), told);
+            spent.push(format!("{cost} by the agent's own count"));
         }
         self.facts(out, &spent)?;
 
@@ -681,15 +684,17 @@ fn status(result: Option<&ToolResult>, notes: &Notes) -> (Style, &'static str) {
 
 /// Which result answers which call: the first behind it that names it.
 fn pair(events: &[Event<LogBody>]) -> HashMap<usize, usize> {
-    let mut open: HashMap<&str, usize> = HashMap::new();
+    // Some agents give one id to several calls; their results come in the order of the calls.
+    let mut open: HashMap<&str, VecDeque<usize>> = HashMap::new();
     let mut pairs = HashMap::new();
     for (at, event) in events.iter().enumerate() {
         match &event.body {
             LogBody::Exchange(Body::ToolCall(call)) if !call.call_id.is_empty() => {
-                open.insert(&call.call_id, at);
+                open.entry(&call.call_id).or_default().push_back(at);
             }
             LogBody::Exchange(Body::ToolResult(result)) => {
-                if let Some(call) = open.remove(result.call_id.as_str()) {
+                let same_id = open.get_mut(result.call_id.as_str());
+                if let Some(call) = same_id.and_then(VecDeque::pop_front) {
                     pairs.insert(call, at);
                 }
             }
