@@ -287,7 +287,7 @@ fn findings_are_for_machines_too() {
         serde_json::json!({
             "rule": "line-not-json",
             "severity": "error",
-            "path": TRANSCRIPT,
+            "file": TRANSCRIPT,
             "line": 1,
             "count": 2,
             "message": report.findings[1].message,
