@@ -278,9 +278,11 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// Whether it is a note.
+    /// Whether it is a note. That a step of a run began or ended is an event.
     pub fn is_note(&self) -> bool {
-        matches!(self.what, What::Note { .. })
+        let body = self.in_run.as_deref().and_then(|run| run.body.as_ref());
+        let is_event = matches!(body, Some(LogBody::Exchange(_)));
+        matches!(self.what, What::Note { .. }) && !is_event
     }
 
     /// The event, owned.

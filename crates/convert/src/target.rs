@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
+use quipu_formats::loss::Loss;
 #[cfg(feature = "parquet")]
 use quipu_formats::parquet::Tables;
-use quipu_formats::loss::Loss;
 use quipu_formats::projection::{Beside, Projection};
 use quipu_formats::{
     agentlog, atif, claude, codex, exchange, flow, html, markdown, normalized, otlp, sts, text,

@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use quipu_formats::flow::record::Record;
 use quipu_formats::flow::{Became, Teller, Told};
 use quipu_model::json::Node;
-use quipu_model::{
-    Block, Body, Content, Json, LogBody, Note, NoteKind, ToolCall, ToolResult,
-};
+use quipu_model::{Block, Body, Content, Json, LogBody, Note, NoteKind, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
 use crate::entry::InRun;

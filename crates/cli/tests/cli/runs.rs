@@ -80,7 +80,10 @@ fn listed(env: &TestEnv) -> Vec<Value> {
 
 fn of_type<'v>(shown: &'v Value, word: &str) -> Vec<&'v Value> {
     let events = shown["events"].as_array().unwrap();
-    events.iter().filter(|event| event["type"] == word).collect()
+    events
+        .iter()
+        .filter(|event| event["type"] == word)
+        .collect()
 }
 
 #[test]
@@ -99,7 +102,11 @@ fn a_run_directory_is_one_transcript() {
         assert_eq!(kept["events"], there["events"], "{name}");
         let begun = of_type(&kept, "step.started");
         steps += begun.len();
-        assert_eq!(begun.len(), of_type(&kept, "step.completed").len(), "{name}");
+        assert_eq!(
+            begun.len(),
+            of_type(&kept, "step.completed").len(),
+            "{name}"
+        );
         assert_eq!(of_type(&kept, "run.started").len(), 1);
         assert_eq!(of_type(&kept, "run.completed").len(), 1);
     }
@@ -245,10 +252,18 @@ fn the_tree_of_a_run_has_its_flows_steps_and_iterations() {
     assert_eq!(there, kept);
     assert_eq!(there.matches("implement").count(), 2, "{there}");
     assert_eq!(there.matches("author_reqs").count(), 3, "{there}");
-    for told in ["signal flow", "build flow", "author_reqs #2", "critique_code #1"] {
+    for told in [
+        "signal flow",
+        "build flow",
+        "author_reqs #2",
+        "critique_code #1",
+    ] {
         assert!(there.contains(told), "{told:?} in {there}");
     }
-    assert!(!there.contains("missing") && !there.contains("open"), "{there}");
+    assert!(
+        !there.contains("missing") && !there.contains("open"),
+        "{there}"
+    );
 }
 
 #[test]
@@ -257,7 +272,10 @@ fn nothing_outside_of_a_run_is_read_or_written() {
     let root = runs(&env).join(SHAPES);
     let said = r#"{"timestamp": "2025-12-09T14:30:24Z", "role": "user", "content": "VERMILION"}"#;
     write(&env.path("outside/secret.jsonl"), format!("{said}\n"));
-    write(&env.path("outside/handoff/x.json"), r#"{"summary": "VERMILION"}"#);
+    write(
+        &env.path("outside/handoff/x.json"),
+        r#"{"summary": "VERMILION"}"#,
+    );
     let link = |from: &str, to: &str| {
         std::os::unix::fs::symlink(env.path(from), root.join(to)).unwrap();
     };
@@ -293,9 +311,17 @@ fn findings_of_a_run_name_their_file_as_documented() {
     assert!(findings.iter().any(|it| it["file"] == "events.jsonl"));
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/flow.md");
     let docs = fs::read_to_string(docs).unwrap();
-    let mut keys: Vec<&str> = findings[0].as_object().unwrap().keys().map(String::as_str).collect();
+    let mut keys: Vec<&str> = findings[0]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     keys.sort_unstable();
-    let shape = docs.lines().find(|line| line.contains("`{\"rule\"")).unwrap();
+    let shape = docs
+        .lines()
+        .find(|line| line.contains("`{\"rule\""))
+        .unwrap();
     for key in keys {
         assert!(shape.contains(&format!("\"{key}\"")), "{key} in {shape}");
     }

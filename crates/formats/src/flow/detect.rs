@@ -220,7 +220,12 @@ mod tests {
             "plan/notes/adr.md",
         ] {
             let path = dir.path().join(path);
-            assert_eq!(run_around(&path).as_deref(), Some(&*run), "{}", path.display());
+            assert_eq!(
+                run_around(&path).as_deref(),
+                Some(&*run),
+                "{}",
+                path.display()
+            );
         }
         // What an agent left beside the transcripts is not one of them.
         assert_eq!(run_of(&dir.path().join("plan/notes/adr.md")), None);

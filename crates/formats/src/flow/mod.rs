@@ -74,6 +74,9 @@ impl FlowError {
     }
 }
 
+/// The program whose runs these are, where a run names no other.
+const PROGRAM: &str = "flow-studio";
+
 /// The version of the receipts that are written. One that names none is 1.0.0.
 pub const SCHEMA_VERSION: &str = "1.1.0";
 

@@ -60,7 +60,11 @@ impl<'f> Files<'f> {
                 Ok(())
             }
             Record::Line(part) => {
-                if self.open.as_ref().is_none_or(|(file, _)| *file != part.file) {
+                if self
+                    .open
+                    .as_ref()
+                    .is_none_or(|(file, _)| *file != part.file)
+                {
                     self.close()?;
                 }
                 let (_, bytes) = self

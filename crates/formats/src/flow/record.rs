@@ -209,7 +209,10 @@ pub struct Outcome {
     pub duration_ms: Option<u64>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature is serde's"
+)]
 fn is_false(flag: &bool) -> bool {
     !flag
 }
@@ -220,7 +223,10 @@ mod at {
     use serde::{Deserialize, Deserializer, Serializer};
 
     #[expect(clippy::ref_option, reason = "the signature is serde's")]
-    pub(super) fn serialize<S: Serializer>(at: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        at: &Option<Timestamp>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         match at {
             Some(at) => to.collect_str(at),
             None => to.serialize_none(),
@@ -321,7 +327,9 @@ impl<'a> Record<'a> {
     /// Whether a stream that begins with this record is one of runs.
     pub fn begins(node: Node<'_>) -> bool {
         node.get("flow_run").is_some_and(|v| v.as_u64().is_some())
-            && node.get("run").is_some_and(|run| run.kind() == Kind::Object)
+            && node
+                .get("run")
+                .is_some_and(|run| run.kind() == Kind::Object)
     }
 }
 
@@ -388,9 +396,9 @@ impl<'a> Part<'a> {
             let coded = node.text("base64").unwrap_or_default();
             Cow::Owned(STANDARD.decode(coded.as_bytes()).unwrap_or_default())
         };
-        let place = node.text("path").map(|path| {
-            Place::step(path.into_owned()).iteration(number("iteration").unwrap_or(0))
-        });
+        let place = node
+            .text("path")
+            .map(|path| Place::step(path.into_owned()).iteration(number("iteration").unwrap_or(0)));
         Self {
             file,
             of: number("of"),

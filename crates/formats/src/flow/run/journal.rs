@@ -3,6 +3,7 @@
 //! The journal is read twice. The first reading, here, finds out when steps began and ended, so that their files can
 //! be told where the journal says that they ended. The second one ([`super::walk`]) gives its lines.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 
@@ -75,7 +76,7 @@ pub(super) struct Told {
 }
 
 /// What a line of the journal is.
-pub(in crate::flow) fn kind_of<'n>(node: Node<'n>) -> Option<(std::borrow::Cow<'n, str>, bool)> {
+pub(in crate::flow) fn kind_of(node: Node<'_>) -> Option<(Cow<'_, str>, bool)> {
     let own = node.text("kind").map(|kind| (kind, false));
     own.or_else(|| node.text("event").map(|kind| (kind, true)))
 }
@@ -313,10 +314,14 @@ pub(super) fn note(kind: &str, foreign: bool, node: Node<'_>) -> (NoteKind, Stri
         "run_failed" | "step_error" | "flow_error" | "flow_failed" | "error" => NoteKind::Error,
         "step_start" | "step_end" | "step_complete" | "step_timing" => NoteKind::Turn,
         "file_changes" => NoteKind::FileSnapshot,
-        "log" | "tool_start" | "tool_end" | "assistant_message" | "user_message"
-        | "backend_init" | "preflight_completed" | "lifecycle_phases_completed" => {
-            NoteKind::Progress
-        }
+        "log"
+        | "tool_start"
+        | "tool_end"
+        | "assistant_message"
+        | "user_message"
+        | "backend_init"
+        | "preflight_completed"
+        | "lifecycle_phases_completed" => NoteKind::Progress,
         _ if kind.starts_with("run_") || kind.starts_with("flow_") => NoteKind::Session,
         _ if kind.ends_with("_phase_complete") => NoteKind::Progress,
         _ if OTHERS.iter().any(|known| kind.starts_with(known)) => NoteKind::Context,
@@ -334,15 +339,10 @@ const OTHERS: &[&str] = &["autopilot_", "utility_flow_", "graph_patch_", "evolut
 fn route(text: &dyn Fn(&[&str]) -> Option<String>) -> String {
     let from = text(&["from_step", "from_flow", "step_id", "flow_key"]);
     let to = text(&["to_step", "next_step_id", "to_flow", "target_flow"]);
-    let mut said = format!("route: {}", from.unwrap_or_else(|| "?".to_owned()));
-    said.push_str(" → ");
-    said.push_str(to.as_deref().unwrap_or("the end"));
-    if let Some(decision) = text(&["decision"]) {
-        said.push_str(&format!(" ({decision})"));
-    }
-    if let Some(reason) = text(&["reason"]) {
-        said.push_str(": ");
-        said.push_str(&reason);
-    }
-    said
+    let from = from.as_deref().unwrap_or("?");
+    let to = to.as_deref().unwrap_or("the end");
+    let decision = text(&["decision"]).map(|decision| format!(" ({decision})"));
+    let reason = text(&["reason"]).map(|reason| format!(": {reason}"));
+    let (decision, reason) = (decision.unwrap_or_default(), reason.unwrap_or_default());
+    format!("route: {from} → {to}{decision}{reason}")
 }

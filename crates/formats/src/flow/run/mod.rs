@@ -149,10 +149,15 @@ fn header(facts: &RunFacts, dir: &Path) -> Header {
     header.title.clone_from(&facts.title);
     let agent = facts.agent.clone();
     header.origin = Some(Origin {
-        agent: agent.unwrap_or_else(|| "flow-studio".to_owned()),
+        agent: agent.unwrap_or_else(|| super::PROGRAM.to_owned()),
         agent_version: facts.agent_version.clone(),
         adapter: Some("flow".to_owned()),
-        session_id: Some(facts.session_id.clone().unwrap_or_else(|| facts.run_id.clone())),
+        session_id: Some(
+            facts
+                .session_id
+                .clone()
+                .unwrap_or_else(|| facts.run_id.clone()),
+        ),
         path: Some(dir.to_string_lossy().into_owned()),
     });
     header.parent_run_id = facts.parent_run_id.as_deref().map(run_id_of);

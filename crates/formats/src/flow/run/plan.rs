@@ -67,7 +67,11 @@ impl Plan {
             plan.add(Planned {
                 execution,
                 unit,
-                begins: if told.begins > 0 { told.begins } else { told.ends },
+                begins: if told.begins > 0 {
+                    told.begins
+                } else {
+                    told.ends
+                },
                 ends: told.ends,
                 outcome: told.outcome.clone(),
                 is_last,
@@ -101,7 +105,7 @@ impl Plan {
         self.steps.push(step);
     }
 
-    /// The place of a line of the journal that begins or ends an execution.
+    /// When an execution began.
     pub(super) fn started(&self, at: usize) -> Option<Timestamp> {
         self.steps[at].execution.started_at
     }
@@ -120,9 +124,10 @@ fn assign(units: &mut [Unit], journal: &Journal) -> HashMap<usize, usize> {
                 continue;
             }
             let all = journal.of(unit);
-            let which = match numbered {
-                true => usize::try_from(unit.iteration.saturating_sub(1)).unwrap_or(usize::MAX),
-                false => all.len().saturating_sub(1),
+            let which = if numbered {
+                usize::try_from(unit.iteration.saturating_sub(1)).unwrap_or(usize::MAX)
+            } else {
+                all.len().saturating_sub(1)
             };
             let Some(at) = all.get(which).filter(|at| !unit_of.contains_key(*at)) else {
                 continue;

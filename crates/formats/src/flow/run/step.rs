@@ -178,13 +178,7 @@ impl Reading {
     }
 
     /// Hands over what a line says.
-    fn say(
-        &mut self,
-        line: &Line<'_>,
-        node: Node<'_>,
-        source: &Source,
-        sink: Sink<'_>,
-    ) -> Became {
+    fn say(&mut self, line: &Line<'_>, node: Node<'_>, source: &Source, sink: Sink<'_>) -> Became {
         let at = line.at.map(|time| time.at);
         let mut became = Became::Piece;
         self.last = self.last.max(at);
@@ -511,7 +505,14 @@ mod kept {
         ) -> Result<Option<Usage>, D::Error> {
             let counts = Counts::deserialize(from)?;
             Ok(counts.map(
-                |[input, cache_read, cache_write, cache_write_1h, output, reasoning]| Usage {
+                |[
+                    input,
+                    cache_read,
+                    cache_write,
+                    cache_write_1h,
+                    output,
+                    reasoning,
+                ]| Usage {
                     input,
                     cache_read,
                     cache_write,

@@ -353,7 +353,8 @@ const MOST_LEFT: usize = 10_000;
 const DEEPEST: usize = 8;
 
 /// Directories of a flow whose documents say something of its steps.
-pub(in crate::flow) const SAID_IN: [&str; 6] = ["handoff", "routing", "nav", "forensics", "receipts", "llm"];
+pub(in crate::flow) const SAID_IN: [&str; 6] =
+    ["handoff", "routing", "nav", "forensics", "receipts", "llm"];
 
 /// Finds all files of a run. Links are not followed.
 fn inventory(root: &Root, units: &[Unit], refuse: &dyn Fn(&Path) -> bool) -> Inventory {
@@ -500,13 +501,7 @@ fn order(units: &mut [Unit], limits: &Limits) {
     });
 }
 
-fn facts(
-    run_id: String,
-    units: &[Unit],
-    meta: &Meta,
-    journal: &Journal,
-    plan: &Plan,
-) -> RunFacts {
+fn facts(run_id: String, units: &[Unit], meta: &Meta, journal: &Journal, plan: &Plan) -> RunFacts {
     let receipts = || units.iter().filter_map(|unit| unit.receipt.as_ref());
     let said = |field: fn(&Receipt) -> &Option<String>| {
         receipts().find_map(|(_, receipt)| field(receipt).clone())

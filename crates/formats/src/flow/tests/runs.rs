@@ -86,7 +86,10 @@ fn every_execution_that_the_journal_tells_of_is_a_step() {
         .iter()
         .find(|issue| issue.rule == Rule::ExecutionOverwritten);
     let overwritten = overwritten.unwrap();
-    assert_eq!((overwritten.path.as_str(), overwritten.count), ("events.jsonl", 6));
+    assert_eq!(
+        (overwritten.path.as_str(), overwritten.count),
+        ("events.jsonl", 6)
+    );
 }
 
 #[test]
@@ -119,7 +122,10 @@ fn every_line_of_a_journal_is_a_note_where_it_belongs() {
         .find(|(_, _, text)| text.contains("max_iterations_reached"))
         .unwrap();
     assert_eq!(kind, NoteKind::Context);
-    assert_eq!(text, "route: critique_reqs → the end: max_iterations_reached");
+    assert_eq!(
+        text,
+        "route: critique_reqs → the end: max_iterations_reached"
+    );
     assert_eq!(event.place.path, "signal.critique_reqs");
     assert_eq!(event.place.iteration, 2);
     // What is told of a step stands between its beginning and its end.
@@ -127,7 +133,11 @@ fn every_line_of_a_journal_is_a_note_where_it_belongs() {
         let same = |event: &&Event<LogBody>| {
             event.place.path == "signal.author_reqs" && event.place.iteration == 2
         };
-        read.iter().filter(same).find(|event| wanted(&event.body)).unwrap().seq
+        read.iter()
+            .filter(same)
+            .find(|event| wanted(&event.body))
+            .unwrap()
+            .seq
     };
     let start = seq(|body| matches!(body, LogBody::Exchange(Body::StepStarted(_))));
     let said = seq(|body| matches!(body, LogBody::Exchange(Body::UserMessage(_))));
@@ -139,7 +149,9 @@ fn every_line_of_a_journal_is_a_note_where_it_belongs() {
 fn lines_of_other_programs_and_broken_ones_are_counted() {
     let (run, read) = events(SHAPES);
     assert_eq!((run.journal.foreign, run.journal.malformed), (2, 2));
-    let kinds: Vec<NoteKind> = notes(&read, "events.jsonl").map(|(_, kind, _)| kind).collect();
+    let kinds: Vec<NoteKind> = notes(&read, "events.jsonl")
+        .map(|(_, kind, _)| kind)
+        .collect();
     let count = |kind| kinds.iter().filter(|own| **own == kind).count();
     assert_eq!(count(NoteKind::MalformedLine), 2);
     // Two of another program, and one of a kind that nobody knows.
@@ -174,7 +186,7 @@ fn every_shape_and_document_of_a_run_is_in_it() {
         assert_eq!(notes(&read, file).count(), 1, "{file}");
     }
     let left = read.iter().find_map(|event| match &event.body {
-        LogBody::Note(note) => note.raw.as_ref().filter(|raw| raw.get().contains(".md")),
+        LogBody::Note(note) => note.raw.as_ref().filter(|raw| raw.get().contains("\"files\":[{")),
         _ => None,
     });
     assert!(left.unwrap().get().contains("build/impl_changes.md"));
@@ -190,7 +202,10 @@ fn restored(run: &Path) -> (BTreeMap<String, Vec<u8>>, crate::flow::Originals) {
     .unwrap();
     let mut files = BTreeMap::new();
     let mut put = |name: &str, bytes: &[u8]| {
-        assert!(files.insert(name.to_owned(), bytes.to_vec()).is_none(), "{name} twice");
+        assert!(
+            files.insert(name.to_owned(), bytes.to_vec()).is_none(),
+            "{name} twice"
+        );
         Ok(true)
     };
     let mut to = Files::new(&mut put);
@@ -213,7 +228,11 @@ fn the_files_of_a_run_come_back_byte_for_byte() {
         let mut missing = Vec::new();
         while let Some(path) = open.pop() {
             if path.is_dir() {
-                open.extend(std::fs::read_dir(&path).unwrap().map(|it| it.unwrap().path()));
+                open.extend(
+                    std::fs::read_dir(&path)
+                        .unwrap()
+                        .map(|it| it.unwrap().path()),
+                );
                 continue;
             }
             let rel = path.strip_prefix(&run).unwrap().to_str().unwrap();
@@ -236,11 +255,18 @@ fn odd_files_come_back_byte_for_byte() {
     dir.put("build/llm/a-x-claude.jsonl", &odd)
         .put("build/llm/empty-x-claude.jsonl", "")
         .put("build/receipts/broken-x.json", b"{\"step_id\": \xff")
-        .put("build/receipts/a-x.json", "\u{feff}{\"engine\": \"claude-step\",\r\n \"status\": \"succeeded\"}\r\n")
+        .put(
+            "build/receipts/a-x.json",
+            "\u{feff}{\"engine\": \"claude-step\",\r\n \"status\": \"succeeded\"}\r\n",
+        )
         .put("events.jsonl", "\n\nnot JSON");
     let (files, done) = restored(&dir.path());
     for name in &done.files {
-        assert_eq!(files[name], std::fs::read(dir.path().join(name)).unwrap(), "{name}");
+        assert_eq!(
+            files[name],
+            std::fs::read(dir.path().join(name)).unwrap(),
+            "{name}"
+        );
     }
     assert_eq!(done.files.len(), 5, "{done:?}");
 }
@@ -248,12 +274,17 @@ fn odd_files_come_back_byte_for_byte() {
 #[test]
 fn what_a_teller_holds_can_be_saved_anywhere() {
     let mut lines = Vec::new();
-    walk(&fixture(SHAPES), &Limits::default(), &|_| false, &mut |record| {
-        let mut line = Vec::new();
-        record.encode(&mut line);
-        lines.push(String::from_utf8(line).unwrap());
-        Ok(())
-    })
+    walk(
+        &fixture(SHAPES),
+        &Limits::default(),
+        &|_| false,
+        &mut |record| {
+            let mut line = Vec::new();
+            record.encode(&mut line);
+            lines.push(String::from_utf8(line).unwrap());
+            Ok(())
+        },
+    )
     .unwrap();
     let tell = |save: bool| {
         let mut teller = Teller::default();
@@ -284,21 +315,39 @@ fn what_a_receipt_says_is_written_again() {
         assert_eq!(says, name.contains("session-coder"), "{name}");
     }
     let gemini = text("gate/receipts/stream-reviewer.json");
-    for said in [r#""engine": "gemini-step""#, r#""mode": "cli""#, r#""provider": "gemini""#] {
+    for said in [
+        r#""engine": "gemini-step""#,
+        r#""mode": "cli""#,
+        r#""provider": "gemini""#,
+    ] {
         assert!(gemini.contains(said), "{gemini}");
     }
     assert!(files.contains_key("gate/llm/stream-reviewer-gemini.jsonl"));
     let stub = text("deploy/receipts/decide-deploy-decider.json");
-    for said in [r#""mode": "stub""#, r#""lifecycle_mode": true"#, r#""model": "claude-stub""#] {
+    for said in [
+        r#""mode": "stub""#,
+        r#""lifecycle_mode": true"#,
+        r#""model": "claude-stub""#,
+    ] {
         assert!(stub.contains(said), "{stub}");
     }
     let session = text("build/receipts/session-coder.json");
-    for said in [r#""execution_mode": "session""#, r#""telemetry": {"#, r#""context_truncation": {"#] {
+    for said in [
+        r#""execution_mode": "session""#,
+        r#""telemetry": {"#,
+        r#""context_truncation": {"#,
+    ] {
         assert!(session.contains(said), "{session}");
     }
     let documented = text("build/llm/impl-loop-code-implementer-claude.jsonl");
-    let file = documented.lines().find(|line| line.contains("\"Read\"")).unwrap();
-    assert!(file.contains(r##""content": "# Test summary\n3 tests""##), "{file}");
+    let file = documented
+        .lines()
+        .find(|line| line.contains("\"Read\""))
+        .unwrap();
+    assert!(
+        file.contains(r##""content": "# Test summary\n3 tests""##),
+        "{file}"
+    );
     assert!(!file.contains("tool_output"), "{file}");
     // An engine is guessed only where nothing told it: the step without a receipt.
     assert_eq!(loss.inferred["engine"].count, 1);
@@ -312,7 +361,10 @@ fn a_journal_is_written_again_and_nothing_is_made_up_for_what_only_it_tells() {
         let (files, _, _) = write(&run.header, &read, &Options::default());
         let journal = std::fs::read(fixture(name).join("events.jsonl")).unwrap();
         assert!(files["events.jsonl"] == journal, "{name}");
-        let receipts = files.keys().filter(|name| name.contains("/receipts/")).count();
+        let receipts = files
+            .keys()
+            .filter(|name| name.contains("/receipts/"))
+            .count();
         assert_eq!(receipts, run.receipts.len(), "{name}");
         let made = Dir::new(&run.run_id);
         for (name, bytes) in &files {

@@ -140,6 +140,7 @@ pub(super) fn receipt(header: &Header, key: &Key, done: &Done, transcript_path: 
     let own = origin.and_then(|origin| origin.session_id.as_deref());
     let session = match told {
         Some(told) => told.session_id(),
+        None if header.agent() == Some(crate::flow::PROGRAM) => None,
         None => own.filter(|own| *own != header.run_id.as_str()),
     };
     made.some("session_id", session);

@@ -335,7 +335,7 @@ impl Writer<'_> {
         if let Some(engine) = unit.told().and_then(Told::engine_word) {
             return engine;
         }
-        let agent = self.header.agent().filter(|agent| *agent != "flow-studio");
+        let agent = self.header.agent().filter(|agent| *agent != super::PROGRAM);
         let named = self.options.engine.as_deref().or(agent);
         if named.is_none() {
             self.loss.inferred("engine", unit.first_seq());
