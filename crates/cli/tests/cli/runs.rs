@@ -90,8 +90,8 @@ fn of_type<'v>(shown: &'v Value, word: &str) -> Vec<&'v Value> {
 fn a_run_directory_is_one_transcript() {
     let env = TestEnv::new();
     let root = runs(&env);
-    let report = done(&env, &["import", root.to_str().unwrap()]);
-    assert!(!report.contains("unknown"), "{report}");
+    let report = json(&env, &["import", root.to_str().unwrap(), "--json"]);
+    assert_eq!(report["unknown"], 0, "{report}");
     assert_eq!(listed(&env).len(), 3);
     let mut steps = 0;
     for (name, id) in IDS {

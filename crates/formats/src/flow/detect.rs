@@ -15,8 +15,9 @@ use super::run::{JOURNAL, SAID_IN, kind_of};
 use super::scan::{self, DEPTH};
 use super::{shape, time};
 
-/// How many entries of a directory are looked at.
+/// How many entries of a directory are looked at, and how many files are looked into.
 const ENTRIES: usize = 256;
+const SOME: usize = 8;
 
 /// The documents of a run.
 const DOCUMENTS: &[&str] = &["meta.json", "spec.json", "run.json", "run_state.json"];
@@ -83,38 +84,48 @@ fn has_documents(directory: &Path) -> bool {
 /// Whether the flows in a directory are those of one run: its own documents say so, or a receipt is of a run of its
 /// name, or there is nothing but flows.
 fn is_above_flows(directory: &Path) -> bool {
-    if has_documents(directory) {
+    if DOCUMENTS.iter().any(|name| says_run(&directory.join(name))) {
         return true;
     }
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
     if flows(directory).any(|flow| run_in(&flow).is_some_and(|run| run == name)) {
         return true;
     }
-    let is_flow_or_file = |path: &PathBuf| !path.is_dir() || is_flow(path);
-    entries(directory).all(|path| is_flow_or_file(&path))
+    directories(directory).all(|path| is_flow(&path))
+}
+
+/// Whether a document says that it is about a run.
+fn says_run(path: &Path) -> bool {
+    let of_run = |node: Node<'_>| {
+        let has = |key: &str| node.get(key).is_some();
+        has("flow_keys") || has("run_id") || has("spec") || (has("id") && has("status"))
+    };
+    is_plain_file(path) && scan::document(path, of_run).unwrap_or(false)
 }
 
 /// The flows in a directory.
 fn flows(directory: &Path) -> impl Iterator<Item = PathBuf> {
-    entries(directory).filter(|path| is_flow(path))
+    directories(directory).filter(|path| is_flow(path))
 }
 
 /// Whether a directory is a flow: it has a transcript or a receipt.
 pub fn is_flow(directory: &Path) -> bool {
     let is_real = |path: &Path| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir());
     let (llm, receipts) = (directory.join("llm"), directory.join("receipts"));
-    (is_real(&receipts) && entries(&receipts).any(|path| receipt(&path).is_some()))
-        || (is_real(&llm) && entries(&llm).any(|path| is_transcript(&path)))
+    let some = |of: &Path, ending| some_files(of, ending).into_iter();
+    (is_real(&receipts) && some(&receipts, "json").any(|path| receipt(&path).is_some()))
+        || (is_real(&llm) && some(&llm, "jsonl").any(|path| is_transcript(&path)))
 }
 
 /// The run that a receipt of a flow names.
 fn run_in(flow: &Path) -> Option<String> {
-    entries(&flow.join("receipts")).find_map(|path| receipt(&path)?)
+    let receipts = some_files(&flow.join("receipts"), "json");
+    receipts.iter().find_map(|path| receipt(path)?)
 }
 
 /// What a receipt says that its run is called; `None` when the file is not a receipt.
 fn receipt(path: &Path) -> Option<Option<String>> {
-    if path.extension()? != "json" || !is_plain_file(path) {
+    if !is_plain_file(path) {
         return None;
     }
     let of = |node: Node<'_>| match classify(node) {
@@ -177,16 +188,26 @@ fn is_plain_file(path: &Path) -> bool {
 }
 
 /// What is in a directory, as far as it is looked at. Names that begin with a dot are not.
-fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
+fn entries(directory: &Path) -> impl Iterator<Item = fs::DirEntry> {
     let listing = fs::read_dir(directory).into_iter().flatten().flatten();
-    let is_hidden = |path: &Path| {
-        let name = path.file_name().unwrap_or_default();
-        name.as_encoded_bytes().starts_with(b".")
-    };
-    listing
+    let is_hidden = |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
+    listing.filter(move |entry| !is_hidden(entry)).take(ENTRIES)
+}
+
+/// The directories in a directory. Links are not followed.
+fn directories(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let is_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    entries(directory).filter(is_dir).map(|entry| entry.path())
+}
+
+/// A few files of a directory with this ending.
+fn some_files(directory: &Path, ending: &str) -> Vec<PathBuf> {
+    let has_ending = |path: &PathBuf| path.extension().is_some_and(|own| own == ending);
+    entries(directory)
         .map(|entry| entry.path())
-        .filter(move |path| !is_hidden(path))
-        .take(ENTRIES)
+        .filter(has_ending)
+        .take(SOME)
+        .collect()
 }
 
 #[cfg(test)]

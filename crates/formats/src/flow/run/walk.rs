@@ -376,11 +376,14 @@ fn inventory(root: &Root, units: &[Unit], refuse: &dyn Fn(&Path) -> bool) -> Inv
                 continue;
             };
             let file = root.file(entry.path());
+            if known.contains(file.rel.as_str()) {
+                continue;
+            }
             if metadata.is_dir() && depth < DEEPEST {
                 open.push((file.path, depth + 1));
             } else if !metadata.is_file() || refuse(&file.path) {
                 found.left.push((file.rel, metadata.len()));
-            } else if !known.contains(file.rel.as_str()) {
+            } else {
                 found.add(file, metadata.len());
             }
             if looked_at >= scan::MAX_FILES || found.left.len() >= MOST_LEFT {

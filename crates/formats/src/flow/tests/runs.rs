@@ -186,7 +186,10 @@ fn every_shape_and_document_of_a_run_is_in_it() {
         assert_eq!(notes(&read, file).count(), 1, "{file}");
     }
     let left = read.iter().find_map(|event| match &event.body {
-        LogBody::Note(note) => note.raw.as_ref().filter(|raw| raw.get().contains("\"files\":[{")),
+        LogBody::Note(note) => note
+            .raw
+            .as_ref()
+            .filter(|raw| raw.get().contains("\"files\":[{")),
         _ => None,
     });
     assert!(left.unwrap().get().contains("build/impl_changes.md"));
