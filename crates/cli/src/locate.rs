@@ -98,10 +98,12 @@ impl Place {
             Ok(is_there && (looks_like_a_path || !self.has(argument)?))
         };
         if is_meant(path.is_dir())? {
-            return match flow::run_around(path) {
-                Some(run) => Ok(Meant::Log(run)),
-                None => Err(no_run(path)),
-            };
+            match flow::run_around(path) {
+                Some(run) => return Ok(Meant::Log(run)),
+                None if looks_like_a_path => return Err(no_run(path)),
+                // The beginning of an id, more likely.
+                None => {}
+            }
         }
         if is_meant(path.is_file())? {
             // A file of a run stands for the whole of it.

@@ -240,6 +240,10 @@ fn a_run_that_grows_is_read_again_and_one_that_does_not_is_left_alone() {
     let after = json(&env, &["show", "run-20251209-103000-q7gemi", "--json"]);
     assert_eq!(before["events"], after["events"]);
     done(&env, &["doctor", "--check"]);
+    done(&env, &["prune", "--agent", "flow-studio", "--yes"]);
+    assert_eq!(listed(&env).len(), 0);
+    assert_eq!(env.run(&["show", "run-20251209-103000-q7gemi"]).code, 3);
+    done(&env, &["doctor", "--check"]);
 }
 
 #[test]
@@ -288,6 +292,27 @@ fn nothing_outside_of_a_run_is_read_or_written() {
     assert!(!shown.contains("VERMILION"));
     let shown = done(&env, &["show", path, "--json"]);
     assert!(!shown.contains("VERMILION"));
+}
+
+#[test]
+fn a_copy_of_a_run_is_counted_once() {
+    let env = TestEnv::new();
+    let root = runs(&env);
+    done(&env, &["import", root.to_str().unwrap()]);
+    let spent = |env: &TestEnv| {
+        let stats = json(env, &["stats", "--json"]);
+        stats["total"]["spent"].clone()
+    };
+    let before = spent(&env);
+    assert!(
+        before["calls"].as_u64().is_some_and(|calls| calls > 0),
+        "{before}"
+    );
+    for (name, bytes) in files(&root.join(SHAPES)) {
+        write(&env.path("backup").join(SHAPES).join(name), bytes);
+    }
+    done(&env, &["import", env.path("backup").to_str().unwrap()]);
+    assert_eq!(spent(&env), before);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The files of a run out of its records, byte for byte.
 
+use std::collections::HashSet;
 use std::io;
 
 use super::record::{Part, Record};
@@ -24,6 +25,8 @@ pub struct Files<'f> {
     /// The journal, whose lines stand among all others.
     journal: Option<Vec<u8>>,
     open: Option<(String, Vec<u8>)>,
+    /// Files that are done with: given, or not to be given.
+    known: HashSet<String>,
     done: Originals,
 }
 
@@ -40,6 +43,7 @@ impl<'f> Files<'f> {
             put,
             journal: None,
             open: None,
+            known: HashSet::new(),
             done: Originals::default(),
         }
     }
@@ -75,7 +79,7 @@ impl<'f> Files<'f> {
             }
             Record::Cut(part) => {
                 let file = part.file.into_owned();
-                if !self.done.cut.contains(&file) {
+                if self.known.insert(file.clone()) {
                     self.done.cut.push(file);
                 }
                 Ok(())
@@ -88,7 +92,7 @@ impl<'f> Files<'f> {
                 self.close()?;
                 // A transcript that is empty has no line to be known by.
                 match execution.transcript {
-                    Some(file) if !self.is_known(&file) => self.give(&file, &[]),
+                    Some(file) if !self.known.contains(&file) => self.give(&file, &[]),
                     _ => Ok(()),
                 }
             }
@@ -109,13 +113,6 @@ impl<'f> Files<'f> {
         Ok(self.done)
     }
 
-    fn is_known(&self, file: &str) -> bool {
-        let done = &self.done;
-        [&done.files, &done.cut, &done.refused]
-            .iter()
-            .any(|files| files.iter().any(|known| known == file))
-    }
-
     fn close(&mut self) -> io::Result<()> {
         match self.open.take() {
             Some((file, bytes)) => self.give(&file, &bytes),
@@ -124,7 +121,8 @@ impl<'f> Files<'f> {
     }
 
     fn give(&mut self, file: &str, bytes: &[u8]) -> io::Result<()> {
-        if self.done.cut.iter().any(|cut| cut == file) {
+        // One that was cut, or is given already, is not given.
+        if !self.known.insert(file.to_owned()) {
             return Ok(());
         }
         if !is_safe(file) || !(self.put)(file, bytes)? {
