@@ -90,6 +90,19 @@ pub struct Entry<'a> {
     pub missed: Option<Missed>,
     /// That it is a tool call that was made before. Set when it is taken in.
     pub repeat: Option<Repeat>,
+    /// What only the run of a workflow tells of its events. Most logs are not runs.
+    pub in_run: Option<Box<InRun>>,
+}
+
+/// What the run of a workflow tells of an event.
+#[derive(Debug, Clone, Default)]
+pub struct InRun {
+    /// The step that it happened in.
+    pub place: Place,
+    /// What happened, where that is a step that began or ended, or a block of another kind than text.
+    pub body: Option<LogBody>,
+    /// Where it stands, as a file below that of the log.
+    pub source: Option<Source>,
 }
 
 /// What happened.
@@ -259,6 +272,7 @@ impl<'a> Entry<'a> {
             active_ms: 0,
             missed: None,
             repeat: None,
+            in_run: None,
         }
     }
 
@@ -280,9 +294,11 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// Whether it is a note.
+    /// Whether it is a note. That a step of a run began or ended is an event.
     pub fn is_note(&self) -> bool {
-        matches!(self.what, What::Note { .. })
+        let body = self.in_run.as_deref().and_then(|run| run.body.as_ref());
+        let is_event = matches!(body, Some(LogBody::Exchange(_)));
+        matches!(self.what, What::Note { .. }) && !is_event
     }
 
     /// How many calls begin with it.
@@ -304,13 +320,20 @@ impl<'a> Entry<'a> {
         file: &str,
     ) -> Event<LogBody> {
         let owned = |text: &Option<Cow<'_, str>>| text.as_deref().map(str::to_owned);
+        let in_run = self.in_run.as_deref();
+        let body = in_run.and_then(|run| run.body.clone());
+        let source = in_run.and_then(|run| run.source.clone());
+        let source = source.map(|source| Source {
+            file: format!("{file}/{}", source.file),
+            ..source
+        });
         Event {
             seq,
             run_id: run_id.clone(),
             parent_run_id: None,
             timestamp: at,
-            place: Place::run(),
-            body: self.what.to_body(),
+            place: in_run.map_or_else(Place::run, |run| run.place.clone()),
+            body: body.unwrap_or_else(|| self.what.to_body()),
             annotations: Annotations::from(Notes {
                 native_id: owned(&self.native_id),
                 parent_id: owned(&self.parent_id),
@@ -324,11 +347,11 @@ impl<'a> Entry<'a> {
                 status: self.status,
                 child: self.child.as_deref().map(crate::run_id),
                 attachments: self.attachments.clone(),
-                source: Some(Source {
+                source: Some(source.unwrap_or_else(|| Source {
                     file: file.to_owned(),
                     offset: position.offset,
                     line: position.line,
-                }),
+                })),
                 extra: self.extra.to_json(),
                 flags: Flags {
                     opaque: self.opaque,

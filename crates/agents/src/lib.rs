@@ -112,7 +112,7 @@ mod testkit;
 pub use calls::{Charge, Missed, Repeat, SLOT_MS, service_number, service_of, slot};
 pub use collect::Collect;
 pub use drift::{Drift, Sighting};
-pub use entry::{Entry, Text, Value, What};
+pub use entry::{Entry, InRun, Text, Value, What};
 pub use extra::Extra;
 pub use family::{
     Dialect, Family, Gather, GatherError, Gathered, Match, Origin, Part, Pick, Place, Reader,

@@ -11,9 +11,7 @@ use quipu_formats::projection::{Beside, Projection};
 use quipu_formats::{
     agentlog, atif, claude, codex, exchange, flow, html, markdown, normalized, otlp, sts, text,
 };
-use quipu_model::Header;
-#[cfg(feature = "parquet")]
-use quipu_model::{Event, LogBody};
+use quipu_model::{Event, Header, LogBody};
 
 use crate::{Account, Format, Report, Source, SourceError, pump};
 
@@ -102,6 +100,9 @@ pub fn write<'w>(
         return copy(source, to, out);
     }
     let header = source.header()?;
+    if to == Format::Flow && source.has_originals() && !source.is_redacted() {
+        return originals(source, &header, out, beside);
+    }
     write_with(source, to, &header, options, |options| {
         writer(to, &header, options, out, beside)
     })
@@ -200,6 +201,58 @@ impl Write for Both<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
+    }
+}
+
+/// Writes a run directory that is kept as it was, file by file.
+fn originals<'w>(
+    source: &mut dyn Source,
+    header: &Header,
+    mut out: Box<dyn Write + 'w>,
+    mut beside: Box<dyn Beside + 'w>,
+) -> Result<Report, SourceError> {
+    let mut counted = Counted::default();
+    let (reading, left) = pump(source, &mut counted)?;
+    let mut loss = counted.0;
+    loss.add(&left);
+    let mut files = source.originals(&mut |name, bytes| beside.put(name, bytes))?;
+    for (what, names) in [
+        ("files that are not part of the transcript", &files.left),
+        ("files with lines that are too long", &files.cut),
+        ("files", &files.refused),
+    ] {
+        for _ in names {
+            loss.dropped(what, 0);
+        }
+    }
+    files.files.sort();
+    for file in &files.files {
+        writeln!(out, "{file}").map_err(SourceError::Refused)?;
+    }
+    out.flush().map_err(SourceError::Refused)?;
+    Ok(Report {
+        source: source.path().to_owned(),
+        from: source.format().to_owned(),
+        to: Format::Flow.as_str(),
+        run_id: header.run_id.to_string(),
+        reading,
+        loss,
+    })
+}
+
+/// Counts events that are carried by what they were read from.
+#[derive(Default)]
+struct Counted(Loss);
+
+impl Projection for Counted {
+    fn event(&mut self, _event: &Event<LogBody>) -> io::Result<()> {
+        self.0.events += 1;
+        self.0.carried += 1;
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Loss> {
+        Ok(self.0)
     }
 }
 

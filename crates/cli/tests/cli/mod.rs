@@ -19,6 +19,7 @@ mod redact;
 mod repair;
 mod repository;
 mod resume;
+mod runs;
 mod scan;
 mod search;
 mod session;

@@ -51,7 +51,7 @@ fn what_cannot_be_read_is_not_clean() {
     assert_eq!((ran.code, ran.stdout.as_str()), (3, ""));
     assert_eq!(
         ran.stderr,
-        "error: HOME is no run: it has no flow with `llm` or `receipts`, and no meta.json, spec.json or events.jsonl\n"
+        "error: HOME is not a run: it has no flow with `llm` or `receipts`, and no meta.json, spec.json or events.jsonl\n"
     );
 }
 

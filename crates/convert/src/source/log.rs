@@ -9,6 +9,9 @@ use quipu_agents::{
     Dialect, Entry, Family, Feed, Marks, Origin as LogOrigin, Position, Session, Sink, Summary,
     What, is_credential,
 };
+use quipu_formats::flow::record::Record;
+use quipu_formats::flow::{Files, Originals};
+use quipu_model::json::Tape;
 use quipu_model::{Attachment, Distinct, Environment, Header, Origin, RunId, Timestamp, Totals};
 use quipu_prices::Prices;
 
@@ -17,6 +20,12 @@ use crate::pricing::Pricing;
 
 /// How much is read at a time: what a processor's cache can hold until it is looked at.
 const PIECE: usize = 128 << 10;
+
+/// The dialect of run directories.
+const RUN: &str = "flow-run";
+
+/// How deep the records of a run directory nest.
+const DEPTH: usize = 136;
 
 /// A document beside a log is no longer than this.
 const SIDECAR: u64 = 16 << 20;
@@ -220,6 +229,43 @@ impl<B: Bytes> Source for Log<B> {
         });
         read.map_err(unreadable(&self.path))?;
         written.map_err(SourceError::Refused)
+    }
+
+    fn has_originals(&self) -> bool {
+        self.dialect.name == RUN
+    }
+
+    fn originals(
+        &self,
+        put: &mut dyn FnMut(&str, &[u8]) -> io::Result<bool>,
+    ) -> Result<Originals, SourceError> {
+        let mut files = Files::new(put);
+        let mut refused = Ok(());
+        let mut tape = Tape::new();
+        let mut line = Vec::new();
+        let mut take = |line: &[u8]| {
+            let text = String::from_utf8_lossy(line);
+            match tape.read(&text, DEPTH).ok().and_then(Record::decode) {
+                Some(record) => files.take(record),
+                None => Ok(()),
+            }
+        };
+        let read = self.bytes.pieces(&mut |mut piece| {
+            while let Some(end) = memchr::memchr(b'\n', piece) {
+                line.extend_from_slice(&piece[..end]);
+                refused = take(&line);
+                line.clear();
+                piece = &piece[end + 1..];
+                if refused.is_err() {
+                    return false;
+                }
+            }
+            line.extend_from_slice(piece);
+            true
+        });
+        read.map_err(unreadable(&self.path))?;
+        refused.map_err(SourceError::Refused)?;
+        files.finish().map_err(SourceError::Refused)
     }
 
     fn header(&mut self) -> Result<Header, SourceError> {

@@ -17,6 +17,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use quipu_formats::flow::Originals;
 use quipu_formats::normalized::{self, Beyond};
 use quipu_model::{Attachment, Event, Header, LogBody};
 use quipu_prices::Prices;
@@ -49,6 +50,26 @@ pub trait Source: Send {
     ///
     /// It cannot be read, or is no single file.
     fn copy(&self, to: &mut dyn Write) -> Result<(), SourceError>;
+
+    /// Whether it is kept as a set of files that can be had again as they were: a run directory.
+    fn has_originals(&self) -> bool {
+        false
+    }
+
+    /// Gives those files, by their names below the directory; `put` says whether there is a place for one.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, is not kept as files, or whoever takes them refuses.
+    fn originals(
+        &self,
+        _put: &mut dyn FnMut(&str, &[u8]) -> io::Result<bool>,
+    ) -> Result<Originals, SourceError> {
+        Err(SourceError::Broken {
+            path: self.path().to_owned(),
+            why: "not kept as a set of files".to_owned(),
+        })
+    }
 
     /// What is known of the session as a whole.
     ///

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use quipu_agents::{Dialect, Family, HEAD, Limits, is_credential};
 use quipu_formats::exchange::{Item, Reader};
+use quipu_formats::flow;
 
 use super::part::parts;
 use super::{
@@ -42,7 +43,14 @@ pub fn open_as(
         return Err(unknown());
     }
     if path.is_dir() {
-        return Ok(vec![Box::new(RunDirectory::new(path))]);
+        let run = flow::run_around(path).unwrap_or_else(|| path.to_owned());
+        return Ok(vec![Box::new(RunDirectory::new(&run))]);
+    }
+    // A file of a run stands for the whole of it.
+    if path == name
+        && let Some(run) = flow::run_of(path)
+    {
+        return Ok(vec![Box::new(RunDirectory::new(&run))]);
     }
     let head = head(path).map_err(unreadable(name))?;
     if head.starts_with(DATABASE) {
@@ -62,6 +70,12 @@ pub fn open_as(
     if found.is_some_and(|(_, dialect)| dialect.name == NORMALIZED) {
         // Read by its own reader, which loses nothing that the model has no place for.
         return Ok(vec![Box::new(Document::file(path).named(name))]);
+    }
+    if found.is_none()
+        && path == name
+        && let Some(run) = flow::run_around(path)
+    {
+        return Ok(vec![Box::new(RunDirectory::new(&run))]);
     }
     let found = found.ok_or_else(unknown)?;
     let log = Log::new(LogFile(path.to_owned()), name, found, &reading.prices);

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use quipu_agents::{FAMILIES, Family, Host, Pick, Place, is_credential};
+use quipu_formats::flow;
 
 use super::report::Problem;
 use crate::catalogue::Stamp;
@@ -256,6 +257,10 @@ impl Search {
     /// Any file below a path may be a log. Whoever names a directory means what is in it, and not what a link
     /// somewhere below makes of it.
     fn anything(&mut self, root: &Path) {
+        // A file of a run stands for the whole of it.
+        if let Some(run) = flow::run_of(root) {
+            return self.held(&run);
+        }
         let mut left = vec![(root.to_owned(), 0)];
         while let Some((path, depth)) = left.pop() {
             let metadata = match fs::metadata(&path) {
@@ -269,19 +274,8 @@ impl Search {
                 self.special += 1;
                 self.problems.push(Problem::new(&path, LEADS_OUT));
             } else if metadata.is_dir() {
-                let holder = FAMILIES
-                    .iter()
-                    .find(|family| family.gather().is_some_and(|gather| gather.holds(&path)));
-                if let Some(family) = holder {
-                    let brand = family.gather().map_or("", |gather| gather.dialect().brand);
-                    if self.seen.insert(path.clone()) {
-                        self.found.push(Candidate {
-                            path,
-                            stamp: stamp(&metadata),
-                            found: Found::Many,
-                            place: Some((brand, *family)),
-                        });
-                    }
+                if holding(&path).is_some() {
+                    self.held(&path);
                     continue;
                 }
                 if depth >= DEEPEST {
@@ -311,6 +305,22 @@ impl Search {
                     place: holder,
                 });
             }
+        }
+    }
+
+    /// Adds a directory that holds sessions.
+    fn held(&mut self, path: &Path) {
+        let metadata = match fs::metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) => return self.refused(path, &error),
+        };
+        if self.seen.insert(path.to_owned()) {
+            self.found.push(Candidate {
+                path: path.to_owned(),
+                stamp: stamp(&metadata),
+                found: Found::Many,
+                place: holding(path),
+            });
         }
     }
 
@@ -402,6 +412,14 @@ pub(super) fn stamp(metadata: &Metadata) -> Stamp {
         part: None,
     }
 }
+/// Whose sessions a directory holds.
+fn holding(directory: &Path) -> Option<(&'static str, &'static dyn Family)> {
+    FAMILIES.iter().find_map(|family| {
+        let gather = family.gather().filter(|gather| gather.holds(directory))?;
+        Some((gather.dialect().brand, *family))
+    })
+}
+
 /// Whose sessions a file holds, where it holds many.
 fn holder(path: &Path) -> Option<(&'static str, &'static dyn Family)> {
     use std::io::Read as _;

@@ -16,8 +16,8 @@ use crate::args::Show;
 use crate::commands::render::{Days, write_day};
 use crate::commands::stats::told;
 use crate::terminal::{
-    BOLD, CYAN, DIM, Drawing, GREEN, RED, YELLOW, bytes, clean, count, duration, expand, fit,
-    fit_path, tokens, width_of, wrap,
+    BOLD, CYAN, DIM, Drawing, GREEN, RED, YELLOW, bytes, clean, clean_line, count, duration,
+    expand, fit, fit_path, tokens, width_of, wrap,
 };
 use crate::when;
 
@@ -203,6 +203,12 @@ impl<'v> View<'v> {
             let call = calls.get(&at).map(|call| &events[*call]);
             if call.is_some_and(|call| self.args.wants(call.seq, call.body.type_word())) {
                 // Shown with its call.
+                continue;
+            }
+            if let LogBody::Exchange(body) = &event.body
+                && step(out, event, body)?
+            {
+                speaker = Speaker::Nobody;
                 continue;
             }
             let now = match &event.body {
@@ -648,6 +654,38 @@ fn below<'p>(path: &'p str, cwd: Option<&str>) -> &'p str {
 }
 
 /// Notes that a reader of the conversation has to know.
+/// Says that a step of a run began, or why it failed; `false` for everything else.
+fn step(out: &mut impl Write, event: &Event<LogBody>, body: &Body) -> io::Result<bool> {
+    let path = clean_line(&event.place.path, 80);
+    match body {
+        Body::StepStarted(_) => {
+            write!(out, "\n{BOLD}step {path}{BOLD:#}")?;
+            if event.place.iteration > 0 {
+                write!(out, " {DIM}#{}{DIM:#}", event.place.iteration)?;
+            }
+            if let Some(agent) = &event.annotations.subagent_id {
+                write!(out, " {DIM}{}{DIM:#}", clean_line(agent, 60))?;
+            }
+            writeln!(out)?;
+        }
+        Body::StepCompleted(end) => {
+            if let Some(error) = &end.error {
+                writeln!(
+                    out,
+                    "  {RED}step {path} failed: {}{RED:#}",
+                    clean_line(error, 200)
+                )?;
+            }
+        }
+        Body::RunStarted(_)
+        | Body::RunCompleted(_)
+        | Body::CallStarted { .. }
+        | Body::CallCompleted { .. } => {}
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
 fn matters(kind: NoteKind) -> bool {
     matches!(
         kind,

@@ -149,6 +149,23 @@ impl Unit {
         }
     }
 
+    /// What an earlier receipt of the step said.
+    pub(super) fn told(&self) -> Option<&Told> {
+        self.told.as_ref()
+    }
+
+    /// Whether nothing is known of it but that it began and ended.
+    pub(super) fn is_bare(&self) -> bool {
+        let has_lines = !self.lines.is_empty() || !self.calls.is_empty();
+        let spent = self.tokens != Sum::default() || self.cost.is_some() || self.model.is_some();
+        !has_lines && !spent && self.told.is_none()
+    }
+
+    /// How many events it carries.
+    pub(super) fn carried(&self) -> u64 {
+        self.carried
+    }
+
     pub(super) fn first_seq(&self) -> u64 {
         self.first_seq
     }
@@ -246,6 +263,7 @@ impl Unit {
         if told.is_without_transcript() {
             loss.dropped("transcript", seq);
         }
+        self.carried += 1;
         self.told = Some(told);
     }
 
@@ -354,10 +372,11 @@ impl Unit {
         if self.tokens == Sum::default() {
             loss.inferred("tokens", self.first_seq);
         }
-        let is_stub = self
-            .model
-            .as_deref()
-            .is_some_and(|model| model.ends_with("-stub"));
+        let is_stub = self.told.as_ref().is_some_and(Told::is_stub)
+            || self
+                .model
+                .as_deref()
+                .is_some_and(|model| model.ends_with("-stub"));
         if let Some((count, seq)) = self.synthetic.filter(|_| !is_stub) {
             for _ in 0..count {
                 loss.dropped(crate::loss::Field::Synthetic.as_str(), seq);
