@@ -2,20 +2,18 @@
 
 use std::io::{self, Write};
 
+use quipu_formats::loss::Loss;
 #[cfg(feature = "parquet")]
 use quipu_formats::parquet::Tables;
-use quipu_formats::projection::{Beside, Projection};
+use quipu_formats::projection::{Beside, Nowhere, Projection};
 use quipu_formats::{
     agentlog, atif, claude, codex, exchange, flow, html, markdown, normalized, otlp, sts, text,
 };
 use quipu_model::Header;
 #[cfg(feature = "parquet")]
-use {
-    quipu_formats::loss::Loss,
-    quipu_model::{Event, LogBody},
-};
+use quipu_model::{Event, LogBody};
 
-use crate::{Format, Report, Source, SourceError, pump};
+use crate::{Account, Format, Report, Source, SourceError, pump};
 
 /// How formats are written, where there is a choice.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +46,16 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether nothing is asked for that the format does not have by itself.
+    fn is_plain(&self, to: Format) -> bool {
+        match to {
+            Format::Normalized => self.normalized == normalized::Options::default(),
+            Format::Html => self.html.is_plain(),
+            Format::Atif => self.atif == atif::Options::default(),
+            _ => false,
+        }
+    }
+
     /// The same, for a session that was a document before.
     fn of(&self, document: &normalized::Options) -> Self {
         let mut own = self.clone();
@@ -95,10 +103,18 @@ pub fn write<'w>(
     source: &mut dyn Source,
     to: Format,
     options: &Options,
-    out: Box<dyn Write + 'w>,
+    mut out: Box<dyn Write + 'w>,
     beside: Box<dyn Beside + 'w>,
 ) -> Result<Report, SourceError> {
     let header = source.header()?;
+    let is_document = source.original(to).is_some()
+        || to == Format::Html && source.original(Format::Normalized).is_some();
+    if is_document
+        && options.is_plain(to)
+        && let Some(report) = as_it_was(source, to, &header, &mut out)?
+    {
+        return Ok(report);
+    }
     write_with(source, to, &header, options, |options| {
         writer(to, &header, options, out, beside)
     })
@@ -140,6 +156,65 @@ impl<E: Write + Send, C: Write + Send> Projection for Rows<'_, E, C> {
     }
 }
 
+/// Gives a document back as somebody wrote it, and a page of a document around the very document: what was removed from
+/// it, and the proofs of that, are then what they were. It is read all the same, for the account. One that cannot be read
+/// wholly is not given back, but written anew from what can be read.
+fn as_it_was<'w>(
+    source: &mut dyn Source,
+    to: Format,
+    header: &Header,
+    out: &mut (dyn Write + 'w),
+) -> Result<Option<Report>, SourceError> {
+    let nowhere = Box::new(io::sink());
+    let counted = writer(to, header, &Options::default(), nowhere, Box::new(Nowhere));
+    let mut counted = counted.map_err(SourceError::Refused)?;
+    let (reading, _) = pump(source, &mut *counted)?;
+    if !reading.is_whole() {
+        return Ok(None);
+    }
+    let mut loss = counted.finish().map_err(SourceError::Refused)?;
+    // A document is what it was. But the pictures of a trajectory are in files beside it, which are not read.
+    loss.dropped
+        .retain(|what, _| to == Format::Atif && what == "attachment bytes");
+    loss.wrapped.clear();
+    loss.inferred.clear();
+    let unreadable = crate::source::unreadable(source.path());
+    match source.original(to) {
+        Some(original) => copy(original.map_err(unreadable)?, out)?,
+        None => {
+            let Some(transcript) = source.original(Format::Normalized) else {
+                return Ok(None);
+            };
+            let mut page = html::Around::begin(header, &mut *out).map_err(SourceError::Refused)?;
+            copy(transcript.map_err(unreadable)?, &mut page)?;
+            page.end().map_err(SourceError::Refused)?;
+        }
+    }
+    out.flush().map_err(SourceError::Refused)?;
+    Ok(Some(report(source, to, header, reading, loss)))
+}
+
+fn copy(mut from: impl io::Read, to: &mut dyn Write) -> Result<(), SourceError> {
+    io::copy(&mut from, to).map(drop).map_err(SourceError::Refused)
+}
+
+fn report(
+    source: &dyn Source,
+    to: Format,
+    header: &Header,
+    reading: Account,
+    loss: Loss,
+) -> Report {
+    Report {
+        source: source.path().to_owned(),
+        from: source.format().to_owned(),
+        to: to.as_str(),
+        run_id: header.run_id.to_string(),
+        reading,
+        loss,
+    }
+}
+
 fn write_with<'w>(
     source: &mut dyn Source,
     to: Format,
@@ -153,12 +228,5 @@ fn write_with<'w>(
     let (reading, left) = pump(source, &mut *writer)?;
     let mut loss = writer.finish().map_err(SourceError::Refused)?;
     loss.add(&left);
-    Ok(Report {
-        source: source.path().to_owned(),
-        from: source.format().to_owned(),
-        to: to.as_str(),
-        run_id: header.run_id.to_string(),
-        reading,
-        loss,
-    })
+    Ok(report(source, to, header, reading, loss))
 }

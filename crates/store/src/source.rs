@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quipu_convert::Source;
-use quipu_convert::source::{Bytes, Log};
+use quipu_convert::source::{Bytes, Document, Log};
 use quipu_prices::Prices;
 
 use crate::archive::{Archive, Snapshot, SourceKey};
@@ -31,6 +31,10 @@ impl Bytes for Kept {
             let read = bytes.len();
             from.consume(read);
         }
+    }
+
+    fn reader(&self) -> io::Result<Box<dyn io::Read + '_>> {
+        Ok(Box::new(self.archive.read(&self.snapshot)))
     }
 
     fn beside(&self, names: &[PathBuf]) -> io::Result<Vec<(String, Vec<u8>)>> {
@@ -66,6 +70,20 @@ impl Store {
             snapshot: snapshot(self.archive(), row)?,
             agent: row.agent.clone(),
         };
+        // A transcript that somebody shared says more than events: what was removed from it, who shares it, and
+        // proofs of both. Its own reader keeps that.
+        match found.1.name {
+            quipu_agents::NORMALIZED => return Ok(Box::new(Document::of(Box::new(bytes), &row.path))),
+            quipu_agents::NORMALIZED_PAGE => {
+                let page = Document::page_of(Box::new(bytes), &row.path, None);
+                let page = page.map_err(|error| ImportError::Home {
+                    path: row.path.clone(),
+                    source: io::Error::other(error.to_string()),
+                })?;
+                return Ok(Box::new(page));
+            }
+            _ => {}
+        }
         let mut log = Log::new(bytes, &row.path, found, prices);
         log.part.clone_from(&row.part);
         log.native = Some(row.native.clone());

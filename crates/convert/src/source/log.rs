@@ -1,7 +1,7 @@
 //! The log of an agent.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,10 +13,14 @@ use quipu_model::{Attachment, Environment, Header, Origin, RunId, Timestamp, Tot
 use quipu_prices::Prices;
 
 use super::{Account, Receiver, Source, SourceError, unreadable};
+use crate::Format;
 use crate::pricing::Pricing;
 
 /// How much is read at a time: what a processor's cache can hold until it is looked at.
 const PIECE: usize = 128 << 10;
+
+/// The dialect of ATIF trajectories, which are written as well as read.
+const ATIF: &str = "atif";
 
 /// A document beside a log is no longer than this.
 const SIDECAR: u64 = 16 << 20;
@@ -29,6 +33,13 @@ pub trait Bytes: Send {
     ///
     /// Whatever keeps them from being read.
     fn pieces(&self, take: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<()>;
+
+    /// All bytes from the beginning, for whoever wants them in pieces of their own.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps them from being read.
+    fn reader(&self) -> io::Result<Box<dyn Read + '_>>;
 
     /// The small documents beside the log, by name.
     ///
@@ -55,6 +66,10 @@ impl Bytes for LogFile {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(Box::new(File::open(&self.0)?))
     }
 
     fn beside(&self, names: &[PathBuf]) -> io::Result<Vec<(String, Vec<u8>)>> {
@@ -206,6 +221,11 @@ impl<B: Bytes> Source for Log<B> {
         });
         read.map_err(unreadable(&self.path))?;
         written.map_err(SourceError::Refused)
+    }
+
+    fn original(&self, to: Format) -> Option<io::Result<Box<dyn Read + '_>>> {
+        let is_it = self.dialect.name == ATIF && to == Format::Atif && self.part.is_none();
+        is_it.then(|| self.bytes.reader())
     }
 
     fn header(&mut self) -> Result<Header, SourceError> {

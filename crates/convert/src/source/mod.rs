@@ -13,7 +13,7 @@ mod redacted;
 mod sniff;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,6 +21,8 @@ use quipu_formats::normalized::{self, Beyond};
 use quipu_model::{Attachment, Event, Header, LogBody};
 use quipu_prices::Prices;
 use serde::Serialize;
+
+use crate::Format;
 
 pub use directory::RunDirectory;
 pub use document::Document;
@@ -49,6 +51,12 @@ pub trait Source: Send {
     ///
     /// It cannot be read, or is no single file.
     fn copy(&self, to: &mut dyn Write) -> Result<(), SourceError>;
+
+    /// The bytes it is read from, where they are a document in this format already: what somebody wrote in a format is
+    /// given back in that format as they wrote it. Bytes that a profile removes something from are not given.
+    fn original(&self, _to: Format) -> Option<io::Result<Box<dyn Read + '_>>> {
+        None
+    }
 
     /// What is known of the session as a whole.
     ///

@@ -86,27 +86,106 @@ fn head(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
     );
     let own = options.tags.iter().map(String::as_str);
     list("tags", TAGS.into_iter().chain(own), page);
-    let globs: BTreeSet<String> = entries.iter().map(|entry| glob(&entry.file)).collect();
-    if globs.is_empty() {
+    let groups = groups(entries);
+    if groups.is_empty() {
         return;
     }
     put!(page, "configs:");
-    // Logs of different kinds have different fields, so each folder is a table of its own.
-    let is_only = globs.len() == 1;
+    for (name, files, _) in &groups {
+        put!(page, "  - config_name: {}", yaml(name));
+        put!(page, "    data_files:\n      - split: \"train\"");
+        match &files[..] {
+            [one] => put!(page, "        path: {}", yaml(one)),
+            many => {
+                put!(page, "        path:");
+                for file in many {
+                    put!(page, "          - {}", yaml(file));
+                }
+            }
+        }
+    }
+    // Without this, columns are guessed from the first lines that are read.
+    let mut of_ours = groups.iter().filter(|(_, _, is_ours)| *is_ours).peekable();
+    if of_ours.peek().is_some() {
+        put!(page, "dataset_info:");
+    }
+    for (name, _, _) in of_ours {
+        put!(page, "  - config_name: {}", yaml(name));
+        page.push_str(FEATURES);
+    }
+}
+
+/// What the lines of a session are, as columns.
+const FEATURES: &str = "    features:
+      - name: type
+        dtype: string
+      - name: harness
+        dtype: string
+      - name: id
+        dtype: string
+      - name: name
+        dtype: string
+      - name: message
+        struct:
+          - name: role
+            dtype: string
+          - name: content
+            dtype: string
+          - name: reasoningContent
+            dtype: string
+          - name: toolCalls
+            list:
+              - name: id
+                dtype: string
+              - name: function
+                struct:
+                  - name: name
+                    dtype: string
+                  - name: arguments
+                    dtype: string
+          - name: toolCallId
+            dtype: string
+          - name: timestamp
+            dtype: int64
+          - name: model
+            dtype: string
+";
+
+/// The tables of a folder: a name, the files, and whether they hold the lines of the Hub.
+type Group = (String, Vec<String>, bool);
+
+/// Logs of different kinds have different fields, so each folder is a table of its own, and so is each kind in a folder that
+/// holds both.
+fn groups(entries: &[CardEntry]) -> Vec<Group> {
+    let mut found: BTreeMap<(String, bool), Vec<String>> = BTreeMap::new();
+    for entry in entries {
+        let key = (glob(&entry.file), !entry.as_is);
+        found.entry(key).or_default().push(entry.file.clone());
+    }
+    let is_only = found.len() == 1;
+    let is_mixed = |glob: &String| found.keys().filter(|(other, _)| other == glob).count() > 1;
     let mut names = BTreeSet::new();
-    for (n, glob) in globs.iter().enumerate() {
-        let mut name = if is_only {
-            "default".to_owned()
-        } else {
-            config_name(glob)
+    let mut groups = Vec::new();
+    for (n, ((glob, is_ours), files)) in found.iter().enumerate() {
+        let folder = config_name(glob);
+        let mut name = match (is_only, is_mixed(glob), is_ours) {
+            (true, ..) => "default".to_owned(),
+            (false, true, true) if folder.is_empty() => "sessions".to_owned(),
+            (false, true, false) if folder.is_empty() => "native".to_owned(),
+            (false, true, false) => format!("{folder}-native"),
+            _ => folder,
         };
         if name.is_empty() || !names.insert(name.clone()) {
             name = format!("files-{n}");
         }
-        put!(page, "  - config_name: {}", yaml(&name));
-        put!(page, "    data_files:\n      - split: \"train\"");
-        put!(page, "        path: {}", yaml(glob));
+        let files = if is_mixed(glob) {
+            files.clone()
+        } else {
+            vec![glob.clone()]
+        };
+        groups.push((name, files, *is_ours));
     }
+    groups
 }
 
 /// A name for the files of a folder: the folder's, in characters that any name may have.

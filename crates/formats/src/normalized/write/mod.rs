@@ -128,8 +128,12 @@ impl<W: Write> Projection for Writer<W> {
         self.write(event, &Beyond::default())
     }
 
-    fn event_and_more(&mut self, event: &Event<LogBody>, more: &Beyond) -> io::Result<bool> {
-        self.write(event, more).map(|()| true)
+    fn takes_more(&self) -> bool {
+        true
+    }
+
+    fn event_and_more(&mut self, event: &Event<LogBody>, more: &Beyond) -> io::Result<()> {
+        self.write(event, more)
     }
 
     fn finish(self: Box<Self>) -> io::Result<Loss> {
