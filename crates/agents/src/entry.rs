@@ -14,8 +14,8 @@ use quipu_model::{
     Usage,
 };
 
-use crate::Position;
 use crate::calls::{Charge, Missed, Repeat};
+use crate::{Extra, Position};
 
 /// One event of a log.
 #[derive(Debug, Clone)]
@@ -46,6 +46,8 @@ pub struct Entry<'a> {
     pub cost: Option<Money>,
     /// How that call was served.
     pub service: Service,
+    /// Why the answer of that call ended, in the provider's own word.
+    pub stop_reason: Option<Cow<'a, str>>,
     /// How long it took.
     pub duration_ms: Option<u64>,
     /// How a tool call ended.
@@ -57,6 +59,8 @@ pub struct Entry<'a> {
     pub child: Option<Cow<'a, str>>,
     /// What it refers to that is kept outside.
     pub attachments: Vec<Attachment>,
+    /// Fields of the record that have no place of their own.
+    pub extra: Extra<'a>,
     /// The content exists but cannot be read.
     pub opaque: bool,
     /// Put there by a program, not said by a person or a model.
@@ -227,11 +231,13 @@ impl<'a> Entry<'a> {
             usage: None,
             cost: None,
             service: Service::Standard,
+            stop_reason: None,
             duration_ms: None,
             status: None,
             as_told: false,
             child: None,
             attachments: Vec::new(),
+            extra: Extra::default(),
             opaque: false,
             synthetic: false,
             voids: None,
@@ -292,6 +298,7 @@ impl<'a> Entry<'a> {
                 subagent_id: owned(&self.subagent),
                 model: owned(&self.model),
                 model_call: owned(&self.model_call),
+                stop_reason: owned(&self.stop_reason),
                 usage: self.usage,
                 cost: self.cost,
                 duration_ms: self.duration_ms,
@@ -303,6 +310,7 @@ impl<'a> Entry<'a> {
                     offset: position.offset,
                     line: position.line,
                 }),
+                extra: self.extra.to_json(),
                 flags: Flags {
                     opaque: self.opaque,
                     synthetic: self.synthetic,

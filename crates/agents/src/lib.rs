@@ -47,6 +47,7 @@ mod collect;
 mod cost;
 mod drift;
 mod entry;
+mod extra;
 mod family;
 mod feed;
 mod head;
@@ -103,6 +104,7 @@ pub use calls::{Charge, Missed, Repeat, SLOT_MS, service_number, service_of, slo
 pub use collect::Collect;
 pub use drift::{Drift, Sighting};
 pub use entry::{Entry, Text, Value, What};
+pub use extra::Extra;
 pub use family::{
     Dialect, Family, Gather, GatherError, Gathered, Match, Origin, Part, Pick, Place, Reader,
 };

@@ -501,6 +501,7 @@ fn push_end(
     };
     let entry = Entry {
         usage,
+        stop_reason: stop.map(Cow::Borrowed),
         ..capture::ended(kind, stop, more)
     };
     common.put(entry, out);

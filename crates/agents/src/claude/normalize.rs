@@ -399,6 +399,7 @@ fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &m
         Some(request) if !id.starts_with("msg_") => Cow::Owned(format!("{id}:{request}")),
         _ => id,
     });
+    let stop = message.text("stop_reason").filter(|_| !made_up);
     let content = message.get("content");
     let first = Cell::new(true);
     let put = |mut entry: Entry<'a>, out: &mut Out<'_>| {
@@ -411,6 +412,7 @@ fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &m
             entry.usage = usage;
             entry.cost = cost;
             entry.service = service;
+            entry.stop_reason.clone_from(&stop);
         }
         common.put(entry, out);
     };

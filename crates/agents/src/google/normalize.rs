@@ -189,6 +189,7 @@ impl Generated {
         let more = open.end.as_deref().and_then(|end| Json::parse(end).ok());
         let entry = Entry {
             usage: open.usage.map(Usage::from),
+            stop_reason: open.finish.clone().map(Cow::Owned),
             ..capture::ended(kind, Some(why), more)
         };
         open.common().put(entry, out);

@@ -102,6 +102,7 @@ impl Common<'_> {
         let entry = Entry {
             usage,
             service: self.service,
+            stop_reason: finish.map(Cow::Borrowed),
             ..capture::ended(kind, Some(why), None)
         };
         self.put(entry, out);

@@ -88,6 +88,8 @@ impl Common<'_> {
             "incomplete" => NoteKind::Truncated,
             _ => NoteKind::ModelCall,
         };
+        let stop = reason.and_then(|reason| reason.as_str());
+        let stop = stop.or_else(|| response.text("status"));
         let why = failed
             .and_then(|error| error.text("message"))
             .or(reason.and_then(|reason| reason.as_str()))
@@ -99,6 +101,7 @@ impl Common<'_> {
         let entry = Entry {
             usage: usage.and_then(items::usage),
             service: blocks::openai_service(&response.text("service_tier").unwrap_or_default()),
+            stop_reason: stop,
             ..capture::ended(kind, Some(why), more)
         };
         self.put(entry, None, out);

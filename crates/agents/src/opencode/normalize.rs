@@ -258,6 +258,7 @@ impl Core {
             model: message.model.as_deref().map(Cow::Borrowed),
             model_call: message.id.as_deref().map(Cow::Borrowed),
             usage: counts.map(|counts| counts.usage),
+            stop_reason: info.text("finish"),
             duration_ms: between(span("created"), span("completed")),
             at: message.time(),
             ..Entry::keep(NoteKind::ModelCall, info)
@@ -357,7 +358,10 @@ impl Core {
         message: &mut Message,
         out: &mut Out<'_>,
     ) {
-        let mut entry = Entry::keep(NoteKind::Usage, part);
+        let mut entry = Entry {
+            stop_reason: part.text("reason"),
+            ..Entry::keep(NoteKind::Usage, part)
+        };
         let counts = part
             .get("tokens")
             .and_then(|tokens| self.counts(tokens, out));

@@ -176,6 +176,7 @@ fn assistant<'a>(core: &mut Core, data: Node<'a>, common: &Common<'a>, out: &mut
     // What is in the message becomes events; all else of it is kept here.
     let call = Entry {
         usage: counts.map(|counts| counts.usage),
+        stop_reason: data.text("finish"),
         model: common.model.clone(),
         model_call: common.id.clone(),
         duration_ms: between(span("created"), span("completed")),

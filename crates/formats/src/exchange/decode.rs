@@ -636,6 +636,8 @@ pub(super) fn annotate(to: &mut Annotations, name: &str, raw: RawJson<'_>) -> An
         "subagent_id" => ("subagent_id", parsed(raw).map(|v| to.subagent_id = v)),
         "model" => ("model", parsed(raw).map(|v| to.model = v)),
         "model_call" => ("model_call", parsed(raw).map(|v| to.model_call = v)),
+        "stop_reason" => ("stop_reason", parsed(raw).map(|v| to.stop_reason = v)),
+        "extra" => ("extra", extra(raw).map(|v| to.extra = v)),
         "status" => ("status", status(raw).map(|v| to.status = Some(v))),
         "child" => ("child", child(raw).map(|v| to.child = Some(v))),
         "attachments" => ("attachments", attachments(raw).map(|v| to.attachments = v)),
@@ -699,6 +701,14 @@ fn source(raw: RawJson<'_>) -> Result<Source, String> {
     }
     let Wire { file, offset, line } = parsed(raw)?;
     Ok(Source { file, offset, line })
+}
+
+fn extra(raw: RawJson<'_>) -> Result<Option<Json>, String> {
+    match raw.get().trim_start().as_bytes().first() {
+        Some(b'{') => Ok(Some(raw.into())),
+        Some(b'n') => Ok(None),
+        _ => Err("it is not an object".to_owned()),
+    }
 }
 
 fn status(raw: RawJson<'_>) -> Result<Status, String> {

@@ -399,11 +399,13 @@ impl Writer<'_> {
             usage,
             cost,
             model_call,
+            stop_reason,
             duration_ms,
             status,
             child,
             attachments,
             source,
+            extra,
             flags,
         } = &**annotations;
         for (key, text) in [
@@ -427,6 +429,10 @@ impl Writer<'_> {
         if let Some(call) = model_call {
             self.raw(r#","model_call":"#);
             self.string(call);
+        }
+        if let Some(reason) = stop_reason {
+            self.raw(r#","stop_reason":"#);
+            self.string(reason);
         }
         if let Some(duration_ms) = duration_ms {
             self.raw(r#","duration_ms":"#);
@@ -468,6 +474,7 @@ impl Writer<'_> {
             self.number(source.line);
             self.raw("}");
         }
+        self.value_field(r#","extra":"#, extra.as_ref());
         let set = [
             (flags.opaque, "\"opaque\""),
             (flags.synthetic, "\"synthetic\""),

@@ -22,8 +22,9 @@
 //!
 //! See [`LOSSES`]. What other sources know of an event travels in additive fields behind `payload`:
 //! `native_id`, `parent_id`, `subagent_id`, `model`, `usage` (`input`, `cache_read`, `cache_write`,
-//! `cache_write_1h`, `output`, `reasoning`), `cost_usd`, `model_call`, `duration_ms`, `status`, `child`, `attachments` (`mime`,
-//! `bytes`, `sha256`), `source` (`file`, `offset`, `line`), `flags`.
+//! `cache_write_1h`, `output`, `reasoning`), `cost_usd`, `model_call`, `stop_reason`, `duration_ms`, `status`, `child`,
+//! `attachments` (`mime`, `bytes`, `sha256`), `source` (`file`, `offset`, `line`), `extra` (an object of fields that
+//! have no place of their own), `flags`.
 
 mod decode;
 mod draft;

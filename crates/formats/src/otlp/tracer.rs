@@ -371,6 +371,7 @@ impl<'w> Tracer<'w> {
             let said = Said {
                 model: notes.model.as_deref(),
                 model_call: notes.model_call.as_deref(),
+                stop_reason: notes.stop_reason.as_deref(),
             };
             marks::write(event, &self.facts, said, &mut span.attrs);
             let lane = &mut self.lanes[lane];
@@ -382,6 +383,10 @@ impl<'w> Tracer<'w> {
             let said = Said {
                 model: chat.model.as_deref().or(event.annotations.model.as_deref()),
                 model_call: chat.model_call.as_deref(),
+                stop_reason: chat
+                    .stop_reason
+                    .as_deref()
+                    .or(event.annotations.stop_reason.as_deref()),
             };
             self.scratch.clear();
             marks::write(event, &self.facts, said, &mut self.scratch);

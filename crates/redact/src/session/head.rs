@@ -108,6 +108,7 @@ impl Redactor<'_> {
             mask: &mut self.mask,
             profile: self.profile,
             files: &mut self.files,
+            is_exposed: false,
         };
         let part = self.profile.text.clone();
         shaper.text("session.title", title, &part, "text", &[]);
@@ -120,6 +121,7 @@ impl Redactor<'_> {
             mask: &mut self.mask,
             profile: self.profile,
             files: &mut self.files,
+            is_exposed: false,
         };
         for field in &mut extra {
             let path = named(section(field.section), &field.key);

@@ -350,6 +350,7 @@ impl<'a> Redactor<'a> {
                 mask: &mut self.mask,
                 profile,
                 files: &mut self.files,
+                is_exposed: false,
             };
             shaper.event(event, beyond, given);
         }

@@ -64,8 +64,10 @@ pub fn masker(
             mask: &mut mask,
             profile: &policy,
             files,
+            is_exposed: false,
         };
         shaper.body(&mut draft.body, &[], &mut Beyond::default());
+        shaper.annotations(&mut draft.annotations);
         *kit = mask.kit;
     }
 }

@@ -11,6 +11,7 @@ use super::tools::{call, millis};
 use super::view::{Part, View};
 use super::{Projector, Sink, parts};
 use crate::agentlog::Kind;
+use crate::ended::Ended;
 
 impl Projector {
     /// A prompt: it ends the answer before it, and is sent with the next request.
@@ -311,11 +312,17 @@ impl Projector {
             loss.inferred("chat_response.latency_ms, from times", call.seq);
             millis(begun, call.at)
         });
-        loss.inferred("chat_response.stop_reason, from the content", call.seq);
+        let told = call.notes.stop_reason.as_deref().and_then(Ended::of);
+        let stop = told.map_or(call.stop.as_str(), |told| {
+            told.in_traces(call.stop == Stop::ToolUse)
+        });
+        if told.is_none() {
+            loss.inferred("chat_response.stop_reason, from the content", call.seq);
+        }
         Object::new()
             .text("model", model.unwrap_or("unknown"))
             .raw("content", &list(call.content.iter().map(String::as_str)))
-            .text("stop_reason", call.stop.as_str())
+            .text("stop_reason", stop)
             .raw("usage", &parts::usage(&call.usage))
             .number("latency_ms", latency)
             .end()

@@ -171,6 +171,7 @@ impl Call {
                 duration_ms: None,
                 status: None,
                 source: None,
+                extra: None,
                 attachments: Vec::new(),
                 ..notes.clone()
             },
@@ -216,6 +217,9 @@ impl Call {
         }
         if mine.model_call.is_none() {
             mine.model_call.clone_from(&notes.model_call);
+        }
+        if notes.stop_reason.is_some() {
+            mine.stop_reason.clone_from(&notes.stop_reason);
         }
         mine.flags = Flags {
             opaque: mine.flags.opaque || notes.flags.opaque,

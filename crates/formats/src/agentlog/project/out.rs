@@ -10,6 +10,7 @@ use super::text::Object;
 use super::{Made, Sink};
 use crate::agentlog::inline::{self, MAX_INLINE, Moved};
 use crate::agentlog::{Canon, CanonError, ContentId, Draft, Kind, LIMITS, encode};
+use crate::ended::Ended;
 use crate::loss::Loss;
 
 /// How much a line has beside payload and meta, at most.
@@ -47,10 +48,12 @@ pub(super) fn marks(notes: &Notes) -> Object {
     let status = notes
         .status
         .filter(|status| *status != quipu_model::Status::Ok);
+    let own = |word: &&str| Ended::of(word).map(|it| it.in_traces(false)) != Some(*word);
     Object::new()
         .text_if("native_id", notes.native_id.as_deref())
         .text_if("subagent", notes.subagent_id.as_deref())
         .text_if("model_call", notes.model_call.as_deref())
+        .text_if("stop_reason", notes.stop_reason.as_deref().filter(own))
         .text_if(
             "cost_usd",
             notes.cost.map(|cost| cost.to_string()).as_deref(),

@@ -21,6 +21,7 @@ const CARRIES: &[Field] = &[
     Field::UsageReasoning,
     Field::Cost,
     Field::ModelCall,
+    Field::StopReason,
     Field::Duration,
     Field::Status,
     Field::Child,

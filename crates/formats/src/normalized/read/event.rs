@@ -39,11 +39,13 @@ pub const EVENT_FIELDS: &[&str] = &[
     "agentId",
     "sidechain",
     "modelCall",
+    "stopReason",
     "child",
     "status",
     "durationMs",
     "source",
     "attachments",
+    "extra",
     "opaque",
     "superseded",
     "synthetic",
@@ -211,6 +213,11 @@ impl<'a> Found<'a> {
             "parentId" => set_text(&mut notes.parent_id, value),
             "agentId" => set_text(&mut notes.subagent_id, value),
             "modelCall" => set_text(&mut notes.model_call, value),
+            "stopReason" => set_text(&mut notes.stop_reason, value),
+            "extra" => set(
+                &mut notes.extra,
+                of_kind(value, Kind::Object).map(|extra| extra.raw().into()),
+            ),
             "sidechain" => {
                 self.is_sidechain = value.as_bool() == Some(true);
                 value.kind() == Kind::Bool

@@ -90,6 +90,8 @@ pub(super) fn is_written(header: &Header, event: &Event<LogBody>, key: &str) -> 
         "parentId" => notes.parent_id.is_some(),
         "agentId" | "sidechain" => notes.subagent_id.is_some(),
         "modelCall" => notes.model_call.is_some(),
+        "stopReason" => notes.stop_reason.is_some(),
+        "extra" => notes.extra.is_some(),
         "child" => notes.child.is_some(),
         "status" => notes.status.is_some() && !event.body.is_tool(),
         "durationMs" => notes.duration_ms.is_some() && !event.body.is_tool(),
@@ -440,6 +442,7 @@ fn annotations(object: &mut Object<'_>, event: &Event<LogBody>) {
         object.bool("sidechain", true);
     }
     object.optional("modelCall", notes.model_call.as_deref());
+    object.optional("stopReason", notes.stop_reason.as_deref());
     object.optional("child", notes.child.as_ref().map(AsRef::as_ref));
     if !event.body.is_tool() {
         object.optional("status", notes.status.map(Status::as_str));
@@ -461,6 +464,7 @@ fn annotations(object: &mut Object<'_>, event: &Event<LogBody>) {
             object.end();
         });
     }
+    object.optional_json("extra", notes.extra.as_ref());
     object.mark("opaque", notes.flags.opaque);
     object.mark("superseded", notes.flags.superseded);
     object.mark("synthetic", notes.flags.synthetic);
