@@ -147,7 +147,9 @@ pub fn there_already(directory: &Path) -> &Path {
 /// process has it open under. An ordinary file is not, wherever it lies.
 fn is_special(path: &Path) -> bool {
     // `/dev/stdout` and the like are links to these. What they are open on is not theirs to replace.
-    let is_number = ["/dev/fd", "/proc"].iter().any(|root| path.starts_with(root))
+    let is_number = ["/dev/fd", "/proc"]
+        .iter()
+        .any(|root| path.starts_with(root))
         || ["/dev/stdin", "/dev/stdout", "/dev/stderr"]
             .iter()
             .any(|name| path == Path::new(name));

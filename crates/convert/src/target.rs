@@ -61,6 +61,13 @@ impl Options {
         let mut own = self.clone();
         own.normalized = document.clone();
         own.html.transcript = document.clone();
+        let nobody = normalized::Submitter::nobody();
+        let local = normalized::Privacy::local();
+        let shared = atif::Shared {
+            submitter: document.submitter.clone().filter(|it| *it != nobody),
+            privacy: document.privacy.clone().filter(|it| *it != local),
+        };
+        own.atif.shared = Some(shared).filter(|it| *it != atif::Shared::default());
         own
     }
 }
@@ -195,7 +202,9 @@ fn as_it_was<'w>(
 }
 
 fn copy(mut from: impl io::Read, to: &mut dyn Write) -> Result<(), SourceError> {
-    io::copy(&mut from, to).map(drop).map_err(SourceError::Refused)
+    io::copy(&mut from, to)
+        .map(drop)
+        .map_err(SourceError::Refused)
 }
 
 fn report(
@@ -222,8 +231,15 @@ fn write_with<'w>(
     options: &Options,
     writer: impl FnOnce(&Options) -> io::Result<Box<dyn Projection + 'w>>,
 ) -> Result<Report, SourceError> {
-    let own = source.document().map(|document| options.of(document));
-    let options = own.as_ref().unwrap_or(options);
+    let own = match source.document() {
+        Some(document) => options.of(document),
+        None => {
+            let mut document = options.normalized.clone();
+            document.captured_at = document.captured_at.or(source.captured_at());
+            options.of(&document)
+        }
+    };
+    let options = &own;
     let mut writer = writer(options).map_err(SourceError::Refused)?;
     let (reading, left) = pump(source, &mut *writer)?;
     let mut loss = writer.finish().map_err(SourceError::Refused)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use quipu_convert::Source;
 use quipu_convert::source::{Bytes, Document, Log};
+use quipu_model::Timestamp;
 use quipu_prices::Prices;
 
 use crate::archive::{Archive, Snapshot, SourceKey};
@@ -35,6 +36,10 @@ impl Bytes for Kept {
 
     fn reader(&self) -> io::Result<Box<dyn io::Read + '_>> {
         Ok(Box::new(self.archive.read(&self.snapshot)))
+    }
+
+    fn captured_at(&self) -> Option<Timestamp> {
+        Some(self.snapshot.taken)
     }
 
     fn beside(&self, names: &[PathBuf]) -> io::Result<Vec<(String, Vec<u8>)>> {
@@ -73,7 +78,9 @@ impl Store {
         // A transcript that somebody shared says more than events: what was removed from it, who shares it, and
         // proofs of both. Its own reader keeps that.
         match found.1.name {
-            quipu_agents::NORMALIZED => return Ok(Box::new(Document::of(Box::new(bytes), &row.path))),
+            quipu_agents::NORMALIZED => {
+                return Ok(Box::new(Document::of(Box::new(bytes), &row.path)));
+            }
             quipu_agents::NORMALIZED_PAGE => {
                 let page = Document::page_of(Box::new(bytes), &row.path, None);
                 let page = page.map_err(|error| ImportError::Home {

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use quipu_formats::exchange::{Reader, into_log};
-use quipu_model::{AnyBody, Event, Header};
+use quipu_model::{AnyBody, Event, Header, Timestamp};
 
-use super::{Account, Receiver, Source, SourceError, unreadable};
+use super::{Account, Receiver, Source, SourceError, modified_at, unreadable};
 
 /// A recorded run.
 #[derive(Debug)]
@@ -64,6 +64,10 @@ impl Source for Transcript {
     fn copy(&self, to: &mut dyn Write) -> Result<(), SourceError> {
         let copied = File::open(&self.file).and_then(|mut file| io::copy(&mut file, to));
         copied.map(drop).map_err(unreadable(&self.path))
+    }
+
+    fn captured_at(&self) -> Option<Timestamp> {
+        modified_at(&self.file)
     }
 
     fn header(&mut self) -> Result<Header, SourceError> {

@@ -6,6 +6,7 @@
 
 mod directory;
 mod document;
+mod environment;
 mod exchange;
 mod log;
 mod part;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quipu_formats::normalized::{self, Beyond};
-use quipu_model::{Attachment, Event, Header, LogBody};
+use quipu_model::{Attachment, Event, Header, LogBody, Timestamp};
 use quipu_prices::Prices;
 use serde::Serialize;
 
@@ -55,6 +56,11 @@ pub trait Source: Send {
     /// The bytes it is read from, where they are a document in this format already: what somebody wrote in a format is
     /// given back in that format as they wrote it. Bytes that a profile removes something from are not given.
     fn original(&self, _to: Format) -> Option<io::Result<Box<dyn Read + '_>>> {
+        None
+    }
+
+    /// When what it is read from was as it is: when it was kept, or the file was last written to.
+    fn captured_at(&self) -> Option<Timestamp> {
         None
     }
 
@@ -193,6 +199,13 @@ pub enum SourceError {
     /// Whoever takes the events refused.
     #[error(transparent)]
     Refused(io::Error),
+}
+
+/// When a file was last written to.
+fn modified_at(path: &Path) -> Option<Timestamp> {
+    let modified = path.metadata().and_then(|it| it.modified()).ok()?;
+    let at = Timestamp::try_from(modified).ok()?;
+    Timestamp::from_second(at.as_second()).ok()
 }
 
 pub(crate) fn unreadable(path: &Path) -> impl Fn(io::Error) -> SourceError + '_ {

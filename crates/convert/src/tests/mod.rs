@@ -1,6 +1,8 @@
 //! Tests of conversions as a whole: from files to files.
 
+mod documents;
 mod matrix;
+mod published;
 mod round_trips;
 mod sources;
 mod stated;

@@ -199,8 +199,7 @@ mod tests {
 
     #[test]
     fn markdown_of_the_harmless_kind_stays() {
-        let text =
-            "# A\n\n- **b** `c < d`\n- [e](https://f.g)\n\n```rust\na < b\n```\n\n| a | b |";
+        let text = "# A\n\n- **b** `c < d`\n- [e](https://f.g)\n\n```rust\na < b\n```\n\n| a | b |";
         assert_eq!(
             quoted(text),
             "> # A\n> \n> - **b** `c < d`\n> - [e](https://f.g)\n> \n> ```rust\n> a < b\n> ```\n> \n> | a | b |\n"
@@ -224,10 +223,7 @@ mod tests {
             ),
             ("`` <b> `", "\\`\\` &lt;b> \\`"),
             ("\\`<b>`", "\\`&lt;b>\\`"),
-            (
-                "``a ` <b>`` <i>",
-                "<code>a &#96; &lt;b&gt;</code> &lt;i>",
-            ),
+            ("``a ` <b>`` <i>", "<code>a &#96; &lt;b&gt;</code> &lt;i>"),
             ("`[x](y)`", "<code>&#91;x&#93;(y)</code>"),
             ("\\<b>", "\\\\&lt;b>"),
             ("a & b &amp;", "a & b &amp;amp;"),

@@ -24,6 +24,8 @@ pub struct CardEntry {
     pub usage: Usage,
     /// Whether it is the agent's own log, byte for byte.
     pub as_is: bool,
+    /// The profile by which something was removed from it, where one was named.
+    pub profile: Option<String>,
 }
 
 /// What the one who publishes decides.
@@ -221,14 +223,7 @@ fn glob(file: &str) -> String {
 fn body(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
     let name = options.name.as_deref().unwrap_or("Agent sessions");
     put!(page, "# {}\n", markdown(name));
-    put!(
-        page,
-        "> **Not redacted.** Quipu wrote these files as the sessions were. Prompts, file contents, paths, names and"
-    );
-    put!(
-        page,
-        "> credentials that were in a session are still in it. Read them before you publish them.\n"
-    );
+    redacted(entries, page);
     let mut usage = Usage::default();
     let mut events = 0_u64;
     let mut agents: BTreeMap<&str, u64> = BTreeMap::new();
@@ -281,6 +276,39 @@ fn body(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
     put!(
         page,
         "format has no place for tokens, ids and notes; Quipu's loss report says what was left out of each."
+    );
+}
+
+/// Says what was removed, and of how many.
+fn redacted(entries: &[CardEntry], page: &mut String) {
+    let bare = entries
+        .iter()
+        .filter(|entry| entry.profile.is_none())
+        .count();
+    if bare == entries.len() {
+        put!(
+            page,
+            "> **Not redacted.** Quipu wrote these files as the sessions were. Prompts, file contents, paths, names and"
+        );
+        put!(
+            page,
+            "> credentials that were in a session are still in it. Read them before you publish them.\n"
+        );
+        return;
+    }
+    let profiles = entries.iter().filter_map(|entry| entry.profile.as_deref());
+    let profiles: BTreeSet<String> = profiles.map(markdown).collect();
+    let profiles: Vec<String> = profiles.into_iter().collect();
+    put!(
+        page,
+        "> **Redacted.** Quipu removed what the profile {} removes from {} of {} sessions. It finds shapes and names, and",
+        profiles.join(", "),
+        entries.len() - bare,
+        entries.len()
+    );
+    put!(
+        page,
+        "> does not understand sentences. Read them before you publish them.\n"
     );
 }
 

@@ -326,6 +326,7 @@ impl<'a> Work<'a> {
             events: header.totals.events,
             usage: header.totals.usage,
             as_is,
+            profile: removed(source),
         });
         Ok(report)
     }
@@ -571,10 +572,7 @@ fn options(target: &Target, reading: &Reading) -> Result<Options> {
     // Where nobody knows, the one who converts it goes on where they are.
     let here = std::env::current_dir().ok().and_then(|it| absolute(&it));
     (options.claude.cwd, options.codex.cwd) = (cwd.clone(), cwd);
-    (
-        options.claude.cwd_if_unknown,
-        options.codex.cwd_if_unknown,
-    ) = (here.clone(), here);
+    (options.claude.cwd_if_unknown, options.codex.cwd_if_unknown) = (here.clone(), here);
     options.otlp.content = target.content;
     if target.openinference {
         options.otlp.convention = Convention::OpenInference;
@@ -641,6 +639,13 @@ fn staged(directory: &Path) -> Result<tempfile::TempDir> {
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))
         .tempdir_in(directory)
         .map_err(not_made(directory))
+}
+
+/// The profile by which something was removed from a session.
+fn removed(source: &dyn Source) -> Option<String> {
+    let privacy = source.document()?.privacy.as_ref()?;
+    let is_removed = privacy.redaction_applied == Some(true);
+    privacy.profile.clone().filter(|_| is_removed)
 }
 
 /// Whether a directory is the run that is to take its place.
@@ -747,7 +752,8 @@ impl TableFiles {
 
     fn finish(self) -> Result<()> {
         if self.tables.is_open() {
-            let error = anyhow::anyhow!("a session could not be read to its end, so no table was written");
+            let error =
+                anyhow::anyhow!("a session could not be read to its end, so no table was written");
             return Err(CommandError::new(Exit::Data, error).hint("leave that session out"));
         }
         let about = || io_error("could not write the tables");
