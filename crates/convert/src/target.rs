@@ -1,9 +1,7 @@
 //! Writers by the names of their formats.
 
 use std::io::{self, Write};
-use std::thread;
 
-use quipu_formats::agentlog::verify;
 use quipu_formats::loss::Loss;
 #[cfg(feature = "parquet")]
 use quipu_formats::parquet::Tables;
@@ -11,9 +9,11 @@ use quipu_formats::projection::{Beside, Projection};
 use quipu_formats::{
     agentlog, atif, claude, codex, exchange, flow, html, markdown, normalized, otlp, sts, text,
 };
-use quipu_model::{Event, Header, LogBody};
+use quipu_model::Header;
+#[cfg(feature = "parquet")]
+use quipu_model::{Event, LogBody};
 
-use crate::{Account, Format, Report, Source, SourceError, pump};
+use crate::{Account, Format, Report, Source, SourceError, original, pump};
 
 /// How formats are written, where there is a choice.
 #[derive(Debug, Clone, Default)]
@@ -46,11 +46,28 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether nothing is asked for that the format does not have by itself.
+    pub(crate) fn is_plain(&self, to: Format) -> bool {
+        match to {
+            Format::Normalized => self.normalized == normalized::Options::default(),
+            Format::Html => self.html.is_plain(),
+            Format::Atif => self.atif == atif::Options::default(),
+            _ => false,
+        }
+    }
+
     /// The same, for a session that was a document before.
     fn of(&self, document: &normalized::Options) -> Self {
         let mut own = self.clone();
         own.normalized = document.clone();
         own.html.transcript = document.clone();
+        let nobody = normalized::Submitter::nobody();
+        let local = normalized::Privacy::local();
+        let shared = atif::Shared {
+            submitter: document.submitter.clone().filter(|it| *it != nobody),
+            privacy: document.privacy.clone().filter(|it| *it != local),
+        };
+        own.atif.shared = Some(shared).filter(|it| *it != atif::Shared::default());
         own
     }
 }
@@ -93,167 +110,17 @@ pub fn write<'w>(
     source: &mut dyn Source,
     to: Format,
     options: &Options,
-    out: Box<dyn Write + 'w>,
-    beside: Box<dyn Beside + 'w>,
+    mut out: Box<dyn Write + 'w>,
+    mut beside: Box<dyn Beside + 'w>,
 ) -> Result<Report, SourceError> {
-    if is_same(source, to) {
-        return copy(source, to, out);
-    }
     let header = source.header()?;
-    if to == Format::Flow && source.has_originals() && !source.is_redacted() {
-        return originals(source, &header, out, beside);
+    if let Some(report) = original::give_back(source, to, options, &header, &mut out, &mut *beside)?
+    {
+        return Ok(report);
     }
     write_with(source, to, &header, options, |options| {
         writer(to, &header, options, out, beside)
     })
-}
-
-/// Whether a source is written as it is, because it is in the format that is asked for. A trace is: its records are
-/// known by their hashes, so made anew from its events it would be another.
-fn is_same(source: &dyn Source, to: Format) -> bool {
-    to == Format::Agentlog && source.format() == to.as_str() && !source.is_redacted()
-}
-
-/// Writes the bytes that a source is read from, as they are.
-///
-/// # Errors
-///
-/// Those of [`write()`].
-pub fn copy<'w>(
-    source: &mut dyn Source,
-    to: Format,
-    mut out: Box<dyn Write + 'w>,
-) -> Result<Report, SourceError> {
-    let header = source.header()?;
-    let reading = if to == Format::Agentlog {
-        copy_trace(source, &mut out)?
-    } else {
-        source.copy(&mut out)?;
-        Account::default()
-    };
-    out.flush().map_err(SourceError::Refused)?;
-    Ok(Report {
-        source: source.path().to_owned(),
-        from: source.format().to_owned(),
-        to: to.as_str(),
-        run_id: header.run_id.to_string(),
-        reading,
-        loss: Loss {
-            events: header.totals.events,
-            carried: header.totals.events,
-            ..Loss::default()
-        },
-    })
-}
-
-/// Copies a trace, and checks it on the way: it stays as it is, but whoever gets it should know.
-fn copy_trace(source: &dyn Source, out: &mut dyn Write) -> Result<Account, SourceError> {
-    let (reader, writer) = io::pipe().map_err(SourceError::Refused)?;
-    let (copied, checked) = thread::scope(|scope| {
-        let mut checks = verify::Options {
-            strict: false,
-            ..verify::Options::default()
-        };
-        checks.limits.max_total_bytes = u64::MAX;
-        let checking = scope.spawn(move || verify::verify(reader, &checks));
-        let mut both = Both(out, Some(writer));
-        let copied = source.copy(&mut both);
-        drop(both);
-        match checking.join() {
-            Ok(checked) => (copied, checked),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    });
-    copied?;
-    let checked = checked.map_err(SourceError::Refused)?;
-    let mut account = Account {
-        records: checked.records,
-        ..Account::default()
-    };
-    if !checked.is_clean() {
-        let is_fault =
-            |(rule, _): &(&verify::Rule, _)| rule.severity(false) != verify::Severity::Note;
-        let faults = checked.counts.iter().filter(is_fault);
-        let faults: Vec<String> = faults
-            .map(|(rule, n)| format!("{n} {}", rule.name()))
-            .collect();
-        account.remarks.push(format!(
-            "copied as it is, though not as the format wants it: {}; `quipu verify` tells more",
-            faults.join(", ")
-        ));
-    }
-    Ok(account)
-}
-
-/// Writes to two places. The second may go away.
-struct Both<'w>(&'w mut dyn Write, Option<io::PipeWriter>);
-
-impl Write for Both<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.0.write(bytes)?;
-        if let Some(pipe) = &mut self.1
-            && pipe.write_all(&bytes[..written]).is_err()
-        {
-            self.1 = None;
-        }
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-/// Writes a run directory that is kept as it was, file by file.
-fn originals<'w>(
-    source: &mut dyn Source,
-    header: &Header,
-    mut out: Box<dyn Write + 'w>,
-    mut beside: Box<dyn Beside + 'w>,
-) -> Result<Report, SourceError> {
-    let mut counted = Counted::default();
-    let (reading, left) = pump(source, &mut counted)?;
-    let mut loss = counted.0;
-    loss.add(&left);
-    let mut files = source.originals(&mut |name, bytes| beside.put(name, bytes))?;
-    for (what, names) in [
-        ("files that are not part of the transcript", &files.left),
-        ("files with lines that are too long", &files.cut),
-        ("files", &files.refused),
-    ] {
-        for _ in names {
-            loss.dropped(what, 0);
-        }
-    }
-    files.files.sort();
-    for file in &files.files {
-        writeln!(out, "{file}").map_err(SourceError::Refused)?;
-    }
-    out.flush().map_err(SourceError::Refused)?;
-    Ok(Report {
-        source: source.path().to_owned(),
-        from: source.format().to_owned(),
-        to: Format::Flow.as_str(),
-        run_id: header.run_id.to_string(),
-        reading,
-        loss,
-    })
-}
-
-/// Counts events that are carried by what they were read from.
-#[derive(Default)]
-struct Counted(Loss);
-
-impl Projection for Counted {
-    fn event(&mut self, _event: &Event<LogBody>) -> io::Result<()> {
-        self.0.events += 1;
-        self.0.carried += 1;
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>) -> io::Result<Loss> {
-        Ok(self.0)
-    }
 }
 
 /// Adds the session of a source to tables.
@@ -292,6 +159,23 @@ impl<E: Write + Send, C: Write + Send> Projection for Rows<'_, E, C> {
     }
 }
 
+pub(crate) fn report(
+    source: &dyn Source,
+    to: Format,
+    header: &Header,
+    reading: Account,
+    loss: Loss,
+) -> Report {
+    Report {
+        source: source.path().to_owned(),
+        from: source.format().to_owned(),
+        to: to.as_str(),
+        run_id: header.run_id.to_string(),
+        reading,
+        loss,
+    }
+}
+
 fn write_with<'w>(
     source: &mut dyn Source,
     to: Format,
@@ -299,18 +183,18 @@ fn write_with<'w>(
     options: &Options,
     writer: impl FnOnce(&Options) -> io::Result<Box<dyn Projection + 'w>>,
 ) -> Result<Report, SourceError> {
-    let own = source.document().map(|document| options.of(document));
-    let options = own.as_ref().unwrap_or(options);
+    let own = match source.document() {
+        Some(document) => options.of(document),
+        None => {
+            let mut document = options.normalized.clone();
+            document.captured_at = document.captured_at.or(source.captured_at());
+            options.of(&document)
+        }
+    };
+    let options = &own;
     let mut writer = writer(options).map_err(SourceError::Refused)?;
     let (reading, left) = pump(source, &mut *writer)?;
     let mut loss = writer.finish().map_err(SourceError::Refused)?;
     loss.add(&left);
-    Ok(Report {
-        source: source.path().to_owned(),
-        from: source.format().to_owned(),
-        to: to.as_str(),
-        run_id: header.run_id.to_string(),
-        reading,
-        loss,
-    })
+    Ok(report(source, to, header, reading, loss))
 }

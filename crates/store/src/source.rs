@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quipu_convert::Source;
-use quipu_convert::source::{Bytes, Log, Transcript};
+use quipu_convert::source::{Bytes, Document, Log, Transcript};
+use quipu_model::Timestamp;
 use quipu_prices::Prices;
 
 use crate::archive::{Archive, Snapshot, SourceKey};
@@ -35,6 +36,10 @@ impl Bytes for Kept {
 
     fn reader(&self) -> io::Result<Box<dyn io::Read + '_>> {
         Ok(Box::new(self.archive.read(&self.snapshot)))
+    }
+
+    fn captured_at(&self) -> Option<Timestamp> {
+        Some(self.snapshot.taken)
     }
 
     fn beside(&self, names: &[PathBuf]) -> io::Result<Vec<(String, Vec<u8>)>> {
@@ -70,9 +75,23 @@ impl Store {
             snapshot: snapshot(self.archive(), row)?,
             agent: row.agent.clone(),
         };
-        // A run has steps and levels of fidelity, which sessions of agents do not. Its own reader keeps them.
-        if found.1.name == "exchange" {
-            return Ok(Box::new(Transcript::of(Box::new(bytes), &row.path)));
+        // A transcript that somebody shared says more than events: what was removed from it, who shares it, and
+        // proofs of both. Its own reader keeps that.
+        match found.1.name {
+            // A run has steps and levels of fidelity, which sessions of agents do not. Its own reader keeps them.
+            "exchange" => return Ok(Box::new(Transcript::of(Box::new(bytes), &row.path))),
+            quipu_agents::NORMALIZED => {
+                return Ok(Box::new(Document::of(Box::new(bytes), &row.path)));
+            }
+            quipu_agents::NORMALIZED_PAGE => {
+                let page = Document::page_of(Box::new(bytes), &row.path, None);
+                let page = page.map_err(|error| ImportError::Home {
+                    path: row.path.clone(),
+                    source: io::Error::other(error.to_string()),
+                })?;
+                return Ok(Box::new(page));
+            }
+            _ => {}
         }
         let mut log = Log::new(bytes, &row.path, found, prices);
         log.part.clone_from(&row.part);

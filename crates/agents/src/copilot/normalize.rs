@@ -30,6 +30,9 @@ pub(super) struct Events {
     open: BTreeMap<u64, VecDeque<Asked>>,
     /// When calls were run, in milliseconds since 1970.
     started: BTreeMap<u64, i64>,
+    /// The sub-agents that called, by their calls: a result does not say whose it is.
+    #[serde(default)]
+    callers: BTreeMap<u64, String>,
     /// Reasoning comes with the reply and on its own.
     reasoned: VecDeque<u64>,
     /// The number of the first event of each record, by which a rewind finds it.
@@ -351,6 +354,9 @@ impl Events {
         if let Some(at) = common.at {
             self.started.insert(key, at.as_millisecond());
         }
+        if let Some(agent) = common.agent.as_deref().filter(|_| !id.is_empty()) {
+            self.callers.insert(key, agent.to_owned());
+        }
         let arguments = data.get("arguments");
         let name = data.text("toolName");
         let mut asked = Asked::new(name.as_deref(), arguments);
@@ -397,6 +403,13 @@ impl Events {
         let entry = Entry {
             duration_ms: duration,
             ..result(id, data, out)
+        };
+        let caller = self.callers.remove(&key).map(Cow::Owned);
+        let common = Common {
+            at: common.at,
+            id: common.id.clone(),
+            parent: common.parent.clone(),
+            agent: common.agent.clone().or(caller),
         };
         common.put(entry, out);
     }

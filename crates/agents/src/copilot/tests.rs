@@ -288,3 +288,27 @@ fn logs_are_picked_by_where_they_are() {
         ],
     );
 }
+
+/// The record of a result does not say whose it is; its call does.
+#[test]
+fn the_result_of_a_sub_agents_call_is_the_sub_agents() {
+    let log = r#"{"type":"session.start","data":{"sessionId":"s1","version":1,"producer":"copilot-agent","copilotVersion":"1.0.68","startTime":"2026-07-05T03:51:38.763Z"},"id":"1","timestamp":"2026-07-05T03:51:38.763Z","parentId":null}
+{"type":"tool.execution_start","data":{"toolCallId":"t1","toolName":"task","arguments":{}},"id":"2","timestamp":"2026-07-05T03:51:39.000Z","parentId":"1"}
+{"type":"tool.execution_start","data":{"toolCallId":"t2","toolName":"view","arguments":{},"parentToolCallId":"t1"},"id":"3","timestamp":"2026-07-05T03:51:40.000Z","parentId":"2"}
+{"type":"tool.execution_complete","data":{"toolCallId":"t2","success":true,"result":{"content":"a"}},"id":"4","timestamp":"2026-07-05T03:51:41.000Z","parentId":"3"}
+{"type":"tool.execution_complete","data":{"toolCallId":"t1","success":true,"result":{"content":"b"}},"id":"5","timestamp":"2026-07-05T03:51:42.000Z","parentId":"4"}
+"#;
+    let read = read(log.as_bytes(), "events.jsonl").unwrap();
+    let whose: Vec<_> = read
+        .events
+        .iter()
+        .filter_map(|event| match &event.body {
+            LogBody::Exchange(Body::ToolResult(result)) => Some((
+                result.call_id.as_str(),
+                event.annotations.subagent_id.as_deref(),
+            )),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(whose, [("t2", Some("t1")), ("t1", None)]);
+}

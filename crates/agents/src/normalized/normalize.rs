@@ -111,6 +111,8 @@ impl Transcript {
         session.branch.clone_from(&at.git_branch);
         session.repository.clone_from(&at.repository);
         session.commit.clone_from(&at.commit);
+        session.os.clone_from(&at.os);
+        session.shell.clone_from(&at.shell);
         let (parent, forked_from) = self.head.links();
         session.parent = parent.map(ToString::to_string);
         session.parent_call = self.head.parent_call().map(str::to_owned);

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use quipu_formats::exchange::{Changes, Decoded, Fault, Reader, Warning, into_log};
-use quipu_model::Header;
+use quipu_model::{Header, Timestamp};
 
 use super::{Account, Bytes, LogFile, Receiver, Source, SourceError, unreadable};
 
@@ -85,6 +85,10 @@ impl Source for Transcript {
             .reader()
             .and_then(|mut from| io::copy(&mut from, to));
         copied.map(drop).map_err(unreadable(&self.path))
+    }
+
+    fn captured_at(&self) -> Option<Timestamp> {
+        self.bytes.captured_at()
     }
 
     fn header(&mut self) -> Result<Header, SourceError> {

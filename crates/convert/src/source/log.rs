@@ -15,7 +15,9 @@ use quipu_model::json::Tape;
 use quipu_model::{Attachment, Distinct, Environment, Header, Origin, RunId, Timestamp, Totals};
 use quipu_prices::Prices;
 
-use super::{Account, Receiver, Source, SourceError, unreadable};
+use super::environment::{Told, here};
+use super::{Account, Receiver, Source, SourceError, modified_at, unreadable};
+use crate::Format;
 use crate::pricing::Pricing;
 
 /// How much is read at a time: what a processor's cache can hold until it is looked at.
@@ -26,6 +28,11 @@ const RUN: &str = "flow-run";
 
 /// How deep the records of a run directory nest.
 const DEPTH: usize = 136;
+/// The dialect of ATIF trajectories, which are written as well as read.
+const ATIF: &str = "atif";
+
+/// Agents tell their models where they run among the first things that they say.
+const BEGINNING: u64 = 24;
 
 /// A document beside a log is no longer than this.
 const SIDECAR: u64 = 16 << 20;
@@ -45,6 +52,11 @@ pub trait Bytes: Send {
     ///
     /// Whatever keeps them from being read.
     fn reader(&self) -> io::Result<Box<dyn Read + '_>>;
+
+    /// When they were as they are.
+    fn captured_at(&self) -> Option<Timestamp> {
+        None
+    }
 
     /// The small documents beside the log, by name.
     ///
@@ -75,6 +87,10 @@ impl Bytes for LogFile {
 
     fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
         Ok(Box::new(File::open(&self.0)?))
+    }
+
+    fn captured_at(&self) -> Option<Timestamp> {
+        modified_at(&self.0)
     }
 
     fn beside(&self, names: &[PathBuf]) -> io::Result<Vec<(String, Vec<u8>)>> {
@@ -170,11 +186,12 @@ impl<B: Bytes> Log<B> {
 
     fn header_of(&self, session: &Session, survey: &Survey<'_>) -> Header {
         let name = self.path.file_stem().unwrap_or_default().to_string_lossy();
-        let told = self.native.as_deref().or(session.id.as_deref());
-        let native = told.unwrap_or(&name);
+        let own = self.native.as_deref().or(session.id.as_deref());
+        let native = own.unwrap_or(&name);
         let run_id = self.run_id.clone();
         let parent = session.parent.as_deref().map(quipu_agents::run_id);
         let first = survey.first;
+        let told = Told::or(survey.told.clone(), || here(&self.path, self.family));
         let title = session
             .title
             .clone()
@@ -201,8 +218,8 @@ impl<B: Bytes> Log<B> {
                 git_branch: session.branch.clone(),
                 repository: session.repository.clone(),
                 commit: session.commit.clone(),
-                os: None,
-                shell: None,
+                os: session.os.clone().or(told.os),
+                shell: session.shell.clone().or(told.shell),
             },
             started_at: first.into_iter().chain(session.started()).min(),
             ended_at: survey.last,
@@ -268,6 +285,15 @@ impl<B: Bytes> Source for Log<B> {
         files.finish().map_err(SourceError::Refused)
     }
 
+    fn captured_at(&self) -> Option<Timestamp> {
+        self.bytes.captured_at()
+    }
+
+    fn original(&self, to: Format) -> Option<io::Result<Box<dyn Read + '_>>> {
+        let is_it = self.dialect.name == ATIF && to == Format::Atif && self.part.is_none();
+        is_it.then(|| self.bytes.reader())
+    }
+
     fn header(&mut self) -> Result<Header, SourceError> {
         let prices = Arc::clone(&self.prices);
         let mut survey = Survey::new(&prices);
@@ -315,13 +341,14 @@ impl<B: Bytes> Source for Log<B> {
     }
 }
 
-/// What the first reading is for. Texts are not looked at.
+/// What the first reading is for. Texts are not looked at, but for the first few.
 struct Survey<'p> {
     summary: Summary,
     totals: Totals,
     children: Distinct<RunId>,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
+    told: Told,
     marks: Marks,
     pricing: Pricing<'p>,
 }
@@ -334,6 +361,7 @@ impl<'p> Survey<'p> {
             children: Distinct::default(),
             first: None,
             last: None,
+            told: Told::default(),
             marks: Marks::default(),
             pricing: Pricing::new(prices),
         }
@@ -345,6 +373,9 @@ impl Sink for Survey<'_> {
         // Of the summary only the title is wanted, which the first prompt gives.
         if self.summary.title.is_none() {
             self.summary.observe(entry);
+        }
+        if self.totals.events < BEGINNING {
+            self.told.look(entry);
         }
         self.marks.observe(entry);
         let totals = &mut self.totals;

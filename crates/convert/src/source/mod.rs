@@ -6,6 +6,7 @@
 
 mod directory;
 mod document;
+mod environment;
 mod exchange;
 mod log;
 mod part;
@@ -13,15 +14,17 @@ mod redacted;
 mod sniff;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quipu_formats::flow::Originals;
 use quipu_formats::normalized::{self, Beyond};
-use quipu_model::{Attachment, Event, Header, LogBody};
+use quipu_model::{Attachment, Event, Header, LogBody, Timestamp};
 use quipu_prices::Prices;
 use serde::Serialize;
+
+use crate::Format;
 
 pub use directory::RunDirectory;
 pub use document::Document;
@@ -69,6 +72,17 @@ pub trait Source: Send {
             path: self.path().to_owned(),
             why: "not kept as a set of files".to_owned(),
         })
+    }
+
+    /// The bytes it is read from, where they are a document in this format already: what somebody wrote in a format is
+    /// given back in that format as they wrote it. Bytes that a profile removes something from are not given.
+    fn original(&self, _to: Format) -> Option<io::Result<Box<dyn Read + '_>>> {
+        None
+    }
+
+    /// When what it is read from was as it is: when it was kept, or the file was last written to.
+    fn captured_at(&self) -> Option<Timestamp> {
+        None
     }
 
     /// What is known of the session as a whole.
@@ -216,6 +230,13 @@ pub enum SourceError {
     /// Whoever takes the events refused.
     #[error(transparent)]
     Refused(io::Error),
+}
+
+/// When a file was last written to.
+fn modified_at(path: &Path) -> Option<Timestamp> {
+    let modified = path.metadata().and_then(|it| it.modified()).ok()?;
+    let at = Timestamp::try_from(modified).ok()?;
+    Timestamp::from_second(at.as_second()).ok()
 }
 
 pub(crate) fn unreadable(path: &Path) -> impl Fn(io::Error) -> SourceError + '_ {

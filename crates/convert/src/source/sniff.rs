@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use quipu_agents::{Dialect, Family, HEAD, Limits, is_credential};
+use quipu_agents::{Dialect, Family, HEAD, Limits, NORMALIZED, is_credential};
 use quipu_formats::exchange::{Item, Reader};
 use quipu_formats::flow;
 
@@ -15,9 +15,6 @@ use super::{
 
 /// What every `SQLite` database begins with.
 const DATABASE: &[u8] = b"SQLite format 3\0";
-
-/// The dialect of normalized transcripts.
-const NORMALIZED: &str = "normalized";
 
 /// The sessions in a file. What it is is decided from its content.
 ///

@@ -1,7 +1,9 @@
 //! Tests of conversions as a whole: from files to files.
 
+mod documents;
 mod durations;
 mod matrix;
+mod published;
 mod round_trips;
 mod sources;
 mod stated;

@@ -39,6 +39,8 @@ pub struct Options {
     pub session_id: Option<String>,
     /// The directory in which it is resumed, when that is not the one it took place in.
     pub cwd: Option<String>,
+    /// The directory in which it is resumed, when nobody knows where it took place.
+    pub cwd_if_unknown: Option<String>,
     /// Whether the model is told what another agent's program told its model. By default it is kept, and not sent:
     /// it speaks of tools and limits that are not there.
     pub instructions: bool,
@@ -117,7 +119,10 @@ pub fn resume_hint(header: &Header, options: &Options) -> String {
 
 fn cwd<'a>(header: &'a Header, options: &'a Options) -> &'a str {
     let given = options.cwd.as_deref();
-    given.or(header.environment.cwd.as_deref()).unwrap_or("/")
+    given
+        .or(header.environment.cwd.as_deref())
+        .or(options.cwd_if_unknown.as_deref())
+        .unwrap_or("/")
 }
 
 /// The name of a project's directory: its path, with a dash for everything but letters and digits.

@@ -109,6 +109,10 @@ impl Spent {
         for (name, value) in names.into_iter().zip(values) {
             attrs.count_if(name, value);
         }
+        if convention == Convention::GenAi {
+            // The name of the same in versions after the one that is written.
+            attrs.count_if("gen_ai.usage.cache_write.input_tokens", of.cache_write);
+        }
         attrs.count_if("llm.token_count.total", counts);
         if let Some(cost) = self.cost {
             let key = match convention {

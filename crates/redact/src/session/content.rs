@@ -1,6 +1,6 @@
 //! What becomes of the content of one event.
 
-use quipu_formats::normalized::{AsIs, Beyond, ToolOutput};
+use quipu_formats::normalized::{self, AsIs, Beyond, ToolOutput};
 use quipu_model::json::Tape;
 use quipu_model::{
     Annotations, Block, Body, Content, Event, Json, LogBody, Note, NoteKind, Step, StepEnd,
@@ -266,7 +266,8 @@ impl Shaper<'_, '_> {
         self.is_exposed = access.exposes.is_some() && self.mask.secrets;
         self.name("tool.name", &mut result.name);
         self.input("tool.input", &mut result.input, &access);
-        self.output("tool.output", &mut result.output, &access);
+        let field = normalized::output_field(result, &self.profile.tool_output);
+        self.output(field, &mut result.output, &access);
         if let Some(error) = &mut result.error {
             self.error("tool.error", error, access.exposes);
         }
@@ -293,8 +294,13 @@ impl Shaper<'_, '_> {
 
     fn output(&mut self, field: &str, output: &mut Option<Json>, access: &Access) {
         let Some(output) = output else { return };
-        if access.exposes == Some(Exposes::File) && self.mask.secrets {
-            return self.sensitive_json(field, output);
+        let is_exposed = access.exposes == Some(Exposes::File) && self.mask.secrets;
+        if is_exposed || field == "tool.output" {
+            // What had been taken out of it before is not there any more, or never was.
+            self.mask.old.forget_inside("tool.outputValue");
+        }
+        if is_exposed {
+            return self.sensitive_json("tool.output", output);
         }
         let part = &self.profile.tool_output;
         if !self.profile.file_contents && access.tool == Tool::Reads && output.as_str().is_some() {

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use quipu_convert::output::{Folder, NewFile, make_directory};
+use quipu_convert::output::{Folder, NewFile, make_directory, there_already};
 use quipu_convert::send::{self, Encoding, Sender, Sent};
 use quipu_convert::{Account, Format, Options, Reading, Report, Shape, Source};
 use quipu_formats::html::{Passphrase, Seal};
@@ -208,10 +208,6 @@ impl<'a> Work<'a> {
     /// Writes a session into a directory, under a name of its own.
     fn below(&mut self, source: &mut dyn Source, directory: &Path) -> Result<Report> {
         let header = source.header().map_err(refused)?;
-        let made = |path: &Path| {
-            make_directory(path).map_err(io_error(format!("could not make {}", path.display())))
-        };
-        made(directory)?;
         let name = self.name_below(&header, directory);
         match self.target.to {
             Format::Flow => self.run_directory(source, directory, &name),
@@ -227,7 +223,6 @@ impl<'a> Work<'a> {
                     let error = format!("another session that is {id} was written already");
                     return Err(CommandError::usage(error).hint("convert it by itself"));
                 }
-                made(path.parent().unwrap_or(directory))?;
                 let report = self.file(source, &path)?;
                 if !report.is_empty() {
                     self.go_on(source, Some(&path))?;
@@ -309,7 +304,7 @@ impl<'a> Work<'a> {
             let error = format!("{} is there, and is not this run", path.display());
             return Err(CommandError::usage(error).hint("name another directory, or move it away"));
         }
-        let made = staged(directory)?;
+        let made = staged(there_already(directory))?;
         let beside = BesideTrace::new(Box::new(Folder::new(made.path())), self.home_blobs.clone());
         let report = self.write(source, Box::new(io::sink()), Box::new(beside))?;
         if report.is_empty() {
@@ -325,6 +320,7 @@ impl<'a> Work<'a> {
                 return Err(not_made(&path)(error));
             }
         } else {
+            make_directory(directory).map_err(not_made(directory))?;
             std::fs::rename(made.path(), &path).map_err(not_made(&path))?;
         }
         drop(made.keep());
@@ -353,6 +349,7 @@ impl<'a> Work<'a> {
             events: header.totals.events,
             usage: header.totals.usage,
             as_is,
+            profile: removed(source),
         });
         Ok(report)
     }
@@ -361,6 +358,11 @@ impl<'a> Work<'a> {
     fn finish(&mut self) -> Result<()> {
         let to = std::mem::replace(&mut self.to, To::Stdout);
         match to {
+            // Of no session there are no tables.
+            To::Tables(files) if self.reports.is_empty() => {
+                drop(files);
+                Ok(())
+            }
             To::Tables(files) => files.finish(),
             To::Directory(directory) if !self.entries.is_empty() => {
                 let path = directory.join("README.md");
@@ -393,7 +395,12 @@ impl<'a> Work<'a> {
             let error = format!("--report names {}, which is written to", path.display());
             return Err(CommandError::usage(error));
         }
-        let file = NewFile::begin(path, self.target.force).map_err(not_made(path))?;
+        let begin = match self.to {
+            // Directories are made when there is something to put into them.
+            To::Directory(_) => NewFile::begin_below,
+            _ => NewFile::begin,
+        };
+        let file = begin(path, self.target.force).map_err(not_made(path))?;
         let directory = path.parent().unwrap_or(Path::new(""));
         let blobs = BesideTrace::new(
             Box::new(Folder::sharing(directory)),
@@ -584,11 +591,33 @@ fn check_flags(target: &Target) -> Result<()> {
             return Err(CommandError::usage(error));
         }
     }
+    if target.cwd.is_some() && !is_handed_over(target.to) {
+        let error = "--cwd goes with --to claude-code and --to codex";
+        return Err(CommandError::usage(error));
+    }
     Ok(())
+}
+
+/// Whether another agent goes on with what is written.
+fn is_handed_over(format: Format) -> bool {
+    matches!(format, Format::ClaudeCode | Format::Codex)
 }
 
 fn options(target: &Target, reading: &Reading) -> Result<Options> {
     let mut options = Options::default();
+    let absolute = |path: &Path| {
+        let path = std::path::absolute(path).ok()?;
+        path.to_str().map(str::to_owned)
+    };
+    let cwd = target.cwd.as_deref().map(|path| {
+        let error = || CommandError::usage(format!("{} is not a text", path.display()));
+        absolute(path).ok_or_else(error)
+    });
+    let cwd = cwd.transpose()?;
+    // Where nobody knows, the one who converts it goes on where they are.
+    let here = std::env::current_dir().ok().and_then(|it| absolute(&it));
+    (options.claude.cwd, options.codex.cwd) = (cwd.clone(), cwd);
+    (options.claude.cwd_if_unknown, options.codex.cwd_if_unknown) = (here.clone(), here);
     options.otlp.content = target.content;
     if target.openinference {
         options.otlp.convention = Convention::OpenInference;
@@ -617,6 +646,8 @@ fn destination(format: Format, path: &Path, sessions: Sessions) -> To {
     let is_directory = format.shape() != Shape::File
         || sessions == Sessions::Many
         || path.is_dir()
+        // The directory of an agent, which need not be there yet.
+        || is_handed_over(format) && path.extension().is_none() && !path.is_file()
         || path.as_os_str().as_encoded_bytes().ends_with(b"/");
     if is_directory {
         To::Directory(path.to_owned())
@@ -653,6 +684,13 @@ fn staged(directory: &Path) -> Result<tempfile::TempDir> {
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))
         .tempdir_in(directory)
         .map_err(not_made(directory))
+}
+
+/// The profile by which something was removed from a session.
+fn removed(source: &dyn Source) -> Option<String> {
+    let privacy = source.document()?.privacy.as_ref()?;
+    let is_removed = privacy.redaction_applied == Some(true);
+    privacy.profile.clone().filter(|_| is_removed)
 }
 
 /// Whether a directory is the run that is to take its place.
@@ -723,10 +761,9 @@ impl std::fmt::Debug for TableFiles {
 
 impl TableFiles {
     fn begin(directory: &Path, force: bool, options: &Options) -> Result<Self> {
-        make_directory(directory).map_err(not_made(directory))?;
         let begin = |name: &str| {
             let path = directory.join(name);
-            let file = NewFile::begin(&path, force).map_err(not_made(&path))?;
+            let file = NewFile::begin_below(&path, force).map_err(not_made(&path))?;
             let writer = file.file().map_err(not_made(&path))?;
             Ok::<_, CommandError>((file, io::BufWriter::with_capacity(1 << 18, writer)))
         };
@@ -740,6 +777,11 @@ impl TableFiles {
     }
 
     fn finish(self) -> Result<()> {
+        if self.tables.is_open() {
+            let error =
+                anyhow::anyhow!("a session could not be read to its end, so no table was written");
+            return Err(CommandError::new(Exit::Data, error).hint("leave that session out"));
+        }
         let about = || io_error("could not write the tables");
         let (mut events, mut calls) = self.tables.close().map_err(about())?;
         events
