@@ -634,6 +634,11 @@ fn other_block<'a>(block: Node<'a>, out: &mut Out<'_>) -> Entry<'a> {
 fn put<'a>(mut entry: Entry<'a>, item: &Item<'a>, at: Option<Timestamp>, out: &mut Out<'_>) {
     entry.at = at;
     entry.native_id = item.id.and_then(|id| id.as_str());
+    if let Some(whole) = item.whole
+        && !item.is_kept.replace(true)
+    {
+        entry.extra.rest("", whole, wire::MAPPED);
+    }
     out.push(entry);
 }
 

@@ -77,3 +77,21 @@ pub(super) const USAGE: &[&str] = &[
 
 /// Every field of a request that is no setting.
 pub(super) const CONVERSATION: &[&str] = &["messages"];
+
+/// Fields of a response that have a place of their own.
+pub(super) const COMPLETION_MAPPED: &[&str] = &["id", "created", "model", "choices", "usage"];
+
+/// Fields of a choice that have a place of their own.
+pub(super) const CHOICE_MAPPED: &[&str] = &["message", "finish_reason"];
+
+/// The other fields of a choice. They are kept of the first; of others they are counted.
+pub(super) const CHOICE_REST: &[&str] = &[
+    "index",
+    "logprobs",
+    "native_finish_reason",
+    "stop_reason",
+    "content_filter_results",
+];
+
+/// Fields of a usage that have a place of their own.
+pub(super) const USAGE_MAPPED: &[&str] = &["prompt_tokens", "completion_tokens"];
