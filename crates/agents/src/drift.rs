@@ -76,6 +76,14 @@ impl Drift {
         self.sum(|name| name.starts_with(LEFT_OUT))
     }
 
+    /// Their names, and how often each was seen.
+    pub fn names_left_out(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.unknown.iter().filter_map(|(name, sighting)| {
+            let (kind, name) = name.split_once(':')?;
+            (kind == LEFT_OUT).then_some((name, sighting.count))
+        })
+    }
+
     fn sum(&self, counts: impl Fn(&str) -> bool) -> u64 {
         let named = self.unknown.iter().filter(|(name, _)| counts(name));
         named.map(|(_, sighting)| sighting.count).sum()

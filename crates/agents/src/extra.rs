@@ -6,9 +6,9 @@
 use quipu_model::Json;
 use quipu_model::json::{Node, RawJson};
 
-/// How many objects the fields of one entry may come from: a line, its message, its usage, a block, what is in it,
-/// and the other account of a result.
-const PARTS: usize = 6;
+/// How many objects the fields of one entry may come from: a line, another session that it names, its message, its
+/// usage, a block, what is in it, and the other account of a result.
+const PARTS: usize = 7;
 
 /// The fields of one entry that have no place of their own.
 #[derive(Debug, Clone, Default)]

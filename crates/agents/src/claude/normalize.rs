@@ -190,6 +190,17 @@ impl Claude {
         };
         let mut extra = common.extra.borrow_mut();
         extra.rest_of_two("", common.record, [MAPPED, more]);
+        // A copy of another session's line may say whose it was.
+        let of = [
+            &self.session.id,
+            &self.session.parent,
+            &self.session.forked_from,
+        ];
+        if let Some(session) = line.session
+            && !of.into_iter().any(|known| is(Some(session), known))
+        {
+            extra.but("sessionId", session, None);
+        }
     }
 
     /// Counts tokens of a stream by model, for its result to be compared with.

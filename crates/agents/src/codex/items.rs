@@ -453,6 +453,9 @@ impl Rollout {
                     .items()
                     .any(|block| block.get("type").is_some_and(|t| t.is("encrypted_content")))
             });
+        for block in item.content.into_iter().flat_map(Node::items) {
+            out.leave_out("agent_message.content", block, &["encrypted_content"]);
+        }
         let text = join(texts(item.content.or(item.text)).filter_map(Part::text));
         let entry = Entry {
             synthetic: true,

@@ -504,6 +504,7 @@ impl Reader for Generated {
         if record.kind() == Kind::Null {
             return;
         }
+        out.leave_out("envelope", record, &["method"]);
         capture::records(record, out, |record, out| capture::one(self, record, out));
     }
 

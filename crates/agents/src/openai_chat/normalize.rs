@@ -209,6 +209,10 @@ impl Completions {
         learn(&mut open.model, || chunk.text("model"));
         let created = time::field(chunk, "created").map(Timestamp::as_millisecond);
         open.created = open.created.or(created.filter(|created| *created > 0));
+        out.leave_out("chunk", chunk, wire::CHUNK_REST);
+        if let Some(usage) = usage_of(chunk) {
+            out.leave_out("chunk.usage", usage, wire::USAGE_REST);
+        }
         let (usage, cost) = counts(chunk, out);
         // Where every chunk has one, the last counts.
         open.usage = usage.map(Into::into).or(open.usage);

@@ -95,3 +95,29 @@ pub(super) const CHOICE_REST: &[&str] = &[
 
 /// Fields of a usage that have a place of their own.
 pub(super) const USAGE_MAPPED: &[&str] = &["prompt_tokens", "completion_tokens"];
+
+/// Fields of a piece of a stream that reach no event.
+pub(super) const CHUNK_REST: &[&str] = &[
+    "obfuscation",
+    "system_fingerprint",
+    "usage_breakdown",
+    "x_groq",
+    "prompt_filter_results",
+    "provider",
+    "citations",
+    "metadata",
+    "timings",
+];
+
+/// Fields of a usage in a stream that reach no event.
+pub(super) const USAGE_REST: &[&str] = &[
+    "prompt_cache_miss_tokens",
+    "queue_time",
+    "prompt_time",
+    "completion_time",
+    "total_time",
+    "num_sources_used",
+    "cost_details",
+    "is_byok",
+    "latency_checkpoint",
+];

@@ -155,7 +155,6 @@ pub(super) const ITEM_MAPPED: &[&str] = &[
     "code",
     "queries",
     "revised_prompt",
-    "results",
     "outputs",
     "result",
     "tools",

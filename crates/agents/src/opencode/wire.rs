@@ -371,15 +371,7 @@ pub(super) fn is_error(document: Node<'_>) -> bool {
 }
 
 /// Fields of a part that have a place of their own.
-pub(super) const PART_MAPPED: &[&str] = &[
-    "id",
-    "sessionID",
-    "messageID",
-    "type",
-    "text",
-    "time",
-    "url",
-];
+pub(super) const PART_MAPPED: &[&str] = &["id", "sessionID", "messageID", "type", "text", "url"];
 
 /// Fields of the part of a tool that have a place of their own.
 pub(super) const TOOL_MAPPED: &[&str] = &[
