@@ -102,6 +102,8 @@ mod zed;
 
 #[cfg(test)]
 mod corpus;
+#[cfg(all(test, debug_assertions))]
+mod fields;
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]

@@ -172,11 +172,14 @@ impl Exec {
             return out.skip(Dropped::StreamDelta);
         }
         if let Some(what) = said {
-            out.push(Entry {
+            let mut entry = Entry {
                 native_id: Some(id),
                 model: self.model.as_deref().map(Cow::Borrowed),
                 ..Entry::new(what)
-            });
+            };
+            let mapped = &["id", "type", "item_type", "text"];
+            entry.extra.rest("item", item, mapped);
+            out.push(entry);
         }
         out.check(
             "message_item",
@@ -246,7 +249,7 @@ impl Exec {
                     _ => object(item, INPUTS),
                 },
             };
-            out.push(Entry {
+            let mut entry = Entry {
                 native_id: Some(id.clone()),
                 child: child.clone(),
                 attachments: std::mem::take(&mut attachments),
@@ -255,7 +258,12 @@ impl Exec {
                     id: id.clone(),
                     input,
                 })
-            });
+            };
+            if stage == Stage::Started {
+                let mapped = &["id", "type", "item_type", "server", "tool", "arguments"];
+                entry.extra.rest_of_two("item", item, [mapped, INPUTS]);
+            }
+            out.push(entry);
         }
         let answers = ["output", "result", "error"];
         let is_answered = !is_function || answers.iter().any(|key| given(key).is_some());
@@ -292,7 +300,7 @@ impl Exec {
         let output = output.map(|output| out.value(output, &mut attachments));
         // What it does with the web is known at its end.
         let searched = kind == "web_search" && item.get("action").is_none_or(capture::is_search);
-        out.push(Entry {
+        let mut entry = Entry {
             native_id: Some(id.clone()),
             searches: searched.then_some(1),
             status: ending.status(),
@@ -304,7 +312,9 @@ impl Exec {
                 output,
                 error: why,
             })
-        });
+        };
+        entry.extra.rest("item", item, RESULT_MAPPED);
+        out.push(entry);
     }
 
     /// An event of the stream of the first generation.
@@ -465,6 +475,19 @@ const TOOL: &[&str] = &[
     "call_id",
     "input",
     "output",
+];
+
+/// Fields of a call that has ended which have a place of their own.
+const RESULT_MAPPED: &[&str] = &[
+    "id",
+    "type",
+    "item_type",
+    "server",
+    "tool",
+    "aggregated_output",
+    "result",
+    "agents_states",
+    "error",
 ];
 
 /// Those of them that a call is called with.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quipu_agents::{
-    Dialect, Entry, Family, Feed, Marks, Origin as LogOrigin, Position, Session, Sink, Summary,
-    What, is_credential,
+    Dialect, Entry, Family, Feed, Ledger, Marks, Origin as LogOrigin, Position, Session, Sink,
+    Summary, What, is_credential,
 };
 use quipu_formats::flow::record::Record;
 use quipu_formats::flow::{Files, Originals};
@@ -336,9 +336,29 @@ impl<B: Bytes> Source for Log<B> {
                 .map(|(what, n)| (what.as_str().to_owned(), *n))
                 .collect(),
             problems,
+            remarks: left_out(ledger),
             ..Account::default()
         })
     }
+}
+
+/// Fields of the log that are known and reach no event, in a sentence.
+fn left_out(ledger: &Ledger) -> Vec<String> {
+    const MOST: usize = 8;
+    let names: Vec<String> = ledger
+        .drift
+        .names_left_out()
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let more = match names.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let shown = names[..names.len().min(MOST)].join("; ");
+    vec![format!("fields that reach no event: {shown}{more}")]
 }
 
 /// What the first reading is for. Texts are not looked at, but for the first few.
