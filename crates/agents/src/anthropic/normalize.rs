@@ -30,6 +30,7 @@ struct Open {
     usage: Tokens,
     #[serde(with = "crate::calls::service")]
     service: Service,
+    searches: Option<u64>,
     /// The number of its first event.
     began: u64,
     /// Its blocks that are not whole yet, by their index.
@@ -56,6 +57,7 @@ struct Common<'a> {
     id: Option<&'a str>,
     model: Option<&'a str>,
     service: Service,
+    searches: Option<u64>,
 }
 
 impl Common<'_> {
@@ -65,6 +67,7 @@ impl Common<'_> {
         entry.model_call = owned(self.id);
         entry.model = owned(self.model);
         entry.service = self.service;
+        entry.searches = self.searches.filter(|_| entry.usage.is_some());
         out.push(entry);
     }
 }
@@ -188,6 +191,7 @@ impl Messages {
             id: id.as_deref(),
             model: model.as_deref(),
             service: usage.map(blocks::service).unwrap_or_default(),
+            searches: usage.and_then(blocks::searches),
         };
         for block in message.get("content").into_iter().flat_map(Node::items) {
             push_block(block, Speaker::Assistant, common, out);
@@ -264,6 +268,7 @@ impl Open {
             id: self.id.as_deref(),
             model: self.model.as_deref(),
             service: self.service,
+            searches: self.searches,
         }
     }
 
@@ -276,6 +281,7 @@ impl Open {
         if let Some(service) = Some(blocks::service(node)).filter(|it| *it != Service::Standard) {
             self.service = service;
         }
+        self.searches = blocks::searches(node).or(self.searches);
         let Some(now) = blocks::usage(node) else {
             return;
         };

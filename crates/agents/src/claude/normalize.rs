@@ -392,6 +392,7 @@ fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &m
     let cost = line.cost.filter(|_| !made_up).and_then(Cost::of);
     let cost = cost.map(Cost::money);
     let service = counts.map(blocks::service).unwrap_or_default();
+    let searches = counts.and_then(blocks::searches);
     let request = || line.request.and_then(|request| request.as_str());
     let call = message.text("id").map(|id| match request() {
         // Those of the vendor are unique by themselves, and not every line names the request. Gateways
@@ -410,6 +411,7 @@ fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &m
         if first.take() {
             entry.usage = usage;
             entry.cost = cost;
+            entry.searches = searches;
             entry.service = service;
         }
         common.put(entry, out);
