@@ -93,6 +93,13 @@ pub(crate) fn inner_name(call: &str, at: usize) -> String {
     format!("{call}#{at}")
 }
 
+/// Searches of the web that a call paid for, from the same counts.
+pub(crate) fn searches(usage: Node<'_>) -> Option<u64> {
+    usage
+        .path(&["server_tool_use", "web_search_requests"])?
+        .as_u64()
+}
+
 /// How a call was served, from the same counts.
 pub(crate) fn service(usage: Node<'_>) -> Service {
     if usage.get("speed").is_some_and(|speed| speed.is("fast")) {

@@ -31,6 +31,7 @@ struct Open {
     usage: Tokens,
     #[serde(with = "crate::calls::service")]
     service: Service,
+    searches: Option<u64>,
     /// The number of its first event.
     began: u64,
     /// Its blocks that are not whole yet, by their index.
@@ -63,6 +64,7 @@ struct Common<'a> {
     id: Option<&'a str>,
     model: Option<&'a str>,
     service: Service,
+    searches: Option<u64>,
 }
 
 impl Common<'_> {
@@ -72,6 +74,7 @@ impl Common<'_> {
         entry.model_call = owned(self.id);
         entry.model = owned(self.model);
         entry.service = self.service;
+        entry.searches = self.searches.filter(|_| entry.usage.is_some());
         out.push(entry);
     }
 }
@@ -196,6 +199,7 @@ impl Messages {
             id: id.as_deref(),
             model: model.as_deref(),
             service: usage.map(blocks::service).unwrap_or_default(),
+            searches: usage.and_then(blocks::searches),
         };
         for block in message.get("content").into_iter().flat_map(Node::items) {
             push_block(block, Speaker::Assistant, common, out);
@@ -271,6 +275,7 @@ impl Open {
             id: self.id.as_deref(),
             model: self.model.as_deref(),
             service: self.service,
+            searches: self.searches,
         }
     }
 
@@ -286,6 +291,7 @@ impl Open {
         if let Some(rest) = leftover(node, wire::USAGE_MAPPED) {
             self.rest[1] = text_of(Some(rest));
         }
+        self.searches = blocks::searches(node).or(self.searches);
         let Some(now) = blocks::usage(node) else {
             return;
         };

@@ -317,3 +317,11 @@ fn recorded_usage_is_counted_as_the_vendor_does() {
         assert!(read.ledger.drift.is_empty(), "{}", path.display());
     }
 }
+
+#[test]
+fn searches_of_the_web_are_counted_once() {
+    let message = r#"{"type":"message","id":"msg_0123456789abcdef","role":"assistant","model":"claude-opus-4-5","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"stop_reason":"end_turn","usage":{"input_tokens":10,"output_tokens":5,"server_tool_use":{"web_search_requests":2,"web_fetch_requests":1}}}"#;
+    let read = read(message.as_bytes(), "x.json").unwrap();
+    let searches: Vec<u64> = read.summary.spend.values().map(|it| it.searches).collect();
+    assert_eq!(searches, [2]);
+}

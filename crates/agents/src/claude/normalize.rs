@@ -593,6 +593,7 @@ fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &m
     let cost = line.cost.filter(|_| !made_up).and_then(Cost::of);
     let cost = cost.map(Cost::money);
     let service = counts.map(blocks::service).unwrap_or_default();
+    let searches = counts.and_then(blocks::searches);
     let call = call_of(message, line);
     let stop = message.text("stop_reason").filter(|_| !made_up);
     if let Some(counts) = counts {
@@ -613,6 +614,7 @@ fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &m
         if first.take() {
             entry.usage = usage;
             entry.cost = cost;
+            entry.searches = searches;
             entry.service = service;
             entry.stop_reason.clone_from(&stop);
         }
