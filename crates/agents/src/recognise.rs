@@ -94,21 +94,17 @@ pub fn recognise(head: &Head<'_>, lies: Option<Lies<'_>>) -> Option<Known> {
     match sure.as_slice() {
         [] => unsure(head, &claims, lies),
         [(family, claim)] => Some(known(*family, claim.dialect, None)),
-        [first, second, ..] => Some(match own(&sure) {
-            Some(((family, claim), brand)) => {
+        [first, second, ..] => {
+            if let Some(((family, claim), brand)) = own(&sure) {
                 let other = if first.1 == claim { second } else { first };
                 let other = other.1.dialect.name;
-                known(
-                    family,
-                    claim.dialect,
-                    Some(Doubt::PlaceAgainst { brand, other }),
-                )
+                let doubt = Doubt::PlaceAgainst { brand, other };
+                return Some(known(family, claim.dialect, Some(doubt)));
             }
-            None => {
-                let other = second.1.dialect.name;
-                known(first.0, first.1.dialect, Some(Doubt::Several { other }))
-            }
-        }),
+            let other = second.1.dialect.name;
+            let doubt = Doubt::Several { other };
+            Some(known(first.0, first.1.dialect, Some(doubt)))
+        }
     }
 }
 
@@ -150,7 +146,7 @@ fn reads(head: &Head<'_>, lies: Lies<'_>, dialect: Dialect) -> bool {
     let mut sink = Collect::default();
     feed.push(head.text().as_bytes(), &mut sink);
     // The end may be cut off. What counts is whether anything before it was read.
-    let _ = feed.finish(&mut sink);
+    feed.finish(&mut sink).ok();
     feed.ledger().mapped > 0
 }
 

@@ -78,8 +78,8 @@ pub(super) fn named(origin: &Origin<'_>) -> (Option<String>, Option<String>) {
 }
 
 /// How a log in a place reads where its content does not tell.
-pub(super) fn dialect_at(brand: &str) -> Option<Dialect> {
-    Some(if brand == "kimi-cli" { WIRE } else { RECORDS })
+pub(super) fn dialect_at(brand: &str) -> Dialect {
+    if brand == "kimi-cli" { WIRE } else { RECORDS }
 }
 
 pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {

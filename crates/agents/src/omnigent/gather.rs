@@ -71,7 +71,7 @@ impl Gather for Conversations {
         key.rows(database, ("conversations", "id"), CONVERSATION, &FIRST, to)?;
         let items = ("conversation_items", "conversation_id");
         key.rows(database, items, ITEM, ITEM_COLUMNS, to)?;
-        let mut left_out = key.left_out(database, items.0, ITEM_COLUMNS)?;
+        let mut missed = left_out(database, items.0, ITEM_COLUMNS)?;
         let there = tables(database)?;
         for table in TABLES {
             if !there.iter().any(|name| name == table.0) {
@@ -79,10 +79,10 @@ impl Gather for Conversations {
             }
             key.rows(database, table, ABOUT, COLUMNS, to)?;
             key.usage(database, table, to)?;
-            left_out.extend(key.left_out(database, table.0, COLUMNS)?);
+            missed.extend(left_out(database, table.0, COLUMNS)?);
         }
-        if !left_out.is_empty() {
-            let names: Vec<String> = left_out
+        if !missed.is_empty() {
+            let names: Vec<String> = missed
                 .iter()
                 .map(|name| Json::string(name).get().to_owned())
                 .collect();
@@ -204,24 +204,21 @@ impl Key {
         }
         Ok(())
     }
+}
 
-    /// The columns of a table that are not taken out.
-    fn left_out(
-        &self,
-        database: &Connection,
-        table: &str,
-        taken: &[&str],
-    ) -> Result<Vec<String>, GatherError> {
-        let mut there = columns(database, table)?;
-        there.retain(|name| {
-            let name = name.as_str();
-            !taken.contains(&name) && !DERIVED.contains(&name) && name != COMPRESSED
-        });
-        Ok(there
-            .into_iter()
-            .map(|name| format!("{table}.{name}"))
-            .collect())
-    }
+/// The columns of a table that are not taken out.
+fn left_out(
+    database: &Connection,
+    table: &str,
+    taken: &[&str],
+) -> Result<Vec<String>, GatherError> {
+    let mut there = columns(database, table)?;
+    there.retain(|name| {
+        let name = name.as_str();
+        !taken.contains(&name) && !DERIVED.contains(&name) && name != COMPRESSED
+    });
+    let named = there.into_iter().map(|name| format!("{table}.{name}"));
+    Ok(named.collect())
 }
 
 /// Whether ids are only unique within a workspace, as in newer versions.

@@ -56,8 +56,8 @@ fn pick(below: &Path) -> Pick {
 }
 
 /// How a log in a place reads where its content does not tell.
-pub(super) fn dialect_at(brand: &str) -> Option<Dialect> {
-    Some(if brand == "omp" { OMP } else { SESSION })
+pub(super) fn dialect_at(brand: &str) -> Dialect {
+    if brand == "omp" { OMP } else { SESSION }
 }
 
 pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {

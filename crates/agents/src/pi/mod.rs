@@ -56,7 +56,7 @@ impl Family for Pi {
     }
 
     fn dialect_at(&self, brand: &str, _path: &Path) -> Option<Dialect> {
-        discover::dialect_at(brand)
+        Some(discover::dialect_at(brand))
     }
 
     fn open(

@@ -8,7 +8,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use quipu_agents::{
-    Dialect, FAMILIES, Family, Feed, Gather, Gathered, Head, Origin, Session, Sink, Summary,
+    Dialect, FAMILIES, Family, Feed, Gather, Gathered, Head, Known, Origin, Session, Sink, Summary,
     is_credential,
 };
 
@@ -130,8 +130,11 @@ fn try_read(
     }
     let mut file = plain(path, file, temporary)?;
     let size = file.metadata()?.len();
-    let claims = keep::sniff(&mut file, size)?;
-    let Some((family, dialect)) = claims.first().map(|(family, it)| (*family, it.dialect)) else {
+    let known = keep::recognise(&mut file, size, candidate.place, &plain_path(path))?;
+    let Some(Known {
+        family, dialect, ..
+    }) = known
+    else {
         take(LooseRead::Unknown);
         return Ok(());
     };
