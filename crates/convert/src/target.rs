@@ -104,11 +104,11 @@ pub fn write<'w>(
 }
 
 /// Writes a run directory that is kept as it was, file by file.
-fn originals<'w>(
+fn originals(
     source: &mut dyn Source,
     header: &Header,
-    mut out: Box<dyn Write + 'w>,
-    mut beside: Box<dyn Beside + 'w>,
+    mut out: Box<dyn Write + '_>,
+    mut beside: Box<dyn Beside + '_>,
 ) -> Result<Report, SourceError> {
     let mut counted = Counted::default();
     let (reading, left) = pump(source, &mut counted)?;

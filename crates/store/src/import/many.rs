@@ -98,7 +98,7 @@ impl Keeper<'_> {
                 .filter_map(|row| Some((row.part.clone()?, row)))
                 .collect()
         };
-        let mut all = true;
+        let (mut all, mut same) = (true, true);
         for part in gather.parts(from)? {
             let stamp = Stamp {
                 part: Some(part.stamp.clone()),
@@ -113,6 +113,7 @@ impl Keeper<'_> {
             if unchanged {
                 continue;
             }
+            same = false;
             let of = Part {
                 path,
                 brand,
@@ -129,6 +130,9 @@ impl Keeper<'_> {
                     take(failed(path, error));
                 }
             }
+        }
+        if path.is_dir() && same && !known.is_empty() {
+            take(Done::Unchanged);
         }
         // That all of it was looked at: the next time it need not be, unless it has changed.
         if path.is_file() && all {
