@@ -66,6 +66,8 @@ pub(super) enum Done {
     },
     /// Something that holds many sessions was looked at as a whole.
     Looked(Box<Reading>),
+    /// A directory of sessions none of which has changed.
+    Unchanged,
     /// What is kept of a log cannot be read.
     Damaged { key: String, problem: Problem },
     /// Nothing can be kept any more.

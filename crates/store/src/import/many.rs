@@ -105,7 +105,7 @@ impl Keeper<'_> {
                 .filter_map(|row| Some((row.part.clone()?, row)))
                 .collect()
         };
-        let mut all = true;
+        let (mut all, mut same) = (true, true);
         for part in gather.parts(from)? {
             let stamp = Stamp {
                 part: Some(part.stamp.clone()),
@@ -120,6 +120,7 @@ impl Keeper<'_> {
             if unchanged {
                 continue;
             }
+            same = false;
             let of = Part {
                 path,
                 brand,
@@ -136,6 +137,9 @@ impl Keeper<'_> {
                     take(failed(path, error));
                 }
             }
+        }
+        if path.is_dir() && same && !known.is_empty() {
+            take(Done::Unchanged);
         }
         // That all of it was looked at: the next time it need not be, unless it has changed.
         if path.is_file() && all {

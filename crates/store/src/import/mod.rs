@@ -524,7 +524,7 @@ impl Store {
                     | Done::Looked(seen) => {
                         self.catalogue.put(&seen)?;
                     }
-                    Done::Kept { seen: None, .. } | Done::Unknown { .. } => {}
+                    Done::Kept { seen: None, .. } | Done::Unknown { .. } | Done::Unchanged => {}
                     Done::Failed(problem) => report.problem(problem),
                     Done::Damaged { key, problem } => {
                         self.catalogue.distrust(&key)?;

@@ -165,6 +165,7 @@ impl Report {
                     self.unknown_examples.push(path.clone());
                 }
             }
+            Done::Unchanged => self.unchanged += 1,
             Done::Failed(_) | Done::Looked(_) | Done::Stopped(_) | Done::Damaged { .. } => {}
             Done::Read(reading) => {
                 self.read += 1;
