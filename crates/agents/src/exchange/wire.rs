@@ -1,4 +1,4 @@
-//! What stands in a line.
+//! The fields of a line.
 
 /// Every field of an event, the additive ones included.
 pub(super) const EVENT: &[&str] = &[

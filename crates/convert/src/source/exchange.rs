@@ -93,7 +93,7 @@ impl Source for Transcript {
 
     fn header(&mut self) -> Result<Header, SourceError> {
         let mut header = None::<Header>;
-        // Of the events as they are given on: what is read by its shape counts as what it is read as.
+        // Counted after they are mapped, as whoever receives the events would count them.
         let mut changes = Changes::default();
         self.each(|decoded, _| {
             let event = into_log(decoded.event, &mut changes);

@@ -661,7 +661,7 @@ fn any_blocks(list: &[Block<'_>], warnings: &mut Vec<Warning>) -> Vec<AnyBlock> 
 
 /// What the payload of an event of an unknown type is, by its shape.
 pub(super) enum Probed {
-    /// A message; the role is none of those the format has for a system message.
+    /// A message; without a role of the format it is a system message.
     Message(Option<Role>, Vec<AnyBlock>),
     Body(Body),
 }

@@ -10,9 +10,9 @@
 
 use twox_hash::XxHash3_64;
 
-/// What stands before the digits.
+/// What precedes the digits.
 const OPEN: &[u8] = br#","check":""#;
-/// What stands behind them.
+/// What follows the digits.
 const CLOSE: &[u8] = b"\"}";
 const DIGITS: usize = 16;
 
@@ -53,7 +53,7 @@ pub enum SealProblem {
     /// The line is not what was written.
     #[error("the line is not as it was recorded: its checksum is another")]
     Differs,
-    /// There is none, though lines before it have one.
+    /// The line has no checksum, though lines before it have one.
     #[error(
         "the line has no checksum, though the file has them: it was changed, or something else wrote it"
     )]
@@ -117,7 +117,7 @@ fn split(line: &[u8]) -> Option<(&[u8], &[u8; DIGITS])> {
     Some((rest.strip_suffix(OPEN)?, digits))
 }
 
-/// Whether a line ends like one with a checksum, but for a letter of the field's name, or for digits that are none.
+/// Whether a line ends like one with a checksum, but for one letter of the field's name or one digit.
 fn is_damaged(line: &[u8]) -> bool {
     let end = &line[line.len().saturating_sub(OPEN.len() + 2 * DIGITS)..];
     let starts = 0..end.len().saturating_sub(OPEN.len());
