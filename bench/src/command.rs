@@ -40,9 +40,14 @@ pub(crate) fn run(command: Command) -> Result<Took> {
     run_into(command, None, &|code| code == 0)
 }
 
+/// The same, with something to read.
+pub(crate) fn run_from(command: Command, input: Stdio) -> Result<Took> {
+    measure(command, input, Stdio::null(), &|code| code == 0)
+}
+
 /// The same, with what it writes kept in a file, and with a say in which ends are good ones.
 pub(crate) fn run_into(
-    mut command: Command,
+    command: Command,
     out: Option<&Path>,
     is_good: &dyn Fn(i32) -> bool,
 ) -> Result<Took> {
@@ -50,10 +55,16 @@ pub(crate) fn run_into(
         Some(path) => Stdio::from(std::fs::File::create(path)?),
         None => Stdio::null(),
     };
-    command
-        .stdin(Stdio::null())
-        .stdout(out)
-        .stderr(Stdio::null());
+    measure(command, Stdio::null(), out, is_good)
+}
+
+fn measure(
+    mut command: Command,
+    input: Stdio,
+    out: Stdio,
+    is_good: &dyn Fn(i32) -> bool,
+) -> Result<Took> {
+    command.stdin(input).stdout(out).stderr(Stdio::null());
     let began = Instant::now();
     let child = command
         .spawn()

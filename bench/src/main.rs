@@ -28,8 +28,10 @@ mod setup;
 mod startup;
 mod stats;
 mod table;
+mod versions;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
@@ -77,6 +79,8 @@ enum What {
     Formats(formats::Options),
     /// Finding secrets and taking them out
     Redact(redact::Options),
+    /// Two builds of Quipu beside each other: import, stats, formats, record
+    Versions(versions::Options),
     /// Does one thing to a trace and tells what it took (used by `agentlog`)
     #[command(hide = true)]
     AgentlogWay { way: agentlog::Way, trace: PathBuf },
@@ -110,16 +114,21 @@ struct Record {
     only: String,
 }
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
     let what = match Args::parse().what {
-        What::Read { way, file } => return read::measure_here(way, &file),
-        What::Alone(what) => return search::alone(&what),
-        What::AgentlogWay { way, trace } => return agentlog::measure_here(way, &trace),
+        What::Read { way, file } => return part(read::measure_here(way, &file)),
+        What::Alone(what) => return part(search::alone(&what)),
+        What::AgentlogWay { way, trace } => return part(agentlog::measure_here(way, &trace)),
         what => what,
     };
     let mut table = Table::new();
     let measured = measure(&mut table, what);
     table.finish(measured)
+}
+
+/// The end of a command that another bench runs.
+fn part(measured: Result<()>) -> Result<ExitCode> {
+    measured.map(|()| ExitCode::SUCCESS)
 }
 
 fn measure(table: &mut Table, what: What) -> Result<()> {
@@ -139,6 +148,7 @@ fn measure(table: &mut Table, what: What) -> Result<()> {
         What::Agentlog(options) => agentlog::measure(table, &options),
         What::Formats(options) => formats::measure(table, &options),
         What::Redact(options) => redact::measure(table, &options),
+        What::Versions(options) => versions::measure(table, &options),
         What::Read { .. } | What::Alone(_) | What::AgentlogWay { .. } => Ok(()),
     }
 }

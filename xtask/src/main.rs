@@ -11,6 +11,8 @@ mod prices;
 mod test;
 mod tool;
 
+use std::process::ExitCode;
+
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
@@ -25,7 +27,8 @@ struct Args {
 enum Task {
     /// Run everything: format, lints, tests, doctests, interleavings, documentation
     Test,
-    /// Measure beside the raw limit and peers: `record`, `import`, `search`, `stats`, `agentlog`, `formats`
+    /// Measure beside the raw limit and peers: `record`, `import`, `search`, `stats`, `agentlog`,
+    /// `formats`, `redact`, `versions`
     Bench {
         /// What to measure, and how (see `cargo xtask bench search --help`)
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
@@ -53,19 +56,23 @@ enum Task {
     },
 }
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
     match Args::parse().task {
         Task::Test => test::run(),
-        Task::Bench { args } => bench(&args),
+        Task::Bench { args } => return bench(&args),
         Task::Kill { rounds } => test::kill(rounds),
         Task::Coverage => coverage::run(),
         Task::Fuzz { seconds } => fuzz::run(seconds),
         Task::Prices { check } => prices::run(check),
     }
+    .map(|()| ExitCode::SUCCESS)
 }
 
-fn bench(args: &[String]) -> Result<()> {
-    tool::cargo(["build", "--release", "--package", "quipu"]).run()?;
-    let run = ["run", "--release", "--package", "quipu-bench", "--"];
-    tool::cargo(run).args(args).run()
+/// Builds and runs the benches. Their last lines say which goals were missed, so nothing is said after them.
+fn bench(args: &[String]) -> Result<ExitCode> {
+    let packages = ["--package", "quipu", "--package", "quipu-bench"];
+    tool::cargo(["build", "--release"]).args(packages).run()?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    let bench = tool::root().join(target).join("release/quipu-bench");
+    tool::program(&bench.to_string_lossy(), args).code()
 }

@@ -17,6 +17,7 @@ pub(crate) fn run() -> Result<()> {
     } else {
         skipped("lints", "clippy is not installed");
     }
+    dependencies()?;
     cargo([
         "doc",
         "--workspace",
@@ -42,6 +43,29 @@ pub(crate) fn run() -> Result<()> {
     }
     println!("\nall of it passed");
     Ok(())
+}
+
+/// Licences, banned crates and sources of the dependencies (`deny.toml`), and known vulnerabilities.
+///
+/// Only the vulnerabilities need a database from outside, so a machine that cannot fetch it skips that part.
+fn dependencies() -> Result<()> {
+    if !cargo(["deny", "--version"]).works() {
+        skipped(
+            "licences and vulnerabilities of dependencies",
+            "cargo-deny is not installed",
+        );
+        return Ok(());
+    }
+    cargo(["deny", "check", "licenses", "bans", "sources"]).run()?;
+    if cargo(["deny", "fetch", "db"]).works() {
+        cargo(["deny", "check", "advisories"]).run()
+    } else {
+        skipped(
+            "vulnerabilities of dependencies",
+            "the database of advisories cannot be fetched",
+        );
+        Ok(())
+    }
 }
 
 pub(crate) fn kill(rounds: u32) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -56,13 +56,23 @@ impl Tool {
 
     /// Runs it, showing what it does.
     pub(crate) fn run(mut self) -> Result<()> {
-        println!("\n$ {}", self.shown());
-        let status = self
-            .0
-            .status()
-            .with_context(|| format!("start {}", self.shown()))?;
+        let status = self.status()?;
         ensure!(status.success(), "{} failed: {status}", self.shown());
         Ok(())
+    }
+
+    /// Runs it, showing what it does, and ends as it ends.
+    pub(crate) fn code(mut self) -> Result<ExitCode> {
+        let code = self.status()?.code();
+        let code = code.and_then(|code| u8::try_from(code).ok());
+        Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    }
+
+    fn status(&mut self) -> Result<ExitStatus> {
+        println!("\n$ {}", self.shown());
+        self.0
+            .status()
+            .with_context(|| format!("start {}", self.shown()))
     }
 
     /// Whether it runs at all.

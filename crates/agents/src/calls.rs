@@ -47,6 +47,8 @@ pub struct Charge {
     pub service: Service,
     /// The class of its prompt's length.
     pub context: u8,
+    /// Whether the log says what the call cost.
+    pub told: bool,
 }
 
 /// Tokens that were sent before and were not read from a cache.
@@ -98,6 +100,9 @@ struct Recent {
     service: Service,
     /// Known once the prompt is.
     context: Option<u8>,
+    /// Searches of the web that were counted.
+    searches: u64,
+    told: bool,
     blamed: bool,
 }
 
@@ -120,10 +125,57 @@ impl Calls {
             || self.costs.knows(key)
     }
 
+    /// Whether a usage of this call would add to what was counted of it. What can no longer be corrected does not.
+    pub(crate) fn would_count(&self, call: &str, usage: &Usage) -> bool {
+        let key = hash(call.as_bytes());
+        let known = self.recent.iter().rev().find(|call| call.key == key);
+        match known {
+            Some(known) => {
+                let before = Usage::from(known.tokens);
+                let mut now = before;
+                now.raise(&believable(*usage));
+                now != before
+            }
+            None => !self.older.contains(&key),
+        }
+    }
+
     /// Leaves of an entry's usage and cost what was not counted yet, and says where it is to be counted.
     pub(crate) fn settle(&mut self, entry: &mut Entry<'_>, when: Option<Timestamp>) {
         self.settle_usage(entry, when);
+        self.settle_searches(entry, when);
         self.costs.settle(entry);
+    }
+
+    /// Leaves of an entry's searches those that were not counted yet.
+    fn settle_searches(&mut self, entry: &mut Entry<'_>, when: Option<Timestamp>) {
+        let Some(searches) = entry.searches.take().filter(|searches| *searches > 0) else {
+            return;
+        };
+        let model = entry.model.as_deref().unwrap_or_default();
+        let has_tokens = entry.usage.is_some() || entry.repeats.is_some();
+        let key = entry.model_call.as_deref().filter(|_| has_tokens);
+        let Some(key) = key.map(|call| hash(call.as_bytes())) else {
+            entry.searches = Some(searches);
+            entry.charge.get_or_insert_with(|| Charge {
+                slot: when.map(slot),
+                model: None,
+                service: entry.service,
+                context: 0,
+                told: false,
+            });
+            return;
+        };
+        // A call that is no longer among the recent ones was counted with all it had.
+        if let Some(call) = self.recent.iter_mut().rev().find(|call| call.key == key) {
+            let more = searches.saturating_sub(call.searches);
+            call.searches = call.searches.max(searches);
+            entry.searches = Some(more).filter(|more| *more > 0);
+            entry.charge = entry
+                .searches
+                .map(|_| call.charge(model))
+                .or(entry.charge.take());
+        }
     }
 
     fn settle_usage(&mut self, entry: &mut Entry<'_>, when: Option<Timestamp>) {
@@ -165,6 +217,8 @@ impl Calls {
                 model: model.to_owned(),
                 service: entry.service,
                 context: class(&usage),
+                searches: 0,
+                told: entry.cost.is_some(),
                 blamed: false,
             };
             let (charge, has) = (call.charge(model), call.context.is_some());
@@ -322,6 +376,7 @@ impl Recent {
             model: (self.model != model).then(|| self.model.clone()),
             service: self.service,
             context: self.context.unwrap_or_default(),
+            told: self.told,
         }
     }
 }

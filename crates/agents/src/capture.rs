@@ -287,6 +287,11 @@ pub(crate) fn ticks(node: Node<'_>) -> Option<Cost> {
     Cost::parse(&format!("{}e-10", node.as_u64()?))
 }
 
+/// Whether what a provider does with the web is a search. Only these are paid for; opening a page it found is not.
+pub(crate) fn is_search(action: Node<'_>) -> bool {
+    action.get("type").is_none_or(|kind| kind.is("search"))
+}
+
 #[cfg(test)]
 mod tests {
     use quipu_model::json::Tape;

@@ -22,6 +22,15 @@ impl Cost {
         }
     }
 
+    /// The cost of a call to a model, as an agent tells it. Agents write zero for models whose price they do not know
+    /// and for calls that a subscription pays: zero is believed only of a model whose name says that it is free.
+    pub(crate) fn of_call(node: Option<Node<'_>>, model: Option<&str>) -> Option<Self> {
+        let cost = Self::of(node?)?;
+        let is_free =
+            model.is_some_and(|model| model.ends_with("-free") || model.ends_with(":free"));
+        (cost.0 > Money::ZERO || (cost.0 == Money::ZERO && is_free)).then_some(cost)
+    }
+
     /// The cost that a JSON number stands for.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Money::parse(text).map(Self)
@@ -78,6 +87,23 @@ mod tests {
             let mut tape = Tape::new();
             let cost = Cost::of(tape.read(json, 8).unwrap()).map(Cost::to_text);
             assert_eq!(cost.as_deref(), dollars, "{json}");
+        }
+    }
+
+    #[test]
+    fn zero_is_believed_of_what_is_called_free() {
+        for (json, model, told) in [
+            ("0", Some("mimo-v2.5-free"), Some("0")),
+            ("0.0", Some("vendor/model:free"), Some("0")),
+            ("0", Some("claude-opus-4.6"), None),
+            ("0", None, None),
+            ("0.25", None, Some("0.25")),
+            ("-1", Some("x-free"), None),
+        ] {
+            let mut tape = Tape::new();
+            let node = tape.read(json, 8).unwrap();
+            let cost = Cost::of_call(Some(node), model).map(Cost::to_text);
+            assert_eq!(cost.as_deref(), told, "{json} {model:?}");
         }
     }
 

@@ -14,8 +14,8 @@ use quipu_model::{
     Usage,
 };
 
-use crate::Position;
 use crate::calls::{Charge, Missed, Repeat};
+use crate::{Extra, Position};
 
 /// One event of a log.
 #[derive(Debug, Clone)]
@@ -41,11 +41,18 @@ pub struct Entry<'a> {
     /// The tokens of that call. May be repeated on every event of the call, and may grow from one to
     /// the next: what is counted is the largest, once.
     pub usage: Option<Usage>,
+    /// How many calls those tokens are of, where the log says so; otherwise it is one.
+    pub calls: Option<u64>,
     /// What that call cost, where the log says. Like the tokens it may be repeated and may grow, and what is
     /// counted is the largest, once. Nothing more than was told before is zero where there are tokens.
     pub cost: Option<Money>,
+    /// Searches of the web that are paid for beside the tokens. With tokens, they are those of the call and are
+    /// counted like them; without, they are counted as they come.
+    pub searches: Option<u64>,
     /// How that call was served.
     pub service: Service,
+    /// Why the answer of that call ended, in the provider's own word.
+    pub stop_reason: Option<Cow<'a, str>>,
     /// How long it took.
     pub duration_ms: Option<u64>,
     /// How a tool call ended.
@@ -57,10 +64,14 @@ pub struct Entry<'a> {
     pub child: Option<Cow<'a, str>>,
     /// What it refers to that is kept outside.
     pub attachments: Vec<Attachment>,
+    /// Fields of the record that have no place of their own.
+    pub extra: Extra<'a>,
     /// The content exists but cannot be read.
     pub opaque: bool,
     /// Put there by a program, not said by a person or a model.
     pub synthetic: bool,
+    /// Taken back by a later event, where the log says so of this one itself.
+    pub superseded: bool,
     /// The events, by sequence number, that no longer count because of this one.
     pub voids: Option<Range<u64>>,
     /// The record it belongs to, as other logs that copy it know it. Set when it is taken in.
@@ -79,6 +90,19 @@ pub struct Entry<'a> {
     pub missed: Option<Missed>,
     /// That it is a tool call that was made before. Set when it is taken in.
     pub repeat: Option<Repeat>,
+    /// What only the run of a workflow tells of its events. Most logs are not runs.
+    pub in_run: Option<Box<InRun>>,
+}
+
+/// What the run of a workflow tells of an event.
+#[derive(Debug, Clone, Default)]
+pub struct InRun {
+    /// The step that it happened in.
+    pub place: Place,
+    /// What happened, where that is a step that began or ended, or a block of another kind than text.
+    pub body: Option<LogBody>,
+    /// Where it stands, as a file below that of the log.
+    pub source: Option<Source>,
 }
 
 /// What happened.
@@ -225,15 +249,20 @@ impl<'a> Entry<'a> {
             model: None,
             model_call: None,
             usage: None,
+            calls: None,
             cost: None,
+            searches: None,
             service: Service::Standard,
+            stop_reason: None,
             duration_ms: None,
             status: None,
             as_told: false,
             child: None,
             attachments: Vec::new(),
+            extra: Extra::default(),
             opaque: false,
             synthetic: false,
+            superseded: false,
             voids: None,
             unit: None,
             begins_call: false,
@@ -243,6 +272,7 @@ impl<'a> Entry<'a> {
             active_ms: 0,
             missed: None,
             repeat: None,
+            in_run: None,
         }
     }
 
@@ -264,9 +294,32 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// Whether it is a note.
+    /// Whether it is a note. That a step of a run began or ended is an event.
     pub fn is_note(&self) -> bool {
-        matches!(self.what, What::Note { .. })
+        let body = self.in_run.as_deref().and_then(|run| run.body.as_ref());
+        let is_event = matches!(body, Some(LogBody::Exchange(_)));
+        matches!(self.what, What::Note { .. }) && !is_event
+    }
+
+    /// How many calls begin with it.
+    pub fn calls_begun(&self) -> u64 {
+        if self.begins_call {
+            self.calls.unwrap_or(1)
+        } else {
+            0
+        }
+    }
+
+    /// Whether it is a note that keeps all of a record.
+    pub(crate) fn keeps(&self, record: Node<'_>) -> bool {
+        let What::Note {
+            raw: Some(Value::Raw(raw)),
+            ..
+        } = &self.what
+        else {
+            return false;
+        };
+        std::ptr::eq(raw.get().as_bytes(), record.bytes())
     }
 
     /// The event, owned.
@@ -279,33 +332,43 @@ impl<'a> Entry<'a> {
         file: &str,
     ) -> Event<LogBody> {
         let owned = |text: &Option<Cow<'_, str>>| text.as_deref().map(str::to_owned);
+        let in_run = self.in_run.as_deref();
+        let body = in_run.and_then(|run| run.body.clone());
+        let source = in_run.and_then(|run| run.source.clone());
+        let source = source.map(|source| Source {
+            file: format!("{file}/{}", source.file),
+            ..source
+        });
         Event {
             seq,
             run_id: run_id.clone(),
             parent_run_id: None,
             timestamp: at,
-            place: Place::run(),
-            body: self.what.to_body(),
+            place: in_run.map_or_else(Place::run, |run| run.place.clone()),
+            body: body.unwrap_or_else(|| self.what.to_body()),
             annotations: Annotations::from(Notes {
                 native_id: owned(&self.native_id),
                 parent_id: owned(&self.parent_id),
                 subagent_id: owned(&self.subagent),
                 model: owned(&self.model),
                 model_call: owned(&self.model_call),
+                stop_reason: owned(&self.stop_reason),
                 usage: self.usage,
                 cost: self.cost,
                 duration_ms: self.duration_ms,
                 status: self.status,
                 child: self.child.as_deref().map(crate::run_id),
                 attachments: self.attachments.clone(),
-                source: Some(Source {
+                source: Some(source.unwrap_or_else(|| Source {
                     file: file.to_owned(),
                     offset: position.offset,
                     line: position.line,
-                }),
+                })),
+                extra: self.extra.to_json(),
                 flags: Flags {
                     opaque: self.opaque,
                     synthetic: self.synthetic,
+                    superseded: self.superseded,
                     undated: self.at.is_none(),
                     ..Flags::default()
                 },

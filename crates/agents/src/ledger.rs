@@ -5,11 +5,12 @@
 //! checkpoint, so that reading goes on where it stopped as if it had never stopped.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use quipu_model::{Status, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::MOST_MS;
 use crate::calls::Calls;
 use crate::session::Tokens;
 use crate::{Drift, Entry, What, hash};
@@ -51,10 +52,15 @@ pub struct Ledger {
     unit: Option<u64>,
     /// Identities that only mean something within this log.
     weak: HashSet<u64>,
+    /// What records were seen to say, where a record may come again and say more.
+    said: HashSet<u64>,
     #[serde(skip)]
     seen: HashSet<u64>,
     counted: Tokens,
-    open: HashMap<u64, OpenCall>,
+    /// By id. Some agents give the same id to several calls; their results come in the order of the calls.
+    open: HashMap<u64, VecDeque<OpenCall>>,
+    /// How many calls are open.
+    waiting: usize,
     calls: Calls,
     last_at: Option<i128>,
 }
@@ -154,9 +160,51 @@ impl Ledger {
         new
     }
 
+    /// What is read now belongs to a record that was begun before: logs may hold one in several pieces.
+    pub fn goes_on(&mut self, id: &str) {
+        self.unit = (id.len() >= STRONG).then(|| hash(id.as_bytes()));
+    }
+
+    /// Whether a record with this identity was read.
+    pub fn knows_unit(&mut self, id: &str) -> bool {
+        if self.seen.len() < self.units.len() {
+            self.seen.extend(self.units.iter().copied());
+        }
+        let unit = hash(id.as_bytes());
+        self.seen.contains(&unit) || self.weak.contains(&unit)
+    }
+
+    /// What is read now belongs to this identity, whether it was there before or not.
+    pub fn belongs_to(&mut self, id: &str) {
+        if !self.unit(id) && id.len() >= STRONG {
+            self.unit = Some(hash(id.as_bytes()));
+        }
+    }
+
+    /// Takes in an identity by which other logs may know part of this one, beside that of the record at hand.
+    pub fn also(&mut self, id: &str) {
+        let own = self.unit;
+        self.unit(id);
+        self.unit = own;
+    }
+
+    /// Takes in a part of what the record with this identity says. `false` when a record with this identity said
+    /// the same before.
+    pub fn says(&mut self, id: &str, part: &[u8]) -> bool {
+        let mut both = [0; 16];
+        both[..8].copy_from_slice(&hash(id.as_bytes()).to_le_bytes());
+        both[8..].copy_from_slice(&hash(part).to_le_bytes());
+        self.said.insert(hash(&both))
+    }
+
+    /// Whether a usage of this call would add to what was counted of it.
+    pub fn would_count(&self, call: &str, usage: &Usage) -> bool {
+        self.calls.would_count(call, usage)
+    }
+
     /// Calls whose results are not there.
     pub fn open_calls(&self) -> impl Iterator<Item = u64> {
-        self.open.values().map(|call| call.seq)
+        self.open.values().flatten().map(|call| call.seq)
     }
 
     /// Gives an entry its number and its time, and settles what depends on what came before it.
@@ -191,14 +239,16 @@ impl Ledger {
         let nanos = entry.at.map(Timestamp::as_nanosecond);
         let asked = self.calls.ask(entry);
         match &mut entry.what {
-            What::Call { name, id, .. } if !id.is_empty() && self.open.len() < OPEN_CALLS => {
+            What::Call { name, id, .. } if !id.is_empty() && self.waiting < OPEN_CALLS => {
                 let call = OpenCall {
                     name: name.chars().take(LONGEST_NAME).collect(),
                     at: nanos,
                     seq: self.seq,
                     asked,
                 };
-                self.open.insert(hash(id.as_bytes()), call);
+                let same_id = self.open.entry(hash(id.as_bytes())).or_default();
+                same_id.push_back(call);
+                self.waiting += 1;
             }
             What::Result {
                 name, id, error, ..
@@ -209,7 +259,7 @@ impl Ledger {
                     entry.status = Some(by_error);
                 }
                 let status = entry.status.unwrap_or(by_error);
-                match self.open.remove(&hash(id.as_bytes())) {
+                match self.answered(hash(id.as_bytes())) {
                     None => self.orphans += 1,
                     Some(call) => {
                         if name.is_empty() {
@@ -224,13 +274,26 @@ impl Ledger {
                             && !entry.as_told
                             && let (Some(from), Some(to)) = (call.at, nanos)
                         {
-                            entry.duration_ms = u64::try_from((to - from) / 1_000_000).ok();
+                            // Where one of the times is wrong, how long it took is not known.
+                            let took = u64::try_from((to - from) / 1_000_000).ok();
+                            entry.duration_ms = took.filter(|ms| *ms <= MOST_MS);
                         }
                     }
                 }
             }
             _ => {}
         }
+    }
+
+    /// The call that a result is of: of those with its id, the first that has none yet.
+    fn answered(&mut self, id: u64) -> Option<OpenCall> {
+        let same_id = self.open.get_mut(&id)?;
+        let call = same_id.pop_front();
+        if same_id.is_empty() {
+            self.open.remove(&id);
+        }
+        self.waiting = self.waiting.saturating_sub(usize::from(call.is_some()));
+        call
     }
 
     /// Whether a usage of this call was counted.

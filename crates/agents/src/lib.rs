@@ -42,12 +42,14 @@
 //! # Ok::<(), quipu_agents::FeedError>(())
 //! ```
 
+mod bounds;
 mod calls;
 mod capture;
 mod collect;
 mod cost;
 mod drift;
 mod entry;
+mod extra;
 mod family;
 mod feed;
 mod head;
@@ -80,6 +82,7 @@ mod copilot;
 mod cursor;
 mod droid;
 mod entire;
+mod exchange;
 mod flow;
 mod gemini;
 mod google;
@@ -99,6 +102,8 @@ mod zed;
 
 #[cfg(test)]
 mod corpus;
+#[cfg(all(test, debug_assertions))]
+mod fields;
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]
@@ -109,7 +114,8 @@ mod testkit;
 pub use calls::{Charge, Missed, Repeat, SLOT_MS, service_number, service_of, slot};
 pub use collect::Collect;
 pub use drift::{Drift, Sighting};
-pub use entry::{Entry, Text, Value, What};
+pub use entry::{Entry, InRun, Text, Value, What};
+pub use extra::Extra;
 pub use family::{
     Dialect, Family, Gather, GatherError, Gathered, Match, Origin, Part, Pick, Place, Reader,
 };
@@ -118,6 +124,7 @@ pub use head::{HEAD, Head};
 pub use host::{Host, is_credential};
 pub use ledger::{Dropped, Ledger, Mended};
 pub use marks::Marks;
+pub use normalized::{NORMALIZED, NORMALIZED_PAGE};
 pub use out::{BLOB_SCHEME, Out, Position, Sink, data_url};
 pub use recognise::{Doubt, Known, Lies, recognise};
 pub use registry::{FAMILIES, claims, dialect, family, holder, identify, sniff};

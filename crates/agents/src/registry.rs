@@ -3,8 +3,8 @@
 use crate::{Dialect, Family, Head, Host, Match};
 use crate::{
     acp, agentlog, aider, amp, anthropic, atif, chat, claude, cline, codex, copilot, cursor, droid,
-    entire, flow, gemini, google, goose, inspect, kimi, kiro, normalized, omnigent, openai_chat,
-    openai_responses, opencode, pi, qwen, sts, zed,
+    entire, exchange, flow, gemini, google, goose, inspect, kimi, kiro, normalized, omnigent,
+    openai_chat, openai_responses, opencode, pi, qwen, sts, zed,
 };
 
 /// The families, in the order in which they are asked.
@@ -28,6 +28,7 @@ pub static FAMILIES: &[&dyn Family] = &[
     &omnigent::Omnigent,
     &acp::Acp,
     &agentlog::AgentLog,
+    &exchange::Exchange,
     &entire::Entire,
     &atif::Atif,
     &sts::Sts,

@@ -23,6 +23,12 @@ pub struct Session {
     pub repository: Option<String>,
     /// The commit at the beginning.
     pub commit: Option<String>,
+    /// The operating system, where the log has a field for it.
+    #[serde(default)]
+    pub os: Option<String>,
+    /// The shell, where the log has a field for it.
+    #[serde(default)]
+    pub shell: Option<String>,
     /// The session this is a sub-agent of, by its native id.
     pub parent: Option<String>,
     /// The call in the parent that began it.

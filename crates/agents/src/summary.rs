@@ -1,10 +1,11 @@
 //! A session in figures: what a list of sessions shows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use quipu_model::{NoteKind, Service, Status, Timestamp, Usage};
+use quipu_model::{Money, NoteKind, Service, Status, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
+use crate::cost::Cost;
 use crate::session::Tokens;
 use crate::{Charge, Entry, What};
 
@@ -56,10 +57,14 @@ pub struct Summary {
     pub last_at: Option<i64>,
     /// The first prompt, shortened.
     pub title: Option<String>,
+    /// The models that the log names, whether it tells of their tokens or not.
+    pub models: BTreeSet<String>,
     /// Calls to models and their tokens.
     pub spend: BTreeMap<SpendKey, Spend>,
     /// What was done when.
     pub activity: BTreeMap<Doer, Activity>,
+    /// The sessions of sub-agents that were begun here, by the id they are known by, and the calls that began them.
+    pub spawned: BTreeMap<String, String>,
     /// How each tool was used.
     pub tools: BTreeMap<ToolKey, ToolUse>,
     /// What was paid for that need not have been.
@@ -87,6 +92,8 @@ pub struct SpendKey {
     pub service: Service,
     /// The class of their prompts' length.
     pub context: u8,
+    /// Whether the log says what they cost.
+    pub told: bool,
 }
 
 /// Calls to models and their tokens.
@@ -96,6 +103,10 @@ pub struct Spend {
     pub calls: u64,
     /// Their tokens.
     pub tokens: Tokens,
+    /// Searches of the web that they paid for.
+    pub searches: u64,
+    /// What they cost by the log's own word; nothing where it does not say.
+    told: Cost,
 }
 
 /// What was done.
@@ -221,13 +232,46 @@ impl Summary {
             },
             What::User(_) | What::System(_) => {}
         }
+        self.observe_model(entry);
+        self.observe_child(entry);
         self.observe_activity(entry);
         self.observe_spend(entry);
         self.observe_waste(entry);
     }
 
+    fn observe_model(&mut self, entry: &Entry<'_>) {
+        let named = entry
+            .model
+            .as_deref()
+            .map(cut)
+            .filter(|name| !name.is_empty());
+        if let Some(name) = named
+            && !self.models.contains(name)
+            && self.models.len() < BY_DAY
+        {
+            self.models.insert(name.to_owned());
+        }
+    }
+
+    fn observe_child(&mut self, entry: &Entry<'_>) {
+        let Some(child) = entry.child.as_deref() else {
+            return;
+        };
+        let (What::Call { id, .. } | What::Result { id, .. }) = &entry.what else {
+            return;
+        };
+        if !id.is_empty() && self.spawned.len() < BY_DAY {
+            let child = crate::run_id(child).as_str().to_owned();
+            let call = || cut(id).to_owned();
+            self.spawned.entry(child).or_insert_with(call);
+        }
+    }
+
     fn observe_spend(&mut self, entry: &Entry<'_>) {
-        let (Some(usage), Some(charge)) = (&entry.usage, &entry.charge) else {
+        let (Some(charge), true) = (
+            &entry.charge,
+            entry.usage.is_some() || entry.searches.is_some(),
+        ) else {
             return;
         };
         let key = SpendKey {
@@ -235,10 +279,15 @@ impl Summary {
             model: model(entry, charge),
             service: charge.service,
             context: charge.context,
+            told: charge.told,
         };
         let spend = row(&mut self.spend, key);
-        spend.calls += u64::from(entry.begins_call);
-        spend.add(usage);
+        spend.calls = spend.calls.saturating_add(entry.calls_begun());
+        spend.add(&entry.usage.unwrap_or_default());
+        spend.searches = spend.searches.saturating_add(entry.searches.unwrap_or(0));
+        if let Some(cost) = entry.cost.filter(|_| charge.told) {
+            spend.told.add(cost.into());
+        }
     }
 
     fn observe_waste(&mut self, entry: &Entry<'_>) {
@@ -316,15 +365,10 @@ impl Summary {
         }
     }
 
-    /// The models that were used, as far as the log names them.
-    pub fn models(&self) -> std::collections::BTreeSet<&str> {
-        let named = self.spend.keys().map(|key| key.model.as_str());
-        named.filter(|model| !model.is_empty()).collect()
-    }
-
     /// Calls to models.
     pub fn calls(&self) -> u64 {
-        self.spend.values().map(|spend| spend.calls).sum()
+        let calls = self.spend.values().map(|spend| spend.calls);
+        calls.fold(0, u64::saturating_add)
     }
 
     /// The tokens of all models.
@@ -338,6 +382,11 @@ impl Summary {
 }
 
 impl Spend {
+    /// What the calls cost by the log's own word.
+    pub fn told(&self) -> Money {
+        self.told.money()
+    }
+
     /// Adds tokens.
     pub fn add(&mut self, tokens: &Usage) {
         let mut sum = Usage::from(self.tokens);

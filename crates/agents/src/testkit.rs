@@ -3,17 +3,38 @@
 use std::path::Path;
 
 use proptest::test_runner::{TestRng, TestRunner};
-use quipu_model::{Event, LogBody};
+use quipu_model::{Attachment, Event, LogBody, Timestamp};
 
+use crate::bounds::{MOST_MS, MOST_TOKENS};
 use crate::{
-    Checkpoint, Collect, Dialect, Family, Feed, FeedError, Host, Ledger, Origin, Pick, Session,
+    Checkpoint, Collect, Dialect, Entry, Family, Feed, FeedError, Host, Ledger, Origin, Pick,
+    Position, Session, Sink, Summary,
 };
+
+/// Keeps events and sums them up.
+#[derive(Default)]
+struct Both {
+    events: Collect,
+    summary: Summary,
+}
+
+impl Sink for Both {
+    fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>) {
+        self.summary.observe(entry);
+        self.events.entry(seq, at, position, entry);
+    }
+
+    fn blob(&mut self, attachment: &Attachment, bytes: &[u8]) {
+        self.events.blob(attachment, bytes);
+    }
+}
 
 /// A log that was read.
 pub(crate) struct Read {
     pub(crate) dialect: Dialect,
     pub(crate) session: Session,
     pub(crate) ledger: Ledger,
+    pub(crate) summary: Summary,
     pub(crate) events: Vec<Event<LogBody>>,
     pub(crate) blobs: usize,
     pub(crate) error: Option<FeedError>,
@@ -41,6 +62,7 @@ pub(crate) fn read_as(
         let pieces = in_pieces(family, dialect, bytes, path, &cuts);
         assert_eq!(whole.events, pieces.events, "{path} in pieces {cuts:?}");
         assert_eq!(whole.session, pieces.session, "{path} in pieces {cuts:?}");
+        assert_eq!(whole.summary, pieces.summary, "{path} in pieces {cuts:?}");
         assert_eq!(whole.ledger.dropped, pieces.ledger.dropped, "{path}");
         assert_eq!(whole.ledger.records, pieces.ledger.records, "{path}");
     }
@@ -70,7 +92,7 @@ fn cuts(len: usize, rng: &mut TestRng) -> Vec<usize> {
 
 /// Reads a log that grows: at each cut, all that is there is read, and then reading goes on from a
 /// checkpoint, by way of bytes, as another process would.
-fn in_pieces(
+pub(crate) fn in_pieces(
     family: &'static dyn Family,
     dialect: Dialect,
     bytes: &[u8],
@@ -83,7 +105,7 @@ fn in_pieces(
     };
     let open = |state: Option<&[u8]>| family.open(&dialect, &origin, state).unwrap();
     let mut feed = Feed::new(dialect.framing, open(None));
-    let mut sink = Collect::default();
+    let mut sink = Both::default();
     let mut from = 0;
     for &cut in cuts {
         feed.push(&bytes[from..cut], &mut sink);
@@ -97,8 +119,13 @@ fn in_pieces(
     }
     feed.push(&bytes[from..], &mut sink);
     let error = feed.finish(&mut sink).err();
+    let Both {
+        events: mut sink,
+        summary,
+    } = sink;
     sink.mark(feed.ledger());
     Read {
+        summary,
         dialect,
         session: feed.session().clone(),
         ledger: feed.ledger().clone(),
@@ -108,10 +135,26 @@ fn in_pieces(
     }
 }
 
-/// Holds a reader to what is promised of logs that are broken: cut off anywhere, or with a value of the
-/// wrong kind anywhere, they are read without harm, and each record is accounted for.
+/// Numbers that no honest log has, as they stand in one.
+const HOSTILE_NUMBERS: [&str; 7] = [
+    "9223372036854775807",
+    "4611686018427387904",
+    "18446744073709551615",
+    "1e308",
+    "-1",
+    "\"12\"",
+    "1.5",
+];
+
+/// Holds a reader to what is promised of logs that are broken: cut off anywhere, with a value of the wrong kind
+/// anywhere, or with numbers that cannot be everywhere, they are read without harm, each record is accounted for,
+/// and no number that cannot be gets out.
 pub(crate) fn hostile(family: &'static dyn Family, dialect: Dialect, log: &str) {
-    let check = |log: &[u8]| account(&in_pieces(family, dialect, log, "log", &[]));
+    let check = |log: &[u8]| {
+        let read = in_pieces(family, dialect, log, "log", &[]);
+        account(&read);
+        believable(&read);
+    };
     for end in 0..log.len() {
         check(&log.as_bytes()[..end]);
     }
@@ -137,6 +180,10 @@ pub(crate) fn hostile(family: &'static dyn Family, dialect: Dialect, log: &str) 
     let wrong: Vec<serde_json::Value> = wrong
         .filter_map(|text| serde_json::from_str(text).ok())
         .collect();
+    for number in HOSTILE_NUMBERS {
+        let lines = lines.iter().map(|line| with_numbers(line, number));
+        check(lines.collect::<Vec<_>>().join("\n").as_bytes());
+    }
     for (index, line) in lines.iter().enumerate() {
         let Ok(whole) = serde_json::from_str::<serde_json::Value>(line) else {
             continue;
@@ -154,6 +201,53 @@ pub(crate) fn hostile(family: &'static dyn Family, dialect: Dialect, log: &str) 
             }
         }
     }
+}
+
+/// A line with each number in it replaced. What is no JSON stays as it is.
+fn with_numbers(line: &str, number: &str) -> String {
+    fn mark(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Number(_) => *value = "\u{1}number".into(),
+            serde_json::Value::Array(items) => items.iter_mut().for_each(mark),
+            serde_json::Value::Object(fields) => fields.values_mut().for_each(mark),
+            _ => {}
+        }
+    }
+    // Server-sent events have a word before the JSON.
+    let (word, json) = match line.strip_prefix("data: ") {
+        Some(json) => ("data: ", json),
+        None => ("", line),
+    };
+    let Ok(mut value) = serde_json::from_str::<serde_json::Value>(json) else {
+        return line.to_owned();
+    };
+    mark(&mut value);
+    let json = value.to_string().replace("\"\\u0001number\"", number);
+    format!("{word}{json}")
+}
+
+/// Nothing that was read has a number in it that cannot be.
+fn believable(read: &Read) {
+    let buckets = |usage: &quipu_model::Usage| {
+        let all = [usage.input, usage.cache_read, usage.cache_write];
+        let more = [usage.cache_write_1h, usage.output, usage.reasoning];
+        all.into_iter().chain(more).flatten().max().unwrap_or(0)
+    };
+    let dialect = read.dialect.name;
+    for event in &read.events {
+        let said = &event.annotations;
+        let most = said.usage.as_ref().map_or(0, buckets);
+        assert!(most <= MOST_TOKENS, "{dialect}: {most} tokens");
+        let took = said.duration_ms.unwrap_or(0);
+        assert!(took <= MOST_MS, "{dialect}: {took} ms");
+    }
+    let vendor = read
+        .session
+        .vendor_usage
+        .map_or(0, |it| buckets(&it.into()));
+    assert!(vendor <= MOST_TOKENS * 1_000, "{dialect}: {vendor} tokens");
+    let sum = buckets(&read.usage());
+    assert!(sum < 1 << 62, "{dialect}: {sum} tokens in all");
 }
 
 /// Where the values inside a value are.

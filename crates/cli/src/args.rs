@@ -507,6 +507,9 @@ pub(crate) struct Emit {
 
 const EMIT_HELP: &str = r#"Each line is an event without seq, run_id and timestamp, which the recorder gives:
   {"type":"step.started","path":"build","iteration":0,"payload":{"name":"build","kind":"command"}}
+  {"type":"message.user","path":"review","payload":{"role":"user","blocks":[{"type":"text","fidelity":"router","text":"Go on."}]}}
+  {"type":"tool.call","path":"review","payload":{"name":"Read","call_id":"t1","input":{"path":"a"},"fidelity":"router"}}
+Types are run.started, run.completed, step.started, step.completed, step.call_workflow.started, step.call_workflow.completed, message.user, message.assistant, tool.call and tool.result; docs/formats/exchange.md shows each.
 Links (child_run_id, parent_run_id) and the additive fields (model, usage, duration_ms, …) may be there as well. The seq of each event is written to standard output, one a line, once the event is as durable as asked. A line that cannot be recorded is refused on standard error with its number, the rest goes on, and the command ends with 3."#;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

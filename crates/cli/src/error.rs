@@ -144,6 +144,12 @@ impl From<quipu_record::Error> for CommandError {
                 Exit::Data,
                 Some("record to a new run id, or look at it with `quipu verify`"),
             ),
+            E::BeyondLimits { .. } => (
+                Exit::Data,
+                Some(
+                    "it was recorded with larger limits; continue it with those, or record to a new run id",
+                ),
+            ),
             E::OtherRun { .. }
             | E::OtherParent { .. }
             | E::TooLarge { .. }

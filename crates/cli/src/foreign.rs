@@ -1,11 +1,12 @@
 //! Reading an agent's log where it lies, without keeping it.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, BufWriter, Read as _, Write};
 use std::path::Path;
 
 use quipu_agents::{
-    Collect, Dialect, Family, Feed, FeedError, HEAD, Limits, Origin, Session, Summary,
+    Collect, Dialect, FAMILIES, Family, Feed, FeedError, Gathered, HEAD, Limits, Origin, Session,
+    Summary,
 };
 use quipu_agents::{Entry, Position, Sink, is_credential};
 use quipu_model::{Attachment, Event, LogBody, Timestamp, Usage};
@@ -74,7 +75,7 @@ impl Log {
             usage: summary.usage(),
             vendor_usage: session.vendor_usage.map(Usage::from).unwrap_or_default(),
             vendor_cost: session.vendor_cost.clone(),
-            models: summary.models().into_iter().map(str::to_owned).collect(),
+            models: summary.models.iter().cloned().collect(),
             path: path.to_owned(),
             part: None,
             dialect: Some(self.dialect.to_owned()),
@@ -136,19 +137,15 @@ fn open(path: &Path) -> io::Result<File> {
 
 /// Reads the log of an agent. `None` when it is not known whose it is.
 pub(crate) fn read(path: &Path) -> io::Result<Option<Log>> {
+    if path.is_dir() {
+        return read_directory(path);
+    }
     let Some((family, dialect)) = identify(path)? else {
         return Ok(None);
     };
-    let origin = Origin { path, part: None };
-    let Some(reader) = family.open(&dialect, &origin, None) else {
+    let Some((mut feed, mut sink)) = begin(path, family, dialect) else {
         return Ok(None);
     };
-    let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    let mut sink = Both {
-        events: Collect::new(quipu_agents::run_id(&name), &path.to_string_lossy()),
-        summary: Summary::default(),
-    };
-    let mut feed = Feed::new(dialect.framing, reader);
     let mut file = open(path)?;
     let mut piece = vec![0; 1 << 18];
     loop {
@@ -166,6 +163,69 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<Log>> {
         let name = beside.file_name().unwrap_or_default().to_string_lossy();
         feed.sidecar(&name, &std::fs::read(&beside)?, &mut sink);
     }
+    Ok(Some(done(feed, sink, dialect)))
+}
+
+/// Reads a directory that is one session.
+fn read_directory(path: &Path) -> io::Result<Option<Log>> {
+    let holder = FAMILIES.iter().find_map(|family| {
+        let gather = family.gather().filter(|gather| gather.holds(path))?;
+        Some((*family, gather))
+    });
+    let Some((family, gather)) = holder else {
+        return Ok(None);
+    };
+    let dialect = gather.dialect();
+    let from = Gathered::Tree(path);
+    let parts = gather.parts(&from).map_err(io::Error::other)?;
+    let [part] = &parts[..] else {
+        let error = "a directory of several sessions; `quipu import` reads them";
+        return Err(io::Error::other(error));
+    };
+    let Some((feed, sink)) = begin(path, family, dialect) else {
+        return Ok(None);
+    };
+    let mut feeding = Feeding { feed, sink };
+    {
+        let mut pieces = BufWriter::with_capacity(1 << 18, &mut feeding);
+        let written = gather.write(&from, &part.id, &mut pieces);
+        written.map_err(io::Error::other)?;
+        pieces.flush()?;
+    }
+    Ok(Some(done(feeding.feed, feeding.sink, dialect)))
+}
+
+/// Reads what is written to it.
+struct Feeding {
+    feed: Feed,
+    sink: Both,
+}
+
+impl Write for Feeding {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.feed.push(bytes, &mut self.sink);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a log is read with.
+fn begin(path: &Path, family: &'static dyn Family, dialect: Dialect) -> Option<(Feed, Both)> {
+    let origin = Origin { path, part: None };
+    let reader = family.open(&dialect, &origin, None)?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let sink = Both {
+        events: Collect::new(quipu_agents::run_id(&name), &path.to_string_lossy()),
+        summary: Summary::default(),
+    };
+    Some((Feed::new(dialect.framing, reader), sink))
+}
+
+/// What was read.
+fn done(mut feed: Feed, mut sink: Both, dialect: Dialect) -> Log {
     let problem = feed.finish(&mut sink).err();
     sink.events.mark(feed.ledger());
     let mut events = sink.events.events;
@@ -175,7 +235,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<Log>> {
             event.run_id = id.clone();
         }
     }
-    Ok(Some(Log {
+    Log {
         agent: dialect.brand,
         dialect: dialect.name,
         session: feed.session().clone(),
@@ -184,5 +244,5 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<Log>> {
         problem,
         dangling: feed.ledger().open_calls().count() as u64,
         orphans: feed.ledger().orphans,
-    }))
+    }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy as _;
 use quipu_agents::Host;
 use quipu_formats::exchange::{Item, Reader};
+use quipu_formats::flow;
 use quipu_record::{NotFound as RunNotFound, Storage};
 use quipu_store::Store;
 use quipu_store::catalogue::{NotFound as SessionNotFound, TranscriptRow};
@@ -93,12 +94,30 @@ impl Place {
     pub(crate) fn meant(&self, argument: &str) -> Result<Meant> {
         let path = Path::new(argument);
         let looks_like_a_path = argument.contains(['/', '\\']) || path.extension().is_some();
-        if path.is_file() && (looks_like_a_path || !self.has(argument)?) {
+        let is_meant = |is_there: bool| -> Result<bool> {
+            Ok(is_there && (looks_like_a_path || !self.has(argument)?))
+        };
+        if is_meant(path.is_dir())? {
+            match flow::run_around(path) {
+                Some(run) => return Ok(Meant::Log(run)),
+                None if looks_like_a_path => return Err(no_run(path)),
+                // The beginning of an id, more likely.
+                None => {}
+            }
+        }
+        if is_meant(path.is_file())? {
+            // A file of a run stands for the whole of it.
+            if let Some(run) = flow::run_of(path) {
+                return Ok(Meant::Log(run));
+            }
             let is_agents = !is_exchange(path) && foreign::is_known(path);
             return match is_agents {
                 true => Ok(Meant::Log(path.to_owned())),
                 false if may_be_transcript(path) => Ok(Meant::Run(path.to_owned())),
-                false => Err(no_log(path)),
+                false => match flow::run_around(path) {
+                    Some(run) => Ok(Meant::Log(run)),
+                    None => Err(no_log(path)),
+                },
             };
         }
         if let Some(path) = given_path(argument)? {
@@ -258,6 +277,15 @@ fn given_path(argument: &str) -> Result<Option<PathBuf>> {
         return Err(CommandError::new(Exit::Data, error));
     }
     Ok(None)
+}
+
+/// A directory that is nothing we can show.
+fn no_run(path: &Path) -> CommandError {
+    let error = anyhow::anyhow!("{} is a directory, and not a run", path.display());
+    CommandError::new(Exit::Data, error).hint(
+        "a run has transcripts in `<flow>/llm`, receipts in `<flow>/receipts` or events.jsonl; \
+         `quipu import` looks for logs in any directory",
+    )
 }
 
 /// A file that is nothing we can show.

@@ -19,6 +19,7 @@
 //! ```
 
 mod format;
+mod original;
 pub mod output;
 mod pipe;
 mod pricing;
@@ -32,6 +33,7 @@ mod target;
 mod tests;
 
 pub use format::{Format, Shape};
+pub use original::copy;
 pub use pipe::pump;
 pub use report::Report;
 pub use source::{Account, Reading, Source, SourceError, open, open_as};

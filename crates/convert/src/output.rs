@@ -35,6 +35,19 @@ impl NewFile {
     ///
     /// It is there already, or cannot be made.
     pub fn begin(path: &Path, force: bool) -> io::Result<Self> {
+        Self::begin_in(directory_of(path), path, force)
+    }
+
+    /// Begins one in a directory that is made when the file is whole, where it is not there.
+    ///
+    /// # Errors
+    ///
+    /// It is there already, or cannot be made.
+    pub fn begin_below(path: &Path, force: bool) -> io::Result<Self> {
+        Self::begin_in(there_already(directory_of(path)), path, force)
+    }
+
+    fn begin_in(directory: &Path, path: &Path, force: bool) -> io::Result<Self> {
         let made = if is_special(path) {
             Made::There(File::options().write(true).open(path)?)
         } else {
@@ -44,7 +57,7 @@ impl NewFile {
             if path.is_dir() {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
-            make(directory_of(path))?
+            make(directory)?
         };
         Ok(Self {
             path: path.to_owned(),
@@ -81,6 +94,9 @@ impl NewFile {
     /// It cannot be brought to disk, or another is there meanwhile.
     pub fn finish(self) -> io::Result<()> {
         let Self { path, force, made } = self;
+        if !matches!(made, Made::There(_)) {
+            make_directory(directory_of(&path))?;
+        }
         match made {
             Made::There(_) => Ok(()),
             Made::Named(file) => {
@@ -120,11 +136,25 @@ fn directory_of(path: &Path) -> &Path {
     directory.unwrap_or(Path::new("."))
 }
 
-/// Whether it is there and is no file that another could take the place of: a pipe, a terminal, a device.
+/// The directory itself, or the nearest above it that is there.
+pub fn there_already(directory: &Path) -> &Path {
+    let mut above = directory.ancestors();
+    let found = above.find(|it| !it.as_os_str().is_empty() && it.is_dir());
+    found.unwrap_or(Path::new("."))
+}
+
+/// Whether it is there and another file cannot take its place: a pipe, a terminal, a device, or a file by the number that a
+/// process has it open under. An ordinary file is not, wherever it lies.
 fn is_special(path: &Path) -> bool {
-    let below = |root: &str| path.starts_with(root);
+    // `/dev/stdout` and the like are links to these. What they are open on is not theirs to replace.
+    let is_number = ["/dev/fd", "/proc"]
+        .iter()
+        .any(|root| path.starts_with(root))
+        || ["/dev/stdin", "/dev/stdout", "/dev/stderr"]
+            .iter()
+            .any(|name| path == Path::new(name));
     let there = fs::metadata(path);
-    there.is_ok_and(|it| !it.is_dir() && (!it.is_file() || below("/dev") || below("/proc")))
+    there.is_ok_and(|it| !it.is_dir() && (!it.is_file() || is_number))
 }
 
 /// A private file without a name, or under a name that nobody else has.
@@ -316,6 +346,46 @@ mod tests {
         new.writer().write_all(b"{}").unwrap();
         new.finish().unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[test]
+    fn no_directory_is_made_before_there_is_something_to_put_into_it() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a/b/c.json");
+        let missing = NewFile::begin(&path, false).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        let given_up = NewFile::begin_below(&path, false).unwrap();
+        given_up.writer().write_all(b"{}").unwrap();
+        drop(given_up);
+        assert_eq!(names(home.path()), [""; 0]);
+        let new = NewFile::begin_below(&path, false).unwrap();
+        new.writer().write_all(b"{}").unwrap();
+        new.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"{}");
+        let mode = fs::metadata(home.path().join("a")).unwrap().permissions();
+        assert_eq!(mode.mode() & 0o777, 0o700);
+    }
+
+    /// Where files are kept in memory is below `/dev` as well.
+    #[test]
+    fn an_ordinary_file_is_one_wherever_it_lies() {
+        let Ok(home) = tempfile::tempdir_in("/dev/shm") else {
+            println!("skipped: there is no /dev/shm to write to");
+            return;
+        };
+        let path = home.path().join("a.json");
+        File::create(&path)
+            .unwrap()
+            .write_all(b"something longer")
+            .unwrap();
+        let there = NewFile::begin(&path, false).unwrap_err();
+        assert_eq!(there.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&path).unwrap(), b"something longer");
+        let new = NewFile::begin(&path, true).unwrap();
+        new.writer().write_all(b"short").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"something longer", "until then");
+        new.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"short");
     }
 
     #[test]

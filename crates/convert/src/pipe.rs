@@ -11,7 +11,7 @@ use std::thread;
 use quipu_formats::loss::Loss;
 use quipu_formats::normalized::Beyond;
 use quipu_formats::projection::Projection;
-use quipu_model::{Attachment, Block, Body, Content, Event, Json, LogBody};
+use quipu_model::{Attachment, Block, Body, Content, Event, Fidelity, Json, LogBody, Notes};
 
 use crate::source::{Account, Receiver, Source, SourceError};
 
@@ -80,14 +80,52 @@ fn write(batch: &[Item], to: &mut (dyn Projection + '_), left: &mut Loss) -> io:
         match item {
             Item::Blob(attachment, bytes) => to.blob(attachment, bytes)?,
             Item::Event(event) => to.event(event)?,
+            Item::More(event, more) if to.takes_more() => {
+                to.event_and_more(event, more)?;
+            }
             Item::More(event, more) => {
-                if !to.event_and_more(event, more)? {
+                let said = said(event, more);
+                if let Some(said) = &said {
+                    to.event(said)?;
+                }
+                to.event(event)?;
+                let text = |(key, _): &(String, Json)| key == "text" && said.is_some();
+                let rest = Beyond {
+                    id: None,
+                    extra: more.extra.iter().filter(|it| !text(it)).cloned().collect(),
+                    ..more.as_ref().clone()
+                };
+                if !rest.is_empty() {
                     left.dropped(MORE, event.seq);
                 }
             }
         }
     }
     Ok(())
+}
+
+/// What an agent says in the event with which it calls a tool. Formats but one have it as a message before the call.
+fn said(event: &Event<LogBody>, more: &Beyond) -> Option<Event<LogBody>> {
+    let LogBody::Exchange(Body::ToolCall(_)) = event.body else {
+        return None;
+    };
+    let (_, text) = more.extra.iter().find(|(key, _)| key == "text")?;
+    let text = text.as_str().filter(|text| !text.is_empty())?;
+    let block = Block {
+        fidelity: Fidelity::AgentEmitted,
+        content: Content::Text(text.into_owned()),
+    };
+    Some(Event {
+        body: LogBody::Exchange(Body::AssistantMessage(vec![block])),
+        annotations: Notes {
+            model: event.annotations.model.clone(),
+            model_call: event.annotations.model_call.clone(),
+            subagent_id: event.annotations.subagent_id.clone(),
+            ..Notes::default()
+        }
+        .into(),
+        ..event.clone()
+    })
 }
 
 struct Sending {

@@ -30,11 +30,15 @@ impl<'p> Pricing<'p> {
         if entry.cost.is_some() {
             return entry.cost;
         }
-        let usage = entry.usage.as_ref()?;
+        let searches = entry.searches.unwrap_or(0);
+        if entry.usage.is_none() && searches == 0 {
+            return None;
+        }
+        let usage = &entry.usage.unwrap_or_default();
         let charge = entry.charge.as_ref()?;
         let model = charge.model.as_deref().or(entry.model.as_deref())?;
         let quote = self.quote(model, charge)?;
-        Some(quote.cost_of_part(usage))
+        Some(quote.cost_of_part(usage) + quote.searches(searches).unwrap_or(Money::ZERO))
     }
 
     fn quote(&mut self, model: &str, charge: &Charge) -> Option<&Quote> {

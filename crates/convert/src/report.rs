@@ -26,6 +26,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// Whether nothing of the session is in what was written, so that it is not worth a file.
+    pub fn is_empty(&self) -> bool {
+        self.loss.carried == 0
+    }
+
     /// Whether all that was there is in what was written.
     pub fn is_complete(&self) -> bool {
         self.loss.is_complete() && self.reading.is_whole()

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use quipu_formats::loss::Loss;
 #[cfg(feature = "parquet")]
 use quipu_formats::parquet::Tables;
 use quipu_formats::projection::{Beside, Projection};
@@ -10,12 +11,9 @@ use quipu_formats::{
 };
 use quipu_model::Header;
 #[cfg(feature = "parquet")]
-use {
-    quipu_formats::loss::Loss,
-    quipu_model::{Event, LogBody},
-};
+use quipu_model::{Event, LogBody};
 
-use crate::{Format, Report, Source, SourceError, pump};
+use crate::{Account, Format, Report, Source, SourceError, original, pump};
 
 /// How formats are written, where there is a choice.
 #[derive(Debug, Clone, Default)]
@@ -48,11 +46,28 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether nothing is asked for that the format does not have by itself.
+    pub(crate) fn is_plain(&self, to: Format) -> bool {
+        match to {
+            Format::Normalized => self.normalized == normalized::Options::default(),
+            Format::Html => self.html.is_plain(),
+            Format::Atif => self.atif == atif::Options::default(),
+            _ => false,
+        }
+    }
+
     /// The same, for a session that was a document before.
     fn of(&self, document: &normalized::Options) -> Self {
         let mut own = self.clone();
         own.normalized = document.clone();
         own.html.transcript = document.clone();
+        let nobody = normalized::Submitter::nobody();
+        let local = normalized::Privacy::local();
+        let shared = atif::Shared {
+            submitter: document.submitter.clone().filter(|it| *it != nobody),
+            privacy: document.privacy.clone().filter(|it| *it != local),
+        };
+        own.atif.shared = Some(shared).filter(|it| *it != atif::Shared::default());
         own
     }
 }
@@ -95,10 +110,14 @@ pub fn write<'w>(
     source: &mut dyn Source,
     to: Format,
     options: &Options,
-    out: Box<dyn Write + 'w>,
-    beside: Box<dyn Beside + 'w>,
+    mut out: Box<dyn Write + 'w>,
+    mut beside: Box<dyn Beside + 'w>,
 ) -> Result<Report, SourceError> {
     let header = source.header()?;
+    if let Some(report) = original::give_back(source, to, options, &header, &mut out, &mut *beside)?
+    {
+        return Ok(report);
+    }
     write_with(source, to, &header, options, |options| {
         writer(to, &header, options, out, beside)
     })
@@ -140,6 +159,23 @@ impl<E: Write + Send, C: Write + Send> Projection for Rows<'_, E, C> {
     }
 }
 
+pub(crate) fn report(
+    source: &dyn Source,
+    to: Format,
+    header: &Header,
+    reading: Account,
+    loss: Loss,
+) -> Report {
+    Report {
+        source: source.path().to_owned(),
+        from: source.format().to_owned(),
+        to: to.as_str(),
+        run_id: header.run_id.to_string(),
+        reading,
+        loss,
+    }
+}
+
 fn write_with<'w>(
     source: &mut dyn Source,
     to: Format,
@@ -147,18 +183,18 @@ fn write_with<'w>(
     options: &Options,
     writer: impl FnOnce(&Options) -> io::Result<Box<dyn Projection + 'w>>,
 ) -> Result<Report, SourceError> {
-    let own = source.document().map(|document| options.of(document));
-    let options = own.as_ref().unwrap_or(options);
+    let own = match source.document() {
+        Some(document) => options.of(document),
+        None => {
+            let mut document = options.normalized.clone();
+            document.captured_at = document.captured_at.or(source.captured_at());
+            options.of(&document)
+        }
+    };
+    let options = &own;
     let mut writer = writer(options).map_err(SourceError::Refused)?;
     let (reading, left) = pump(source, &mut *writer)?;
     let mut loss = writer.finish().map_err(SourceError::Refused)?;
     loss.add(&left);
-    Ok(Report {
-        source: source.path().to_owned(),
-        from: source.format().to_owned(),
-        to: to.as_str(),
-        run_id: header.run_id.to_string(),
-        reading,
-        loss,
-    })
+    Ok(report(source, to, header, reading, loss))
 }

@@ -229,6 +229,8 @@ fn annotations() -> BoxedStrategy<Annotations> {
                     source,
                     flags,
                     model_call: None,
+                    stop_reason: None,
+                    extra: None,
                     status: None,
                     child: None,
                     attachments: Vec::new(),
@@ -295,11 +297,20 @@ fn log_annotations() -> BoxedStrategy<Annotations> {
         sha256,
     });
     let status = prop::sample::select(Status::ALL);
+    let extra = vec(json(), 0..3).prop_map(|values| {
+        let fields = values.iter().enumerate();
+        let fields: Vec<String> = fields
+            .map(|(n, value)| format!(r#""field{n}":{}"#, value.get()))
+            .collect();
+        Json::parse(&format!("{{{}}}", fields.join(","))).expect("fields of JSON are JSON")
+    });
     let more = (of(text()), of(status), of(run_id()), vec(attachment, 0..2));
-    (annotations(), more)
+    (annotations(), more, of(text()), of(extra))
         .prop_map(
-            |(mut annotations, (model_call, status, child, attachments))| {
+            |(mut annotations, (model_call, status, child, attachments), stop_reason, extra)| {
                 annotations.model_call = model_call;
+                annotations.stop_reason = stop_reason;
+                annotations.extra = extra;
                 annotations.status = status;
                 annotations.child = child;
                 annotations.attachments = attachments;

@@ -52,6 +52,7 @@ pub mod agentlog;
 pub mod atif;
 pub mod claude;
 pub mod codex;
+mod ended;
 pub mod exchange;
 pub mod flow;
 mod handover;

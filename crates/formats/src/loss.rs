@@ -50,6 +50,9 @@ macro_rules! fields {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
+            /// All that have a place of their own.
+            pub const NAMED: &'static [Self] = Self::ALL.split_at(Self::ALL.len() - 1).0;
+
             /// The name under which it is counted.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word,)+ }
@@ -87,6 +90,8 @@ fields! {
     Cost = "cost",
     /// The call to a model it belongs to.
     ModelCall = "model_call",
+    /// Why an answer ended.
+    StopReason = "stop_reason",
     /// How long it took.
     Duration = "duration_ms",
     /// How a tool call ended.
@@ -131,6 +136,8 @@ fields! {
     Os = "environment.os",
     /// Of the session: the shell.
     Shell = "environment.shell",
+    /// Fields of the record that have no place of their own. The last of all.
+    Extra = "extra",
 }
 
 impl Loss {
@@ -158,10 +165,12 @@ impl Loss {
             (Field::UsageReasoning, any([usage.reasoning, None])),
             (Field::Cost, notes.cost.is_some()),
             (Field::ModelCall, notes.model_call.is_some()),
+            (Field::StopReason, notes.stop_reason.is_some()),
             (Field::Duration, notes.duration_ms.is_some()),
             (Field::Status, notes.status.is_some()),
             (Field::Child, notes.child.is_some()),
             (Field::Attachments, !notes.attachments.is_empty()),
+            (Field::Extra, notes.extra.is_some()),
             (Field::Opaque, flags.opaque),
             (Field::Synthetic, flags.synthetic),
             (Field::Superseded, flags.superseded),

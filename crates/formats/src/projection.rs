@@ -29,14 +29,19 @@ pub trait Projection {
     /// Those of whatever is written to.
     fn event(&mut self, event: &Event<LogBody>) -> io::Result<()>;
 
-    /// Takes the next event, and what a normalized transcript says of it that the model has no place for. Whether
-    /// that is carried as well; by default it is not.
+    /// Whether it has a place for what a normalized transcript says of an event that the model has no place for. Then
+    /// [`Projection::event_and_more`] is called for events that have such.
+    fn takes_more(&self) -> bool {
+        false
+    }
+
+    /// Takes the next event, and what a normalized transcript says of it that the model has no place for.
     ///
     /// # Errors
     ///
     /// Those of whatever is written to.
-    fn event_and_more(&mut self, event: &Event<LogBody>, _more: &Beyond) -> io::Result<bool> {
-        self.event(event).map(|()| false)
+    fn event_and_more(&mut self, event: &Event<LogBody>, _more: &Beyond) -> io::Result<()> {
+        self.event(event)
     }
 
     /// Writes what is left, and says what the format does not have.

@@ -253,6 +253,8 @@ pub struct Notes {
     /// The call to the model that the event belongs to, as the provider names it. Several events may
     /// belong to one call; their usages add up to its usage.
     pub model_call: Option<String>,
+    /// Why the answer that the event belongs to ended, in the provider's own word: `end_turn`, `length`.
+    pub stop_reason: Option<String>,
     /// How long it took.
     pub duration_ms: Option<u64>,
     /// How a tool call ended.
@@ -263,6 +265,8 @@ pub struct Notes {
     pub attachments: Vec<Attachment>,
     /// Which bytes it was read from.
     pub source: Option<Source>,
+    /// Fields of the record it was read from that have no place of their own: one JSON object.
+    pub extra: Option<Json>,
     /// Marks on the event.
     pub flags: Flags,
 }
@@ -275,11 +279,13 @@ const NO_NOTES: &Notes = &Notes {
     usage: None,
     cost: None,
     model_call: None,
+    stop_reason: None,
     duration_ms: None,
     status: None,
     child: None,
     attachments: Vec::new(),
     source: None,
+    extra: None,
     flags: Flags {
         opaque: false,
         synthetic: false,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::{AnyBody, Body, Event, LogBody, Money, RunId, Usage};
+use crate::{AnyBody, Body, Distinct, Event, LogBody, Money, RunId, Usage};
 
 /// Identity, origin, timing and links of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Header {
     /// The session this was branched or copied from, by its native id.
     pub forked_from: Option<String>,
     /// The runs this one called, in the order it named them.
-    pub children: Vec<RunId>,
+    pub children: Distinct<RunId>,
     /// What the run is called: the workflow's name, or a title.
     pub title: Option<String>,
     /// The agent or engine it comes from.
@@ -88,7 +88,7 @@ impl Header {
             parent_run_id: None,
             parent_call: None,
             forked_from: None,
-            children: Vec::new(),
+            children: Distinct::default(),
             title: None,
             origin: None,
             environment: Environment::default(),
@@ -158,10 +158,8 @@ impl Header {
             self.parent_run_id.clone_from(&event.parent_run_id);
         }
         let child = body.and_then(Body::child_run_id).or(notes.child.as_ref());
-        if let Some(child) = child
-            && !self.children.contains(child)
-        {
-            self.children.push(child.clone());
+        if let Some(child) = child {
+            self.children.add(child);
         }
         if let Some(Body::RunStarted(Some(step))) = body {
             self.title.get_or_insert_with(|| step.name.clone());
@@ -173,6 +171,27 @@ impl Header {
 mod tests {
     use super::*;
     use crate::{Annotations, Foreign, Json, Place, Shape, Step};
+
+    /// Twice as many child runs take twice as long, not four times.
+    #[test]
+    fn a_run_may_call_very_many_runs() {
+        let mut header = Header::new(RunId::new("r").unwrap());
+        for n in 0..200_000 {
+            header.observe_log(&Event {
+                seq: n + 1,
+                run_id: RunId::new("r").unwrap(),
+                parent_run_id: None,
+                timestamp: Timestamp::UNIX_EPOCH,
+                place: Place::run(),
+                body: LogBody::Exchange(Body::CallStarted {
+                    child_run_id: RunId::new(&format!("c{}", n / 2)).unwrap(),
+                    step: Step::new("call", "call_workflow"),
+                }),
+                annotations: Annotations::default(),
+            });
+        }
+        assert_eq!(header.children.len(), 100_000);
+    }
 
     #[test]
     fn a_header_is_what_its_events_say() {
@@ -210,7 +229,7 @@ mod tests {
         }
         let expected = Header {
             parent_run_id: Some(run("p")),
-            children: vec![run("b"), run("a")],
+            children: [run("b"), run("a")].into_iter().collect(),
             title: Some("ship".to_owned()),
             started_at: Some(at(2)),
             ended_at: Some(at(9)),

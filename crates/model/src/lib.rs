@@ -38,6 +38,7 @@
 //! ```
 
 mod block;
+mod distinct;
 mod event;
 mod header;
 mod id;
@@ -49,6 +50,7 @@ mod usage;
 mod vocabulary;
 
 pub use block::{Block, Content};
+pub use distinct::Distinct;
 pub use event::{
     Annotations, AnyBlock, AnyBody, Body, Draft, Event, Flags, Foreign, Notes, Place, Shape,
     Source, Step, StepEnd, ToolCall, ToolResult,

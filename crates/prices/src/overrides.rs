@@ -192,6 +192,8 @@ struct WrittenModel {
     cache_write_1h: Option<WrittenRate>,
     output: Option<WrittenRate>,
     reasoning: Option<WrittenRate>,
+    /// Of a thousand searches of the web.
+    searches: Option<WrittenRate>,
 }
 
 impl TryFrom<Written> for Overrides {
@@ -255,6 +257,7 @@ impl WrittenModel {
             &self.cache_write_1h,
             &self.output,
             &self.reasoning,
+            &self.searches,
         ];
         let rates = match (self.free, rate(&self.input), rate(&self.output)) {
             (true, ..) if parts.into_iter().any(Option::is_some) => {
@@ -268,7 +271,7 @@ impl WrittenModel {
                 write_1h: rate(&self.cache_write_1h),
                 output,
                 reasoning: rate(&self.reasoning),
-                searches: None,
+                searches: rate(&self.searches).map(|rate| rate.times(1_000_000)),
             },
             (false, None, _) => return Err("input is missing; what costs nothing is free = true"),
             (false, _, None) => return Err("output is missing; what costs nothing is free = true"),

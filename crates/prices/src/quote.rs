@@ -102,6 +102,16 @@ impl Quote {
         self.row.rates.searches
     }
 
+    /// What so many searches of the web cost beside the tokens; `None` where their price is not known.
+    pub fn searches(&self, times: u64) -> Option<Money> {
+        if times == 0 {
+            return Some(Money::ZERO);
+        }
+        let thousand = self.thousand_searches()?.atto();
+        let fee = thousand.checked_mul(i128::from(times))?;
+        Some(Money::from_atto(fee / 1_000))
+    }
+
     /// What a token of some kind costs, and whether that is said or assumed.
     ///
     /// What is not said is priced as what it is a kind of: the cache of an hour as the one of five minutes, and

@@ -89,7 +89,7 @@ impl Rates {
         write_1h: Some(Rate::FREE),
         output: Rate::FREE,
         reasoning: None,
-        searches: None,
+        searches: Some(Money::ZERO),
     };
 }
 

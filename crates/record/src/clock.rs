@@ -1,5 +1,7 @@
 //! Where times come from.
 
+use std::time::SystemTime;
+
 use quipu_model::Timestamp;
 
 /// A source of the current time. Need not run forwards: order is `seq`.
@@ -14,10 +16,25 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        // Nanoseconds are noise here, and would lengthen every line.
-        let now = Timestamp::now();
-        Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
+        at(SystemTime::now())
     }
+}
+
+/// A time of the system to the microsecond: nanoseconds are noise here, and would lengthen every line. A clock that is set
+/// beyond the times that can be written gives the last or first of them; order is `seq`, and recording goes on.
+fn at(time: SystemTime) -> Timestamp {
+    let (since, ahead) = match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => (since, true),
+        Err(before) => (before.duration(), false),
+    };
+    let microseconds = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+    let (signed, last) = if ahead {
+        (microseconds, Timestamp::MAX)
+    } else {
+        (-microseconds, Timestamp::MIN)
+    };
+    let last = || Timestamp::from_second(last.as_second()).unwrap_or(last);
+    Timestamp::from_microsecond(signed).unwrap_or_else(|_| last())
 }
 
 /// Writes times, keeping the part that changes once a second.
@@ -65,8 +82,34 @@ impl TimeWriter {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn clocks_that_are_set_wrong_give_times_that_can_be_written_and_read() {
+        let year = Duration::from_secs(366 * 86_400);
+        let epoch = SystemTime::UNIX_EPOCH;
+        let now = epoch + Duration::from_nanos(1_780_000_000_123_456_789);
+        assert_eq!(at(now).to_string(), "2026-05-28T20:26:40.123456Z");
+        let times = [
+            (epoch, "1970-01-01T00:00:00Z"),
+            (
+                epoch - Duration::from_micros(1),
+                "1969-12-31T23:59:59.999999Z",
+            ),
+            (epoch + 8_100 * year, "9999-12-30T22:00:00Z"),
+            (epoch + 290_000 * year, "9999-12-30T22:00:00Z"),
+        ];
+        for (time, expected) in times {
+            let mut written = Vec::new();
+            TimeWriter::default().write(at(time), &mut written);
+            let written = String::from_utf8(written).unwrap();
+            assert_eq!(written, expected);
+            assert_eq!(written.parse::<Timestamp>().unwrap(), at(time));
+        }
+    }
 
     proptest! {
         #[test]

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::journal::in_place;
@@ -166,6 +166,18 @@ impl Commit {
 }
 
 impl Commit {
+    /// Waits, unless it is closed.
+    fn pause(&self, interval: Duration) {
+        let began = Instant::now();
+        while !self.closed.load(Ordering::SeqCst) {
+            let left = interval.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::park_timeout(left);
+        }
+    }
+
     /// Says that there will be no more events: a background thread ends, or does not begin.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
@@ -182,11 +194,14 @@ impl Background {
     pub(crate) fn start(commit: Arc<Commit>, interval: Duration) -> std::io::Result<Self> {
         let run = move || {
             while !commit.closed.load(Ordering::SeqCst) {
-                if !commit.dirty.swap(false, Ordering::SeqCst) {
+                if !commit.dirty.load(Ordering::SeqCst) {
                     std::thread::park();
                     continue;
                 }
-                std::thread::park_timeout(interval);
+                // All that is written until then shares one sync. While it is dirty nobody wakes the thread but to end it.
+                commit.pause(interval);
+                // Before asking what was written: whatever comes later makes it dirty again.
+                commit.dirty.store(false, Ordering::SeqCst);
                 // A failure is kept, and told to whoever records next.
                 if commit.wait(commit.written()).is_err() {
                     return;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use quipu_formats::exchange::Fault;
+use quipu_formats::exchange::{Fault, Position};
 use quipu_model::RunId;
 
 /// Why an event was not recorded, or a run not opened. Unless it is [`Error::SyncFailed`], no sequence
@@ -48,6 +48,16 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// A whole line of the file is beyond the limits it is read with, so what it says is not known.
+    #[error("{}, {at}: {fault}; the file is left as it is", path.display())]
+    BeyondLimits {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        at: Position,
+        /// Which limit.
+        fault: Fault,
+    },
     /// The file holds something, but no event.
     #[error("{} is not a transcript: there is no event in it", .0.display())]
     NotATranscript(PathBuf),
@@ -78,6 +88,16 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         fault: Fault,
+    },
+    /// The event that was asked about is not recorded.
+    #[error("run {run} has no event {seq} yet; its last is {last}")]
+    NotRecorded {
+        /// The run.
+        run: RunId,
+        /// The event that was asked about.
+        seq: u64,
+        /// The last event.
+        last: u64,
     },
     /// Data could not be brought to disk. What was not acknowledged may be lost, so the recorder
     /// takes no more.

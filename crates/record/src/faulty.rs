@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::medium::Medium;
@@ -28,6 +28,8 @@ pub(crate) struct FaultyFile {
     pub(crate) fail_truncate: AtomicBool,
     pub(crate) fail_sync: AtomicBool,
     pub(crate) away: AtomicBool,
+    /// How often it was brought to disk.
+    pub(crate) syncs: AtomicUsize,
     /// What has been brought to disk.
     pub(crate) synced: Mutex<usize>,
 }
@@ -80,6 +82,7 @@ impl Medium for FaultyFile {
         if self.fail_sync.load(Ordering::SeqCst) {
             return Err(io::Error::other("the disk is broken"));
         }
+        self.syncs.fetch_add(1, Ordering::SeqCst);
         let len = self
             .bytes
             .lock()

@@ -10,6 +10,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use quipu_formats::exchange::Chain;
 use quipu_formats::lines::Limits;
 use quipu_model::RunId;
 
@@ -28,6 +29,8 @@ pub struct Journal {
     len: u64,
     /// How many bytes of a failed write may be behind that.
     fragment: u64,
+    /// What the checksums of the lines so far come to.
+    chain: Chain,
     mended: Mended,
 }
 
@@ -77,6 +80,7 @@ impl Journal {
             last_seq: found.last_seq,
             len: found.end,
             fragment: 0,
+            chain: found.chain,
             mended,
         })
     }
@@ -91,6 +95,7 @@ impl Journal {
             last_seq: 0,
             len: 0,
             fragment: 0,
+            chain: Chain::default(),
             mended: Mended::default(),
         }
     }
@@ -129,9 +134,10 @@ impl Journal {
         &self.medium
     }
 
-    /// Appends the line of event `last_seq + 1`, whole or not at all.
-    pub(crate) fn append(&mut self, line: &[u8]) -> Result<u64, Error> {
+    /// Appends the line of event `last_seq + 1`, whole or not at all. Puts its checksum into it before.
+    pub(crate) fn append(&mut self, line: &mut Vec<u8>) -> Result<u64, Error> {
         self.cut_fragment()?;
+        let chain = self.chain.seal(line);
         let mut done = 0;
         while done < line.len() {
             match self.medium.append(&line[done..]) {
@@ -143,6 +149,7 @@ impl Journal {
         }
         self.len += line.len() as u64;
         self.last_seq += 1;
+        self.chain = chain;
         Ok(self.last_seq)
     }
 

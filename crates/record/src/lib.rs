@@ -8,6 +8,10 @@
 //! * **Lines are whole.** A write that fails half-way is undone before anything else is written. A
 //!   process that is killed leaves at most one torn line at the end, which the next to open the run sets
 //!   aside in a `.torn` file, and says so. Nothing is ever glued to it, and no byte is destroyed.
+//!   Only bytes behind the last event that have no line end, or are not an event at all, are set aside: a whole line
+//!   that is beyond [`Options::limits`] is an error, and its number stays taken.
+//! * **Lines are sealed.** Each ends in a checksum that covers it and the line before
+//!   ([`quipu_formats::exchange::Chain`]); `quipu verify` tells a bit that has turned since.
 //! * **A run has one writer.** A second process is refused, with an error that says why.
 //! * **Durability is the caller's choice** ([`Durability`]), and [`Recorder::wait_durable`] tells when
 //!   an event is on disk.

@@ -288,9 +288,14 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// When they could not be brought there.
+    /// When they could not be brought there, or there is no such event yet.
     pub fn wait_durable(&self, seq: u64) -> Result<(), Error> {
-        self.commit.wait(seq.min(self.commit.written()))
+        let last = self.commit.written();
+        if seq > last {
+            let run = self.run_id.clone();
+            return Err(Error::NotRecorded { run, seq, last });
+        }
+        self.commit.wait(seq)
     }
 
     /// Has the background thread sync what was written, starting it if need be.

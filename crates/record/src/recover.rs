@@ -4,13 +4,16 @@
 //! a machine that dies may leave worse, such as blocks of zeros. Everything behind the last line that
 //! is an event is the *tail*. It is never destroyed: its bytes are copied to a `.torn` file beside the
 //! run, that copy is brought to disk, and only then is the file cut.
+//!
+//! A line that has its end and is longer or deeper than the limits allow was written whole: it is not a tail but
+//! an error, and nothing is changed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use quipu_formats::exchange::{Fault, Item, Reader};
+use quipu_formats::exchange::{Bad, Chain, Fault, Item, Reader};
 use quipu_formats::lines::Limits;
 use quipu_model::{AnyBody, Event, RunId};
 
@@ -30,6 +33,8 @@ pub(crate) struct Survey {
     pub(crate) tail: u64,
     /// Whether the last event only lacks its line end.
     pub(crate) lacks_newline: bool,
+    /// What the checksums of the lines go on from.
+    pub(crate) chain: Chain,
 }
 
 /// What was mended when a run was opened or repaired.
@@ -80,16 +85,22 @@ pub(crate) fn survey(
         end: 0,
         tail: 0,
         lacks_newline: false,
+        chain: Chain::default(),
     };
     let mut last = String::new();
     // Where the last event itself ends, and the line it is on.
     let (mut event_end, mut event_line) = (0, 0);
     let (mut bad, mut recognised) = (0u64, true);
+    // A whole line that is beyond a limit: an event, for all that can be told.
+    let mut beyond = None;
     while let Some(item) = reader.next().map_err(Error::io("read", path))? {
         let found = match item {
             Item::Event(found) => found,
             Item::Bad(part) => {
                 bad += 1;
+                if beyond.is_none() && is_beyond_limits(&part) {
+                    beyond = Some((part.at, part.fault.clone()));
+                }
                 recognised &= part.bytes.starts_with(b"{") || part.fault == Fault::Zeros;
                 if part.at.line == event_line {
                     // Torn bytes right behind the last event; only they are the tail.
@@ -100,6 +111,9 @@ pub(crate) fn survey(
             }
         };
         let (seq, line) = (found.scan.seq, found.at.line);
+        if dense && beyond.is_some() {
+            break;
+        }
         if dense && ((seq, line) != (survey.last_seq + 1, survey.last_seq + 1) || bad > 0) {
             let why = format!(
                 "line {line} should be event {line}, but is event {seq} after event {} and {bad} bad \
@@ -121,6 +135,14 @@ pub(crate) fn survey(
         survey.lacks_newline = !reader.line().terminated;
         survey.end = reader.position();
         bad = 0;
+        beyond = None;
+    }
+    if let Some((at, fault)) = beyond {
+        return Err(Error::BeyondLimits {
+            path: path.to_owned(),
+            at,
+            fault,
+        });
     }
     survey.tail = reader.position() - survey.end;
     if last.is_empty() && survey.tail > 0 && (bad > 1 || !recognised) {
@@ -132,8 +154,32 @@ pub(crate) fn survey(
             fault,
         })?;
         survey.identity = Some((event.run_id, event.parent_run_id));
+        survey.chain = Chain::after(last.as_bytes());
     }
     Ok(survey)
+}
+
+/// Whether bytes may be an event that only the limits keep from being read. Such a line is not torn, and its number is
+/// taken.
+fn is_beyond_limits(part: &Bad<'_>) -> bool {
+    match part.fault {
+        Fault::TooLong { .. } => part.terminated,
+        Fault::TooDeep { .. } => {
+            let limits = Limits {
+                max_depth: usize::MAX,
+                max_line_bytes: usize::MAX,
+                max_total_bytes: u64::MAX,
+            };
+            match Reader::with_limits(part.bytes, limits).next() {
+                Ok(Some(Item::Event(_))) => true,
+                Ok(Some(Item::Bad(still))) => {
+                    part.terminated && matches!(still.fault, Fault::TooDeep { .. })
+                }
+                Ok(None) | Err(_) => false,
+            }
+        }
+        _ => false,
+    }
 }
 
 fn decode(text: &str, limits: Limits) -> Result<Event<AnyBody>, Fault> {

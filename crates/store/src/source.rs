@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quipu_convert::Source;
-use quipu_convert::source::{Bytes, Log};
+use quipu_convert::source::{Bytes, Document, Log, Transcript};
+use quipu_model::Timestamp;
 use quipu_prices::Prices;
 
 use crate::archive::{Archive, Snapshot, SourceKey};
@@ -31,6 +32,14 @@ impl Bytes for Kept {
             let read = bytes.len();
             from.consume(read);
         }
+    }
+
+    fn reader(&self) -> io::Result<Box<dyn io::Read + '_>> {
+        Ok(Box::new(self.archive.read(&self.snapshot)))
+    }
+
+    fn captured_at(&self) -> Option<Timestamp> {
+        Some(self.snapshot.taken)
     }
 
     fn beside(&self, names: &[PathBuf]) -> io::Result<Vec<(String, Vec<u8>)>> {
@@ -66,10 +75,29 @@ impl Store {
             snapshot: snapshot(self.archive(), row)?,
             agent: row.agent.clone(),
         };
+        // A transcript that somebody shared says more than events: what was removed from it, who shares it, and
+        // proofs of both. Its own reader keeps that.
+        match found.1.name {
+            // A run has steps and levels of fidelity, which sessions of agents do not. Its own reader keeps them.
+            "exchange" => return Ok(Box::new(Transcript::of(Box::new(bytes), &row.path))),
+            quipu_agents::NORMALIZED => {
+                return Ok(Box::new(Document::of(Box::new(bytes), &row.path)));
+            }
+            quipu_agents::NORMALIZED_PAGE => {
+                let page = Document::page_of(Box::new(bytes), &row.path, None);
+                let page = page.map_err(|error| ImportError::Home {
+                    path: row.path.clone(),
+                    source: io::Error::other(error.to_string()),
+                })?;
+                return Ok(Box::new(page));
+            }
+            _ => {}
+        }
         let mut log = Log::new(bytes, &row.path, found, prices);
         log.part.clone_from(&row.part);
         log.native = Some(row.native.clone());
         log.agent = Some(row.agent.clone());
+        log.parent_call.clone_from(&row.parent_call);
         log.run_id = Some(quipu_agents::run_id(&row.run_id));
         Ok(Box::new(log))
     }

@@ -11,7 +11,7 @@ use super::wire::{self, Line};
 use crate::capture;
 use crate::cost::Cost;
 use crate::session::{learn, update as renew};
-use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, blocks, state, time};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, blocks, hash, state, time};
 
 /// How many calls that have ended are still known, for what comes late.
 const RECENT: usize = 64;
@@ -53,6 +53,8 @@ struct Call {
     name: String,
     /// Whether it was given. One whose input is not known yet waits.
     given: bool,
+    /// What it was given with.
+    input: Option<u64>,
     at: Option<i64>,
     subagent: Option<String>,
 }
@@ -255,14 +257,29 @@ impl Updates {
         });
         let subagent = self.subagent(line);
         let name = wire::tool(update).map(Cow::into_owned);
+        let said = input.map(|input| hash(input.raw().get().as_bytes()));
+        // Another call under an id that is still in use: agents that number their calls in each turn do that.
+        let is_call = update
+            .get("sessionUpdate")
+            .is_some_and(|kind| kind.is("tool_call"));
+        let another = |call: &Call| {
+            let renamed = name.as_ref().is_some_and(|name| *name != call.name);
+            call.given && said.is_some() && (renamed || call.input != said)
+        };
+        let goes_on = self.calls.get(&*id).is_some_and(another);
+        if goes_on && is_call {
+            self.calls.remove(&*id);
+        }
         let call = self.calls.entry(id.to_string()).or_insert_with(|| Call {
             name: name.unwrap_or_default(),
+            input: None,
             given: false,
             at: line.at.map(Timestamp::as_millisecond),
             subagent,
         });
         if !call.given && (input.is_some() || over) {
             call.given = true;
+            call.input = said;
             let mut attachments = Vec::new();
             let input = input.map(|input| out.value(input, &mut attachments));
             let entry = Entry {
@@ -272,6 +289,12 @@ impl Updates {
             out.push(entry);
         }
         if !over {
+            if goes_on && !is_call {
+                // What the call is given was changed.
+                call.input = said;
+                self.put(Entry::keep(NoteKind::Progress, update), line, out);
+                return None;
+            }
             return Some(Dropped::RepeatedChannel);
         }
         let entry = result(&id, &status, update, out);

@@ -233,3 +233,28 @@ fn both_directions_are_read() {
             .all(|event| !event.annotations.flags.undated)
     );
 }
+
+/// Agents that number their calls anew use an id again while the call before it is open.
+#[test]
+fn calls_that_share_an_id_keep_their_names_and_arguments() {
+    let update = |update: &str| {
+        format!(
+            r#"{{"timestamp":1767323040,"method":"session/update","params":{{"sessionId":"g1","update":{update}}}}}"#
+        ) + "\n"
+    };
+    let log = [
+        r#"{"sessionUpdate":"tool_call","toolCallId":"call_0","title":"read","rawInput":{"path":"a"}}"#,
+        r#"{"sessionUpdate":"tool_call","toolCallId":"call_0","title":"list","rawInput":{"path":"b"}}"#,
+        r#"{"sessionUpdate":"tool_call_update","toolCallId":"call_0","rawInput":{"path":"c"}}"#,
+        r#"{"sessionUpdate":"tool_call_update","toolCallId":"call_0","status":"completed"}"#,
+    ]
+    .map(update)
+    .concat();
+    let read = read(log.as_bytes(), "updates.jsonl").unwrap();
+    let lines = read.lines();
+    for said in [r#"{"path":"a"}"#, r#"{"path":"b"}"#, r#"{"path":"c"}"#] {
+        assert!(lines.contains(said), "{lines}");
+    }
+    let words = ["tool.call", "tool.call", "note.progress", "tool.result"];
+    assert_eq!(read.words(), words);
+}

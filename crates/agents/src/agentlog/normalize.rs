@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
@@ -19,9 +18,6 @@ use crate::{
     time,
 };
 
-/// How many settings of requests are compared from one to the next.
-const SETTINGS: usize = 64;
-
 /// Reads a trace.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Trace {
@@ -32,8 +28,8 @@ pub(super) struct Trace {
     /// How many records there were.
     records: u64,
     said: Said,
-    /// The settings of the last request, each by its hash.
-    settings: BTreeMap<String, u64>,
+    /// The settings of the last request, by their hash.
+    settings: Option<u64>,
 }
 
 /// What a record says of all entries it becomes.
@@ -51,10 +47,31 @@ impl<'a> Common<'a> {
         capture::id(self.marks?, key)
     }
 
+    fn is_marked(&self, key: &str) -> bool {
+        let mark = self.marks.and_then(|marks| marks.get(key));
+        mark.and_then(|mark| mark.as_bool()) == Some(true)
+    }
+
+    /// How long it took, unless that is only what Quipu made of two times, or nothing at all.
+    fn latency(&self, payload: Node<'a>) -> Option<u64> {
+        let is_told = self.mark("latency").is_none();
+        millis(Some(payload), "latency_ms").filter(|_| is_told)
+    }
+
     fn put(&self, mut entry: Entry<'a>, out: &mut Out<'_>) {
         entry.at = self.at;
         entry.native_id.clone_from(&self.id);
         entry.parent_id.clone_from(&self.parent);
+        if self.marks.is_some() {
+            let own = self.marks.and_then(|marks| marks.get("ts"));
+            entry.at = own.and_then(time::of).or(self.at);
+            entry.at = entry.at.filter(|_| !self.is_marked("undated"));
+            entry.native_id = self.mark("native_id").or(entry.native_id);
+            entry.child = self.mark("child_run_id");
+            entry.opaque |= self.is_marked("opaque");
+            entry.synthetic |= self.is_marked("synthetic");
+            entry.superseded = self.is_marked("superseded");
+        }
         entry.subagent = self.mark("subagent");
         out.push(entry);
     }
@@ -121,10 +138,20 @@ impl Trace {
             "chat_response" => self.response(payload, &place, &common, out),
             "tool_call" => self.call(payload, &common, out),
             "tool_result" => self.result(payload, &common, out),
+            "harness_event" if common.marks.is_some() => ours(payload, &common, out),
             "harness_event" => harness(payload, &common, out),
             "blob_ref" => blob(payload, &common, out),
             "error" => {
                 out.check("error", payload, wire::ERROR);
+                if common.marks.is_some() {
+                    return note_again(
+                        NoteKind::Error,
+                        payload.get("message"),
+                        payload,
+                        &common,
+                        out,
+                    );
+                }
                 let text = payload.get("message").or(payload.get("code"));
                 common.note(NoteKind::Error, text.and_then(Text::of), out);
             }
@@ -200,7 +227,7 @@ impl Trace {
         } else {
             // Where another session begins, and what was said before is not said in it.
             self.said.begin();
-            self.settings.clear();
+            self.settings = None;
         }
         let replay = payload.get("baseline_of").is_some_and(|of| !of.is_null());
         let kind = if replay {
@@ -265,35 +292,36 @@ impl Trace {
         out.skip(Dropped::RepeatedChannel);
     }
 
-    /// The settings of a request, tools among them: those that are not as they were.
+    /// The settings of a request, tools among them, where they are not as they were.
     fn settings<'a>(&mut self, request: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
-        let mut now = BTreeMap::new();
-        let changed = request.fields().filter(|(key, value)| {
-            if key.is("messages") || value.is_null() || now.len() >= SETTINGS {
-                return false;
-            }
-            let name = key.to_text_lossy().into_owned();
-            let is = hash(value.raw().get().as_bytes());
-            let was = self.settings.get(&name).copied();
-            now.insert(name, is);
-            was != Some(is)
-        });
-        let raw = |(key, value): (quipu_model::json::RawStr<'a>, Node<'a>)| {
-            (key.raw().get(), value.raw().get())
+        let settings = request
+            .fields()
+            .filter(|(key, value)| !key.is("messages") && !value.is_null())
+            .map(|(key, value)| (key.raw().get(), value.raw().get()));
+        let Some(settings) = capture::object(settings) else {
+            return;
         };
-        let changed = capture::object(changed.map(raw));
-        self.settings = now;
-        if let Some(changed) = changed {
-            let entry = Entry {
-                model: capture::id(request, "model"),
-                ..Entry::new(What::Note {
-                    kind: NoteKind::Context,
-                    text: None,
-                    raw: Some(Value::Owned(changed)),
-                })
-            };
-            common.put(entry, out);
+        let is = hash(settings.get().as_bytes());
+        // What Quipu had to fill in says nothing.
+        let filled_in = r#"{"model":"unknown","params":{}}"#;
+        let says_nothing = common.marks.is_some() && settings.get() == filled_in;
+        if self.settings.replace(is) == Some(is) || says_nothing {
+            return;
         }
+        let entry = Entry {
+            model: self.model(request),
+            ..Entry::new(What::Note {
+                kind: NoteKind::Context,
+                text: None,
+                raw: Some(Value::Owned(settings)),
+            })
+        };
+        common.put(entry, out);
+    }
+
+    /// The model that a payload names. Quipu writes `unknown` where a log names none.
+    fn model<'a>(&self, payload: Node<'a>) -> Option<Cow<'a, str>> {
+        capture::id(payload, "model").filter(|model| !self.ours || model != "unknown")
     }
 
     fn response<'a>(
@@ -305,7 +333,7 @@ impl Trace {
     ) {
         out.check("chat_response", payload, wire::RESPONSE);
         self.said.answer(common.parent.as_deref(), payload);
-        let model = capture::id(payload, "model");
+        let model = self.model(payload);
         let counts = payload.get("usage").filter(|usage| !usage.is_null());
         if let Some(counts) = counts {
             out.check("usage", counts, wire::USAGE);
@@ -322,6 +350,10 @@ impl Trace {
         let call = common.mark("model_call");
         let call = call.map_or_else(own, Cow::into_owned);
         let first = Cell::new(true);
+        let stop = common.mark("stop_reason").or_else(|| {
+            let stop = capture::id(payload, "stop_reason");
+            stop.filter(|_| !common.is_marked("stop_reason_inferred"))
+        });
         let told = &mut self.said;
         let mut put = |mut entry: Entry<'a>, out: &mut Out<'_>| {
             if let What::Call { id, input, .. } = &entry.what {
@@ -332,12 +364,17 @@ impl Trace {
             if first.take() {
                 entry.usage = usage;
                 entry.service = service;
-                entry.duration_ms = millis(Some(payload), "latency_ms");
+                entry.stop_reason.clone_from(&stop);
+                entry.duration_ms = common.latency(payload);
             }
             common.put(entry, out);
         };
         message::entries_of("assistant", payload, out, &mut put);
-        let (kind, why) = stop(payload, out);
+        let (kind, why) = match common.marks {
+            // What the log said of it is on its events, or in notes of their own.
+            Some(_) => (NoteKind::ModelCall, None),
+            None => self::stop(payload, out),
+        };
         let more = more(payload);
         if why.is_some() || more.is_some() {
             put(capture::ended(kind, why, more), out);
@@ -387,6 +424,22 @@ impl Trace {
             .or(failed.then_some(Status::Error));
         let mut attachments = Vec::new();
         let given = payload.get("output").filter(|output| !output.is_null());
+        let both = given.filter(|_| failed && common.marks.is_some());
+        if let Some((output, error)) = both.and_then(output_and_error) {
+            let output = Some(out.value(output, &mut attachments));
+            let entry = Entry {
+                status,
+                attachments,
+                duration_ms: common.latency(payload),
+                ..Entry::new(What::Result {
+                    name: Cow::Borrowed(""),
+                    id,
+                    output,
+                    error: Some(error),
+                })
+            };
+            return common.put(entry, out);
+        }
         let text = given.and_then(Text::of);
         let (output, error) = match text {
             Some(text) if failed => (None, Some(text)),
@@ -398,7 +451,7 @@ impl Trace {
         let entry = Entry {
             status,
             attachments,
-            duration_ms: millis(Some(payload), "latency_ms"),
+            duration_ms: common.latency(payload),
             ..Entry::new(What::Result {
                 name: payload.text("tool_name").unwrap_or_default(),
                 id,
@@ -459,6 +512,43 @@ fn more(payload: Node<'_>) -> Option<Json> {
             .filter(|(key, value)| !value.is_null() && !wire::TOLD.iter().any(|told| key.is(told)))
             .map(|(key, value)| (key.raw().get(), value.raw().get())),
     )
+}
+
+/// What Quipu made of a result that has an output and an error.
+fn output_and_error(given: Node<'_>) -> Option<(Node<'_>, Text<'_>)> {
+    let both = (given.get("output")?, Text::of(given.get("error")?)?);
+    (given.fields().count() == 2).then_some(both)
+}
+
+/// A note that Quipu made a record of, as it was before that; what was no note stays the record.
+fn ours<'a>(payload: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+    let name = payload.text("name").unwrap_or_default();
+    match NoteKind::from_word(&name) {
+        Some(kind) => {
+            let attributes = payload.get("attributes").unwrap_or(payload);
+            note_again(kind, attributes.get("text"), attributes, common, out);
+        }
+        None => harness(payload, common, out),
+    }
+}
+
+/// A note with its text, and the record that it kept under `raw`.
+fn note_again<'a>(
+    kind: NoteKind,
+    text: Option<Node<'a>>,
+    within: Node<'a>,
+    common: &Common<'a>,
+    out: &mut Out<'_>,
+) {
+    let entry = match within.get("raw") {
+        Some(raw) => blocks::kept(kind, raw, out),
+        None => Entry::new(What::Note {
+            kind,
+            text: None,
+            raw: None,
+        }),
+    };
+    common.put(said(entry, text.and_then(Text::of)), out);
 }
 
 /// Something that the program around the model did.

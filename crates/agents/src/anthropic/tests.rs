@@ -294,6 +294,20 @@ fn recorded_usage_is_counted_as_the_vendor_does() {
             });
         }
         let read = read(text.as_bytes(), "log").unwrap();
+        // Calls to models within a call are told apart from it.
+        let named = path.file_name().and_then(|name| name.to_str());
+        let (input, output) = match named.unwrap_or_default() {
+            "anthropic-compaction.1.json" => (60_385, 592),
+            "anthropic-compaction.1.chunks.jsonl" => (60_385, 522),
+            "anthropic-advisor-20250301.1.chunks.jsonl" => (2_728, 3_880),
+            "anthropic-fallback.json" | "anthropic-fallback.chunks.jsonl" => (408, 0),
+            _ => (0, 0),
+        };
+        sum.add(&Usage {
+            input: Some(input),
+            output: Some(output),
+            ..Usage::default()
+        });
         let usage = Usage {
             reasoning: None,
             cache_write_1h: None,
@@ -302,4 +316,12 @@ fn recorded_usage_is_counted_as_the_vendor_does() {
         assert_eq!(usage, sum, "{}", path.display());
         assert!(read.ledger.drift.is_empty(), "{}", path.display());
     }
+}
+
+#[test]
+fn searches_of_the_web_are_counted_once() {
+    let message = r#"{"type":"message","id":"msg_0123456789abcdef","role":"assistant","model":"claude-opus-4-5","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"stop_reason":"end_turn","usage":{"input_tokens":10,"output_tokens":5,"server_tool_use":{"web_search_requests":2,"web_fetch_requests":1}}}"#;
+    let read = read(message.as_bytes(), "x.json").unwrap();
+    let searches: Vec<u64> = read.summary.spend.values().map(|it| it.searches).collect();
+    assert_eq!(searches, [2]);
 }

@@ -191,6 +191,8 @@ impl Trajectory {
         learn(&mut session.branch, || environment("branch"));
         learn(&mut session.repository, || environment("repository"));
         learn(&mut session.commit, || environment("commit"));
+        learn(&mut session.os, || environment("os"));
+        learn(&mut session.shell, || environment("shell"));
     }
 
     /// The trajectory of a sub-agent, and those inside it.

@@ -250,3 +250,125 @@ fn what_makes_too_many_rows_is_still_counted() {
     };
     assert_eq!(summary.spend[&others].calls, 9_000 - 8_192);
 }
+
+fn used(id: &'static str, name: &'static str) -> Entry<'static> {
+    Entry::new(What::Call {
+        name: Cow::Borrowed(name),
+        id: Cow::Borrowed(id),
+        input: None,
+    })
+}
+
+fn ended(id: &'static str) -> Entry<'static> {
+    Entry::new(What::Result {
+        name: Cow::Borrowed(""),
+        id: Cow::Borrowed(id),
+        output: None,
+        error: None,
+    })
+}
+
+/// What results are said to be of, and how many calls are left without one.
+#[test]
+fn calls_that_share_an_id_are_answered_one_after_the_other() {
+    #[derive(Default)]
+    struct Names(Vec<String>);
+    impl Sink for Names {
+        fn entry(&mut self, _: u64, _: Timestamp, _: Position, entry: &Entry<'_>) {
+            if let What::Result { name, .. } = &entry.what {
+                self.0.push(name.to_string());
+            }
+        }
+    }
+    let (mut names, mut ledger) = (Names::default(), Ledger::default());
+    let mut out = Out::new(&mut names, &mut ledger);
+    for entry in [
+        used("call_0", "read"),
+        used("call_0", "write"),
+        used("call_0", "list"),
+        ended("call_0"),
+        ended("call_0"),
+        ended("other"),
+    ] {
+        out.push(entry);
+    }
+    assert_eq!(names.0, ["read", "write", ""]);
+    assert_eq!(ledger.open_calls().collect::<Vec<_>>(), [3]);
+    assert_eq!(ledger.orphans, 1);
+}
+
+#[test]
+fn every_model_that_is_named_is_listed() {
+    let named = |model: &'static str| Entry {
+        model: Some(Cow::Borrowed(model)),
+        ..Entry::new(What::Assistant(Text::from("hi")))
+    };
+    let summary = summed(vec![
+        named("silent"),
+        named(""),
+        call("c1", 0, tokens(1, 0, 0, 1)),
+        named("silent"),
+    ]);
+    let models: Vec<&str> = summary.models.iter().map(String::as_str).collect();
+    assert_eq!(models, ["m-1", "silent"]);
+    assert_eq!(summary.spend.len(), 1);
+}
+
+#[test]
+fn searches_are_counted_once_per_call_and_as_they_come_without_one() {
+    let searched = |id: &'static str, n: u64| Entry {
+        searches: Some(n),
+        ..call(id, 0, tokens(10, 0, 0, 1))
+    };
+    let item = Entry {
+        at: Some(at(0)),
+        model: Some(Cow::Borrowed("m-1")),
+        searches: Some(1),
+        ..used("ws_1", "web_search")
+    };
+    let summary = summed(vec![
+        searched("c1", 1),
+        searched("c1", 3),
+        searched("c1", 2),
+        searched("c2", 1),
+        item.clone(),
+        item,
+    ]);
+    let spend: Vec<_> = summary.spend.values().collect();
+    assert_eq!(spend.len(), 1);
+    assert_eq!((spend[0].calls, spend[0].searches), (2, 6));
+}
+
+#[test]
+fn what_a_log_says_that_calls_cost_is_summed_apart_from_what_it_does_not_say() {
+    let told = |id: &'static str, cost: &str| Entry {
+        cost: quipu_model::Money::parse(cost),
+        ..call(id, 0, tokens(10, 0, 0, 1))
+    };
+    let summary = summed(vec![
+        told("c1", "0.1"),
+        told("c1", "0.25"),
+        told("c2", "0.5"),
+        call("c3", 0, tokens(7, 0, 0, 0)),
+    ]);
+    let rows: Vec<_> = summary
+        .spend
+        .iter()
+        .map(|(key, spend)| (key.told, spend.calls, spend.told().to_string()))
+        .collect();
+    let expected = [(false, 1, "0".to_owned()), (true, 2, "0.75".to_owned())];
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn a_sum_of_calls_that_were_counted_adds_none() {
+    let sum = |calls: u64| Entry {
+        calls: Some(calls),
+        model: Some(Cow::Borrowed("m-1")),
+        usage: Some(tokens(5, 0, 0, 0)),
+        ..Entry::note(NoteKind::Session, "")
+    };
+    let summary = summed(vec![call("c1", 0, tokens(1, 0, 0, 1)), sum(0), sum(2)]);
+    assert_eq!(summary.calls(), 3);
+    assert_eq!(summary.usage().input, Some(11));
+}

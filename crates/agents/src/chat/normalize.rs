@@ -94,7 +94,8 @@ impl Messages {
                 return;
             }
         }
-        if let Some(cost) = record.path(&["metadata", "cost"]).and_then(Cost::of) {
+        let cost = record.path(&["metadata", "cost"]).and_then(Cost::of);
+        if let Some(cost) = cost {
             let sum = self.cost.get_or_insert_default();
             sum.add(cost);
             self.session.vendor_cost = Some(sum.to_text());
@@ -102,6 +103,7 @@ impl Messages {
         let told = record.path(&["metadata", "model"]).and_then(|n| n.as_str());
         let model = told.or(self.model.as_deref().map(Cow::Borrowed));
         let mut counted = record.path(&["metadata", "usage"]).and_then(usage);
+        let mut told = Cost::of_call(record.path(&["metadata", "cost"]), model.as_deref());
         let injected = record.get("injected").and_then(|n| n.as_bool()) == Some(true);
         let failed = record
             .get("finish_reason")
@@ -116,6 +118,7 @@ impl Messages {
             if replied {
                 entry.model = model.as_deref().map(|model| Cow::Owned(model.to_owned()));
                 entry.usage = counted.take();
+                entry.cost = told.take().map(Cost::money);
             }
             match &mut entry.what {
                 What::User(text) if injected => {

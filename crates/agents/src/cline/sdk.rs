@@ -107,12 +107,14 @@ impl Messages {
         }
         let at = time::field(message, "ts");
         let metrics = message.get("metrics").filter(|metrics| !metrics.is_null());
-        if let Some(cost) = metrics.and_then(|m| m.get("cost")).and_then(Cost::of) {
+        let cost = metrics.and_then(|m| m.get("cost")).and_then(Cost::of);
+        if let Some(cost) = cost {
             self.cost.add(cost);
             self.session.vendor_cost = Some(self.cost.to_text());
         }
         let usage = metrics.and_then(wire::metrics_usage);
         let model = message.path(&["modelInfo", "id"]).and_then(|n| n.as_str());
+        let told = Cost::of_call(metrics.and_then(|m| m.get("cost")), model.as_deref());
         let role = message.text("role").unwrap_or_default();
         let meta = message.get("metadata");
         let first = Cell::new(usage.is_some());
@@ -125,6 +127,7 @@ impl Messages {
             }
             if first.take() {
                 entry.usage = usage;
+                entry.cost = told.map(Cost::money);
             }
             out.push(entry);
         };

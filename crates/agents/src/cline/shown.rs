@@ -112,7 +112,9 @@ impl Task {
             protocol.as_deref(),
             self.provider.as_deref(),
         );
-        self.spend(request.get("cost").and_then(Cost::of));
+        let cost = request.get("cost").and_then(Cost::of);
+        self.spend(cost);
+        let told = Cost::of_call(request.get("cost"), self.model.as_deref());
         // What was asked stands in the conversation.
         let raw = match blocks::without(request, &["request"]) {
             Value::Owned(json) => Some(json),
@@ -124,6 +126,7 @@ impl Task {
             .map(Text::from);
         Entry {
             usage,
+            cost: told.map(Cost::money),
             model: self.model.clone().map(Cow::Owned),
             ..Entry::new(What::Note {
                 kind: note,

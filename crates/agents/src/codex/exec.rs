@@ -11,7 +11,7 @@
 //! thread in one file are read as one.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use quipu_model::json::Node;
 use quipu_model::{Json, NoteKind, Status, Usage};
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::meter::{self, Meter};
 use super::{items, results, wire};
 use crate::session::{learn, update};
-use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, state};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, capture, state};
 
 /// Reads a stream.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub(super) struct Exec {
     thread: Option<String>,
     model: Option<String>,
     /// Calls that have begun.
-    open: HashSet<u64>,
+    open: HashMap<u64, u32>,
     meter: Meter,
     /// Whether turns tell their own tokens, and not those of all turns.
     by_turn: bool,
@@ -172,11 +172,14 @@ impl Exec {
             return out.skip(Dropped::StreamDelta);
         }
         if let Some(what) = said {
-            out.push(Entry {
+            let mut entry = Entry {
                 native_id: Some(id),
                 model: self.model.as_deref().map(Cow::Borrowed),
                 ..Entry::new(what)
-            });
+            };
+            let mapped = &["id", "type", "item_type", "text"];
+            entry.extra.rest("item", item, mapped);
+            out.push(entry);
         }
         out.check(
             "message_item",
@@ -228,10 +231,12 @@ impl Exec {
         let key = crate::hash(id.as_bytes());
         let mut attachments = Vec::new();
         let begun = if stage == Stage::Started {
-            self.open.insert(key);
+            let begun = self.open.entry(key).or_default();
+            *begun = begun.saturating_add(1);
             false
         } else {
-            self.open.remove(&key)
+            let begun = self.open.get_mut(&key).filter(|begun| **begun > 0);
+            begun.map(|begun| *begun -= 1).is_some()
         };
         if !begun {
             let input = match kind {
@@ -244,7 +249,7 @@ impl Exec {
                     _ => object(item, INPUTS),
                 },
             };
-            out.push(Entry {
+            let mut entry = Entry {
                 native_id: Some(id.clone()),
                 child: child.clone(),
                 attachments: std::mem::take(&mut attachments),
@@ -253,7 +258,12 @@ impl Exec {
                     id: id.clone(),
                     input,
                 })
-            });
+            };
+            if stage == Stage::Started {
+                let mapped = &["id", "type", "item_type", "server", "tool", "arguments"];
+                entry.extra.rest_of_two("item", item, [mapped, INPUTS]);
+            }
+            out.push(entry);
         }
         let answers = ["output", "result", "error"];
         let is_answered = !is_function || answers.iter().any(|key| given(key).is_some());
@@ -288,8 +298,11 @@ impl Exec {
             });
         }
         let output = output.map(|output| out.value(output, &mut attachments));
-        out.push(Entry {
+        // What it does with the web is known at its end.
+        let searched = kind == "web_search" && item.get("action").is_none_or(capture::is_search);
+        let mut entry = Entry {
             native_id: Some(id.clone()),
+            searches: searched.then_some(1),
             status: ending.status(),
             child,
             attachments,
@@ -299,7 +312,9 @@ impl Exec {
                 output,
                 error: why,
             })
-        });
+        };
+        entry.extra.rest("item", item, RESULT_MAPPED);
+        out.push(entry);
     }
 
     /// An event of the stream of the first generation.
@@ -460,6 +475,19 @@ const TOOL: &[&str] = &[
     "call_id",
     "input",
     "output",
+];
+
+/// Fields of a call that has ended which have a place of their own.
+const RESULT_MAPPED: &[&str] = &[
+    "id",
+    "type",
+    "item_type",
+    "server",
+    "tool",
+    "aggregated_output",
+    "result",
+    "agents_states",
+    "error",
 ];
 
 /// Those of them that a call is called with.

@@ -9,7 +9,7 @@ use super::normalize::{Rollout, note};
 use super::results::{self, Ending};
 use super::twins::Who;
 use super::wire::{self, Item};
-use crate::{Dropped, Entry, Out, Text, Value, What, blocks};
+use crate::{Dropped, Entry, Out, Text, Value, What, blocks, capture};
 
 impl Rollout {
     /// An item of the conversation.
@@ -302,15 +302,21 @@ impl Rollout {
             }
             Some(node) => {
                 let first = first_text(node);
+                let mut inside = None;
                 if let Some(first) = first
                     && let Some(text) = Text::of(first)
                 {
                     ending = results::of_text(&text, first.raw().get());
-                    error = Some(text);
+                    inside = results::enveloped(&text);
+                    error = Some(match &inside {
+                        Some(envelope) => Text::from(envelope.why()),
+                        None => text,
+                    });
                 }
-                output = Some(match only_text(node) {
-                    Some(text) => Value::Text(text),
-                    None => out.value(node, &mut attachments),
+                output = Some(match (only_text(node), inside) {
+                    (Some(_), Some(envelope)) => Value::Text(Text::from(envelope.output)),
+                    (Some(text), None) => Value::Text(text),
+                    (None, _) => out.value(node, &mut attachments),
                 });
             }
             None => {}
@@ -354,10 +360,12 @@ impl Rollout {
             .and_then(|id| id.as_str().map(Cow::into_owned))
             .or_else(|| self.search.take())
             .unwrap_or_default();
+        let searches = item.input.is_none_or(capture::is_search).then_some(1);
         self.performed(
             "web_search",
             &id,
             item.input.map(Into::into),
+            searches,
             None,
             item,
             at,
@@ -396,7 +404,7 @@ impl Rollout {
             .get("revised_prompt")
             .filter(|prompt| !prompt.is_null());
         let input = prompt.map(Into::into);
-        self.performed("image_generation", &id, input, image, item, at, out);
+        self.performed("image_generation", &id, input, None, image, item, at, out);
     }
 
     /// A call that the provider makes itself, and its end.
@@ -409,6 +417,7 @@ impl Rollout {
         name: &'static str,
         id: &str,
         input: Option<Value<'_>>,
+        searches: Option<u64>,
         made: Option<Attachment>,
         item: &Item<'_>,
         at: Option<Timestamp>,
@@ -416,6 +425,7 @@ impl Rollout {
     ) {
         let entry = Entry {
             model: self.model.as_deref().map(Cow::Borrowed),
+            searches,
             ..Entry::new(What::Call {
                 name: Cow::Borrowed(name),
                 id: Cow::Borrowed(id),
@@ -453,6 +463,9 @@ impl Rollout {
                     .items()
                     .any(|block| block.get("type").is_some_and(|t| t.is("encrypted_content")))
             });
+        for block in item.content.into_iter().flat_map(Node::items) {
+            out.leave_out("agent_message.content", block, &["encrypted_content"]);
+        }
         let text = join(texts(item.content.or(item.text)).filter_map(Part::text));
         let entry = Entry {
             synthetic: true,
@@ -634,6 +647,11 @@ fn other_block<'a>(block: Node<'a>, out: &mut Out<'_>) -> Entry<'a> {
 fn put<'a>(mut entry: Entry<'a>, item: &Item<'a>, at: Option<Timestamp>, out: &mut Out<'_>) {
     entry.at = at;
     entry.native_id = item.id.and_then(|id| id.as_str());
+    if let Some(whole) = item.whole
+        && !item.is_kept.replace(true)
+    {
+        entry.extra.rest("", whole, wire::MAPPED);
+    }
     out.push(entry);
 }
 

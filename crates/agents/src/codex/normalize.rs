@@ -123,6 +123,7 @@ impl Rollout {
         }
         if line.odd {
             out.check("line", record, wire::LINE);
+            out.leave_out("line", record, &["ordinal"]);
         }
     }
 
@@ -359,6 +360,7 @@ impl Rollout {
                     "agent_message" => Who::Assistant,
                     _ => Who::Reasoning,
                 };
+                out.leave_out(kind, payload, &["client_id"]);
                 if let Some(raw) = item.text.and_then(|text| text.as_raw_str()) {
                     self.shown(who, raw.raw().get(), Text::Raw(raw), at, out);
                     out.skip(Dropped::RepeatedChannel);

@@ -222,6 +222,44 @@ fn of_json(inner: &str, ending: &mut Ending) {
     }
 }
 
+/// An output that stands in a text as JSON, beside its figures.
+pub(super) struct Envelope {
+    pub(super) output: String,
+    exit_code: Option<i64>,
+}
+
+impl Envelope {
+    /// Why the call failed: its exit code, and what it said.
+    pub(super) fn why(&self) -> String {
+        let code = self.exit_code.filter(|code| *code != 0);
+        match (code, self.output.trim_end()) {
+            (None, _) => self.output.clone(),
+            (Some(code), "") => format!("exit code {code}"),
+            (Some(code), _) => format!("exit code {code}\n{}", self.output),
+        }
+    }
+}
+
+/// What is in `{"output":…,"metadata":{"exit_code":0,"duration_seconds":0.1}}`, if it is that and nothing more.
+pub(super) fn enveloped(text: &Text<'_>) -> Option<Envelope> {
+    if !text.starts_with("{\"output\":\"") {
+        return None;
+    }
+    let text = text.read();
+    let mut tape = Tape::new();
+    let whole = tape.read(&text, 8).ok()?;
+    let metadata = whole.get("metadata")?;
+    let mut about = metadata.fields().map(|(key, _)| key);
+    let is_known = about.all(|key| key.is("exit_code") || key.is("duration_seconds"));
+    if !is_known || whole.fields().count() != 2 {
+        return None;
+    }
+    Some(Envelope {
+        output: whole.text("output")?.into_owned(),
+        exit_code: metadata.get("exit_code").and_then(|code| code.as_i64()),
+    })
+}
+
 fn near_start(text: &str) -> &str {
     let mut end = text.len().min(NEAR);
     while !text.is_char_boundary(end) {

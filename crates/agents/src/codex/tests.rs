@@ -8,7 +8,7 @@ use quipu_model::{Body, LogBody, NoteKind, Status, Usage};
 
 use super::{Codex, EXEC, ROLLOUT};
 use crate::testkit::{Read, read, read_as};
-use crate::{Dropped, Family as _, Host, Pick, Tokens, corpus};
+use crate::{Dropped, Family as _, Host, Pick, Tokens};
 
 /// Lines of a log.
 fn log(lines: &[&str]) -> String {
@@ -783,17 +783,92 @@ fn notes_say_what_they_are_about() {
     assert_eq!(unknown, ["type:event_msg.never_heard_of"]);
 }
 
-/// A sub-agent whose turn seems to have begun before itself, without a word on what it inherited.
+/// A sub-agent whose turn seems to have begun hours before itself, without a word on what it inherited.
 #[test]
 fn times_do_not_tell_what_is_inherited() {
-    let logs = corpus::logs("traex");
-    let log = logs
-        .iter()
-        .find(|(name, _)| name.contains("rollout_subagent"));
-    let Some((name, log)) = log else {
-        return;
+    let counts = r#"{"input_tokens":4200,"cached_input_tokens":3600,"output_tokens":180,"reasoning_output_tokens":64,"total_tokens":4380}"#;
+    let tokens = format!(
+        r#"{{"timestamp":"2026-08-01T18:07:14.100Z","type":"event_msg","payload":{{"type":"token_count","info":{{"last_token_usage":{counts},"total_token_usage":{counts}}}}}}}"#
+    );
+    let read = rollout(&[
+        r#"{"timestamp":"2026-08-01T18:07:04.550Z","type":"session_meta","payload":{"id":"01980000-0000-7000-8000-000000000002","timestamp":"2026-08-01T18:07:03.636Z","cwd":"/code","originator":"codex-tui","cli_version":"0.200.19","source":{"subagent":{"thread_spawn":{"parent_thread_id":"01980000-0000-7000-8000-000000000001","depth":1,"agent_role":"explorer"}}},"thread_source":"subagent"}}"#,
+        r#"{"timestamp":"2026-08-01T18:07:04.560Z","type":"event_msg","payload":{"type":"task_started","turn_id":"turn-1","started_at":1785561000000}}"#,
+        r#"{"timestamp":"2026-08-01T18:07:04.570Z","type":"turn_context","payload":{"turn_id":"turn-1","cwd":"/code","model":"gpt-x"}}"#,
+        &tokens,
+    ]);
+    assert_eq!(read.usage().total(), 4380);
+    assert_eq!(
+        read.session.parent.as_deref(),
+        Some("01980000-0000-7000-8000-000000000001")
+    );
+}
+
+#[test]
+fn a_failed_result_shows_what_was_said_and_not_what_it_is_wrapped_in() {
+    let output = |inner: &str| {
+        format!(
+            r#"{{"timestamp":"2026-01-02T03:04:08.300Z","type":"response_item","payload":{{"type":"function_call_output","call_id":"c","output":"{inner}"}}}}"#
+        )
     };
-    assert_eq!(read(log, name).unwrap().usage().total(), 4380);
+    let shown = |inner: &str| {
+        let output = output(inner);
+        let read = rollout(&[SESSION[0], &output]);
+        let result = read.events.iter().find_map(|event| match &event.body {
+            LogBody::Exchange(Body::ToolResult(result)) => Some(result.clone()),
+            _ => None,
+        });
+        let result = result.unwrap();
+        let output = result.output.map(|output| output.get().to_owned());
+        (output, result.error)
+    };
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        shown(
+            r#"{\"output\":\"no such file\\n\",\"metadata\":{\"exit_code\":2,\"duration_seconds\":0.1}}"#
+        ),
+        (None, text("exit code 2\nno such file\n"))
+    );
+    assert_eq!(
+        shown(r#"{\"output\":\"\",\"metadata\":{\"exit_code\":1,\"duration_seconds\":0.1}}"#),
+        (None, text("exit code 1"))
+    );
+    assert_eq!(
+        shown(r#"{\"output\":\"fine\",\"metadata\":{\"exit_code\":0,\"duration_seconds\":0.1}}"#),
+        (text(r#""fine""#), None)
+    );
+    // What says more than that stays as it is.
+    let more = r#"{\"output\":\"fine\",\"metadata\":{\"exit_code\":0,\"cost\":1}}"#;
+    assert!(shown(more).0.unwrap().contains("cost"));
+}
+
+/// Only searches are paid for; opening a page that was found is not.
+#[test]
+fn searches_of_the_web_are_counted() {
+    let action = |n: u32, action: &str| {
+        format!(
+            r#"{{"timestamp":"2026-01-02T03:04:08.300Z","type":"response_item","payload":{{"type":"web_search_call","id":"ws_{n}","status":"completed","action":{action}}}}}"#
+        )
+    };
+    let lines = [
+        action(1, r#"{"type":"search","query":"a","queries":["a","b"]}"#),
+        action(2, r#"{"type":"open_page","url":"https://example.com"}"#),
+        action(
+            3,
+            r#"{"type":"find_in_page","url":"https://example.com","pattern":"x"}"#,
+        ),
+        action(4, r#"{"type":"search","query":"c"}"#),
+    ];
+    let context = r#"{"timestamp":"2026-01-02T03:04:05.300Z","type":"turn_context","payload":{"turn_id":"t","cwd":"/code","model":"gpt-x"}}"#;
+    let mut all = vec![SESSION[0], context];
+    all.extend(lines.iter().map(String::as_str));
+    let read = rollout(&all);
+    let searches: Vec<(&str, u64, u64)> = read
+        .summary
+        .spend
+        .iter()
+        .map(|(key, spend)| (key.model.as_str(), spend.calls, spend.searches))
+        .collect();
+    assert_eq!(searches, [("gpt-x", 0, 2)]);
 }
 
 #[test]

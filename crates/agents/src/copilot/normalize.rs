@@ -1,6 +1,7 @@
 //! What an event means.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
 use quipu_model::json::{Kind, Node};
@@ -8,12 +9,12 @@ use quipu_model::{Attachment, NoteKind, Status, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::wire::{
-    ASSISTANT_FIELDS, COMPLETE_FIELDS, FIELDS, Plain, REQUEST_FIELDS, SHUTDOWN_FIELDS,
-    START_FIELDS, USER_FIELDS, plain, usage,
+    ASSISTANT_FIELDS, ASSISTANT_MAPPED, COMPLETE_FIELDS, COMPLETE_MAPPED, EVENT_MAPPED, FIELDS,
+    Plain, REQUEST_FIELDS, SHUTDOWN_FIELDS, START_FIELDS, USER_FIELDS, plain, usage,
 };
 use crate::blocks;
 use crate::session::{learn, update};
-use crate::{Dropped, Entry, Mended, Out, Reader, Session, Text, Tokens, Value, What, hash};
+use crate::{Dropped, Entry, Extra, Mended, Out, Reader, Session, Text, Tokens, Value, What, hash};
 use crate::{capture, state, time};
 
 /// How many pieces of reasoning back one is known again.
@@ -25,17 +26,48 @@ pub(super) struct Events {
     session: Session,
     /// The model that is used where a reply does not name it.
     model: Option<String>,
-    /// Calls that are known and have no result yet, and whether with their arguments. A call is there
-    /// twice: in the reply of the model, and when it is run.
-    open: BTreeMap<u64, bool>,
+    /// Calls that are known and have no result yet. A call is there twice: in the reply of the model, and when it
+    /// is run. Some models give one id to several calls.
+    open: BTreeMap<u64, VecDeque<Asked>>,
     /// When calls were run, in milliseconds since 1970.
     started: BTreeMap<u64, i64>,
+    /// The sub-agents that called, by their calls: a result does not say whose it is.
+    #[serde(default)]
+    callers: BTreeMap<u64, String>,
     /// Reasoning comes with the reply and on its own.
     reasoned: VecDeque<u64>,
     /// The number of the first event of each record, by which a rewind finds it.
     marks: Vec<(u64, u64)>,
-    /// The tokens that were counted for each model.
-    counted: BTreeMap<String, Tokens>,
+    /// The tokens and the calls that were counted for each model.
+    counted: BTreeMap<String, (Tokens, u64)>,
+}
+
+/// A call without a result.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Asked {
+    name: u64,
+    /// What it was given, where that is known.
+    arguments: Option<u64>,
+    /// Whether it was seen in a reply, and when it is run.
+    replied: bool,
+    ran: bool,
+}
+
+impl Asked {
+    fn new(name: Option<&str>, arguments: Option<Node<'_>>) -> Self {
+        Self {
+            name: hash(name.unwrap_or_default().as_bytes()),
+            arguments: arguments.map(|arguments| hash(arguments.raw().get().as_bytes())),
+            replied: false,
+            ran: false,
+        }
+    }
+
+    /// Whether both may be the same call: what both say is the same.
+    fn is(&self, other: &Self) -> bool {
+        let arguments = self.arguments.zip(other.arguments);
+        self.name == other.name && arguments.is_none_or(|(one, other)| one == other)
+    }
 }
 
 /// What an event says of all entries it becomes.
@@ -44,10 +76,22 @@ struct Common<'a> {
     id: Option<Cow<'a, str>>,
     parent: Option<Cow<'a, str>>,
     agent: Option<Cow<'a, str>>,
+    record: Node<'a>,
+    /// Fields that have no place of their own, for the first entry.
+    extra: RefCell<Extra<'a>>,
 }
 
 impl<'a> Common<'a> {
-    fn put(&self, entry: Entry<'a>, out: &mut Out<'_>) {
+    /// Keeps the fields of the event's data that are not mapped, with the first entry.
+    fn keep(&self, data: Node<'a>, mapped: &'static [&'static str]) {
+        self.extra.borrow_mut().rest("", data, mapped);
+    }
+
+    fn put(&self, mut entry: Entry<'a>, out: &mut Out<'_>) {
+        let extra = self.extra.take();
+        if !entry.keeps(self.record) {
+            entry.extra.append(extra);
+        }
         out.push(Entry {
             at: self.at,
             native_id: self.id.clone(),
@@ -79,7 +123,12 @@ impl Events {
             id,
             parent: record.text("parentId"),
             agent: agent.into_iter().flatten().find(|agent| !agent.is_empty()),
+            record,
+            extra: RefCell::default(),
         };
+        let mut extra = common.extra.borrow_mut();
+        extra.rest("event", record, EVENT_MAPPED);
+        drop(extra);
         if kind != "result" {
             out.check("event", record, FIELDS);
         }
@@ -90,6 +139,7 @@ impl Events {
             "session.title_changed" => {
                 update(&mut self.session.title, data.text("title"));
                 let title = data.get("title").and_then(Text::of).unwrap_or(Text::EMPTY);
+                common.keep(data, &["title"]);
                 common.put(Entry::note(NoteKind::Title, title), out);
             }
             "user.message" => user(data, &common, out),
@@ -109,6 +159,7 @@ impl Events {
                     synthetic: true,
                     ..Entry::new(What::System(text))
                 };
+                common.keep(data, &["content"]);
                 common.put(entry, out);
             }
             "result" => self.result(record, &common, out),
@@ -123,11 +174,22 @@ impl Events {
         }
         let model = entry.model.as_deref().unwrap_or_default().to_owned();
         let before = out.ledger().counted();
+        let known = entry
+            .model_call
+            .as_deref()
+            .map(|call| out.ledger().knows_call(call));
+        let calls = if known == Some(true) {
+            0
+        } else {
+            entry.calls.unwrap_or(1)
+        };
         common.put(entry, out);
         let more = out.ledger().counted().beyond(&before);
-        let mut sum: Usage = self.counted.get(&model).copied().unwrap_or_default().into();
+        let (tokens, counted) = self.counted.entry(model).or_default();
+        let mut sum = Usage::from(*tokens);
         sum.add(&more);
-        self.counted.insert(model, sum.into());
+        *tokens = sum.into();
+        *counted = counted.saturating_add(calls);
     }
 
     fn current_model<'a>(&self) -> Option<Cow<'a, str>> {
@@ -184,6 +246,7 @@ impl Events {
         out: &mut Out<'_>,
     ) {
         out.check("assistant.message", data, ASSISTANT_FIELDS);
+        common.keep(data, ASSISTANT_MAPPED);
         let model = data.text("model").or_else(|| self.current_model());
         let model_call = data.text("apiCallId").or(data.text("messageId"));
         let output = data.get("outputTokens").and_then(|n| n.as_u64());
@@ -224,14 +287,22 @@ impl Events {
         for request in data.get("toolRequests").into_iter().flat_map(Node::items) {
             out.check("toolRequest", request, REQUEST_FIELDS);
             let id = request.text("toolCallId").unwrap_or_default();
-            let key = hash(id.as_bytes());
-            if !id.is_empty() && self.open.contains_key(&key) {
+            let arguments = request.get("arguments");
+            let mut asked = Asked::new(request.text("name").as_deref(), arguments);
+            asked.replied = true;
+            let same_id = self.open.entry(hash(id.as_bytes())).or_default();
+            if let Some(known) = same_id.iter_mut().find(|known| known.is(&asked))
+                && !id.is_empty()
+            {
+                known.replied = true;
                 repeated = true;
                 continue;
             }
-            let arguments = request.get("arguments");
-            self.open.insert(key, arguments.is_some());
-            let entry = call(id, request.text("name"), arguments, out);
+            same_id.push_back(asked);
+            let mut entry = call(id, request.text("name"), arguments, out);
+            entry
+                .extra
+                .rest("toolRequest", request, &["toolCallId", "name", "arguments"]);
             put(self, entry, out);
             any = true;
         }
@@ -268,6 +339,7 @@ impl Events {
         if !text.is_empty() && !self.is_new_reasoning(&text) {
             return out.skip(Dropped::RepeatedChannel);
         }
+        common.keep(data, &["content", "parentToolCallId"]);
         let entry = Entry {
             opaque: text.is_empty(),
             model: self.current_model(),
@@ -307,17 +379,40 @@ impl Events {
         if let Some(at) = common.at {
             self.started.insert(key, at.as_millisecond());
         }
+        if let Some(agent) = common.agent.as_deref().filter(|_| !id.is_empty()) {
+            self.callers.insert(key, agent.to_owned());
+        }
         let arguments = data.get("arguments");
-        let known = self.open.get(&key).copied().filter(|_| !id.is_empty());
-        let Some(complete) = known else {
-            self.open.insert(key, true);
-            let entry = call(id, data.text("toolName"), arguments, out);
+        let name = data.text("toolName");
+        let mut asked = Asked::new(name.as_deref(), arguments);
+        asked.ran = true;
+        let same_id = self.open.entry(key).or_default();
+        // The call of a reply that is run now. What it is given may have been put in order since, but not its name.
+        let is_named = |known: &Asked| known.name == asked.name && !known.ran;
+        let known = same_id.iter().position(|known| known.is(&asked));
+        let known = known.or_else(|| same_id.iter().position(is_named));
+        let known = known.and_then(|at| same_id.get_mut(at));
+        let Some(known) = known.filter(|_| !id.is_empty()) else {
+            same_id.push_back(asked);
+            common.keep(
+                data,
+                &[
+                    "toolCallId",
+                    "toolName",
+                    "arguments",
+                    "model",
+                    "parentToolCallId",
+                ],
+            );
+            let entry = call(id, name, arguments, out);
             let entry = Entry {
                 model: data.text("model").or_else(|| self.current_model()),
                 ..entry
             };
             return common.put(entry, out);
         };
+        known.ran = true;
+        let complete = known.arguments.is_some() && known.is(&asked);
         // What the reply did not say: the arguments, or which server has the tool.
         if (!complete && arguments.is_some()) || data.get("mcpServerName").is_some() {
             return common.put(Entry::keep(NoteKind::Progress, record), out);
@@ -327,9 +422,15 @@ impl Events {
 
     fn call_end<'a>(&mut self, data: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
         out.check("tool.execution_complete", data, COMPLETE_FIELDS);
+        common.keep(data, COMPLETE_MAPPED);
         let id = data.text("toolCallId").unwrap_or_default();
         let key = hash(id.as_bytes());
-        self.open.remove(&key);
+        if let Some(same_id) = self.open.get_mut(&key) {
+            same_id.pop_front();
+            if same_id.is_empty() {
+                self.open.remove(&key);
+            }
+        }
         let started = self.started.remove(&key);
         let duration = started.zip(common.at).and_then(|(from, to)| {
             let millis = to.as_millisecond().checked_sub(from)?;
@@ -338,6 +439,13 @@ impl Events {
         let entry = Entry {
             duration_ms: duration,
             ..result(id, data, out)
+        };
+        let caller = self.callers.remove(&key).map(Cow::Owned);
+        let common = Common {
+            at: common.at,
+            id: common.id.clone(),
+            parent: common.parent.clone(),
+            agent: common.agent.clone().or(caller),
         };
         common.put(entry, out);
     }
@@ -375,16 +483,22 @@ impl Events {
         out: &mut Out<'_>,
     ) {
         out.check("session.shutdown", data, SHUTDOWN_FIELDS);
-        let models: Vec<(Cow<'a, str>, Usage)> = data
+        let models: Vec<(Cow<'a, str>, Usage, Option<u64>)> = data
             .get("modelMetrics")
             .into_iter()
             .flat_map(Node::fields)
             .filter_map(|(name, metrics)| {
-                Some((name.to_text_lossy(), usage(metrics.get("usage")?)?))
+                let requests = metrics.path(&["requests", "count"]);
+                let requests = requests.and_then(|count| count.as_u64());
+                Some((
+                    name.to_text_lossy(),
+                    usage(metrics.get("usage")?)?,
+                    requests,
+                ))
             })
             .collect();
         let mut total = Usage::default();
-        for (_, usage) in &models {
+        for (_, usage, _) in &models {
             total.add(usage);
         }
         if !models.is_empty() {
@@ -394,30 +508,38 @@ impl Events {
         }
         // No more than what is missing in all, in case a reply was put down to the wrong model.
         let mut missing = total.beyond(&out.ledger().counted());
+        let asked = models.iter().filter_map(|(_, _, requests)| *requests);
+        let asked = asked.fold(0, u64::saturating_add);
+        let answered = self.counted.values().map(|(_, calls)| *calls);
+        let mut unseen = asked.saturating_sub(answered.fold(0, u64::saturating_add));
         let mut notes = Vec::new();
-        for (model, usage) in models {
-            let counted: Usage = self
-                .counted
-                .get(&*model)
-                .copied()
-                .unwrap_or_default()
-                .into();
-            let more = least(&usage.beyond(&counted), &missing);
+        for (model, usage, requests) in models {
+            let (counted, calls) = self.counted.get(&*model).copied().unwrap_or_default();
+            let more = least(&usage.beyond(&counted.into()), &missing);
             missing = missing.beyond(&more);
             if more.total() > 0 || more.reasoning.unwrap_or(0) > 0 {
-                notes.push((model, more));
+                // The tokens are of calls whose replies were counted, but for those that no reply told of. Where
+                // the log does not count them, there was one if none was seen.
+                let calls = match requests {
+                    Some(requests) => requests.saturating_sub(calls).min(unseen),
+                    None => 1_u64.saturating_sub(calls),
+                };
+                unseen = unseen.saturating_sub(calls);
+                notes.push((model, more, calls));
             }
         }
         let only = notes.len() == 1;
         let mut end = Entry::keep(NoteKind::Session, record);
-        if only && let Some((model, more)) = notes.pop() {
+        if only && let Some((model, more, calls)) = notes.pop() {
             end.usage = Some(more);
             end.model = Some(model);
+            end.calls = Some(calls);
         }
         self.spend(end, common, out);
-        for (model, more) in notes {
+        for (model, more, calls) in notes {
             let entry = Entry {
                 usage: Some(more),
+                calls: Some(calls),
                 model: Some(model.clone()),
                 ..Entry::note(NoteKind::Usage, model)
             };
@@ -555,6 +677,18 @@ fn result<'a>(id: Cow<'a, str>, data: Node<'a>, out: &mut Out<'_>) -> Entry<'a> 
         let message = error.get("message").and_then(Text::of).or(Text::of(error));
         message.unwrap_or_else(|| Text::from(error.raw().get()))
     });
+    let mut extra = Extra::default();
+    if let Some(result) = gave.filter(|result| result.kind() == Kind::Object) {
+        let said = result.get("content").map(|content| content.raw());
+        match out.value(result, &mut Vec::new()) {
+            Value::Owned(made) => extra.value("result", made),
+            _ if matches!(output, Some(Value::Text(_))) => extra.but("result", result, said),
+            _ => {}
+        }
+    }
+    if let Some(error) = error.filter(|error| error.kind() == Kind::Object) {
+        extra.rest("error", error, &["message"]);
+    }
     let (output, why) = match (output, why) {
         (Some(Value::Text(text)), None) if failed => (None, Some(text)),
         (output, why) => (output, why),
@@ -571,6 +705,7 @@ fn result<'a>(id: Cow<'a, str>, data: Node<'a>, out: &mut Out<'_>) -> Entry<'a> 
         status: Some(status),
         model: data.text("model"),
         attachments,
+        extra,
         ..Entry::new(What::Result {
             name: data.text("toolName").unwrap_or_default(),
             id,
@@ -589,6 +724,7 @@ fn binary(item: Node<'_>, out: &mut Out<'_>) -> Option<Attachment> {
 
 fn user<'a>(data: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
     out.check("user.message", data, USER_FIELDS);
+    common.keep(data, &["content", "attachments", "parentToolCallId"]);
     let source = data.text("source").unwrap_or_default();
     let continued = data
         .get("isAutopilotContinuation")

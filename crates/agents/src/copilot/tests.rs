@@ -61,6 +61,54 @@ fn the_end_adds_what_the_replies_did_not_say() {
 }
 
 #[test]
+fn a_shutdown_is_no_call() {
+    let read = read(SESSION.as_bytes(), "s1/events.jsonl").unwrap();
+    assert_eq!(read.summary.calls(), 3, "c1, m2 and c3");
+    // Requests that no reply tells of are calls.
+    let log = SESSION.replace(r#""count":2,"#, r#""count":5,"#);
+    let more = crate::testkit::read(log.as_bytes(), "s1/events.jsonl").unwrap();
+    assert_eq!(more.summary.calls(), 6);
+}
+
+#[test]
+fn calls_that_share_an_id_keep_their_names_and_arguments() {
+    let log = SESSION
+        .replace(
+            r#""toolCallId":"t2","name":"task""#,
+            r#""toolCallId":"t1","name":"task""#,
+        )
+        .replace(
+            r#""toolCallId":"t2","success""#,
+            r#""toolCallId":"t1","success""#,
+        );
+    let read = read(log.as_bytes(), "s1/events.jsonl").unwrap();
+    let told: Vec<(String, String)> = read
+        .events
+        .iter()
+        .filter_map(|event| match &event.body {
+            LogBody::Exchange(Body::ToolCall(call)) => {
+                let input = call.input.as_ref().map(|it| it.get().to_owned());
+                Some((call.name.clone(), input.unwrap_or_default()))
+            }
+            LogBody::Exchange(Body::ToolResult(result)) => {
+                Some((result.name.clone(), "result".to_owned()))
+            }
+            _ => None,
+        })
+        .collect();
+    let told: Vec<(&str, &str)> = told.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            ("bash", r#"{"command":"ls"}"#),
+            ("task", r#"{"prompt":"go"}"#),
+            ("bash", "result"),
+            ("task", "result"),
+        ]
+    );
+}
+
+#[test]
 fn replies_without_a_model_are_not_counted_twice() {
     let log = SESSION
         .replace(r#""model":"gpt-5","#, "")
@@ -239,4 +287,28 @@ fn logs_are_picked_by_where_they_are() {
             ),
         ],
     );
+}
+
+/// The record of a result does not say whose it is; its call does.
+#[test]
+fn the_result_of_a_sub_agents_call_is_the_sub_agents() {
+    let log = r#"{"type":"session.start","data":{"sessionId":"s1","version":1,"producer":"copilot-agent","copilotVersion":"1.0.68","startTime":"2026-07-05T03:51:38.763Z"},"id":"1","timestamp":"2026-07-05T03:51:38.763Z","parentId":null}
+{"type":"tool.execution_start","data":{"toolCallId":"t1","toolName":"task","arguments":{}},"id":"2","timestamp":"2026-07-05T03:51:39.000Z","parentId":"1"}
+{"type":"tool.execution_start","data":{"toolCallId":"t2","toolName":"view","arguments":{},"parentToolCallId":"t1"},"id":"3","timestamp":"2026-07-05T03:51:40.000Z","parentId":"2"}
+{"type":"tool.execution_complete","data":{"toolCallId":"t2","success":true,"result":{"content":"a"}},"id":"4","timestamp":"2026-07-05T03:51:41.000Z","parentId":"3"}
+{"type":"tool.execution_complete","data":{"toolCallId":"t1","success":true,"result":{"content":"b"}},"id":"5","timestamp":"2026-07-05T03:51:42.000Z","parentId":"4"}
+"#;
+    let read = read(log.as_bytes(), "events.jsonl").unwrap();
+    let whose: Vec<_> = read
+        .events
+        .iter()
+        .filter_map(|event| match &event.body {
+            LogBody::Exchange(Body::ToolResult(result)) => Some((
+                result.call_id.as_str(),
+                event.annotations.subagent_id.as_deref(),
+            )),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(whose, [("t2", Some("t1")), ("t1", None)]);
 }

@@ -44,6 +44,12 @@ fn number(node: Node<'_>) -> Option<u64> {
     node.as_u64().or_else(|| node.as_str()?.parse().ok())
 }
 
+/// The first of the reasons why a call ended.
+fn finished(reasons: Option<Node<'_>>) -> Option<Cow<'_, str>> {
+    let first = reasons?.get("values")?.items().next()?;
+    first.text("stringValue")
+}
+
 /// A time in nanoseconds, which is written as a text.
 fn moment(span: Node<'_>, key: &str) -> Option<Timestamp> {
     let count = number(span.get(key)?)?;
@@ -149,6 +155,7 @@ fn span(span: Node<'_>, out: &mut Out<'_>) {
                 duration_ms,
                 model,
                 model_call: id.filter(|_| is_call),
+                stop_reason: finished(field("gen_ai.response.finish_reasons")),
                 usage: Some(usage).filter(|usage| is_call && !usage.is_empty()),
                 ..crate::blocks::kept(kind, span, out)
             };

@@ -274,9 +274,9 @@ fn message<'a>(record: Node<'a>, common: Common<'a>, out: &mut Out<'_>) {
         }
     };
     let put = |entry: Entry<'a>, out: &mut Out<'_>| match entry.what {
-        // A notice to the person, which the model never sees.
+        // A notice of the program to the person, such as that the limit of tokens is reached. The model never sees it.
         What::User(text) | What::Assistant(text) if seen_by.as_deref() == Some("user_only") => {
-            common.put(Entry::note(NoteKind::Session, text), out);
+            common.put(injected(text), out);
         }
         What::User(text) if role != "user" || seen_by.as_deref() == Some("llm_only") => {
             common.put(injected(text), out);

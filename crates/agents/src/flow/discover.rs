@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use quipu_formats::flow::record::Record;
 use quipu_formats::flow::shape::{self, Shape};
 use quipu_formats::flow::time::{self, Form};
 use quipu_model::json::{Kind, Node};
 
-use super::{TRANSCRIPT, wire};
+use super::{RUN, TRANSCRIPT, wire};
 use crate::{Head, Match};
 
 /// `llm/<step>-<agent>-<engine>.jsonl` has its receipt in `receipts/<step>-<agent>.json`.
@@ -32,6 +33,9 @@ pub(super) fn sidecars(log: &Path) -> Vec<PathBuf> {
 pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     if head.spans_lines() || head.is_sse() {
         return None;
+    }
+    if head.records().next().is_some_and(Record::begins) {
+        return Match::sure(RUN);
     }
     let mut before = None;
     let mut sure = false;

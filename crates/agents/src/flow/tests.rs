@@ -1,8 +1,8 @@
 use std::path::Path;
 
-use super::{Flow, TRANSCRIPT};
+use super::{Flow, RUN, TRANSCRIPT};
 use crate::testkit::{hostile, read, read_as};
-use crate::{Collect, Family as _, Feed, Origin};
+use crate::{Collect, Family as _, Feed, Gathered, Origin};
 
 const T1: &str = r##"{"timestamp": "2025-12-09T14:30:22.100000Z", "role": "user", "content": "Add a health check."}
 {"timestamp": "2025-12-09T14:30:23.200000Z", "role": "assistant", "content": "Reading.", "kind": "thinking"}
@@ -149,4 +149,96 @@ fn broken_logs_do_no_harm() {
     for log in [T1, T4, T5, T6, T9] {
         hostile(&Flow, TRANSCRIPT, log);
     }
+}
+
+/// The records of a run that others wrote.
+fn gathered(name: &str) -> Vec<u8> {
+    let run = Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../formats/fixtures/flow"
+    ))
+    .join(name);
+    let gather = Flow.gather().unwrap();
+    assert!(gather.holds(&run), "{name}");
+    let from = Gathered::Tree(&run);
+    let parts = gather.parts(&from).unwrap();
+    assert_eq!(parts.len(), 1);
+    assert_eq!(parts, gather.parts(&from).unwrap());
+    let mut bytes = Vec::new();
+    gather.write(&from, &parts[0].id, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_run_is_one_session_however_it_is_cut() {
+    for (name, id, steps) in [
+        ("stepwise-loop-claude", "run-20251209-102043-k4loop", 12),
+        ("stepwise-gemini", "run-20251209-103000-q7gemi", 4),
+        (
+            "run-20251209-143022-abc123",
+            "run-20251209-143022-abc123",
+            9,
+        ),
+    ] {
+        let bytes = gathered(name);
+        let read = read_as(&Flow, RUN, &bytes, &format!("/runs/{name}"));
+        assert_eq!(crate::identify(&bytes, true).unwrap().1, RUN);
+        assert_eq!(read.session.id.as_deref(), Some(id));
+        let begun = read
+            .events
+            .iter()
+            .filter(|event| event.body.type_word() == "step.started");
+        assert_eq!(begun.count(), steps, "{name}");
+        // Where each stands is a file of the run.
+        for event in &read.events {
+            let source = event.annotations.source.as_ref().unwrap();
+            assert!(source.file.starts_with("/runs/"), "{source:?}");
+        }
+    }
+}
+
+#[test]
+fn a_run_says_the_same_as_its_directory() {
+    let name = "run-20251209-143022-abc123";
+    let read = read_as(&Flow, RUN, &gathered(name), name);
+    let run = Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../formats/fixtures/flow"
+    ));
+    let mut there = Vec::new();
+    quipu_formats::flow::read(&run.join(name), &mut |event| there.push(event)).unwrap();
+    assert_eq!(read.events.len(), there.len());
+    for (kept, told) in read.events.iter().zip(&there) {
+        assert_eq!((kept.seq, &kept.place), (told.seq, &told.place));
+        assert_eq!(kept.body, told.body);
+        assert_eq!(kept.annotations.usage, told.annotations.usage);
+        assert_eq!(kept.annotations.model, told.annotations.model);
+        assert_eq!(
+            kept.annotations.flags.synthetic,
+            told.annotations.flags.synthetic
+        );
+    }
+}
+
+#[test]
+fn strays_in_a_journal_are_counted() {
+    let read = read_as(&Flow, RUN, &gathered("run-20251209-143022-abc123"), "run");
+    let count = |word: &str| {
+        let drift = read.ledger.drift.unknown.iter();
+        let same = drift.filter(|(name, _)| name.contains(word));
+        same.map(|(_, seen)| seen.count).sum::<u64>()
+    };
+    assert_eq!(count("not an event"), 2);
+    assert_eq!(count("run:paused"), 1);
+    assert_eq!(count("run:resumed"), 1);
+    assert_eq!(count("teleported"), 1);
+}
+
+#[test]
+fn broken_records_of_runs_do_no_harm() {
+    let bytes = gathered("stepwise-loop-claude");
+    let text = String::from_utf8(bytes).unwrap();
+    let some: Vec<&str> = text.lines().skip(2).take(9).collect();
+    let first = text.lines().next().unwrap();
+    hostile(&Flow, RUN, &format!("{first}\n{}\n", some.join("\n")));
 }

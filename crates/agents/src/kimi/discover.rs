@@ -44,15 +44,18 @@ fn pick(below: &Path) -> Pick {
     }
 }
 
-/// The state of the session, which has its title.
+/// The state of the session, which has its title and where it works. It is that of its sub-agents as well.
 pub(super) fn sidecars(log: &Path) -> Vec<PathBuf> {
     let Some(directory) = log.parent() else {
         return Vec::new();
     };
     let mut found = vec![directory.join("state.json")];
-    // `<session>/agents/main/wire.jsonl`
-    let is_main = directory.file_name().is_some_and(|name| name == "main");
-    if is_main && let Some(session) = directory.parent().and_then(Path::parent) {
+    // `<session>/agents/<agent>/wire.jsonl`
+    let agents = directory.parent();
+    let is_agent = agents
+        .and_then(Path::file_name)
+        .is_some_and(|name| name == "agents");
+    if is_agent && let Some(session) = agents.and_then(Path::parent) {
         found.push(session.join("state.json"));
     }
     found

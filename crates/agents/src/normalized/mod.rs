@@ -12,20 +12,28 @@ mod normalize;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use normalize::{entry, part};
+
 use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader};
 
 /// See the module.
 pub(crate) struct Normalized;
 
+/// The dialect of transcripts by themselves, for whoever reads them in another way than as a log.
+pub const NORMALIZED: &str = "normalized";
+
+/// The dialect of pages with a transcript in them.
+pub const NORMALIZED_PAGE: &str = "normalized-page";
+
 pub(crate) const TRANSCRIPT: Dialect = Dialect {
-    name: "normalized",
+    name: NORMALIZED,
     brand: "quipu",
     framing: Framing::Parts,
 };
 
 /// The same, in a page that Quipu wrote.
 pub(crate) const PAGE: Dialect = Dialect {
-    name: "normalized-page",
+    name: NORMALIZED_PAGE,
     brand: "quipu",
     framing: Framing::Page,
 };

@@ -111,6 +111,8 @@ impl Transcript {
         session.branch.clone_from(&at.git_branch);
         session.repository.clone_from(&at.repository);
         session.commit.clone_from(&at.commit);
+        session.os.clone_from(&at.os);
+        session.shell.clone_from(&at.shell);
         let (parent, forked_from) = self.head.links();
         session.parent = parent.map(ToString::to_string);
         session.parent_call = self.head.parent_call().map(str::to_owned);
@@ -182,7 +184,7 @@ impl Transcript {
     }
 }
 
-fn entry<'a>(what: What<'a>, event: &Event<LogBody>, notes: &Notes) -> Entry<'a> {
+pub(crate) fn entry<'a>(what: What<'a>, event: &Event<LogBody>, notes: &Notes) -> Entry<'a> {
     let owned = |text: &Option<String>| text.clone().map(Cow::Owned);
     let is_tool = matches!(what, What::Call { .. } | What::Result { .. });
     Entry {
@@ -265,7 +267,7 @@ fn entries<'a>(body: LogBody, beyond: &Beyond, node: Node<'a>) -> Vec<What<'a>> 
 }
 
 /// A block of a message.
-fn part<'a>(block: Block, said: fn(Text<'a>) -> What<'a>) -> What<'a> {
+pub(crate) fn part<'a>(block: Block, said: fn(Text<'a>) -> What<'a>) -> What<'a> {
     match block.content {
         Content::Text(text) | Content::Stream(text) | Content::Command(text) => said(text.into()),
         Content::Thinking(text) => What::Reasoning(text.into()),

@@ -88,6 +88,8 @@ impl Common<'_> {
             "incomplete" => NoteKind::Truncated,
             _ => NoteKind::ModelCall,
         };
+        let stop = reason.and_then(|reason| reason.as_str());
+        let stop = stop.or_else(|| response.text("status"));
         let why = failed
             .and_then(|error| error.text("message"))
             .or(reason.and_then(|reason| reason.as_str()))
@@ -96,11 +98,16 @@ impl Common<'_> {
             &[Some(response)],
             &["error", "incomplete_details", "tool_usage"],
         );
-        let entry = Entry {
+        let mut entry = Entry {
             usage: usage.and_then(items::usage),
             service: blocks::openai_service(&response.text("service_tier").unwrap_or_default()),
+            stop_reason: stop,
             ..capture::ended(kind, Some(why), more)
         };
+        entry.extra.rest("", response, wire::RESPONSE_MAPPED);
+        if let Some(usage) = usage {
+            entry.extra.rest("usage", usage, wire::USAGE_MAPPED);
+        }
         self.put(entry, None, out);
         usage?.get("cost_in_usd_ticks").and_then(capture::ticks)
     }

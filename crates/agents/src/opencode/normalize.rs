@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use quipu_model::json::{Kind, Node};
-use quipu_model::{Attachment, NoteKind, Status, Timestamp};
+use quipu_model::{Attachment, Money, NoteKind, Status, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::tokens::{self, Counts, Sums};
 use super::wire::{
-    ASSISTANT_FIELDS, PARTS, SESSION_COLUMNS, SESSION_FIELDS, STATE_FIELDS, TOKEN_FIELDS,
-    USER_FIELDS,
+    ASSISTANT_FIELDS, PART_MAPPED, PARTS, RESULT_MAPPED, SESSION_COLUMNS, SESSION_FIELDS,
+    STATE_FIELDS, STATE_MAPPED, TOKEN_FIELDS, TOOL_MAPPED, USER_FIELDS,
 };
 use super::{is_fork, is_title};
 use crate::cost::Cost;
@@ -21,7 +21,11 @@ use crate::{Dropped, Entry, Out, Session, Text, Value, What, data_url, time};
 pub(super) struct Core {
     pub(super) session: Session,
     sums: Sums,
+    /// What the calls that were counted cost, where the log says.
+    cost: Option<Cost>,
     revert: Option<Revert>,
+    /// Whether the session itself says what it cost.
+    cost_is_told: bool,
     /// When the record at hand was written, where it says so itself.
     #[serde(skip)]
     pub(super) clock: Option<Timestamp>,
@@ -49,6 +53,8 @@ pub(super) struct Message {
     tokens: Option<Tokens>,
     /// Whether the call to the model that it stands for is counted.
     pub(super) counted: bool,
+    /// Whether what all of its steps cost is counted.
+    charged: bool,
     /// It is a summary of what was before.
     summary: bool,
     /// The session it is of, when that is another one.
@@ -124,6 +130,7 @@ impl Core {
             .or(session.started_at);
         if let Some(cost) = info.get("cost").and_then(Cost::of) {
             session.vendor_cost = Some(cost.to_text());
+            self.cost_is_told = true;
         }
         let version = session.version.as_deref();
         self.sums.session(match info.get("tokens") {
@@ -234,6 +241,7 @@ impl Core {
                 .map(Timestamp::as_millisecond),
             tokens: None,
             counted: before.counted,
+            charged: before.charged,
             summary: info.get("summary").and_then(|n| n.as_bool()) == Some(true),
             subagent: before.subagent,
         }
@@ -251,13 +259,17 @@ impl Core {
             message.tokens = Some(counts.usage.into());
             self.count(&counts);
         }
+        let cost = counts.and_then(|_| self.charge(info, message.model.as_deref()));
+        message.charged |= cost.is_some();
         let span = |key: &str| info.path(&["time", key]).and_then(|n| n.as_i64());
         let entry = Entry {
+            cost,
             native_id: message.id.as_deref().map(Cow::Borrowed),
             parent_id: info.text("parentID"),
             model: message.model.as_deref().map(Cow::Borrowed),
             model_call: message.id.as_deref().map(Cow::Borrowed),
             usage: counts.map(|counts| counts.usage),
+            stop_reason: info.text("finish"),
             duration_ms: between(span("created"), span("completed")),
             at: message.time(),
             ..Entry::keep(NoteKind::ModelCall, info)
@@ -284,6 +296,17 @@ impl Core {
         self.session.vendor_usage = self.sums.best();
     }
 
+    /// Takes in what a call that is counted cost, as a message or a step says.
+    pub(super) fn charge(&mut self, holder: Node<'_>, model: Option<&str>) -> Option<Money> {
+        let cost = Cost::of_call(holder.get("cost"), model)?;
+        let sum = self.cost.get_or_insert_default();
+        sum.add(cost);
+        if !self.cost_is_told {
+            self.session.vendor_cost = Some(sum.to_text());
+        }
+        Some(cost.money())
+    }
+
     /// A part of a message.
     pub(super) fn part<'a>(
         &mut self,
@@ -305,7 +328,7 @@ impl Core {
             return self.put(Entry::keep(NoteKind::UnknownRecord, part), id, message, out);
         };
         out.check(scope, part, fields);
-        let entry = match *kind {
+        let mut entry = match *kind {
             "text" => match said(part, message) {
                 Some(entry) => entry,
                 None => return out.skip(Dropped::Empty),
@@ -326,6 +349,9 @@ impl Core {
             // A person spoke to an agent by its name.
             _ => Entry::keep(NoteKind::Context, part),
         };
+        if !entry.keeps(part) {
+            entry.extra.rest("", part, PART_MAPPED);
+        }
         self.put(entry, id, message, out);
     }
 
@@ -357,7 +383,10 @@ impl Core {
         message: &mut Message,
         out: &mut Out<'_>,
     ) {
-        let mut entry = Entry::keep(NoteKind::Usage, part);
+        let mut entry = Entry {
+            stop_reason: part.text("reason"),
+            ..Entry::keep(NoteKind::Usage, part)
+        };
         let counts = part
             .get("tokens")
             .and_then(|tokens| self.counts(tokens, out));
@@ -368,6 +397,12 @@ impl Core {
             } else {
                 self.count(&counts);
                 entry.usage = Some(counts.usage);
+                // A message says what all of its steps cost.
+                entry.cost = if message.charged {
+                    Some(Money::ZERO)
+                } else {
+                    self.charge(part, message.model.as_deref())
+                };
                 entry.model_call = if message.counted {
                     id.clone()
                 } else {
@@ -402,7 +437,7 @@ impl Core {
             .find_map(|key| state.path(&["metadata", key])?.as_str())
             .filter(|_| name == "task");
         let input = input(state).map(|input| out.value(input, &mut attachments));
-        let entry = Entry {
+        let mut entry = Entry {
             at: span("start").and_then(time::of),
             child,
             attachments,
@@ -412,6 +447,10 @@ impl Core {
                 input,
             })
         };
+        entry.extra.rest("", part, TOOL_MAPPED);
+        if !matches!(&*status, "completed" | "error") {
+            entry.extra.rest("state", state, STATE_MAPPED);
+        }
         self.put(entry, id.clone(), message, out);
         match &*status {
             "completed" | "error" => {}
@@ -427,7 +466,8 @@ impl Core {
             attachments.extend(detached(attached, out));
         }
         let count = |key: &str| span(key).and_then(|n| n.as_i64());
-        let entry = Entry {
+        let said = state.get("output").map(|output| output.raw());
+        let mut entry = Entry {
             at: span("end").and_then(time::of),
             duration_ms: between(count("start"), count("end")),
             status,
@@ -439,6 +479,10 @@ impl Core {
                 error,
             })
         };
+        entry.extra.rest("state", state, RESULT_MAPPED);
+        if let Some(metadata) = state.get("metadata") {
+            entry.extra.but("metadata", metadata, said);
+        }
         self.put(entry, id.clone(), message, out);
         if span("compacted").is_some_and(|at| !at.is_null()) {
             let entry = Entry {

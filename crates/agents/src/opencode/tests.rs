@@ -887,3 +887,25 @@ fn parts_that_change_in_place_change_the_stamp() {
     change("update part set data = data || ' ' where id = 'prt_7'");
     assert_eq!(stamp(), old);
 }
+
+#[test]
+fn what_a_free_model_costs_is_told_and_zero_of_others_is_not() {
+    let export = |model: &str, cost: &str| {
+        format!(
+            r#"{{"info":{{"id":"ses_1","version":"1.18.5","projectID":"p","directory":"/code","title":"t","time":{{"created":1767323045000,"updated":1767323046000}}}},"messages":[{{"info":{{"id":"msg_1","sessionID":"ses_1","role":"assistant","parentID":"msg_0","modelID":"{model}","providerID":"opencode","mode":"build","agent":"build","path":{{"cwd":"/code","root":"/code"}},"cost":{cost},"tokens":{{"total":15,"input":10,"output":5,"reasoning":0,"cache":{{"read":0,"write":0}}}},"time":{{"created":1767323045500,"completed":1767323046000}}}},"parts":[{{"id":"prt_1","sessionID":"ses_1","messageID":"msg_1","type":"step-finish","reason":"stop","tokens":{{"total":15,"input":10,"output":5,"reasoning":0,"cache":{{"read":0,"write":0}}}},"cost":{cost}}}]}}]}}"#
+        )
+    };
+    for (model, cost, told) in [
+        ("mimo-v2.5-free", "0", Some("0")),
+        ("claude-opus-4.6", "0", None),
+        ("claude-opus-4.6", "0.25", Some("0.25")),
+    ] {
+        let read = read(export(model, cost).as_bytes(), "export.json").unwrap();
+        let rows: Vec<_> = read.summary.spend.iter().collect();
+        assert_eq!(rows.len(), 1, "{model}");
+        let (key, spend) = rows[0];
+        let said = key.told.then(|| spend.told().to_string());
+        assert_eq!(said.as_deref(), told, "{model} {cost}");
+        assert_eq!(spend.calls, 1);
+    }
+}

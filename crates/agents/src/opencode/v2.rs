@@ -172,10 +172,13 @@ fn assistant<'a>(core: &mut Core, data: Node<'a>, common: &Common<'a>, out: &mut
     if let Some(counts) = &counts {
         core.count(counts);
     }
+    let cost = counts.and_then(|_| core.charge(data, common.model.as_deref()));
     let span = |key: &str| data.path(&["time", key]).and_then(|n| n.as_i64());
     // What is in the message becomes events; all else of it is kept here.
     let call = Entry {
         usage: counts.map(|counts| counts.usage),
+        stop_reason: data.text("finish"),
+        cost,
         model: common.model.clone(),
         model_call: common.id.clone(),
         duration_ms: between(span("created"), span("completed")),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 
 use quipu_model::json::{Kind, Node, Tape};
-use quipu_model::{Json, NoteKind, Status, Timestamp, Usage};
+use quipu_model::{Json, Money, NoteKind, Status, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::tree::Tree;
@@ -187,14 +187,19 @@ impl Pi {
     }
 
     /// Takes the tokens and the cost of a call.
-    fn usage(&mut self, holder: Node<'_>, out: &mut Out<'_>) -> Option<Usage> {
-        let node = holder.get("usage")?;
+    fn usage(&mut self, holder: Node<'_>, out: &mut Out<'_>) -> (Option<Usage>, Option<Money>) {
+        let Some(node) = holder.get("usage") else {
+            return (None, None);
+        };
         out.check("usage", node, USAGE_FIELDS);
-        if let Some(cost) = node.path(&["cost", "total"]).and_then(Cost::of) {
+        let cost = node.path(&["cost", "total"]).and_then(Cost::of);
+        if let Some(cost) = cost {
             self.cost.add(cost);
             self.session.vendor_cost = Some(self.cost.to_text());
         }
-        wire::usage(node)
+        let model = holder.text("model");
+        let told = Cost::of_call(node.path(&["cost", "total"]), model.as_deref());
+        (wire::usage(node), told.map(Cost::money))
     }
 
     fn assistant<'a>(
@@ -204,7 +209,7 @@ impl Pi {
         common: &Common<'a>,
         out: &mut Out<'_>,
     ) {
-        let usage = self.usage(message, out);
+        let (usage, cost) = self.usage(message, out);
         let model = message.text("model");
         let call = message.text("responseId").or(common.id.clone());
         let duration = message.get("duration").and_then(wire::whole);
@@ -214,6 +219,7 @@ impl Pi {
             entry.model_call.clone_from(&call);
             if first.take() {
                 entry.usage = usage;
+                entry.cost = cost;
                 entry.duration_ms = duration;
             }
             common.put(entry, out);
@@ -242,7 +248,7 @@ impl Pi {
 
     fn result<'a>(&mut self, message: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
         // The work of models that the tool called.
-        let usage = self.usage(message, out);
+        let (usage, cost) = self.usage(message, out);
         let failed = message.get("isError").and_then(|n| n.as_bool()) == Some(true);
         let content = message.get("content");
         let only = content.and_then(only_text);
@@ -263,6 +269,7 @@ impl Pi {
         let entry = Entry {
             status,
             usage,
+            cost,
             model_call: usage.and(common.id.clone()),
             attachments,
             ..Entry::new(What::Result {
@@ -288,9 +295,10 @@ impl Pi {
                 };
                 // What is kept of the conversation stands in it already.
                 let raw = blocks::without(record, &["summary", "retainedTail"]);
-                let usage = self.usage(record, out);
+                let (usage, cost) = self.usage(record, out);
                 let entry = Entry {
                     usage,
+                    cost,
                     model_call: usage.and(common.id.clone()),
                     model: record.text("model"),
                     ..Entry::new(What::Note {

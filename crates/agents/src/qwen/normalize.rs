@@ -1,6 +1,7 @@
 //! What a line means.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use quipu_model::json::Node;
 use quipu_model::{NoteKind, Status, Timestamp};
@@ -21,6 +22,9 @@ pub(super) struct Qwen {
     /// For each prompt: the line before it, and the number of its first event. A rewind goes back to
     /// before one of them.
     turns: Vec<(u64, u64)>,
+    /// What was read, by what it says. Lines with the same id are the pieces of one record, unless they say
+    /// the same.
+    read: HashSet<u64>,
 }
 
 /// What a line says of all entries it becomes.
@@ -29,6 +33,8 @@ struct Common<'a> {
     uuid: Option<Cow<'a, str>>,
     parent: Option<Cow<'a, str>>,
     subagent: Option<Cow<'a, str>>,
+    /// It is a further piece of a record that was begun before.
+    goes_on: bool,
 }
 
 impl<'a> Common<'a> {
@@ -84,7 +90,7 @@ impl Qwen {
                 &*subtype,
                 "notification" | "background_task_completed" | "cron" | "goal_runtime"
             );
-        if !injected && common.subagent.is_none() {
+        if !injected && common.subagent.is_none() && !common.goes_on {
             let before = common.parent.as_deref().unwrap_or_default();
             self.turns.push((hash(before.as_bytes()), out.next_seq()));
         }
@@ -151,6 +157,25 @@ impl Qwen {
 
 fn is_true(record: Node<'_>, key: &str) -> bool {
     record.get(key).and_then(|n| n.as_bool()) == Some(true)
+}
+
+/// What a line says, whenever it was written.
+fn said_by(id: &str, record: Node<'_>) -> u64 {
+    const SAYING: [&str; 7] = [
+        "type",
+        "subtype",
+        "model",
+        "message",
+        "usageMetadata",
+        "toolCallResult",
+        "systemPayload",
+    ];
+    SAYING.iter().fold(hash(id.as_bytes()), |sum, key| {
+        let value = record
+            .get(key)
+            .map_or(0, |value| hash(value.raw().get().as_bytes()));
+        sum.rotate_left(7) ^ value
+    })
 }
 
 /// The parts of a message on the user's side.
@@ -272,6 +297,10 @@ fn tool_result<'a>(record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
     let Some(known) = known.filter(|_| !any) else {
         return out.skip(Dropped::Empty);
     };
+    if common.goes_on {
+        // The result itself was there before.
+        return common.put(blocks::kept(NoteKind::Progress, record, out), out);
+    }
     // Only what was shown to the person is there.
     let mut attachments = Vec::new();
     let shown = known.get("resultDisplay").filter(|shown| !shown.is_null());
@@ -321,10 +350,14 @@ fn telemetry<'a>(record: Node<'a>, payload: Node<'a>, common: &Common<'a>, out: 
 impl Reader for Qwen {
     fn record(&mut self, record: Node<'_>, out: &mut Out<'_>) {
         let uuid = record.text("uuid");
-        if let Some(uuid) = &uuid
-            && !out.unit(uuid)
+        let goes_on = uuid.as_deref().is_some_and(|id| !out.ledger().unit(id));
+        if let Some(id) = &uuid
+            && !self.read.insert(said_by(id, record))
         {
-            return;
+            return out.skip(Dropped::DuplicateRecord);
+        }
+        if let Some(id) = uuid.as_deref().filter(|_| goes_on) {
+            out.ledger().goes_on(id);
         }
         out.check("line", record, FIELDS);
         self.learn(record);
@@ -337,6 +370,7 @@ impl Reader for Qwen {
             uuid,
             parent: record.text("parentUuid"),
             subagent: self.subagent(record),
+            goes_on,
         };
         let kind = record.text("type").unwrap_or_default();
         match &*kind {

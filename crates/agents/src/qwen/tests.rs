@@ -37,6 +37,53 @@ fn a_session() {
     assert_eq!(superseded, [9, 10]);
 }
 
+/// Lines with one id are pieces of one record: the program puts their parts together when it reads them, and takes
+/// the tokens of the last. The same line again is a copy.
+#[test]
+fn pieces_of_a_record_are_all_read_and_copies_are_not() {
+    let line = |rest: &str| {
+        format!(
+            r#"{{"uuid":"0f8e2c4a-1111-4222-8333-444455556666","parentUuid":null,"sessionId":"s1","timestamp":"2026-06-15T14:40:22.832Z","cwd":"/code","version":"0.18.1",{rest}}}"#
+        ) + "\n"
+    };
+    let thought = line(
+        r#""type":"assistant","model":"coder","message":{"role":"model","parts":[{"text":"Let me see.","thought":true}]}"#,
+    );
+    let call = line(
+        r#""type":"assistant","model":"coder","message":{"role":"model","parts":[{"text":"Listing."},{"functionCall":{"id":"t1","name":"ls","args":{}}}]},"usageMetadata":{"promptTokenCount":500,"candidatesTokenCount":20,"totalTokenCount":520}"#,
+    );
+    let tokens = line(
+        r#""type":"assistant","model":"coder","message":{"role":"model","parts":[]},"usageMetadata":{"promptTokenCount":500,"candidatesTokenCount":25,"totalTokenCount":525}"#,
+    );
+    let log = [&thought, &call, &call, &tokens, &thought].map(String::as_str);
+    let read = read(log.concat().as_bytes(), "s1.jsonl").unwrap();
+    let words = [
+        "message.assistant",
+        "message.assistant",
+        "tool.call",
+        "note.model_call",
+    ];
+    assert_eq!(read.words(), words);
+    assert_eq!(read.usage().output, Some(25));
+    assert_eq!(read.usage().input, Some(500));
+    assert_eq!(read.ledger.dropped[&crate::Dropped::DuplicateRecord], 2);
+    assert_eq!(read.ledger.units.len(), 1);
+}
+
+#[test]
+fn a_person_who_speaks_in_pieces_speaks_once() {
+    let line = |text: &str| {
+        format!(
+            r#"{{"uuid":"u","parentUuid":null,"sessionId":"s1","timestamp":"2026-06-15T14:40:22.832Z","cwd":"/code","version":"0.18.1","type":"user","message":{{"role":"user","parts":[{{"text":"{text}"}}]}}}}"#
+        ) + "\n"
+    };
+    let rewind = r#"{"uuid":"r","parentUuid":null,"sessionId":"s1","timestamp":"2026-06-15T14:40:27.000Z","type":"system","subtype":"rewind","cwd":"/code","version":"0.18.1","systemPayload":{}}"#;
+    let log = line("look") + &line("and see") + rewind;
+    let read = read(log.as_bytes(), "s1.jsonl").unwrap();
+    let superseded = read.events.iter().map(|e| e.annotations.flags.superseded);
+    assert_eq!(superseded.collect::<Vec<_>>(), [true, true, false]);
+}
+
 #[test]
 fn thoughts_are_counted_as_the_total_says() {
     let read = read(SESSION.as_bytes(), "s1.jsonl").unwrap();

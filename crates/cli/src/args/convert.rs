@@ -74,6 +74,9 @@ pub(crate) struct Target {
     /// With --endpoint: send protobuf, for endpoints that do not take JSON
     #[arg(long, requires = "endpoint")]
     pub(crate) protobuf: bool,
+    /// With --to claude-code or codex: the directory to go on in [default: the session's; this one where none is known]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
     /// With --to huggingface: copy logs as they are where the Hub shows them as they are
     #[arg(long)]
     pub(crate) native: bool,

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use quipu_formats::agentlog::project::Options as ProjectOptions;
-use quipu_formats::exchange::{Fault, Request, parse_draft};
+use quipu_formats::exchange::{Fault, Request, mend_surrogates, parse_draft};
 use quipu_formats::lines::{Limits, Lines};
 use quipu_model::RunId;
 use quipu_record::{
@@ -23,6 +24,10 @@ use crate::args::{Durability, Emit};
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::terminal::{count, say};
 use crate::{locate, redaction};
+
+/// How long events are gathered that share a sync, and after what pause they no longer are.
+const GATHER: Duration = Duration::from_millis(20);
+const QUIET: Duration = Duration::from_millis(2);
 
 pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
     let run_id = parse_id("--run", &args.run)?;
@@ -85,7 +90,7 @@ pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
     if input.stamped > 0 {
         let lines = count(input.stamped, "line");
         say(&format!(
-            "note: {lines} came with a seq, run_id or timestamp; those are the recorder's"
+            "note: {lines} came with a seq, run_id, timestamp or check; those are the recorder's"
         ));
     }
     recorded?;
@@ -186,7 +191,11 @@ fn record_all(
             let mut open = true;
             while open {
                 open = told.recv().is_ok();
-                let upto = recorded.load(Ordering::SeqCst);
+                let upto = if open {
+                    gathered(recorded)
+                } else {
+                    recorded.load(Ordering::SeqCst)
+                };
                 if upto > done {
                     recorder
                         .wait_durable(upto)
@@ -211,6 +220,21 @@ fn record_all(
         // What went wrong on disk is the cause; say that.
         acknowledged.join().expect("it does not panic").and(result)
     })
+}
+
+/// The last event to be brought to disk at once: those that follow closely share the sync. Who waits for an acknowledgement
+/// before the next event is not held up for long.
+fn gathered(recorded: &AtomicU64) -> u64 {
+    let began = Instant::now();
+    let mut upto = recorded.load(Ordering::SeqCst);
+    loop {
+        std::thread::sleep(QUIET);
+        let last = upto;
+        upto = recorded.load(Ordering::SeqCst);
+        if upto == last || began.elapsed() >= GATHER {
+            return upto;
+        }
+    }
 }
 
 fn record_each(
@@ -352,6 +376,13 @@ impl Input<'_> {
                     info.number
                 ));
                 text = text.replace('\0', "\\u0000").into();
+            }
+            if let Some(mended) = mend_surrogates(&text) {
+                say(&format!(
+                    "warning: line {}: half of a surrogate pair, recorded as U+FFFD",
+                    info.number
+                ));
+                text = mended.into();
             }
             match parse_draft(&text, self.limits.max_depth) {
                 Ok(request) => {

@@ -299,3 +299,77 @@ impl Printer {
         Ok(self.out.flush()?)
     }
 }
+
+#[cfg(test)]
+#[expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests may panic and write plain files"
+)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Screen(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Screen {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Screen {
+        fn lines(&self) -> usize {
+            let bytes = self.0.lock().unwrap();
+            bytes.iter().filter(|byte| **byte == b'\n').count()
+        }
+    }
+
+    fn started(seq: u64) -> String {
+        format!(
+            concat!(
+                r#"{{"seq":{},"run_id":"r","type":"run.started","path":"","iteration":0,"#,
+                r#""timestamp":"2026-06-08T08:14:42Z","payload":null}}"#,
+                "\n"
+            ),
+            seq
+        )
+    }
+
+    /// Wherever a line is cut off when it is looked at, nothing is printed before its end is there.
+    #[test]
+    fn half_a_line_is_not_an_event() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("r.jsonl");
+        let screen = Screen::default();
+        let mut printer = Printer {
+            out: Box::new(screen.clone()),
+            renderer: Renderer { full: false },
+            jsonl: true,
+            follow: true,
+            from: 0,
+            bad: 0,
+        };
+        std::fs::write(&path, started(1)).unwrap();
+        let mut follow = Follow::open(&path).unwrap();
+        follow.read(&mut printer).unwrap();
+        assert_eq!(screen.lines(), 1);
+        let mut file = std::fs::OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .unwrap();
+        for byte in started(2).bytes() {
+            assert_eq!(screen.lines(), 1);
+            file.write_all(&[byte]).unwrap();
+            follow.catch_up(&mut printer).unwrap();
+        }
+        assert_eq!((screen.lines(), printer.bad), (2, 0));
+    }
+}

@@ -1,10 +1,12 @@
 //! `quipu tree`
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use quipu_formats::exchange::Warning;
 use quipu_formats::lines::Limits;
-use quipu_model::tree::{Forest, Link, Node, Placed, RunTree, State, Tally};
+use quipu_model::tree::{Forest, Link, Node, Placed, RunTree, State, Tally, TreeBuilder};
+use quipu_model::{AnyBody, Body, Event, LogBody, Place, Step, StepEnd};
 use quipu_record::{RemarkKind, Storage};
 
 use quipu_store::Store;
@@ -16,7 +18,7 @@ use crate::locate::Meant;
 use crate::terminal::{
     BOLD, DIM, Drawing, GREEN, RED, YELLOW, clean_line, count, duration, out, say,
 };
-use crate::{json, locate};
+use crate::{foreign, json, locate};
 
 /// Remarks shown before the rest are only counted.
 const SHOWN_REMARKS: u64 = 20;
@@ -24,7 +26,17 @@ const SHOWN_REMARKS: u64 = 20;
 pub(crate) fn run(args: &Tree, place: &locate::Place) -> Result<Exit> {
     let path = match place.meant(&args.run)? {
         Meant::Run(path) => path,
+        Meant::Session(found) if found.1.dialect.as_deref() == Some(RUN) => {
+            let transcript = found.0.read(found.1)?;
+            return steps(args, &transcript.events);
+        }
         Meant::Session(found) => return sessions(args, &found.0, found.1),
+        Meant::Log(path) if path.is_dir() => {
+            let read = foreign::read(&path);
+            let log = read.map_err(io_error(format!("could not read {}", path.display())))?;
+            let log = log.ok_or_else(|| locate::no_log(&path))?;
+            return steps(args, &log.events);
+        }
         Meant::Log(path) => {
             let error = anyhow::anyhow!("{} is not imported", path.display());
             return Err(CommandError::new(Exit::Data, error)
@@ -52,13 +64,7 @@ pub(crate) fn run(args: &Tree, place: &locate::Place) -> Result<Exit> {
     if remarks > SHOWN_REMARKS {
         say(&format!("… and {} more", remarks - SHOWN_REMARKS));
     }
-    let mut out = out();
-    if args.json {
-        writeln!(out, "{}", json::document(&json::forest(&forest)))?;
-    } else {
-        write_forest(&mut out, &forest, Drawing::for_locale())?;
-    }
-    out.flush()?;
+    write_tree(args, &forest)?;
     if bad > 0 {
         let error = anyhow::anyhow!(
             "{} could not be read; the tree lacks them",
@@ -68,6 +74,76 @@ pub(crate) fn run(args: &Tree, place: &locate::Place) -> Result<Exit> {
             .hint("`quipu verify` tells more, `quipu repair` mends a torn end"));
     }
     Ok(Exit::Done)
+}
+
+fn write_tree(args: &Tree, forest: &Forest) -> Result<()> {
+    let mut out = out();
+    if args.json {
+        writeln!(out, "{}", json::document(&json::forest(forest)))?;
+    } else {
+        write_forest(&mut out, forest, Drawing::for_locale())?;
+    }
+    Ok(out.flush()?)
+}
+
+/// The dialect of run directories, which have steps.
+const RUN: &str = "flow-run";
+
+/// Shows the flows of a run, and the steps of each.
+fn steps(args: &Tree, events: &[Event<LogBody>]) -> Result<Exit> {
+    let mut builder = TreeBuilder::default();
+    // The flow that is shown, and how often each was.
+    let mut flow: Option<Place> = None;
+    let mut times: HashMap<&str, u64> = HashMap::new();
+    for event in events {
+        let LogBody::Exchange(body) = &event.body else {
+            continue;
+        };
+        let of = event.place.path.split_once('.').map(|(of, _)| of);
+        let begins = matches!(body, Body::StepStarted(_));
+        let is_other = flow.as_ref().map(|flow| flow.path.as_str()) != of;
+        if (begins && is_other) || matches!(body, Body::RunCompleted(_)) {
+            if let Some(place) = flow.take() {
+                builder.observe(&end_of_flow(event, place));
+            }
+            if let Some(of) = of.filter(|_| begins) {
+                let nth = times.entry(of).or_default();
+                let place = Place::step(of).iteration(*nth);
+                *nth += 1;
+                let step = Step::new(of, "flow");
+                builder.observe(&at(event, place.clone(), Body::StepStarted(step)));
+                flow = Some(place);
+            }
+        }
+        builder.observe(&at(event, event.place.clone(), body.clone()));
+    }
+    if let (Some(place), Some(last)) = (flow, events.last()) {
+        builder.observe(&end_of_flow(last, place));
+    }
+    let forest = Forest::grow(builder.finish(), |_| Err("not looked for".to_owned()));
+    write_tree(args, &forest)?;
+    Ok(Exit::Done)
+}
+
+fn end_of_flow(event: &Event<LogBody>, place: Place) -> Event<AnyBody> {
+    let end = StepEnd {
+        step: Step::new(place.path.clone(), "flow"),
+        error: None,
+        result: None,
+    };
+    at(event, place, Body::StepCompleted(end))
+}
+
+fn at(event: &Event<LogBody>, place: Place, body: Body) -> Event<AnyBody> {
+    Event {
+        seq: event.seq,
+        run_id: event.run_id.clone(),
+        parent_run_id: event.parent_run_id.clone(),
+        timestamp: event.timestamp,
+        place,
+        body: AnyBody::Known(body),
+        annotations: event.annotations.clone(),
+    }
 }
 
 /// Sub-agents of sub-agents are followed so deep.

@@ -40,7 +40,7 @@ fn a_log_becomes_every_format_with_an_account_of_what_was_lost() {
     let env = TestEnv::new();
     let log = env.file("log.jsonl", LOG);
     for format in FILES {
-        let out = env.path(&format!("out/{format}"));
+        let out = env.path(&format!("out/{format}.out"));
         fs::create_dir_all(out.parent().unwrap()).unwrap();
         let report = env.path(&format!("out/{format}.report"));
         let (out, report) = (out.to_str().unwrap(), report.to_str().unwrap());
@@ -202,6 +202,57 @@ fn a_page_imports_back() {
     );
 }
 
+/// What went out comes back: a document that is imported and exported in its format is that document, whoever wrote it
+/// and whatever was removed from it.
+#[test]
+fn a_document_that_is_kept_is_given_back_as_it_was() {
+    let write = TestEnv::new();
+    let log = write.file("log.jsonl", LOG);
+    let shared = write.path("shared.json");
+    let shared = shared.to_str().unwrap();
+    done(&write.run(&[
+        "share",
+        &log,
+        "--profile",
+        "research",
+        "--yes",
+        "-o",
+        shared,
+    ]));
+    let page = write.path("shared.html");
+    let page = page.to_str().unwrap();
+    done(&write.run(&["convert", shared, "--to", "html", "-o", page]));
+    let own = write.path("own.json");
+    let own = own.to_str().unwrap();
+    done(&write.run(&["convert", &log, "--to", "normalized", "-o", own]));
+    let trajectory = write.path("atif.json");
+    let trajectory = trajectory.to_str().unwrap();
+    done(&write.run(&["convert", &log, "--to", "atif", "-o", trajectory]));
+    for (path, format) in [
+        (shared, "normalized"),
+        (page, "html"),
+        (own, "normalized"),
+        (trajectory, "atif"),
+    ] {
+        let env = TestEnv::new();
+        done(&env.run(&["import", path]));
+        let listed = env.run(&["list", "--json"]);
+        let id = json(&listed.stdout)[0]["id"].as_str().unwrap().to_owned();
+        let back = env.path("back");
+        let back = back.to_str().unwrap();
+        done(&env.run(&["export", &id, "--to", format, "-o", back]));
+        let (was, is) = (fs::read(path).unwrap(), fs::read(back).unwrap());
+        assert!(was == is, "{path} as {format}");
+        if format == "html" {
+            // Also out of the page, with all that proves what was removed.
+            let out = env.run(&["export", &id, "--to", "normalized"]);
+            done(&out);
+            assert!(out.stdout.as_bytes() == fs::read(shared).unwrap());
+        }
+        done(&env.run(&["verify", back]));
+    }
+}
+
 #[test]
 fn a_page_with_a_passphrase_opens_with_it_and_not_without() {
     let env = TestEnv::new();
@@ -255,6 +306,63 @@ fn tables_hold_many_sessions() {
         );
     }
     assert_eq!(env.run(&["convert", &one, "--to", "parquet"]).code, 2);
+}
+
+/// Where nothing could be read, nothing is there: no tables, no directories.
+#[test]
+fn what_could_not_be_read_leaves_nothing_behind() {
+    let env = TestEnv::new();
+    let broken = env.file("broken.json", "{\"schemaVersion\":\"0.1.0\",\"transcriptId\":\"t\",\"source\":{\"agent\":\"a\"},\"events\":[{");
+    for (format, out) in [
+        ("parquet", "tables"),
+        ("flow", "runs"),
+        ("huggingface", "dataset/"),
+        ("claude-code", "agent/"),
+    ] {
+        let path = env.path(out);
+        let ran = env.run(&[
+            "convert",
+            &broken,
+            "--to",
+            format,
+            "-o",
+            &format!("{}/", path.to_str().unwrap()),
+        ]);
+        assert_eq!(ran.code, 3, "{format}: {ran:?}");
+        assert!(!path.exists(), "{format}");
+    }
+}
+
+/// An agent's directory need not be there, and a session need not know where it took place.
+#[test]
+fn a_session_is_handed_over_into_a_directory_that_is_not_there_yet() {
+    let env = TestEnv::new();
+    let line = r#"{"type":"session","harness":"goose","id":"s-1"}"#;
+    let said = r#"{"type":"message","message":{"role":"user","content":"hi"}}"#;
+    let log = env.file("hub.jsonl", format!("{line}\n{said}\n"));
+    let agent = env.path("new/.claude");
+    let to = [
+        "convert",
+        &log,
+        "--to",
+        "claude-code",
+        "-o",
+        agent.to_str().unwrap(),
+    ];
+    done(&env.run(&[&to[..], &["--cwd", "/code/my app"]].concat()));
+    let place = agent.join("projects/-code-my-app");
+    let found: Vec<_> = fs::read_dir(&place).unwrap().collect();
+    assert_eq!(found.len(), 1);
+    let path = found[0].as_ref().unwrap().path();
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.contains(r#""cwd":"/code/my app""#), "{text}");
+    // Without one, it goes on where the command was given, and that is said.
+    let ran = env.run(&to);
+    done(&ran);
+    assert!(ran.stderr.contains("environment.cwd"), "{}", ran.stderr);
+    assert!(!agent.join("projects/-").exists());
+    let wrong = env.run(&["convert", &log, "--to", "text", "--cwd", "/x"]);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
 }
 
 #[test]

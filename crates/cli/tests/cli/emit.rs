@@ -198,7 +198,7 @@ fn stamps_are_the_recorder_s() {
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "1\n2\n"));
     assert_eq!(
         ran.stderr,
-        "note: 1 line came with a seq, run_id or timestamp; those are the recorder's\n"
+        "note: 1 line came with a seq, run_id, timestamp or check; those are the recorder's\n"
     );
 }
 
@@ -217,6 +217,70 @@ fn nul_and_invalid_utf_8_are_recorded() {
     );
     let text = std::fs::read_to_string(env.run_path("r")).unwrap();
     assert!(text.contains("x\\u0000\u{fffd}"), "{text}");
+}
+
+/// A stream that was cut between the two halves of an emoji.
+#[test]
+fn half_of_a_surrogate_pair_is_recorded_as_a_replacement() {
+    let env = TestEnv::new();
+    let said = |text: &str| {
+        format!(
+            r#"{{"type":"message.assistant","path":"a","payload":{{"role":"assistant","blocks":[{{"type":"text","fidelity":"router","text":"{text}"}}]}}}}"#
+        )
+    };
+    let call = r#"{"type":"tool.call","payload":{"name":"Say","call_id":"c","input":{"text":"\ude00"},"fidelity":"router"}}"#;
+    let lines = [said(r"\ud83d\ude00"), said(r"ha\ud83d"), call.to_owned()];
+    let ran = env.run_with(&["emit", "--run", "r"], lines.join("\n"));
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "1\n2\n3\n"));
+    assert_eq!(
+        ran.stderr,
+        "warning: line 2: half of a surrogate pair, recorded as U+FFFD\n\
+         warning: line 3: half of a surrogate pair, recorded as U+FFFD\n"
+    );
+    let text = std::fs::read_to_string(env.run_path("r")).unwrap();
+    let values: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let block = |n: usize| &values[n]["payload"]["blocks"][0]["text"];
+    assert_eq!((block(0), block(1)), (&"😀".into(), &"ha\u{fffd}".into()));
+    assert_eq!(values[2]["payload"]["input"]["text"], "\u{fffd}");
+}
+
+/// A tool that printed events, and a process that died right behind one of them.
+#[test]
+fn a_run_is_continued_behind_a_torn_line_that_ends_in_an_event() {
+    let env = TestEnv::new();
+    let inner = line(2, "run.started", "", "null");
+    let gave = format!(
+        r#"{{"type":"tool.result","payload":{{"name":"Bash","call_id":"c","output":{{"events":[{0},{0}]}},"fidelity":"router"}}}}"#,
+        inner.trim()
+    );
+    assert_eq!(emit(&env, "r", &[STARTED, &gave]).code, 0);
+    let path = env.run_path("r");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let ends = whole
+        .match_indices(inner.trim())
+        .map(|(at, it)| at + it.len());
+    for cut in ends.collect::<Vec<_>>() {
+        for repaired in [false, true] {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            if repaired {
+                let ran = env.run(&["repair", "r"]);
+                assert_eq!(ran.code, 0, "{}", ran.stderr);
+                assert!(ran.stdout.contains("torn bytes off"), "{}", ran.stdout);
+            }
+            let ran = emit(&env, "r", &[ENDED]);
+            assert_eq!(
+                (ran.code, ran.stdout.as_str()),
+                (0, "2\n"),
+                "{}",
+                ran.stderr
+            );
+            let verified = env.run(&["verify", "r"]);
+            assert_eq!(verified.code, 0, "{}", verified.stdout);
+        }
+    }
 }
 
 #[test]

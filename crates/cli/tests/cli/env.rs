@@ -157,11 +157,9 @@ impl Running {
             .expect("a line within 20 s")
     }
 
-    /// Whether nothing comes for a moment.
-    pub(crate) fn is_silent(&self) -> bool {
-        self.stdout
-            .recv_timeout(Duration::from_millis(150))
-            .is_err()
+    /// The next line of its output, if one comes soon.
+    pub(crate) fn line_soon(&self) -> Option<String> {
+        self.stdout.recv_timeout(Duration::from_millis(20)).ok()
     }
 
     pub(crate) fn send(&mut self, line: &str) {

@@ -52,3 +52,27 @@ fn does_not_touch_a_run_that_is_being_recorded() {
     );
     assert_eq!(emit.finish(), 0);
 }
+
+/// A whole line that is longer than is read was written by somebody, and stays.
+#[test]
+fn a_whole_line_that_is_too_long_is_not_cut() {
+    let env = TestEnv::new();
+    let long = line(2, "step.started", "a", r#"{"name":"NAME","kind":"k"}"#)
+        .replace("NAME", &"x".repeat(65 << 20));
+    let text = line(1, "run.started", "", "null") + &long;
+    let file = env.file("transcripts/r1.jsonl", &text);
+    for command in [vec!["repair", &file], vec!["emit", "--run", "r1"]] {
+        let ran = env.run_with(&command, r#"{"type":"run.started"}"#);
+        assert_eq!((ran.code, ran.stdout.as_str()), (3, ""), "{command:?}");
+        let said = format!(
+            "line 2 (byte 120): {} bytes long, more than the 67108864 allowed; the file is left as it is",
+            long.len() - 1
+        );
+        assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+    }
+    assert!(
+        std::fs::read_to_string(&file).unwrap() == text,
+        "not a byte changed"
+    );
+    assert!(!env.path("transcripts/r1.jsonl.torn").exists());
+}

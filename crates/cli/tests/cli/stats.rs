@@ -153,6 +153,39 @@ fn people_see_a_table() {
 }
 
 #[test]
+fn explanations_show_the_rates_and_their_date() {
+    let env = imported();
+    let ran = env.run(&["stats", "explain", "aaaa", "--zone", "UTC"]);
+    for part in [
+        "prices, in dollars per million tokens",
+        "[1] anthropic/claude-opus-4-5",
+        "as of 20",
+        "input $5, cache read $0.5, cache write $6.25, cache write 1h $10, output $25; 1,000 web searches $10",
+    ] {
+        assert!(ran.stdout.contains(part), "{part} in\n{}", ran.stdout);
+    }
+    let ran = env.run(&["stats", "explain", "aaaa", "--jsonl"]);
+    let one: serde_json::Value = serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
+    let price = &one["calls"][0]["price"];
+    assert_eq!(price["per_million"]["input"]["usd"], "5");
+    assert_eq!(price["per_million"]["output"]["assumed"], false);
+    assert_eq!(price["per_thousand_searches"], "10");
+    assert_eq!(one["calls"][0]["priced_by"], "table");
+}
+
+#[test]
+fn what_has_no_price_leads_to_the_configuration() {
+    let env = imported();
+    let ran = env.run(&["stats"]);
+    let hint = "[[prices.model]] name = \"=nobody-sells-this\"";
+    assert!(ran.stderr.contains(hint), "{}", ran.stderr);
+    let price = "[[prices.model]]\nname = \"=nobody-sells-this\"\nfree = true\n";
+    env.file("config.toml", price);
+    let ran = env.run(&["stats"]);
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
 fn spreadsheets_run_nothing() {
     let env = imported();
     let ran = env.run(&["stats", "--by", "model", "--csv"]);

@@ -51,7 +51,7 @@ fn what_cannot_be_read_is_not_clean() {
     assert_eq!((ran.code, ran.stdout.as_str()), (3, ""));
     assert_eq!(
         ran.stderr,
-        "error: HOME is no run: it has no flow with `llm` or `receipts`, and no meta.json, spec.json or events.jsonl\n"
+        "error: HOME is not a run: it has no flow with `llm` or `receipts`, and no meta.json, spec.json or events.jsonl\n"
     );
 }
 
@@ -95,4 +95,23 @@ fn a_child_that_is_no_file_is_missing() {
             .stdout
             .contains("run kid missing: no transcript")
     );
+}
+
+#[test]
+fn a_bit_that_turned_after_the_recording_is_told() {
+    let env = TestEnv::new();
+    let events = "{\"type\":\"run.started\"}\n{\"type\":\"run.completed\"}\n";
+    let ran = env.run_with(&["emit", "--run", "r"], events);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let path = env.run_path("r");
+    let text = std::fs::read_to_string(&path).unwrap();
+    // Still a time, still an event: only the checksum knows.
+    let at = text.find("\"timestamp\":\"20").unwrap() + 15;
+    let mut bytes = text.into_bytes();
+    bytes[at] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let ran = env.run(&["verify", "r"]);
+    assert_eq!(ran.code, 1);
+    let said = "error[checksum] line 1 (byte 0), seq 1: the line is not as it was recorded: its checksum is another";
+    assert!(ran.stdout.contains(said), "{}", ran.stdout);
 }

@@ -46,7 +46,7 @@ impl Source for RunDirectory {
     fn copy(&self, _to: &mut dyn Write) -> Result<(), SourceError> {
         Err(SourceError::Broken {
             path: self.path.clone(),
-            why: "a run directory is no single file".to_owned(),
+            why: "a run directory is not a single file".to_owned(),
         })
     }
 
@@ -66,10 +66,18 @@ impl Source for RunDirectory {
             return Err(SourceError::Refused(refused));
         }
         let run = run.map_err(|error| self.broken(error))?;
+        let lines: u64 = run.steps.iter().map(|step| step.lines).sum();
+        let journal = &run.journal;
+        let told: u64 = journal.kinds.values().sum();
         let mut account = Account {
-            records: run.steps.iter().map(|step| step.lines).sum(),
+            records: lines + told + journal.malformed,
             ..Account::default()
         };
+        if journal.foreign > 0 {
+            let foreign = journal.foreign;
+            let remark = format!("events.jsonl: {foreign} lines that another program wrote");
+            account.remarks.push(remark);
+        }
         let mut issues: Vec<_> = run.issues.iter().collect();
         issues.sort_by_key(|issue| std::cmp::Reverse(issue.severity));
         for issue in issues {

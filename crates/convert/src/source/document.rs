@@ -1,6 +1,5 @@
 //! A normalized transcript, by itself or in a page.
 
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,12 +7,13 @@ use quipu_formats::html::{self, Content};
 use quipu_formats::normalized::{self, Beyond, NormalizedError, embedded, read_with};
 use quipu_model::{Attachment, Event, Header, LogBody};
 
-use super::{Account, Receiver, Source, SourceError, unreadable};
+use super::{Account, Bytes, LogFile, Receiver, Source, SourceError, unreadable};
+use crate::Format;
 
 /// Where the document is.
 enum Place {
-    /// In a file of its own.
-    File,
+    /// By itself.
+    Alone,
     /// In a page, which is read as it comes.
     Page,
     /// In a page that was taken apart: because it is sealed, or has pictures.
@@ -25,8 +25,8 @@ const LONGEST_PAGE: u64 = 512 << 20;
 
 /// A normalized transcript.
 pub struct Document {
-    /// The file itself.
-    file: PathBuf,
+    /// The file or what was kept of it.
+    bytes: Box<dyn Bytes>,
     /// What it is called.
     path: PathBuf,
     place: Place,
@@ -51,10 +51,15 @@ impl Document {
 
     /// A file that is one.
     pub fn file(path: &Path) -> Self {
+        Self::of(Box::new(LogFile(path.to_owned())), path)
+    }
+
+    /// Bytes that are one.
+    pub fn of(bytes: Box<dyn Bytes>, path: &Path) -> Self {
         Self {
-            file: path.to_owned(),
+            bytes,
             path: path.to_owned(),
-            place: Place::File,
+            place: Place::Alone,
             options: None,
         }
     }
@@ -65,11 +70,27 @@ impl Document {
     ///
     /// It cannot be read, or is sealed and the passphrase is another.
     pub fn page(path: &Path, passphrase: Option<&str>) -> Result<Self, SourceError> {
-        let size = path.metadata().map_err(unreadable(path))?.len();
-        let place = if size > LONGEST_PAGE {
+        Self::page_of(Box::new(LogFile(path.to_owned())), path, passphrase)
+    }
+
+    /// Bytes that are such a page.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Document::page`].
+    pub fn page_of(
+        bytes: Box<dyn Bytes>,
+        path: &Path,
+        passphrase: Option<&str>,
+    ) -> Result<Self, SourceError> {
+        let mut page = Vec::new();
+        let read = bytes
+            .reader()
+            .and_then(|from| from.take(LONGEST_PAGE + 1).read_to_end(&mut page));
+        read.map_err(unreadable(path))?;
+        let place = if page.len() as u64 > LONGEST_PAGE {
             Place::Page
         } else {
-            let page = std::fs::read(path).map_err(unreadable(path))?;
             let opened = match passphrase {
                 Some(passphrase) if html::is_sealed(&page) => {
                     html::decrypt(&page, &html::Passphrase::new(passphrase))
@@ -83,15 +104,15 @@ impl Document {
         };
         Ok(Self {
             place,
-            ..Self::file(path)
+            ..Self::of(bytes, path)
         })
     }
 
     fn open(&self) -> Result<Box<dyn Read + '_>, SourceError> {
-        let file = || File::open(&self.file).map_err(unreadable(&self.path));
+        let bytes = || self.bytes.reader().map_err(unreadable(&self.path));
         Ok(match &self.place {
-            Place::File => Box::new(file()?),
-            Place::Page => Box::new(embedded(file()?)),
+            Place::Alone => bytes()?,
+            Place::Page => Box::new(embedded(bytes()?)),
             Place::Taken(content) => Box::new(&content.transcript[..]),
         })
     }
@@ -136,7 +157,7 @@ impl Document {
 impl Source for Document {
     fn format(&self) -> &'static str {
         match self.place {
-            Place::File => "normalized",
+            Place::Alone => "normalized",
             Place::Page | Place::Taken(_) => "html",
         }
     }
@@ -148,6 +169,22 @@ impl Source for Document {
     fn copy(&self, to: &mut dyn Write) -> Result<(), SourceError> {
         let copied = io::copy(&mut self.open()?, to);
         copied.map(drop).map_err(unreadable(&self.path))
+    }
+
+    fn original(&self, to: Format) -> Option<io::Result<Box<dyn Read + '_>>> {
+        match (&self.place, to) {
+            (Place::Alone, Format::Normalized) | (Place::Page | Place::Taken(_), Format::Html) => {
+                Some(self.bytes.reader())
+            }
+            (Place::Page, Format::Normalized) => {
+                let inside = |page| Box::new(embedded(page)) as Box<dyn Read>;
+                Some(self.bytes.reader().map(inside))
+            }
+            (Place::Taken(content), Format::Normalized) => {
+                Some(Ok(Box::new(&content.transcript[..])))
+            }
+            _ => None,
+        }
     }
 
     fn header(&mut self) -> Result<Header, SourceError> {

@@ -1,21 +1,27 @@
 //! A transcript in the exchange format.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use quipu_formats::exchange::{Reader, into_log};
-use quipu_model::{AnyBody, Event, Header};
+use quipu_formats::exchange::{Changes, Decoded, Fault, Reader, Warning, into_log};
+use quipu_model::{Header, Timestamp};
 
-use super::{Account, Receiver, Source, SourceError, unreadable};
+use super::{Account, Bytes, LogFile, Receiver, Source, SourceError, unreadable};
 
 /// A recorded run.
-#[derive(Debug)]
 pub struct Transcript {
-    /// The file itself.
-    file: PathBuf,
+    /// The file itself, or what was kept of it.
+    bytes: Box<dyn Bytes>,
     /// What it is called.
     path: PathBuf,
+}
+
+impl std::fmt::Debug for Transcript {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transcript")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Transcript {
@@ -28,24 +34,36 @@ impl Transcript {
 
     /// The transcript in this file.
     pub fn new(path: &Path) -> Self {
+        Self::of(Box::new(LogFile(path.to_owned())), path)
+    }
+
+    /// The transcript in these bytes.
+    pub fn of(bytes: Box<dyn Bytes>, path: &Path) -> Self {
         Self {
-            file: path.to_owned(),
+            bytes,
             path: path.to_owned(),
         }
     }
 
     fn each(
         &self,
-        mut take: impl FnMut(Event<AnyBody>) -> Result<(), SourceError>,
+        mut take: impl FnMut(Decoded, &mut Account) -> Result<(), SourceError>,
     ) -> Result<Account, SourceError> {
-        let file = File::open(&self.file).map_err(unreadable(&self.path))?;
-        let mut reader = Reader::new(file);
+        let bytes = self.bytes.reader().map_err(unreadable(&self.path))?;
+        let mut reader = Reader::new(bytes);
         let mut account = Account::default();
         while let Some(item) = reader.next_decoded().map_err(unreadable(&self.path))? {
             account.records += 1;
             match item {
-                Ok(decoded) => take(decoded.event)?,
-                Err(_) => *account.dropped.entry("unreadable".to_owned()).or_default() += 1,
+                Ok(decoded) => take(decoded, &mut account)?,
+                Err(bad) => {
+                    let why = match bad.fault {
+                        Fault::Torn => "torn_tail",
+                        Fault::TooLong { .. } => "too_long",
+                        _ => "unreadable",
+                    };
+                    *account.dropped.entry(why.to_owned()).or_default() += 1;
+                }
             }
         }
         Ok(account)
@@ -62,22 +80,44 @@ impl Source for Transcript {
     }
 
     fn copy(&self, to: &mut dyn Write) -> Result<(), SourceError> {
-        let copied = File::open(&self.file).and_then(|mut file| io::copy(&mut file, to));
+        let copied = self
+            .bytes
+            .reader()
+            .and_then(|mut from| io::copy(&mut from, to));
         copied.map(drop).map_err(unreadable(&self.path))
+    }
+
+    fn captured_at(&self) -> Option<Timestamp> {
+        self.bytes.captured_at()
     }
 
     fn header(&mut self) -> Result<Header, SourceError> {
         let mut header = None::<Header>;
-        self.each(|event| {
+        // Counted after they are mapped, as whoever receives the events would count them.
+        let mut changes = Changes::default();
+        self.each(|decoded, _| {
+            let event = into_log(decoded.event, &mut changes);
             header
                 .get_or_insert_with(|| Header::new(event.run_id.clone()))
-                .observe(&event);
+                .observe_log(&event);
             Ok(())
         })?;
         header.ok_or_else(|| SourceError::Empty(self.path.clone()))
     }
 
     fn read(&mut self, to: &mut dyn Receiver) -> Result<Account, SourceError> {
-        self.each(|event| to.event(into_log(event)).map_err(SourceError::Refused))
+        let mut changes = Changes::default();
+        let mut account = self.each(|decoded, account| {
+            changes.warned(&decoded.warnings);
+            let replaced = [Warning::InvalidUtf8, Warning::HalfSurrogate];
+            if decoded.warnings.iter().any(|it| replaced.contains(it)) {
+                *account.mended.entry("invalid_utf8".to_owned()).or_default() += 1;
+            }
+            to.event(into_log(decoded.event, &mut changes))
+                .map_err(SourceError::Refused)
+        })?;
+        account.unkept = changes.unkept;
+        account.read_as = changes.read_as;
+        Ok(account)
     }
 }

@@ -1,22 +1,38 @@
 //! The log of an agent.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quipu_agents::{
-    Dialect, Entry, Family, Feed, Marks, Origin as LogOrigin, Position, Session, Sink, Summary,
-    What, is_credential,
+    Dialect, Entry, Family, Feed, Ledger, Marks, Origin as LogOrigin, Position, Session, Sink,
+    Summary, What, is_credential,
 };
-use quipu_model::{Attachment, Environment, Header, Origin, RunId, Timestamp, Totals};
+use quipu_formats::flow::record::Record;
+use quipu_formats::flow::{Files, Originals};
+use quipu_model::json::Tape;
+use quipu_model::{Attachment, Distinct, Environment, Header, Origin, RunId, Timestamp, Totals};
 use quipu_prices::Prices;
 
-use super::{Account, Receiver, Source, SourceError, unreadable};
+use super::environment::{Told, here};
+use super::{Account, Receiver, Source, SourceError, modified_at, unreadable};
+use crate::Format;
 use crate::pricing::Pricing;
 
 /// How much is read at a time: what a processor's cache can hold until it is looked at.
 const PIECE: usize = 128 << 10;
+
+/// The dialect of run directories.
+const RUN: &str = "flow-run";
+
+/// How deep the records of a run directory nest.
+const DEPTH: usize = 136;
+/// The dialect of ATIF trajectories, which are written as well as read.
+const ATIF: &str = "atif";
+
+/// Agents tell their models where they run among the first things that they say.
+const BEGINNING: u64 = 24;
 
 /// A document beside a log is no longer than this.
 const SIDECAR: u64 = 16 << 20;
@@ -29,6 +45,18 @@ pub trait Bytes: Send {
     ///
     /// Whatever keeps them from being read.
     fn pieces(&self, take: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<()>;
+
+    /// All bytes from the beginning, for whoever wants them in pieces of their own.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps them from being read.
+    fn reader(&self) -> io::Result<Box<dyn Read + '_>>;
+
+    /// When they were as they are.
+    fn captured_at(&self) -> Option<Timestamp> {
+        None
+    }
 
     /// The small documents beside the log, by name.
     ///
@@ -55,6 +83,14 @@ impl Bytes for LogFile {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(Box::new(File::open(&self.0)?))
+    }
+
+    fn captured_at(&self) -> Option<Timestamp> {
+        modified_at(&self.0)
     }
 
     fn beside(&self, names: &[PathBuf]) -> io::Result<Vec<(String, Vec<u8>)>> {
@@ -86,6 +122,8 @@ pub struct Log<B> {
     pub agent: Option<String>,
     /// Its session in the agent's own terms, where that is known already.
     pub native: Option<String>,
+    /// The call that began it, where another log tells of it.
+    pub parent_call: Option<String>,
     /// Its run, where it has a name already.
     pub run_id: Option<RunId>,
     /// What tokens cost.
@@ -106,6 +144,7 @@ impl<B: Bytes> Log<B> {
             bytes,
             path: path.to_owned(),
             part: None,
+            parent_call: None,
             family,
             dialect,
             agent: None,
@@ -147,18 +186,19 @@ impl<B: Bytes> Log<B> {
 
     fn header_of(&self, session: &Session, survey: &Survey<'_>) -> Header {
         let name = self.path.file_stem().unwrap_or_default().to_string_lossy();
-        let told = self.native.as_deref().or(session.id.as_deref());
-        let native = told.unwrap_or(&name);
+        let own = self.native.as_deref().or(session.id.as_deref());
+        let native = own.unwrap_or(&name);
         let run_id = self.run_id.clone();
         let parent = session.parent.as_deref().map(quipu_agents::run_id);
         let first = survey.first;
+        let told = Told::or(survey.told.clone(), || here(&self.path, self.family));
         let title = session
             .title
             .clone()
             .or_else(|| survey.summary.title.clone());
         Header {
             parent_run_id: parent,
-            parent_call: session.parent_call.clone(),
+            parent_call: session.parent_call.clone().or(self.parent_call.clone()),
             forked_from: session.forked_from.clone(),
             children: survey.children.clone(),
             title,
@@ -178,8 +218,8 @@ impl<B: Bytes> Log<B> {
                 git_branch: session.branch.clone(),
                 repository: session.repository.clone(),
                 commit: session.commit.clone(),
-                os: None,
-                shell: None,
+                os: session.os.clone().or(told.os),
+                shell: session.shell.clone().or(told.shell),
             },
             started_at: first.into_iter().chain(session.started()).min(),
             ended_at: survey.last,
@@ -206,6 +246,52 @@ impl<B: Bytes> Source for Log<B> {
         });
         read.map_err(unreadable(&self.path))?;
         written.map_err(SourceError::Refused)
+    }
+
+    fn has_originals(&self) -> bool {
+        self.dialect.name == RUN
+    }
+
+    fn originals(
+        &self,
+        put: &mut dyn FnMut(&str, &[u8]) -> io::Result<bool>,
+    ) -> Result<Originals, SourceError> {
+        let mut files = Files::new(put);
+        let mut refused = Ok(());
+        let mut tape = Tape::new();
+        let mut line = Vec::new();
+        let mut take = |line: &[u8]| {
+            let text = String::from_utf8_lossy(line);
+            match tape.read(&text, DEPTH).ok().and_then(Record::decode) {
+                Some(record) => files.take(record),
+                None => Ok(()),
+            }
+        };
+        let read = self.bytes.pieces(&mut |mut piece| {
+            while let Some(end) = memchr::memchr(b'\n', piece) {
+                line.extend_from_slice(&piece[..end]);
+                refused = take(&line);
+                line.clear();
+                piece = &piece[end + 1..];
+                if refused.is_err() {
+                    return false;
+                }
+            }
+            line.extend_from_slice(piece);
+            true
+        });
+        read.map_err(unreadable(&self.path))?;
+        refused.map_err(SourceError::Refused)?;
+        files.finish().map_err(SourceError::Refused)
+    }
+
+    fn captured_at(&self) -> Option<Timestamp> {
+        self.bytes.captured_at()
+    }
+
+    fn original(&self, to: Format) -> Option<io::Result<Box<dyn Read + '_>>> {
+        let is_it = self.dialect.name == ATIF && to == Format::Atif && self.part.is_none();
+        is_it.then(|| self.bytes.reader())
     }
 
     fn header(&mut self) -> Result<Header, SourceError> {
@@ -250,18 +336,39 @@ impl<B: Bytes> Source for Log<B> {
                 .map(|(what, n)| (what.as_str().to_owned(), *n))
                 .collect(),
             problems,
-            remarks: Vec::new(),
+            remarks: left_out(ledger),
+            ..Account::default()
         })
     }
 }
 
-/// What the first reading is for. Texts are not looked at.
+/// Fields of the log that are known and reach no event, in a sentence.
+fn left_out(ledger: &Ledger) -> Vec<String> {
+    const MOST: usize = 8;
+    let names: Vec<String> = ledger
+        .drift
+        .names_left_out()
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let more = match names.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let shown = names[..names.len().min(MOST)].join("; ");
+    vec![format!("fields that reach no event: {shown}{more}")]
+}
+
+/// What the first reading is for. Texts are not looked at, but for the first few.
 struct Survey<'p> {
     summary: Summary,
     totals: Totals,
-    children: Vec<RunId>,
+    children: Distinct<RunId>,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
+    told: Told,
     marks: Marks,
     pricing: Pricing<'p>,
 }
@@ -271,9 +378,10 @@ impl<'p> Survey<'p> {
         Self {
             summary: Summary::default(),
             totals: Totals::default(),
-            children: Vec::new(),
+            children: Distinct::default(),
             first: None,
             last: None,
+            told: Told::default(),
             marks: Marks::default(),
             pricing: Pricing::new(prices),
         }
@@ -285,6 +393,9 @@ impl Sink for Survey<'_> {
         // Of the summary only the title is wanted, which the first prompt gives.
         if self.summary.title.is_none() {
             self.summary.observe(entry);
+        }
+        if self.totals.events < BEGINNING {
+            self.told.look(entry);
         }
         self.marks.observe(entry);
         let totals = &mut self.totals;
@@ -309,10 +420,8 @@ impl Sink for Survey<'_> {
             self.first = Some(self.first.map_or(at, |first| first.min(at)));
             self.last = Some(self.last.map_or(at, |last| last.max(at)));
         }
-        if let Some(child) = entry.child.as_deref().map(quipu_agents::run_id)
-            && !self.children.contains(&child)
-        {
-            self.children.push(child);
+        if let Some(child) = entry.child.as_deref().map(quipu_agents::run_id) {
+            self.children.add(&child);
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod directory;
 mod document;
+mod environment;
 mod exchange;
 mod log;
 mod part;
@@ -13,14 +14,17 @@ mod redacted;
 mod sniff;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use quipu_formats::flow::Originals;
 use quipu_formats::normalized::{self, Beyond};
-use quipu_model::{Attachment, Event, Header, LogBody};
+use quipu_model::{Attachment, Event, Header, LogBody, Timestamp};
 use quipu_prices::Prices;
 use serde::Serialize;
+
+use crate::Format;
 
 pub use directory::RunDirectory;
 pub use document::Document;
@@ -49,6 +53,37 @@ pub trait Source: Send {
     ///
     /// It cannot be read, or is no single file.
     fn copy(&self, to: &mut dyn Write) -> Result<(), SourceError>;
+
+    /// Whether it is kept as a set of files that can be had again as they were: a run directory.
+    fn has_originals(&self) -> bool {
+        false
+    }
+
+    /// Gives those files, by their names below the directory; `put` says whether there is a place for one.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, is not kept as files, or whoever takes them refuses.
+    fn originals(
+        &self,
+        _put: &mut dyn FnMut(&str, &[u8]) -> io::Result<bool>,
+    ) -> Result<Originals, SourceError> {
+        Err(SourceError::Broken {
+            path: self.path().to_owned(),
+            why: "not kept as a set of files".to_owned(),
+        })
+    }
+
+    /// The bytes it is read from, where they are a document in this format already: what somebody wrote in a format is
+    /// given back in that format as they wrote it. Bytes that a profile removes something from are not given.
+    fn original(&self, _to: Format) -> Option<io::Result<Box<dyn Read + '_>>> {
+        None
+    }
+
+    /// When what it is read from was as it is: when it was kept, or the file was last written to.
+    fn captured_at(&self) -> Option<Timestamp> {
+        None
+    }
 
     /// What is known of the session as a whole.
     ///
@@ -124,12 +159,22 @@ pub struct Account {
     pub problems: Vec<String>,
     /// What is not as it should be, though all of it was read.
     pub remarks: Vec<String>,
+    /// Fields of records that are in no event, by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unkept: BTreeMap<String, u64>,
+    /// What was taken for something else, and for what.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub read_as: BTreeMap<String, u64>,
 }
 
 impl Account {
     /// Whether something that was there is not among the events. What is only said twice is.
     pub fn is_whole(&self) -> bool {
-        self.problems.is_empty() && self.lost().next().is_none() && self.mended().next().is_none()
+        self.problems.is_empty()
+            && self.unkept.is_empty()
+            && self.read_as.is_empty()
+            && self.lost().next().is_none()
+            && self.mended().next().is_none()
     }
 
     /// What was there and is not among the events, by the reason for it.
@@ -185,6 +230,13 @@ pub enum SourceError {
     /// Whoever takes the events refused.
     #[error(transparent)]
     Refused(io::Error),
+}
+
+/// When a file was last written to.
+fn modified_at(path: &Path) -> Option<Timestamp> {
+    let modified = path.metadata().and_then(|it| it.modified()).ok()?;
+    let at = Timestamp::try_from(modified).ok()?;
+    Timestamp::from_second(at.as_second()).ok()
 }
 
 pub(crate) fn unreadable(path: &Path) -> impl Fn(io::Error) -> SourceError + '_ {

@@ -14,16 +14,25 @@ struct Part {
     id: String,
 }
 
+impl Part {
+    fn bytes(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        if let Some(gather) = self.family.gather() {
+            let written = gather.write(&Gathered::File(&self.path), &self.id, &mut bytes);
+            written.map_err(io::Error::other)?;
+        }
+        Ok(bytes)
+    }
+}
+
 impl Bytes for Part {
     fn pieces(&self, take: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<()> {
-        let Some(gather) = self.family.gather() else {
-            return Ok(());
-        };
-        let mut bytes = Vec::new();
-        let written = gather.write(&Gathered::File(&self.path), &self.id, &mut bytes);
-        written.map_err(io::Error::other)?;
-        take(&bytes);
+        take(&self.bytes()?);
         Ok(())
+    }
+
+    fn reader(&self) -> io::Result<Box<dyn io::Read + '_>> {
+        Ok(Box::new(io::Cursor::new(self.bytes()?)))
     }
 
     fn beside(&self, _names: &[PathBuf]) -> io::Result<Vec<(String, Vec<u8>)>> {

@@ -79,7 +79,12 @@ impl Redacted {
         to: &mut dyn Receiver,
     ) -> Result<(Outcome, Account), SourceError> {
         let header = self.inner.header()?;
-        let mut options = self.inner.document().cloned().unwrap_or_default();
+        let captured_at = self.inner.captured_at();
+        let of_log = || normalized::Options {
+            captured_at,
+            ..normalized::Options::default()
+        };
+        let mut options = self.inner.document().cloned().unwrap_or_else(of_log);
         options.submitter = self.removal.submitter.clone().or(options.submitter);
         let Removal {
             engine,

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use quipu_agents::{Dialect, Family, HEAD, Limits, is_credential};
+use quipu_agents::{Dialect, Family, HEAD, Limits, NORMALIZED, is_credential};
 use quipu_formats::exchange::{Item, Reader};
+use quipu_formats::flow;
 
 use super::part::parts;
 use super::{
@@ -14,9 +15,6 @@ use super::{
 
 /// What every `SQLite` database begins with.
 const DATABASE: &[u8] = b"SQLite format 3\0";
-
-/// The dialect of normalized transcripts.
-const NORMALIZED: &str = "normalized";
 
 /// The sessions in a file. What it is is decided from its content.
 ///
@@ -42,7 +40,14 @@ pub fn open_as(
         return Err(unknown());
     }
     if path.is_dir() {
-        return Ok(vec![Box::new(RunDirectory::new(path))]);
+        let run = flow::run_around(path).unwrap_or_else(|| path.to_owned());
+        return Ok(vec![Box::new(RunDirectory::new(&run))]);
+    }
+    // A file of a run stands for the whole of it.
+    if path == name
+        && let Some(run) = flow::run_of(path)
+    {
+        return Ok(vec![Box::new(RunDirectory::new(&run))]);
     }
     let head = head(path).map_err(unreadable(name))?;
     if head.starts_with(DATABASE) {
@@ -62,6 +67,12 @@ pub fn open_as(
     if found.is_some_and(|(_, dialect)| dialect.name == NORMALIZED) {
         // Read by its own reader, which loses nothing that the model has no place for.
         return Ok(vec![Box::new(Document::file(path).named(name))]);
+    }
+    if found.is_none()
+        && path == name
+        && let Some(run) = flow::run_around(path)
+    {
+        return Ok(vec![Box::new(RunDirectory::new(&run))]);
     }
     let found = found.ok_or_else(unknown)?;
     let log = Log::new(LogFile(path.to_owned()), name, found, &reading.prices);

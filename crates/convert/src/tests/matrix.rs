@@ -70,6 +70,19 @@ fn page(sources: &[(String, PathBuf)], home: &Path) -> String {
         }
         page.push('\n');
     }
+    page.push_str(AGAIN);
+    for (n, (name, path)) in sources.iter().take(READ_BACK.len()).enumerate() {
+        let format = READ_BACK[n];
+        let (again, report) = convert(path, format, &home.join(format!("again-{n}")));
+        let is_file = format.shape() == crate::Shape::File;
+        let is_same = is_file && std::fs::read(path).unwrap() == std::fs::read(again).unwrap();
+        let cell = if is_same {
+            "the same bytes".to_owned()
+        } else {
+            format!("written anew: {}", cell(&report))
+        };
+        writeln!(page, "| {name} | {cell} |").unwrap();
+    }
     page.push_str(TAIL);
     for target in &targets {
         writeln!(page, "\n### {target}\n\n{}.", first_up(target.about())).unwrap();
@@ -120,6 +133,16 @@ a result, so most of what can be lost is in it.
 
 `all`: nothing is lost. `−3 kinds`: every event is there, but three kinds of what is known of them are not (the sizes of caches, say).
 `20/24, −5 kinds`: 20 of 24 events are there. `--report FILE` says which, how often and where, for any conversion.
+";
+
+const AGAIN: &str = "
+## The same format again
+
+What somebody wrote in a format, written in that format again. From the archive, after an import, it is the same: the archive keeps
+the document itself.
+
+| format | comes back as |
+|---|---|
 ";
 
 const TAIL: &str = "

@@ -1,9 +1,13 @@
 //! Tests of conversions as a whole: from files to files.
 
+mod documents;
+mod durations;
 mod matrix;
+mod published;
 mod round_trips;
 mod sources;
 mod stated;
+mod traces;
 
 use std::fs;
 use std::io::{self, Write};

@@ -158,3 +158,186 @@ fn conversation(events: &[quipu_model::Event<quipu_model::LogBody>]) -> Vec<Stri
     }
     said
 }
+
+/// A transcript of run `r` with these types and payloads.
+fn transcript(home: &std::path::Path, events: &[(&str, String)]) -> std::path::PathBuf {
+    let path = home.join("run.jsonl");
+    let mut text = String::new();
+    for (at, (event_type, payload)) in events.iter().enumerate() {
+        use std::fmt::Write as _;
+        let seq = at + 1;
+        writeln!(
+            text,
+            r#"{{"seq":{seq},"run_id":"r","type":"{event_type}","path":"a","iteration":0,"timestamp":"2026-06-08T08:14:{:02}Z","payload":{payload}}}"#,
+            seq % 60
+        )
+        .unwrap();
+    }
+    let mut file = std::fs::File::create(&path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    path
+}
+
+/// Blocks of every kind in a system message are in what was written, or what was written says that they are not.
+#[test]
+fn system_messages_of_every_kind_survive_or_are_counted() {
+    use quipu_model::LogBody;
+    let home = tempfile::tempdir().unwrap();
+    let said = r#"{"role":"user","blocks":[{"type":"text","fidelity":"router","text":"go on"}]}"#;
+    let answered = r#"{"role":"assistant","blocks":[{"type":"text","fidelity":"agent_emitted","text":"done"}]}"#;
+    for (kind, fields) in [
+        ("text", r#""text":"Be brief.""#),
+        ("thinking", r#""thinking":"Why?""#),
+        (
+            "tool_use",
+            r#""tool_name":"Read","tool_id":"t1","tool_input":{"path":"a.rs"}"#,
+        ),
+        (
+            "tool_result",
+            r#""tool_id":"t1","tool_content":["fn main() {}"]"#,
+        ),
+        ("command", r#""command":"ls -l""#),
+        ("stream", r#""chunk":"half""#),
+    ] {
+        let block = format!(r#"{{"type":"{kind}","fidelity":"router",{fields}}}"#);
+        let path = transcript(
+            home.path(),
+            &[
+                ("message.user", said.to_owned()),
+                (
+                    "message.system",
+                    format!(r#"{{"role":"system","blocks":[{block}]}}"#),
+                ),
+                ("message.assistant", answered.to_owned()),
+            ],
+        );
+        let (_, given) = read(&path);
+        let LogBody::System(blocks) = &given.events[1].body else {
+            panic!("{kind}: {:?}", given.events[1])
+        };
+        let mut line = Vec::new();
+        quipu_formats::exchange::encode_log(&given.events[1], &mut line);
+        let line = String::from_utf8(line).unwrap();
+        assert!(line.contains(&block), "{kind}: {blocks:?}");
+        for &format in READ_BACK {
+            let place = home.path().join(kind).join(format.as_str());
+            let (written, report) = convert(&path, format, &place);
+            let told = report
+                .loss
+                .dropped
+                .keys()
+                .chain(report.loss.wrapped.keys())
+                .any(|what| what.contains("system"));
+            let (_, back) = read(&written);
+            let survives = back.events.iter().any(|event| match &event.body {
+                LogBody::System(read) => read == blocks,
+                _ => false,
+            });
+            assert!(survives || told, "{kind} by way of {format}: {back:#?}");
+            if matches!(format, Format::Normalized | Format::Html) {
+                assert_eq!(back.events, given.events, "{kind} by way of {format}");
+            }
+        }
+    }
+}
+
+/// What a reading leaves out of a transcript is in the report, and makes it incomplete.
+#[test]
+fn what_a_transcript_says_beyond_the_format_is_reported() {
+    let home = tempfile::tempdir().unwrap();
+    let path = transcript(
+        home.path(),
+        &[
+            (
+                "message.assistant",
+                r#"{"role":"assistant","mood":1,"blocks":[{"type":"text","fidelity":"","text":"hi","x":1}]}"#.to_owned(),
+            ),
+            (
+                "message.critic",
+                r#"{"role":"assistant","blocks":[{"type":"image","data":"…"}]}"#.to_owned(),
+            ),
+            (
+                "message.user",
+                r#"[{"type":"text","fidelity":"router","text":"bare"}]"#.to_owned(),
+            ),
+        ],
+    );
+    let (written, report) = convert(&path, Format::Exchange, &home.path().join("out"));
+    let count = |of: &[&str]| of.iter().map(|name| ((*name).to_owned(), 1)).collect();
+    assert_eq!(
+        report.reading.unkept,
+        count(&["payload.mood", "payload.blocks[].x"])
+    );
+    assert_eq!(
+        report.reading.read_as,
+        count(&[
+            r#"fidelity "" as agent_emitted"#,
+            r#"block "image" as text"#,
+            r#"type "message.critic" as message.assistant"#
+        ])
+    );
+    assert!(!report.is_complete());
+    let (_, back) = read(&written);
+    let said = conversation(&back.events);
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(said.contains(&"user bare".to_owned()), "{said:?}");
+}
+
+/// Files that awf wrote, there and back: every value as it was, but for what docs/formats/exchange.md lists.
+#[test]
+fn transcripts_of_another_engine_come_back_with_the_same_values() {
+    let fixtures =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/awf-run");
+    let Ok(entries) = std::fs::read_dir(fixtures) else {
+        skipped();
+        return;
+    };
+    let values = |text: &[u8]| -> Vec<serde_json::Value> {
+        let text = std::str::from_utf8(text).unwrap();
+        text.lines()
+            .zip(1..)
+            .map(|(line, seq)| {
+                let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
+                // The moment, whatever the zone it was written in.
+                let at = value["timestamp"].as_str().unwrap();
+                let at: quipu_model::Timestamp = at.parse().unwrap();
+                value["timestamp"] = at.to_string().into();
+                assert!(value["seq"].is_u64());
+                value["seq"] = seq.into();
+                value
+            })
+            .collect()
+    };
+    let home = tempfile::tempdir().unwrap();
+    let mut files = 0;
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|it| it != "jsonl") {
+            continue;
+        }
+        files += 1;
+        let was = std::fs::read(&path).unwrap();
+        let (written, report) = convert(&path, Format::Exchange, &home.path().join("direct"));
+        assert!(
+            report.loss.dropped.is_empty(),
+            "{}: {:?}",
+            path.display(),
+            report.loss
+        );
+        assert!(report.reading.is_whole(), "{}", path.display());
+        let back = std::fs::read(&written).unwrap();
+        assert_eq!(values(&back), values(&was), "{}", path.display());
+        let (between, _) = convert(&path, Format::Normalized, &home.path().join("between"));
+        let back = bytes(&between, Format::Exchange);
+        assert_eq!(values(&back), values(&was), "{}", path.display());
+    }
+    assert!(files >= 50, "{files}");
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "a skipped test must not look like one that ran"
+)]
+fn skipped() {
+    eprintln!("SKIPPED: the awf-run fixtures are not beside this repository");
+}

@@ -23,7 +23,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::ContentId;
 
-/// Base64 that is no longer than this stays where it is.
+/// Files of no more bytes than this stay where they are: bytes as they decode, not letters of base64.
 pub const MAX_INLINE: usize = 4096;
 
 /// Keys under which a `data:` URL is a file.
@@ -234,6 +234,65 @@ fn field(object: Node<'_>) -> Option<Change<'_>> {
     None
 }
 
+/// How many bytes a text is, where it is base64, alone or as a `data:` address, and more than may be inline.
+pub fn too_long(text: &str) -> Option<usize> {
+    if text.len() <= MAX_INLINE {
+        return None;
+    }
+    base64_len(text).filter(|bytes| *bytes > MAX_INLINE)
+}
+
+/// How many bytes a text is that is base64, alone or as a `data:` address.
+fn base64_len(text: &str) -> Option<usize> {
+    let digits = match text.strip_prefix("data:") {
+        Some(rest) => rest.split_once(";base64,")?.1,
+        None => text,
+    };
+    let digits = digits.trim_end_matches('=');
+    let is_digit = |b: u8| b.is_ascii_alphanumeric() || b"+/-_".contains(&b);
+    // Some writers break it into lines.
+    let mut count = 0;
+    for byte in digits.bytes() {
+        if is_digit(byte) {
+            count += 1;
+        } else if !byte.is_ascii_whitespace() {
+            return None;
+        }
+    }
+    // Words are made of the same letters, but have spaces between them: lines of base64 are long.
+    let breaks = digits.len() - count;
+    (breaks * 32 <= count).then_some(count * 3 / 4)
+}
+
+/// Base64 in the parts of a content that is more than may be inline there: in parts that are neither text nor a
+/// tool's.
+pub(super) fn in_parts(payload: Node<'_>) -> Vec<Node<'_>> {
+    let messages = payload.get("messages").into_iter().flat_map(Node::items);
+    let contents = messages.chain([payload]).filter_map(|it| it.get("content"));
+    let mut left: Vec<Node<'_>> = contents.flat_map(Node::items).collect();
+    let mut inside = Vec::new();
+    while let Some(part) = left.pop() {
+        let is = |name: &str| part.get("type").is_some_and(|it| it.is(name));
+        if is("tool_result") {
+            left.extend(part.get("content").into_iter().flat_map(Node::items));
+        } else if !is("text") && !is("thinking") && !is("tool_use") {
+            inside.push(part);
+        }
+    }
+    let mut found = Vec::new();
+    while let Some(node) = inside.pop() {
+        match node.kind() {
+            Kind::List => inside.extend(node.items()),
+            Kind::Object => inside.extend(node.fields().map(|(_, value)| value)),
+            Kind::String if node.as_str().is_some_and(|text| too_long(&text).is_some()) => {
+                found.push(node);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 /// The bytes of a string that is long, and base64.
 fn decode(value: Node<'_>) -> Option<Vec<u8>> {
     exact(value.as_raw_str()?.to_text()?.as_ref())
@@ -242,9 +301,7 @@ fn decode(value: Node<'_>) -> Option<Vec<u8>> {
 /// The bytes that a text is the base64 of. Padding is where it belongs and nothing else is in between, so
 /// the bytes encode to the same text again.
 fn exact(text: &str) -> Option<Vec<u8>> {
-    if text.len() <= MAX_INLINE {
-        return None;
-    }
+    too_long(text)?;
     STANDARD.decode(text).ok()
 }
 
@@ -301,7 +358,7 @@ mod tests {
 
     #[test]
     fn blocks_of_every_provider() {
-        let (bytes, data) = long(1, 4000);
+        let (bytes, data) = long(1, 4100);
         let (other, also) = long(2, 5000);
         let text = format!(
             r#"{{"messages":[{{"content":[
@@ -335,7 +392,7 @@ mod tests {
             (&"blob".into(), &1.into())
         );
         assert_eq!(source["uri"], uri(blob_id(&bytes)));
-        assert_eq!(source["size_bytes"], 4000);
+        assert_eq!(source["size_bytes"], 4100);
         let url = &content[1]["image_url"];
         assert_eq!(url["detail"], "low");
         assert_eq!(url["url"], uri(blob_id(&other)));
@@ -350,9 +407,8 @@ mod tests {
 
     #[test]
     fn what_is_no_file_stays() {
-        let (_, data) = long(1, 4000);
-        let short = STANDARD.encode([7; 3072]);
-        assert_eq!(short.len(), MAX_INLINE);
+        let (_, data) = long(1, 4100);
+        let short = STANDARD.encode([7; MAX_INLINE]);
         let stays = [
             // Text, however much it looks like it.
             format!(r#"{{"type":"text","text":"{data}"}}"#),
@@ -374,9 +430,69 @@ mod tests {
         }
     }
 
+    /// What is written inline is measured as it decodes, here and by `verify`.
+    #[test]
+    fn a_file_is_moved_out_just_where_the_check_would_find_it() {
+        use crate::agentlog::verify::{Options, Rule, verify};
+        for bytes in [3072, 3073, MAX_INLINE - 1, MAX_INLINE, MAX_INLINE + 1, 6000] {
+            let (_, data) = long(3, bytes);
+            for part in [
+                format!(
+                    r#"{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{data}"}}}}"#
+                ),
+                format!(
+                    r#"{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{data}"}}}}"#
+                ),
+            ] {
+                let payload = format!(
+                    r#"{{"model":"m","messages":[{{"role":"user","content":[{part}]}}],"params":{{}}}}"#
+                );
+                let record = |kind: &str, parent: &str, payload: &str| {
+                    let json = Json::parse(payload).unwrap();
+                    let id = crate::agentlog::Canon::new()
+                        .id(Tape::new().read(json.get(), 64).unwrap())
+                        .unwrap();
+                    let line = format!(
+                        r#"{{"version":"0.1","id":"{id}","kind":"{kind}","ts":"2026-04-24T10:00:00.000Z","parent":{parent},"payload":{payload}}}"#
+                    );
+                    (format!("\"{id}\""), line)
+                };
+                let root = r#"{"sdk":{"name":"quipu","version":"0"}}"#;
+                let (root, first) = record("metadata", "null", root);
+                let (_, second) = record("chat_request", &root, &payload);
+                let file = format!("{first}\n{second}\n");
+                let report = verify(file.as_bytes(), &Options::default()).unwrap();
+                let is_found = report
+                    .findings
+                    .iter()
+                    .any(|it| it.rule == Rule::InlineBase64);
+                let is_moved = moved(&payload).is_some();
+                assert_eq!(
+                    (is_found, is_moved),
+                    (bytes > MAX_INLINE, bytes > MAX_INLINE),
+                    "{bytes}"
+                );
+                let in_parts = in_parts(Tape::new().read(&payload, 64).unwrap()).len();
+                assert_eq!(in_parts > 0, is_found, "{bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn base64_is_told_from_words() {
+        assert_eq!(base64_len("AAAA"), Some(3));
+        assert_eq!(base64_len("AAA="), Some(2));
+        assert_eq!(base64_len("data:image/png;base64,AAAA"), Some(3));
+        assert_eq!(base64_len("data:text/plain,AAAA"), None);
+        assert_eq!(base64_len("a line of words that go on"), None);
+        assert_eq!(base64_len("https://example.com/?a=b"), None);
+        let lines = format!("{0}\n{0}\n", "A".repeat(76));
+        assert_eq!(base64_len(&lines), Some(114));
+    }
+
     #[test]
     fn deep_payloads_are_no_trouble() {
-        let (_, data) = long(1, 4000);
+        let (_, data) = long(1, 4100);
         let object = format!(r#"{{"url":"data:image/png;base64,{data}"}}"#);
         let text = format!("{}{object}{}", "[".repeat(900), "]".repeat(900));
         let moved = move_out(Tape::new().read(&text, 1000).unwrap()).unwrap();

@@ -57,6 +57,7 @@ pub(super) fn fields(
     );
     let call = notes.model_call.as_deref();
     object.maybe("model_call", call.filter(|it| said.call != Some(it)));
+    object.maybe("stop_reason", notes.stop_reason.as_deref());
     if let Some(duration) = notes.duration_ms {
         object.number("duration_ms", duration);
     }
@@ -82,6 +83,9 @@ pub(super) fn fields(
         object.mark(name, set);
     }
     attachments(notes, gallery, object);
+    if let Some(extra) = &notes.extra {
+        object.raw("extra", extra.get().as_bytes());
+    }
     if let Some(source) = &notes.source {
         let mut inside = Object::begin(object.key("source"));
         inside.text("file", &source.file);

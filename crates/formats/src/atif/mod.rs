@@ -30,15 +30,27 @@ use std::io::{self, Write};
 use quipu_model::Header;
 
 use crate::loss::Field;
+use crate::normalized::{Privacy, Submitter};
 use crate::projection::{Beside, Projection};
 
 pub use verify::verify;
 
 /// How a trajectory is written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// The version that is written.
     pub version: Version,
+    /// Who shares the session and what was removed from it, where that is known. It goes under `extra.quipu`.
+    pub shared: Option<Shared>,
+}
+
+/// Who shares a session, and what was removed from it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shared {
+    /// Who shares it.
+    pub submitter: Option<Submitter>,
+    /// What was removed.
+    pub privacy: Option<Privacy>,
 }
 
 /// A version that can be written.
@@ -75,5 +87,5 @@ pub fn writer<'w>(
     out: Box<dyn Write + 'w>,
     beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {
-    Ok(Box::new(write::Writer::new(header, *options, out, beside)))
+    Ok(Box::new(write::Writer::new(header, options, out, beside)))
 }

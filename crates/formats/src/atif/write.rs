@@ -9,8 +9,9 @@ use super::attach::Gallery;
 use super::json::{Object, comma};
 use super::step::{Source, Step};
 use super::track::Track;
-use super::{CARRIES, Options};
+use super::{CARRIES, Options, Version};
 use crate::loss::Loss;
+use crate::normalized;
 use crate::projection::{Beside, Projection};
 
 /// As much is written at once.
@@ -24,7 +25,7 @@ pub(super) struct Writer<'w> {
     out: Box<dyn Write + 'w>,
     pub(super) gallery: Gallery<'w>,
     pub(super) loss: Loss,
-    options: Options,
+    version: Version,
     run_id: String,
     session_id: String,
     agent: String,
@@ -40,7 +41,7 @@ pub(super) struct Writer<'w> {
 impl<'w> Writer<'w> {
     pub(super) fn new(
         header: &Header,
-        options: Options,
+        options: &Options,
         out: Box<dyn Write + 'w>,
         beside: Box<dyn Beside + 'w>,
     ) -> Self {
@@ -60,7 +61,7 @@ impl<'w> Writer<'w> {
             out,
             gallery: Gallery::new(beside, options.version),
             loss,
-            options,
+            version: options.version,
             run_id: header.run_id.to_string(),
             session_id: session_id.unwrap_or_else(|| header.run_id.to_string()),
             agent: header.agent().map_or_else(unknown, str::to_owned),
@@ -73,7 +74,7 @@ impl<'w> Writer<'w> {
         // What is known of the session stands before its steps, so that these can be written as they come.
         let mut head = Vec::new();
         let models = &header.totals.models;
-        let about = about(header);
+        let about = about(header, options);
         writer.head(0, models.first().map(String::as_str), &about, &mut head);
         writer.tracks[0].done = head;
         writer
@@ -82,7 +83,7 @@ impl<'w> Writer<'w> {
     /// A trajectory up to its steps.
     fn head(&self, track: usize, model: Option<&str>, about: &[u8], out: &mut Vec<u8>) {
         let mut object = Object::begin(out);
-        object.text("schema_version", self.options.version.as_str());
+        object.text("schema_version", self.version.as_str());
         object.text("session_id", &self.session_id);
         object.text("trajectory_id", &self.trajectory_id(track));
         let mut agent = Object::begin(object.key("agent"));
@@ -229,7 +230,7 @@ impl<'w> Writer<'w> {
 }
 
 /// What is known of a session as a whole and has no field.
-fn about(header: &Header) -> Vec<u8> {
+fn about(header: &Header, options: &Options) -> Vec<u8> {
     let mut out = Vec::new();
     let mut object = Object::within(&mut out);
     object.text("run_id", header.run_id.as_str());
@@ -265,6 +266,15 @@ fn about(header: &Header) -> Vec<u8> {
     }
     if !inside.is_empty() {
         object.around("environment", *b"{}", &inside);
+    }
+    if let Some(shared) = &options.shared {
+        let (submitter, privacy) =
+            normalized::shared(shared.submitter.as_ref(), shared.privacy.as_ref());
+        for (key, json) in [("submitter", submitter), ("privacy", privacy)] {
+            if let Some(json) = json {
+                object.raw(key, &json);
+            }
+        }
     }
     out
 }

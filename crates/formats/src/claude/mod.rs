@@ -3,7 +3,7 @@
 //! A session is a file of JSON lines. Each line names the one before it, and the last line of the file is
 //! where a resumed session goes on: Claude Code walks back from there, and sends what it passes to the model.
 //! So a line that nothing leads to is kept and never sent. That is where everything goes that the provider would
-//! refuse, or that no longer counts: reasoning, whose signature is not known; results of calls that are not there; what was
+//! refuse, or that no longer counts: reasoning without its signature; results of calls that are not there; what was
 //! taken back; instructions of another agent's.
 //!
 //! What a converted session holds, and what becomes of what, is in `docs/formats/claude-code.md`.
@@ -39,6 +39,8 @@ pub struct Options {
     pub session_id: Option<String>,
     /// The directory in which it is resumed, when that is not the one it took place in.
     pub cwd: Option<String>,
+    /// The directory in which it is resumed, when nobody knows where it took place.
+    pub cwd_if_unknown: Option<String>,
     /// Whether the model is told what another agent's program told its model. By default it is kept, and not sent:
     /// it speaks of tools and limits that are not there.
     pub instructions: bool,
@@ -56,6 +58,7 @@ pub const CARRIES: &[Field] = &[
     Field::UsageReasoning,
     Field::Cost,
     Field::ModelCall,
+    Field::StopReason,
     Field::Status,
     Field::Attachments,
     Field::Synthetic,
@@ -117,7 +120,10 @@ pub fn resume_hint(header: &Header, options: &Options) -> String {
 
 fn cwd<'a>(header: &'a Header, options: &'a Options) -> &'a str {
     let given = options.cwd.as_deref();
-    given.or(header.environment.cwd.as_deref()).unwrap_or("/")
+    given
+        .or(header.environment.cwd.as_deref())
+        .or(options.cwd_if_unknown.as_deref())
+        .unwrap_or("/")
 }
 
 /// The name of a project's directory: its path, with a dash for everything but letters and digits.

@@ -32,6 +32,8 @@ pub struct Options {
     pub session_id: Option<String>,
     /// The directory in which it is resumed, when that is not the one it took place in.
     pub cwd: Option<String>,
+    /// The directory in which it is resumed, when nobody knows where it took place.
+    pub cwd_if_unknown: Option<String>,
     /// The provider that goes on with it, by its name in the settings of Codex. Without one, that of the settings does;
     /// one that is not in the settings keeps the session from being opened.
     pub model_provider: Option<String>,
@@ -110,7 +112,10 @@ pub fn resume_hint(header: &Header, options: &Options) -> String {
 
 fn cwd<'a>(header: &'a Header, options: &'a Options) -> &'a str {
     let given = options.cwd.as_deref();
-    given.or(header.environment.cwd.as_deref()).unwrap_or("/")
+    given
+        .or(header.environment.cwd.as_deref())
+        .or(options.cwd_if_unknown.as_deref())
+        .unwrap_or("/")
 }
 
 /// When the session began. A time before 1970 has no place in a name.

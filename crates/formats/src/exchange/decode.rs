@@ -75,6 +75,18 @@ impl Decoder {
     }
 }
 
+/// Decodes the text of one event, which is known to be JSON, and says what is odd about it.
+///
+/// # Errors
+///
+/// When it is not an event.
+pub fn decode_text(text: &str) -> Result<(Event<AnyBody>, Vec<Warning>), Fault> {
+    let (scan, _) = Scan::parse(text, usize::MAX)?;
+    let mut warnings = Vec::new();
+    let event = Decoder::default().decode(&scan, text, &mut warnings)?;
+    Ok((event, warnings))
+}
+
 /// What does not fit.
 #[derive(Debug)]
 pub(super) struct Misfit(pub(super) String);
@@ -226,7 +238,7 @@ pub(super) fn body(
     let object = || match &envelope.payload {
         Payload::Object(object) => Ok(object),
         Payload::Missing => Err(Misfit::from("it is missing")),
-        Payload::Other(_) => Err("it is not an object".into()),
+        Payload::List(_) | Payload::Other(_) => Err("it is not an object".into()),
     };
     let no_payload = envelope.payload.shape() == Shape::Null;
     let body = match (event_type, child) {
@@ -248,7 +260,15 @@ pub(super) fn body(
             return Err("child_run_id is missing".into());
         }
         (EventType::UserMessage | EventType::AssistantMessage, _) => {
-            let Some(blocks) = blocks(event_type, object()?, warnings)? else {
+            let found = match &envelope.payload {
+                Payload::List(list) => {
+                    warnings.push(Warning::MissingField("payload.role"));
+                    list_of_blocks(list, warnings)
+                }
+                _ => blocks(event_type, object()?, warnings)?,
+            };
+            let Some(blocks) = found else {
+                unknown_payload_fields(envelope, warnings);
                 return Ok(None);
             };
             match event_type {
@@ -256,13 +276,17 @@ pub(super) fn body(
                 _ => Body::AssistantMessage(blocks),
             }
         }
-        (EventType::ToolCall, _) => Body::ToolCall(tool_call(object()?)?),
-        (EventType::ToolResult, _) => Body::ToolResult(tool_result(object()?)?),
+        (EventType::ToolCall, _) => Body::ToolCall(tool_call(object()?, warnings)?),
+        (EventType::ToolResult, _) => Body::ToolResult(tool_result(object()?, warnings)?),
     };
+    unknown_payload_fields(envelope, warnings);
+    Ok(Some(body))
+}
+
+fn unknown_payload_fields(envelope: &Envelope<'_>, warnings: &mut Vec<Warning>) {
     if let Payload::Object(object) = &envelope.payload {
         unknown_fields("payload", &object.others, warnings);
     }
-    Ok(Some(body))
 }
 
 fn child_run_id(event_type: EventType, envelope: &Envelope<'_>) -> Result<Option<RunId>, Misfit> {
@@ -352,13 +376,17 @@ fn step_end(object: &PayloadObject<'_>) -> Result<StepEnd, Misfit> {
     })
 }
 
-fn fidelity(raw: Option<RawJson<'_>>) -> Result<Fidelity, Misfit> {
-    required("fidelity", raw)?
-        .parse()
-        .map_err(|e: quipu_model::UnknownWord| Misfit(e.to_string()))
+/// Who saw it. Engines write an empty word where they do not know; of the two words, the one that claims less is
+/// taken for it, and for words that are not known.
+fn fidelity(raw: Option<RawJson<'_>>, warnings: &mut Vec<Warning>) -> Result<Fidelity, Misfit> {
+    let word = optional("fidelity", raw)?.unwrap_or_default();
+    Ok(Fidelity::from_word(&word).unwrap_or_else(|| {
+        warnings.push(Warning::Fidelity(word));
+        Fidelity::AgentEmitted
+    }))
 }
 
-fn tool_call(object: &PayloadObject<'_>) -> Result<ToolCall, Misfit> {
+fn tool_call(object: &PayloadObject<'_>, warnings: &mut Vec<Warning>) -> Result<ToolCall, Misfit> {
     absent(
         "tool.call",
         &[("output", object.output), ("error", object.error)],
@@ -369,7 +397,7 @@ fn tool_call(object: &PayloadObject<'_>) -> Result<ToolCall, Misfit> {
         input,
         fidelity,
         ..
-    } = tool_result(object)?;
+    } = tool_result(object, warnings)?;
     Ok(ToolCall {
         name,
         call_id,
@@ -378,7 +406,10 @@ fn tool_call(object: &PayloadObject<'_>) -> Result<ToolCall, Misfit> {
     })
 }
 
-fn tool_result(object: &PayloadObject<'_>) -> Result<ToolResult, Misfit> {
+fn tool_result(
+    object: &PayloadObject<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<ToolResult, Misfit> {
     absent(
         "a tool event",
         &[
@@ -394,7 +425,7 @@ fn tool_result(object: &PayloadObject<'_>) -> Result<ToolResult, Misfit> {
         input: value(object.input),
         output: value(object.output),
         error: optional("error", object.error)?,
-        fidelity: fidelity(object.fidelity)?,
+        fidelity: fidelity(object.fidelity, warnings)?,
     })
 }
 
@@ -427,11 +458,18 @@ fn blocks(
         Blocks::Other(_) => return Err("\"blocks\" is not a list".into()),
         Blocks::List(list) => list,
     };
+    Ok(list_of_blocks(list, warnings))
+}
+
+fn list_of_blocks(
+    list: &[Block<'_>],
+    warnings: &mut Vec<Warning>,
+) -> Option<Vec<quipu_model::Block>> {
     let mut known = Vec::with_capacity(list.len());
     for (index, item) in list.iter().enumerate() {
         known.extend(block(index, item, warnings));
     }
-    Ok((known.len() == list.len()).then_some(known))
+    (known.len() == list.len()).then_some(known)
 }
 
 fn role_of(event_type: EventType) -> Role {
@@ -465,7 +503,7 @@ fn block(
         });
         return None;
     };
-    match block_content(block_type, object) {
+    match block_content(block_type, object, warnings) {
         Ok(content) => {
             if !object.others.is_empty() {
                 unknown_fields(
@@ -486,6 +524,7 @@ fn block(
 fn block_content(
     block_type: BlockType,
     object: &BlockObject<'_>,
+    warnings: &mut Vec<Warning>,
 ) -> Result<quipu_model::Block, Misfit> {
     let fields = [
         (
@@ -543,7 +582,7 @@ fn block_content(
             content: object.tool_content.map(Json::from),
         },
         BlockType::Command => Content::Command(text("command", object.command)?),
-        // The specification names the field `chunk` in one table and `text` in another.
+        // The specification names the field `chunk` in one table and `text` in another; `chunk` is written.
         BlockType::Stream => {
             let (in_text, in_chunk) = (text("text", object.text)?, text("chunk", object.chunk)?);
             match (in_text.is_empty(), in_chunk.is_empty()) {
@@ -556,7 +595,7 @@ fn block_content(
         }
     };
     Ok(quipu_model::Block {
-        fidelity: fidelity(object.fidelity)?,
+        fidelity: fidelity(object.fidelity, warnings)?,
         content,
     })
 }
@@ -598,25 +637,73 @@ fn raw_payload(text: &str) -> Option<RawJson<'_>> {
 
 /// A message with blocks that are not known, each handed over as it is.
 fn message(event_type: EventType, scan: &Scan<'_>) -> AnyBody {
-    let list = match &scan.envelope.payload {
+    let blocks = match &scan.envelope.payload {
         Payload::Object(PayloadObject {
             blocks: Blocks::List(list),
             ..
-        }) => list.as_slice(),
-        _ => &[],
-    };
-    let blocks = list
-        .iter()
-        .enumerate()
-        .map(|(index, item)| match block(index, item, &mut Vec::new()) {
-            Some(block) => AnyBlock::Known(block),
-            None => AnyBlock::Unknown(item.text.into()),
         })
-        .collect();
+        | Payload::List(list) => any_blocks(list, &mut Vec::new()),
+        _ => Vec::new(),
+    };
     AnyBody::Message {
         role: role_of(event_type),
         blocks,
     }
+}
+
+fn any_blocks(list: &[Block<'_>], warnings: &mut Vec<Warning>) -> Vec<AnyBlock> {
+    let known = |(index, item): (usize, &Block<'_>)| match block(index, item, warnings) {
+        Some(block) => AnyBlock::Known(block),
+        None => AnyBlock::Unknown(item.text.into()),
+    };
+    list.iter().enumerate().map(known).collect()
+}
+
+/// What the payload of an event of an unknown type is, by its shape.
+pub(super) enum Probed {
+    /// A message; without a role of the format it is a system message.
+    Message(Option<Role>, Vec<AnyBlock>),
+    Body(Body),
+}
+
+/// Reads a payload by its shape, as the format asks of readers that meet a type they do not know. `None` where the
+/// shape says too little.
+pub(super) fn probe(
+    event_type: &str,
+    payload: &str,
+    max_depth: usize,
+    warnings: &mut Vec<Warning>,
+) -> Option<Probed> {
+    let payload = Payload::read(&mut Cursor::new(payload, max_depth)).ok()?;
+    let shape = payload.shape();
+    let Payload::Object(object) = &payload else {
+        return None;
+    };
+    let probed = match shape {
+        Shape::Message => {
+            let role = match &*required("role", object.role).ok()? {
+                "system" => None,
+                role => Some(Role::from_word(role)?),
+            };
+            let Blocks::List(list) = &object.blocks else {
+                return None;
+            };
+            Probed::Message(role, any_blocks(list, warnings))
+        }
+        Shape::Tool if object.output.is_none_or(|it| it.is_null()) && object.error.is_none() => {
+            Probed::Body(Body::ToolCall(tool_call(object, warnings).ok()?))
+        }
+        Shape::Tool => Probed::Body(Body::ToolResult(tool_result(object, warnings).ok()?)),
+        Shape::Step if event_type.ends_with(".started") => {
+            Probed::Body(Body::StepStarted(step(object).ok()?))
+        }
+        Shape::Step if event_type.ends_with(".completed") => {
+            Probed::Body(Body::StepCompleted(step_end(object).ok()?))
+        }
+        Shape::Step | Shape::Null | Shape::Blocks | Shape::Other => return None,
+    };
+    unknown_fields("payload", &object.others, warnings);
+    Some(probed)
 }
 
 /// What became of a field that the specification does not name.
@@ -636,6 +723,8 @@ pub(super) fn annotate(to: &mut Annotations, name: &str, raw: RawJson<'_>) -> An
         "subagent_id" => ("subagent_id", parsed(raw).map(|v| to.subagent_id = v)),
         "model" => ("model", parsed(raw).map(|v| to.model = v)),
         "model_call" => ("model_call", parsed(raw).map(|v| to.model_call = v)),
+        "stop_reason" => ("stop_reason", parsed(raw).map(|v| to.stop_reason = v)),
+        "extra" => ("extra", extra(raw).map(|v| to.extra = v)),
         "status" => ("status", status(raw).map(|v| to.status = Some(v))),
         "child" => ("child", child(raw).map(|v| to.child = Some(v))),
         "attachments" => ("attachments", attachments(raw).map(|v| to.attachments = v)),
@@ -699,6 +788,14 @@ fn source(raw: RawJson<'_>) -> Result<Source, String> {
     }
     let Wire { file, offset, line } = parsed(raw)?;
     Ok(Source { file, offset, line })
+}
+
+fn extra(raw: RawJson<'_>) -> Result<Option<Json>, String> {
+    match raw.get().trim_start().as_bytes().first() {
+        Some(b'{') => Ok(Some(raw.into())),
+        Some(b'n') => Ok(None),
+        _ => Err("it is not an object".to_owned()),
+    }
 }
 
 fn status(raw: RawJson<'_>) -> Result<Status, String> {

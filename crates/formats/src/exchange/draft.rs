@@ -1,4 +1,6 @@
 //! Reading what another program wants recorded.
+//!
+//! `docs/formats/exchange.md` describes it for people.
 
 use quipu_model::json::Cursor;
 use quipu_model::{Annotations, Draft, EventType, RunId};
@@ -16,6 +18,11 @@ pub struct Request {
     pub parent_run_id: Option<RunId>,
     /// Whether it named a sequence number, run or time of its own, which are the recorder's to give.
     pub stamped: bool,
+}
+
+fn words(all: &[EventType]) -> String {
+    let words: Vec<&str> = all.iter().map(|word| word.as_str()).collect();
+    words.join(", ")
 }
 
 /// Reads one JSON object as a draft. Strict: what cannot be recorded as it stands is refused, with
@@ -42,7 +49,7 @@ pub fn parse_draft(text: &str, max_depth: usize) -> Result<Request, Fault> {
         .as_str()
         .ok_or_else(|| field("type", "not a string".to_owned()))?
         .parse::<EventType>()
-        .map_err(|e| field("type", e.to_string()))?;
+        .map_err(|e| field("type", format!("{e}; types are {}", words(EventType::ALL))))?;
     let mut warnings = Vec::new();
     let body = decode::body(event_type, &envelope, &mut warnings)
         .map_err(|misfit| field("payload", misfit.0))?;
@@ -64,9 +71,14 @@ pub fn parse_draft(text: &str, max_depth: usize) -> Result<Request, Fault> {
                 annotations,
             },
             parent_run_id: decode::parent_run_id(&envelope)?,
-            stamped: [envelope.seq, envelope.run_id, envelope.timestamp]
-                .iter()
-                .any(Option::is_some),
+            stamped: [
+                envelope.seq,
+                envelope.run_id,
+                envelope.timestamp,
+                envelope.check,
+            ]
+            .iter()
+            .any(Option::is_some),
         }),
     }
 }

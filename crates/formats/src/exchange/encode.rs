@@ -7,6 +7,8 @@ use quipu_model::{
     StepEnd, Timestamp, Usage,
 };
 use serde::Serialize as _;
+
+use super::seal::SEAL_LEN;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
 /// How strings are escaped. Both read back the same.
@@ -125,11 +127,11 @@ impl Template {
         );
     }
 
-    /// How long the line can become.
+    /// How long the line can become, its checksum included.
     pub fn max_len(&self) -> usize {
         let seq = br#"{"seq":18446744073709551615"#.len();
         let time = b"-009999-01-02T01:59:59.123456789Z".len();
-        self.bytes.len() + seq + time
+        self.bytes.len() + seq + time + SEAL_LEN
     }
 
     /// Appends the line to `out`. `time` is what [`write_timestamp`] writes.
@@ -344,8 +346,9 @@ impl Writer<'_> {
         self.raw(block.fidelity.as_str());
         self.raw("\"");
         match &block.content {
-            // The specification says of a stream block that its chunk is in the text field.
-            Content::Text(text) | Content::Stream(text) => self.text_field(r#","text":"#, text),
+            Content::Text(text) => self.text_field(r#","text":"#, text),
+            // As the engine that the format comes from names it; readers take `text` as well.
+            Content::Stream(text) => self.text_field(r#","chunk":"#, text),
             Content::Thinking(text) => self.text_field(r#","thinking":"#, text),
             Content::Command(text) => self.text_field(r#","command":"#, text),
             Content::ToolUse { name, id, input } => {
@@ -361,7 +364,6 @@ impl Writer<'_> {
         self.raw("}");
     }
 
-    /// The additive fields, behind all that the specification names.
     /// The buckets of a usage that are known.
     fn usage(&mut self, usage: &Usage) {
         let buckets = [
@@ -387,6 +389,7 @@ impl Writer<'_> {
         self.raw("}");
     }
 
+    /// The additive fields, behind all that the specification names.
     fn annotations(&mut self, annotations: &Annotations) {
         if annotations.is_empty() {
             return;
@@ -399,11 +402,13 @@ impl Writer<'_> {
             usage,
             cost,
             model_call,
+            stop_reason,
             duration_ms,
             status,
             child,
             attachments,
             source,
+            extra,
             flags,
         } = &**annotations;
         for (key, text) in [
@@ -427,6 +432,10 @@ impl Writer<'_> {
         if let Some(call) = model_call {
             self.raw(r#","model_call":"#);
             self.string(call);
+        }
+        if let Some(reason) = stop_reason {
+            self.raw(r#","stop_reason":"#);
+            self.string(reason);
         }
         if let Some(duration_ms) = duration_ms {
             self.raw(r#","duration_ms":"#);
@@ -468,6 +477,7 @@ impl Writer<'_> {
             self.number(source.line);
             self.raw("}");
         }
+        self.value_field(r#","extra":"#, extra.as_ref());
         let set = [
             (flags.opaque, "\"opaque\""),
             (flags.synthetic, "\"synthetic\""),

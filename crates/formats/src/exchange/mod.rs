@@ -22,8 +22,11 @@
 //!
 //! See [`LOSSES`]. What other sources know of an event travels in additive fields behind `payload`:
 //! `native_id`, `parent_id`, `subagent_id`, `model`, `usage` (`input`, `cache_read`, `cache_write`,
-//! `cache_write_1h`, `output`, `reasoning`), `cost_usd`, `model_call`, `duration_ms`, `status`, `child`, `attachments` (`mime`,
-//! `bytes`, `sha256`), `source` (`file`, `offset`, `line`), `flags`.
+//! `cache_write_1h`, `output`, `reasoning`), `cost_usd`, `model_call`, `stop_reason`, `duration_ms`, `status`, `child`,
+//! `attachments` (`mime`, `bytes`, `sha256`), `source` (`file`, `offset`, `line`), `extra` (an object of fields that
+//! have no place of their own), `flags`. A line that a recorder wrote ends with its checksum, `check` ([`Chain`]).
+//!
+//! `docs/formats/exchange.md` is the format for people: every event, what a reader must tolerate, versions.
 
 mod decode;
 mod draft;
@@ -32,17 +35,22 @@ mod problem;
 mod project;
 mod reader;
 mod scan;
+mod seal;
+mod surrogate;
 pub mod verify;
 
 #[cfg(test)]
 mod tests;
 
+pub use decode::decode_text;
 pub use draft::{Request, parse_draft};
 pub use encode::{Escapes, Template, encode, encode_log, write_timestamp};
 pub use problem::{Fault, Position, Warning};
-pub use project::{CARRIES, Options, into_log, writer};
+pub use project::{CARRIES, Changes, Options, into_log, writer};
 pub use reader::{Bad, Decoded, Found, Item, Reader};
 pub use scan::Scan;
+pub use seal::{Chain, SealProblem};
+pub use surrogate::mend_surrogates;
 
 /// What of the model has no place in this format.
 pub const LOSSES: &[&str] = &[

@@ -45,6 +45,12 @@ pub enum Warning {
         /// What is wrong with it.
         why: String,
     },
+    /// Who saw a block or a tool call is not said in a word that is known; the word that claims less stands for it.
+    #[error("fidelity {0:?} is not known, read as agent_emitted")]
+    Fidelity(String),
+    /// A text holds half of a surrogate pair; U+FFFD stands for it.
+    #[error("half of a surrogate pair, replaced by U+FFFD")]
+    HalfSurrogate,
     /// A field that the format requires; the usual value stands for it.
     #[error("missing field {0:?}")]
     MissingField(&'static str),

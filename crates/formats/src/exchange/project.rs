@@ -4,15 +4,18 @@
 //! is written here is one that every reader of the format understands, so these are left out and counted. What
 //! reads them all the same (`encode_log`, which `quipu show --jsonl` uses) is read back.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use quipu_model::json::{Node, Tape};
 use quipu_model::{
-    AnyBlock, AnyBody, Block, Body, Content, Event, Fidelity, Foreign, Header, Json, LogBody, Note,
-    NoteKind, Role,
+    AnyBlock, AnyBody, Block, Body, Event, EventType, Fidelity, Foreign, Header, LogBody, Note,
+    NoteKind, Role, RunId,
 };
 
-use super::{Escapes, encode};
+use super::decode::{Probed, probe};
+use super::{Escapes, Warning, encode};
 use crate::loss::{Field, Loss};
 use crate::projection::{Beside, Projection};
 
@@ -21,6 +24,10 @@ const DEPTH: usize = 128;
 
 /// How much is gathered before it is written.
 const CHUNK: usize = 64 << 10;
+
+/// How many names are kept apart of what was changed, and how many characters of each.
+const NAMES: usize = 100;
+const NAME_CHARS: usize = 100;
 
 /// What the format has a place for: everything that events say, and nothing of the session as a whole but
 /// what events repeat.
@@ -39,11 +46,13 @@ pub const CARRIES: &[Field] = &[
     Field::UsageReasoning,
     Field::Cost,
     Field::ModelCall,
+    Field::StopReason,
     Field::Duration,
     Field::Status,
     Field::Child,
     Field::Children,
     Field::Attachments,
+    Field::Extra,
     Field::Opaque,
     Field::Synthetic,
     Field::Superseded,
@@ -132,12 +141,76 @@ impl Projection for Lines<'_> {
     }
 }
 
-/// An event of a transcript as one of a session. What is outside of the vocabulary becomes a note that keeps it.
-pub fn into_log(event: Event<AnyBody>) -> Event<LogBody> {
+/// What of a transcript is not in the events of the session as it was written, counted by its name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// Fields that the model has no place for.
+    pub unkept: BTreeMap<String, u64>,
+    /// What was taken for something else.
+    pub read_as: BTreeMap<String, u64>,
+}
+
+impl Changes {
+    /// Counts what the reader of the transcript warned of.
+    pub fn warned(&mut self, warnings: &[Warning]) {
+        for warning in warnings {
+            match warning {
+                Warning::UnknownField(name) => count(&mut self.unkept, without_index(name)),
+                Warning::Annotation { name, .. } => count(&mut self.unkept, (*name).to_owned()),
+                Warning::Fidelity(word) => count(
+                    &mut self.read_as,
+                    format!("fidelity {word:?} as agent_emitted"),
+                ),
+                _ => {}
+            }
+        }
+    }
+
+    fn reads(&mut self, what: &str, word: &str, as_what: &str) {
+        count(&mut self.read_as, format!("{what} {word:?} as {as_what}"));
+    }
+}
+
+/// Names come from the file, and there may be as many as it has lines.
+fn count(of: &mut BTreeMap<String, u64>, mut name: String) {
+    if let Some((at, _)) = name.char_indices().nth(NAME_CHARS) {
+        name.truncate(at);
+    }
+    if of.len() >= NAMES && !of.contains_key(&name) {
+        "others".clone_into(&mut name);
+    }
+    *of.entry(name).or_default() += 1;
+}
+
+/// `payload.blocks[].x` for `payload.blocks[7].x`.
+fn without_index(name: &str) -> String {
+    match name
+        .split_once('[')
+        .and_then(|(start, rest)| Some((start, rest.split_once(']')?.1)))
+    {
+        Some((start, end)) if start == "payload.blocks" => format!("{start}[]{end}"),
+        _ => name.to_owned(),
+    }
+}
+
+/// An event of a transcript as one of a session. What is outside of the vocabulary is read by its shape, or becomes a
+/// note that keeps it; what is not as it was is counted.
+pub fn into_log(event: Event<AnyBody>, changes: &mut Changes) -> Event<LogBody> {
+    let mut annotations = event.annotations;
     let body = match event.body {
         AnyBody::Known(body) => LogBody::Exchange(body),
-        AnyBody::Message { role, blocks } => message(role, blocks),
-        AnyBody::Foreign(foreign) => of_foreign(foreign),
+        AnyBody::Message { role, blocks } => {
+            LogBody::Exchange(of_role(role, known(blocks, changes)))
+        }
+        AnyBody::Foreign(foreign) => {
+            // The model knows a child run of any event.
+            match foreign.child_run_id.as_deref().map(RunId::new) {
+                Some(Ok(child)) if annotations.child.is_none() => annotations.child = Some(child),
+                None => {}
+                Some(_) => count(&mut changes.unkept, "child_run_id".to_owned()),
+            }
+            of_foreign(foreign, changes)
+        }
     };
     Event {
         seq: event.seq,
@@ -146,66 +219,64 @@ pub fn into_log(event: Event<AnyBody>) -> Event<LogBody> {
         timestamp: event.timestamp,
         place: event.place,
         body,
-        annotations: event.annotations,
+        annotations,
     }
 }
 
 /// Blocks that are not known keep their place: as text that is their JSON.
-fn message(role: Role, blocks: Vec<AnyBlock>) -> LogBody {
+fn known(blocks: Vec<AnyBlock>, changes: &mut Changes) -> Vec<Block> {
     let known = |block| match block {
         AnyBlock::Known(block) => block,
-        AnyBlock::Unknown(json) => Block::text(Fidelity::AgentEmitted, json.get()),
+        AnyBlock::Unknown(json) => {
+            let mut tape = Tape::new();
+            let read = tape.read(json.get(), DEPTH).ok();
+            let word = read.and_then(|block| block.text("type").map(Cow::into_owned));
+            changes.reads("block", &word.unwrap_or_default(), "text");
+            Block::text(Fidelity::AgentEmitted, json.get())
+        }
     };
-    let blocks = blocks.into_iter().map(known).collect();
-    LogBody::Exchange(match role {
-        Role::User => Body::UserMessage(blocks),
-        Role::Assistant => Body::AssistantMessage(blocks),
-    })
+    blocks.into_iter().map(known).collect()
 }
 
-fn of_foreign(foreign: Foreign) -> LogBody {
-    let mut tape = Tape::new();
-    let read = tape.read(foreign.payload.get(), DEPTH).ok();
-    let known = read.and_then(|payload| match foreign.event_type.as_str() {
-        LogBody::SYSTEM => system(payload),
-        LogBody::NOTE => note(payload),
-        _ => None,
-    });
-    known.unwrap_or(LogBody::Note(Note {
+fn of_role(role: Role, blocks: Vec<Block>) -> Body {
+    match role {
+        Role::User => Body::UserMessage(blocks),
+        Role::Assistant => Body::AssistantMessage(blocks),
+    }
+}
+
+fn of_foreign(foreign: Foreign, changes: &mut Changes) -> LogBody {
+    let word = foreign.event_type.as_str();
+    if word == LogBody::NOTE {
+        let mut tape = Tape::new();
+        let read = tape.read(foreign.payload.get(), DEPTH).ok();
+        if let Some(note) = read.and_then(note) {
+            return note;
+        }
+    }
+    // A payload that does not fit a type of the vocabulary is not made to fit.
+    if EventType::from_word(word).is_none() {
+        let mut warnings = Vec::new();
+        let probed = probe(word, foreign.payload.get(), DEPTH, &mut warnings);
+        if let Some(probed) = probed {
+            changes.warned(&warnings);
+            let body = match probed {
+                Probed::Message(None, blocks) => LogBody::System(known(blocks, changes)),
+                Probed::Message(Some(role), blocks) => {
+                    LogBody::Exchange(of_role(role, known(blocks, changes)))
+                }
+                Probed::Body(body) => LogBody::Exchange(body),
+            };
+            if body.type_word() != word {
+                changes.reads("type", word, body.type_word());
+            }
+            return body;
+        }
+    }
+    LogBody::Note(Note {
         kind: NoteKind::UnknownRecord,
         text: Some(foreign.event_type),
         raw: Some(foreign.payload),
-    }))
-}
-
-fn system(payload: Node<'_>) -> Option<LogBody> {
-    let blocks = payload.get("blocks")?.items().map(block);
-    blocks.collect::<Option<Vec<_>>>().map(LogBody::System)
-}
-
-fn block(node: Node<'_>) -> Option<Block> {
-    let text = |key: &str| node.text(key).unwrap_or_default().into_owned();
-    let value = |key: &str| node.get(key).map(|value| Json::from(value.raw()));
-    let content = match &*node.text("type")? {
-        "text" => Content::Text(text("text")),
-        "thinking" => Content::Thinking(text("text")),
-        "command" => Content::Command(text("text")),
-        "stream" => Content::Stream(text("text")),
-        "tool_use" => Content::ToolUse {
-            name: text("name"),
-            id: text("id"),
-            input: value("input"),
-        },
-        "tool_result" => Content::ToolResult {
-            id: text("id"),
-            content: value("content"),
-        },
-        _ => return None,
-    };
-    let fidelity = node.text("fidelity")?;
-    Some(Block {
-        fidelity: Fidelity::from_word(&fidelity)?,
-        content,
     })
 }
 
@@ -222,17 +293,27 @@ fn note(payload: Node<'_>) -> Option<LogBody> {
 mod tests {
     use proptest::prelude::*;
 
+    use quipu_model::{BlockType, Content, Json};
+
     use super::*;
     use crate::arbitrary;
     use crate::exchange::{Reader, encode_log};
     use crate::projection::Nowhere;
 
-    fn read(bytes: &[u8]) -> Vec<Event<LogBody>> {
+    fn read(bytes: &[u8]) -> (Vec<Event<LogBody>>, Changes) {
         let mut reader = Reader::new(bytes);
-        let mut events = Vec::new();
+        let (mut events, mut changes) = (Vec::new(), Changes::default());
         while let Some(item) = reader.next_decoded().unwrap() {
-            events.push(into_log(item.unwrap().event));
+            let decoded = item.unwrap();
+            changes.warned(&decoded.warnings);
+            events.push(into_log(decoded.event, &mut changes));
         }
+        (events, changes)
+    }
+
+    fn read_whole(bytes: &[u8]) -> Vec<Event<LogBody>> {
+        let (events, changes) = read(bytes);
+        assert_eq!(changes, Changes::default());
         events
     }
 
@@ -255,36 +336,190 @@ mod tests {
                 .collect();
             prop_assert_eq!(loss.carried, kept.len() as u64);
             prop_assert_eq!(loss.events, events.len() as u64);
-            prop_assert_eq!(read(&bytes), kept);
+            prop_assert_eq!(read_whole(&bytes), kept);
+        }
+
+        /// System messages and notes included, whatever blocks they hold.
+        #[test]
+        fn what_imported_logs_say_reads_back((_, events) in arbitrary::session()) {
+            let mut bytes = Vec::new();
+            for event in &events {
+                encode_log(event, &mut bytes);
+            }
+            prop_assert_eq!(read_whole(&bytes), events);
         }
     }
 
     #[test]
-    fn what_imported_logs_say_reads_back() {
-        let mut runner = proptest::test_runner::TestRunner::default();
-        runner
-            .run(&arbitrary::session(), |(_, events)| {
-                let mut bytes = Vec::new();
-                for event in &events {
-                    encode_log(event, &mut bytes);
-                }
-                let same = |event: &Event<LogBody>| match &event.body {
-                    // An empty text and none, null and none are the same in the format.
-                    LogBody::Note(note) => LogBody::Note(Note {
-                        text: note.text.clone(),
-                        raw: note.raw.clone(),
-                        kind: note.kind,
-                    }),
-                    other => other.clone(),
-                };
-                for (read, was) in read(&bytes).iter().zip(&events) {
-                    if matches!(was.body, LogBody::Note(_)) {
-                        prop_assert_eq!(same(read), same(was));
+    fn every_kind_of_block_of_a_system_message_reads_back() {
+        let json = |text| Some(Json::parse(text).unwrap());
+        let contents = [
+            Content::Text("Be brief.".to_owned()),
+            Content::Thinking("Why?".to_owned()),
+            Content::ToolUse {
+                name: "Read".to_owned(),
+                id: "t1".to_owned(),
+                input: json(r#"{"path":"a.rs"}"#),
+            },
+            Content::ToolResult {
+                id: "t1".to_owned(),
+                content: json(r#"["fn main() {}"]"#),
+            },
+            Content::Command("ls".to_owned()),
+            Content::Stream("half".to_owned()),
+        ];
+        assert_eq!(contents.len(), BlockType::ALL.len());
+        let blocks = |contents: &[Content]| {
+            let both = |content: &Content| {
+                Fidelity::ALL.iter().map({
+                    let content = content.clone();
+                    move |&fidelity| Block {
+                        fidelity,
+                        content: content.clone(),
                     }
-                    prop_assert_eq!(read.body.type_word(), was.body.type_word());
-                }
-                Ok(())
-            })
-            .unwrap();
+                })
+            };
+            contents.iter().flat_map(both).collect::<Vec<_>>()
+        };
+        let mut bytes = Vec::new();
+        let event = |blocks| Event {
+            seq: 1,
+            run_id: RunId::new("r").unwrap(),
+            parent_run_id: None,
+            timestamp: "2026-06-08T08:14:42Z".parse().unwrap(),
+            place: quipu_model::Place::run(),
+            body: LogBody::System(blocks),
+            annotations: quipu_model::Annotations::default(),
+        };
+        let written = event(blocks(&contents));
+        encode_log(&written, &mut bytes);
+        assert_eq!(read_whole(&bytes), [written]);
+    }
+
+    fn line(event_type: &str, payload: &str) -> String {
+        format!(
+            concat!(
+                r#"{{"seq":1,"run_id":"r","type":"{}","path":"","iteration":0,"#,
+                r#""timestamp":"2026-06-08T08:14:42Z","payload":{}}}"#,
+                "\n"
+            ),
+            event_type, payload
+        )
+    }
+
+    #[test]
+    fn unknown_types_are_read_by_the_shape_of_their_payload() {
+        for (word, payload, expected) in [
+            (
+                "message.critic",
+                r#"{"role":"assistant","blocks":[{"type":"text","fidelity":"router","text":"no"}]}"#,
+                Some("message.assistant"),
+            ),
+            (
+                "message.critic",
+                r#"{"role":"user","blocks":[]}"#,
+                Some("message.user"),
+            ),
+            (
+                "message.developer",
+                r#"{"role":"system","blocks":[]}"#,
+                Some("message.system"),
+            ),
+            (
+                "tool.asked",
+                r#"{"name":"Read","call_id":"c","input":{},"output":null,"fidelity":"router"}"#,
+                Some("tool.call"),
+            ),
+            (
+                "tool.gave",
+                r#"{"name":"Read","call_id":"c","input":{},"output":7,"fidelity":"router"}"#,
+                Some("tool.result"),
+            ),
+            (
+                "step.retry.started",
+                r#"{"name":"a","kind":"agent"}"#,
+                Some("step.started"),
+            ),
+            (
+                "step.retry.completed",
+                r#"{"name":"a","kind":"agent","error":"late"}"#,
+                Some("step.completed"),
+            ),
+            ("step.retry", r#"{"name":"a","kind":"agent"}"#, None),
+            ("message.critic", r#"{"role":"critic","blocks":[]}"#, None),
+            ("run.paused", r#"{"why":"lunch"}"#, None),
+            ("run.paused", "null", None),
+            ("blocks", r#"[{"type":"text"}]"#, None),
+        ] {
+            let (events, changes) = read(line(word, payload).as_bytes());
+            if let Some(expected) = expected {
+                assert_eq!(events[0].body.type_word(), expected, "{word} {payload}");
+                let told = format!("type {word:?} as {expected}");
+                assert_eq!(changes.read_as, [(told, 1)].into(), "{word}");
+            } else {
+                let LogBody::Note(note) = &events[0].body else {
+                    panic!("{word} {payload}: {:?}", events[0].body)
+                };
+                assert_eq!(note.text.as_deref(), Some(word));
+                assert_eq!(note.raw.as_ref().unwrap().get(), payload, "kept whole");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_kept_as_it_was_is_counted() {
+        let message = |blocks: &str| {
+            line(
+                "message.assistant",
+                &format!(r#"{{"role":"assistant","blocks":[{blocks}],"mood":1}}"#),
+            )
+        };
+        let lines = [
+            message(
+                r#"{"type":"text","fidelity":"","text":"a","x":1},{"type":"text","fidelity":"","text":"b","x":2}"#,
+            ),
+            message(r#"{"type":"image","fidelity":"router","data":"…"}"#),
+            line("run.started", "null").replace(r#","payload""#, r#","colour":"red","payload""#),
+            line("run.started", "null").replace(r#","payload""#, r#","usage":7,"payload""#),
+            line("run.paused", "null").replace(r#","type""#, r#","child_run_id":"c","type""#),
+        ];
+        let (events, changes) = read(lines.concat().as_bytes());
+        let LogBody::Exchange(body) = &events[0].body else {
+            panic!()
+        };
+        assert_eq!(body.texts().collect::<Vec<_>>(), ["a", "b"]);
+        let count = |of: &[(&str, u64)]| -> BTreeMap<String, u64> {
+            of.iter()
+                .map(|(name, n)| ((*name).to_owned(), *n))
+                .collect()
+        };
+        assert_eq!(
+            changes.unkept,
+            count(&[
+                ("payload.blocks[].x", 2),
+                ("payload.mood", 2),
+                ("colour", 1),
+                ("usage", 1)
+            ])
+        );
+        assert_eq!(
+            changes.read_as,
+            count(&[
+                (r#"fidelity "" as agent_emitted"#, 2),
+                (r#"block "image" as text"#, 1)
+            ])
+        );
+        assert_eq!(events[4].annotations.child, RunId::new("c").ok());
+    }
+
+    #[test]
+    fn names_that_are_counted_are_bounded() {
+        let mut changes = Changes::default();
+        for n in 0..10_000 {
+            changes.warned(&[Warning::UnknownField(format!("{n}{}", "x".repeat(1000)))]);
+        }
+        assert_eq!(changes.unkept.len(), NAMES + 1);
+        assert_eq!(changes.unkept.values().sum::<u64>(), 10_000);
+        assert!(changes.unkept.keys().all(|name| name.len() <= NAME_CHARS));
     }
 }

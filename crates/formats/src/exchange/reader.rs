@@ -7,11 +7,14 @@ use quipu_model::{AnyBody, Event};
 
 use super::decode::Decoder;
 use super::scan::Scan;
-use super::{Fault, Position, Warning};
+use super::{Fault, Position, Warning, mend_surrogates};
 use crate::lines::{Limits, LineInfo, Lines};
 
 /// How many places on a bad line are tried as the start of an event.
 const MAX_SALVAGE: usize = 8;
+
+/// How many lists and objects are kept apart in front of such a place.
+const MAX_NESTING: usize = 1024;
 
 /// Reads a transcript, one event at a time, from any byte stream.
 ///
@@ -54,6 +57,8 @@ pub struct Reader<R> {
     /// How much of the line's text has been given. Past its end when the next line is due.
     given: Cell<usize>,
     blank: u64,
+    /// The run and number of the event that was given last, by which an event behind torn bytes is known.
+    last: RefCell<Option<(String, u64)>>,
 }
 
 #[derive(Debug)]
@@ -148,6 +153,7 @@ impl<R: Read> Reader<R> {
             mended: OnceCell::new(),
             given: Cell::new(usize::MAX),
             blank: 0,
+            last: RefCell::default(),
         }
     }
 
@@ -188,6 +194,14 @@ impl<R: Read> Reader<R> {
     ///
     /// As [`Reader::next`].
     pub fn next_decoded(&mut self) -> io::Result<Option<Result<Decoded, Bad<'_>>>> {
+        self.next_looked_at(|_| {})
+    }
+
+    /// As [`Reader::next_decoded`]; also shows the text of an event.
+    pub(super) fn next_looked_at(
+        &mut self,
+        look: impl FnOnce(&str),
+    ) -> io::Result<Option<Result<Decoded, Bad<'_>>>> {
         if self.given.get() == usize::MAX && !self.next_line()? {
             return Ok(None);
         }
@@ -195,11 +209,9 @@ impl<R: Read> Reader<R> {
             Item::Bad(bad) => return Ok(Some(Err(bad))),
             Item::Event(found) => found,
         };
+        look(found.text);
         let mut warnings = found.warnings;
-        let decoded = self
-            .decoder
-            .borrow_mut()
-            .decode(&found.scan, found.text, &mut warnings);
+        let decoded = self.decode(&found.scan, found.text, &mut warnings);
         Ok(Some(match decoded {
             Ok(event) => Ok(Decoded {
                 at: found.at,
@@ -213,6 +225,35 @@ impl<R: Read> Reader<R> {
                 terminated: self.line.terminated,
             }),
         }))
+    }
+
+    fn decode(
+        &self,
+        scan: &Scan<'_>,
+        text: &str,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Event<AnyBody>, Fault> {
+        let about_line = warnings.len();
+        let mut decoder = self.decoder.borrow_mut();
+        let decoded = decoder.decode(scan, text, warnings);
+        let misfit = |warning: &Warning| {
+            matches!(
+                warning,
+                Warning::PayloadShape { .. }
+                    | Warning::BlockShape { .. }
+                    | Warning::Annotation { .. }
+            )
+        };
+        // Half of a surrogate pair is valid JSON but not a text, so a field that holds one does not fit.
+        if (decoded.is_err() || warnings[about_line..].iter().any(misfit))
+            && let Some(mended) = mend_surrogates(text)
+            && let Ok((scan, _)) = Scan::parse(&mended, self.limits.max_depth)
+        {
+            warnings.truncate(about_line);
+            warnings.push(Warning::HalfSurrogate);
+            return decoder.decode(&scan, &mended, warnings);
+        }
+        decoded
     }
 
     /// Goes to the next line that is not blank.
@@ -280,6 +321,7 @@ impl<R: Read> Reader<R> {
             more = is_more(&kept.text);
         }
         self.given.set(if more { end } else { usize::MAX });
+        self.remember(&scan);
         let object = &text[start..end];
         let lead = object.len() - object.trim_ascii_start().len();
         Item::Event(Found {
@@ -323,15 +365,11 @@ impl<R: Read> Reader<R> {
             // What is not blank was NUL.
             return self.bad_line(bytes, Fault::Zeros);
         }
+        let mut outer = Nesting::default();
         let candidates = memchr::memmem::find_iter(rest.as_bytes(), br#"{"seq":"#);
         for at in candidates.filter(|&at| at > 0).take(MAX_SALVAGE) {
-            let is_event =
-                Scan::parse(&rest[at..], self.limits.max_depth).is_ok_and(|(_, used)| {
-                    // With one of these behind it, it is part of the value that was cut off.
-                    let behind = rest[at + used..].trim_ascii_start().bytes().next();
-                    !matches!(behind, Some(b'}' | b']' | b','))
-                });
-            if is_event {
+            let nested = outer.expects_value(rest.as_bytes(), at);
+            if self.is_event_behind(&rest[at..], nested) {
                 self.given.set(start + at);
                 let bytes = &rest.as_bytes()[..at];
                 return Item::Bad(Bad {
@@ -340,6 +378,10 @@ impl<R: Read> Reader<R> {
                     fault: Fault::Glued,
                     terminated: self.line.terminated,
                 });
+            }
+            if !nested {
+                // Another line that was cut off, right behind the first.
+                outer = Nesting::from(at);
             }
         }
         let torn = !self.line.terminated && matches!(fault, Fault::Syntax(_));
@@ -352,6 +394,38 @@ impl<R: Read> Reader<R> {
             fault,
             terminated: self.line.terminated,
         })
+    }
+
+    /// Whether `text` begins with an event of its own, rather than with one that is part of the value that was cut
+    /// off: tools give out events as well. `nested`: the bytes before it expect a value here.
+    fn is_event_behind(&self, text: &str, nested: bool) -> bool {
+        let Ok((scan, used)) = Scan::parse(text, self.limits.max_depth) else {
+            return false;
+        };
+        let behind = text[used..].trim_ascii_start().bytes().next();
+        match behind {
+            Some(b'}' | b']' | b',') => return false,
+            // The line may have been cut off right behind the value.
+            Some(_) if nested => return false,
+            None if nested && !self.line.terminated => return false,
+            _ => {}
+        }
+        match &*self.last.borrow() {
+            None => true,
+            // A writer that begins to count anew begins with 1.
+            Some((run_id, last)) => {
+                scan.run_id().unwrap_or_default() == *run_id && (scan.seq == 1 || scan.seq > *last)
+            }
+        }
+    }
+
+    fn remember(&self, scan: &Scan<'_>) {
+        let mut last = self.last.borrow_mut();
+        let run_id = scan.run_id().unwrap_or_default();
+        match &mut *last {
+            Some((id, seq)) if *id == run_id => *seq = scan.seq,
+            last => *last = Some((run_id.into_owned(), scan.seq)),
+        }
     }
 
     fn bad_line<'a>(&'a self, bytes: &'a [u8], fault: Fault) -> Item<'a> {
@@ -404,6 +478,84 @@ impl Found<'_> {
             event,
             warnings,
         })
+    }
+}
+
+/// Fields of an event that hold text or a number.
+const PLAIN: [&str; 9] = [
+    r#""seq":"#,
+    r#""run_id":"#,
+    r#""parent_run_id":"#,
+    r#""child_run_id":"#,
+    r#""type":"#,
+    r#""path":"#,
+    r#""iteration":"#,
+    r#""timestamp":"#,
+    r#""check":"#,
+];
+
+/// What is open at a place of a text that may be cut off or not JSON at all.
+#[derive(Debug, Default)]
+struct Nesting {
+    /// How far it has looked.
+    at: usize,
+    /// Lists and objects that are open, the innermost last; whether it is a list.
+    open: Vec<bool>,
+    /// How many more are open inside of those. Nothing that deep is an event.
+    deeper: usize,
+    in_string: bool,
+    /// The last byte outside of strings that is not blank.
+    last: u8,
+}
+
+impl Nesting {
+    /// Looks from this place on.
+    fn from(at: usize) -> Self {
+        Self {
+            at,
+            ..Self::default()
+        }
+    }
+
+    /// Whether a value is to come at `to`, inside of a list or an object. Places are asked about in order.
+    fn expects_value(&mut self, bytes: &[u8], to: usize) -> bool {
+        while self.at < to {
+            if self.in_string {
+                let end = memchr::memchr2(b'"', b'\\', &bytes[self.at..to]);
+                self.at = end.map_or(to, |end| self.at + end);
+                if end.is_none() {
+                    break;
+                }
+            }
+            let byte = bytes[self.at];
+            self.at += 1;
+            match byte {
+                b'\\' if self.in_string => self.at += 1,
+                b'"' => self.in_string = !self.in_string,
+                b'{' | b'[' if self.open.len() == MAX_NESTING => self.deeper += 1,
+                b'{' | b'[' => self.open.push(byte == b'['),
+                b'}' | b']' if self.deeper > 0 => self.deeper -= 1,
+                b'}' | b']' => drop(self.open.pop()),
+                _ => {}
+            }
+            if !byte.is_ascii_whitespace() {
+                self.last = byte;
+            }
+        }
+        let in_list = self.open.last() == Some(&true);
+        let in_object = self.open.last() == Some(&false);
+        !self.in_string
+            && self.deeper == 0
+            && match self.last {
+                // What an event says of itself is never an object.
+                b':' if self.open.len() == 1 => {
+                    let before = bytes[..to].trim_ascii_end();
+                    in_object && !PLAIN.iter().any(|key| before.ends_with(key.as_bytes()))
+                }
+                b':' => in_object,
+                b'[' | b',' => in_list,
+                _ => false,
+            }
     }
 }
 

@@ -107,6 +107,7 @@ raw_object! {
         path = "path",
         iteration = "iteration",
         timestamp = "timestamp",
+        check = "check",
     }
     { payload: Payload = "payload", }
 }
@@ -149,13 +150,16 @@ pub(super) enum Payload<'a> {
     #[default]
     Missing,
     Object(PayloadObject<'a>),
+    /// The blocks of a message, without the object around them.
+    List(Vec<Block<'a>>),
     Other(RawJson<'a>),
 }
 
 impl<'a> Payload<'a> {
-    fn read(cursor: &mut Cursor<'a>) -> Result<Self, SyntaxError> {
+    pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self, SyntaxError> {
         match cursor.peek() {
             Some(b'{') => PayloadObject::read(cursor).map(Self::Object),
+            Some(b'[') => read_blocks(cursor).map(Self::List),
             _ => cursor.value().map(Self::Other),
         }
     }
@@ -164,7 +168,7 @@ impl<'a> Payload<'a> {
         match self {
             Self::Missing => Shape::Null,
             Self::Other(raw) if raw.is_null() => Shape::Null,
-            Self::Other(raw) if raw.get().starts_with('[') => Shape::Blocks,
+            Self::List(_) => Shape::Blocks,
             Self::Other(_) => Shape::Other,
             // A key that is there counts, whatever its value.
             Self::Object(object) => match object {
@@ -188,20 +192,24 @@ pub(super) enum Blocks<'a> {
 
 impl<'a> Blocks<'a> {
     fn read(cursor: &mut Cursor<'a>) -> Result<Self, SyntaxError> {
-        if cursor.peek() != Some(b'[') {
-            return cursor.value().map(Self::Other);
+        match cursor.peek() {
+            Some(b'[') => read_blocks(cursor).map(Self::List),
+            _ => cursor.value().map(Self::Other),
         }
-        let mut blocks = Vec::new();
-        cursor.list(|cursor| {
-            let (object, text) = cursor.with_text(|cursor| match cursor.peek() {
-                Some(b'{') => BlockObject::read(cursor).map(Some),
-                _ => cursor.value().map(|_| None),
-            })?;
-            blocks.push(Block { object, text });
-            Ok::<(), SyntaxError>(())
-        })?;
-        Ok(Self::List(blocks))
     }
+}
+
+fn read_blocks<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<Block<'a>>, SyntaxError> {
+    let mut blocks = Vec::new();
+    cursor.list(|cursor| {
+        let (object, text) = cursor.with_text(|cursor| match cursor.peek() {
+            Some(b'{') => BlockObject::read(cursor).map(Some),
+            _ => cursor.value().map(|_| None),
+        })?;
+        blocks.push(Block { object, text });
+        Ok::<(), SyntaxError>(())
+    })?;
+    Ok(blocks)
 }
 
 /// An element of a list of blocks.

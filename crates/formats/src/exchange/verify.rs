@@ -10,6 +10,7 @@ use std::io::{self, Read};
 
 use quipu_model::{AnyBody, Body, Event, Place, RunId, StepEnd, Timestamp};
 
+use super::seal::Seals;
 use super::{Bad, Decoded, Fault, Position, Reader, Warning};
 
 /// Findings kept per rule; the rest are counted.
@@ -86,6 +87,8 @@ rules! {
     EventType = "event-type", Error, Some("written by something newer, or not a transcript");
     /// A block type is not in the vocabulary.
     BlockType = "block-type", Error, Some("written by something newer, or not a transcript");
+    /// A line is not as it was recorded.
+    Checksum = "checksum", Error, Some("the file was damaged or changed after it was recorded; take the line from a copy");
     /// A payload or block does not fit its type.
     PayloadShape = "payload-shape", Error, None;
     /// Not all events name the same run.
@@ -96,7 +99,7 @@ rules! {
     MissingField = "missing-field", Warning, None;
     /// A field that Quipu adds holds something else.
     Annotation = "annotation", Warning, None;
-    /// Bytes that are not UTF-8.
+    /// Bytes that are not UTF-8, or half of a surrogate pair.
     Utf8 = "utf-8", Warning, None;
     /// Raw NUL bytes.
     RawNul = "raw-nul", Warning, None;
@@ -207,10 +210,27 @@ impl Report {
 /// When the source fails or is larger than allowed.
 pub fn verify<R: Read>(reader: &mut Reader<R>) -> io::Result<Report> {
     let mut check = Check::default();
-    while let Some(item) = reader.next_decoded()? {
+    let mut seals = Seals::default();
+    loop {
+        let mut looked = None;
+        let look = |text: &str| looked = Some(seals.line(text.as_bytes()));
+        let Some(item) = reader.next_looked_at(look)? else {
+            break;
+        };
         match item {
-            Err(bad) => check.bad(&bad),
-            Ok(decoded) => check.event(&decoded),
+            Err(bad) => {
+                if looked.is_none() {
+                    seals.lost();
+                }
+                check.bad(&bad);
+            }
+            Ok(decoded) => {
+                if let Some(Some(problem)) = looked {
+                    let (at, seq) = (decoded.at, decoded.event.seq);
+                    check.find(Rule::Checksum, Some(at), Some(seq), problem.to_string());
+                }
+                check.event(&decoded);
+            }
         }
     }
     check.report.bytes = reader.position();
@@ -261,11 +281,13 @@ impl Check {
             let rule = match warning {
                 Warning::UnknownEventType(_) => Rule::EventType,
                 Warning::UnknownBlockType { .. } => Rule::BlockType,
-                Warning::BlockShape { .. } | Warning::PayloadShape { .. } => Rule::PayloadShape,
+                Warning::BlockShape { .. }
+                | Warning::PayloadShape { .. }
+                | Warning::Fidelity(_) => Rule::PayloadShape,
                 Warning::UnknownField(_) => Rule::UnknownField,
                 Warning::Annotation { .. } => Rule::Annotation,
                 Warning::MissingField(_) => Rule::MissingField,
-                Warning::InvalidUtf8 => Rule::Utf8,
+                Warning::InvalidUtf8 | Warning::HalfSurrogate => Rule::Utf8,
                 Warning::RawNul => Rule::RawNul,
                 Warning::SharedLine => Rule::SharedLine,
                 Warning::Unterminated => Rule::Unterminated,

@@ -12,13 +12,19 @@
 //! | [`names`] | file names, and what they can be taken for |
 //! | [`shape`] | lines of transcripts, in nine shapes |
 //! | [`receipt`] | receipts of every generation |
+//! | `detect` | which directory is a run, and which run a file belongs to |
+//! | [`record`] | a directory as a stream of records, which can be kept |
 //! | [`run`] | a directory as one session |
+//! | `originals` | the files of a run out of its records, byte for byte |
 //! | [`mod@write`] | a session as a directory |
 //! | [`stub`] | what an engine writes that only pretends to work |
 //! | [`mod@verify`] | the rules, and what breaks them |
 
+mod detect;
 pub mod names;
+mod originals;
 pub mod receipt;
+pub mod record;
 pub mod run;
 mod scan;
 pub mod shape;
@@ -33,7 +39,9 @@ mod tests;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use run::{Run, StepRun, read, read_with};
+pub use detect::{is_flow, is_run, run_around, run_of};
+pub use originals::{Files, Originals};
+pub use run::{Became, Counts, Run, StepRun, Teller, Told, Walked, read, read_with, walk};
 pub use verify::{Finding, Report, Rule, verify};
 pub use write::{CARRIES, Options, writer};
 
@@ -49,7 +57,7 @@ pub enum FlowError {
         source: io::Error,
     },
     /// It has neither transcripts nor receipts, nor a file that says that it is a run.
-    #[error("{path} is no run: it has no flow with `llm` or `receipts`, and no meta.json, spec.json or events.jsonl", path = .0.display())]
+    #[error("{path} is not a run: it has no flow with `llm` or `receipts`, and no meta.json, spec.json or events.jsonl", path = .0.display())]
     NotARun(PathBuf),
     /// It has more files than are looked at.
     #[error("{path} has more than {most} files", path = path.display(), most = scan::MAX_FILES)]
@@ -65,6 +73,9 @@ impl FlowError {
         move |source| Self::Io { path, source }
     }
 }
+
+/// The program whose runs these are, where a run names no other.
+const PROGRAM: &str = "flow-studio";
 
 /// The version of the receipts that are written. One that names none is 1.0.0.
 pub const SCHEMA_VERSION: &str = "1.1.0";

@@ -264,6 +264,11 @@ pub fn engine(text: &str) -> String {
     }
 }
 
+/// The engine that an agent or a model is run by: `claude-code` and `claude-sonnet-4` are both run by `claude`.
+pub(super) fn engine_of(word: &str) -> String {
+    engine(word.split(['-', '_', ' ']).next().unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -6,6 +6,7 @@
 use quipu_model::json::{Kind, Node};
 use quipu_model::{Json, Money, Usage};
 
+use super::names;
 use super::time::{self, Time};
 
 /// A receipt, as far as it says.
@@ -306,6 +307,20 @@ impl Receipt {
         } else {
             Generation::Documented
         }
+    }
+
+    /// Whether the events of its step say all that it says. That is true of receipts that this program wrote for a
+    /// run of this agent.
+    pub(super) fn is_all_told(&self, agent: Option<&str>) -> bool {
+        let by = agent.or(self.model.as_deref()).unwrap_or_default();
+        let engine = format!("{}-step", names::engine_of(by));
+        self.generation() == Generation::Quipu
+            && self.engine.as_deref() == Some(&engine)
+            && self.rest.is_empty()
+            && self.mode.is_none()
+            && !matches!(self.tool_calls, ToolCalls::List(_))
+            && self.unknown_status().is_none()
+            && self.tokens.unread == 0
     }
 
     /// Whether nothing was done, only pretended.

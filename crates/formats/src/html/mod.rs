@@ -59,6 +59,16 @@ pub struct Options {
     pub transcript: normalized::Options,
 }
 
+impl Options {
+    /// Whether nothing is asked for but the page.
+    pub fn is_plain(&self) -> bool {
+        self.title.is_none()
+            && self.seal.is_none()
+            && !self.without_images
+            && self.transcript == normalized::Options::default()
+    }
+}
+
 /// Writes a page.
 ///
 /// # Errors
@@ -102,6 +112,53 @@ pub fn writer<'w>(
         images: Images::new(!options.without_images),
         missing: Vec::new(),
     }))
+}
+
+/// An open page around a transcript that is a document already: what is written to it stands in the page with the values
+/// that it has.
+pub struct Around<'w>(Block<'w>);
+
+impl<'w> Around<'w> {
+    /// Begins the page.
+    ///
+    /// # Errors
+    ///
+    /// Those of whatever is written to.
+    pub fn begin(header: &Header, out: impl Write + 'w) -> io::Result<Self> {
+        let mut out: Box<dyn Write + 'w> = Box::new(out);
+        let mut head = Vec::new();
+        page::begin(&mut head, &crate::text::title(header));
+        page::open_block(&mut head, page::TRANSCRIPT);
+        out.write_all(&head)?;
+        Ok(Self(Block::Open(Escape::new(out))))
+    }
+
+    /// Ends the page, in which there are no pictures.
+    ///
+    /// # Errors
+    ///
+    /// Those of whatever is written to.
+    pub fn end(mut self) -> io::Result<()> {
+        self.0.next()?;
+        Images::new(false).write(&mut self.0)?;
+        self.0.end()
+    }
+}
+
+impl Write for Around<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Around<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Around").finish_non_exhaustive()
+    }
 }
 
 /// What the two blocks of a page are written through.
@@ -178,16 +235,20 @@ impl Projection for Page<'_> {
     }
 
     fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
-        self.event_and_more(event, &Beyond::default()).map(drop)
+        self.event_and_more(event, &Beyond::default())
     }
 
-    fn event_and_more(&mut self, event: &Event<LogBody>, more: &Beyond) -> io::Result<bool> {
+    fn takes_more(&self) -> bool {
+        true
+    }
+
+    fn event_and_more(&mut self, event: &Event<LogBody>, more: &Beyond) -> io::Result<()> {
         for attachment in &event.annotations.attachments {
             if !self.images.has(&attachment.sha256) {
                 self.missing.push((event.seq, attachment.sha256.clone()));
             }
         }
-        self.transcript.write(event, more).map(|()| true)
+        self.transcript.write(event, more)
     }
 
     fn finish(self: Box<Self>) -> io::Result<Loss> {

@@ -182,7 +182,20 @@ impl Writer<'_> {
         let label = clean_line(label);
         let is_short = !is_output && text.len() < 100 && !text.contains(['\n', '`']);
         if is_short && !text.trim().is_empty() {
-            return writeln!(self.buffer, "{}: `` {text} ``\n", inline(&label));
+            let label = inline(&label);
+            return if prose::has_tags(&text) {
+                writeln!(self.buffer, "{label}: <code>{}</code>\n", entities(&text))
+            } else {
+                writeln!(self.buffer, "{label}: `` {text} ``\n")
+            };
+        }
+        if prose::has_tags(&text) {
+            // Not every viewer knows fences, or looks for them inside of what is folded.
+            let (label, text) = (inline(&label), tagless(text.trim_end_matches('\n')));
+            return writeln!(
+                self.buffer,
+                "{label}:\n\n<pre><code>{text}\n</code></pre>\n"
+            );
         }
         let mark = fence(text.split('\n'));
         let end = if text.ends_with('\n') { "" } else { "\n" };
@@ -265,18 +278,36 @@ fn inline(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
     for (n, c) in clean_line(text).chars().enumerate() {
         let is_harmless = matches!(c, ',' | '.' | '\'' | '/' | ';' | '?' | '%');
-        if c.is_ascii_punctuation() && !is_harmless && (c != '-' || n == 0) {
-            escaped.push('\\');
+        match c {
+            // What begins a tag or an entity is not escaped by a backslash for every viewer.
+            '<' => escaped.push_str("&lt;"),
+            '&' => escaped.push_str("&amp;"),
+            c if c.is_ascii_punctuation() && !is_harmless && (c != '-' || n == 0) => {
+                escaped.push('\\');
+                escaped.push(c);
+            }
+            c => escaped.push(c),
         }
-        escaped.push(c);
     }
     escaped
 }
 
-/// Text inside a tag.
+/// Text inside a tag, on one line.
 fn html(text: &str) -> String {
+    entities(&clean_line(text))
+}
+
+/// Text inside a tag that keeps its lines, where only what would be HTML means anything.
+fn tagless(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+/// Text inside a tag, where Markdown means something as well.
+fn entities(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
-    for c in clean_line(text).chars() {
+    for c in text.chars() {
         match c {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),

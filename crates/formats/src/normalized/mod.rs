@@ -44,7 +44,8 @@ pub use read::{
     Base, EVENT_FIELDS, Head, LISTS, MAX_PART, Mismatch, Read, decode, read, read_with,
 };
 pub use verify::{Finding, Report, Rule, Severity, verify};
-pub use write::{CARRIES, Writer, encode, transcript_id, writer};
+pub(crate) use write::shared;
+pub use write::{CARRIES, Writer, encode, output_field, transcript_id, writer};
 
 /// The version of the format that is written.
 pub const SCHEMA_VERSION: &str = "0.1.0";

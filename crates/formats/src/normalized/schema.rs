@@ -22,6 +22,7 @@ pub(super) const CHECKED: &[&str] = &[
     "type",
     "enum",
     "minimum",
+    "minLength",
     "pattern",
     "required",
     "properties",
@@ -191,6 +192,12 @@ fn wrong(schema: &Value, node: Node<'_>) -> Option<String> {
         && n < least
     {
         return Some(format!("should be at least {least}"));
+    }
+    let shortest = schema.get("minLength").and_then(Value::as_u64);
+    if let (Some(shortest), Some(text)) = (shortest, node.as_str())
+        && (text.chars().count() as u64) < shortest
+    {
+        return Some("should not be empty".to_owned());
     }
     // The patterns of the schema are beginnings of texts, with dots escaped.
     if let (Some(pattern), Some(text)) =

@@ -9,7 +9,8 @@ use super::json::Attrs;
 use super::provider::{self, OTHER};
 use super::span::{Fault, Nanos, Span, SpanKind};
 use super::talk::{Side, Talk};
-use super::{Convention, TOO_LONG};
+use super::{Convention, FINISH_SAID, FINISH_UNKNOWN, TOO_LONG};
+use crate::ended::Ended;
 use crate::loss::Loss;
 
 /// How many ids of calls an answer remembers, to know one that is told twice.
@@ -108,6 +109,10 @@ impl Spent {
         for (name, value) in names.into_iter().zip(values) {
             attrs.count_if(name, value);
         }
+        if convention == Convention::GenAi {
+            // The name of the same in versions after the one that is written.
+            attrs.count_if("gen_ai.usage.cache_write.input_tokens", of.cache_write);
+        }
         attrs.count_if("llm.token_count.total", counts);
         if let Some(cost) = self.cost {
             let key = match convention {
@@ -125,6 +130,7 @@ pub(super) struct Chat {
     pub(super) span: Span,
     pub(super) model: Option<String>,
     pub(super) model_call: Option<String>,
+    pub(super) stop_reason: Option<String>,
     superseded: bool,
     pub(super) spent: Spent,
     /// Whether anything was said, and whether a tool was called.
@@ -143,6 +149,7 @@ impl Chat {
             span,
             model: notes.model.clone(),
             model_call: notes.model_call.clone(),
+            stop_reason: notes.stop_reason.clone(),
             superseded: notes.flags.superseded,
             spent: Spent::default(),
             said: false,
@@ -177,6 +184,9 @@ impl Chat {
         }
         if self.model_call.is_none() {
             self.model_call.clone_from(&notes.model_call);
+        }
+        if self.stop_reason.is_none() {
+            self.stop_reason.clone_from(&notes.stop_reason);
         }
         self.spent.add(Spent::of(notes));
         self.last_seq = event.seq;
@@ -249,6 +259,9 @@ impl Lane {
                 }
                 attrs.text_if("gen_ai.response.model", model);
                 attrs.text_if("gen_ai.response.id", chat.model_call.as_deref());
+                if let Some(reason) = &chat.stop_reason {
+                    attrs.texts("gen_ai.response.finish_reasons", [reason.as_str()]);
+                }
             }
             Convention::OpenInference => {
                 let system = provider.map_or("unknown", |it| it.system);
@@ -256,19 +269,28 @@ impl Lane {
                 loss.inferred("llm.system, from the name of the model", span.seq);
                 attrs.text_if("llm.model_name", model);
                 attrs.text_if("quipu.model_call", chat.model_call.as_deref());
+                attrs.text_if("llm.finish_reason", chat.stop_reason.as_deref());
             }
         }
         chat.spent.write(facts.convention, attrs);
         attrs.count("quipu.last_seq", chat.last_seq);
         if facts.content {
-            let reason = match (&span.fault, chat.called) {
-                (Some(_), _) => "error",
-                (None, true) => "tool_call",
-                (None, false) => "stop",
+            let told = chat.stop_reason.as_deref();
+            let told =
+                told.map(|word| Ended::of(word).map_or(word, |it| it.in_gen_ai(chat.called)));
+            // The format asks for a word. That an answer ended because all was said is not one to guess.
+            let (reason, inferred) = match (told, &span.fault, chat.called) {
+                (Some(told), _, _) => (told, None),
+                (None, Some(_), _) => ("error", Some(FINISH_SAID)),
+                (None, None, true) => ("tool_call", Some(FINISH_SAID)),
+                (None, None, false) => ("unknown", Some(FINISH_UNKNOWN)),
             };
             self.output.end(Some(reason));
-            if facts.convention == Convention::GenAi && !self.output.is_empty() {
-                loss.inferred("finish_reason, from what was said", span.seq);
+            if facts.convention == Convention::GenAi
+                && !self.output.is_empty()
+                && let Some(inferred) = inferred
+            {
+                loss.inferred(inferred, span.seq);
             }
             self.output.write(attrs);
             cuts(&self.output, span.seq, loss);

@@ -10,6 +10,7 @@ use super::json::Attrs;
 pub(super) struct Said<'a> {
     pub(super) model: Option<&'a str>,
     pub(super) model_call: Option<&'a str>,
+    pub(super) stop_reason: Option<&'a str>,
 }
 
 /// Writes what is known of an event.
@@ -25,6 +26,9 @@ pub(super) fn write(event: &Event<LogBody>, facts: &Facts, said: Said<'_>, attrs
     }
     if other(&notes.model_call, said.model_call) {
         attrs.text_if("quipu.model_call", notes.model_call.as_deref());
+    }
+    if other(&notes.stop_reason, said.stop_reason) {
+        attrs.text_if("quipu.stop_reason", notes.stop_reason.as_deref());
     }
     attrs.count_if("quipu.duration_ms", notes.duration_ms);
     attrs.text_if(

@@ -99,11 +99,18 @@ impl Default for Options {
     }
 }
 
-/// What has a place: everything that is known of an event beside what it says.
-pub const CARRIES: &[Field] = Field::ALL;
+/// What has a place: everything that is known of an event beside what it says, but for fields that have no place of
+/// their own, which may be as long as content.
+pub const CARRIES: &[Field] = Field::NAMED;
 
 /// How content is counted that is left out because nobody asked for it.
 pub const CONTENT: &str = "content, because it was not asked for";
+
+/// How a `finish_reason` is counted that the log does not have and that follows from what was said.
+const FINISH_SAID: &str = "finish_reason, from what was said";
+
+/// How a `finish_reason` is counted of which nothing is known.
+const FINISH_UNKNOWN: &str = "finish_reason, which is not known";
 
 /// How content is counted that is longer than an attribute may be.
 const TOO_LONG: &str = "content beyond max_attribute_bytes";

@@ -185,6 +185,10 @@ impl Tracer<'_> {
             self.root.name = Kind::Workflow.name(Some(&step.name));
             self.facts.begin(Kind::Workflow, attrs);
             workflow(self.facts.convention, step, attrs);
+        } else if agent.is_none() && self.has_steps {
+            // Not every engine records what its run is a run of.
+            self.root.name = Kind::Workflow.name(None);
+            self.facts.begin(Kind::Workflow, attrs);
         } else {
             self.root.name = Kind::Agent.name(agent);
             self.facts.begin(Kind::Agent, attrs);

@@ -130,6 +130,7 @@ impl Tracer<'_> {
         holder: Holder,
         at: Nanos,
     ) -> Span {
+        self.has_steps = true;
         let outside = self.steps.outside(&event.place);
         let holder = match (holder, outside) {
             (Holder::Agent(_), _) => holder,

@@ -30,6 +30,8 @@ pub(super) struct Tracer<'w> {
     pub(super) root: Span,
     /// What the run is a run of, when it is one of a workflow.
     pub(super) workflow: Option<Step>,
+    /// Whether there are steps of a workflow in it.
+    pub(super) has_steps: bool,
     /// What was asked first and said last, for a convention that has both on the root.
     pub(super) first_asked: Option<String>,
     pub(super) last_said: Option<String>,
@@ -90,6 +92,7 @@ impl<'w> Tracer<'w> {
             loss,
             root,
             workflow: None,
+            has_steps: false,
             first_asked: None,
             last_said: None,
             agents: Vec::new(),
@@ -368,6 +371,7 @@ impl<'w> Tracer<'w> {
             let said = Said {
                 model: notes.model.as_deref(),
                 model_call: notes.model_call.as_deref(),
+                stop_reason: notes.stop_reason.as_deref(),
             };
             marks::write(event, &self.facts, said, &mut span.attrs);
             let lane = &mut self.lanes[lane];
@@ -379,6 +383,10 @@ impl<'w> Tracer<'w> {
             let said = Said {
                 model: chat.model.as_deref().or(event.annotations.model.as_deref()),
                 model_call: chat.model_call.as_deref(),
+                stop_reason: chat
+                    .stop_reason
+                    .as_deref()
+                    .or(event.annotations.stop_reason.as_deref()),
             };
             self.scratch.clear();
             marks::write(event, &self.facts, said, &mut self.scratch);

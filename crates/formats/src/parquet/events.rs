@@ -48,6 +48,7 @@ columns! {
     Raw = "raw", Text, No;
     Model = "model", Word, No;
     ModelCall = "model_call", Word, No;
+    StopReason = "stop_reason", Word, No;
     Input = "input_tokens", Count, No;
     CacheRead = "cache_read_tokens", Count, No;
     CacheWrite = "cache_write_tokens", Count, No;
@@ -69,6 +70,7 @@ columns! {
     Undated = "is_undated", Flag, Yes;
     Dangling = "is_dangling", Flag, Yes;
     Attachments = "attachments", Text, No;
+    Extra = "extra", Text, No;
     SourceFile = "source_file", Word, No;
     SourceLine = "source_line", Count, No;
     SourceOffset = "source_offset", Count, No;
@@ -267,6 +269,8 @@ impl<W: Write + Send> Row<'_, W> {
         self.text_if(Col::Subagent, notes.subagent_id.as_deref());
         self.text_if(Col::Model, notes.model.as_deref());
         self.text_if(Col::ModelCall, notes.model_call.as_deref());
+        self.text_if(Col::StopReason, notes.stop_reason.as_deref());
+        self.json_if(Col::Extra, notes.extra.as_ref());
         self.text_if(Col::Status, notes.status.map(quipu_model::Status::as_str));
         self.table
             .count_if(Col::Duration as usize, notes.duration_ms);

@@ -87,6 +87,8 @@ pub struct Tables<E: Write + Send, C: Write + Send> {
     calls: Table<C>,
     joins: Calls,
     session: Option<Session>,
+    /// Whether a session was begun and not ended before another was.
+    cut_off: bool,
 }
 
 impl<E: Write + Send, C: Write + Send> Tables<E, C> {
@@ -103,16 +105,23 @@ impl<E: Write + Send, C: Write + Send> Tables<E, C> {
             calls: calls.map_err(io::Error::other)?,
             joins: Calls::default(),
             session: None,
+            cut_off: false,
         })
     }
 
     /// Begins a session. What is known of it as a whole is in each of its rows.
     pub fn begin(&mut self, header: &Header) {
+        self.cut_off |= self.session.is_some();
         self.session = Some(Session {
             header: header.clone(),
             loss: Loss::default(),
             last: None,
         });
+    }
+
+    /// Whether there is a session that was not given to its end. What is there of it cannot be taken out again.
+    pub fn is_open(&self) -> bool {
+        self.cut_off || self.session.is_some()
     }
 
     /// Takes the next event of the session.

@@ -24,6 +24,8 @@ pub struct CardEntry {
     pub usage: Usage,
     /// Whether it is the agent's own log, byte for byte.
     pub as_is: bool,
+    /// The profile by which something was removed from it, where one was named.
+    pub profile: Option<String>,
 }
 
 /// What the one who publishes decides.
@@ -86,27 +88,106 @@ fn head(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
     );
     let own = options.tags.iter().map(String::as_str);
     list("tags", TAGS.into_iter().chain(own), page);
-    let globs: BTreeSet<String> = entries.iter().map(|entry| glob(&entry.file)).collect();
-    if globs.is_empty() {
+    let groups = groups(entries);
+    if groups.is_empty() {
         return;
     }
     put!(page, "configs:");
-    // Logs of different kinds have different fields, so each folder is a table of its own.
-    let is_only = globs.len() == 1;
+    for (name, files, _) in &groups {
+        put!(page, "  - config_name: {}", yaml(name));
+        put!(page, "    data_files:\n      - split: \"train\"");
+        match &files[..] {
+            [one] => put!(page, "        path: {}", yaml(one)),
+            many => {
+                put!(page, "        path:");
+                for file in many {
+                    put!(page, "          - {}", yaml(file));
+                }
+            }
+        }
+    }
+    // Without this, columns are guessed from the first lines that are read.
+    let mut of_ours = groups.iter().filter(|(_, _, is_ours)| *is_ours).peekable();
+    if of_ours.peek().is_some() {
+        put!(page, "dataset_info:");
+    }
+    for (name, _, _) in of_ours {
+        put!(page, "  - config_name: {}", yaml(name));
+        page.push_str(FEATURES);
+    }
+}
+
+/// What the lines of a session are, as columns.
+const FEATURES: &str = "    features:
+      - name: type
+        dtype: string
+      - name: harness
+        dtype: string
+      - name: id
+        dtype: string
+      - name: name
+        dtype: string
+      - name: message
+        struct:
+          - name: role
+            dtype: string
+          - name: content
+            dtype: string
+          - name: reasoningContent
+            dtype: string
+          - name: toolCalls
+            list:
+              - name: id
+                dtype: string
+              - name: function
+                struct:
+                  - name: name
+                    dtype: string
+                  - name: arguments
+                    dtype: string
+          - name: toolCallId
+            dtype: string
+          - name: timestamp
+            dtype: int64
+          - name: model
+            dtype: string
+";
+
+/// The tables of a folder: a name, the files, and whether they hold the lines of the Hub.
+type Group = (String, Vec<String>, bool);
+
+/// Logs of different kinds have different fields, so each folder is a table of its own, and so is each kind in a folder that
+/// holds both.
+fn groups(entries: &[CardEntry]) -> Vec<Group> {
+    let mut found: BTreeMap<(String, bool), Vec<String>> = BTreeMap::new();
+    for entry in entries {
+        let key = (glob(&entry.file), !entry.as_is);
+        found.entry(key).or_default().push(entry.file.clone());
+    }
+    let is_only = found.len() == 1;
+    let is_mixed = |glob: &String| found.keys().filter(|(other, _)| other == glob).count() > 1;
     let mut names = BTreeSet::new();
-    for (n, glob) in globs.iter().enumerate() {
-        let mut name = if is_only {
-            "default".to_owned()
-        } else {
-            config_name(glob)
+    let mut groups = Vec::new();
+    for (n, ((glob, is_ours), files)) in found.iter().enumerate() {
+        let folder = config_name(glob);
+        let mut name = match (is_only, is_mixed(glob), is_ours) {
+            (true, ..) => "default".to_owned(),
+            (false, true, true) if folder.is_empty() => "sessions".to_owned(),
+            (false, true, false) if folder.is_empty() => "native".to_owned(),
+            (false, true, false) => format!("{folder}-native"),
+            _ => folder,
         };
         if name.is_empty() || !names.insert(name.clone()) {
             name = format!("files-{n}");
         }
-        put!(page, "  - config_name: {}", yaml(&name));
-        put!(page, "    data_files:\n      - split: \"train\"");
-        put!(page, "        path: {}", yaml(glob));
+        let files = if is_mixed(glob) {
+            files.clone()
+        } else {
+            vec![glob.clone()]
+        };
+        groups.push((name, files, *is_ours));
     }
+    groups
 }
 
 /// A name for the files of a folder: the folder's, in characters that any name may have.
@@ -142,14 +223,7 @@ fn glob(file: &str) -> String {
 fn body(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
     let name = options.name.as_deref().unwrap_or("Agent sessions");
     put!(page, "# {}\n", markdown(name));
-    put!(
-        page,
-        "> **Not redacted.** Quipu wrote these files as the sessions were. Prompts, file contents, paths, names and"
-    );
-    put!(
-        page,
-        "> credentials that were in a session are still in it. Read them before you publish them.\n"
-    );
+    redacted(entries, page);
     let mut usage = Usage::default();
     let mut events = 0_u64;
     let mut agents: BTreeMap<&str, u64> = BTreeMap::new();
@@ -202,6 +276,39 @@ fn body(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
     put!(
         page,
         "format has no place for tokens, ids and notes; Quipu's loss report says what was left out of each."
+    );
+}
+
+/// Says what was removed, and of how many.
+fn redacted(entries: &[CardEntry], page: &mut String) {
+    let bare = entries
+        .iter()
+        .filter(|entry| entry.profile.is_none())
+        .count();
+    if bare == entries.len() {
+        put!(
+            page,
+            "> **Not redacted.** Quipu wrote these files as the sessions were. Prompts, file contents, paths, names and"
+        );
+        put!(
+            page,
+            "> credentials that were in a session are still in it. Read them before you publish them.\n"
+        );
+        return;
+    }
+    let profiles = entries.iter().filter_map(|entry| entry.profile.as_deref());
+    let profiles: BTreeSet<String> = profiles.map(markdown).collect();
+    let profiles: Vec<String> = profiles.into_iter().collect();
+    put!(
+        page,
+        "> **Redacted.** Quipu removed what the profile {} removes from {} of {} sessions. It finds shapes and names, and",
+        profiles.join(", "),
+        entries.len() - bare,
+        entries.len()
+    );
+    put!(
+        page,
+        "> does not understand sentences. Read them before you publish them.\n"
     );
 }
 

@@ -27,7 +27,7 @@ fn wrongs(text: &str) -> Vec<String> {
     for (n, line) in text.lines().enumerate() {
         let mut tape = Tape::new();
         match tape.read(line, 128) {
-            Ok(node) if n == 0 => keys(node, "type! harness! id! name", &mut wrongs),
+            Ok(node) if n == 0 => keys(node, "type! harness! id! name!", &mut wrongs),
             Ok(node) => {
                 keys(node, "type! message!", &mut wrongs);
                 match node.get("message") {
@@ -63,16 +63,34 @@ fn keys(node: Node<'_>, keys: &str, wrongs: &mut Vec<String>) {
 
 fn check(message: Node<'_>, wrongs: &mut Vec<String>) {
     let role = message.text("role").unwrap_or_default();
+    // All of them in each, so that whatever is read first has the columns of all.
     keys(
         message,
-        match &*role {
-            "assistant" => "role! content! reasoningContent toolCalls timestamp model",
-            "tool" => "role! content! toolCallId! timestamp model",
-            "user" | "system" => "role! content! timestamp model",
-            _ => "role of nobody",
-        },
+        "role! content! reasoningContent! toolCalls! toolCallId! timestamp! model!",
         wrongs,
     );
+    let is = |key: &str, kind: Kind| {
+        let value = message.get(key);
+        value.is_some_and(|value| value.kind() == kind)
+    };
+    let optional = |key: &str, kind: Kind| is(key, kind) || is(key, Kind::Null);
+    let fits = match &*role {
+        "assistant" => is("toolCallId", Kind::Null),
+        "tool" => is("toolCallId", Kind::String) && is("reasoningContent", Kind::Null),
+        "user" | "system" => is("toolCallId", Kind::Null) && is("reasoningContent", Kind::Null),
+        _ => false,
+    };
+    let fits = fits
+        && is("toolCalls", Kind::List)
+        && ["reasoningContent", "toolCallId", "model"]
+            .iter()
+            .all(|key| optional(key, Kind::String))
+        && optional("timestamp", Kind::Number);
+    if !fits {
+        wrongs.push(format!(
+            "a message of {role} has something else in its keys"
+        ));
+    }
     if !message
         .get("content")
         .is_some_and(|content| content.kind() == Kind::String)
@@ -89,6 +107,7 @@ fn check(message: Node<'_>, wrongs: &mut Vec<String>) {
         }
     }
     if let Some(time) = message.get("timestamp")
+        && !time.is_null()
         && time.as_i64().is_none()
     {
         wrongs.push("a time is no number".to_owned());
@@ -203,6 +222,7 @@ fn golden_files() {
             ..Usage::default()
         },
         as_is,
+        profile: None,
     };
     let entries = [
         entry("sessions/a.jsonl", "goose", false),
@@ -214,6 +234,49 @@ fn golden_files() {
         ..CardOptions::default()
     };
     golden("README.md", &card(&entries, &options));
+}
+
+/// The columns are told, and files of different kinds are tables of their own even where they lie together.
+#[test]
+fn a_card_tells_the_columns_of_each_kind_of_file() {
+    let entry = |file: &str, as_is| CardEntry {
+        file: file.to_owned(),
+        as_is,
+        ..CardEntry::default()
+    };
+    let page = card(&[entry("a.jsonl", false)], &CardOptions::default());
+    assert!(page.contains("path: \"*.jsonl\""), "{page}");
+    assert!(page.contains("dataset_info:\n  - config_name: \"default\"\n    features:\n"));
+    let both = [
+        entry("a.jsonl", false),
+        entry("b.jsonl", true),
+        entry("c.jsonl", false),
+    ];
+    let page = card(&both, &CardOptions::default());
+    assert!(
+        page.contains("          - \"a.jsonl\"\n          - \"c.jsonl\"\n"),
+        "{page}"
+    );
+    assert!(page.contains("config_name: \"native\""), "{page}");
+    assert_eq!(page.matches("    features:").count(), 1, "{page}");
+}
+
+/// What was redacted is not said to be as it was.
+#[test]
+fn a_card_says_what_was_removed() {
+    let entry = |profile: Option<&str>| CardEntry {
+        profile: profile.map(str::to_owned),
+        ..CardEntry::default()
+    };
+    let page = card(
+        &[entry(Some("research")), entry(None)],
+        &CardOptions::default(),
+    );
+    assert!(!page.contains("Not redacted"), "{page}");
+    assert!(
+        page.contains("research removes from 1 of 2 sessions"),
+        "{page}"
+    );
 }
 
 #[test]

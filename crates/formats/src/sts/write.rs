@@ -42,6 +42,33 @@ struct Open {
     calls: Vec<u8>,
 }
 
+/// A message as it is written.
+#[derive(Default)]
+struct Message<'m> {
+    role: &'static str,
+    content: Said<'m>,
+    reasoning: Option<&'m str>,
+    /// The inside of a list.
+    calls: &'m [u8],
+    call_id: Option<&'m str>,
+    time: Option<i64>,
+    model: Option<&'m str>,
+}
+
+/// What is said.
+#[derive(Clone, Copy)]
+enum Said<'m> {
+    Text(&'m str),
+    /// A string as it stands in JSON.
+    Json(&'m str),
+}
+
+impl Default for Said<'_> {
+    fn default() -> Self {
+        Self::Text("")
+    }
+}
+
 /// What may stand in one message.
 struct Key {
     call: Option<String>,
@@ -80,7 +107,7 @@ impl<'w> Writer<'w> {
         let origin = header.origin.as_ref();
         let id = origin.and_then(|origin| origin.session_id.as_deref());
         line.text("id", id.unwrap_or(header.run_id.as_str()));
-        line.maybe("name", header.title.as_deref());
+        or_null(&mut line, "name", header.title.as_deref());
         line.end();
         bytes.push(b'\n');
         Self {
@@ -138,27 +165,38 @@ impl<'w> Writer<'w> {
     /// Writes the agent's message that is open.
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
-            self.line(open.time, open.key.model.as_deref(), |message| {
-                message.text("role", "assistant");
-                message.text("content", open.content.as_deref().unwrap_or_default());
-                message.maybe("reasoningContent", open.reasoning.as_deref());
-                if !open.calls.is_empty() {
-                    message.around("toolCalls", *b"[]", &open.calls);
-                }
+            self.line(&Message {
+                role: "assistant",
+                content: Said::Text(open.content.as_deref().unwrap_or_default()),
+                reasoning: open.reasoning.as_deref(),
+                calls: &open.calls,
+                time: open.time,
+                model: open.key.model.as_deref(),
+                ..Message::default()
             });
         }
     }
 
-    fn line(&mut self, time: Option<i64>, model: Option<&str>, fill: impl FnOnce(&mut Object<'_>)) {
+    /// Writes a message, with every key whether there is something to say or not: a table's columns are those of the first
+    /// message that is read.
+    fn line(&mut self, message: &Message<'_>) {
         let mut line = Object::begin(&mut self.bytes);
         line.text("type", "message");
-        let mut message = Object::begin(line.key("message"));
-        fill(&mut message);
-        if let Some(time) = time {
-            message.number("timestamp", time);
+        let mut object = Object::begin(line.key("message"));
+        object.text("role", message.role);
+        match message.content {
+            Said::Text(text) => object.text("content", text),
+            Said::Json(text) => object.raw("content", text.as_bytes()),
         }
-        message.maybe("model", model);
-        message.end();
+        or_null(&mut object, "reasoningContent", message.reasoning);
+        object.around("toolCalls", *b"[]", message.calls);
+        or_null(&mut object, "toolCallId", message.call_id);
+        match message.time {
+            Some(time) => object.number("timestamp", time),
+            None => object.raw("timestamp", b"null"),
+        }
+        or_null(&mut object, "model", message.model);
+        object.end();
         line.end();
         self.bytes.push(b'\n');
     }
@@ -210,9 +248,12 @@ impl<'w> Writer<'w> {
         }
         self.close();
         let time = self.time(event);
-        self.line(time, event.annotations.model.as_deref(), |message| {
-            message.text("role", role);
-            message.text("content", text);
+        self.line(&Message {
+            role,
+            content: Said::Text(text),
+            time,
+            model: event.annotations.model.as_deref(),
+            ..Message::default()
         });
     }
 
@@ -287,16 +328,26 @@ impl<'w> Writer<'w> {
         } else if error.is_some() {
             self.loss.wrapped("error", event.seq);
         }
-        self.line(time, event.annotations.model.as_deref(), |message| {
-            message.text("role", "tool");
-            match output {
+        self.line(&Message {
+            role: "tool",
+            content: match output {
                 // It is a JSON string already.
-                Some(output) if is_text => message.raw("content", output.get().as_bytes()),
-                Some(output) => message.text("content", output.get()),
-                None => message.text("content", error.unwrap_or_default()),
-            }
-            message.text("toolCallId", id);
+                Some(output) if is_text => Said::Json(output.get()),
+                Some(output) => Said::Text(output.get()),
+                None => Said::Text(error.unwrap_or_default()),
+            },
+            call_id: Some(id),
+            time,
+            model: event.annotations.model.as_deref(),
+            ..Message::default()
         });
+    }
+}
+
+fn or_null(object: &mut Object<'_>, key: &'static str, text: Option<&str>) {
+    match text {
+        Some(text) => object.text(key, text),
+        None => object.raw(key, b"null"),
     }
 }
 

@@ -15,7 +15,7 @@ mod tests;
 
 pub(crate) use clean::{clean, clean_line};
 pub(crate) use head::{facts as header_facts, speaker, time, title};
-pub(crate) use say::{Entry, Part, SHOWN, Sort, attachments, entry, facts};
+pub(crate) use say::{Entry, Part, SHOWN, Sort, attachments, entry, facts, said};
 
 use std::io::{self, Write};
 

@@ -288,7 +288,7 @@ fn inputs<'e>(parts: &mut Vec<Part<'e>>, input: Option<&'e Json>) {
 }
 
 /// What a value says: a text as it is, a list of texts as those texts, all else as JSON.
-fn said(value: &Json) -> Cow<'_, str> {
+pub(crate) fn said(value: &Json) -> Cow<'_, str> {
     if let Some(text) = value.as_str() {
         return text;
     }

@@ -138,3 +138,36 @@ proptest! {
         prop_assert_eq!(tokens, sum.total());
     }
 }
+
+#[test]
+fn searches_cost_what_a_thousand_cost() {
+    let at: quipu_model::Timestamp = "2026-06-01T00:00:00Z".parse().unwrap();
+    let quote = |prices: &crate::Prices, model: &str| {
+        let context = crate::Context::default();
+        prices
+            .quote(model, at, quipu_model::Service::Standard, context)
+            .unwrap()
+    };
+    let builtin = crate::Prices::builtin();
+    let opus = quote(&builtin, "claude-opus-4-5");
+    assert_eq!(opus.searches(0).unwrap().to_string(), "0");
+    assert_eq!(opus.searches(3).unwrap().to_string(), "0.03");
+    // Someone's own price, and none.
+    let own: crate::Overrides = toml::from_str(
+        "[[model]]\nname = \"mine\"\ninput = 1\noutput = 2\nsearches = 2.5\n
+         [[model]]\nname = \"other\"\ninput = 1\noutput = 2\n
+         [[model]]\nname = \"free\"\nfree = true\n",
+    )
+    .unwrap();
+    let prices = crate::Prices::builtin().with_overrides(&own);
+    assert_eq!(
+        quote(&prices, "mine").searches(4).unwrap().to_string(),
+        "0.01"
+    );
+    assert_eq!(quote(&prices, "other").searches(4), None);
+    assert_eq!(
+        quote(&prices, "other").searches(0).unwrap().to_string(),
+        "0"
+    );
+    assert_eq!(quote(&prices, "free").searches(4).unwrap().to_string(), "0");
+}

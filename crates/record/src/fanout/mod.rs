@@ -272,6 +272,7 @@ impl FanOut {
     }
 
     fn unsubscribe(&self, cursor: &Arc<Cursor>) {
+        self.notifier.forget(cursor);
         let head = self.tail.seq();
         let mut shared = self.lock();
         shared.cursors.retain(|other| other.id != cursor.id);

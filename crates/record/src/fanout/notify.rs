@@ -97,6 +97,15 @@ impl Notifier {
         }
     }
 
+    /// Forgets a subscriber that has left.
+    pub(super) fn forget(&self, cursor: &Arc<Cursor>) {
+        let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        if cursor.take_waker().is_some() {
+            wakers.retain(|other| other.id != cursor.id);
+            self.waiting.store(wakers.len(), Ordering::SeqCst);
+        }
+    }
+
     /// Wakes all who wait; gives how many that were.
     fn wake_all(&self) -> u32 {
         let waiting = {
@@ -130,6 +139,12 @@ impl Notifier {
                 self.started.store(false, Ordering::SeqCst);
             }
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        let wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        wakers.len()
     }
 
     pub(super) fn announced(&self) -> u64 {

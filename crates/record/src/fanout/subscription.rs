@@ -326,7 +326,7 @@ impl Subscription {
                 TryNextError::Empty
             });
         }
-        let room = self.next + self.cursor.capacity;
+        let room = self.next.saturating_add(self.cursor.capacity);
         let undecided = if head >= room {
             let (head, offset) = self.fanout.tail.get();
             self.cursor

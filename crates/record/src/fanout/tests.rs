@@ -145,6 +145,33 @@ fn buffers_larger_than_the_ring_are_honoured() {
 }
 
 #[test]
+fn a_buffer_may_be_as_large_as_numbers_go() {
+    let mut bench = Bench::new();
+    let mut widest = bench.subscribe(usize::MAX);
+    bench.publish(3);
+    assert_eq!(drain(&mut widest), (vec![1, 2, 3], vec![]));
+    bench.publish(1_000);
+    assert_eq!(drain(&mut widest).1, []);
+    assert_eq!(widest.stats().missed, 0);
+}
+
+#[test]
+fn subscribers_that_left_while_they_waited_are_forgotten() {
+    use std::task::{Context, Waker};
+    let mut bench = Bench::new();
+    let mut context = Context::from_waker(Waker::noop());
+    let mut stays = bench.subscribe(4);
+    assert!(stays.poll_batch(&mut context).is_pending());
+    for _ in 0..100 {
+        let mut leaves = bench.subscribe(4);
+        assert!(leaves.poll_batch(&mut context).is_pending());
+    }
+    assert_eq!(bench.fanout.notifier.waiting(), 1, "nothing was published");
+    bench.publish(1);
+    assert_eq!(drain(&mut stays).0, [1]);
+}
+
+#[test]
 fn batches_and_single_events_mix() {
     let mut bench = Bench::new();
     let mut subscription = bench.subscribe(1000);

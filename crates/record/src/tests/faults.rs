@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use quipu_model::Timestamp;
@@ -44,7 +44,8 @@ fn seqs(file: &FaultyFile) -> Vec<u64> {
     text.lines()
         .map(|line| {
             let digits = line.strip_prefix("{\"seq\":").expect("a whole line");
-            assert!(line.ends_with("}]}}"), "a whole line: {line}");
+            assert!(line.contains(r#"}]},"check":""#), "a whole line: {line}");
+            assert!(line.ends_with("\"}"), "a whole line: {line}");
             digits.split(',').next().unwrap().parse().unwrap()
         })
         .collect()
@@ -202,6 +203,35 @@ fn synced_means_all_bytes_up_to_it() {
         }
     });
     assert_eq!(seqs(&file).len(), 400);
+}
+
+#[test]
+fn events_of_one_interval_share_a_sync() {
+    let interval = Duration::from_millis(50);
+    let (file, recorder) = recorder(Durability::Group(interval));
+    let began = Instant::now();
+    let mut last = 0;
+    while began.elapsed() < 10 * interval {
+        last = recorder.record(&said("x")).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let syncs = file.syncs.load(Ordering::SeqCst) as u128;
+    // The one that begins with the first event ends an interval later, and so on.
+    let most = began.elapsed().as_millis() / interval.as_millis();
+    assert!(syncs <= most, "{syncs} syncs for {last} events");
+    // And the last events are brought to disk although nothing comes behind them.
+    while recorder.durable_seq() < last {
+        assert!(began.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn closing_does_not_wait_for_the_interval() {
+    let (file, recorder) = recorder(Durability::Group(Duration::from_secs(3600)));
+    recorder.record(&said("one")).unwrap();
+    recorder.close().unwrap();
+    assert_eq!(*file.synced.lock().unwrap(), file.contents().len());
 }
 
 fn fault() -> impl Strategy<Value = Option<Fault>> {

@@ -9,6 +9,7 @@
 )]
 
 mod faults;
+mod golden;
 mod live;
 mod recording;
 mod recovery;

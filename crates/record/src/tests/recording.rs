@@ -288,7 +288,10 @@ fn durability_is_what_was_asked() {
         }
         recorder.wait_durable(seq).unwrap();
         assert_eq!(recorder.durable_seq(), 1);
-        recorder.wait_durable(1_000).unwrap();
+        assert!(
+            recorder.wait_durable(1_000).is_err(),
+            "there is no such event"
+        );
     }
 }
 
@@ -319,4 +322,19 @@ fn closing_while_others_record_leaves_no_thread_behind() {
         );
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+#[test]
+fn what_is_not_recorded_is_not_called_durable() {
+    let site = Site::new();
+    let recorder = site.record("r");
+    for text in ["one", "two", "three"] {
+        recorder.record(&said(text)).unwrap();
+    }
+    recorder.wait_durable(3).unwrap();
+    let error = recorder.wait_durable(999).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "run r has no event 999 yet; its last is 3"
+    );
 }

@@ -4,7 +4,14 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use quipu_formats::exchange::verify::Severity;
+use quipu_formats::lines::Limits;
+use quipu_model::{Body, Draft, Fidelity, Json, Place, ToolResult};
+
 use super::{Site, dense, run_id, said};
+use crate::faulty::FaultyFile;
+use crate::medium::Medium as _;
+use crate::recover::survey;
 use crate::{Error, Options, repair, torn_path};
 
 fn append(path: &std::path::Path, bytes: &[u8]) {
@@ -82,6 +89,136 @@ fn cut_at_every_byte() {
         assert_eq!(
             (said.len(), said.last().unwrap().as_str()),
             (kept + 1, "next")
+        );
+    }
+}
+
+/// A line of the format, as a tool may give it out.
+fn nested(run: &str, seq: u64) -> String {
+    format!(
+        r#"{{"seq":{seq},"run_id":"{run}","type":"run.started","path":"","iteration":0,"timestamp":"2026-06-08T08:14:42Z","payload":null}}"#
+    )
+}
+
+fn gave(output: &str) -> Draft {
+    Draft::new(
+        Place::step("look"),
+        Body::ToolResult(ToolResult {
+            name: "Bash".to_owned(),
+            call_id: "c".to_owned(),
+            input: None,
+            output: Some(Json::parse(output).unwrap()),
+            error: None,
+            fidelity: Fidelity::Router,
+        }),
+    )
+}
+
+/// Tools print events, of this run and of others. Wherever a line with such an output is cut off, all of it is torn.
+#[test]
+fn cut_at_every_byte_of_events_that_hold_events() {
+    let original = Site::new();
+    let recorder = original.record("r");
+    let (other, past, next) = (nested("q", 7), nested("r", 1), nested("r", 3));
+    recorder.record(&said("one")).unwrap();
+    for output in [
+        format!(r#"{{"events":[{other},{past},{next}]}}"#),
+        format!(r#"[{next},{{"last":{next}}}]"#),
+        // As text, and as the whole of the output.
+        Json::string(&format!("{next}\n{next}")).get().to_owned(),
+        nested("r", 5),
+    ] {
+        recorder.record(&gave(&output)).unwrap();
+    }
+    drop(recorder);
+    let bytes = fs::read(original.path("r")).unwrap();
+    let ends: Vec<usize> = memchr::memchr_iter(b'\n', &bytes)
+        .map(|at| at + 1)
+        .collect();
+    assert_eq!(ends.len(), 5);
+    let site = Site::new();
+    let path = site.path("r");
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    let torn = torn_path(&path);
+    for cut in ends[0]..=bytes.len() {
+        let whole = ends.iter().filter(|&&end| end <= cut).count();
+        let only_the_newline = ends.contains(&(cut + 1));
+        let kept = whole + usize::from(only_the_newline);
+        let fragment = &bytes[ends[whole - 1]..cut];
+        let is_torn = !fragment.is_empty() && !only_the_newline;
+        let medium = FaultyFile::default();
+        medium.append(&bytes[..cut]).unwrap();
+        for is_dense in [true, false] {
+            let found = survey(&medium, &path, Limits::default(), is_dense).unwrap();
+            assert_eq!(found.last_seq, kept as u64, "cut at {cut}");
+            let tail = if is_torn { fragment.len() } else { 0 };
+            assert_eq!(found.tail, tail as u64, "cut at {cut}");
+            assert_eq!(found.lacks_newline, only_the_newline, "cut at {cut}");
+        }
+        // Bringing torn bytes to disk takes time. Where an event inside ends is where it was told wrong.
+        let behind_an_event = bytes[..cut].ends_with(b"null}");
+        if !behind_an_event && cut % 41 != 0 {
+            continue;
+        }
+        for repaired in [false, true] {
+            fs::write(&path, &bytes[..cut]).unwrap();
+            fs::remove_file(&torn).ok();
+            if repaired {
+                let mended = repair(&path, Default::default()).unwrap();
+                assert_eq!(mended.set_aside.is_some(), is_torn, "cut at {cut}");
+            }
+            let recorder = site.record("r");
+            assert_eq!(recorder.last_seq(), kept as u64, "cut at {cut}");
+            assert_eq!(recorder.mended().set_aside.is_some(), is_torn && !repaired);
+            assert_eq!(recorder.record(&said("on")).unwrap(), kept as u64 + 1);
+            drop(recorder);
+            assert_eq!(dense(&path).len(), kept + 1, "cut at {cut}");
+            let aside = fs::read(&torn).unwrap_or_default();
+            let expected = if is_torn {
+                [fragment, b"\n"].concat()
+            } else {
+                Vec::new()
+            };
+            assert_eq!(aside, expected, "cut at {cut}");
+        }
+    }
+}
+
+/// Turns bits of a file that a recorder wrote, continued and mended.
+#[test]
+fn verify_notices_every_bit_that_is_turned() {
+    let site = Site::new();
+    let path = site.path("r");
+    for text in ["one", "two \u{1f9f6}", "three"] {
+        let recorder = site.record("r");
+        recorder.record(&said(text)).unwrap();
+        recorder.record(&gave(&nested("r", 9))).unwrap();
+        drop(recorder);
+        append(&path, b"{\"seq\":");
+    }
+    repair(&path, Default::default()).unwrap();
+    let rules = |path: &std::path::Path| {
+        let report = site.storage.verify(path, Limits::default()).unwrap();
+        report.counts
+    };
+    let whole = rules(&path);
+    assert!(whole.keys().all(|rule| rule.severity() != Severity::Error));
+    let bytes = fs::read(&path).unwrap();
+    // A fixed row of places, far apart and near each other.
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    for _ in 0..1_000 {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let bit = usize::try_from(state >> 33).unwrap() % (8 * bytes.len());
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&path, &damaged).unwrap();
+        let seen = rules(&path);
+        assert!(
+            seen.keys().any(|rule| rule.severity() == Severity::Error),
+            "bit {bit} in {}",
+            String::from_utf8_lossy(&damaged)
         );
     }
 }
@@ -326,6 +463,69 @@ fn what_was_not_synced_before_is_synced_before_it_is_called_durable() {
     assert_eq!(recorder.durable_seq(), 0, "whoever wrote it did not sync");
     recorder.wait_durable(1).unwrap();
     assert_eq!(recorder.durable_seq(), 1);
+}
+
+/// A whole line beyond a limit is an event for all that can be told: it keeps its place and its number.
+#[test]
+fn a_whole_line_beyond_the_limits_is_left_alone() {
+    let deep = format!("{}{}", "[".repeat(90), "]".repeat(90));
+    let long = Json::string(&"x".repeat(5_000)).get().to_owned();
+    for (output, why) in [
+        (long, "more than the 4096 allowed"),
+        (deep, "nested deeper than 64"),
+    ] {
+        for behind in ["", "{\"seq\":4,\"torn", "\0\0\0"] {
+            for first in [0, 2] {
+                let site = Site::new();
+                let recorder = site.record("r");
+                (0..first).for_each(|_| assert!(recorder.record(&said("x")).is_ok()));
+                recorder.record(&gave(&output)).unwrap();
+                drop(recorder);
+                let path = site.path("r");
+                append(&path, behind.as_bytes());
+                let before = fs::read(&path).unwrap();
+                let mut options = Options::default();
+                options.limits.max_line_bytes = 4096;
+                options.limits.max_depth = 64;
+                let limits = options.limits;
+                for error in [
+                    repair(&path, limits).unwrap_err(),
+                    site.storage.record(&run_id("r"), options).unwrap_err(),
+                ] {
+                    assert!(matches!(error, Error::BeyondLimits { .. }), "{error}");
+                    let said = error.to_string();
+                    assert!(said.contains(why), "{said}");
+                    assert!(said.contains(&format!("line {} ", first + 1)), "{said}");
+                }
+                assert_eq!(fs::read(&path).unwrap(), before, "not a byte changed");
+                assert!(!torn_path(&path).exists());
+                assert_eq!(
+                    site.record("r").last_seq(),
+                    first + 1,
+                    "with its own limits it is continued"
+                );
+            }
+        }
+    }
+}
+
+/// What has no line end was never acknowledged, and what is not JSON is garbage, however long or deep.
+#[test]
+fn torn_bytes_beyond_the_limits_are_set_aside() {
+    let mut limits = Limits::default();
+    limits.max_line_bytes = 4096;
+    for behind in [
+        format!("{{\"seq\":2,\"x\":\"{}", "x".repeat(5_000)),
+        format!("{{\"seq\":2,\"x\":{}", "[".repeat(500)),
+        format!("{{\"seq\":2,\"x\":{}\n", "[".repeat(500)),
+    ] {
+        let site = Site::new();
+        site.record("r").record(&said("one")).unwrap();
+        append(&site.path("r"), behind.as_bytes());
+        let mended = repair(&site.path("r"), limits).unwrap();
+        assert_eq!(mended.set_aside.unwrap().bytes, behind.len() as u64);
+        assert_eq!(dense(&site.path("r")), ["one"]);
+    }
 }
 
 #[test]

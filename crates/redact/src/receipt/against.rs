@@ -382,6 +382,9 @@ impl<'n> Compare<'_, 'n> {
                 // The name of a repository follows from its address.
                 let is_repo =
                     self.path == "session.environment.repo" && shared.get("remote").is_some();
+                if self.path == "tool" {
+                    return self.tool(shared, original);
+                }
                 self.fields(shared, original, &|name| is_repo && name == "name");
             }
             (Kind::List, Kind::List) => {
@@ -401,6 +404,32 @@ impl<'n> Compare<'_, 'n> {
             (Kind::String, Kind::String) if shared.as_str() == original.as_str() => {}
             _ if shared.raw() == original.raw() => {}
             _ => self.differs(),
+        }
+    }
+
+    /// A call or its result. The text of what was given back follows from the value beside it, or from the error.
+    fn tool(&mut self, shared: Node<'n>, original: Node<'_>) {
+        let follows = |tool: Node<'_>| {
+            let (output, error) = (tool.text("output"), tool.text("error"));
+            tool.get("outputValue").is_some() || output.is_some() && output == error
+        };
+        match (shared.get("outputValue"), original.get("outputValue")) {
+            (None, Some(value)) => {
+                // All of it was taken out, so that a text stands there.
+                self.fields(shared, original, &|name| {
+                    matches!(name, "output" | "outputValue")
+                });
+                if let Some(output) = shared.get("output") {
+                    let length = self.path.len();
+                    path::push_name(&mut self.path, "output");
+                    self.value(output, value);
+                    self.path.truncate(length);
+                }
+            }
+            _ => {
+                let is_said_twice = follows(shared) && follows(original);
+                self.fields(shared, original, &|name| is_said_twice && name == "output");
+            }
         }
     }
 

@@ -1,8 +1,10 @@
 //! What becomes of the content of one event.
 
-use quipu_formats::normalized::{AsIs, Beyond, ToolOutput};
+use quipu_formats::normalized::{self, AsIs, Beyond, ToolOutput};
+use quipu_model::json::Tape;
 use quipu_model::{
-    Block, Body, Content, Event, Json, LogBody, Note, NoteKind, Step, StepEnd, ToolCall, ToolResult,
+    Annotations, Block, Body, Content, Event, Json, LogBody, Note, NoteKind, Step, StepEnd,
+    ToolCall, ToolResult,
 };
 
 use super::files::{Access, Files, SENSITIVE, Tool, exposed};
@@ -16,11 +18,16 @@ use crate::sensitive::Exposes;
 /// The field of `meta` that says what stood in place of a note.
 pub(crate) const REPLACES: &str = "replaces";
 
+/// The field of `extra` that stands for all that was in it.
+const REDACTED: &str = "redacted";
+
 /// What an event's content is changed by.
 pub(super) struct Shaper<'s, 'a> {
     pub(super) mask: &'s mut Mask<'a>,
     pub(super) profile: &'s Profile,
     pub(super) files: &'s mut Files,
+    /// Whether the event shows what is in a file that is secret as a whole. Set while it is changed.
+    pub(super) is_exposed: bool,
 }
 
 impl Shaper<'_, '_> {
@@ -50,10 +57,34 @@ impl Shaper<'_, '_> {
             }
         }
         self.place(&mut event.place.path);
+        self.annotations(&mut event.annotations);
         if event.annotations.source.is_some()
             && let Some(source) = &mut event.annotations.source
         {
             self.log(&mut source.file);
+        }
+    }
+
+    /// Changes what annotations may say in words of the log.
+    pub(super) fn annotations(&mut self, notes: &mut Annotations) {
+        // Looking at them as they are first: to change them is to make them.
+        if notes.extra.is_some()
+            && let Some(extra) = &mut notes.extra
+        {
+            self.extra(extra);
+        }
+        if notes.stop_reason.is_some()
+            && let Some(reason) = &mut notes.stop_reason
+        {
+            // Where no text is to be left, what is not a word is one.
+            let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+            if self.profile.keeps_content() || reason.len() <= 64 && reason.bytes().all(is_word) {
+                self.name("stopReason", reason);
+            } else {
+                let label = "[REDACTED:raw]".to_owned();
+                self.mask
+                    .whole("stopReason", reason, &rule("raw"), POLICY, label);
+            }
         }
     }
 
@@ -240,9 +271,11 @@ impl Shaper<'_, '_> {
         let access = self
             .files
             .result(&result.call_id, &result.name, result.input.as_ref());
+        self.is_exposed = access.exposes.is_some() && self.mask.secrets;
         self.name("tool.name", &mut result.name);
         self.input("tool.input", &mut result.input, &access);
-        self.output("tool.output", &mut result.output, &access);
+        let field = normalized::output_field(result, &self.profile.tool_output);
+        self.output(field, &mut result.output, &access);
         if let Some(error) = &mut result.error {
             self.error("tool.error", error, access.exposes);
         }
@@ -269,8 +302,13 @@ impl Shaper<'_, '_> {
 
     fn output(&mut self, field: &str, output: &mut Option<Json>, access: &Access) {
         let Some(output) = output else { return };
-        if access.exposes == Some(Exposes::File) && self.mask.secrets {
-            return self.sensitive_json(field, output);
+        let is_exposed = access.exposes == Some(Exposes::File) && self.mask.secrets;
+        if is_exposed || field == "tool.output" {
+            // What had been taken out of it before is not there any more, or never was.
+            self.mask.old.forget_inside("tool.outputValue");
+        }
+        if is_exposed {
+            return self.sensitive_json("tool.output", output);
         }
         let part = &self.profile.tool_output;
         if !self.profile.file_contents && access.tool == Tool::Reads && output.as_str().is_some() {
@@ -318,7 +356,7 @@ impl Shaper<'_, '_> {
     }
 
     /// A name of a tool or a step, which is structure: only what rules find in it goes.
-    fn name(&mut self, field: &str, name: &mut String) {
+    pub(super) fn name(&mut self, field: &str, name: &mut String) {
         self.mask
             .text(&|| field.to_owned(), name, Context::default());
     }
@@ -430,6 +468,29 @@ impl Shaper<'_, '_> {
                 "[REDACTED:raw]".to_owned(),
             );
         }
+    }
+
+    /// Fields of a record that have no place of their own. They may repeat what a tool gave back.
+    fn extra(&mut self, extra: &mut Json) {
+        if self.profile.keeps_content() && !self.is_exposed {
+            return self.unknown("extra", extra);
+        }
+        let mut tape = Tape::new();
+        let inside = tape.read(extra.get(), Json::MAX_DEPTH).ok();
+        // What was replaced before stays as it is.
+        let mut whole = inside
+            .filter(|extra| extra.fields().count() == 1)
+            .and_then(|extra| extra.get(REDACTED))
+            .filter(|inside| inside.as_str().is_some_and(|it| crate::is_placeholder(&it)))
+            .map_or_else(|| extra.clone(), |inside| inside.raw().into());
+        let field = named("extra", REDACTED);
+        if self.is_exposed {
+            self.sensitive_json(&field, &mut whole);
+        } else {
+            self.unknown(&field, &mut whole);
+        }
+        let made = format!(r#"{{"{REDACTED}":{}}}"#, whole.get());
+        *extra = Json::parse(&made).unwrap_or_else(|_| Json::null());
     }
 
     /// Fields that are not known here.

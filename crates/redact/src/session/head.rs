@@ -6,7 +6,6 @@ use quipu_formats::normalized::{Privacy, Section};
 use quipu_model::Header;
 
 use super::content::{Shaper, named};
-use super::files::SENSITIVE;
 use super::names::stands_for;
 use super::old::Old;
 use super::review::NameOf;
@@ -108,6 +107,7 @@ impl Redactor<'_> {
             mask: &mut self.mask,
             profile: self.profile,
             files: &mut self.files,
+            is_exposed: false,
         };
         let part = self.profile.text.clone();
         shaper.text("session.title", title, &part, "text", &[]);
@@ -120,6 +120,7 @@ impl Redactor<'_> {
             mask: &mut self.mask,
             profile: self.profile,
             files: &mut self.files,
+            is_exposed: false,
         };
         for field in &mut extra {
             let path = named(section(field.section), &field.key);
@@ -184,10 +185,11 @@ impl Redactor<'_> {
         let names = [Kind::Path, Kind::Identity]
             .iter()
             .any(|kind| profile.kinds.contains(kind));
-        let mut applied: Vec<String> = self.rules().map(|rule| rule.id.clone()).collect();
-        if profile.kinds.contains(&Kind::Secret) {
-            applied.push(SENSITIVE.to_owned());
-        }
+        // Which rules were there to be applied is what the digest says.
+        let mut applied: Vec<String> = matched.iter().map(|(rule, _)| rule.clone()).collect();
+        let before = was.rules_applied.unwrap_or_default().into_iter();
+        applied.extend(before.filter(|rule| !matched.iter().any(|(new, _)| new == rule)));
+        applied.sort();
         Privacy {
             profile: Some(profile.name.clone()),
             redaction_applied: Some(is_changed || was.redaction_applied == Some(true)),

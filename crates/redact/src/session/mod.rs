@@ -72,6 +72,8 @@ pub struct Redactor<'a> {
     files: Files,
     header: Header,
     options: Options,
+    /// The log, as it is called and as it is shared. Events that were read from it do not name it again.
+    log: Option<(String, String)>,
     /// What was taken out of the header.
     of_header: Vec<Redaction>,
     /// By how much times are moved.
@@ -173,6 +175,7 @@ impl<'a> Redactor<'a> {
             files: Files::default(),
             header: header.clone(),
             options: options.clone(),
+            log: None,
             of_header: Vec::new(),
             shift,
             held: Vec::new(),
@@ -189,6 +192,8 @@ impl<'a> Redactor<'a> {
             buffer: Vec::new(),
         };
         redactor.redact_header();
+        let path = |header: &Header| header.origin.as_ref()?.path.clone();
+        redactor.log = path(header).zip(path(&redactor.header));
         redactor
     }
 
@@ -340,6 +345,13 @@ impl<'a> Redactor<'a> {
     ) {
         self.mask.seq = event.seq;
         self.mask.old = Old::new(std::mem::take(&mut beyond.redactions));
+        let of_log = |event: &Event<LogBody>, log: &(String, String)| {
+            let source = event.annotations.source.as_ref();
+            source.is_some_and(|source| source.file == log.0)
+        };
+        let log = self.log.as_ref().filter(|log| of_log(event, log));
+        // What the header says already is not taken out again of every event.
+        let source = log.and_then(|_| event.annotations.source.take());
         if !is_own {
             let profile = if self.is_cut {
                 &self.bare
@@ -350,8 +362,13 @@ impl<'a> Redactor<'a> {
                 mask: &mut self.mask,
                 profile,
                 files: &mut self.files,
+                is_exposed: false,
             };
             shaper.event(event, beyond, given);
+        }
+        if let (Some(mut source), Some((_, shared))) = (source, &self.log) {
+            source.file.clone_from(shared);
+            event.annotations.source = Some(source);
         }
         beyond.redactions = receipts(&mut self.mask);
         self.encode(event, beyond);

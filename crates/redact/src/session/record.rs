@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quipu_formats::normalized::Beyond;
-use quipu_model::Draft;
+use quipu_model::{Block, Body, Content, Draft};
 
 use super::content::Shaper;
 use super::files::Files;
@@ -64,8 +64,54 @@ pub fn masker(
             mask: &mut mask,
             profile: &policy,
             files,
+            is_exposed: false,
         };
         shaper.body(&mut draft.body, &[], &mut Beyond::default());
+        shaper.annotations(&mut draft.annotations);
+        for label in labels(draft) {
+            shaper.name("label", label);
+        }
         *kit = mask.kit;
     }
+}
+
+/// What names an event, rather than being said in it: whoever hands events in may put anything there. The same name
+/// has the same placeholder, so that calls and their results still find each other.
+fn labels(draft: &mut Draft) -> Vec<&mut String> {
+    fn ids(blocks: &mut [Block]) -> impl Iterator<Item = &mut String> {
+        blocks
+            .iter_mut()
+            .filter_map(|block| match &mut block.content {
+                Content::ToolUse { id, .. } | Content::ToolResult { id, .. } => Some(id),
+                _ => None,
+            })
+    }
+    let Draft {
+        place,
+        body,
+        annotations,
+    } = draft;
+    let mut labels = vec![&mut place.path];
+    match body {
+        Body::ToolCall(call) => labels.push(&mut call.call_id),
+        Body::ToolResult(result) => labels.push(&mut result.call_id),
+        Body::UserMessage(blocks) | Body::AssistantMessage(blocks) => labels.extend(ids(blocks)),
+        _ => {}
+    }
+    // To change annotations is to make them, and most events have none.
+    if !annotations.is_empty() {
+        let notes = &mut **annotations;
+        let named = [
+            &mut notes.native_id,
+            &mut notes.parent_id,
+            &mut notes.subagent_id,
+            &mut notes.model,
+            &mut notes.model_call,
+        ];
+        labels.extend(named.into_iter().flatten());
+        labels.extend(notes.source.iter_mut().map(|source| &mut source.file));
+        let mimes = notes.attachments.iter_mut().map(|it| &mut it.mime);
+        labels.extend(mimes);
+    }
+    labels
 }

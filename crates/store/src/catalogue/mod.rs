@@ -8,6 +8,7 @@ mod lineage;
 mod passes;
 mod query;
 mod schema;
+mod seal;
 mod uses;
 mod write;
 
@@ -130,6 +131,60 @@ impl Catalogue {
             }
         }
         Ok(to)
+    }
+
+    /// Refuses to go on when a later version of Quipu wrote a catalogue. One that cannot be read is not refused.
+    pub(crate) fn refuse_newer(path: &Path) -> Result<()> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let Ok(database) = Connection::open_with_flags(path, flags) else {
+            return Ok(());
+        };
+        let catalogue = Self {
+            database,
+            path: path.to_owned(),
+        };
+        match schema::check_newer(&catalogue) {
+            Err(error @ CatalogueError::Newer { .. }) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes a catalogue, with what lies beside it.
+    pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
+        // What is written in the journal goes first: it must not be taken for that of another file.
+        for suffix in ["-wal", "-shm", "-journal", ""] {
+            let mut name = path.as_os_str().to_owned();
+            name.push(suffix);
+            match std::fs::remove_file(PathBuf::from(name)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts this catalogue in the place of another one, whatever that is like. Both are in the same directory.
+    pub(crate) fn take_place_of(self, other: &Path) -> Result<()> {
+        // All of it has to be in the one file that is renamed.
+        self.run(|database| {
+            database.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))?;
+            database.query_row("pragma journal_mode = delete", [], |_| Ok(()))
+        })?;
+        let Self { database, path } = self;
+        database.close().map_err(|(_, error)| fault(&path)(error))?;
+        let refused = |error: std::io::Error| CatalogueError::Database {
+            path: other.to_owned(),
+            why: format!("it cannot be replaced: {error}"),
+            damaged: false,
+        };
+        std::fs::File::open(&path)
+            .and_then(|file| file.sync_all())
+            .map_err(refused)?;
+        if other.is_dir() {
+            std::fs::remove_dir_all(other).map_err(refused)?;
+        }
+        Self::remove(other).map_err(refused)?;
+        std::fs::rename(&path, other).map_err(refused)
     }
 
     /// Opens the catalogue for reading, where there is one.

@@ -59,7 +59,7 @@ pub struct TranscriptRow {
     pub vendor_usage: Usage,
     /// The vendor's own cost.
     pub vendor_cost: Option<String>,
-    /// The models it used.
+    /// The models that its log names.
     pub models: Vec<String>,
     /// The log.
     pub path: PathBuf,
@@ -123,7 +123,7 @@ pub struct Filter {
     pub since: Option<i64>,
     /// Began before this.
     pub until: Option<i64>,
-    /// Sub-agents as well.
+    /// Sub-agents as well. Those whose parent is not kept are always meant.
     pub subagents: bool,
     /// Copies as well.
     pub duplicates: bool,
@@ -181,7 +181,10 @@ pub enum NotFound {
 }
 
 const COLUMNS: &str = "t.id, t.run_id, t.native, t.agent, t.agent_version, t.title, t.cwd, t.branch,
-    t.repository, t.commit_id, t.parent, t.parent_call, t.forked_from,
+    t.repository, t.commit_id, t.parent,
+    coalesce(t.parent_call, (select c.call from spawned c join transcript p on p.id = c.transcript
+        where c.child = t.native and p.native = t.parent and t.parent is not null limit 1)),
+    t.forked_from,
     (select o.run_id from transcript o where o.id = t.copy_of), t.copied_events, t.duplicate,
     t.reconstructed, t.started_at, t.ended_at, t.events, t.notes, t.prompts, t.replies, t.tool_calls,
     t.failures, t.denials, t.errors, t.compactions, t.attachments, t.dangling, t.orphans, t.calls,
@@ -189,7 +192,7 @@ const COLUMNS: &str = "t.id, t.run_id, t.native, t.agent, t.agent_version, t.tit
     t.vendor_cache_read, t.vendor_cache_write, t.vendor_output, t.vendor_reasoning, t.vendor_cost,
     s.path, s.part, s.dialect, s.key, s.size, s.modified,
     (select group_concat(m.model, char(10)) from
-        (select distinct model from spend where transcript = t.id order by 1) m), t.cache_write_1h";
+        (select model from model_named where transcript = t.id order by 1) m), t.cache_write_1h";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
     let count = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
@@ -296,7 +299,7 @@ impl Filter {
         add("t.branch = ?", text(&self.branch));
         add("instr(lower(t.title), lower(?)) > 0", text(&self.title));
         add(
-            "exists (select 1 from spend m where m.transcript = t.id
+            "exists (select 1 from model_named m where m.transcript = t.id
                  and instr(lower(m.model), lower(?)) > 0)",
             text(&self.model),
         );
@@ -317,7 +320,16 @@ impl Filter {
             all.push(format!("({})", any.join(" or ")));
         }
         if !self.subagents {
-            all.push("t.parent is null".to_owned());
+            // A sub-agent whose parent is not kept stands for itself; otherwise no list would have it.
+            let shown = if self.duplicates {
+                ""
+            } else {
+                " and not p.duplicate"
+            };
+            all.push(format!(
+                "(t.parent is null or not exists (select 1 from transcript p
+                     where p.native = t.parent and p.id <> t.id{shown}))"
+            ));
         }
         if !self.duplicates {
             all.push("not t.duplicate".to_owned());
@@ -339,6 +351,22 @@ impl Order {
             Self::Events => "t.events desc, t.run_id",
         }
     }
+}
+
+/// The sum of a column, in two halves: `sum` of `SQLite` fails when it leaves 64 bits, and then so does every
+/// command that asks for it. [`whole`] puts the halves together.
+fn halves(column: &str) -> String {
+    format!("sum(({column}) >> 32), sum(({column}) & 4294967295)")
+}
+
+/// A sum whose upper half is in this column and whose lower half is in the next. `None` where nothing was known;
+/// the largest or smallest number where it is beyond those.
+fn whole(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<u64>> {
+    let (upper, lower): (Option<i64>, Option<i64>) = (row.get(at)?, row.get(at + 1)?);
+    Ok(upper.zip(lower).map(|(upper, lower)| {
+        let sum = (i128::from(upper) << 32) + i128::from(lower);
+        u64::try_from(sum.max(0)).unwrap_or(u64::MAX)
+    }))
 }
 
 impl Catalogue {
@@ -366,37 +394,44 @@ impl Catalogue {
     /// Sums by agent over the transcripts that are meant.
     pub fn by_agent(&self, filter: &Filter) -> Result<Vec<Sum>> {
         let (condition, values) = filter.sql();
+        let sums = [
+            "t.parent is not null",
+            "t.events",
+            "s.size",
+            "t.input",
+            "t.cache_read",
+            "t.cache_write",
+            "t.output",
+            "t.reasoning",
+        ];
         let query = format!(
-            "select t.agent, count(*), sum(t.parent is not null), sum(t.events), sum(s.size),
-                    sum(t.input), sum(t.cache_read), sum(t.cache_write), sum(t.output),
-                    sum(t.reasoning), min(t.started_at), max(t.ended_at)
+            "select t.agent, count(*), min(t.started_at), max(t.ended_at), {}
              from transcript t join source s on s.id = t.source
-             where {condition} group by t.agent order by count(*) desc, t.agent"
+             where {condition} group by t.agent order by count(*) desc, t.agent",
+            sums.map(halves).join(", ")
         );
         self.run(|database| {
             let mut statement = database.prepare(&query)?;
             let rows = statement.query_map(params_from_iter(values), |row| {
-                let count = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
-                let bucket = |at: usize| {
-                    row.get::<_, Option<i64>>(at)
-                        .map(|n| n.map(i64::unsigned_abs))
-                };
+                // The sums stand behind four other columns.
+                let sum = |n: usize| whole(row, 4 + 2 * n);
+                let count = |n: usize| sum(n).map(Option::unwrap_or_default);
                 Ok(Sum {
                     name: row.get(0)?,
-                    transcripts: count(1)?,
-                    subagents: count(2)?,
-                    events: count(3)?,
-                    bytes: count(4)?,
+                    transcripts: row.get::<_, i64>(1)?.unsigned_abs(),
+                    subagents: count(0)?,
+                    events: count(1)?,
+                    bytes: count(2)?,
                     usage: Usage {
-                        input: bucket(5)?,
-                        cache_read: bucket(6)?,
-                        cache_write: bucket(7)?,
+                        input: sum(3)?,
+                        cache_read: sum(4)?,
+                        cache_write: sum(5)?,
                         cache_write_1h: None,
-                        output: bucket(8)?,
-                        reasoning: bucket(9)?,
+                        output: sum(6)?,
+                        reasoning: sum(7)?,
                     },
-                    first: row.get(10)?,
-                    last: row.get(11)?,
+                    first: row.get(2)?,
+                    last: row.get(3)?,
                 })
             })?;
             rows.collect()
@@ -502,23 +537,24 @@ impl Catalogue {
     /// What adapters do not know: agent, version, name, how often, in how many logs, and where first.
     pub fn drift(&self) -> Result<Vec<DriftRow>> {
         self.run(|database| {
-            let mut statement = database.prepare(
-                "select s.agent, coalesce(t.agent_version, ''), d.name, sum(d.sightings), count(*),
-                        s.path, d.line, d.byte_offset
+            let mut statement = database.prepare(&format!(
+                "select s.agent, coalesce(t.agent_version, ''), d.name, count(*), s.path, d.line,
+                        d.byte_offset, {}
                  from drift d join source s on s.id = d.source
                  left join transcript t on t.source = s.id
-                 group by 1, 2, 3 order by 1, 4 desc, 3, 2",
-            )?;
+                 group by 1, 2, 3 order by 1, 8 desc, 9 desc, 3, 2",
+                halves("d.sightings")
+            ))?;
             let rows = statement.query_map([], |row| {
                 Ok(DriftRow {
                     agent: row.get(0)?,
                     version: row.get(1)?,
                     name: row.get(2)?,
-                    sightings: row.get::<_, i64>(3)?.unsigned_abs(),
-                    logs: row.get::<_, i64>(4)?.unsigned_abs(),
-                    path: PathBuf::from(std::ffi::OsString::from_vec(row.get(5)?)),
-                    line: row.get::<_, i64>(6)?.unsigned_abs(),
-                    offset: row.get::<_, i64>(7)?.unsigned_abs(),
+                    sightings: whole(row, 7)?.unwrap_or_default(),
+                    logs: row.get::<_, i64>(3)?.unsigned_abs(),
+                    path: PathBuf::from(std::ffi::OsString::from_vec(row.get(4)?)),
+                    line: row.get::<_, i64>(5)?.unsigned_abs(),
+                    offset: row.get::<_, i64>(6)?.unsigned_abs(),
                 })
             })?;
             rows.collect()
@@ -528,10 +564,12 @@ impl Catalogue {
     /// Counts of records by what became of them, over all logs: `(what, records)`.
     pub fn dropped(&self) -> Result<Vec<(String, u64)>> {
         self.run(|database| {
-            let mut statement = database
-                .prepare("select reason, sum(records) from dropped group by 1 order by 2 desc")?;
+            let mut statement = database.prepare(&format!(
+                "select reason, {} from dropped group by 1 order by 2 desc, 3 desc",
+                halves("records")
+            ))?;
             let rows = statement.query_map([], |row| {
-                Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+                Ok((row.get(0)?, whole(row, 1)?.unwrap_or_default()))
             })?;
             rows.collect()
         })

@@ -20,9 +20,10 @@ fn reading(id: &str, change: impl FnOnce(&mut Reading)) -> Reading {
         output: Some(5),
         ..Tokens::default()
     };
-    summary
-        .spend
-        .insert(spent_on("model-1"), Spend { calls: 1, tokens });
+    let mut spend = Spend::default();
+    (spend.calls, spend.tokens) = (1, tokens);
+    summary.spend.insert(spent_on("model-1"), spend);
+    summary.models.insert("model-1".to_owned());
     let tool = ToolKey {
         tool: "Bash".to_owned(),
         ..ToolKey::default()
@@ -41,6 +42,7 @@ fn reading(id: &str, change: impl FnOnce(&mut Reading)) -> Reading {
         stamp: Stamp::default(),
         version: 1,
         read_to: 100,
+        manifest: None,
         checkpoint: None,
         ledger: Ledger::default(),
         session: Session {
@@ -83,6 +85,7 @@ fn three() -> Catalogue {
         let spend = &mut reading.summary.spend;
         let used = spend.remove(&spent_on("model-1")).unwrap();
         spend.insert(spent_on("gpt-x"), used);
+        reading.summary.models = ["gpt-x".to_owned()].into();
     });
     catalogue.put(&codex).unwrap();
     let child = reading("child", |reading| {
@@ -131,6 +134,62 @@ fn filters_and_orders() {
     let sums = catalogue.by_agent(&Filter::default()).unwrap();
     assert_eq!(sums.len(), 2);
     assert_eq!(sums[0].usage.input, Some(10));
+}
+
+#[test]
+fn models_without_tokens_are_listed_and_found() {
+    let catalogue = Catalogue::in_memory().unwrap();
+    let named = reading("aaa1", |reading| {
+        reading.summary.spend.clear();
+        reading.summary.models = ["silent-1".to_owned(), "silent-2".to_owned()].into();
+    });
+    catalogue.put(&named).unwrap();
+    assert_eq!(
+        catalogue.find("aaa1").unwrap().models,
+        ["silent-1", "silent-2"]
+    );
+    let filter = Filter {
+        model: Some("SILENT".to_owned()),
+        ..Filter::default()
+    };
+    assert_eq!(ids(&catalogue, &filter, Order::Newest), ["aaa1"]);
+}
+
+#[test]
+fn a_sub_agent_without_its_parent_is_listed() {
+    let catalogue = three();
+    let orphan = |id: &str, parent: &str| {
+        let parent = Some(parent.to_owned());
+        reading(id, |reading| {
+            reading.session.parent.clone_from(&parent);
+            reading.summary.last_at = Some(100);
+        })
+    };
+    catalogue.put(&orphan("lost", "nowhere")).unwrap();
+    // Its own parent, by a lie of its log.
+    catalogue.put(&orphan("self", "self")).unwrap();
+    let all = Filter::default();
+    let newest = ids(&catalogue, &all, Order::Newest);
+    assert_eq!(newest, ["aab2", "aaa1", "lost", "self"]);
+    // Once the parent is there, it has its place below it.
+    catalogue.put(&orphan("nowhere", "aaa1")).unwrap();
+    let newest = ids(&catalogue, &all, Order::Newest);
+    assert_eq!(newest, ["aab2", "aaa1", "self"]);
+}
+
+#[test]
+fn a_sub_agent_is_linked_to_the_call_that_its_parent_names() {
+    let catalogue = three();
+    assert_eq!(catalogue.find("child").unwrap().parent_call, None);
+    let parent = reading("aaa1", |reading| {
+        let spawned = &mut reading.summary.spawned;
+        spawned.insert("child".to_owned(), "call_7".to_owned());
+        spawned.insert("aab2".to_owned(), "call_8".to_owned());
+    });
+    catalogue.put(&parent).unwrap();
+    let call = |id: &str| catalogue.find(id).unwrap().parent_call;
+    assert_eq!(call("child").as_deref(), Some("call_7"));
+    assert_eq!(call("aab2"), None, "it says itself that it has no parent");
 }
 
 #[test]
@@ -229,4 +288,100 @@ fn a_catalogue_that_may_not_be_written_to_can_be_read() {
     let catalogue = Catalogue::open_read_only(&path).unwrap();
     assert_eq!(catalogue.find("aaa1").unwrap().run_id, "aaa1");
     assert!(catalogue.put(&reading("aaa2", |_| {})).is_err());
+}
+
+/// A home may have rows from before numbers were bounded; it has to open all the same.
+#[test]
+fn sums_hold_whatever_is_in_the_rows() {
+    let catalogue = three();
+    let database = catalogue.database();
+    let columns = |table: &str| -> Vec<String> {
+        let mut statement = database
+            .prepare("select name from pragma_table_info(?1) where lower(type) = 'integer'")
+            .unwrap();
+        let names = statement.query_map([table], |row| row.get(0)).unwrap();
+        names.collect::<rusqlite::Result<_>>().unwrap()
+    };
+    let keys = [
+        "id",
+        "source",
+        "transcript",
+        "copy_of",
+        "duplicate",
+        "version",
+        "adapters",
+    ];
+    for number in [i64::MAX, 1 << 62, i64::MIN, -1] {
+        for table in ["transcript", "source", "spend", "activity", "tool_use"] {
+            for column in columns(table) {
+                if keys.contains(&column.as_str()) {
+                    continue;
+                }
+                let set = format!("update {table} set {column} = ?1");
+                // Some columns are only true or false.
+                drop(database.execute(&set, [number]));
+            }
+        }
+        database
+            .execute_batch(&format!(
+                "insert or replace into dropped select id, 'empty', {number} from source;
+                 insert or replace into drift select id, 'field:x', {number}, 0, 1 from source;"
+            ))
+            .unwrap();
+        let all = Filter {
+            subagents: true,
+            duplicates: true,
+            ..Filter::default()
+        };
+        let sums = catalogue.by_agent(&all).unwrap();
+        assert_eq!(sums.iter().map(|sum| sum.transcripts).sum::<u64>(), 3);
+        let two = sums.iter().find(|sum| sum.transcripts == 2).unwrap();
+        let exact = u64::try_from(i128::from(number) * 2).unwrap_or(0);
+        assert_eq!(two.usage.input, Some(exact));
+        assert_eq!(catalogue.dropped().unwrap().len(), 1);
+        assert_eq!(catalogue.drift().unwrap().len(), 2);
+        for order in [Order::Newest, Order::Tokens, Order::Size, Order::Events] {
+            assert_eq!(catalogue.list(&all, order, None).unwrap().len(), 3);
+        }
+    }
+}
+
+#[test]
+fn what_is_changed_by_nobody_is_noticed() {
+    let catalogue = three();
+    catalogue.seal().unwrap();
+    assert_eq!(catalogue.damages(true), Vec::<String>::new());
+    // What is put down anew is not damage.
+    catalogue
+        .put(&reading("aaa1", |reading| reading.summary.prompts = 7))
+        .unwrap();
+    assert_eq!(catalogue.damages(true), Vec::<String>::new());
+    catalogue.seal().unwrap();
+    let database = catalogue.database();
+    let triggers = "select group_concat('drop trigger ' || name, ';') from sqlite_schema where type = 'trigger'";
+    let drop: String = database.query_row(triggers, [], |row| row.get(0)).unwrap();
+    database.execute_batch(&drop).unwrap();
+    for (change, back) in [
+        (
+            "update transcript set title = 'about aaaq' where run_id = 'aaa1'",
+            "update transcript set title = 'about aaa1' where run_id = 'aaa1'",
+        ),
+        (
+            "update spend set input = 11 where input = 10",
+            "update spend set input = 10",
+        ),
+        (
+            "update source set read_to = 101",
+            "update source set read_to = 100",
+        ),
+    ] {
+        database.execute_batch(change).unwrap();
+        let damages = catalogue.damages(false);
+        assert!(
+            damages.iter().any(|it| it.contains("/logs/aaa1.jsonl")),
+            "{change}: {damages:?}"
+        );
+        database.execute_batch(back).unwrap();
+        assert_eq!(catalogue.damages(false), Vec::<String>::new(), "{back}");
+    }
 }

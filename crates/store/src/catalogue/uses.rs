@@ -36,7 +36,7 @@ fn inserting(table: &str, values: usize) -> String {
 }
 
 fn put_spend(database: &Connection, transcript: i64, summary: &Summary) -> rusqlite::Result<()> {
-    let mut insert = database.prepare_cached(&inserting("spend", 13))?;
+    let mut insert = database.prepare_cached(&inserting("spend", 15))?;
     for (key, spend) in &summary.spend {
         let [
             input,
@@ -60,7 +60,31 @@ fn put_spend(database: &Connection, transcript: i64, summary: &Summary) -> rusql
             cache_write_1h,
             output,
             reasoning,
+            signed(spend.searches),
+            key.told.then(|| spend.told().to_string()),
         ])?;
+    }
+    Ok(())
+}
+
+/// Puts down which models a log names and which sub-agents it began, in place of what was known of it.
+pub(super) fn put_names(
+    database: &Connection,
+    transcript: i64,
+    summary: &Summary,
+) -> rusqlite::Result<()> {
+    for table in ["model_named", "spawned"] {
+        database
+            .prepare_cached(&format!("delete from {table} where transcript = ?1"))?
+            .execute([transcript])?;
+    }
+    let mut insert = database.prepare_cached("insert into model_named values (?1, ?2)")?;
+    for model in &summary.models {
+        insert.execute(params![transcript, model])?;
+    }
+    let mut insert = database.prepare_cached("insert into spawned values (?1, ?2, ?3)")?;
+    for (child, call) in &summary.spawned {
+        insert.execute(params![transcript, child, call])?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use quipu_agents::{FAMILIES, Family, Host, Pick, Place, is_credential};
+use quipu_formats::flow;
 
 use super::report::Problem;
 use crate::catalogue::Stamp;
@@ -64,6 +65,9 @@ pub struct Search {
     visited: HashSet<(u64, u64)>,
     seen: HashSet<PathBuf>,
 }
+
+/// Said of a link that is not followed.
+const LEADS_OUT: &str = "a link that leads out of its directory, so it is not followed; name it to import what it leads to";
 
 /// What a walk is after.
 struct Walk<'w> {
@@ -173,6 +177,12 @@ impl Search {
             for (path, kind) in self.entries(&directory) {
                 let below = path.strip_prefix(walk.root).unwrap_or(&path);
                 let picked = (walk.pick)(below);
+                // Agents' own directories may be links; what is inside of them is the agent's, and what a link in
+                // them leads to is not.
+                if kind.is_symlink() && leads_out(walk.root, &path) {
+                    self.led_out(walk, &path, depth);
+                    continue;
+                }
                 if kind.is_dir() {
                     if picked == Pick::Gather {
                         match fs::metadata(&path) {
@@ -199,6 +209,22 @@ impl Search {
                     }
                 }
             }
+        }
+    }
+
+    /// A link that leads out of an agent's directory. What it leads to is not looked at; that is said, unless it is
+    /// nothing that would have been.
+    fn led_out(&mut self, walk: &Walk<'_>, path: &Path, depth: usize) {
+        let below = path.strip_prefix(walk.root).unwrap_or(path);
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() && depth >= walk.depth => {}
+            Ok(metadata) if !metadata.is_dir() && (walk.pick)(below) == Pick::Skip => {}
+            Ok(_) if holds_credentials(path) => self.credentials += 1,
+            Ok(_) => {
+                self.special += 1;
+                self.problems.push(Problem::new(path, LEADS_OUT));
+            }
+            Err(error) => self.refused(path, &error),
         }
     }
 
@@ -231,6 +257,10 @@ impl Search {
     /// Any file below a path may be a log. Whoever names a directory means what is in it, and not what a link
     /// somewhere below makes of it.
     fn anything(&mut self, root: &Path) {
+        // A file of a run stands for the whole of it.
+        if let Some(run) = flow::run_of(root) {
+            return self.held(&run);
+        }
         let mut left = vec![(root.to_owned(), 0)];
         while let Some((path, depth)) = left.pop() {
             let metadata = match fs::metadata(&path) {
@@ -242,23 +272,10 @@ impl Search {
             };
             if leads_out(root, &path) {
                 self.special += 1;
-                let what =
-                    "a link that leads out of the directory that was named; name it to read it";
-                self.problems.push(Problem::new(&path, what));
+                self.problems.push(Problem::new(&path, LEADS_OUT));
             } else if metadata.is_dir() {
-                let holder = FAMILIES
-                    .iter()
-                    .find(|family| family.gather().is_some_and(|gather| gather.holds(&path)));
-                if let Some(family) = holder {
-                    let brand = family.gather().map_or("", |gather| gather.dialect().brand);
-                    if self.seen.insert(path.clone()) {
-                        self.found.push(Candidate {
-                            path,
-                            stamp: stamp(&metadata),
-                            found: Found::Many,
-                            place: Some((brand, *family)),
-                        });
-                    }
+                if holding(&path).is_some() {
+                    self.held(&path);
                     continue;
                 }
                 if depth >= DEEPEST {
@@ -288,6 +305,22 @@ impl Search {
                     place: holder,
                 });
             }
+        }
+    }
+
+    /// Adds a directory that holds sessions.
+    fn held(&mut self, path: &Path) {
+        let metadata = match fs::metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) => return self.refused(path, &error),
+        };
+        if self.seen.insert(path.to_owned()) {
+            self.found.push(Candidate {
+                path: path.to_owned(),
+                stamp: stamp(&metadata),
+                found: Found::Many,
+                place: holding(path),
+            });
         }
     }
 
@@ -379,6 +412,14 @@ pub(super) fn stamp(metadata: &Metadata) -> Stamp {
         part: None,
     }
 }
+/// Whose sessions a directory holds.
+fn holding(directory: &Path) -> Option<(&'static str, &'static dyn Family)> {
+    FAMILIES.iter().find_map(|family| {
+        let gather = family.gather().filter(|gather| gather.holds(directory))?;
+        Some((gather.dialect().brand, *family))
+    })
+}
+
 /// Whose sessions a file holds, where it holds many.
 fn holder(path: &Path) -> Option<(&'static str, &'static dyn Family)> {
     use std::io::Read as _;
@@ -395,6 +436,48 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    /// A link to `/` in an agent's directory would have everything archived that looks like a log.
+    #[test]
+    fn links_out_of_an_agents_directory_are_not_followed() {
+        let home = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(home.path()).unwrap();
+        let put = |path: &str| {
+            let path = home.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::File::create(&path)
+                .and_then(|mut file| io::Write::write_all(&mut file, b"{}\n"))
+                .unwrap();
+            path
+        };
+        // The agent's directory is a link, as those make it who keep their settings elsewhere.
+        let own = put("dotfiles/claude/projects/-code/own.jsonl");
+        symlink(home.join("dotfiles/claude"), home.join(".claude")).unwrap();
+        let projects = home.join("dotfiles/claude/projects");
+        put("elsewhere/-x/other.jsonl");
+        let other = put("other.jsonl");
+        symlink("/", projects.join("root")).unwrap();
+        symlink(home.join("elsewhere"), projects.join("-more")).unwrap();
+        symlink(&other, projects.join("-code/linked.jsonl")).unwrap();
+        symlink("own.jsonl", projects.join("-code/inside.jsonl")).unwrap();
+        let host = Host::new(&home, |_| None);
+        let claude = ["claude".to_owned()];
+        let named = [home.join(".claude")];
+        for search in [
+            Search::of_places(&host, &claude),
+            Search::of_paths(&host, &named, &claude),
+        ] {
+            let found: Vec<&PathBuf> = search.found.iter().map(|it| &it.path).collect();
+            assert!(found.contains(&&own), "{found:?}");
+            assert!(
+                found.iter().all(|path| path.starts_with(&projects)),
+                "{found:?}"
+            );
+            let said: Vec<&Problem> = search.problems.iter().collect();
+            assert_eq!((said.len(), search.special), (3, 3), "{said:?}");
+            assert!(said.iter().all(|it| it.what == LEADS_OUT), "{said:?}");
+        }
+    }
 
     #[test]
     fn links_out_of_a_directory_are_not_followed() {

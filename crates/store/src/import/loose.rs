@@ -308,12 +308,35 @@ impl LoosePlace {
         from: &Gathered<'_>,
         sink: &mut dyn Sink,
     ) -> Result<Feed, KeepError> {
-        let mut feed = self.feed()?;
-        let mut bytes = Vec::new();
-        gather.write(from, self.part.as_deref().unwrap_or_default(), &mut bytes)?;
-        feed.push(&bytes, sink);
-        drop(feed.finish(sink));
-        Ok(feed)
+        let mut feeding = Feeding {
+            feed: self.feed()?,
+            sink,
+        };
+        let part = self.part.as_deref().unwrap_or_default();
+        {
+            let mut pieces = io::BufWriter::with_capacity(PIECE, &mut feeding);
+            gather.write(from, part, &mut pieces)?;
+            io::Write::flush(&mut pieces)?;
+        }
+        drop(feeding.feed.finish(feeding.sink));
+        Ok(feeding.feed)
+    }
+}
+
+/// Reads what is written to it, so that it need not be held.
+struct Feeding<'s> {
+    feed: Feed,
+    sink: &'s mut dyn Sink,
+}
+
+impl io::Write for Feeding<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.feed.push(bytes, self.sink);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -322,10 +345,5 @@ fn plain(path: &Path, file: File, temporary: &Path) -> Result<File, KeepError> {
     if path.extension().is_none_or(|ending| ending != "zst") {
         return Ok(file);
     }
-    let mut plain = tempfile::tempfile_in(temporary)?;
-    let mut decoder = zstd::Decoder::new(file)?;
-    decoder.window_log_max(27)?;
-    io::copy(&mut decoder, &mut plain)?;
-    plain.seek(SeekFrom::Start(0))?;
-    Ok(plain)
+    super::keep::unpacked(&file, temporary)
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::find::Search;
-use super::keep::Done;
+use super::keep::{Done, Keeper};
 use super::plan::Job;
 use crate::archive::ArchiveError;
 
@@ -40,6 +40,12 @@ pub struct Report {
     pub agents: BTreeMap<String, AgentReport>,
     /// What went wrong: each kind once, with a count.
     pub problems: Vec<Problem>,
+    /// Logs that the archive had lost or that were damaged in it, and that were kept again.
+    pub kept_again: u64,
+    /// Logs of which something is lost. Each is among the problems, too.
+    pub lost: u64,
+    /// What is kept of these sources cannot be read, by their keys.
+    pub(super) damaged: Vec<(String, Problem)>,
 }
 
 /// What an import did for one agent.
@@ -65,6 +71,8 @@ pub struct AgentReport {
     pub mended: BTreeMap<&'static str, u64>,
     /// Sightings of what adapters do not know.
     pub unknown: u64,
+    /// Sightings of fields that are known and reach no event.
+    pub left_out: u64,
 }
 
 /// Something that went wrong with one log, or with several in the same way.
@@ -126,6 +134,13 @@ impl Report {
         }
     }
 
+    /// Takes in what was said while logs were kept.
+    pub(super) fn problems_of(&mut self, keeper: &Keeper<'_>) {
+        for problem in keeper.said() {
+            self.problem(problem);
+        }
+    }
+
     pub(super) fn dry_run(&mut self, jobs: &[Job]) {
         for job in jobs {
             self.read += 1;
@@ -150,6 +165,7 @@ impl Report {
                     self.unknown_examples.push(path.clone());
                 }
             }
+            Done::Unchanged => self.unchanged += 1,
             Done::Failed(_) | Done::Looked(_) | Done::Stopped(_) | Done::Damaged { .. } => {}
             Done::Read(reading) => {
                 self.read += 1;
@@ -179,8 +195,8 @@ impl Report {
                 for (what, n) in &ledger.mended {
                     *agent.mended.entry(what.as_str()).or_default() += n;
                 }
-                let sightings: u64 = ledger.drift.unknown.values().map(|s| s.count).sum();
-                agent.unknown += sightings + ledger.drift.more;
+                agent.unknown += ledger.drift.not_known();
+                agent.left_out += ledger.drift.left_out();
             }
         }
     }

@@ -16,10 +16,14 @@ pub struct Spent {
     pub calls: u64,
     /// Their tokens.
     pub tokens: Usage,
-    /// What those of them cost that have a price.
+    /// Searches of the web that are paid for beside the tokens.
+    pub searches: u64,
+    /// What those of both cost that have a price.
     pub cost: Money,
     /// Tokens that have no price. They are in `tokens`, and not in `cost`.
     pub unpriced: u64,
+    /// Searches that have no price.
+    pub unpriced_searches: u64,
 }
 
 impl Spent {
@@ -27,18 +31,69 @@ impl Spent {
     pub fn add(&mut self, other: &Self) {
         self.calls = self.calls.saturating_add(other.calls);
         self.tokens.add(&other.tokens);
+        self.searches = self.searches.saturating_add(other.searches);
         self.cost += other.cost;
         self.unpriced = self.unpriced.saturating_add(other.unpriced);
+        self.unpriced_searches = self
+            .unpriced_searches
+            .saturating_add(other.unpriced_searches);
+    }
+
+    /// Whether all of it has a price.
+    pub fn is_priced(&self) -> bool {
+        self.unpriced == 0 && self.unpriced_searches == 0
     }
 
     /// What it cost; `None` where nothing of it has a price.
     pub fn dollars(&self) -> Option<Money> {
-        (self.unpriced == 0 || self.cost != Money::ZERO).then_some(self.cost)
+        (self.is_priced() || self.cost != Money::ZERO).then_some(self.cost)
+    }
+
+    /// Puts the price to it: that of the table, or else what the log says that it cost. Gives which it was.
+    pub(super) fn price(
+        &mut self,
+        model: &str,
+        quote: Option<&Quote>,
+        told: Option<Money>,
+    ) -> Option<PricedBy> {
+        if let Some(quote) = quote {
+            self.cost = quote.cost_of_part(&self.tokens);
+            match quote.searches(self.searches) {
+                Some(fee) => self.cost += fee,
+                None => self.unpriced_searches = self.searches,
+            }
+            return Some(PricedBy::Table);
+        }
+        // Agents write zero for models whose price they do not know. Only of one whose name says that it is free is
+        // zero believed.
+        let told = told.filter(|told| *told > Money::ZERO || says_free(model));
+        if let Some(told) = told.filter(|told| *told >= Money::ZERO) {
+            self.cost = told;
+            return Some(PricedBy::Log);
+        }
+        self.unpriced = self.tokens.total();
+        self.unpriced_searches = self.searches;
+        None
     }
 }
 
-/// Tokens without a price.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where a price is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PricedBy {
+    /// The table of prices, or the configuration.
+    Table,
+    /// The log says what it cost.
+    Log,
+}
+
+/// Whether the name of a model says that it costs nothing.
+fn says_free(model: &str) -> bool {
+    let model = model.to_ascii_lowercase();
+    [":free", "-free"].iter().any(|free| model.ends_with(free))
+}
+
+/// Tokens and searches without a price.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unpriced {
     /// The model; empty where logs do not name it.
     pub model: String,
@@ -46,6 +101,8 @@ pub struct Unpriced {
     pub calls: u64,
     /// Their tokens.
     pub tokens: u64,
+    /// Their searches of the web.
+    pub searches: u64,
 }
 
 /// Finds prices, and remembers them: there are few, and many rows.
@@ -53,7 +110,7 @@ pub(super) struct Pricer<'p> {
     prices: &'p Prices,
     known: HashMap<(u32, Service, u8), Known>,
     kinds: HashMap<u32, Kind>,
-    unpriced: BTreeMap<String, (u64, u64)>,
+    unpriced: BTreeMap<String, Unpriced>,
 }
 
 /// The prices that were found for one model, service and class of prompts.
@@ -101,20 +158,17 @@ impl<'p> Pricer<'p> {
                 .or_insert_with(|| quote(prices, of).ok())
                 .as_ref(),
         };
-        let tokens = spent.tokens.total();
-        match quote {
-            Some(quote) => spent.cost = quote.cost_of_part(&spent.tokens),
-            None if tokens > 0 => {
-                spent.unpriced = tokens;
-                let (calls, sum) = match self.unpriced.get_mut(of.model) {
-                    Some(sums) => sums,
-                    None => self.unpriced.entry(of.model.to_owned()).or_default(),
-                };
-                *calls = calls.saturating_add(spent.calls);
-                *sum = sum.saturating_add(tokens);
-            }
-            None => {}
+        spent.price(of.model, quote, of.told);
+        if spent.is_priced() {
+            return;
         }
+        let sums = match self.unpriced.get_mut(of.model) {
+            Some(sums) => sums,
+            None => self.unpriced.entry(of.model.to_owned()).or_default(),
+        };
+        sums.calls = sums.calls.saturating_add(spent.calls);
+        sums.tokens = sums.tokens.saturating_add(spent.unpriced);
+        sums.searches = sums.searches.saturating_add(spent.unpriced_searches);
     }
 
     /// What had no price, the most tokens first.
@@ -122,10 +176,9 @@ impl<'p> Pricer<'p> {
         let mut all: Vec<Unpriced> = self
             .unpriced
             .iter()
-            .map(|(model, (calls, tokens))| Unpriced {
+            .map(|(model, sums)| Unpriced {
                 model: model.clone(),
-                calls: *calls,
-                tokens: *tokens,
+                ..sums.clone()
             })
             .collect();
         all.sort_by(|a, b| b.tokens.cmp(&a.tokens).then_with(|| a.model.cmp(&b.model)));

@@ -11,7 +11,7 @@ use quipu_agents::{Entry, Position, Sink, hash, service_number, service_of, slot
 use quipu_model::{Money, Service, Timestamp, Usage};
 use quipu_prices::{Prices, Quote, Unpriced};
 
-use super::cost::{self, Spent};
+use super::cost::{self, PricedBy, Spent};
 use super::facts::Bounds;
 use super::table::Of;
 use crate::Store;
@@ -51,10 +51,23 @@ pub struct Call {
     pub service: Service,
     /// Its tokens.
     pub tokens: Usage,
+    /// Searches of the web that it paid for beside them.
+    pub searches: u64,
     /// Its price, or why there is none.
     pub quote: Result<Quote, Unpriced>,
-    /// What it cost.
-    pub cost: Option<Money>,
+    /// What the log says that it cost.
+    pub told: Option<Money>,
+    /// Where what it cost is from; `None` where it has no price.
+    pub by: Option<PricedBy>,
+    /// What it comes to.
+    pub spent: Spent,
+}
+
+impl Call {
+    /// What it cost; `None` where it has no price.
+    pub fn cost(&self) -> Option<Money> {
+        self.by.map(|_| self.spent.cost)
+    }
 }
 
 /// What is not counted.
@@ -142,15 +155,7 @@ pub fn explain(
     let mut calls = Vec::new();
     for counted in counted {
         let call = counted.priced(prices);
-        spent.add(&Spent {
-            calls: 1,
-            tokens: call.tokens,
-            cost: call.cost.unwrap_or(Money::ZERO),
-            unpriced: match call.cost {
-                Some(_) => 0,
-                None => call.tokens.total(),
-            },
-        });
+        spent.add(&call.spent);
         calls.push(call);
     }
     let mut named = Vec::new();
@@ -207,7 +212,10 @@ struct Counted {
     subagent: String,
     service: u8,
     context: u8,
+    told: Option<Money>,
+    calls: u64,
     tokens: Usage,
+    searches: u64,
 }
 
 impl Counted {
@@ -215,6 +223,17 @@ impl Counted {
     fn is_beside(&self, other: &Self) -> bool {
         (self.slot, &self.model, &self.subagent) == (other.slot, &other.model, &other.subagent)
             && (self.service, self.context) == (other.service, other.context)
+            && self.told.is_some() == other.told.is_some()
+    }
+
+    /// Takes in what else is told of it.
+    fn add(&mut self, other: &Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.tokens.add(&other.tokens);
+        self.searches = self.searches.saturating_add(other.searches);
+        if let Some(more) = other.told {
+            *self.told.get_or_insert(Money::ZERO) += more;
+        }
     }
 
     fn priced(self, prices: &Prices) -> Call {
@@ -227,10 +246,13 @@ impl Counted {
             ..Of::default()
         };
         let quote = cost::quote(prices, &of);
-        let cost = quote
-            .as_ref()
-            .ok()
-            .map(|quote| quote.cost_of_part(&self.tokens));
+        let mut spent = Spent {
+            calls: self.calls,
+            tokens: self.tokens,
+            searches: self.searches,
+            ..Spent::default()
+        };
+        let by = spent.price(&self.model, quote.as_ref().ok(), self.told);
         Call {
             seq: self.seq,
             line: self.line,
@@ -239,8 +261,11 @@ impl Counted {
             subagent: self.subagent,
             service,
             tokens: self.tokens,
+            searches: self.searches,
             quote,
-            cost,
+            told: self.told,
+            by,
+            spent,
         }
     }
 }
@@ -279,8 +304,12 @@ impl Sink for Reading<'_> {
         if let Some(again) = &entry.repeats {
             self.leave_out(Why::Repeated, None, true, again);
         }
-        let (Some(usage), Some(charge)) = (&entry.usage, &entry.charge) else {
+        let Some(charge) = &entry.charge else {
             return;
+        };
+        let usage = &match (entry.usage, entry.searches) {
+            (None, None) => return,
+            (usage, _) => usage.unwrap_or_default(),
         };
         self.log.add(usage);
         let own = entry.model.as_deref().unwrap_or_default();
@@ -315,14 +344,17 @@ impl Sink for Reading<'_> {
             subagent: entry.subagent.as_deref().unwrap_or_default().to_owned(),
             service: service_number(charge.service),
             context: charge.context,
+            told: charge.told.then(|| entry.cost.unwrap_or(Money::ZERO)),
+            calls: entry.calls_begun(),
             tokens: *usage,
+            searches: entry.searches.unwrap_or(0),
         };
         // What only says how much of something counted before was reasoning is told with that.
-        let told_of = (usage.total() == 0)
+        let told_of = (usage.total() == 0 && counted.searches == 0)
             .then(|| self.counted.iter().rposition(|it| it.is_beside(&counted)))
             .flatten();
         if let Some(known) = known.or(told_of) {
-            self.counted[known].tokens.add(usage);
+            self.counted[known].add(&counted);
             return;
         }
         self.places

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use quipu_agents::{Activity, service_of};
-use quipu_model::Usage;
+use quipu_model::{Money, Usage};
 use rusqlite::types::Value;
 use rusqlite::{Row, params_from_iter};
 
 use super::calendar::slot_of_millis;
+use super::cost::Spent;
 use super::table::{Of, Place, Subject, Table, Tally};
 use super::{By, Question};
 use crate::catalogue::{Catalogue, Filter, Result, is_outdated_sql};
@@ -248,7 +249,7 @@ impl Read<'_> {
 
     fn spend(&self, tally: &mut Tally<'_>) -> Result<()> {
         let columns = "transcript, slot, model, subagent, service, context, calls, input,
-            cache_read, cache_write, cache_write_1h, output, reasoning";
+            cache_read, cache_write, cache_write_1h, output, reasoning, searches, told";
         self.rows(columns, "spend", |place, row| {
             let of = Of {
                 slot: row.get(1)?,
@@ -256,9 +257,16 @@ impl Read<'_> {
                 subagent: text(row, 3)?,
                 service: service_of(row.get(4)?).unwrap_or_default(),
                 context: row.get(5)?,
+                told: row.get_ref(14)?.as_str_or_null()?.and_then(Money::parse),
                 tool: "",
             };
-            tally.spend(&place, &of, count(row, 6)?, &usage(row, 7)?);
+            let spent = Spent {
+                calls: count(row, 6)?,
+                tokens: usage(row, 7)?,
+                searches: count(row, 13)?,
+                ..Spent::default()
+            };
+            tally.spend(&place, &of, spent);
             Ok(())
         })
     }

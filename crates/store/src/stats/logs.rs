@@ -10,8 +10,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quipu_agents::{Entry, Host, Position, Sink, Summary, slot};
-use quipu_model::Timestamp;
+use quipu_model::{Timestamp, Usage};
 
+use super::cost::Spent;
 use super::facts::{Bounds, plain_address};
 use super::table::{Of, Place, Subject, Table, Tally};
 use super::{By, Question};
@@ -151,9 +152,9 @@ fn settle(
     for group in members.into_values().filter(|group| group.len() > 1) {
         let told = link::share(group, |own, shared| {
             if let Ok(at) = usize::try_from(own.id)
-                && shared.copy_of.is_some()
+                && (shared.copy_of.is_some() || !shared.owners.is_empty())
             {
-                read.copies += 1;
+                read.copies += u64::from(shared.copy_of.is_some());
                 logs[at].summary = match rest(&logs[at], &shared, temporary) {
                     Ok(rest) => rest,
                     Err(problem) => {
@@ -209,6 +210,13 @@ fn groups(logs: &[Loose], natives: &[String]) -> Vec<usize> {
         }
     }
     for (at, log) in logs.iter().enumerate() {
+        // A session may tell of its sub-agents itself.
+        if let Some(of) = &log.session.parent {
+            let of = quipu_agents::run_id(of);
+            if let Some(of) = by_native.get(of.as_str()) {
+                join(at, *of);
+            }
+        }
         if let Some(from) = &log.session.forked_from {
             let from = quipu_agents::run_id(from);
             if let Some(of) = by_native.get(from.as_str()) {
@@ -249,7 +257,7 @@ fn add_all(
     let bounds = Bounds::of(question.filter);
     let model = question.filter.model.as_deref().map(str::to_lowercase);
     let mut run_ids = HashSet::new();
-    let mut undated = 0;
+    let mut undated: u64 = 0;
     for (log, native) in logs.iter().zip(natives) {
         let mut subject = subject(log, native, roots);
         // Copies of a session are told apart by what comes after.
@@ -269,7 +277,7 @@ fn add_all(
         }
         for (key, spend) in &log.summary.spend {
             let at = of(key.by.slot);
-            let tokens = spend.tokens.into();
+            let tokens = Usage::from(spend.tokens);
             let wanted = model
                 .as_deref()
                 .is_none_or(|part| key.model.to_lowercase().contains(part));
@@ -280,11 +288,18 @@ fn add_all(
                     model: &key.model,
                     service: key.service,
                     context: key.context,
+                    told: key.told.then(|| spend.told()),
                     tool: "",
                 };
-                tally.spend(&place, &of, spend.calls, &tokens);
+                let spent = Spent {
+                    calls: spend.calls,
+                    tokens,
+                    searches: spend.searches,
+                    ..Spent::default()
+                };
+                tally.spend(&place, &of, spent);
             } else if wanted && at.is_none() {
-                undated += tokens.total();
+                undated = undated.saturating_add(tokens.total());
             }
         }
         for (by, did) in &log.summary.activity {

@@ -11,6 +11,7 @@
 //! | `facts` | reading the catalogue |
 //! | `calendar` | which day, week and month a slot of time is in |
 //! | `cost` | what tokens cost, and which do not say |
+//! | `compare` | the sums that logs have of their own, and why they differ |
 //! | `explain` | the calls behind a figure, read from the archive |
 //! | `logs` | the same figures from logs, without a store |
 //! | `waste` | what need not have been paid for |
@@ -18,6 +19,7 @@
 
 mod budget;
 mod calendar;
+mod compare;
 mod cost;
 mod explain;
 mod facts;
@@ -26,10 +28,13 @@ mod table;
 mod waste;
 
 #[cfg(test)]
+mod money;
+#[cfg(test)]
 mod tests;
 
 pub use budget::{Balance, Budgets, Limited};
-pub use cost::{Spent, Unpriced};
+pub use compare::{Compared, Reason};
+pub use cost::{PricedBy, Spent, Unpriced};
 pub use explain::{Call, Explained, LeftOut, Why, explain};
 pub(crate) use facts::subjects;
 pub use logs::{LogsRead, from_logs};

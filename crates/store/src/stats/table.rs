@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, HashMap};
 
 use quipu_agents::Activity;
-use quipu_model::{Money, Service, Usage};
+use quipu_model::{Money, Service};
 
 use super::calendar::{self, Calendar};
 use super::cost::{Pricer, Spent, Unpriced};
@@ -95,6 +95,8 @@ pub(super) struct Of<'o> {
     pub(super) model: &'o str,
     pub(super) service: Service,
     pub(super) context: u8,
+    /// What the log says that it cost.
+    pub(super) told: Option<Money>,
     pub(super) tool: &'o str,
 }
 
@@ -226,16 +228,11 @@ impl<'q> Tally<'q> {
         id
     }
 
-    /// Adds calls to a model.
-    pub(super) fn spend(&mut self, place: &Place, of: &Of<'_>, calls: u64, tokens: &Usage) {
+    /// Adds calls to a model, which are not priced yet.
+    pub(super) fn spend(&mut self, place: &Place, of: &Of<'_>, mut spent: Spent) {
         if !self.with_spent {
             return;
         }
-        let mut spent = Spent {
-            calls,
-            tokens: *tokens,
-            ..Spent::default()
-        };
         let model = self.names.id(of.model);
         self.pricer.price(model, of, &mut spent);
         let key = self.key(place, of);

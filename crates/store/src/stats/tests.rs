@@ -31,6 +31,7 @@ fn reading(id: &str, agent: &str, session: Session, summary: Summary) -> Reading
         stamp: Stamp::default(),
         version: 1,
         read_to: 100,
+        manifest: None,
         checkpoint: None,
         ledger: Ledger::default(),
         session: Session {
@@ -54,7 +55,9 @@ fn spent(key: SpendKey, input: u64, output: u64) -> (SpendKey, Spend) {
         output: Some(output),
         ..Tokens::default()
     };
-    (key, Spend { calls: 1, tokens })
+    let mut spend = Spend::default();
+    (spend.calls, spend.tokens) = (1, tokens);
+    (key, spend)
 }
 
 fn on(model: &str, time: &str) -> SpendKey {
@@ -363,8 +366,11 @@ fn spend() -> impl Strategy<Value = (SpendKey, Spend)> {
                 model: model.to_owned(),
                 service,
                 context,
+                told: false,
             };
-            (key, Spend { calls, tokens })
+            let mut spend = Spend::default();
+            (spend.calls, spend.tokens) = (calls, tokens);
+            (key, spend)
         },
     )
 }
@@ -494,16 +500,24 @@ proptest! {
     }
 }
 
-/// Logs of agents that are in no repository, where there are any.
-fn fixtures() -> Option<PathBuf> {
+/// Logs of agents that are in no repository. Where there are none, it says so.
+pub(super) fn fixtures() -> Option<PathBuf> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let given = std::env::var_os("QUIPU_FIXTURES").map(PathBuf::from);
     let path = given.unwrap_or_else(|| workspace.join("../shared/fixtures"));
-    path.canonicalize().ok()
+    let found = path.canonicalize().ok();
+    #[expect(
+        clippy::print_stderr,
+        reason = "a test that does nothing has to say so"
+    )]
+    if found.is_none() {
+        eprintln!("skipped: no logs at {}", path.display());
+    }
+    found
 }
 
 /// Imports what lies at a path into a store of its own.
-fn imported(home: &Path, host: &Host, path: &Path) -> Store {
+pub(super) fn imported(home: &Path, host: &Host, path: &Path) -> Store {
     let store = Store::open(home).unwrap();
     let options = Options {
         now: at("2026-11-15T12:00:00Z"),
@@ -610,7 +624,7 @@ fn explanations_add_up_to_the_last_digit() {
                 let explained = explain(&store, row, &filter, &prices).unwrap();
                 let mut calls = Money::ZERO;
                 for call in &explained.calls {
-                    calls += call.cost.unwrap_or(Money::ZERO);
+                    calls += call.cost().unwrap_or(Money::ZERO);
                 }
                 assert_eq!(calls, explained.spent.cost);
                 copies += explained
@@ -624,4 +638,56 @@ fn explanations_add_up_to_the_last_digit() {
         }
     }
     assert!(copies > 0, "there are forks among them");
+}
+
+/// What a table does not have is priced by the log, where the log says what it cost.
+#[test]
+fn a_model_without_a_price_costs_what_its_log_says() {
+    let money = |text: &str| Money::parse(text).unwrap();
+    let tokens = quipu_model::Usage {
+        input: Some(10),
+        ..quipu_model::Usage::default()
+    };
+    for (model, told, cost, unpriced) in [
+        ("big-secret", Some("0.5"), Some("0.5"), 0),
+        ("big-secret", Some("0"), None, 10),
+        ("big-secret", Some("-1"), None, 10),
+        ("big-secret", None, None, 10),
+        ("big-secret-free", Some("0"), Some("0"), 0),
+        ("big-secret-free", None, None, 10),
+    ] {
+        let mut spent = Spent {
+            calls: 1,
+            tokens,
+            ..Spent::default()
+        };
+        let by = spent.price(model, None, told.map(money));
+        assert_eq!(spent.dollars(), cost.map(money), "{model} {told:?}");
+        assert_eq!((by.is_some(), spent.unpriced), (cost.is_some(), unpriced));
+    }
+}
+
+#[test]
+fn searches_are_in_the_sum_and_without_a_price_are_told() {
+    let prices = Prices::builtin();
+    let at = at("2026-06-01T00:00:00Z");
+    let quote = |model: &str| {
+        let service = Service::Standard;
+        prices
+            .quote(model, at, service, quipu_prices::Context::default())
+            .unwrap()
+    };
+    let mut spent = Spent {
+        searches: 2,
+        ..Spent::default()
+    };
+    spent.price("claude-opus-4-5", Some(&quote("claude-opus-4-5")), None);
+    assert_eq!(spent.dollars(), Money::parse("0.02"));
+    let mut spent = Spent {
+        searches: 2,
+        ..Spent::default()
+    };
+    spent.price("deepseek-chat", Some(&quote("deepseek-chat")), None);
+    assert_eq!((spent.unpriced_searches, spent.is_priced()), (2, false));
+    assert_eq!(spent.dollars(), None);
 }

@@ -35,6 +35,7 @@
 
 mod blobs;
 mod error;
+mod health;
 mod index;
 mod name;
 mod put;
@@ -95,7 +96,7 @@ enum Access {
     Write,
 }
 
-/// A trace that could not be read into the index.
+/// A trace that could not be read into the index, or is not what was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Its file.
@@ -189,7 +190,8 @@ impl Traces {
         &self.blobs
     }
 
-    /// Files that are not in the index, because they could not be read.
+    /// Files that could not be read, or lost something since they were read last. What the index knows of them is
+    /// what was known before.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -298,18 +300,27 @@ impl Traces {
                 i64::try_from(metadata.len()).unwrap_or(i64::MAX),
                 modified(&metadata),
             );
-            if seen.remove(&name) == Some(stamp) {
+            let before = seen.remove(&name);
+            if before == Some(stamp) {
                 continue;
             }
             match self.survey(&path) {
-                Ok((sha256, size, survey)) => entries.push(Entry {
-                    path: name,
-                    root,
-                    size,
-                    modified: stamp.1,
-                    sha256,
-                    survey,
-                }),
+                Ok((sha256, size, survey)) => {
+                    let was = before.map(|_| self.index.known_of(&name)).transpose()?;
+                    if let Some(why) = was.flatten().and_then(|was| health::lost(&was, &survey)) {
+                        let path = self.directory.join(&path);
+                        self.problems.push(Problem { path, why });
+                        continue;
+                    }
+                    entries.push(Entry {
+                        path: name,
+                        root,
+                        size,
+                        modified: stamp.1,
+                        sha256,
+                        survey,
+                    });
+                }
                 Err(error) => self.problems.push(Problem {
                     path: self.directory.join(&path),
                     why: error.to_string(),

@@ -167,15 +167,15 @@ impl Traces {
     pub fn take_blobs(&self, survey: &Survey, from: &Blobs) -> Result<u64> {
         let mut taken = 0;
         for id in survey.blobs.keys() {
-            if self.blobs.path(id).exists() || !from.path(id).exists() {
+            if !from.path(id).exists() {
                 continue;
             }
+            // What is there stays, unless it is damaged.
+            let is_new = !self.blobs.path(id).exists();
             self.blobs.put(&from.get(id)?)?;
-            taken += 1;
+            taken += u64::from(is_new);
         }
-        if taken > 0 {
-            self.blobs.sync()?;
-        }
+        self.blobs.sync()?;
         Ok(taken)
     }
 

@@ -1,6 +1,7 @@
 //! Logs that Codex wrote, held to what can be told without the reader.
 
 use super::*;
+use crate::corpus;
 
 /// The last running total of a rollout, taken from its text without the reader, as long as it never
 /// goes down and nothing is inherited.

@@ -3,14 +3,21 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use quipu_convert::Format;
+use quipu_formats::agentlog::LIMITS;
 use quipu_formats::agentlog::project::{Facts, Made, Options, Projector, Sink};
 use quipu_formats::exchange::Reader;
+use quipu_formats::lines::Limits;
 use quipu_formats::loss::Loss;
 use quipu_model::{Attachment, Event, LogBody, RunId};
-use quipu_store::blobs::Blobs;
+use quipu_prices::Prices;
+use quipu_store::blobs::{Blobs, beside};
 use quipu_store::catalogue::TranscriptRow;
+use quipu_store::traces::Survey;
 
+use super::refused;
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate::{self, Meant};
 use crate::terminal::{count, say};
@@ -42,6 +49,25 @@ pub(crate) fn keep_blob(directory: &Path, bytes: &[u8]) -> io::Result<()> {
     kept.map(drop).map_err(io::Error::other)
 }
 
+/// Copies the blobs that a copied trace refers to, from beside the one to beside the other.
+pub(super) fn copy_blobs(from: &Path, to: &Path) -> Result<()> {
+    let blobs = beside(from);
+    if !blobs.is_dir() {
+        return Ok(());
+    }
+    let about = || io_error(format!("could not read {}", to.display()));
+    let limits = Limits {
+        max_total_bytes: u64::MAX,
+        ..LIMITS
+    };
+    let survey = Survey::read(File::open(to).map_err(about())?, limits).map_err(about())?;
+    let (blobs, copies) = (Blobs::open(&blobs)?, Blobs::open(&beside(to))?);
+    for id in survey.blobs.keys().filter(|id| blobs.path(id).exists()) {
+        copies.put(&blobs.get(id)?)?;
+    }
+    Ok(copies.sync()?)
+}
+
 /// Writes what is meant as a trace, and what is too large for one to `blobs`.
 pub(crate) fn project(meant: Meant, blobs: Option<PathBuf>, out: &mut impl Write) -> Result<Loss> {
     let mut lines = Lines { out, blobs };
@@ -62,6 +88,12 @@ pub(crate) fn project(meant: Meant, blobs: Option<PathBuf>, out: &mut impl Write
         }
         Meant::Session(found) => {
             let (store, row) = *found;
+            // A trace that was imported is that trace.
+            if row.dialect.as_deref() == Some(Format::Agentlog.as_str()) {
+                let source = store.source(&row, &Arc::new(Prices::builtin()))?;
+                source.copy(lines.out).map_err(refused)?;
+                return Ok(Loss::default());
+            }
             let transcript = store.read(row)?;
             let problem = transcript.problem.map(|problem| problem.to_string());
             imported(&transcript.row, &transcript.events, problem, &mut lines)
@@ -85,6 +117,7 @@ fn imported(
         branch: row.branch.clone(),
         session_id: Some(row.native.clone()),
         path: Some(row.path.to_string_lossy().into_owned()),
+        ..Facts::recorded(quipu_agents::run_id(&row.run_id))
     };
     let mut projector = Projector::new(facts, Options::default());
     for event in events {

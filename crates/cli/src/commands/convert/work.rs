@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use quipu_convert::output::{Folder, NewFile, make_directory};
+use quipu_convert::output::{Folder, NewFile, make_directory, there_already};
 use quipu_convert::send::{self, Encoding, Sender, Sent};
 use quipu_convert::{Account, Format, Options, Reading, Report, Shape, Source};
 use quipu_formats::html::{Passphrase, Seal};
@@ -23,7 +23,7 @@ use crate::args::Target;
 use crate::commands::keep_first;
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate::Place;
-use crate::terminal::{bytes, count, out, say};
+use crate::terminal::{bytes, clean, count, out, say};
 
 /// How many sessions there can be: what they go to is the same whether many turn out to be one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +70,8 @@ pub(crate) struct Work<'a> {
     report: Option<NewFile>,
     /// Spans that an endpoint did not take.
     rejected: u64,
+    /// Sessions of which nothing was written, and why.
+    empty: Vec<String>,
 }
 
 impl<'a> Work<'a> {
@@ -117,6 +119,7 @@ impl<'a> Work<'a> {
             taken: HashSet::new(),
             report,
             rejected: 0,
+            empty: Vec::new(),
         })
     }
 
@@ -150,7 +153,7 @@ impl<'a> Work<'a> {
         let complete = self.rejected == 0 && self.reports.iter().all(Report::is_complete);
         match failed {
             Some(error) => Err(error),
-            None if self.rejected > 0 => Ok(Exit::Found),
+            None if self.rejected > 0 || !self.empty.is_empty() => Ok(Exit::Found),
             None if self.target.strict && !complete => {
                 say("not all of it was carried, which --strict does not allow");
                 Ok(Exit::Found)
@@ -169,7 +172,9 @@ impl<'a> Work<'a> {
             To::File(path) => {
                 let path = path.clone();
                 let report = self.file(source, &path)?;
-                self.go_on(source, None)?;
+                if !report.is_empty() {
+                    self.go_on(source, None)?;
+                }
                 report
             }
             To::Directory(directory) => {
@@ -186,6 +191,16 @@ impl<'a> Work<'a> {
                 self.send(source, &sender)?
             }
         };
+        if report.is_empty() {
+            let (source, to) = (report.source.display(), report.to);
+            self.empty.push(match report.loss.events {
+                0 => format!("{source}: there is no event in it, so nothing was written"),
+                n => format!(
+                    "{source}: {to} has no place for any of its {}, so nothing was written",
+                    count(n, "event")
+                ),
+            });
+        }
         self.reports.push(report);
         Ok(())
     }
@@ -193,10 +208,6 @@ impl<'a> Work<'a> {
     /// Writes a session into a directory, under a name of its own.
     fn below(&mut self, source: &mut dyn Source, directory: &Path) -> Result<Report> {
         let header = source.header().map_err(refused)?;
-        let made = |path: &Path| {
-            make_directory(path).map_err(io_error(format!("could not make {}", path.display())))
-        };
-        made(directory)?;
         let name = self.name_below(&header, directory);
         match self.target.to {
             Format::Flow => self.run_directory(source, directory, &name),
@@ -212,9 +223,10 @@ impl<'a> Work<'a> {
                     let error = format!("another session that is {id} was written already");
                     return Err(CommandError::usage(error).hint("convert it by itself"));
                 }
-                made(path.parent().unwrap_or(directory))?;
                 let report = self.file(source, &path)?;
-                self.go_on(source, Some(&path))?;
+                if !report.is_empty() {
+                    self.go_on(source, Some(&path))?;
+                }
                 Ok(report)
             }
             _ => self.file(source, &directory.join(name)),
@@ -292,9 +304,12 @@ impl<'a> Work<'a> {
             let error = format!("{} is there, and is not this run", path.display());
             return Err(CommandError::usage(error).hint("name another directory, or move it away"));
         }
-        let made = staged(directory)?;
+        let made = staged(there_already(directory))?;
         let beside = BesideTrace::new(Box::new(Folder::new(made.path())), self.home_blobs.clone());
         let report = self.write(source, Box::new(io::sink()), Box::new(beside))?;
+        if report.is_empty() {
+            return Ok(report);
+        }
         if is_there {
             // The old one goes when the new one is in its place.
             let aside = staged(directory)?;
@@ -305,6 +320,7 @@ impl<'a> Work<'a> {
                 return Err(not_made(&path)(error));
             }
         } else {
+            make_directory(directory).map_err(not_made(directory))?;
             std::fs::rename(made.path(), &path).map_err(not_made(&path))?;
         }
         drop(made.keep());
@@ -323,6 +339,9 @@ impl<'a> Work<'a> {
         let path = directory.join(name);
         let as_is = self.as_is(source);
         let report = self.file(source, &path)?;
+        if report.is_empty() {
+            return Ok(report);
+        }
         self.entries.push(sts::CardEntry {
             file: name.to_owned(),
             agent: header.agent().map(str::to_owned),
@@ -330,6 +349,7 @@ impl<'a> Work<'a> {
             events: header.totals.events,
             usage: header.totals.usage,
             as_is,
+            profile: removed(source),
         });
         Ok(report)
     }
@@ -338,6 +358,11 @@ impl<'a> Work<'a> {
     fn finish(&mut self) -> Result<()> {
         let to = std::mem::replace(&mut self.to, To::Stdout);
         match to {
+            // Of no session there are no tables.
+            To::Tables(files) if self.reports.is_empty() => {
+                drop(files);
+                Ok(())
+            }
             To::Tables(files) => files.finish(),
             To::Directory(directory) if !self.entries.is_empty() => {
                 let path = directory.join("README.md");
@@ -370,7 +395,12 @@ impl<'a> Work<'a> {
             let error = format!("--report names {}, which is written to", path.display());
             return Err(CommandError::usage(error));
         }
-        let file = NewFile::begin(path, self.target.force).map_err(not_made(path))?;
+        let begin = match self.to {
+            // Directories are made when there is something to put into them.
+            To::Directory(_) => NewFile::begin_below,
+            _ => NewFile::begin,
+        };
+        let file = begin(path, self.target.force).map_err(not_made(path))?;
         let directory = path.parent().unwrap_or(Path::new(""));
         let blobs = BesideTrace::new(
             Box::new(Folder::sharing(directory)),
@@ -382,8 +412,14 @@ impl<'a> Work<'a> {
             Exit::Data => error,
             _ => error.about(&format!("could not write {}", path.display())),
         })?;
-        file.finish().map_err(not_made(path))?;
-        self.taken.insert(path.to_owned());
+        // A file that nothing is in would be taken for a session.
+        if !report.is_empty() {
+            file.finish().map_err(not_made(path))?;
+            self.taken.insert(path.to_owned());
+            if report.from == report.to && report.to == Format::Agentlog.as_str() {
+                trace::copy_blobs(source.path(), path)?;
+            }
+        }
         Ok(report)
     }
 
@@ -396,6 +432,9 @@ impl<'a> Work<'a> {
             Box::new(io::BufWriter::new(&mut file)),
             Box::new(blobs),
         )?;
+        if report.is_empty() {
+            return Ok(report);
+        }
         file.rewind()?;
         let refused = |error| CommandError::new(Exit::Environment, anyhow::Error::new(error));
         let traces = Traces::open(home).map_err(refused)?;
@@ -414,7 +453,7 @@ impl<'a> Work<'a> {
         beside: Box<BesideTrace<'w>>,
     ) -> Result<Report> {
         if self.as_is(source) {
-            return copied(source, out);
+            return quipu_convert::copy(source, self.target.to, out).map_err(refused);
         }
         // A recorded run becomes the very trace that would have been written while it was recorded.
         let is_recorded = source.format() == "exchange" && !source.is_redacted();
@@ -462,16 +501,29 @@ impl<'a> Work<'a> {
             for (why, n) in reading.lost().chain(reading.mended()) {
                 say(&format!("{} {why}", count(n, "record")));
             }
+            for (what, names) in [
+                ("fields that are not kept", &reading.unkept),
+                ("read as something else", &reading.read_as),
+            ] {
+                let names: Vec<String> = names
+                    .iter()
+                    .map(|(name, n)| format!("{n} {name}"))
+                    .collect();
+                if !names.is_empty() {
+                    say(&format!("{what}: {}", clean(&names.join("; "))));
+                }
+            }
         }
         let mut loss = Loss::default();
         for report in &self.reports {
             loss.add(&report.loss);
         }
+        let written = self.reports.len() - self.empty.len();
         if self.reports.len() > 1 {
-            say(&format!(
-                "{} written",
-                count(self.reports.len() as u64, "session")
-            ));
+            say(&format!("{} written", count(written as u64, "session")));
+        }
+        for why in &self.empty {
+            say(why);
         }
         if !self.reports.is_empty() {
             for line in loss.to_string().lines() {
@@ -539,11 +591,33 @@ fn check_flags(target: &Target) -> Result<()> {
             return Err(CommandError::usage(error));
         }
     }
+    if target.cwd.is_some() && !is_handed_over(target.to) {
+        let error = "--cwd goes with --to claude-code and --to codex";
+        return Err(CommandError::usage(error));
+    }
     Ok(())
+}
+
+/// Whether another agent goes on with what is written.
+fn is_handed_over(format: Format) -> bool {
+    matches!(format, Format::ClaudeCode | Format::Codex)
 }
 
 fn options(target: &Target, reading: &Reading) -> Result<Options> {
     let mut options = Options::default();
+    let absolute = |path: &Path| {
+        let path = std::path::absolute(path).ok()?;
+        path.to_str().map(str::to_owned)
+    };
+    let cwd = target.cwd.as_deref().map(|path| {
+        let error = || CommandError::usage(format!("{} is not a text", path.display()));
+        absolute(path).ok_or_else(error)
+    });
+    let cwd = cwd.transpose()?;
+    // Where nobody knows, the one who converts it goes on where they are.
+    let here = std::env::current_dir().ok().and_then(|it| absolute(&it));
+    (options.claude.cwd, options.codex.cwd) = (cwd.clone(), cwd);
+    (options.claude.cwd_if_unknown, options.codex.cwd_if_unknown) = (here.clone(), here);
     options.otlp.content = target.content;
     if target.openinference {
         options.otlp.convention = Convention::OpenInference;
@@ -572,6 +646,8 @@ fn destination(format: Format, path: &Path, sessions: Sessions) -> To {
     let is_directory = format.shape() != Shape::File
         || sessions == Sessions::Many
         || path.is_dir()
+        // The directory of an agent, which need not be there yet.
+        || is_handed_over(format) && path.extension().is_none() && !path.is_file()
         || path.as_os_str().as_encoded_bytes().ends_with(b"/");
     if is_directory {
         To::Directory(path.to_owned())
@@ -610,29 +686,17 @@ fn staged(directory: &Path) -> Result<tempfile::TempDir> {
         .map_err(not_made(directory))
 }
 
+/// The profile by which something was removed from a session.
+fn removed(source: &dyn Source) -> Option<String> {
+    let privacy = source.document()?.privacy.as_ref()?;
+    let is_removed = privacy.redaction_applied == Some(true);
+    privacy.profile.clone().filter(|_| is_removed)
+}
+
 /// Whether a directory is the run that is to take its place.
 fn is_run(path: &Path, header: &Header) -> bool {
     let read = quipu_formats::flow::read(path, &mut |_| {});
     path.is_dir() && read.is_ok_and(|run| run.header.run_id == header.run_id)
-}
-
-/// A log as it is.
-fn copied(source: &mut dyn Source, mut out: Box<dyn Write + '_>) -> Result<Report> {
-    let header = source.header().map_err(refused)?;
-    source.copy(&mut out).map_err(refused)?;
-    out.flush()?;
-    Ok(Report {
-        source: source.path().to_owned(),
-        from: source.format().to_owned(),
-        to: Format::HuggingFace.as_str(),
-        run_id: header.run_id.to_string(),
-        reading: Account::default(),
-        loss: Loss {
-            events: header.totals.events,
-            carried: header.totals.events,
-            ..Loss::default()
-        },
-    })
 }
 
 fn recorded(
@@ -697,10 +761,9 @@ impl std::fmt::Debug for TableFiles {
 
 impl TableFiles {
     fn begin(directory: &Path, force: bool, options: &Options) -> Result<Self> {
-        make_directory(directory).map_err(not_made(directory))?;
         let begin = |name: &str| {
             let path = directory.join(name);
-            let file = NewFile::begin(&path, force).map_err(not_made(&path))?;
+            let file = NewFile::begin_below(&path, force).map_err(not_made(&path))?;
             let writer = file.file().map_err(not_made(&path))?;
             Ok::<_, CommandError>((file, io::BufWriter::with_capacity(1 << 18, writer)))
         };
@@ -714,6 +777,11 @@ impl TableFiles {
     }
 
     fn finish(self) -> Result<()> {
+        if self.tables.is_open() {
+            let error =
+                anyhow::anyhow!("a session could not be read to its end, so no table was written");
+            return Err(CommandError::new(Exit::Data, error).hint("leave that session out"));
+        }
         let about = || io_error("could not write the tables");
         let (mut events, mut calls) = self.tables.close().map_err(about())?;
         events

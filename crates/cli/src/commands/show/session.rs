@@ -1,11 +1,12 @@
 //! A session as a conversation.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
 
 use anstyle::Style;
 use quipu_model::{
-    Block, Body, Content, Event, LogBody, Note, NoteKind, Notes, Status, ToolCall, ToolResult,
+    Block, Body, Content, Event, LogBody, Money, Note, NoteKind, Notes, Status, ToolCall,
+    ToolResult,
 };
 use quipu_store::catalogue::TranscriptRow;
 use serde_json::Value;
@@ -13,9 +14,10 @@ use serde_json::Value;
 use super::{diff, tool};
 use crate::args::Show;
 use crate::commands::render::{Days, write_day};
+use crate::commands::stats::told;
 use crate::terminal::{
-    BOLD, CYAN, DIM, Drawing, GREEN, RED, YELLOW, bytes, clean, count, duration, expand, fit,
-    fit_path, tokens, width_of, wrap,
+    BOLD, CYAN, DIM, Drawing, GREEN, RED, YELLOW, bytes, clean, clean_line, count, duration,
+    expand, fit, fit_path, tokens, width_of, wrap,
 };
 use crate::when;
 
@@ -127,7 +129,8 @@ impl<'v> View<'v> {
             spent.push(format!("tokens: {}", buckets.join(", ")));
         }
         if let Some(cost) = &row.vendor_cost {
-            spent.push(format!("${cost} by the agent's own count"));
+            let cost = Money::parse(cost).map_or_else(|| format!("${cost}"), told);
+            spent.push(format!("{cost} by the agent's own count"));
         }
         self.facts(out, &spent)?;
 
@@ -200,6 +203,12 @@ impl<'v> View<'v> {
             let call = calls.get(&at).map(|call| &events[*call]);
             if call.is_some_and(|call| self.args.wants(call.seq, call.body.type_word())) {
                 // Shown with its call.
+                continue;
+            }
+            if let LogBody::Exchange(body) = &event.body
+                && step(out, event, body)?
+            {
+                speaker = Speaker::Nobody;
                 continue;
             }
             let now = match &event.body {
@@ -645,6 +654,38 @@ fn below<'p>(path: &'p str, cwd: Option<&str>) -> &'p str {
 }
 
 /// Notes that a reader of the conversation has to know.
+/// Says that a step of a run began, or why it failed; `false` for everything else.
+fn step(out: &mut impl Write, event: &Event<LogBody>, body: &Body) -> io::Result<bool> {
+    let path = clean_line(&event.place.path, 80);
+    match body {
+        Body::StepStarted(_) => {
+            write!(out, "\n{BOLD}step {path}{BOLD:#}")?;
+            if event.place.iteration > 0 {
+                write!(out, " {DIM}#{}{DIM:#}", event.place.iteration)?;
+            }
+            if let Some(agent) = &event.annotations.subagent_id {
+                write!(out, " {DIM}{}{DIM:#}", clean_line(agent, 60))?;
+            }
+            writeln!(out)?;
+        }
+        Body::StepCompleted(end) => {
+            if let Some(error) = &end.error {
+                writeln!(
+                    out,
+                    "  {RED}step {path} failed: {}{RED:#}",
+                    clean_line(error, 200)
+                )?;
+            }
+        }
+        Body::RunStarted(_)
+        | Body::RunCompleted(_)
+        | Body::CallStarted { .. }
+        | Body::CallCompleted { .. } => {}
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
 fn matters(kind: NoteKind) -> bool {
     matches!(
         kind,
@@ -681,15 +722,17 @@ fn status(result: Option<&ToolResult>, notes: &Notes) -> (Style, &'static str) {
 
 /// Which result answers which call: the first behind it that names it.
 fn pair(events: &[Event<LogBody>]) -> HashMap<usize, usize> {
-    let mut open: HashMap<&str, usize> = HashMap::new();
+    // Some agents give one id to several calls; their results come in the order of the calls.
+    let mut open: HashMap<&str, VecDeque<usize>> = HashMap::new();
     let mut pairs = HashMap::new();
     for (at, event) in events.iter().enumerate() {
         match &event.body {
             LogBody::Exchange(Body::ToolCall(call)) if !call.call_id.is_empty() => {
-                open.insert(&call.call_id, at);
+                open.entry(&call.call_id).or_default().push_back(at);
             }
             LogBody::Exchange(Body::ToolResult(result)) => {
-                if let Some(call) = open.remove(result.call_id.as_str()) {
+                let same_id = open.get_mut(result.call_id.as_str());
+                if let Some(call) = same_id.and_then(VecDeque::pop_front) {
                     pairs.insert(call, at);
                 }
             }

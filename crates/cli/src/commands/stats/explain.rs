@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use quipu_model::{Money, Usage};
 use quipu_store::Store;
 use quipu_store::catalogue::{Filter, Order, TranscriptRow};
-use quipu_store::stats::{Call, Explained, LeftOut, Spent, Why, explain};
+use quipu_store::stats::{Call, Explained, LeftOut, PricedBy, Reason, Spent, Why, explain};
 use serde_json::{Value, json};
 
-use super::{Asked, cost, spent, usage};
+use super::rates::{self, Rates};
+use super::{Asked, cost, searches, spent, told, usage};
 use crate::args::Explain;
 use crate::error::{Exit, Result};
 use crate::json as documents;
@@ -91,11 +92,16 @@ fn meant(store: &Store, asked: &Asked) -> Result<Vec<TranscriptRow>> {
 }
 
 fn exact(spent: &Spent) -> String {
-    match (spent.dollars(), spent.unpriced) {
-        (None, _) => "no price".to_owned(),
-        (Some(sum), 0) => format!("${sum}"),
-        (Some(sum), n) => format!("${sum} and {} tokens without a price", tokens(n)),
-    }
+    let Some(sum) = spent.dollars() else {
+        return "no price".to_owned();
+    };
+    let lacking = match (spent.unpriced, spent.unpriced_searches) {
+        (0, 0) => return format!("${sum}"),
+        (0, n) => searches(n),
+        (n, 0) => format!("{} tokens", tokens(n)),
+        (n, times) => format!("{} tokens and {}", tokens(n), searches(times)),
+    };
+    format!("${sum} and {lacking} without a price")
 }
 
 fn counted(spent: &Spent) -> String {
@@ -121,19 +127,39 @@ fn write_one(
         clean(&row.agent),
         fit(title, 60)
     )?;
+    let rates = Rates::of(&explained.calls);
     if !args.brief && !explained.calls.is_empty() {
         let heads = [
-            "WHEN", ">LINE", "MODEL", ">INPUT", ">CACHED", ">WRITTEN", ">1H", ">OUTPUT", ">COST",
+            "WHEN",
+            ">LINE",
+            "MODEL",
+            ">INPUT",
+            ">CACHED",
+            ">WRITTEN",
+            ">1H",
+            ">OUTPUT",
+            ">SEARCHES",
+            ">COST",
             "PRICE",
         ];
         let mut table = Table::new(&heads);
         for call in &explained.calls {
-            table.row(cells(call, asked));
+            table.row(cells(call, asked, &rates));
         }
         table.write(out, columns().max(140), None)?;
     }
+    if !explained.calls.is_empty() {
+        writeln!(out, "  {DIM}prices, in dollars per million tokens{DIM:#}")?;
+        for line in rates.lines() {
+            writeln!(out, "  {}", clean(&line))?;
+        }
+    }
     for left in &explained.left_out {
-        writeln!(out, "  {DIM}not counted: {}{DIM:#}", clean(&told(left)))?;
+        writeln!(
+            out,
+            "  {DIM}not counted: {}{DIM:#}",
+            clean(&not_counted(left))
+        )?;
     }
     writeln!(
         out,
@@ -147,34 +173,12 @@ fn write_one(
     writeln!(out)
 }
 
-fn cells(call: &Call, asked: &Asked) -> [String; 10] {
+fn cells(call: &Call, asked: &Asked, rates: &Rates<'_>) -> [String; 11] {
     let at = call.at.map(|at| {
         let at = at.to_zoned(asked.zone.clone());
         at.strftime("%Y-%m-%d %H:%M:%S").to_string()
     });
     let bucket = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
-    let price = match &call.quote {
-        Err(why) => why.to_string(),
-        Ok(quote) => {
-            let from = quote.from().map(|day| format!(" from {day}"));
-            let service = match (quote.service().as_str(), quote.falls_back()) {
-                ("standard", None) => String::new(),
-                (_, Some(asked)) => format!(" standard, not {}", asked.as_str()),
-                (service, None) => format!(" {service}"),
-            };
-            let above = match quote.above() {
-                0 => String::new(),
-                n => format!(" above {}", tokens(n)),
-            };
-            format!(
-                "{}/{}{}{service}{above} ({})",
-                quote.provider(),
-                quote.model(),
-                from.unwrap_or_default(),
-                quote.source().as_str()
-            )
-        }
-    };
     let usage = &call.tokens;
     [
         at.unwrap_or_default(),
@@ -185,13 +189,14 @@ fn cells(call: &Call, asked: &Asked) -> [String; 10] {
         bucket(usage.cache_write),
         bucket(usage.cache_write_1h.filter(|n| *n > 0)),
         bucket(usage.output),
-        call.cost
+        bucket(Some(call.searches).filter(|n| *n > 0)),
+        call.cost()
             .map_or_else(|| "no price".to_owned(), |sum| format!("${sum}")),
-        price,
+        rates.name(call),
     ]
 }
 
-fn told(left: &LeftOut) -> String {
+fn not_counted(left: &LeftOut) -> String {
     let n = left.tokens.total();
     let (times, tokens) = (left.times, tokens(n));
     match &left.why {
@@ -216,46 +221,46 @@ fn told(left: &LeftOut) -> String {
     }
 }
 
-/// How the log's own sums compare with the vendor's.
+/// How the log's own sums compare with ours, and why they differ.
 fn vendor(explained: &Explained) -> Vec<String> {
+    let because = |why: &[Reason]| {
+        let why: Vec<String> = why.iter().map(ToString::to_string).collect();
+        why.join("; ")
+    };
     let mut lines = Vec::new();
-    let theirs = explained.row.vendor_usage;
-    if !theirs.is_empty() {
-        let (mine, theirs) = (explained.log.total(), theirs.total());
-        lines.push(if mine == theirs {
+    if let Some(compared) = explained.compared_tokens() {
+        let (ours, theirs) = (compared.ours.total(), compared.theirs.total());
+        lines.push(if ours == theirs {
             format!("the vendor's own sum is the same: {theirs} tokens")
         } else {
-            let less = i128::from(mine) - i128::from(theirs);
+            let more = i128::from(ours) - i128::from(theirs);
+            let why = because(&compared.why);
             format!(
-                "the vendor's own sum is {theirs} tokens; the log's calls come to {less:+} more"
+                "the vendor's own sum is {theirs} tokens; the log's calls differ by {more:+}: {why}"
             )
         });
     }
-    if let Some(cost) = &explained.row.vendor_cost {
-        let sum = Money::parse(cost);
-        lines.push(match sum {
-            Some(sum) => {
-                let more = explained.spent.cost - sum;
-                format!("the vendor's own cost is ${sum}; what is counted differs by ${more}")
-            }
-            None => format!("the vendor's own cost is written as {cost:?}"),
+    if let Some(compared) = explained.compared_cost() {
+        let sum = told(compared.theirs);
+        lines.push(if compared.why.is_empty() {
+            format!("the vendor's own cost is the same: {sum}")
+        } else {
+            let more = told(compared.ours - compared.theirs);
+            let why = because(&compared.why);
+            format!("the vendor's own cost is {sum}; what is counted differs by {more}: {why}")
         });
+    } else if let Some(cost) = &explained.row.vendor_cost {
+        lines.push(format!("the vendor's own cost is written as {cost:?}"));
     }
     lines
 }
 
 fn document(explained: &Explained) -> Value {
     let call = |call: &Call| {
-        let price = call.quote.as_ref().ok().map(|quote| {
-            json!({
-                "provider": quote.provider(),
-                "model": quote.model(),
-                "from": quote.from().map(|day| day.to_string()),
-                "service": quote.service().as_str(),
-                "above": quote.above(),
-                "source": quote.source().as_str(),
-                "rule": quote.rule().as_str(),
-            })
+        let price = call.quote.as_ref().ok().map(rates::document);
+        let by = call.by.map(|by| match by {
+            PricedBy::Table => "table",
+            PricedBy::Log => "log",
         });
         json!({
             "seq": call.seq,
@@ -265,7 +270,10 @@ fn document(explained: &Explained) -> Value {
             "subagent": call.subagent,
             "service": call.service.as_str(),
             "tokens": usage(&call.tokens),
-            "usd": call.cost.map(|sum| sum.to_string()),
+            "searches": call.searches,
+            "usd": call.cost().map(|sum| sum.to_string()),
+            "priced_by": by,
+            "told_usd": call.told.map(|sum| sum.to_string()),
             "price": price,
             "no_price": call.quote.as_ref().err().map(ToString::to_string),
         })
@@ -284,6 +292,14 @@ fn document(explained: &Explained) -> Value {
     };
     let row = &explained.row;
     let theirs: Usage = row.vendor_usage;
+    let why = explained.compared_tokens().map(|it| it.why);
+    let why_cost = explained.compared_cost().map(|it| it.why);
+    let differs: Vec<String> = [why, why_cost]
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|reason| reason.to_string())
+        .collect();
     json!({
         "session": row.run_id,
         "agent": row.agent,
@@ -294,6 +310,7 @@ fn document(explained: &Explained) -> Value {
         "log_tokens": usage(&explained.log),
         "vendor_tokens": (!theirs.is_empty()).then(|| usage(&theirs)),
         "vendor_usd": row.vendor_cost,
+        "differs": differs,
         "cost": cost(&explained.spent),
     })
 }

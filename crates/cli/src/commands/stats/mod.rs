@@ -3,6 +3,7 @@
 mod budget;
 mod csv;
 mod explain;
+mod rates;
 mod show;
 mod waste;
 
@@ -133,7 +134,20 @@ fn remarks(table: &Table, args: &Stats, place: &Place) {
             model => model,
         };
         let (tokens, calls) = (tokens(it.tokens), count(it.calls, "call"));
-        say(&format!("no price: {tokens} tokens of {model} ({calls})"));
+        let searches = match it.searches {
+            0 => String::new(),
+            n => format!(" and {}", searches(n)),
+        };
+        say(&format!(
+            "no price: {tokens} tokens{searches} of {model} ({calls})"
+        ));
+    }
+    let named = table.unpriced.iter().find(|it| !it.model.is_empty());
+    if let Some(it) = named {
+        let name = it.model.replace(['\\', '"'], "");
+        say(&format!(
+            "a price of your own goes to config.toml: [[prices.model]] name = \"{name}\" with input and output, in dollars per million tokens, or free = true (docs/prices.md)"
+        ));
     }
     if table.undated > 0 {
         let tokens = tokens(table.undated);
@@ -246,12 +260,31 @@ pub(crate) fn dollars(sum: Money) -> String {
     }
 }
 
+/// A sum that a log tells, for people: binary fractions leave digits behind that mean nothing.
+pub(crate) fn told(sum: Money) -> String {
+    let text = format!("{sum:.10}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    match text.strip_prefix('-') {
+        Some(less) => format!("-${less}"),
+        None => format!("${text}"),
+    }
+}
+
+/// So many searches of the web, for people.
+pub(super) fn searches(n: u64) -> String {
+    if n == 1 {
+        "1 web search".to_owned()
+    } else {
+        format!("{n} web searches")
+    }
+}
+
 /// What was spent, for people: a sum, a sum of a part, or that there is none.
 pub(crate) fn cost(spent: &Spent) -> String {
-    match (spent.dollars(), spent.unpriced) {
-        (None, _) => "no price".to_owned(),
-        (Some(sum), 0) => dollars(sum),
-        (Some(sum), _) => format!("{} + ?", dollars(sum)),
+    match spent.dollars() {
+        None => "no price".to_owned(),
+        Some(sum) if spent.is_priced() => dollars(sum),
+        Some(sum) => format!("{} + ?", dollars(sum)),
     }
 }
 
@@ -272,8 +305,10 @@ pub(super) fn spent(spent: &Spent) -> Value {
     json!({
         "calls": spent.calls,
         "tokens": usage(&spent.tokens),
+        "searches": spent.searches,
         "usd": spent.dollars().map(|sum| sum.to_string()),
         "unpriced_tokens": spent.unpriced,
+        "unpriced_searches": spent.unpriced_searches,
     })
 }
 
@@ -309,6 +344,7 @@ fn document(table: &Table) -> Value {
             "model": it.model,
             "calls": it.calls,
             "tokens": it.tokens,
+            "searches": it.searches,
         })).collect::<Vec<_>>(),
         "undated_tokens": table.undated,
         "outdated_logs": table.outdated,

@@ -40,10 +40,15 @@ impl Checked {
     /// Checks what is at this path; `None` when it is of no such format.
     pub(crate) fn of(path: &Path) -> Result<Option<Self>> {
         if path.is_dir() {
-            return run_directory(path).map(Some);
+            let run = flow::run_around(path).unwrap_or_else(|| path.to_owned());
+            return run_directory(&run).map(Some);
         }
         if !path.is_file() {
             return Ok(None);
+        }
+        // A file of a run stands for the whole of it.
+        if let Some(run) = flow::run_of(path) {
+            return run_directory(&run).map(Some);
         }
         let about = || io_error(format!("could not read {}", path.display()));
         let mut head = Vec::new();

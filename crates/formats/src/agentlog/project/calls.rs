@@ -2,15 +2,19 @@
 
 use std::io;
 
-use quipu_model::{Content, Json, NoteKind, Timestamp};
+use quipu_model::{Content, Json, Note, NoteKind, Timestamp};
 
-use super::lane::{Call, Piece, Queued, Stop, Use};
+use super::history::Asked;
+use super::lane::{Call, Piece, Queued, Stop, Use, When};
+use super::latency::Latency;
 use super::out::{Making, marks};
+use super::settings::Settings;
 use super::text::{Object, is_object, list};
-use super::tools::{call, millis};
+use super::tools::call;
 use super::view::{Part, View};
 use super::{Projector, Sink, parts};
 use crate::agentlog::Kind;
+use crate::ended::Ended;
 
 impl Projector {
     /// A prompt: it ends the answer before it, and is sent with the next request.
@@ -37,7 +41,8 @@ impl Projector {
         }
         if !rest.is_empty() || !view.notes.attachments.is_empty() {
             let json = self.message("user", view, &rest);
-            self.lanes[lane].asked(json, view.notes.flags.superseded, view.seq, view.at);
+            let superseded = view.notes.flags.superseded;
+            self.lanes[lane].asked(json, superseded, view.seq, When::of(view));
         }
         Ok(true)
     }
@@ -51,19 +56,19 @@ impl Projector {
     ) -> io::Result<bool> {
         let json = self.message("system", view, blocks);
         let superseded = view.notes.flags.superseded;
-        let (seq, at) = (view.seq, view.at);
+        let (seq, when) = (view.seq, When::of(view));
         match &mut self.lanes[lane].open {
             Some(open) if open.notes.model_call.is_some() => {
                 open.queue(Queued::Message {
                     json,
                     superseded,
                     seq,
-                    at,
+                    when,
                 });
             }
             _ => {
                 self.close(lane, sink)?;
-                self.lanes[lane].asked(json, superseded, seq, at);
+                self.lanes[lane].asked(json, superseded, seq, when);
             }
         }
         Ok(true)
@@ -97,7 +102,8 @@ impl Projector {
         let lane = &mut self.lanes[lane];
         let pending = &mut lane.usage;
         let call = lane.open.get_or_insert_with(|| {
-            Call::new(view.notes, view.seq, view.at, std::mem::take(pending))
+            let usage = std::mem::take(pending);
+            Call::new(view.notes, view.seq, When::of(view), usage)
         });
         call.observe(view);
         Ok(call)
@@ -151,11 +157,14 @@ impl Projector {
         &mut self,
         lane: usize,
         view: &View<'_>,
-        kind: NoteKind,
+        note: &Note,
         sink: &mut dyn Sink,
     ) -> io::Result<bool> {
-        if kind == NoteKind::ModelCall && view.notes.model_call.is_some() {
-            self.opened(lane, view, sink)?;
+        let kind = note.kind;
+        if kind != NoteKind::Usage && view.notes.model_call.is_some() {
+            let more = parts::fields_of_response(note.raw.as_ref());
+            let open = self.opened(lane, view, sink)?;
+            open.more.extend(more);
             return Ok(true);
         }
         if view.notes.usage.is_none() {
@@ -193,12 +202,29 @@ impl Projector {
                 .loss
                 .dropped("usage of a call that is not there", seq);
         }
-        if self.lanes[lane].unanswered > 0 {
-            let seq = self.lanes[lane].asked_by;
+        self.taken_back(lane, sink)?;
+        if let Some((seq, _)) = self.lanes[lane].history.unsent() {
             let marks = Object::new().flag("unanswered", true);
             self.request(lane, seq, None, marks, false, sink)?;
         }
         Ok(())
+    }
+
+    /// Writes prompts that were taken back before they were answered: requests that go on without them do not
+    /// have them.
+    fn taken_back(&mut self, lane: usize, sink: &mut dyn Sink) -> io::Result<()> {
+        let lane = &mut self.lanes[lane];
+        let Some((seq, when)) = lane.history.taken_back() else {
+            return Ok(());
+        };
+        let asked = lane.history.ask_taken_back(self.options.max_request_bytes);
+        let cursor = lane.cursor;
+        let marks = Object::new()
+            .flag("unanswered", true)
+            .flag("superseded", true);
+        let settings = lane.settings.clone();
+        let making = self.asking(seq, when, None, (asked, settings), marks);
+        self.out.put(making, Some(cursor), sink).map(drop)
     }
 
     /// Writes a request with all that was said before it.
@@ -211,12 +237,31 @@ impl Projector {
         superseded: bool,
         sink: &mut dyn Sink,
     ) -> io::Result<Option<crate::agentlog::ContentId>> {
+        if !superseded {
+            self.taken_back(lane, sink)?;
+        }
         let lane = &mut self.lanes[lane];
-        lane.unanswered = 0;
         let asked = lane.history.ask(self.options.max_request_bytes, superseded);
+        let (cursor, when, settings) = (lane.cursor, lane.asked, lane.settings.clone());
+        let making = self.asking(seq, when, model, (asked, settings), marks);
+        self.out.put(making, Some(cursor), sink)
+    }
+
+    /// A request with these messages.
+    fn asking(
+        &mut self,
+        seq: u64,
+        when: When,
+        model: Option<&str>,
+        (asked, settings): (Asked, Option<Settings>),
+        marks: Object,
+    ) -> Making {
         let loss = &mut self.out.loss;
         loss.inferred("chat_request.messages, from what was said before", seq);
-        loss.inferred("chat_request.params, which are not known", seq);
+        let settings = settings.unwrap_or_default();
+        if settings.params.is_none() {
+            loss.inferred("chat_request.params, which are not known", seq);
+        }
         if model.is_none() {
             loss.inferred("chat_request.model, which is not known", seq);
         }
@@ -230,20 +275,25 @@ impl Projector {
                 seq,
             );
         }
-        let payload = Object::new()
+        let mut payload = Object::new()
             .text("model", model.unwrap_or("unknown"))
             .raw("messages", &asked.messages)
-            .raw("params", "{}")
-            .end();
-        let making = Making {
+            .raw("params", settings.params.as_deref().unwrap_or("{}"));
+        if let Some(tools) = &settings.tools {
+            payload = payload.raw("tools", tools);
+        }
+        for (key, value) in &settings.more {
+            payload = payload.raw(key, value);
+        }
+        let payload = payload.end();
+        Making {
             kind: Kind::ChatRequest,
             seq,
-            at: lane.asked_at,
+            at: when.at,
             vague: true,
             payload,
             marks: beside,
-        };
-        self.out.put(making, Some(lane.cursor), sink)
+        }
     }
 
     /// Writes the answer that came in, and all that was held behind it.
@@ -259,7 +309,7 @@ impl Projector {
             .flag_if("inferred", call.made_up);
         let model = call.notes.model.clone();
         let superseded = call.notes.flags.superseded;
-        let begun = self.lanes[lane].asked_at;
+        let begun = self.lanes[lane].asked;
         let request = self.request(
             lane,
             call.seq,
@@ -274,20 +324,21 @@ impl Projector {
                 .dropped("chat_response whose request cannot be written", call.seq);
             return self.behind(lane, call.uses, call.queue, sink);
         };
-        let mut latest = call.chunks.first().map_or(call.at, |piece| piece.at);
+        let mut latest = call.chunks.first().map_or(call.when.at, |piece| piece.at);
         for (n, piece) in call.chunks.iter().enumerate() {
             latest = latest.max(piece.at);
             let last = n + 1 == call.chunks.len();
             self.out
                 .put(chunk(n, piece, latest, last), Some(request), sink)?;
         }
+        let (payload, how) = self.response(&call, begun);
         let response = Making {
             kind: Kind::ChatResponse,
             seq: call.seq,
-            at: call.at,
-            vague: !call.dated,
-            payload: self.response(&call, begun),
-            marks: beside,
+            at: call.when.at,
+            vague: !call.when.dated,
+            payload,
+            marks: beside.and(&how),
         };
         if let Some(response) = self.out.put(response, Some(request), sink)? {
             self.lanes[lane].cursor = response;
@@ -301,24 +352,34 @@ impl Projector {
         self.behind(lane, uses, queue, sink)
     }
 
-    fn response(&mut self, call: &Call, begun: Timestamp) -> String {
+    /// The payload of a response, and how it came to say what the log does not.
+    fn response(&mut self, call: &Call, begun: When) -> (String, Object) {
         let loss = &mut self.out.loss;
         let model = call.notes.model.as_deref();
         if call.usage.is_empty() {
             loss.inferred("chat_response.usage, which is not known", call.seq);
         }
-        let latency = call.duration.unwrap_or_else(|| {
-            loss.inferred("chat_response.latency_ms, from times", call.seq);
-            millis(begun, call.at)
+        let latency = Latency::of(call.duration, begun, call.when);
+        latency.count("chat_response", call.seq, loss);
+        let told = call.notes.stop_reason.as_deref().and_then(Ended::of);
+        let stop = told.map_or(call.stop.as_str(), |told| {
+            told.in_traces(call.stop == Stop::ToolUse)
         });
-        loss.inferred("chat_response.stop_reason, from the content", call.seq);
-        Object::new()
+        if told.is_none() {
+            loss.inferred("chat_response.stop_reason, from the content", call.seq);
+        }
+        let how = latency
+            .mark()
+            .flag_if("stop_reason_inferred", told.is_none());
+        let payload = Object::new()
             .text("model", model.unwrap_or("unknown"))
             .raw("content", &list(call.content.iter().map(String::as_str)))
-            .text("stop_reason", call.stop.as_str())
+            .text("stop_reason", stop)
             .raw("usage", &parts::usage(&call.usage))
-            .number("latency_ms", latency)
-            .end()
+            .number("latency_ms", latency.millis());
+        let more = call.more.iter();
+        let payload = more.fold(payload, |payload, (key, value)| payload.raw(key, value));
+        (payload.end(), how)
     }
 
     /// Writes what was held behind an answer.
@@ -348,9 +409,9 @@ impl Projector {
                     json,
                     superseded,
                     seq,
-                    at,
+                    when,
                 } => {
-                    self.lanes[lane].asked(json, superseded, seq, at);
+                    self.lanes[lane].asked(json, superseded, seq, when);
                 }
             }
         }
@@ -363,21 +424,21 @@ fn piece(view: &View<'_>, text: &str) -> Piece {
         Ok(json) if is_object(json.get()) => json.get().to_owned(),
         _ => Object::new().text("text", text).end(),
     };
-    Piece {
-        seq: view.seq,
-        at: view.at,
-        delta,
-    }
+    Piece::new(view, delta)
 }
 
 /// A piece of an answer. `at` is its time, or that of the piece before where that is later.
 fn chunk(index: usize, piece: &Piece, at: Timestamp, last: bool) -> Making {
-    let payload = Object::new()
-        .number("chunk_index", index)
-        .number("time_unix_nano", at.as_nanosecond())
-        .raw("delta", &piece.delta)
-        .flag_if("is_final", last)
-        .end();
+    let kept = piece.payload.as_deref();
+    let kept = kept.map(|payload| parts::renumbered(payload, index));
+    let payload = kept.unwrap_or_else(|| {
+        Object::new()
+            .number("chunk_index", index)
+            .number("time_unix_nano", at.as_nanosecond().max(0))
+            .raw("delta", &piece.delta)
+            .flag_if("is_final", last)
+            .end()
+    });
     Making {
         kind: Kind::Chunk,
         seq: piece.seq,

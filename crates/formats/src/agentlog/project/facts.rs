@@ -1,10 +1,11 @@
 //! What is known of a session as a whole, and the root of its trace.
 
+use quipu_model::json::Tape;
 use quipu_model::{Header, RunId, Timestamp};
 use sha2::{Digest as _, Sha256};
 
 use super::text::Object;
-use crate::agentlog::ContentId;
+use crate::agentlog::{ContentId, LIMITS};
 
 /// What is known of a session before its events are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,20 @@ pub struct Facts {
     pub session_id: Option<String>,
     /// The log it was read from.
     pub path: Option<String>,
+    /// The repository, and the commit that was checked out.
+    pub repository: Option<String>,
+    /// The commit that was checked out.
+    pub commit: Option<String>,
+    /// The operating system it went on under.
+    pub os: Option<String>,
+    /// The shell it used.
+    pub shell: Option<String>,
+    /// What it is a copy or a branch of.
+    pub forked_from: Option<String>,
+    /// The call of the run before it that began it.
+    pub parent_call: Option<String>,
+    /// The root of the trace it was read from, where it was one.
+    pub metadata: Option<String>,
 }
 
 impl Facts {
@@ -42,6 +57,13 @@ impl Facts {
             branch: None,
             session_id: None,
             path: None,
+            repository: None,
+            commit: None,
+            os: None,
+            shell: None,
+            forked_from: None,
+            parent_call: None,
+            metadata: None,
         }
     }
 
@@ -58,6 +80,13 @@ impl Facts {
             branch: header.environment.git_branch.clone(),
             session_id: origin.and_then(|origin| origin.session_id.clone()),
             path: origin.and_then(|origin| origin.path.clone()),
+            repository: header.environment.repository.clone(),
+            commit: header.environment.commit.clone(),
+            os: header.environment.os.clone(),
+            shell: header.environment.shell.clone(),
+            forked_from: header.forked_from.clone(),
+            parent_call: header.parent_call.clone(),
+            metadata: None,
         }
     }
 
@@ -82,17 +111,38 @@ impl Facts {
             .text_if("agent_version", self.agent_version.as_deref())
             .text_if("project", self.cwd.as_deref())
             .text_if("branch", self.branch.as_deref())
+            .text_if("repository", self.repository.as_deref())
+            .text_if("commit", self.commit.as_deref())
+            .text_if("forked_from", self.forked_from.as_deref())
+            .text_if("parent_call", self.parent_call.as_deref())
             .text_if("title", self.title.as_deref())
             .end();
-        let root = Object::new().raw("sdk", &sdk).raw("tags", &tags);
+        let mut root = Object::new().raw("sdk", &sdk).raw("tags", &tags);
+        let mut tape = Tape::new();
+        let before = self.metadata.as_deref();
+        let before = before.and_then(|json| tape.read(json, LIMITS.max_depth).ok());
+        let runtime = Object::new()
+            .text_if("os", self.os.as_deref())
+            .text_if("shell", self.shell.as_deref());
+        let told = before.and_then(|root| root.get("runtime"));
+        match told {
+            Some(told) => root = root.raw("runtime", told.raw().get()),
+            None if !runtime.is_empty() => root = root.raw("runtime", &runtime.end()),
+            None => {}
+        }
+        if let Some(baseline) = before.and_then(|root| root.get("baseline_of")) {
+            root = root.raw("baseline_of", baseline.raw().get());
+        }
         let Some(agent) = &self.agent else {
             return root.end();
         };
-        let from = Object::new()
+        let mut from = Object::new()
             .text("agent", agent)
             .text_if("session_id", self.session_id.as_deref())
-            .text_if("path", self.path.as_deref())
-            .end();
-        root.raw("imported_from", &from).end()
+            .text_if("path", self.path.as_deref());
+        if let Some(before) = before {
+            from = from.raw("metadata", before.raw().get());
+        }
+        root.raw("imported_from", &from.end()).end()
     }
 }

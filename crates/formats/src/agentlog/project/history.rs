@@ -4,6 +4,8 @@
 //! before it. For a long session that would be quadratic, so from some length on a request has only the
 //! messages that are new since the one before, and says how many it leaves out.
 
+use super::lane::When;
+
 /// The messages that the next request has.
 #[derive(Debug, Default)]
 pub(super) struct History {
@@ -20,6 +22,15 @@ pub(super) struct History {
 struct Message {
     json: String,
     superseded: bool,
+    /// Of a prompt or an instruction, which only requests say: its event. Answers and results have records of
+    /// their own.
+    asked: Option<(u64, When)>,
+}
+
+impl Message {
+    fn is_taken_back(&self) -> bool {
+        self.superseded && self.asked.is_some()
+    }
 }
 
 /// Why messages are left out.
@@ -52,16 +63,61 @@ pub(super) struct Asked {
 }
 
 impl History {
+    /// An answer, or what a tool gave back.
     pub(super) fn push(&mut self, json: String, superseded: bool) {
-        self.bytes += json.len() + 1;
-        self.messages.push(Message { json, superseded });
+        self.add(json, superseded, None);
     }
 
-    /// What came before is not sent again.
+    /// A prompt or an instruction.
+    pub(super) fn push_asked(&mut self, json: String, superseded: bool, seq: u64, when: When) {
+        self.add(json, superseded, Some((seq, when)));
+    }
+
+    fn add(&mut self, json: String, superseded: bool, asked: Option<(u64, When)>) {
+        self.bytes += json.len() + 1;
+        self.messages.push(Message {
+            json,
+            superseded,
+            asked,
+        });
+    }
+
+    /// What came before is not sent again. A prompt that was not sent yet is still to be answered.
     pub(super) fn compacted(&mut self) {
-        self.omitted += self.messages.len() as u64;
-        self.messages.clear();
-        (self.bytes, self.sent, self.why) = (0, 0, Why::Compacted);
+        let before = self.messages.len();
+        let unsent = self.messages.split_off(self.sent);
+        self.messages = unsent;
+        self.messages.retain(|message| message.asked.is_some());
+        self.omitted += (before - self.messages.len()) as u64;
+        (self.sent, self.why) = (0, Why::Compacted);
+        self.weigh();
+    }
+
+    fn weigh(&mut self) {
+        self.bytes = self.messages.iter().map(|it| it.json.len() + 1).sum();
+    }
+
+    /// The last prompt that is in no request yet.
+    pub(super) fn unsent(&self) -> Option<(u64, When)> {
+        let unsent = self.messages[self.sent..].iter();
+        unsent.rev().find_map(|message| message.asked)
+    }
+
+    /// The last prompt that is in no request yet and was taken back, so that the next request will not have it.
+    pub(super) fn taken_back(&self) -> Option<(u64, When)> {
+        let unsent = self.messages[self.sent..].iter();
+        unsent.rev().find(|it| it.is_taken_back())?.asked
+    }
+
+    /// The messages of a request that ends with the last prompt that was taken back.
+    pub(super) fn ask_taken_back(&mut self, max_bytes: usize) -> Asked {
+        let last = self.messages.iter().rposition(Message::is_taken_back);
+        let behind = self.messages.split_off(last.map_or(0, |last| last + 1));
+        self.weigh();
+        let asked = self.ask(max_bytes, true);
+        self.messages.extend(behind);
+        self.weigh();
+        asked
     }
 
     /// The messages of a request that is made now. What was taken back is only in the requests of what
@@ -73,7 +129,7 @@ impl History {
                 .filter(|it| !it.superseded);
             self.sent = held.count();
             self.messages.retain(|message| !message.superseded);
-            self.bytes = self.messages.iter().map(|it| it.json.len() + 1).sum();
+            self.weigh();
         }
         if self.bytes > max_bytes || self.why == Why::TooLong {
             self.why = Why::TooLong;

@@ -1,11 +1,12 @@
 //! What is held while a session is read: who speaks, what was said, and the answer that is coming in.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use quipu_model::{Flags, Notes, Timestamp, Usage};
 
 use super::history::History;
 use super::out::Making;
+use super::settings::Settings;
 use super::view::View;
 use crate::agentlog::ContentId;
 
@@ -20,12 +21,11 @@ pub(super) struct Lane {
     /// What the next request follows.
     pub(super) cursor: ContentId,
     pub(super) history: History,
+    /// What requests are made with, where the log says so.
+    pub(super) settings: Option<Settings>,
     pub(super) open: Option<Call>,
     /// When there was last something to answer.
-    pub(super) asked_at: Timestamp,
-    /// The last event that there was something to answer by, and how many there are since the last request.
-    pub(super) asked_by: u64,
-    pub(super) unanswered: u64,
+    pub(super) asked: When,
     /// Tokens of a call of which nothing else came in yet.
     pub(super) usage: Usage,
     /// The call that was closed last, as the provider names it.
@@ -35,15 +35,15 @@ pub(super) struct Lane {
 }
 
 impl Lane {
+    /// A conversation that begins at `at`, before anything was asked in it.
     pub(super) fn new(key: Option<String>, cursor: ContentId, at: Timestamp) -> Self {
         Self {
             key,
             cursor,
             history: History::default(),
+            settings: None,
             open: None,
-            asked_at: at,
-            asked_by: 0,
-            unanswered: 0,
+            asked: When::unknown(at),
             usage: Usage::default(),
             closed: None,
             used: 0,
@@ -51,11 +51,38 @@ impl Lane {
     }
 
     /// Something was said that wants an answer.
-    pub(super) fn asked(&mut self, message: String, superseded: bool, seq: u64, at: Timestamp) {
-        self.history.push(message, superseded);
-        self.asked_at = at;
-        self.asked_by = seq;
-        self.unanswered += 1;
+    pub(super) fn asked(&mut self, message: String, superseded: bool, seq: u64, when: When) {
+        self.history.push_asked(message, superseded, seq, when);
+        self.asked = when;
+    }
+}
+
+/// When something happened, and whether the log says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct When {
+    pub(super) at: Timestamp,
+    /// Whether `at` is a time that the log has. Otherwise it only keeps records in their order.
+    pub(super) dated: bool,
+}
+
+impl When {
+    pub(super) fn of(view: &View<'_>) -> Self {
+        Self {
+            at: view.at,
+            dated: !view.notes.flags.undated,
+        }
+    }
+
+    pub(super) fn unknown(at: Timestamp) -> Self {
+        Self { at, dated: false }
+    }
+
+    /// The milliseconds since something before it. `None` where one of the times is missing, or they are in the
+    /// wrong order.
+    pub(super) fn since(self, before: Self) -> Option<u64> {
+        let both = self.dated && before.dated;
+        let millis = self.at.as_millisecond() - before.at.as_millisecond();
+        both.then(|| u64::try_from(millis).ok())?
     }
 }
 
@@ -67,9 +94,10 @@ pub(super) struct Call {
     pub(super) seq: u64,
     pub(super) usage: Usage,
     pub(super) content: Vec<String>,
+    /// What else a response has, by its key.
+    pub(super) more: BTreeMap<String, String>,
     /// Its last word before anything came back from a tool.
-    pub(super) at: Timestamp,
-    pub(super) dated: bool,
+    pub(super) when: When,
     pub(super) duration: Option<u64>,
     pub(super) stop: Stop,
     /// Only what a tool gave back tells that there was one.
@@ -111,13 +139,33 @@ pub(super) struct Piece {
     pub(super) seq: u64,
     pub(super) at: Timestamp,
     pub(super) delta: String,
+    /// The payload, where another trace has it.
+    pub(super) payload: Option<String>,
+}
+
+impl Piece {
+    pub(super) fn new(view: &View<'_>, delta: String) -> Self {
+        Self {
+            seq: view.seq,
+            at: view.at,
+            delta,
+            payload: None,
+        }
+    }
+
+    pub(super) fn kept(view: &View<'_>, payload: String) -> Self {
+        Self {
+            payload: Some(payload),
+            ..Self::new(view, String::new())
+        }
+    }
 }
 
 /// A call of a tool.
 #[derive(Debug, Clone)]
 pub(super) struct Use {
     pub(super) seq: u64,
-    pub(super) at: Timestamp,
+    pub(super) when: When,
     pub(super) notes: Notes,
     pub(super) id: String,
     pub(super) name: String,
@@ -148,7 +196,7 @@ pub(super) enum Queued {
         json: String,
         superseded: bool,
         seq: u64,
-        at: Timestamp,
+        when: When,
     },
 }
 
@@ -164,21 +212,22 @@ impl Queued {
 }
 
 impl Call {
-    pub(super) fn new(notes: &Notes, seq: u64, at: Timestamp, usage: Usage) -> Self {
+    pub(super) fn new(notes: &Notes, seq: u64, when: When, usage: Usage) -> Self {
         Self {
             notes: Notes {
                 usage: None,
                 duration_ms: None,
                 status: None,
                 source: None,
+                extra: None,
                 attachments: Vec::new(),
                 ..notes.clone()
             },
             seq,
             usage,
             content: Vec::new(),
-            at,
-            dated: !notes.flags.undated,
+            more: BTreeMap::new(),
+            when,
             made_up: false,
             duration: None,
             stop: Stop::EndTurn,
@@ -202,7 +251,10 @@ impl Call {
                 _ => true,
             },
             // Of a call that has said nothing yet, the name may come later.
-            (None, Some(_)) => self.content.is_empty() && self.queue.is_empty(),
+            (None, Some(_)) => {
+                let only_leaves = self.queue.iter().all(|it| matches!(it, Queued::Leaf(_)));
+                self.content.is_empty() && only_leaves
+            }
             (Some(_), None) => false,
         }
     }
@@ -217,6 +269,9 @@ impl Call {
         if mine.model_call.is_none() {
             mine.model_call.clone_from(&notes.model_call);
         }
+        if notes.stop_reason.is_some() {
+            mine.stop_reason.clone_from(&notes.stop_reason);
+        }
         mine.flags = Flags {
             opaque: mine.flags.opaque || notes.flags.opaque,
             synthetic: mine.flags.synthetic || notes.flags.synthetic,
@@ -225,13 +280,29 @@ impl Call {
         if let Some(usage) = &notes.usage {
             self.usage.add(usage);
         }
+        if view.seq != self.seq
+            && let Some(more) = notes.cost
+        {
+            self.notes.cost = Some(
+                self.notes
+                    .cost
+                    .map_or(more, |cost| cost.saturating_add(more)),
+            );
+        }
         if let Some(more) = notes.duration_ms {
             *self.duration.get_or_insert(0) += more;
         }
         let answered = self.queue.iter().any(|it| matches!(it, Queued::Answer(_)));
         if !answered && !notes.flags.undated {
-            self.at = view.at.max(self.at);
-            self.dated = true;
+            let at = if self.when.dated {
+                self.when.at
+            } else {
+                view.at
+            };
+            self.when = When {
+                at: view.at.max(at),
+                dated: true,
+            };
         }
     }
 
@@ -249,7 +320,7 @@ impl Call {
 /// Calls of tools that are under way, and those that ended lately.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    open: HashMap<String, (ContentId, Timestamp)>,
+    open: HashMap<String, (ContentId, When)>,
     order: VecDeque<String>,
     answered: HashSet<String>,
     ended: VecDeque<String>,
@@ -259,8 +330,8 @@ impl Calls {
     /// How many calls may wait for their results.
     const OPEN: usize = 65_536;
 
-    pub(super) fn begin(&mut self, id: &str, record: ContentId, at: Timestamp) {
-        if self.open.insert(id.to_owned(), (record, at)).is_none() {
+    pub(super) fn begin(&mut self, id: &str, record: ContentId, when: When) {
+        if self.open.insert(id.to_owned(), (record, when)).is_none() {
             self.order.push_back(id.to_owned());
         }
         while self.order.len() > Self::OPEN {
@@ -284,7 +355,7 @@ impl Calls {
         self.order.iter().rev().find(begins).cloned()
     }
 
-    pub(super) fn end(&mut self, id: &str) -> Option<(ContentId, Timestamp)> {
+    pub(super) fn end(&mut self, id: &str) -> Option<(ContentId, When)> {
         if self.answered.insert(id.to_owned()) {
             self.ended.push_back(id.to_owned());
         }

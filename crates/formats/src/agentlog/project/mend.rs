@@ -98,38 +98,43 @@ pub(super) fn move_out(json: &str, room: usize) -> Option<(String, Vec<Moved>)> 
     }
     long.sort_by_key(|node| std::cmp::Reverse(node.raw().get().len()));
     let mut len = json.len();
-    let mut places: Vec<(usize, usize, String, Moved)> = Vec::new();
-    for node in long {
-        if len <= room {
-            break;
-        }
-        let text = node.as_raw_str()?.to_text_lossy().into_owned();
+    let enough = long.iter().position(|node| {
+        let is_enough = len <= room;
+        len = len.saturating_sub(node.raw().get().len()) + MARK;
+        is_enough
+    });
+    long.truncate(enough.unwrap_or(long.len()));
+    let (out, moved) = move_strings(json, long);
+    (out.len() <= room).then_some((out, moved))
+}
+
+/// What takes the place of a string is no longer than this.
+const MARK: usize = 160;
+
+/// Takes strings out of a value. What takes their place names them.
+pub(super) fn move_strings(json: &str, mut strings: Vec<Node<'_>>) -> (String, Vec<Moved>) {
+    strings.sort_by_key(|node| node.offset());
+    let (mut out, mut from, mut moved) = (String::new(), 0, Vec::new());
+    for node in strings {
+        let text = node
+            .as_raw_str()
+            .map(|text| text.to_text_lossy().into_owned());
+        let text = text.unwrap_or_default();
         let sha256 = ContentId(Sha256::digest(text.as_bytes()).into()).hex();
         let bytes = text.len() as u64;
         let mark = format!("[{bytes} bytes of text, kept as agentlog-blob://quipu/{sha256}]");
-        let mark = Json::string(&mark).get().to_owned();
         let attachment = Attachment {
             mime: "text/plain".to_owned(),
             bytes,
             sha256,
         };
-        let raw = node.raw().get().len();
-        len = len - raw + mark.len();
-        places.push((node.offset(), raw, mark, Moved { attachment, text }));
-    }
-    if len > room {
-        return None;
-    }
-    places.sort_by_key(|place| place.0);
-    let (mut out, mut from, mut moved) = (String::with_capacity(len), 0, Vec::new());
-    for (at, raw, mark, what) in places {
-        out.push_str(&json[from..at]);
-        out.push_str(&mark);
-        from = at + raw;
-        moved.push(what);
+        out.push_str(&json[from..node.offset()]);
+        out.push_str(Json::string(&mark).get());
+        from = node.offset() + node.raw().get().len();
+        moved.push(Moved { attachment, text });
     }
     out.push_str(&json[from..]);
-    Some((out, moved))
+    (out, moved)
 }
 
 #[cfg(test)]

@@ -10,9 +10,11 @@
 //! | `view` | an event, whichever vocabulary it comes in |
 //! | `lane` | what is held between events: conversations, the answer that comes in, calls under way |
 //! | `history` | the messages of the next request |
+//! | `latency` | how long a call took, as far as that is known |
 //! | `calls` | calls to models as records |
 //! | `tools` | calls of tools and what they give back |
 //! | `notes` | which notes have a place in the format |
+//! | `settings` | what requests were made with |
 //! | `parts` | blocks and values as the format wants them |
 //! | `out` | times, ids, and what stands beside payloads |
 //! | `writer` | all of it behind the seam that every format has |
@@ -30,10 +32,12 @@ mod calls;
 mod facts;
 mod history;
 mod lane;
+mod latency;
 mod mend;
 mod notes;
 mod out;
 mod parts;
+mod settings;
 mod text;
 mod tools;
 mod view;
@@ -49,7 +53,7 @@ use quipu_model::{AnyBody, Attachment, Event, LogBody, RunId};
 pub use facts::Facts;
 pub use writer::writer;
 
-use self::lane::{Calls, Lane, Queued, Stop};
+use self::lane::{Calls, Lane, Piece, Queued, Stop};
 use self::notes::Fate;
 use self::out::{Making, Out};
 use self::text::Object;
@@ -233,7 +237,14 @@ impl Projector {
         ) {
             self.usage_aside(lane, view);
         }
+        let is_told = |attachment: &Attachment| match &view.what {
+            What::Note(note) => notes::tells_of(note, attachment),
+            _ => false,
+        };
         for attachment in &view.notes.attachments {
+            if is_told(attachment) {
+                continue;
+            }
             if attachment.mime.is_empty() {
                 self.out.loss.inferred("blob_ref.mime", view.seq);
             }
@@ -262,6 +273,11 @@ impl Projector {
             && self.facts.title.is_none()
         {
             self.facts.title = Some(step.name.clone());
+        }
+        if let What::Note(note) = &view.what
+            && let Fate::Kept(Kind::Metadata, payload) = notes::fate(note)
+        {
+            self.facts.metadata = Some(payload);
         }
         let at = match self.facts.started_at {
             Some(start) if view.notes.flags.undated => start,
@@ -298,7 +314,7 @@ impl Projector {
                 self.lanes.remove(silent);
             }
             let main = &self.lanes[0];
-            let new = Lane::new(key.clone(), main.cursor, main.asked_at);
+            let new = Lane::new(key.clone(), main.cursor, main.asked.at);
             self.lanes.push(new);
             self.lanes.len() - 1
         };
@@ -314,6 +330,29 @@ impl Projector {
             return Ok(());
         }
         self.out.put(making, Some(lane.cursor), sink).map(drop)
+    }
+
+    /// Writes a record that follows all that was before it: where a session begins, and what a replay came to.
+    fn boundary(&mut self, making: Making, sink: &mut dyn Sink) -> io::Result<()> {
+        // The root of the trace that this was read from is part of the root of this one.
+        if making.kind == Kind::Metadata && self.facts.metadata.as_ref() == Some(&making.payload) {
+            return Ok(());
+        }
+        for lane in 0..self.lanes.len() {
+            self.end(lane, sink)?;
+        }
+        let parent = match making.kind {
+            Kind::Metadata => self.out.before,
+            _ => self.out.before_summaries,
+        };
+        let begins = making.kind == Kind::Metadata;
+        let made = self.out.put(making, parent, sink)?;
+        if let (true, Some(root)) = (begins, made) {
+            for lane in &mut self.lanes {
+                *lane = Lane::new(lane.key.take(), root, lane.asked.at);
+            }
+        }
+        Ok(())
     }
 
     fn step(
@@ -335,6 +374,16 @@ impl Projector {
         Ok(true)
     }
 
+    /// Whether a note says no more than why the answer that comes in ended, and what else is known of it.
+    fn ends(&self, lane: usize, view: &View<'_>, note: &quipu_model::Note) -> bool {
+        let open = self.lanes[lane].open.as_ref();
+        let is_of_it = open.is_some_and(|call| {
+            call.notes.model_call.is_some() && call.notes.model_call == view.notes.model_call
+        });
+        let told = open.and_then(|call| call.notes.stop_reason.as_deref());
+        is_of_it && note.text.is_some() && note.text.as_deref() == told
+    }
+
     fn note(
         &mut self,
         lane: usize,
@@ -343,25 +392,58 @@ impl Projector {
         sink: &mut dyn Sink,
     ) -> io::Result<bool> {
         use quipu_model::NoteKind;
-        let fate = notes::fate(note);
+        let fate = match notes::fate(note) {
+            Fate::Record(..) if self.ends(lane, view, note) => Fate::Call,
+            fate => fate,
+        };
+        let is_kept = matches!(fate, Fate::Kept(..));
         let told = view.notes.usage.is_some();
         if fate == Fate::Call {
-            return self.model_call(lane, view, note.kind, sink);
+            return self.model_call(lane, view, note, sink);
         }
         if told {
             self.usage_aside(lane, view);
         }
         match fate {
-            Fate::Record(kind, payload) => {
+            Fate::Settings(settings) => {
+                if !settings.whole {
+                    let what = "settings that are no parameters of a request";
+                    self.out.loss.dropped(what, view.seq);
+                }
+                self.lanes[lane].settings = Some(settings);
+                Ok(true)
+            }
+            Fate::Ended(word) => {
+                let Some(open) = &mut self.lanes[lane].open else {
+                    self.out
+                        .loss
+                        .dropped(format!("note:{}", note.kind), view.seq);
+                    return Ok(told);
+                };
+                open.notes.stop_reason = Some(word);
+                Ok(true)
+            }
+            Fate::Kept(Kind::Chunk, payload) => {
+                let open = self.opened(lane, view, sink)?;
+                open.chunks.push(Piece::kept(view, payload));
+                Ok(true)
+            }
+            Fate::Kept(kind @ (Kind::Metadata | Kind::ReplaySummary), payload) => {
+                self.boundary(making(kind, view, payload), sink)?;
+                Ok(true)
+            }
+            Fate::Record(kind, payload) | Fate::Kept(kind, payload) => {
                 match note.kind {
                     NoteKind::Compaction => {
                         self.close(lane, sink)?;
                         self.lanes[lane].history.compacted();
                     }
                     NoteKind::Error => {
-                        self.out
-                            .loss
-                            .inferred("error.source, code and retriable", view.seq);
+                        if !is_kept {
+                            self.out
+                                .loss
+                                .inferred("error.source, code and retriable", view.seq);
+                        }
                         if let Some(open) = &mut self.lanes[lane].open
                             && open.content.is_empty()
                         {
@@ -374,7 +456,9 @@ impl Projector {
                 Ok(true)
             }
             Fate::Dropped | Fate::Call => {
-                if !told && view.notes.attachments.is_empty() {
+                // Of a note with tokens or attachments, these are carried and what it says is not.
+                let says = note.text.is_some() || note.raw.is_some();
+                if says || (!told && view.notes.attachments.is_empty()) {
                     self.out
                         .loss
                         .dropped(format!("note:{}", note.kind), view.seq);

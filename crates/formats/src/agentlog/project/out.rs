@@ -10,10 +10,14 @@ use super::text::Object;
 use super::{Made, Sink};
 use crate::agentlog::inline::{self, MAX_INLINE, Moved};
 use crate::agentlog::{Canon, CanonError, ContentId, Draft, Kind, LIMITS, encode};
+use crate::ended::Ended;
 use crate::loss::Loss;
 
 /// How much a line has beside payload and meta, at most.
 const ENVELOPE: usize = 512;
+
+/// The earliest time that can be written.
+const EARLIEST: Timestamp = Timestamp::constant(-62_167_219_200, 0);
 
 /// A record that is to be written.
 #[derive(Debug, Clone)]
@@ -47,10 +51,12 @@ pub(super) fn marks(notes: &Notes) -> Object {
     let status = notes
         .status
         .filter(|status| *status != quipu_model::Status::Ok);
+    let own = |word: &&str| Ended::of(word).map(|it| it.in_traces(false)) != Some(*word);
     Object::new()
         .text_if("native_id", notes.native_id.as_deref())
         .text_if("subagent", notes.subagent_id.as_deref())
         .text_if("model_call", notes.model_call.as_deref())
+        .text_if("stop_reason", notes.stop_reason.as_deref().filter(own))
         .text_if(
             "cost_usd",
             notes.cost.map(|cost| cost.to_string()).as_deref(),
@@ -76,6 +82,9 @@ pub(super) struct Out {
     last: Option<Timestamp>,
     session: String,
     trace: String,
+    /// The last record, and the last that is not what a replay came to.
+    pub(super) before: Option<ContentId>,
+    pub(super) before_summaries: Option<ContentId>,
     /// The last event before the run was closed, while records are written because of that.
     pub(super) closing: Option<u64>,
     pub(super) loss: Loss,
@@ -90,6 +99,8 @@ impl Out {
             last: None,
             session: session.to_owned(),
             trace,
+            before: None,
+            before_summaries: None,
             closing: None,
             loss: Loss::default(),
         }
@@ -109,7 +120,8 @@ impl Out {
     ) -> io::Result<Option<ContentId>> {
         let seq = making.seq;
         let at = whole_millis(making.at);
-        let ts = self.not_before(at);
+        // RFC 3339 has no years before 0.
+        let ts = self.not_before(at.max(EARLIEST));
         let mut marks = Object::new().number("seq", seq);
         if ts != at && !making.vague {
             marks = marks.text("ts", &crate::agentlog::write::stamp(at));
@@ -123,6 +135,8 @@ impl Out {
             ts,
             parent,
             marks: marks.and(&making.marks),
+            mended: false,
+            moved_out: false,
         };
         if let Some(moved) = self.without_files(&payload) {
             for file in &moved.files {
@@ -136,7 +150,17 @@ impl Out {
                 self.put_blob(&attachment, &file.bytes, (seq, at, parent), sink)?;
             }
             moved.payload.get().clone_into(&mut payload);
-            draft.marks = draft.marks.flag("moved_out", true);
+            draft.moved_out = true;
+        }
+        if let Some((shorter, moved)) = self.without_base64(draft.kind, &payload) {
+            for moved in moved {
+                self.loss
+                    .wrapped("base64 of a kind that is not known, as a blob", seq);
+                let bytes = moved.text.as_bytes();
+                self.put_blob(&moved.attachment, bytes, (seq, at, parent), sink)?;
+            }
+            payload = shorter;
+            draft.moved_out = true;
         }
         let mut id = self.encode(&draft, &payload);
         if id.is_err() {
@@ -146,7 +170,7 @@ impl Out {
                 return Ok(None);
             };
             payload = mended;
-            draft.marks = draft.marks.flag("mended", true);
+            draft.mended = true;
             self.loss
                 .inferred("values that have no canonical form", seq);
             id = self.encode(&draft, &payload);
@@ -165,7 +189,7 @@ impl Out {
                 let bytes = moved.text.as_bytes();
                 self.put_blob(&moved.attachment, bytes, (seq, at, parent), sink)?;
             }
-            draft.marks = draft.marks.flag("moved_out", true);
+            draft.moved_out = true;
             id = self.encode(&draft, &shorter);
         }
         let Ok(id) = id else {
@@ -174,6 +198,10 @@ impl Out {
             return Ok(None);
         };
         self.last = Some(ts);
+        self.before = Some(id);
+        if draft.kind != Kind::ReplaySummary {
+            self.before_summaries = Some(id);
+        }
         let (kind, line) = (draft.kind, &self.line[..]);
         sink.record(&Made {
             seq,
@@ -194,6 +222,15 @@ impl Out {
             return None;
         }
         inline::move_out(self.tape.read(payload, LIMITS.max_depth).ok()?)
+    }
+
+    /// A payload without base64 that is too long to be inline, where it is not known what file it is.
+    fn without_base64(&mut self, kind: Kind, payload: &str) -> Option<(String, Vec<mend::Moved>)> {
+        if payload.len() <= MAX_INLINE || !matches!(kind, Kind::ChatRequest | Kind::ChatResponse) {
+            return None;
+        }
+        let long = inline::in_parts(self.tape.read(payload, LIMITS.max_depth).ok()?);
+        (!long.is_empty()).then(|| mend::move_strings(payload, long))
     }
 
     /// Keeps bytes outside, and writes a record that refers to them.
@@ -220,7 +257,7 @@ impl Out {
         let meta = Object::new()
             .text("session_tag", &self.session)
             .text("trace_id", &self.trace)
-            .raw("quipu", &line.marks.clone().end())
+            .raw("quipu", &line.marks().end())
             .end();
         let (meta, payload) = (json(&meta), json(payload));
         let draft = Draft::new(line.kind, line.ts, line.parent, &payload).with_meta(&meta);
@@ -234,6 +271,17 @@ struct Line {
     ts: Timestamp,
     parent: Option<ContentId>,
     marks: Object,
+    mended: bool,
+    moved_out: bool,
+}
+
+impl Line {
+    fn marks(&self) -> Object {
+        let marks = self.marks.clone();
+        marks
+            .flag_if("mended", self.mended)
+            .flag_if("moved_out", self.moved_out)
+    }
 }
 
 /// A text that is known to be JSON.

@@ -1,10 +1,12 @@
 //! Blocks of messages as parts of content, and values as the format wants them.
 
+use quipu_model::json::{Node, Tape};
 use quipu_model::{Attachment, Content, Json, Usage};
 
 use super::out::blob_uri;
 use super::text::{Object, is_object, is_string, list};
 use super::view::Part;
+use crate::agentlog::LIMITS;
 use crate::loss::Loss;
 
 /// A part of content that says something.
@@ -138,6 +140,51 @@ pub(super) fn said(value: Option<&Json>) -> String {
         Some(json) if is_string(json.get()) => json.get().to_owned(),
         Some(json) => Json::string(json.get()).get().to_owned(),
     }
+}
+
+/// The payload of a chunk with this place among the chunks of its answer: as it is, unless others are missing.
+pub(super) fn renumbered(payload: &str, index: usize) -> String {
+    let mut tape = Tape::new();
+    let node = tape.read(payload, LIMITS.max_depth).ok();
+    let is_right =
+        |node: &Node<'_>| node.get("chunk_index").and_then(|n| n.as_u64()) == Some(index as u64);
+    let Some(node) = node.filter(|node| !is_right(node)) else {
+        return payload.to_owned();
+    };
+    let own = Object::new().number("chunk_index", index);
+    let others = node.fields().filter(|(key, _)| !key.is("chunk_index"));
+    others
+        .fold(own, |made, (key, value)| {
+            made.raw(&key.to_text_lossy(), value.raw().get())
+        })
+        .end()
+}
+
+/// Fields of responses that only their recorder can know.
+const OF_RESPONSES: &[&str] = &[
+    "batch",
+    "logprobs",
+    "service_tier",
+    "stop_sequence",
+    "stream_timings",
+    "system_fingerprint",
+];
+
+/// What a note on a response says of it that responses have a field for. A record of an agent is not that.
+pub(super) fn fields_of_response(raw: Option<&Json>) -> Vec<(String, String)> {
+    let mut tape = Tape::new();
+    let raw = raw.and_then(|raw| tape.read(raw.get(), LIMITS.max_depth).ok());
+    let fields = raw.filter(|raw| raw.get("type").is_none() && raw.get("payload").is_none());
+    let fields = fields.into_iter().flat_map(|raw| raw.fields());
+    fields
+        .filter(|(key, _)| OF_RESPONSES.iter().any(|known| key.is(known)))
+        .map(|(key, value)| {
+            (
+                key.to_text_lossy().into_owned(),
+                value.raw().get().to_owned(),
+            )
+        })
+        .collect()
 }
 
 /// Counts of tokens. What is not known is not there.

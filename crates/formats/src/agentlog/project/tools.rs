@@ -2,9 +2,10 @@
 
 use std::io;
 
-use quipu_model::{Fidelity, Json, Notes, Status, Timestamp, ToolCall, ToolResult, Usage};
+use quipu_model::{Fidelity, Json, Notes, Status, ToolCall, ToolResult, Usage};
 
-use super::lane::{Answer, Call, Queued, Stop, Use};
+use super::lane::{Answer, Call, Queued, Stop, Use, When};
+use super::latency::Latency;
 use super::out::Making;
 use super::text::{Object, is_string};
 use super::view::View;
@@ -142,9 +143,9 @@ impl Projector {
             .text("tool_call_id", &used.id)
             .raw("arguments", &used.arguments)
             .end();
-        let making = Making::of(Kind::ToolCall, used.seq, used.at, &used.notes, payload);
+        let making = Making::of(Kind::ToolCall, used.seq, used.when.at, &used.notes, payload);
         if let Some(record) = self.out.put(making, Some(parent), sink)? {
-            self.calls.begin(&used.id, record, used.at);
+            self.calls.begin(&used.id, record, used.when);
         }
         Ok(())
     }
@@ -178,19 +179,25 @@ impl Projector {
                 .dropped("tool_result whose call cannot be written", used.seq);
             return Ok(());
         };
-        let latency = answer.duration.unwrap_or_else(|| {
-            self.out
-                .loss
-                .inferred("tool_result.latency_ms, from times", used.seq);
-            millis(began, used.at)
-        });
+        let latency = Latency::of(answer.duration, began, used.when);
+        latency.count("tool_result", used.seq, &mut self.out.loss);
         let payload = Object::new()
             .text("tool_call_id", &used.id)
             .raw("output", &answer.output)
             .flag("is_error", answer.is_error)
-            .number("latency_ms", latency)
+            .number("latency_ms", latency.millis())
             .end();
-        let making = Making::of(Kind::ToolResult, used.seq, used.at, &used.notes, payload);
+        let made = Making::of(
+            Kind::ToolResult,
+            used.seq,
+            used.when.at,
+            &used.notes,
+            payload,
+        );
+        let making = Making {
+            marks: made.marks.clone().and(&latency.mark()),
+            ..made
+        };
         let lane = &mut self.lanes[lane];
         if let Some(record) = self.out.put(making, Some(call), sink)? {
             lane.cursor = record;
@@ -198,7 +205,7 @@ impl Projector {
         let part = parts::tool_result_part(&used.id, &answer.said, answer.is_error);
         let message = parts::message("user", &[part], None);
         lane.history.push(message, used.notes.flags.superseded);
-        lane.asked_at = used.at;
+        lane.asked = used.when;
         Ok(())
     }
 
@@ -208,12 +215,17 @@ impl Projector {
         self.out
             .loss
             .inferred("calls of which only the result is there", used.seq);
-        let mut call = Call::new(&used.notes, used.seq, used.at, Usage::default());
+        // When it was made is not known.
+        let used = Use {
+            when: When::unknown(used.when.at),
+            ..used.clone()
+        };
+        let mut call = Call::new(&used.notes, used.seq, used.when, Usage::default());
         call.made_up = true;
         call.stop = Stop::ToolUse;
         call.say(parts::tool_use_part(&used.id, &used.name, &used.arguments));
         call.called.insert(used.id.clone());
-        call.queue(Queued::Use(used.clone()));
+        call.queue(Queued::Use(used));
         let before = self.lanes[lane].open.replace(call);
         self.close(lane, sink)?;
         self.lanes[lane].open = before;
@@ -224,7 +236,7 @@ impl Projector {
 pub(super) fn call(view: &View<'_>, id: String, name: &str, arguments: String) -> Use {
     Use {
         seq: view.seq,
-        at: view.at,
+        when: When::of(view),
         notes: Notes {
             attachments: Vec::new(),
             ..view.notes.clone()
@@ -242,8 +254,4 @@ fn given(name: &str, seq: u64) -> String {
 
 fn given_to(name: &str) -> String {
     format!("{GIVEN}{name}-")
-}
-
-pub(super) fn millis(from: Timestamp, to: Timestamp) -> u64 {
-    u64::try_from(to.as_millisecond() - from.as_millisecond()).unwrap_or(0)
 }

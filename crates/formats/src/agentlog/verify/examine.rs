@@ -15,7 +15,7 @@ use super::batch::Batch;
 use super::found::{Found, Path, write_key};
 use super::look::Look;
 use super::time::{self, Moment};
-use super::{Options, Rule, diagnose, excerpt, schema};
+use super::{Options, Rule, Severity, diagnose, excerpt, schema};
 
 /// What the records after it need to know of a record.
 #[derive(Debug, Clone, Copy)]
@@ -436,6 +436,25 @@ fn is_text(string: Node<'_>) -> bool {
         raw.plain().is_some() || !raw.raw().get().contains("\\u") || raw.to_text().is_some()
     };
     string.as_raw_str().is_none_or(is)
+}
+
+/// Whether the payload of a record of this kind is as the strict check wants it, as far as that can be said of one
+/// record alone.
+pub(in crate::agentlog) fn is_payload(kind: Kind, payload: Node<'_>) -> bool {
+    let mut found = Found::new(true);
+    let mut look = Look {
+        at: At::default(),
+        found: &mut found,
+        uses: &mut Vec::new(),
+        hasher: &RandomState::new(),
+        detail: Detail::None,
+    };
+    if payload.kind() == JsonKind::Object {
+        schema::check(&mut look, kind, &PAYLOAD, payload);
+    } else {
+        look.mistyped(&PAYLOAD, payload, "an object");
+    }
+    found.kept.iter().all(|it| it.severity == Severity::Note)
 }
 
 /// Checks a payload, and gives its id where it has one.

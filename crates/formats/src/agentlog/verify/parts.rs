@@ -5,9 +5,7 @@ use quipu_model::json::{Kind as JsonKind, Node};
 use super::Rule;
 use super::found::Path;
 use super::look::Look;
-
-/// Bytes that may be inside of a content. As base64 they are a third longer.
-const INLINE_BYTES: usize = 4096;
+use crate::agentlog::inline::{MAX_INLINE, too_long};
 
 /// Parts inside of parts are looked into so deep: a tool result inside of a message has parts of its own.
 const DEEPEST: usize = 4;
@@ -122,54 +120,13 @@ fn inline(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>, depth: usize) {
                 inline(look, &path.index(n), value, depth + 1);
             }
         }
-        JsonKind::String if value.raw().get().len() > INLINE_BYTES => {
+        JsonKind::String if value.raw().get().len() > MAX_INLINE => {
             let text = value.as_str().unwrap_or_default();
-            if let Some(bytes) = base64_len(&text)
-                && bytes > INLINE_BYTES
-            {
-                let message = format_args!("{bytes} bytes as base64, more than {INLINE_BYTES}");
+            if let Some(bytes) = too_long(&text) {
+                let message = format_args!("{bytes} bytes as base64, more than {MAX_INLINE}");
                 look.find(Rule::InlineBase64, path, message);
             }
         }
         _ => {}
-    }
-}
-
-/// How many bytes a text is that is base64, alone or as a `data:` address.
-fn base64_len(text: &str) -> Option<usize> {
-    let digits = match text.strip_prefix("data:") {
-        Some(rest) => rest.split_once(";base64,")?.1,
-        None => text,
-    };
-    let digits = digits.trim_end_matches('=');
-    let is_digit = |b: u8| b.is_ascii_alphanumeric() || b"+/-_".contains(&b);
-    // Some writers break it into lines.
-    let mut count = 0;
-    for byte in digits.bytes() {
-        if is_digit(byte) {
-            count += 1;
-        } else if !byte.is_ascii_whitespace() {
-            return None;
-        }
-    }
-    // Words are made of the same letters, but have spaces between them: lines of base64 are long.
-    let breaks = digits.len() - count;
-    (breaks * 32 <= count).then_some(count * 3 / 4)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_is_told_from_words() {
-        assert_eq!(base64_len("AAAA"), Some(3));
-        assert_eq!(base64_len("AAA="), Some(2));
-        assert_eq!(base64_len("data:image/png;base64,AAAA"), Some(3));
-        assert_eq!(base64_len("data:text/plain,AAAA"), None);
-        assert_eq!(base64_len("a line of words that go on"), None);
-        assert_eq!(base64_len("https://example.com/?a=b"), None);
-        let lines = format!("{0}\n{0}\n", "A".repeat(76));
-        assert_eq!(base64_len(&lines), Some(114));
     }
 }

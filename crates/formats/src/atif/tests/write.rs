@@ -164,6 +164,7 @@ fn golden() {
     let story = everything();
     let options = Options {
         version: Version::V1_8,
+        ..Options::default()
     };
     let (text, _) = written_with(&story.header, &story.events, options, Nowhere, &[]);
     assert_eq!(validator::wrongs(&text), Vec::<String>::new());
@@ -427,7 +428,10 @@ fn sound_needs_the_newer_version() {
     story.add(user("listen"), notes);
     for (version, lost) in [(Version::V1_7, 1), (Version::V1_8, 0)] {
         let blobs: [(&Attachment, &[u8]); 1] = [(&wav, b"wav")];
-        let options = Options { version };
+        let options = Options {
+            version,
+            ..Options::default()
+        };
         let (text, loss) = written_with(
             &story.header,
             &story.events,

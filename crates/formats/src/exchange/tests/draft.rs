@@ -52,7 +52,11 @@ fn drafts_that_are_refused() {
         (r#"{"type":null}"#, r#"bad field "type": not a string"#),
         (
             r#"{"type":"run.paused"}"#,
-            r#"bad field "type": unknown event type: "run.paused""#,
+            concat!(
+                r#"bad field "type": unknown event type: "run.paused"; types are run.started, run.completed, "#,
+                "step.started, step.completed, step.call_workflow.started, step.call_workflow.completed, ",
+                "message.user, message.assistant, tool.call, tool.result"
+            ),
         ),
         (
             r#"{"type":"step.started"}"#,

@@ -192,7 +192,7 @@ fn blocks() {
         &Content::Command(text("go test ./...")),
         r#","command":"go test ./...""#,
     );
-    check_block(&Content::Stream(text("par")), r#","text":"par""#);
+    check_block(&Content::Stream(text("par")), r#","chunk":"par""#);
     check_block(
         &Content::ToolUse {
             name: text("Read"),
@@ -244,6 +244,8 @@ fn annotations_stand_behind_the_payload() {
         }),
         cost: quipu_model::Money::parse("0.0125"),
         model_call: text("msg_1"),
+        stop_reason: text("max_tokens"),
+        extra: Json::parse(r#"{"requestId":"req_1"}"#).ok(),
         duration_ms: Some(6),
         status: Some(Status::Denied),
         child: Some(RunId::new("child-1").unwrap()),
@@ -273,9 +275,9 @@ fn annotations_stand_behind_the_payload() {
                 r#"null,"native_id":"n","parent_id":"p","subagent_id":"s","model":"m-1","#,
                 r#""usage":{"input":1,"cache_read":2,"cache_write":3,"cache_write_1h":2,"#,
                 r#""output":4,"reasoning":5},"cost_usd":0.0125,"#,
-                r#""model_call":"msg_1","duration_ms":6,"status":"denied","child":"child-1","#,
+                r#""model_call":"msg_1","stop_reason":"max_tokens","duration_ms":6,"status":"denied","child":"child-1","#,
                 r#""attachments":[{"mime":"image/png","bytes":3,"sha256":"ab"}],"#,
-                r#""source":{"file":"log.jsonl","offset":7,"line":8},"#,
+                r#""source":{"file":"log.jsonl","offset":7,"line":8},"extra":{"requestId":"req_1"},"#,
                 r#""flags":["opaque","synthetic","superseded","undated","dangling"]}"#
             )
         ),

@@ -6,6 +6,7 @@ mod draft;
 mod encode;
 mod hostile;
 mod reader;
+mod seal;
 mod verify;
 
 use quipu_model::{Annotations, AnyBody, Body, Event, Place, RunId, Step};

@@ -235,6 +235,51 @@ fn an_event_inside_a_torn_value_is_not_an_event() {
     );
 }
 
+/// Tools print events. Wherever a line that holds some is cut off, none of them is taken for an event of the file.
+#[test]
+fn an_event_inside_a_line_that_is_cut_off_anywhere_is_not_an_event() {
+    let (other, next) = (run(9).replace("r1", "r2"), run(3));
+    for payload in [
+        format!(r#"{{"output":{{"events":[{other},{next},{next}]}}}}"#),
+        format!(r#"{{"output":{next}}}"#),
+        format!(r#"{{"a":"\"[","output":[[{{"b":{next}}},{next}]]}}"#),
+    ] {
+        let whole = line(2, "tool.result", &payload);
+        for cut in 1..whole.len() {
+            check(
+                format!("{}\n{}", run(1), &whole[..cut]),
+                &[
+                    "1:0 1 run.started",
+                    "2:120 bad: cut off: the file ends in the middle of this line",
+                ],
+            );
+            // The next event was written right behind it, by a writer that did not look.
+            let glued = format!("{}\n{}{}\n", run(1), &whole[..cut], run(4));
+            let read = read_with(glued.as_bytes(), Limits::default());
+            assert_eq!(read.len(), 3, "cut at {cut}: {read:#?}");
+            assert!(
+                read[2].contains(" 4 run.started "),
+                "cut at {cut}: {read:#?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_event_of_another_run_behind_a_torn_one_is_not_salvaged() {
+    let torn = &run(2)[..40];
+    for (other, found) in [
+        (run(3), 3),
+        (run(1), 3),
+        (run(3).replace("r1", "r2"), 2),
+        (run(5).replace("r1", "r2"), 2),
+    ] {
+        let input = format!("{}\n{torn}{other}\n", run(1));
+        let read = read_with(input.as_bytes(), Limits::default());
+        assert_eq!(read.len(), found, "{read:#?}");
+    }
+}
+
 #[test]
 fn raw_nul_bytes() {
     let nul = "[raw NUL bytes, read as \\u0000]";

@@ -251,7 +251,13 @@ fn every_rule_is_tested_or_needs_a_directory() {
     let tested: BTreeSet<&str> = broken_files()
         .iter()
         .filter_map(|(finding, _)| finding.split(' ').next())
-        .chain(["glued-line", "shared-line", "tool-repeat", "pairing-capped"])
+        .chain([
+            "glued-line",
+            "shared-line",
+            "tool-repeat",
+            "pairing-capped",
+            "checksum",
+        ])
         .collect();
     let elsewhere = [
         "file-name",
@@ -321,4 +327,19 @@ fn an_open_step_is_counted_once_per_beginning() {
         found,
         ["step-orphan line 5 (byte 564) seq 5: step \"a\" ends but did not begin"]
     );
+}
+
+#[test]
+fn the_page_about_the_format_has_every_rule() {
+    let page = include_str!("../../../../../docs/formats/exchange.md");
+    for rule in Rule::ALL {
+        let row = format!("| `{}` | {} | ", rule.name(), rule.severity());
+        let found = page.lines().find(|line| line.starts_with(&row));
+        let found = found.unwrap_or_else(|| panic!("no row {row}"));
+        assert!(
+            found.contains(rule.hint().unwrap_or_default()),
+            "{}: {found}",
+            rule.name()
+        );
+    }
 }

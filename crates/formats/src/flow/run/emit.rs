@@ -2,9 +2,10 @@
 
 use quipu_model::{
     Annotations, Block, Body, Content, Event, Fidelity, Header, Json, LogBody, Note, NoteKind,
-    Place, Timestamp, ToolCall, ToolResult,
+    Timestamp, ToolCall, ToolResult,
 };
 
+use super::tell::Told;
 use crate::flow::shape::{self, Data, Said, Who};
 
 /// Hands events over, and keeps the header in step.
@@ -16,11 +17,6 @@ pub(super) struct Emit<'s> {
 }
 
 impl<'s> Emit<'s> {
-    /// Whether this is the agent that the run as a whole is of.
-    pub(super) fn is_own(&self, agent: &str) -> bool {
-        self.header.agent() == Some(agent)
-    }
-
     pub(super) fn new(header: Header, sink: &'s mut dyn FnMut(Event<LogBody>)) -> Self {
         Self {
             header,
@@ -30,18 +26,23 @@ impl<'s> Emit<'s> {
         }
     }
 
+    /// Says what run it is.
+    pub(super) fn begin(&mut self, header: Header) {
+        self.header = header;
+    }
+
     /// Hands over an event. Without a time of its own it has the last one, and says so.
-    pub(super) fn at(
-        &mut self,
-        place: Place,
-        at: Option<Timestamp>,
-        body: LogBody,
-        mut annotations: Annotations,
-    ) {
+    pub(super) fn take(&mut self, told: Told) {
+        let Told {
+            place,
+            at,
+            body,
+            mut notes,
+        } = told;
         self.seq += 1;
         match at {
             Some(at) => self.last = at,
-            None => annotations.flags.undated = true,
+            None => notes.flags.undated = true,
         }
         let event = Event {
             seq: self.seq,
@@ -50,7 +51,7 @@ impl<'s> Emit<'s> {
             timestamp: self.last,
             place,
             body,
-            annotations,
+            annotations: Annotations::from(notes),
         };
         self.header.observe_log(&event);
         (self.sink)(event);

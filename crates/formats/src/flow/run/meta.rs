@@ -1,7 +1,7 @@
 //! What the documents of a run say of it: `meta.json`, `spec.json`, and `run.json` of older ones.
 
 use quipu_model::json::Node;
-use quipu_model::{Json, NoteKind, Step, Timestamp};
+use quipu_model::{Json, Step, Timestamp};
 
 use crate::flow::receipt::is_success;
 use crate::flow::scan::{self, Root};
@@ -26,9 +26,10 @@ pub(super) struct Meta {
     pub(super) created_at: Option<Timestamp>,
     pub(super) started_at: Option<Timestamp>,
     pub(super) completed_at: Option<Timestamp>,
-    /// Documents that say more than has a place.
-    more: Vec<Json>,
 }
+
+/// The documents that say what the run is.
+pub(super) const DOCUMENTS: [&str; 3] = ["meta.json", "spec.json", "run.json"];
 
 /// The fields of `meta.json` that have a place. The last row is added by this program.
 const KNOWN: &[&str] = &[
@@ -51,7 +52,7 @@ const KNOWN: &[&str] = &[
 impl Meta {
     pub(super) fn read(root: &Root, findings: &mut Findings) -> Self {
         let mut meta = Self::default();
-        for name in ["meta.json", "spec.json", "run.json"] {
+        for name in DOCUMENTS {
             let file = root.file(root.path().join(name));
             // A link could lead anywhere.
             let is_file = std::fs::symlink_metadata(&file.path).is_ok_and(|meta| meta.is_file());
@@ -73,12 +74,8 @@ impl Meta {
                 .filter(|text| !text.is_empty())
                 .map(Into::into)
         };
-        let mut more = name == "spec.json";
         if name != "spec.json" {
             self.title = self.title.take().or_else(|| text("title"));
-            more |= node
-                .fields()
-                .any(|(key, value)| !value.is_null() && !KNOWN.iter().any(|known| key.is(known)));
         }
         if name == "meta.json" {
             self.id = text("id");
@@ -109,9 +106,6 @@ impl Meta {
             self.started_at = when("started_at");
             self.completed_at = when("completed_at");
         }
-        if more {
-            self.more.push(node.raw().into());
-        }
     }
 
     /// Whether the run says of itself that it has not ended.
@@ -124,11 +118,13 @@ impl Meta {
         let status = self.status.as_deref()?;
         (!is_success(status) && !is_under_way(status)).then_some(status)
     }
+}
 
-    /// What has no place of its own.
-    pub(super) fn notes(&self) -> impl Iterator<Item = (NoteKind, Json)> {
-        self.more.iter().map(|raw| (NoteKind::Session, raw.clone()))
-    }
+/// Whether a document of the run says more than the events of the run do.
+pub(super) fn says_more(node: Node<'_>) -> bool {
+    let known = |key: quipu_model::json::RawStr<'_>| KNOWN.iter().any(|known| key.is(known));
+    node.fields()
+        .any(|(key, value)| !value.is_null() && !known(key))
 }
 
 fn is_under_way(status: &str) -> bool {

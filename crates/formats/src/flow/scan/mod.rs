@@ -67,8 +67,8 @@ struct Flow {
     known: Known,
 }
 
-/// Looks through a run directory.
-pub(super) fn scan(dir: &Path) -> Result<Scan, FlowError> {
+/// Looks through a run directory. Files that `refuse` says are not to be opened are left out.
+pub(super) fn scan(dir: &Path, refuse: &dyn Fn(&Path) -> bool) -> Result<Scan, FlowError> {
     let root = Root::open(dir)?;
     let mut findings = Findings::default();
     let mut left = MAX_FILES;
@@ -90,7 +90,7 @@ pub(super) fn scan(dir: &Path) -> Result<Scan, FlowError> {
             dir: path,
             ..Flow::default()
         };
-        files(&root, &mut flow, &mut left, &mut findings)?;
+        files(&root, &mut flow, (refuse, &mut left), &mut findings)?;
         units.extend(pair::pair(&root, flow, &mut findings));
     }
     Ok(Scan {
@@ -111,18 +111,21 @@ fn key_of(dir: &Path) -> String {
 fn files(
     root: &Root,
     flow: &mut Flow,
-    left: &mut usize,
+    (refuse, left): (&dyn Fn(&Path) -> bool, &mut usize),
     findings: &mut Findings,
 ) -> Result<(), FlowError> {
     for path in root.list(&flow.dir.join("llm"), left, findings)? {
         let name = file_name(&path);
+        if refuse(&path) {
+            continue;
+        }
         if has_ending(&path, "jsonl") && path.is_file() {
             flow.transcripts.push((root.file(path), name));
         }
     }
     for path in root.list(&flow.dir.join("receipts"), left, findings)? {
         let name = file_name(&path);
-        if !has_ending(&path, "json") {
+        if !has_ending(&path, "json") || refuse(&path) {
             continue;
         }
         let is_file = path.is_file();

@@ -147,7 +147,7 @@ pub enum Said<'a> {
 }
 
 /// Who said something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Who {
     /// A program.
     System,

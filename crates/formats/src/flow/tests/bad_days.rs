@@ -236,7 +236,7 @@ fn steps_come_in_the_order_in_which_they_began() {
     let (run, events) = dir.read();
     let order: Vec<&str> = run.steps.iter().map(|step| step.step.as_str()).collect();
     assert_eq!(order, ["d", "b", "a", "c"]);
-    assert_eq!(run.journal["step_start"], 1);
+    assert_eq!(run.journal.kinds["step_start"], 1);
     let read = lines(&events);
     assert!(read.contains(r#""error":"no""#), "{read}");
     assert_eq!(

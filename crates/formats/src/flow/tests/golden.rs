@@ -248,7 +248,8 @@ fn a_stub_is_as_documented() {
             .clone()
             .all(|event| event.annotations.flags.synthetic)
     );
-    assert_eq!(in_step.count(), 5);
+    // Beginning, three lines, what the receipt says, and the end.
+    assert_eq!(in_step.count(), 6);
     assert_eq!(dir.broken(), [verify::Rule::StubSuccess]);
 }
 

@@ -5,6 +5,7 @@ mod generations;
 mod golden;
 mod honest;
 mod round_trip;
+mod runs;
 mod shapes;
 
 use std::cell::RefCell;

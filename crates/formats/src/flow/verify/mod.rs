@@ -32,6 +32,7 @@ pub struct Finding {
     #[serde(serialize_with = "severity_word")]
     pub severity: Severity,
     /// The file, relative to the run; empty for the run itself.
+    #[serde(rename = "file")]
     pub path: String,
     /// The line, from 1, where it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -149,6 +150,19 @@ impl Findings {
             count: 1,
             message: message(),
         });
+    }
+
+    /// Adds those of another.
+    pub(super) fn add_all(&mut self, others: Self) {
+        for other in others.found {
+            let of = (other.rule, other.path.clone());
+            if let Some(at) = self.known.get(&of) {
+                self.found[*at].count += other.count;
+            } else if self.found.len() < MOST {
+                self.known.insert(of, self.found.len());
+                self.found.push(other);
+            }
+        }
     }
 
     /// All of them, in the order of files.

@@ -94,10 +94,12 @@ rules! {
     TornTail = "torn-tail", Error, "the writer was killed, or is still writing; the lines before it are whole";
     /// A document of the run cannot be read.
     DocumentUnreadable = "document-unreadable", Warning, "meta.json, spec.json and run.json are JSON objects";
-    /// A line among the run's events is none.
-    EventUnreadable = "event-unreadable", Warning, "it is passed over";
+    /// A line of the journal is not an event.
+    EventUnreadable = "event-unreadable", Warning, "it is kept as a note";
     /// A number among the run's events is there twice.
     EventDuplicate = "event-duplicate", Error, "two writers, or a line written twice";
     /// A number among the run's events is left out.
     EventGap = "event-gap", Warning, "a line is lost, or they are out of order";
+    /// The journal tells of an execution whose files a later one wrote over.
+    ExecutionOverwritten = "execution-overwritten", Warning, "the journal is all that is left of it; import runs while they go on to keep every iteration";
 }

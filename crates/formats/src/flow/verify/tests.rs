@@ -238,6 +238,19 @@ const CASES: &[Case] = &[
     ),
     (Rule::EventDuplicate, |d| events(d, &["1", "2", "2"]), &[]),
     (Rule::EventGap, |d| events(d, &["1", "3"]), &[]),
+    (
+        Rule::ExecutionOverwritten,
+        |d| {
+            let line = |kind: &str| {
+                format!(
+                    r#"{{"kind":"{kind}","ts":"2025-12-09T14:30:22Z","flow_key":"deploy","step_id":"ship"}}"#
+                )
+            };
+            let twice = ["step_start", "step_end", "step_start", "step_end"];
+            d.put("events.jsonl", twice.map(line).join("\n"));
+        },
+        &[],
+    ),
 ];
 
 fn check(dir: &Dir) -> Report {
@@ -287,7 +300,7 @@ fn findings_are_for_machines_too() {
         serde_json::json!({
             "rule": "line-not-json",
             "severity": "error",
-            "path": TRANSCRIPT,
+            "file": TRANSCRIPT,
             "line": 1,
             "count": 2,
             "message": report.findings[1].message,

@@ -14,11 +14,13 @@ use crate::flow::{SCHEMA_VERSION, hex, time};
 pub(in crate::flow) struct Object {
     text: String,
     level: usize,
+    keys: Vec<String>,
 }
 
 impl Object {
     /// Adds a field.
     pub(in crate::flow) fn raw(&mut self, key: &str, value: &str) {
+        self.keys.push(key.to_owned());
         self.text
             .push_str(if self.text.is_empty() { "{" } else { "," });
         self.text.push('\n');
@@ -26,6 +28,11 @@ impl Object {
         self.text.push_str(quipu_model::Json::string(key).get());
         self.text.push_str(": ");
         self.text.push_str(value);
+    }
+
+    /// Whether it has a field.
+    fn has(&self, key: &str) -> bool {
+        self.keys.iter().any(|known| known == key)
     }
 
     /// Adds a text.
@@ -48,8 +55,8 @@ impl Object {
     /// Adds an object.
     pub(in crate::flow) fn object(&mut self, key: &str, fill: impl FnOnce(&mut Self)) {
         let mut inner = Self {
-            text: String::new(),
             level: self.level + 1,
+            ..Self::default()
         };
         fill(&mut inner);
         let inner = inner.end();
@@ -88,10 +95,12 @@ fn times(made: &mut Object, started: Timestamp, completed: Timestamp) {
 pub(super) fn receipt(header: &Header, key: &Key, done: &Done, transcript_path: &str) -> Vec<u8> {
     let mut made = Object::default();
     let model = done.model.as_deref().unwrap_or(UNKNOWN);
-    let engine = format!("{}-step", done.engine);
+    let told = done.told.as_ref();
+    let engine = told.and_then(Told::engine).map(str::to_owned);
+    let engine = engine.unwrap_or_else(|| format!("{}-step", done.engine));
     begin(&mut made, &engine, model, key, header.run_id.as_str());
     times(&mut made, done.started, done.completed);
-    let native = done.told.as_ref().and_then(Told::native_status);
+    let native = told.and_then(Told::native_status);
     let failed = done.error.is_some() || native.is_some_and(|word| !is_success(word));
     made.text("status", if failed { "failed" } else { "succeeded" });
     let tokens = &done.tokens;
@@ -126,11 +135,15 @@ pub(super) fn receipt(header: &Header, key: &Key, done: &Done, transcript_path: 
     made.some("git_sha", at.commit.as_deref());
     made.some("git_branch", at.git_branch.as_deref());
     made.some("workspace_root", at.cwd.as_deref());
+    // A run is not a session of its engine: where nothing names one, there is none to write.
     let origin = header.origin.as_ref();
-    made.some(
-        "session_id",
-        origin.and_then(|origin| origin.session_id.as_deref()),
-    );
+    let own = origin.and_then(|origin| origin.session_id.as_deref());
+    let session = match told {
+        Some(told) => told.session_id(),
+        None if header.agent() == Some(crate::flow::PROGRAM) => None,
+        None => own.filter(|own| *own != header.run_id.as_str()),
+    };
+    made.some("session_id", session);
     let parent = header.parent_run_id.as_ref();
     made.some("parent_run_id", parent.map(quipu_model::RunId::as_str));
     made.raw("iteration", &done.iteration.to_string());
@@ -144,6 +157,11 @@ pub(super) fn receipt(header: &Header, key: &Key, done: &Done, transcript_path: 
     );
     if let Some(result) = &done.result {
         made.raw("result", result.get());
+    }
+    for (key, value) in told.map(Told::more).unwrap_or_default() {
+        if !made.has(key) {
+            made.raw(key, &value);
+        }
     }
     if done.missing().is_none() {
         let hash = sha2::Sha256::digest(&done.transcript);

@@ -101,10 +101,12 @@ pub(super) fn result(
     status: Option<Status>,
     duration_ms: Option<u64>,
 ) {
+    // What a file holds is content, as documented; what a tool says is output.
+    let is_file = result.name == "Read" && result.error.is_none();
     match (&result.output, &result.error) {
         (Some(output), _) => {
             if let Some(said) = output.as_str() {
-                text(to, "tool_output", &said);
+                text(to, if is_file { "content" } else { "tool_output" }, &said);
             } else {
                 text(to, "tool_output", output.get());
                 text(to, "output_is", "json");

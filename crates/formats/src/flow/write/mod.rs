@@ -8,6 +8,7 @@
 //! is held until it is known that nothing follows it; the format leaves no other way.
 
 mod document;
+mod journal;
 mod line;
 mod meta;
 mod told;
@@ -18,10 +19,12 @@ use std::io::{self, Write};
 
 use quipu_model::{Attachment, Body, Event, Header, LogBody, Money};
 
+use self::journal::Journal;
 use self::meta::RunMeta;
 use self::told::Told;
 use self::unit::{Done, Unit};
 use super::names;
+use super::run::JOURNAL;
 use crate::loss::{Field, Loss};
 use crate::projection::{Beside, Projection};
 
@@ -116,6 +119,7 @@ pub fn writer<'w>(
         used: HashSet::new(),
         files: Vec::new(),
         meta: RunMeta::default(),
+        journal: Journal::default(),
         spent: None,
         blobs: 0,
     }))
@@ -135,6 +139,7 @@ struct Writer<'w> {
     used: HashSet<String>,
     files: Vec<String>,
     meta: RunMeta,
+    journal: Journal,
     /// What the run cost so far.
     spent: Option<Money>,
     blobs: u64,
@@ -170,11 +175,11 @@ impl Projection for Writer<'_> {
                 self.loss.dropped(event.body.type_word(), event.seq);
             }
             LogBody::Note(note) => {
-                self.loss.dropped(format!("note:{}", note.kind), event.seq);
-                if let Some(told) = Told::of(note)
-                    && let Some(at) = self.find(event)
-                {
+                let told = Told::of(note).and_then(|told| Some((told, self.find(event)?)));
+                if let Some((told, at)) = told {
                     self.open[at].2.take_told(told, event.seq, &mut self.loss);
+                } else if !self.journal.take(event, note) {
+                    self.loss.dropped(format!("note:{}", note.kind), event.seq);
                 }
             }
             _ => return self.in_step(event),
@@ -196,6 +201,14 @@ impl Projection for Writer<'_> {
         }
         for (key, done) in std::mem::take(&mut self.held) {
             self.put(&key, &done, None)?;
+        }
+        if !self.journal.is_empty() {
+            if self.beside.put(JOURNAL, self.journal.bytes())? {
+                self.loss.carried += self.journal.events();
+                self.files.push(JOURNAL.to_owned());
+            } else {
+                self.loss.dropped("files", 0);
+            }
         }
         let meta = self.meta.document(&self.header);
         if self.beside.put("meta.json", &meta)? {
@@ -291,6 +304,11 @@ impl Writer<'_> {
 
     /// Ends a step: its receipt is made, and the iteration before it is written.
     fn close(&mut self, key: Key, iteration: u64, unit: Unit) -> io::Result<()> {
+        if unit.is_bare() && !self.journal.is_empty() {
+            // The journal tells of it, and there is nothing else that files could say.
+            self.loss.carried += unit.carried();
+            return Ok(());
+        }
         let before = self.held.remove(&key);
         let mut number = iteration.saturating_add(1);
         if let Some(before) = &before
@@ -314,14 +332,16 @@ impl Writer<'_> {
 
     /// What ran the step, in one word.
     fn engine(&mut self, unit: &Unit) -> String {
-        let agent = self.header.agent().filter(|agent| *agent != "flow-studio");
+        if let Some(engine) = unit.told().and_then(Told::engine_word) {
+            return engine;
+        }
+        let agent = self.header.agent().filter(|agent| *agent != super::PROGRAM);
         let named = self.options.engine.as_deref().or(agent);
         if named.is_none() {
             self.loss.inferred("engine", unit.first_seq());
         }
         let word = named.or(unit.model()).unwrap_or_default();
-        // `claude-code` and `claude-sonnet-4` are both run by `claude`.
-        names::engine(word.split(['-', '_', ' ']).next().unwrap_or_default())
+        names::engine_of(word)
     }
 
     /// Writes the two files of a step.

@@ -23,6 +23,8 @@ pub(super) struct Unit {
     completed: Option<Timestamp>,
     first: Timestamp,
     last: Timestamp,
+    /// The first and the last time that the log has.
+    dated: Option<(Timestamp, Timestamp)>,
     model: Option<String>,
     tokens: Sum,
     cost: Option<Money>,
@@ -134,6 +136,7 @@ impl Unit {
             completed: None,
             first: event.timestamp,
             last: event.timestamp,
+            dated: None,
             model: None,
             tokens: Sum::default(),
             cost: None,
@@ -144,6 +147,23 @@ impl Unit {
             synthetic: None,
             told: None,
         }
+    }
+
+    /// What an earlier receipt of the step said.
+    pub(super) fn told(&self) -> Option<&Told> {
+        self.told.as_ref()
+    }
+
+    /// Whether nothing is known of it but that it began and ended.
+    pub(super) fn is_bare(&self) -> bool {
+        let has_lines = !self.lines.is_empty() || !self.calls.is_empty();
+        let spent = self.tokens != Sum::default() || self.cost.is_some() || self.model.is_some();
+        !has_lines && !spent && self.told.is_none()
+    }
+
+    /// How many events it carries.
+    pub(super) fn carried(&self) -> u64 {
+        self.carried
     }
 
     pub(super) fn first_seq(&self) -> u64 {
@@ -170,6 +190,10 @@ impl Unit {
         self.carried += 1;
         self.first = self.first.min(at);
         self.last = self.last.max(at);
+        if !event.annotations.flags.undated {
+            let (from, until) = self.dated.unwrap_or((at, at));
+            self.dated = Some((from.min(at), until.max(at)));
+        }
         Self::check_time(event, loss);
         if event.annotations.flags.synthetic {
             let (count, _) = self.synthetic.get_or_insert((0, seq));
@@ -239,6 +263,7 @@ impl Unit {
         if told.is_without_transcript() {
             loss.dropped("transcript", seq);
         }
+        self.carried += 1;
         self.told = Some(told);
     }
 
@@ -318,8 +343,16 @@ impl Unit {
         spent: Option<Money>,
         loss: &mut Loss,
     ) -> Done {
-        let started = time::floor(self.started.unwrap_or(self.first));
+        let mut started = time::floor(self.started.unwrap_or(self.first));
         let mut completed = time::floor(self.completed.unwrap_or(self.last));
+        // What has no time of its own is not before or behind all that has one.
+        if let Some((from, until)) = self.dated {
+            let (from, until) = (time::floor(from), time::floor(until));
+            started = started.clamp(from, until);
+            if completed < from || completed > until {
+                completed = until;
+            }
+        }
         if self.end.is_none() {
             loss.inferred("status", self.first_seq);
             loss.inferred("completed_at", self.first_seq);
@@ -339,10 +372,11 @@ impl Unit {
         if self.tokens == Sum::default() {
             loss.inferred("tokens", self.first_seq);
         }
-        let is_stub = self
-            .model
-            .as_deref()
-            .is_some_and(|model| model.ends_with("-stub"));
+        let is_stub = self.told.as_ref().is_some_and(Told::is_stub)
+            || self
+                .model
+                .as_deref()
+                .is_some_and(|model| model.ends_with("-stub"));
         if let Some((count, seq)) = self.synthetic.filter(|_| !is_stub) {
             for _ in 0..count {
                 loss.dropped(crate::loss::Field::Synthetic.as_str(), seq);

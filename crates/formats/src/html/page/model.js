@@ -136,7 +136,8 @@ function wordsOf(entry) {
     if (tool) {
       parts.push(str(tool.name));
       if (event === entry.event || !entry.event.tool?.input) parts.push(typeof tool.input === "string" ? tool.input : leaves(tool.input));
-      parts.push(partsOf(tool.output) ? outputText(tool.output) : typeof tool.output === "string" ? tool.output : leaves(tool.output), str(tool.error));
+      const output = givenBack(tool);
+      parts.push(partsOf(output) ? outputText(output) : typeof output === "string" ? output : leaves(output), str(tool.error));
     }
     for (const block of list(event.blocks)) if (obj(block) && block.type !== "text") parts.push(leaves(block));
     if (entry.kind === "note") parts.push(noteKind(event), leaves(event.meta ?? null));

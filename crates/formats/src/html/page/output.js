@@ -57,6 +57,13 @@ function partsOf(output) {
 /** The pictures in what a tool gave back. */
 const picturesOf = (output) => (partsOf(output) ?? []).map((part) => part.picture).filter(Boolean);
 
+/** What a tool gave back: the value where it is no text, and nothing where it only says again why it failed. */
+function givenBack(tool) {
+  if (tool?.outputValue !== undefined && tool.outputValue !== null) return tool.outputValue;
+  const output = tool?.output ?? null;
+  return typeof output === "string" && output === tool.error ? null : output;
+}
+
 /** What a tool gave back, as text: parts that are texts as those, other values as JSON. */
 function outputText(output) {
   if (output === null || output === undefined) return "";

@@ -200,7 +200,7 @@ class View {
   }
 
   failure(entry, given) {
-    return str(given?.error) || str(entry.result?.error) || outputText(given?.output ?? null) || str(entry.result?.text) || str(entry.event.text);
+    return str(given?.error) || str(entry.result?.error) || outputText(givenBack(given)) || str(entry.result?.text) || str(entry.event.text);
   }
 
   /** How a call ended, and how long it took: by a sign and a word, not by colour alone. */
@@ -226,8 +226,8 @@ class View {
     putInput(inner, input, this.cwd);
     this.attachments(inner, event);
     if (given) {
-      const output = outputText(given.output ?? null);
-      const pictures = picturesOf(given.output ?? null);
+      const output = outputText(givenBack(given));
+      const pictures = picturesOf(givenBack(given));
       const error = str(given.error) || str(result?.error);
       const said = result ? str(result.text) : "";
       if (error && error !== output) inner.append(el("p", "label", "Error")), longText(inner, error, "error");

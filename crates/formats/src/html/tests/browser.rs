@@ -1,195 +1,20 @@
 //! Pages in a real browser, where there is one.
-//!
-//! Chromium opens the page from disk without a window, runs it for a while of virtual time, and prints the document
-//! as it is then. What the console says goes to the log. Whatever it would load has to go through a proxy that is
-//! this test: it counts who asks.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
+use super::chromium::Chromium;
 use super::{fixture, hostile, page};
 use crate::html::{Options, Passphrase, Seal};
 
-/// What a browser made of a page.
-struct Seen {
-    dom: String,
-    /// What the console says.
-    console: Vec<String>,
-    /// What was asked for, but for what this browser asks its maker for by itself.
-    requests: Vec<String>,
-}
-
-impl Seen {
-    fn has(&self, text: &str) -> bool {
-        self.dom.contains(text)
-    }
-
-    /// The tag of the document, where a script would leave its mark.
-    fn is_marked(&self) -> bool {
-        let from = self.dom.find("<html").unwrap();
-        let tag = &self.dom[from..from + self.dom[from..].find('>').unwrap()];
-        tag.contains("pwned")
-    }
-}
-
-/// The browser, if this machine has one. It is not an error if it has none.
-fn chromium() -> Option<PathBuf> {
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .flat_map(|folder| names.map(|name| folder.join(name)))
-        .find(|program| program.is_file());
-    if found.is_none() {
-        let mut log = std::io::stderr();
-        writeln!(log, "SKIPPED: no Chromium on the PATH").unwrap();
-    }
-    found
-}
-
-/// Takes connections and says no, until it is told to stop.
-fn refuse(listener: TcpListener, is_done: Arc<AtomicBool>) -> Arc<Mutex<Vec<String>>> {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let list = Arc::clone(&asked);
-    listener.set_nonblocking(true).unwrap();
-    std::thread::spawn(move || {
-        while !is_done.load(Ordering::Relaxed) {
-            let Ok((stream, _)) = listener.accept() else {
-                std::thread::sleep(Duration::from_millis(5));
-                continue;
-            };
-            stream.set_nonblocking(false).unwrap();
-            let limit = Some(Duration::from_secs(2));
-            stream.set_read_timeout(limit).unwrap();
-            let mut line = String::new();
-            let mut reader = BufReader::new(&stream);
-            let _read = reader.read_line(&mut line);
-            list.lock().unwrap().push(line.trim().to_owned());
-            let _written =
-                (&stream).write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
-        }
-    });
-    asked
-}
-
-/// Opens a page, and says what was seen. A browser that is short of time writes the page down before its entries are
-/// drawn, and one that finds no room does not begin; then it is opened again, a few times and later each time. What it says
-/// or asks for counts from every time.
-fn open(program: &Path, page: &[u8], hash: &str) -> Seen {
-    let mut seen = open_once(program, page, hash);
-    for wait in 1..4 {
-        if seen.has("id=\"ev-") || seen.has("quipu-sealed") {
-            break;
-        }
-        if seen.dom.trim().is_empty() {
-            std::thread::sleep(Duration::from_secs(wait));
-        }
-        let again = open_once(program, page, hash);
-        seen.dom = again.dom;
-        seen.console.extend(again.console);
-        seen.requests.extend(again.requests);
-    }
-    seen
-}
-
-fn open_once(program: &Path, page: &[u8], hash: &str) -> Seen {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("page.html");
-    std::fs::File::create(&file)
-        .unwrap()
-        .write_all(page)
-        .unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let is_done = Arc::new(AtomicBool::new(false));
-    let asked = refuse(listener, Arc::clone(&is_done));
-    let mut child = Command::new(program)
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-        ])
-        .args(["--no-first-run", "--disable-sync", "--disable-extensions"])
-        .args([
-            "--disable-background-networking",
-            "--disable-component-update",
-        ])
-        .args([
-            "--disable-default-apps",
-            "--disable-dev-shm-usage",
-            "--metrics-recording-only",
-        ])
-        .args(["--enable-logging=stderr", "--v=0"])
-        .arg(format!("--proxy-server=http://127.0.0.1:{port}"))
-        .arg("--proxy-bypass-list=<-loopback>")
-        .arg(format!(
-            "--user-data-dir={}",
-            folder.path().join("profile").display()
-        ))
-        .args([
-            "--window-size=1280,900",
-            "--virtual-time-budget=8000",
-            "--dump-dom",
-        ])
-        .arg(format!("file://{}{hash}", file.display()))
-        .env("TZ", "UTC")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdout = child.stdout.take().unwrap();
-    let mut stderr = child.stderr.take().unwrap();
-    let dom = std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        stdout.read_to_end(&mut bytes).unwrap();
-        String::from_utf8_lossy(&bytes).into_owned()
-    });
-    let log = std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        stderr.read_to_end(&mut bytes).unwrap();
-        String::from_utf8_lossy(&bytes).into_owned()
-    });
-    let begun = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if begun.elapsed() > Duration::from_secs(90) {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("the browser did not finish");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    is_done.store(true, Ordering::Relaxed);
-    let log = log.join().unwrap();
-    let is_own = |line: &str| {
-        ["google.com", "googleapis.com", "gvt1.com"]
-            .iter()
-            .any(|it| line.contains(it))
-    };
-    let mut requests = asked.lock().unwrap().clone();
-    requests.retain(|line| !is_own(line));
-    Seen {
-        dom: dom.join().unwrap(),
-        console: log
-            .lines()
-            .filter(|line| line.contains("CONSOLE"))
-            .map(ToOwned::to_owned)
-            .collect(),
-        requests,
-    }
-}
+/// The entries of the session are drawn.
+const DRAWN: &str = "document.querySelector('[id^=\"ev-\"]')";
 
 #[test]
 fn a_page_is_drawn_and_asks_for_nothing() {
-    let Some(program) = chromium() else { return };
+    let Some(browser) = Chromium::find() else {
+        return;
+    };
     let (header, events) = fixture::session();
     let (page, _) = page(&header, &events, &Options::default());
-    let seen = open(&program, &page, "");
+    let seen = browser.open(&page, "", DRAWN);
     assert_eq!(seen.console, [""; 0]);
     assert_eq!(seen.requests, [""; 0]);
     for shown in [
@@ -213,7 +38,9 @@ fn a_page_is_drawn_and_asks_for_nothing() {
 /// One attached as a note of its own, before and behind its message; small ones inside of a result.
 #[test]
 fn pictures_are_shown_where_they_were_given() {
-    let Some(program) = chromium() else { return };
+    let Some(browser) = Chromium::find() else {
+        return;
+    };
     let tiny = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
     let svg = "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciLz4=";
     let part = |data: &str| serde_json::json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}});
@@ -231,7 +58,7 @@ fn pictures_are_shown_where_they_were_given() {
     let lines = lines.map(|line| line.to_string()).join("\n");
     let events = fixture::events(&header.run_id, &lines);
     let (page, _) = page(&header, &events, &Options::default());
-    let seen = open(&program, &page, "");
+    let seen = browser.open(&page, "", DRAWN);
     assert_eq!(seen.console, [""; 0]);
     let entries: Vec<&str> = seen.dom.split("<article").skip(1).collect();
     let shown = |entry: &str| entry.matches("<img src=\"data:image/").count();
@@ -245,13 +72,20 @@ fn pictures_are_shown_where_they_were_given() {
     assert!(entries[1].contains(">One, and no other:") && entries[1].contains(svg));
 }
 
+/// The search says how many it found.
+fn found_text(text: &str) -> String {
+    format!("document.querySelector('output')?.textContent === '{text}'")
+}
+
 #[test]
 fn a_search_finds_what_is_folded() {
-    let Some(program) = chromium() else { return };
+    let Some(browser) = Chromium::find() else {
+        return;
+    };
     let (header, events) = fixture::session();
     let (page, _) = page(&header, &events, &Options::default());
     // In the output of a tool that is folded at first, behind what is shown of it at first.
-    let seen = open(&program, &page, "#q=Departure[]");
+    let seen = browser.open(&page, "#q=Departure[]", &found_text("1/1"));
     assert_eq!(seen.console, [""; 0]);
     let from = seen.dom.find("id=\"ev-10\"").unwrap();
     let entry = &seen.dom[from..from + seen.dom[from..].find("</article>").unwrap()];
@@ -264,17 +98,23 @@ fn a_search_finds_what_is_folded() {
         "{}",
         &seen.dom[seen.dom.find("<output").unwrap()..][..200]
     );
-    let seen = open(&program, &page, "#q=nowhere%20at%20all");
+    let seen = browser.open(&page, "#q=nowhere%20at%20all", &found_text("none"));
     assert!(seen.has(">none</output>") && !seen.has("is-current-match\" id="));
 }
 
 #[test]
 fn a_link_to_an_entry_goes_there() {
-    let Some(program) = chromium() else { return };
+    let Some(browser) = Chromium::find() else {
+        return;
+    };
     let (header, events) = fixture::session();
     let (page, _) = page(&header, &events, &Options::default());
     // The number of a result is that of the entry of its call.
-    let seen = open(&program, &page, "#ev-25");
+    let seen = browser.open(
+        &page,
+        "#ev-25",
+        "document.querySelector('#ev-24.is-current')",
+    );
     assert_eq!(seen.console, [""; 0]);
     let from = seen.dom.find("id=\"ev-24\"").unwrap();
     let tag = &seen.dom[seen.dom[..from].rfind('<').unwrap()..from];
@@ -283,12 +123,14 @@ fn a_link_to_an_entry_goes_there() {
 
 #[test]
 fn hostile_text_in_every_field_is_text() {
-    let Some(program) = chromium() else { return };
+    let Some(browser) = Chromium::find() else {
+        return;
+    };
     let (header, events) = hostile::session();
     let options = Options::default();
     let (page, _) = page(&header, &events, &options);
     for hash in ["", "#q=%3Cscript", "#ev-<img src=x onerror=alert(1)>"] {
-        let seen = open(&program, &page, hash);
+        let seen = browser.open(&page, hash, DRAWN);
         assert_eq!(seen.console, [""; 0], "{hash}");
         assert_eq!(seen.requests, [""; 0], "{hash}");
         assert!(!seen.is_marked(), "{hash}");
@@ -315,9 +157,15 @@ fn hostile_text_in_every_field_is_text() {
 /// What the test above would see if it were not so.
 #[test]
 fn a_page_that_is_not_careful_is_noticed() {
-    let Some(program) = chromium() else { return };
+    let Some(browser) = Chromium::find() else {
+        return;
+    };
     let page = format!("<!doctype html><html lang=en><body>{}", hostile::HTML);
-    let seen = open(&program, page.as_bytes(), "");
+    let seen = browser.open(
+        page.as_bytes(),
+        "",
+        "document.documentElement.dataset.pwned",
+    );
     assert!(seen.is_marked());
     assert!(!seen.requests.is_empty());
     assert!(!seen.console.is_empty());
@@ -325,7 +173,9 @@ fn a_page_that_is_not_careful_is_noticed() {
 
 #[test]
 fn a_sealed_page_asks_for_its_passphrase() {
-    let Some(program) = chromium() else { return };
+    let Some(browser) = Chromium::find() else {
+        return;
+    };
     let (header, events) = fixture::session();
     let options = Options {
         seal: Some(Seal {
@@ -336,7 +186,11 @@ fn a_sealed_page_asks_for_its_passphrase() {
         ..Options::default()
     };
     let (page, _) = page(&header, &events, &options);
-    let seen = open(&program, &page, "");
+    let seen = browser.open(
+        &page,
+        "",
+        "document.querySelector('h1')?.textContent === 'This session is sealed'",
+    );
     assert_eq!(seen.console, [""; 0]);
     assert!(seen.has("<h1>This session is sealed</h1>") && !seen.has("Departures"));
 }

@@ -1,6 +1,7 @@
 //! Pages: what is in them, and what a browser makes of them.
 
 mod browser;
+mod chromium;
 pub(crate) mod fixture;
 pub(crate) mod golden;
 mod hostile;

@@ -12,7 +12,8 @@ use super::head::Said;
 use super::value::{
     attachments, money, of_kind, redactions, run_id, set, set_mark, set_text, source, usage, word,
 };
-use crate::normalized::{AsIs, Beyond};
+use crate::normalized::{AsIs, Beyond, Redaction};
+use crate::text::said;
 
 /// The fields of events that are known.
 pub const EVENT_FIELDS: &[&str] = &[
@@ -39,11 +40,13 @@ pub const EVENT_FIELDS: &[&str] = &[
     "agentId",
     "sidechain",
     "modelCall",
+    "stopReason",
     "child",
     "status",
     "durationMs",
     "source",
     "attachments",
+    "extra",
     "opaque",
     "superseded",
     "synthetic",
@@ -56,7 +59,9 @@ const TOOL_FIELDS: &[&str] = &[
     "name",
     "callId",
     "input",
+    "callIdKnown",
     "output",
+    "outputValue",
     "error",
     "status",
     "nativeStatus",
@@ -72,6 +77,8 @@ pub struct Base {
     pub parent_run_id: Option<RunId>,
     /// The time of the last event that has one.
     pub last: Timestamp,
+    /// The log that events are of which name none.
+    pub log: Option<String>,
 }
 
 /// Reads an event. Whatever it is, it becomes one: a type that is not known becomes a note that keeps it, and
@@ -90,6 +97,18 @@ pub fn decode(node: Node<'_>, index: u64, base: &mut Base) -> (Event<LogBody>, B
     }
     if found.is_sidechain && found.notes.subagent_id.is_none() {
         found.keep("sidechain", Json::from(true));
+    }
+    if let Some(node) = found.source {
+        found.notes.source = source(node, base.log.as_deref());
+        match &found.notes.source {
+            // The document says of its log what was removed from its name.
+            Some(source) if base.log.as_deref() == Some(&source.file) => {
+                let of_log = |redaction: &Redaction| redaction.field == "source.file";
+                found.beyond.redactions.retain(|it| !of_log(it));
+            }
+            None if !node.is_null() => found.keep("source", node.raw().into()),
+            _ => {}
+        }
     }
     match found.at {
         Some(at) => base.last = at,
@@ -145,6 +164,7 @@ struct Found<'a> {
     tool: Option<Node<'a>>,
     blocks: Option<Node<'a>>,
     meta: Option<Node<'a>>,
+    source: Option<Node<'a>>,
     fidelity: Option<Fidelity>,
     run_id: Option<RunId>,
     parent_run_id: Option<RunId>,
@@ -211,6 +231,11 @@ impl<'a> Found<'a> {
             "parentId" => set_text(&mut notes.parent_id, value),
             "agentId" => set_text(&mut notes.subagent_id, value),
             "modelCall" => set_text(&mut notes.model_call, value),
+            "stopReason" => set_text(&mut notes.stop_reason, value),
+            "extra" => set(
+                &mut notes.extra,
+                of_kind(value, Kind::Object).map(|extra| extra.raw().into()),
+            ),
             "sidechain" => {
                 self.is_sidechain = value.as_bool() == Some(true);
                 value.kind() == Kind::Bool
@@ -220,7 +245,10 @@ impl<'a> Found<'a> {
             "child" => set(&mut notes.child, run_id(value)),
             "status" => set(&mut notes.status, word(value, Status::from_word)),
             "durationMs" => set(&mut notes.duration_ms, value.as_u64()),
-            "source" => set(&mut notes.source, source(value)),
+            "source" => {
+                self.source = Some(value);
+                true
+            }
             "attachments" => match attachments(value) {
                 Some(attachments) => {
                     notes.attachments = attachments;
@@ -391,6 +419,8 @@ struct Tool {
     call_id: String,
     input: Option<Json>,
     output: Option<Json>,
+    /// What was given back, where it is no text.
+    value: Option<Json>,
     error: Option<String>,
     native_status: Said<Status>,
     /// A word for the status that is not known.
@@ -413,6 +443,7 @@ fn foreign_status(word: &str) -> Status {
 
 fn tool(found: &mut Found<'_>) -> Tool {
     let mut tool = Tool::default();
+    let mut nameless = false;
     found.unused(&[("meta", found.meta), ("blocks", found.blocks)]);
     let Some(node) = found.tool else {
         return tool;
@@ -428,8 +459,17 @@ fn tool(found: &mut Found<'_>) -> Tool {
                 tool.input = json(value);
                 true
             }
+            // It has none; what stands there is made up.
+            "callIdKnown" if value.as_bool() == Some(false) => {
+                nameless = true;
+                true
+            }
             "output" => {
                 tool.output = json(value);
+                true
+            }
+            "outputValue" => {
+                tool.value = json(value);
                 true
             }
             "error" => set_text(&mut tool.error, value),
@@ -455,6 +495,9 @@ fn tool(found: &mut Found<'_>) -> Tool {
             found.beyond.tool.push(kept);
         }
     }
+    if nameless {
+        tool.call_id.clear();
+    }
     found.notes.status = tool.native_status.or(found.notes.status.as_ref());
     tool
 }
@@ -467,8 +510,12 @@ fn tool_call(found: &mut Found<'_>) -> ToolCall {
         // Of a call that has not ended, it says nothing that is known.
         found.beyond.tool.push(("status".to_owned(), word));
     }
-    let (output, error) = (tool.output, tool.error.map(|error| Json::string(&error)));
-    for (key, value) in [("output", output), ("error", error)] {
+    let error = tool.error.map(|error| Json::string(&error));
+    for (key, value) in [
+        ("output", tool.output),
+        ("outputValue", tool.value),
+        ("error", error),
+    ] {
         if let Some(value) = value {
             found.beyond.tool.push((key.to_owned(), value));
         }
@@ -501,6 +548,29 @@ fn tool_result(found: &mut Found<'_>) -> ToolResult {
         (Some(_), _) => found.unused(&[("text", found.text)]),
         (None, None) => {}
     }
+    let is_text_of = |value: &Json, output: &Json| {
+        let text = output.as_str();
+        text.is_some_and(|text| text == said(value))
+    };
+    match (tool.value.take(), &tool.output) {
+        (Some(value), Some(output)) if !is_text_of(&value, output) => {
+            // Somebody changed one of them: both are kept.
+            let kept = ("outputValue".to_owned(), value);
+            found.beyond.tool.push(kept);
+        }
+        (Some(value), _) => tool.output = Some(value),
+        // Why it failed, told twice for readers that know no reason.
+        (None, Some(output))
+            if tool
+                .error
+                .as_deref()
+                .is_some_and(|error| output.as_str().is_some_and(|text| text == error)) =>
+        {
+            tool.output = None;
+        }
+        (None, _) => {}
+    }
+    renamed(&mut found.beyond.redactions, tool.output.as_ref());
     ToolResult {
         name: tool.name,
         call_id: tool.call_id,
@@ -508,6 +578,20 @@ fn tool_result(found: &mut Found<'_>) -> ToolResult {
         output: tool.output,
         error: tool.error,
         fidelity: found.fidelity(),
+    }
+}
+
+/// Documents of before have what is no text where texts are now, and name what was removed from it by that.
+fn renamed(redactions: &mut [Redaction], output: Option<&Json>) {
+    if output.is_none_or(|output| output.get().starts_with('"')) {
+        return;
+    }
+    for redaction in redactions {
+        if let Some(rest) = redaction.field.strip_prefix("tool.output")
+            && rest.starts_with(['.', '[', '{'])
+        {
+            redaction.field = format!("tool.outputValue{rest}");
+        }
     }
 }
 

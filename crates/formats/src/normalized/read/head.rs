@@ -7,7 +7,7 @@ use quipu_model::{Environment, Header, Json, Money, Origin, RunId, Timestamp, To
 
 use super::value::{commitment, counts, redactions, run_id};
 use super::{Base, duration_ms};
-use crate::normalized::write::{repository_name, transcript_id};
+use crate::normalized::write::{OWN_ADAPTER, repository_name, transcript_id};
 use crate::normalized::{
     ContentPolicy, Extra, NormalizedError, Options, Privacy, Section, Submitter, ToolOutput,
 };
@@ -174,6 +174,7 @@ impl Head {
             run_id: self.run_id.clone().or(named).unwrap_or_else(nameless),
             parent_run_id: self.parent_run_id.known().cloned(),
             last: Timestamp::UNIX_EPOCH,
+            log: self.origin.as_ref().and_then(|origin| origin.path.clone()),
         }
     }
 
@@ -225,6 +226,7 @@ impl Head {
                     set(&mut origin.agent, text(value))
                 }
                 "agentVersion" => set_option(&mut origin.agent_version, value),
+                "adapter" if value.is(OWN_ADAPTER) => Taken::Read,
                 "adapter" => set_option(&mut origin.adapter, value),
                 "adapterVersion" => set_option(&mut head.options.adapter_version, value),
                 "sessionId" => set_option(&mut origin.session_id, value),
@@ -421,7 +423,8 @@ impl Head {
             parent_run_id: self.parent_run_id.or(counted.parent_run_id.as_ref()),
             parent_call: self.parent_call.take(),
             forked_from: self.forked_from.take(),
-            children: self.children.take().unwrap_or(counted.children.clone()),
+            children: (self.children.take())
+                .map_or_else(|| counted.children.clone(), |all| all.into_iter().collect()),
             title: self.title.or(counted.title.as_ref()),
             origin: self.origin.take(),
             environment: std::mem::take(&mut self.environment),

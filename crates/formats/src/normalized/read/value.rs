@@ -81,10 +81,16 @@ pub(super) fn usage(node: Node<'_>) -> Option<Usage> {
     Some(usage)
 }
 
-pub(super) fn source(node: Node<'_>) -> Option<Source> {
+/// Where something was read. It is the document's own log where no file is named.
+pub(super) fn source(node: Node<'_>, log: Option<&str>) -> Option<Source> {
     let fields = of_kind(node, Kind::Object)?.fields().count();
-    (fields == 3).then_some(Source {
-        file: node.text("file")?.into_owned(),
+    let file = node.get("file");
+    let is_all = fields == 2 + usize::from(file.is_some());
+    is_all.then_some(Source {
+        file: match file {
+            Some(file) => file.as_str()?.into_owned(),
+            None => log?.to_owned(),
+        },
         offset: node.get("offset")?.as_u64()?,
         line: node.get("line")?.as_u64()?,
     })

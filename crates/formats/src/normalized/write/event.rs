@@ -6,7 +6,8 @@ use quipu_model::{
 };
 
 use super::json::Object;
-use crate::normalized::{AsIs, Beyond, Redaction};
+use crate::normalized::{AsIs, Beyond, Redaction, ToolOutput};
+use crate::text::said;
 
 /// Writes an event. `header` is that of the session, which events need not repeat.
 pub(super) fn event(header: &Header, event: &Event<LogBody>, beyond: &Beyond, out: &mut Vec<u8>) {
@@ -41,7 +42,7 @@ pub(super) fn event(header: &Header, event: &Event<LogBody>, beyond: &Beyond, ou
     let said = body(&mut object, event, beyond);
     redactions(&mut object, &beyond.redactions);
     links(&mut object, header, event);
-    annotations(&mut object, event);
+    annotations(&mut object, header, event);
     if let Some((_, text)) = beyond.extra.iter().find(|(key, _)| key == "text" && !said) {
         object.json("text", text);
     }
@@ -90,6 +91,8 @@ pub(super) fn is_written(header: &Header, event: &Event<LogBody>, key: &str) -> 
         "parentId" => notes.parent_id.is_some(),
         "agentId" | "sidechain" => notes.subagent_id.is_some(),
         "modelCall" => notes.model_call.is_some(),
+        "stopReason" => notes.stop_reason.is_some(),
+        "extra" => notes.extra.is_some(),
         "child" => notes.child.is_some(),
         "status" => notes.status.is_some() && !event.body.is_tool(),
         "durationMs" => notes.duration_ms.is_some() && !event.body.is_tool(),
@@ -115,7 +118,12 @@ pub(super) fn is_written_in_tool(event: &Event<LogBody>, key: &str) -> bool {
     match key {
         "name" | "callId" => true,
         "input" => input,
-        "output" => result.is_some_and(|result| result.output.is_some()),
+        "output" => result.is_some_and(|result| given(result).is_some() || result.error.is_some()),
+        "outputValue" => result.is_some_and(is_valued),
+        "callIdKnown" => match &event.body {
+            LogBody::Exchange(Body::ToolCall(call)) => call.call_id.is_empty(),
+            _ => result.is_some_and(|result| result.call_id.is_empty()),
+        },
         "error" => result.is_some_and(|result| result.error.is_some()),
         "status" => result.is_some() || notes.status.is_some(),
         "nativeStatus" => result.is_some_and(|result| {
@@ -300,7 +308,7 @@ fn tool_call(object: &mut Object<'_>, call: &ToolCall, event: &Event<LogBody>, b
     let notes = &event.annotations;
     object.object("tool", |tool| {
         tool.string("name", &call.name);
-        tool.string("callId", &call.call_id);
+        call_id(tool, &call.call_id, event.seq);
         tool.optional_json("input", call.input.as_ref());
         tool.optional("status", notes.status.map(Status::as_str));
         tool.count("durationMs", notes.duration_ms);
@@ -319,9 +327,9 @@ fn tool_result(
     let status = status(notes.status, result.error.is_some());
     object.object("tool", |tool| {
         tool.string("name", &result.name);
-        tool.string("callId", &result.call_id);
+        call_id(tool, &result.call_id, event.seq);
         tool.optional_json("input", result.input.as_ref());
-        tool.optional_json("output", result.output.as_ref());
+        output(tool, result);
         tool.optional("error", result.error.as_deref());
         tool.string("status", status.as_str());
         if notes.status != Some(status) {
@@ -332,6 +340,56 @@ fn tool_result(
         rest(tool, &beyond.tool, |key| is_written_in_tool(event, key));
     });
     fidelity(object, result.fidelity);
+}
+
+/// The id of a call. Readers go by it, so a call that has none gets one, and it is said that it is made up.
+fn call_id(tool: &mut Object<'_>, id: &str, seq: u64) {
+    if id.is_empty() {
+        tool.string("callId", &format!("call_{seq}"));
+        tool.bool("callIdKnown", false);
+    } else {
+        tool.string("callId", id);
+    }
+}
+
+/// What a tool gave back. It was published as a text: what is no text stands beside the text that it comes to, and what
+/// failed and gave nothing back gave why.
+fn output(tool: &mut Object<'_>, result: &ToolResult) {
+    match given(result) {
+        Some(output) if is_string(output) => tool.json("output", output),
+        Some(output) => tool.string("output", &said(output)),
+        None => tool.optional("output", result.error.as_deref()),
+    }
+    if is_valued(result) {
+        tool.optional_json("outputValue", given(result));
+    }
+}
+
+fn given(result: &ToolResult) -> Option<&Json> {
+    result.output.as_ref().filter(|output| !output.is_null())
+}
+
+fn is_string(json: &Json) -> bool {
+    json.get().starts_with('"')
+}
+
+/// Whether what a tool gave back does not follow from the text that is written.
+fn is_valued(result: &ToolResult) -> bool {
+    given(result).is_some_and(|output| {
+        let is_error = result
+            .error
+            .as_deref()
+            .is_some_and(|error| output.as_str().is_some_and(|text| text == error));
+        !is_string(output) || is_error
+    })
+}
+
+/// The field that what a tool gave back stands in, when only so much of it is left as a policy says.
+pub fn output_field(result: &ToolResult, policy: &ToolOutput) -> &'static str {
+    match policy {
+        ToolOutput::Full | ToolOutput::Truncated if is_valued(result) => "tool.outputValue",
+        _ => "tool.output",
+    }
 }
 
 /// How a call ended: the first of denied, timeout, error and ok that applies.
@@ -419,7 +477,7 @@ fn links(object: &mut Object<'_>, header: &Header, event: &Event<LogBody>) {
     }
 }
 
-fn annotations(object: &mut Object<'_>, event: &Event<LogBody>) {
+fn annotations(object: &mut Object<'_>, header: &Header, event: &Event<LogBody>) {
     if event.annotations.is_empty() {
         return;
     }
@@ -440,6 +498,7 @@ fn annotations(object: &mut Object<'_>, event: &Event<LogBody>) {
         object.bool("sidechain", true);
     }
     object.optional("modelCall", notes.model_call.as_deref());
+    object.optional("stopReason", notes.stop_reason.as_deref());
     object.optional("child", notes.child.as_ref().map(AsRef::as_ref));
     if !event.body.is_tool() {
         object.optional("status", notes.status.map(Status::as_str));
@@ -447,7 +506,9 @@ fn annotations(object: &mut Object<'_>, event: &Event<LogBody>) {
     }
     if let Some(source) = &notes.source {
         object.object("source", |object| {
-            object.string("file", &source.file);
+            let log = header.origin.as_ref().and_then(|it| it.path.as_deref());
+            // That of most events is the one that the document names.
+            object.optional("file", Some(&*source.file).filter(|file| log != Some(file)));
             object.number("offset", source.offset);
             object.number("line", source.line);
         });
@@ -461,6 +522,7 @@ fn annotations(object: &mut Object<'_>, event: &Event<LogBody>) {
             object.end();
         });
     }
+    object.optional_json("extra", notes.extra.as_ref());
     object.mark("opaque", notes.flags.opaque);
     object.mark("superseded", notes.flags.superseded);
     object.mark("synthetic", notes.flags.synthetic);

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use quipu_model::{Attachment, Event, Header, LogBody, Origin, RunId};
 use sha2::Digest as _;
 
+pub use self::event::output_field;
 use self::json::{Object, string};
 use super::{Beyond, Commitment, Options, Privacy, SCHEMA_VERSION, Section, Submitter, ToolOutput};
 use crate::loss::{Field, Loss};
@@ -15,6 +16,9 @@ use crate::projection::{Beside, Projection};
 
 /// What the format has a place for: everything but the bytes of attachments.
 pub const CARRIES: &[Field] = Field::ALL;
+
+/// What is said to have read a session that no adapter has: it was recorded, not read.
+pub(super) const OWN_ADAPTER: &str = "quipu";
 
 /// Bytes are handed on when there are this many.
 const BUFFER: usize = 64 * 1024;
@@ -128,8 +132,12 @@ impl<W: Write> Projection for Writer<W> {
         self.write(event, &Beyond::default())
     }
 
-    fn event_and_more(&mut self, event: &Event<LogBody>, more: &Beyond) -> io::Result<bool> {
-        self.write(event, more).map(|()| true)
+    fn takes_more(&self) -> bool {
+        true
+    }
+
+    fn event_and_more(&mut self, event: &Event<LogBody>, more: &Beyond) -> io::Result<()> {
+        self.write(event, more)
     }
 
     fn finish(self: Box<Self>) -> io::Result<Loss> {
@@ -150,6 +158,24 @@ impl<W> std::fmt::Debug for Writer<W> {
 /// need not repeat. It is what [`super::decode`] reads.
 pub fn encode(header: &Header, event: &Event<LogBody>, beyond: &Beyond, out: &mut Vec<u8>) {
     event::event(header, event, beyond, out);
+}
+
+/// Who shares a document and what was removed from it, as they stand in one, where they are known.
+pub(crate) fn shared(
+    submitter: Option<&Submitter>,
+    privacy: Option<&Privacy>,
+) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+    let object = |write: &dyn Fn(&mut Fields<'_>)| {
+        let mut bytes = Vec::new();
+        let mut object = Fields(Object::begin(&mut bytes), &[]);
+        write(&mut object);
+        object.0.end();
+        bytes
+    };
+    (
+        submitter.map(|it| object(&|fields| self::submitter(fields, it))),
+        privacy.map(|it| object(&|fields| self::privacy(fields, it))),
+    )
 }
 
 /// The id of a run's document: of the shape of a random UUID, but always the same for the same run.
@@ -266,7 +292,8 @@ fn source(fields: &mut Fields<'_>, header: &Header, options: &Options) {
     let said = |field: fn(&Origin) -> &Option<String>| origin.and_then(|it| field(it).as_deref());
     object.string("agent", agent);
     object.nullable("agentVersion", said(|origin| &origin.agent_version));
-    object.nullable("adapter", said(|origin| &origin.adapter));
+    let adapter = said(|origin| &origin.adapter);
+    object.string("adapter", adapter.unwrap_or(OWN_ADAPTER));
     object.string("adapterVersion", version);
     object.optional("sessionId", said(|origin| &origin.session_id));
     object.optional("path", said(|origin| &origin.path));
@@ -304,9 +331,9 @@ fn session(fields: &mut Fields<'_>, header: &Header, options: &Options) {
 fn environment(fields: &mut Fields<'_>, header: &Header) {
     let at = &header.environment;
     let object = &mut fields.0;
-    object.nullable("os", at.os.as_deref());
-    object.nullable("shell", at.shell.as_deref());
-    object.nullable("cwd", at.cwd.as_deref());
+    object.optional("os", at.os.as_deref());
+    object.optional("shell", at.shell.as_deref());
+    object.optional("cwd", at.cwd.as_deref());
     let known = [&at.repository, &at.commit, &at.git_branch];
     if known.iter().any(|field| field.is_some()) || fields.has(Section::Repo) {
         fields.section("repo", |fields| {
@@ -340,8 +367,8 @@ pub(super) fn repository_name(address: &str) -> Option<&str> {
 
 fn submitter(fields: &mut Fields<'_>, submitter: &Submitter) {
     let object = &mut fields.0;
-    object.nullable("keyId", submitter.key_id.as_deref());
-    object.nullable("pseudonym", submitter.pseudonym.as_deref());
+    object.optional("keyId", submitter.key_id.as_deref());
+    object.optional("pseudonym", submitter.pseudonym.as_deref());
     object.optional_bool("identityLinked", submitter.identity_linked);
     fields.rest(Section::Submitter);
 }
@@ -401,10 +428,12 @@ fn metrics(fields: &mut Fields<'_>, header: &Header) {
     object.number("messageCount", totals.messages);
     object.number("toolCallCount", totals.tool_calls);
     object.count("durationMs", super::read::duration_ms(header));
-    fields.section("tokens", |fields| {
-        event::usage(&mut fields.0, &totals.usage);
-        fields.rest(Section::Tokens);
-    });
+    if !totals.usage.is_empty() || fields.has(Section::Tokens) {
+        fields.section("tokens", |fields| {
+            event::usage(&mut fields.0, &totals.usage);
+            fields.rest(Section::Tokens);
+        });
+    }
     let object = &mut fields.0;
     object.field("costUsd", |out| match totals.cost {
         Some(cost) => out.extend_from_slice(cost.to_string().as_bytes()),

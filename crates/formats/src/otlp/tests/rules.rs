@@ -141,6 +141,47 @@ fn a_call_to_a_model_is_one_span_however_many_events_it_has() {
 }
 
 #[test]
+fn a_call_ends_for_the_reason_that_the_log_gives_and_for_no_other() {
+    for (word, told) in [
+        (Some("max_tokens"), "length"),
+        (Some("end_turn"), "stop"),
+        (Some("SAFETY"), "content_filter"),
+        (Some("pause_turn"), "pause_turn"),
+        (None, "unknown"),
+    ] {
+        for convention in [Convention::GenAi, Convention::OpenInference] {
+            let mut session = Session::new();
+            session.add(user("go"), Notes::default());
+            let ended = Notes {
+                stop_reason: word.map(str::to_owned),
+                ..of_call("claude-opus-4-5", "msg_1")
+            };
+            session.add(assistant(vec![block("a")]), ended);
+            let options = Options {
+                convention,
+                ..with_content()
+            };
+            let (out, loss) = session.write(&options);
+            let spans = spans(&out);
+            let chat = named(&spans, "chat claude-opus-4-5");
+            assert_eq!(attr(chat, "quipu.stop_reason"), None, "it is said already");
+            if convention == Convention::OpenInference {
+                assert_eq!(text(chat, "llm.finish_reason"), word);
+                continue;
+            }
+            let said = text(chat, "gen_ai.output.messages").unwrap();
+            let said: serde_json::Value = serde_json::from_str(said).unwrap();
+            assert_eq!(said[0]["finish_reason"], told);
+            let reasons = attr(chat, "gen_ai.response.finish_reasons");
+            let reasons = reasons.map(|it| it["values"][0]["stringValue"].clone());
+            assert_eq!(reasons, word.map(serde_json::Value::from));
+            let inferred = loss.inferred.keys().any(|it| it.contains("finish_reason"));
+            assert_eq!(inferred, word.is_none());
+        }
+    }
+}
+
+#[test]
 fn a_tool_is_a_span_from_its_call_to_its_result() {
     let mut session = Session::new();
     session.add(call("a", "Bash", r#"{"command":"ls"}"#), Notes::default());

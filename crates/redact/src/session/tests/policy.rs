@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quipu_formats::normalized::{Beyond, Options};
-use quipu_model::{Block, Body, Content, Draft, Fidelity, Json, LogBody, Note, NoteKind, Place};
+use quipu_model::{
+    Block, Body, Content, Draft, EventType, Fidelity, Json, LogBody, Note, NoteKind, Place, RunId,
+};
 
 use super::{call, check, engine, key, result, said, session, share, share_with, token, written};
 use crate::session::{Decisions, Name, NameOf, Redactor, ValueHash, masker};
@@ -501,4 +503,92 @@ fn drafts_are_masked_before_they_are_written() {
     );
     mask(&mut plain);
     assert_eq!(plain, draft("all else stays, /home/ada too".to_owned()));
+}
+
+/// Whatever field of an event a secret is handed in with, it is not written.
+#[test]
+fn a_secret_is_masked_in_every_field_that_is_recorded() {
+    let secret = token(7);
+    let mask = masker(
+        Arc::new(engine()),
+        &Profile::builtin("team").unwrap(),
+        &key(),
+    );
+    let blocks = r#"[{"type":"text","fidelity":"router","text":"SECRET"},
+        {"type":"thinking","fidelity":"router","thinking":"SECRET"},
+        {"type":"tool_use","fidelity":"router","tool_name":"SECRET","tool_id":"SECRET","tool_input":{"SECRET":"SECRET"}},
+        {"type":"tool_result","fidelity":"router","tool_id":"SECRET","tool_content":["SECRET"]},
+        {"type":"command","fidelity":"router","command":"SECRET"},
+        {"type":"stream","fidelity":"router","chunk":"SECRET"}]"#;
+    let step = r#"{"name":"SECRET","kind":"SECRET"}"#;
+    let end = r#"{"name":"SECRET","kind":"SECRET","error":"SECRET","result":{"a":"SECRET"}}"#;
+    let call = r#"{"name":"SECRET","call_id":"SECRET","input":{"a":"SECRET"},"fidelity":"router"}"#;
+    let result = r#"{"name":"SECRET","call_id":"SECRET","input":{"a":"SECRET"},"output":"SECRET","error":"SECRET","fidelity":"router"}"#;
+    let message = |role: &str| format!(r#"{{"role":"{role}","blocks":{blocks}}}"#);
+    let mut call_ids = Vec::new();
+    for &event_type in EventType::ALL {
+        let (child, payload) = match event_type {
+            EventType::RunStarted | EventType::StepStarted => ("", step.to_owned()),
+            EventType::RunCompleted | EventType::StepCompleted => ("", end.to_owned()),
+            EventType::CallStarted => (r#""child_run_id":"c","#, step.to_owned()),
+            EventType::CallCompleted => (r#""child_run_id":"c","#, end.to_owned()),
+            EventType::UserMessage => ("", message("user")),
+            EventType::AssistantMessage => ("", message("assistant")),
+            EventType::ToolCall => ("", call.to_owned()),
+            EventType::ToolResult => ("", result.to_owned()),
+        };
+        let line = format!(
+            r#"{{"type":"{event_type}",{child}"path":"a.SECRET","payload":{payload},"native_id":"SECRET","parent_id":"SECRET",
+            "subagent_id":"SECRET","model":"SECRET","model_call":"SECRET","attachments":[{{"mime":"SECRET","bytes":1,"sha256":""}}],
+            "source":{{"file":"SECRET","offset":0,"line":1}}}}"#
+        );
+        let line = line.replace("SECRET", &secret);
+        let mut draft = quipu_formats::exchange::parse_draft(&line, 64)
+            .unwrap()
+            .draft;
+        mask(&mut draft);
+        let mut template = quipu_formats::exchange::Template::default();
+        template.fill(&RunId::new("r").unwrap(), None, &draft);
+        let mut written = Vec::new();
+        template.render(1, b"2026-06-08T08:14:42Z", &mut written);
+        let written = String::from_utf8(written).unwrap();
+        assert!(!written.contains(&secret), "{event_type}: {written}");
+        match draft.body {
+            Body::ToolCall(call) => call_ids.push(call.call_id),
+            Body::ToolResult(result) => call_ids.push(result.call_id),
+            _ => {}
+        }
+    }
+    assert_eq!(call_ids[0], call_ids[1], "the result still finds its call");
+}
+
+#[test]
+fn fields_without_a_place_are_kept_only_where_all_content_is() {
+    let secret = &*token(7);
+    let (header, mut events) = session(vec![
+        call("c1", "Read", r#"{"file_path":"/home/ada/code/app/.env"}"#),
+        result("c1", "Read", r#""A=1""#),
+        said("hello"),
+    ]);
+    let extra =
+        format!(r#"{{"requestId":"req_1","toolUseResult":{{"originalFile":"TOKEN={secret}"}}}}"#);
+    for (event, _) in &mut events[1..] {
+        event.annotations.extra = Json::parse(&extra).ok();
+        event.annotations.stop_reason = Some("max_tokens".to_owned());
+    }
+    for profile in super::profiles() {
+        let (_, shared, bytes) = share(&header, &Options::default(), &events, &profile);
+        check(&bytes);
+        for (event, _) in &shared[1..] {
+            let notes = &event.annotations;
+            assert_eq!(notes.stop_reason.as_deref(), Some("max_tokens"));
+            let kept = notes.extra.as_ref().unwrap().get();
+            assert!(kept.starts_with('{'), "{kept}");
+            let is_whole = profile.changes_nothing();
+            assert_eq!(kept.contains(secret), is_whole, "{} {kept}", profile.name);
+            let is_of_secret_file = event.seq == 2 && profile.kinds.contains(&crate::Kind::Secret);
+            let stays = profile.keeps_content() && !is_of_secret_file;
+            assert_eq!(kept.contains("req_1"), stays, "{} {kept}", profile.name);
+        }
+    }
 }

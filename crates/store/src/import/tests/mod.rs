@@ -3,4 +3,5 @@ mod checkpoints;
 mod copies;
 mod growing;
 pub(crate) mod kit;
+mod lost;
 mod places;

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 
 pub(super) use query::Looked;
 pub use query::{Filter, TraceRow};
-pub(super) use write::Entry;
+pub(super) use write::{Entry, Known};
 
 use super::error::{Result, fault};
 use crate::catalogue::Catalogue;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quipu_formats::agentlog::ContentId;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Index;
 use crate::address::Digest;
@@ -26,6 +26,29 @@ pub(in crate::traces) struct Entry {
     pub(in crate::traces) survey: Survey,
 }
 
+/// What a file was when it was read last.
+#[derive(Debug)]
+pub(in crate::traces) struct Known {
+    /// Below the directory of traces.
+    pub(in crate::traces) path: String,
+    pub(in crate::traces) sha256: Digest,
+    pub(in crate::traces) records: u64,
+    pub(in crate::traces) wrong_ids: u64,
+}
+
+impl Known {
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let count = |at: usize| row.get(at).map(|n: i64| u64::try_from(n).unwrap_or(0));
+        let sha256: String = row.get(1)?;
+        Ok(Self {
+            path: row.get(0)?,
+            sha256: sha256.parse().map_err(|_| rusqlite::Error::InvalidQuery)?,
+            records: count(2)?,
+            wrong_ids: count(3)?,
+        })
+    }
+}
+
 /// Whole numbers as the database has them. What does not fit is as large as can be.
 fn signed(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
@@ -39,6 +62,26 @@ impl Index {
             select
                 .query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?
                 .collect()
+        })
+    }
+
+    /// What each file was when it was read last.
+    pub(in crate::traces) fn known(&self) -> Result<Vec<Known>> {
+        self.run(|database| {
+            let mut select = database.prepare(
+                "select path, sha256, records, wrong_ids from quipu_files order by path",
+            )?;
+            select.query_map([], Known::read)?.collect()
+        })
+    }
+
+    /// What a file was when it was read last.
+    pub(in crate::traces) fn known_of(&self, path: &str) -> Result<Option<Known>> {
+        self.run(|database| {
+            let mut select = database.prepare_cached(
+                "select path, sha256, records, wrong_ids from quipu_files where path = ?1",
+            )?;
+            select.query_row([path], Known::read).optional()
         })
     }
 

@@ -1,4 +1,5 @@
 mod corpus;
+mod damage;
 mod foreign;
 pub(crate) mod kit;
 mod looking;

@@ -1,3 +1,4 @@
+mod kept;
 mod property;
 
 use std::io;
@@ -222,6 +223,57 @@ fn a_call_whose_results_come_in_between_is_one_response() {
     assert_eq!(
         loss.inferred["chat_response.stop_reason, from the content"].count,
         2
+    );
+}
+
+#[test]
+fn an_answer_ends_for_the_reason_that_the_log_gives() {
+    for (word, calls_tool, stop, is_kept) in [
+        ("max_tokens", false, "max_tokens", false),
+        ("end_turn", false, "end_turn", false),
+        ("length", false, "max_tokens", true),
+        ("STOP", false, "end_turn", true),
+        ("STOP", true, "tool_use", true),
+        ("refusal", false, "content_filter", true),
+    ] {
+        let ended = Notes {
+            stop_reason: Some(word.to_owned()),
+            ..of_call("c1")
+        };
+        let mut told = vec![(user("go"), Notes::default())];
+        if calls_tool {
+            told.push((calls("t1", "{}"), of_call("c1")));
+        }
+        told.push((says("Well."), ended));
+        let (kept, loss) = project(told, Options::default());
+        let records = kept.records();
+        let response = records
+            .iter()
+            .find(|record| record["kind"] == "chat_response")
+            .unwrap();
+        assert_eq!(response["payload"]["stop_reason"], stop, "{word}");
+        let native = &response["meta"]["quipu"]["stop_reason"];
+        assert_eq!(native.as_str(), is_kept.then_some(word));
+        assert!(
+            loss.inferred
+                .keys()
+                .all(|what| !what.contains("stop_reason"))
+        );
+    }
+    // A word that has no place in the closed list is kept beside it, and what stands there is counted.
+    let ended = Notes {
+        stop_reason: Some("pause_turn".to_owned()),
+        ..of_call("c1")
+    };
+    let told = vec![(user("go"), Notes::default()), (says("Well."), ended)];
+    let (kept, loss) = project(told, Options::default());
+    assert_eq!(
+        kept.records()[2]["meta"]["quipu"]["stop_reason"],
+        "pause_turn"
+    );
+    assert_eq!(
+        loss.inferred["chat_response.stop_reason, from the content"].count,
+        1
     );
 }
 

