@@ -17,12 +17,12 @@ pub const LONGEST: usize = 32 << 20;
 /// error.
 const MOST: i32 = 256 << 20;
 
-/// What stands in the place of a cell that is too long, before its length.
+/// What replaces a cell that is too long, before its length.
 const TOO_LONG: &str = "{\"$too_long\":";
 
 /// Writes the rows a query gives, one a line: `{"table":"message","row":{"id":"…","data":{…}}}`. Texts in
-/// the columns named in `json` are written as the JSON they are; a blob as `{"$base64":"…"}`. In the place of a cell
-/// that is too long stands `{"$too_long":…}` with its length.
+/// the columns named in `json` are written as the JSON they are; a blob as `{"$base64":"…"}`. A cell that is too
+/// long is replaced by `{"$too_long":…}` with its length.
 pub fn write(
     database: &rusqlite::Connection,
     table: &str,
@@ -47,8 +47,7 @@ pub fn write(
             let value = row.get_ref(index)?;
             match value {
                 ValueRef::Text(bytes) | ValueRef::Blob(bytes) if bytes.len() >= LONGEST => {
-                    let length = bytes.len();
-                    line.push_str(&format!("{TOO_LONG}{length}}}"));
+                    line.extend([TOO_LONG, &bytes.len().to_string(), "}"]);
                 }
                 value => {
                     let is_json = json.iter().any(|name| name == column);

@@ -135,7 +135,7 @@ pub(crate) fn in_pieces(
     }
 }
 
-/// Numbers that no honest log has, as they stand in one.
+/// Numbers that no honest log has, as JSON.
 const HOSTILE_NUMBERS: [&str; 7] = [
     "9223372036854775807",
     "4611686018427387904",
@@ -203,7 +203,7 @@ pub(crate) fn hostile(family: &'static dyn Family, dialect: Dialect, log: &str) 
     }
 }
 
-/// A line with each number in it replaced. What is no JSON stays as it is.
+/// A line with each number in it replaced. What is not JSON stays as it is.
 fn with_numbers(line: &str, number: &str) -> String {
     fn mark(value: &mut serde_json::Value) {
         match value {

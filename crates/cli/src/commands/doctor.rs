@@ -84,6 +84,12 @@ pub(crate) fn run(args: &Doctor, place: &Place) -> Result<Exit> {
                 found.attention.push(why);
             }
         }
+        if home.join("rebuild.pending").exists() {
+            let unfinished =
+                "the catalogue is not whole, because the archive was not read to its end";
+            let remedy = "`quipu import` goes on with it";
+            found.attention.push(format!("{unfinished}: {remedy}"));
+        }
         if let Err(error) = Config::load(&home) {
             let remedy = "mend it, or move the file away";
             found.attention.push(format!("{error}; {remedy}"));
@@ -204,18 +210,22 @@ impl Findings {
             "damages in the archive",
             remedy,
         );
-        let lost = health.lost.len();
-        let path = health.lost.first().map(|path| path.display().to_string());
-        let for_one = if lost > 1 { ", for one" } else { "" };
-        let remedy = format!(
-            "{}{for_one}; `quipu import` keeps those again that agents still have, and says which are lost",
-            path.unwrap_or_default()
-        );
+        let (there, gone): (Vec<&PathBuf>, Vec<&PathBuf>) =
+            health.lost.iter().partition(|path| path.exists());
         let (one, many) = (
             "log is in the catalogue, but the archive has lost it or a part of it",
             "logs are in the catalogue, but the archive has lost them or parts of them",
         );
-        need(lost, one, many, remedy);
+        let rebuild = format!("{REBUILD} takes off the list what is lost, and says what that is");
+        for (logs, remedy) in [
+            (there, "`quipu import` keeps what its agent still has again"),
+            (gone, rebuild.as_str()),
+        ] {
+            let path = logs.first().map(|path| path.display().to_string());
+            let for_one = if logs.len() > 1 { ", for one" } else { "" };
+            let remedy = format!("{}{for_one}; {remedy}", path.unwrap_or_default());
+            need(logs.len(), one, many, remedy);
+        }
         let uncatalogued = usize::try_from(health.uncatalogued).unwrap_or(usize::MAX);
         let (one, many) = (
             "archived log is not in the catalogue",

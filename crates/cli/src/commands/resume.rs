@@ -132,7 +132,9 @@ pub(crate) fn quote(word: &str) -> String {
             c if is_hidden(c) => {
                 let mut buffer = [0; 4];
                 for byte in c.encode_utf8(&mut buffer).bytes() {
-                    format.push_str(&format!("\\{byte:03o}"));
+                    let digits = [byte >> 6, byte >> 3 & 7, byte & 7];
+                    format.push('\\');
+                    format.extend(digits.map(|digit| char::from(b'0' + digit)));
                 }
             }
             c => format.push(c),
@@ -238,10 +240,10 @@ mod tests {
                 continue;
             }
             tried += 1;
-            let mut script = String::new();
-            for word in &words {
-                script.push_str(&format!("printf '%s\\0' {}\n", quote(word)));
-            }
+            let lines = words
+                .iter()
+                .map(|word| format!("printf '%s\\0' {}\n", quote(word)));
+            let script: String = lines.collect();
             let file = directory.path().join("script");
             std::io::Write::write_all(
                 &mut std::fs::File::create(&file).unwrap(),

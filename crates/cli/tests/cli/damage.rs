@@ -261,7 +261,7 @@ fn suffer(bench: &Bench, what: &str, before: &BTreeMap<String, String>, tally: &
     let about = format!("{what}\n{said}");
     assert!(!said.contains("panicked"), "{about}");
     if doctor.code == 0 {
-        // Then nothing that is asked is answered in another way, now or after the catalogue is made again.
+        // Then every question has the same answer as before.
         let now = bench.answers();
         assert_eq!(now, *before, "not seen: {about}");
         tally.harmless += 1;
@@ -274,7 +274,7 @@ fn suffer(bench: &Bench, what: &str, before: &BTreeMap<String, String>, tally: &
     let mut told = String::new();
     for command in commands {
         let ran = bench.run("home", &command);
-        told.push_str(&format!("{command:?}: {}{}", ran.stdout, ran.stderr));
+        told.extend([format!("{command:?}: "), ran.stdout, ran.stderr]);
         assert!(matches!(ran.code, 0 | 1), "{about}\n{told}");
     }
     let after = bench.run("home", &["doctor", "--check"]);
@@ -284,7 +284,7 @@ fn suffer(bench: &Bench, what: &str, before: &BTreeMap<String, String>, tally: &
         // What import cannot heal it says, and what takes it off the list.
         for command in again {
             let ran = bench.run("home", &command);
-            told.push_str(&format!("{command:?}: {}{}", ran.stdout, ran.stderr));
+            told.extend([format!("{command:?}: "), ran.stdout, ran.stderr]);
         }
         let after = bench.run("home", &["doctor", "--check"]);
         assert_eq!(after.code, 0, "{left}\n{told}\n{}", after.stdout);

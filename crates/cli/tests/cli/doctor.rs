@@ -100,6 +100,7 @@ fn damage_is_found() {
     // One that is not there is seen without reading any.
     std::fs::remove_file(&chunk).unwrap();
     assert_eq!(env.run(&["doctor"]).code, 1);
+    std::fs::write(&chunk, "nonsense").unwrap();
     // A manifest that is no manifest.
     let sources = env.path("archive/sources");
     let fan = std::fs::read_dir(sources)
@@ -176,6 +177,11 @@ fn what_is_kept_and_not_in_the_catalogue_is_told() {
 /// Whatever a command says to do about something that is damaged helps.
 #[test]
 fn what_an_error_says_to_do_helps() {
+    type Harm<'h> = (
+        &'static str,
+        &'static [&'static str],
+        Box<dyn Fn(&TestEnv) + 'h>,
+    );
     let garbage = |path: std::path::PathBuf| std::fs::write(path, [0x5a; 9000]).unwrap();
     let index = |env: &TestEnv, ending: &str| -> std::path::PathBuf {
         let files = std::fs::read_dir(env.path("search")).unwrap();
@@ -184,11 +190,6 @@ fn what_an_error_says_to_do_helps() {
             .find(|path| path.extension().is_some_and(|it| it == ending))
             .unwrap()
     };
-    type Harm<'h> = (
-        &'static str,
-        &'static [&'static str],
-        Box<dyn Fn(&TestEnv) + 'h>,
-    );
     let harms: [Harm<'_>; 6] = [
         (
             "`quipu import`",

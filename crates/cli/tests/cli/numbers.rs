@@ -109,16 +109,16 @@ fn keys(log: &str) -> BTreeSet<String> {
         }
     }
     let mut found = BTreeSet::new();
-    let documents = match serde_json::from_str(log) {
+    let documents: Vec<Value> = match serde_json::from_str(log) {
         Ok(document) => vec![document],
         Err(_) => log
             .lines()
             .filter_map(|it| serde_json::from_str(it).ok())
             .collect(),
     };
-    documents
-        .iter()
-        .for_each(|it: &Value| find(it, None, &mut found));
+    for document in &documents {
+        find(document, None, &mut found);
+    }
     found
 }
 

@@ -265,7 +265,7 @@ fn damaged_files_are_seen_and_never_panic() {
     assert!(files.len() >= 6, "{files:?}");
     for path in files {
         let whole = std::fs::read(&path).expect("read");
-        // Behind the content is what it is checked by, and what that is called is not checked.
+        // The checksum follows the content. The names of its fields are not checked.
         let content = whole.len().saturating_sub(100).max(1);
         for n in 0..8 {
             let mut bytes = whole.clone();

@@ -77,7 +77,7 @@ pub(super) fn line_of(snapshot: &Snapshot, grown: bool, kept: usize) -> io::Resu
     Ok(seal(serde_json::to_vec(&line)?))
 }
 
-/// Ends a line with what it is checked by: the first sixteen digits of the SHA-256 of all that stands before it.
+/// Ends a line with what it is checked by: the first sixteen digits of the SHA-256 of everything before it.
 fn seal(mut line: Vec<u8>) -> Vec<u8> {
     line.pop();
     let sum = sum_of(&line);

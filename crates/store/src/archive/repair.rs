@@ -91,7 +91,7 @@ impl Archive {
     }
 
     /// Sets a damaged manifest aside, but for the whole lines before the damage. Gives where it is now, or `None`
-    /// when there is nothing wrong with it that could be mended so.
+    /// when the manifest is sound.
     ///
     /// # Errors
     ///

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use lineage::{Copied, Lineage};
 pub use passes::{Pass, Passed};
 pub use query::{DriftRow, Figures, Filter, NotFound, Order, Sum, TranscriptRow};
+pub(crate) use seal::is_sealed;
 pub use write::{Reading, SourceRow, Stamp};
 pub(crate) use write::{is_outdated_sql, native_id};
 
@@ -123,13 +124,8 @@ impl Catalogue {
             .find(|to| !to.exists())
             .unwrap_or_else(|| aside(".damaged"));
         std::fs::rename(path, &to)?;
-        for beside in ["-wal", "-shm"] {
-            // Of no use without the file they belong to.
-            match std::fs::remove_file(aside(beside)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
+        // Of no use without the file it belongs to.
+        Self::remove_journal(path)?;
         Ok(to)
     }
 
@@ -151,14 +147,16 @@ impl Catalogue {
 
     /// Removes a catalogue, with what lies beside it.
     pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
-        // What is written in the journal goes first: it must not be taken for that of another file.
-        for suffix in ["-wal", "-shm", "-journal", ""] {
+        Self::remove_journal(path)?;
+        remove_file(path)
+    }
+
+    /// Removes what lies beside a catalogue: it must not be taken for what belongs to another one.
+    fn remove_journal(path: &Path) -> std::io::Result<()> {
+        for suffix in ["-wal", "-shm", "-journal"] {
             let mut name = path.as_os_str().to_owned();
             name.push(suffix);
-            match std::fs::remove_file(PathBuf::from(name)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            remove_file(Path::new(&name))?;
         }
         Ok(())
     }
@@ -183,7 +181,7 @@ impl Catalogue {
         if other.is_dir() {
             std::fs::remove_dir_all(other).map_err(refused)?;
         }
-        Self::remove(other).map_err(refused)?;
+        Self::remove_journal(other).map_err(refused)?;
         std::fs::rename(&path, other).map_err(refused)
     }
 
@@ -236,6 +234,14 @@ impl Catalogue {
                 Err(error)
             }
         }
+    }
+}
+
+/// Removes a file, if it is there.
+fn remove_file(path: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 

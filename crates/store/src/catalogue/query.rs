@@ -413,7 +413,7 @@ impl Catalogue {
         self.run(|database| {
             let mut statement = database.prepare(&query)?;
             let rows = statement.query_map(params_from_iter(values), |row| {
-                // The sums stand behind four other columns.
+                // The sums follow four other columns.
                 let sum = |n: usize| whole(row, 4 + 2 * n);
                 let count = |n: usize| sum(n).map(Option::unwrap_or_default);
                 Ok(Sum {

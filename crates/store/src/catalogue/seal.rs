@@ -103,6 +103,14 @@ impl Catalogue {
     }
 }
 
+/// Whether what is known of a log is what was put down. Nobody knows that of a catalogue of an earlier version.
+pub(crate) fn is_sealed(database: &Connection, source: i64) -> bool {
+    let sealed = database
+        .prepare_cached("select sum from seal where source = ?1")
+        .and_then(|mut seal| seal.query_row([source], |row| row.get::<_, i64>(0)));
+    matches!((sealed, sum_of(database, source)), (Ok(sealed), Ok(sum)) if sealed == sum)
+}
+
 /// The sum over everything that is known of a log.
 fn sum_of(database: &Connection, source: i64) -> rusqlite::Result<i64> {
     let mut bytes = Vec::new();

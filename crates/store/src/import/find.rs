@@ -220,11 +220,17 @@ impl Search {
             Ok(metadata) if metadata.is_dir() && depth >= walk.depth => {}
             Ok(metadata) if !metadata.is_dir() && (walk.pick)(below) == Pick::Skip => {}
             Ok(_) if holds_credentials(path) => self.credentials += 1,
-            Ok(_) => {
-                self.special += 1;
-                self.problems.push(Problem::new(path, LEADS_OUT));
-            }
+            Ok(_) => self.not_followed(path),
             Err(error) => self.refused(path, &error),
+        }
+    }
+
+    /// Says once that a link is not followed.
+    fn not_followed(&mut self, path: &Path) {
+        let is_said = |problem: &Problem| problem.what == LEADS_OUT && problem.path == path;
+        if !self.problems.iter().any(is_said) {
+            self.special += 1;
+            self.problems.push(Problem::new(path, LEADS_OUT));
         }
     }
 
@@ -271,8 +277,7 @@ impl Search {
                 }
             };
             if leads_out(root, &path) {
-                self.special += 1;
-                self.problems.push(Problem::new(&path, LEADS_OUT));
+                self.not_followed(&path);
             } else if metadata.is_dir() {
                 if holding(&path).is_some() {
                     self.held(&path);

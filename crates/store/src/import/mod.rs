@@ -331,21 +331,17 @@ impl Store {
 
     fn mark_pending(&self) -> Result<(), ImportError> {
         let file = private_file(&self.pending());
-        drop(file.map_err(self.refuse(self.pending()))?);
+        drop(file.map_err(refused(self.pending()))?);
         Ok(())
     }
 
     fn unmark_pending(&self) -> Result<(), ImportError> {
         match std::fs::remove_file(self.pending()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(self.refuse(self.pending())(error))
+                Err(refused(self.pending())(error))
             }
             _ => Ok(()),
         }
-    }
-
-    fn refuse(&self, path: PathBuf) -> impl FnOnce(std::io::Error) -> ImportError + use<> {
-        move |source| ImportError::Home { path, source }
     }
 
     /// Removes copies that an import left which was killed.
@@ -536,6 +532,10 @@ impl Store {
             Ok::<(), ImportError>(())
         })
     }
+}
+
+fn refused(path: PathBuf) -> impl FnOnce(std::io::Error) -> ImportError {
+    move |source| ImportError::Home { path, source }
 }
 
 /// Where the catalogue of a home is made again, until it is whole.

@@ -7,7 +7,7 @@
 //! What is damaged in the archive is mended on the way. A log that its agent still has is kept again. Of any other,
 //! what can be read is kept anew, and what is lost is said.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ use super::{
     catalogue_path, lock, make_private,
 };
 use crate::archive::{ArchiveError, Source};
-use crate::catalogue::{Catalogue, Stamp};
+use crate::catalogue::{Catalogue, Stamp, is_sealed};
 
 /// A log, or one session of several in it.
 type Part = (PathBuf, Option<String>);
@@ -65,19 +65,7 @@ impl Store {
         store.prepare_index(&mut report)?;
         let mut damaged = Damaged::default();
         let sources = store.mended_sources(&mut damaged, &mut report)?;
-        for log in known {
-            let is_kept = |source: &Source| {
-                source.key.id().to_string() == log.key
-                    || (&source.key.path, &source.key.part) == (&log.of.0, &log.of.1)
-            };
-            if !damaged.lost.contains_key(&log.of) && !sources.iter().any(is_kept) {
-                let why = format!(
-                    "the catalogue knew {}, and the archive has nothing of it",
-                    log.session
-                );
-                damaged.lost.insert(log.of, why);
-            }
-        }
+        damaged.compare(known, &sources);
         let (jobs, beside): (Vec<Source>, Vec<Source>) = latest(sources)
             .into_iter()
             .partition(|source| source.key.part.as_deref() != Some(BESIDE));
@@ -160,7 +148,7 @@ impl Store {
                 let Some(last) = source.versions.last() else {
                     continue;
                 };
-                let modified = last.modified.map(|at| at.as_nanosecond());
+                let modified = last.modified.map(quipu_model::Timestamp::as_nanosecond);
                 let seen = Candidate {
                     path: source.key.path.clone(),
                     stamp: Stamp {
@@ -274,6 +262,37 @@ impl Store {
 }
 
 impl Damaged {
+    /// Compares what the old catalogue knew with what the archive has.
+    fn compare(&mut self, known: Vec<Known>, sources: &[Source]) {
+        let state = |source: &Source| source.versions.last().map(|last| (last.version, last.size));
+        let keys: HashMap<String, &Source> = sources
+            .iter()
+            .map(|source| (source.key.id().to_string(), source))
+            .collect();
+        let parts: HashMap<(&Path, Option<&str>), &Source> = sources
+            .iter()
+            .map(|source| ((&*source.key.path, source.key.part.as_deref()), source))
+            .collect();
+        for log in known {
+            let of = (&*log.of.0, log.of.1.as_deref());
+            let why = match keys.get(&log.key).or_else(|| parts.get(&of)) {
+                None => format!(
+                    "the catalogue knew {}, and the archive has nothing of it",
+                    log.session
+                ),
+                Some(source) if log.read.is_some_and(|read| state(source) < Some(read)) => {
+                    let left = state(source).map_or(0, |(_, size)| size);
+                    format!(
+                        "the archive has lost the end of {}: {left} bytes are left",
+                        log.session
+                    )
+                }
+                Some(_) => continue,
+            };
+            self.lost.entry(log.of).or_insert(why);
+        }
+    }
+
     /// Looks at what is not read when the catalogue is made: earlier versions, and what is kept beside logs.
     fn look_beside(&mut self, store: &Store, logs: &[Source], beside: &[Source]) {
         let earlier = logs.iter().filter_map(|source| {
@@ -313,6 +332,8 @@ struct Known {
     of: Part,
     /// What a person knows it by.
     session: String,
+    /// Which version of it was read, and how many bytes; `None` where the catalogue cannot be trusted to know.
+    read: Option<(u32, u64)>,
 }
 
 /// The logs that a catalogue knows, as far as it can be read.
@@ -326,7 +347,7 @@ fn remembered(path: &Path, report: &mut Report) -> Vec<Known> {
         let database = Connection::open_with_flags(path, flags)?;
         let mut statement = database.prepare(
             "select s.key, cast(s.path as blob), s.part,
-                    (select t.run_id from transcript t where t.source = s.id)
+                    (select t.run_id from transcript t where t.source = s.id), s.id, s.version, s.read_to
              from source s where s.part is null or s.part <> ''",
         )?;
         let mut rows = statement.query([])?;
@@ -337,6 +358,10 @@ fn remembered(path: &Path, report: &mut Report) -> Vec<Known> {
                 key: row.get(0)?,
                 of: (path, row.get(2)?),
                 session: session.map_or_else(|| "it".to_owned(), |id| format!("session {id}")),
+                read: is_sealed(&database, row.get(4)?)
+                    .then(|| Some((row.get(5).ok()?, row.get::<_, i64>(6).ok()?.unsigned_abs())))
+                    .flatten()
+                    .filter(|(version, _)| *version > 0),
             });
         }
         Ok(())

@@ -434,7 +434,7 @@ impl Client {
     }
 }
 
-/// Whether what a server calls an upload can stand in an address without changing where it leads.
+/// Whether the id of an upload can be part of an address without changing where the address leads.
 fn is_segment(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     (1..=200).contains(&id.len()) && id.bytes().all(plain) && !id.bytes().all(|byte| byte == b'.')

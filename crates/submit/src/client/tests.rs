@@ -205,9 +205,10 @@ fn parrot(begun: &'static str, appended: &'static str) -> (String, Arc<AtomicU64
                 line.clear();
             }
             reader.read_exact(&mut vec![0; length]).unwrap();
-            let (status, body) = match first.starts_with("POST") {
-                true => ("200 OK", begun),
-                false => (appended, ""),
+            let (status, body) = if first.starts_with("POST") {
+                ("200 OK", begun)
+            } else {
+                (appended, "")
             };
             let answer = format!(
                 "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",

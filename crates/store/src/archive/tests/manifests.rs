@@ -111,7 +111,7 @@ fn a_line_that_is_not_what_was_written_is_noticed() {
             let mut bad = good.clone();
             bad[at] ^= 1 << bit;
             overwrite(&manifest, &bad);
-            // A sum under another name is no sum; then all that it was made of is as it was.
+            // A sum under another name is not found; then the rest of the line is as it was.
             match kit.archive.latest(&key("a")) {
                 Ok(Some(kept)) => {
                     assert_eq!((kept.size, kept.taken), (1, time(0)), "{at}.{bit}");

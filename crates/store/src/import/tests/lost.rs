@@ -81,6 +81,27 @@ fn a_manifest_that_lost_its_last_line_is_noticed() {
 }
 
 #[test]
+fn an_end_that_is_nowhere_any_more_is_said_to_be_lost() {
+    let machine = Machine::new();
+    let (store, path) = two(&machine);
+    append(&path, reply("s1", "u3", "more"));
+    machine.import(&store);
+    let manifest = manifest(&store, &path);
+    let lines = fs::read_to_string(&manifest).unwrap();
+    write(&manifest, lines.split_inclusive('\n').next().unwrap());
+    fs::remove_file(&path).unwrap();
+    let (store, report) = machine.rebuild(store);
+    assert_eq!((report.kept_again, report.lost), (0, 1));
+    let said = &report.problems[0].what;
+    assert!(
+        said.starts_with("lost: ") && said.contains("session s1"),
+        "{said}"
+    );
+    assert_eq!(texts(&store, "s1"), ["hello", "hi"]);
+    assert!(sound(&store).lost.is_empty());
+}
+
+#[test]
 fn what_neither_the_archive_nor_the_agent_has_is_said_to_be_lost() {
     let machine = Machine::new();
     let (store, path) = two(&machine);
