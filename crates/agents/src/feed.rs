@@ -13,6 +13,7 @@ use quipu_model::json::{Parts, PartsError, Tape};
 use serde::{Deserialize, Serialize};
 
 use self::page::Page;
+use crate::bounds;
 use crate::{Dropped, Entry, Ledger, Mended, Out, Position, Reader, Session, Sink};
 
 /// How the bytes of a log are divided into records.
@@ -90,6 +91,8 @@ pub struct Feed {
     page: Page,
     /// Whether lines that have nothing to do with calls to models are passed over.
     skimming: bool,
+    /// The session without numbers that cannot be, where the log has any.
+    bounded: Option<Box<Session>>,
 }
 
 /// Where reading stopped: what [`Feed::resume`] needs to go on from `offset`.
@@ -140,6 +143,7 @@ impl Feed {
             undivided: None,
             page: Page::default(),
             skimming: false,
+            bounded: None,
         }
     }
 
@@ -162,9 +166,12 @@ impl Feed {
         self
     }
 
-    /// What the log says of the session so far.
+    /// What the log says of the session so far. Numbers that cannot be are taken out when all is read.
     pub fn session(&self) -> &Session {
-        self.reader.session()
+        match &self.bounded {
+            Some(session) => session,
+            None => self.reader.session(),
+        }
     }
 
     /// What was counted so far.
@@ -231,6 +238,13 @@ impl Feed {
     /// Reads what is left at the end, as far as it can be read. A log that grows after this is
     /// continued from a checkpoint that was taken before.
     pub fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), FeedError> {
+        let finished = self.finish_reading(sink);
+        let session = self.reader.session();
+        self.bounded = bounds::of_session(session, &mut self.ledger.drift, self.at).map(Box::new);
+        finished
+    }
+
+    fn finish_reading(&mut self, sink: &mut dyn Sink) -> Result<(), FeedError> {
         let pending = std::mem::take(&mut self.pending);
         match self.framing {
             Framing::Lines | Framing::Sse => {

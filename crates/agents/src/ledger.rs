@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use quipu_model::{Status, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::MOST_MS;
 use crate::calls::Calls;
 use crate::session::Tokens;
 use crate::{Drift, Entry, What, hash};
@@ -224,7 +225,9 @@ impl Ledger {
                             && !entry.as_told
                             && let (Some(from), Some(to)) = (call.at, nanos)
                         {
-                            entry.duration_ms = u64::try_from((to - from) / 1_000_000).ok();
+                            // Where one of the times is wrong, how long it took is not known.
+                            let took = u64::try_from((to - from) / 1_000_000).ok();
+                            entry.duration_ms = took.filter(|ms| *ms <= MOST_MS);
                         }
                     }
                 }

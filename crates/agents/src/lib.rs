@@ -41,6 +41,7 @@
 //! # Ok::<(), quipu_agents::FeedError>(())
 //! ```
 
+mod bounds;
 mod calls;
 mod capture;
 mod collect;

@@ -8,8 +8,8 @@ use quipu_model::{Attachment, Json, NoteKind, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
-use crate::drift;
 use crate::{Dropped, Entry, Ledger, Text, Value, What};
+use crate::{bounds, drift};
 
 /// A place in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -141,6 +141,7 @@ impl<'o> Out<'o> {
             Became::Event => Became::Event,
             Became::Nothing | Became::Note => became,
         };
+        bounds::of_entry(&mut entry, &mut self.ledger.drift, self.position);
         let at = self.ledger.settle(&mut entry);
         self.sink.entry(self.ledger.seq, at, self.position, &entry);
     }

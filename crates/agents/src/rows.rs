@@ -5,12 +5,24 @@ use std::io::Write;
 use base64::Engine as _;
 use quipu_model::Json;
 use rusqlite::ToSql;
+use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
 use crate::GatherError;
 
+/// The longest cell that is taken, in bytes: a longer one makes a line that is too long to be read.
+pub const LONGEST: usize = 32 << 20;
+
+/// The longest cell that is even looked at, since it is held in memory for that. A session with a longer one is an
+/// error.
+const MOST: i32 = 256 << 20;
+
+/// What replaces a cell that is too long, before its length.
+const TOO_LONG: &str = "{\"$too_long\":";
+
 /// Writes the rows a query gives, one a line: `{"table":"message","row":{"id":"…","data":{…}}}`. Texts in
-/// the columns named in `json` are written as the JSON they are; a blob as `{"$base64":"…"}`.
+/// the columns named in `json` are written as the JSON they are; a blob as `{"$base64":"…"}`. A cell that is too
+/// long is replaced by `{"$too_long":…}` with its length.
 pub fn write(
     database: &rusqlite::Connection,
     table: &str,
@@ -19,6 +31,7 @@ pub fn write(
     json: &[&str],
     to: &mut dyn Write,
 ) -> Result<u64, GatherError> {
+    database.set_limit(Limit::SQLITE_LIMIT_LENGTH, MOST)?;
     let mut statement = database.prepare(query)?;
     let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut rows = statement.query(parameters)?;
@@ -31,13 +44,58 @@ pub fn write(
             }
             line.push_str(Json::string(column).get());
             line.push(':');
-            line.push_str(cell(row.get_ref(index)?, json.iter().any(|name| name == column)).get());
+            let value = row.get_ref(index)?;
+            match value {
+                ValueRef::Text(bytes) | ValueRef::Blob(bytes) if bytes.len() >= LONGEST => {
+                    line.extend([TOO_LONG, &bytes.len().to_string(), "}"]);
+                }
+                value => {
+                    let is_json = json.iter().any(|name| name == column);
+                    line.push_str(cell(value, is_json).get());
+                }
+            }
         }
         line.push_str("}}\n");
         to.write_all(line.as_bytes())?;
         written += 1;
     }
     Ok(written)
+}
+
+/// Passes rows on, and counts the cells that were left out because they are too long.
+#[derive(Debug)]
+pub struct Counted<W> {
+    to: W,
+    too_long: u64,
+}
+
+impl<W: Write> Counted<W> {
+    /// Passes rows on to this.
+    pub fn new(to: W) -> Self {
+        Self { to, too_long: 0 }
+    }
+
+    /// How many cells were left out.
+    pub fn too_long(&self) -> u64 {
+        self.too_long
+    }
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        // Each row is written at once.
+        self.too_long += memchr::memmem::find_iter(bytes, TOO_LONG).count() as u64;
+        self.to.write_all(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.to.flush()
+    }
 }
 
 fn cell(value: ValueRef<'_>, is_json: bool) -> Json {
@@ -189,4 +247,42 @@ pub fn columns(database: &rusqlite::Connection, table: &str) -> Result<Vec<Strin
     let query = "select name from pragma_table_info(?1)";
     let names = cells(database, query, &[&table])?;
     Ok(names.iter().map(Cell::text).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_that_is_too_long_is_left_out_and_counted() {
+        let database = rusqlite::Connection::open_in_memory().unwrap();
+        let long = LONGEST + 7;
+        database
+            .execute_batch(&format!(
+                "create table message (id integer, data text, more);
+                 insert into message values (1, '{{\"a\":1}}', 'x'), (2, cast(zeroblob({long}) as text), null),
+                     (3, '{{\"a\":3}}', zeroblob({long})), (4, '{{\"a\":4}}', x'00');"
+            ))
+            .unwrap();
+        let mut rows = Counted::new(Vec::new());
+        let query = "select * from message where id > ?1 order by id desc";
+        let written = write(&database, "message", query, &[&0], &["data"], &mut rows).unwrap();
+        let text = String::from_utf8(rows.to.clone()).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(written, 4);
+        assert_eq!(rows.too_long(), 2);
+        assert_eq!(
+            lines,
+            [
+                r#"{"table":"message","row":{"id":4,"data":{"a":4},"more":{"$base64":"AA=="}}}"#,
+                &format!(
+                    r#"{{"table":"message","row":{{"id":3,"data":{{"a":3}},"more":{{"$too_long":{long}}}}}}}"#
+                ),
+                &format!(
+                    r#"{{"table":"message","row":{{"id":2,"data":{{"$too_long":{long}}},"more":null}}}}"#
+                ),
+                r#"{"table":"message","row":{"id":1,"data":{"a":1},"more":"x"}}"#,
+            ]
+        );
+    }
 }

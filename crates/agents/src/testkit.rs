@@ -5,6 +5,7 @@ use std::path::Path;
 use proptest::test_runner::{TestRng, TestRunner};
 use quipu_model::{Event, LogBody};
 
+use crate::bounds::{MOST_MS, MOST_TOKENS};
 use crate::{
     Checkpoint, Collect, Dialect, Family, Feed, FeedError, Host, Ledger, Origin, Pick, Session,
 };
@@ -108,10 +109,26 @@ fn in_pieces(
     }
 }
 
-/// Holds a reader to what is promised of logs that are broken: cut off anywhere, or with a value of the
-/// wrong kind anywhere, they are read without harm, and each record is accounted for.
+/// Numbers that no honest log has, as JSON.
+const HOSTILE_NUMBERS: [&str; 7] = [
+    "9223372036854775807",
+    "4611686018427387904",
+    "18446744073709551615",
+    "1e308",
+    "-1",
+    "\"12\"",
+    "1.5",
+];
+
+/// Holds a reader to what is promised of logs that are broken: cut off anywhere, with a value of the wrong kind
+/// anywhere, or with numbers that cannot be everywhere, they are read without harm, each record is accounted for,
+/// and no number that cannot be gets out.
 pub(crate) fn hostile(family: &'static dyn Family, dialect: Dialect, log: &str) {
-    let check = |log: &[u8]| account(&in_pieces(family, dialect, log, "log", &[]));
+    let check = |log: &[u8]| {
+        let read = in_pieces(family, dialect, log, "log", &[]);
+        account(&read);
+        believable(&read);
+    };
     for end in 0..log.len() {
         check(&log.as_bytes()[..end]);
     }
@@ -137,6 +154,10 @@ pub(crate) fn hostile(family: &'static dyn Family, dialect: Dialect, log: &str) 
     let wrong: Vec<serde_json::Value> = wrong
         .filter_map(|text| serde_json::from_str(text).ok())
         .collect();
+    for number in HOSTILE_NUMBERS {
+        let lines = lines.iter().map(|line| with_numbers(line, number));
+        check(lines.collect::<Vec<_>>().join("\n").as_bytes());
+    }
     for (index, line) in lines.iter().enumerate() {
         let Ok(whole) = serde_json::from_str::<serde_json::Value>(line) else {
             continue;
@@ -154,6 +175,53 @@ pub(crate) fn hostile(family: &'static dyn Family, dialect: Dialect, log: &str) 
             }
         }
     }
+}
+
+/// A line with each number in it replaced. What is not JSON stays as it is.
+fn with_numbers(line: &str, number: &str) -> String {
+    fn mark(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Number(_) => *value = "\u{1}number".into(),
+            serde_json::Value::Array(items) => items.iter_mut().for_each(mark),
+            serde_json::Value::Object(fields) => fields.values_mut().for_each(mark),
+            _ => {}
+        }
+    }
+    // Server-sent events have a word before the JSON.
+    let (word, json) = match line.strip_prefix("data: ") {
+        Some(json) => ("data: ", json),
+        None => ("", line),
+    };
+    let Ok(mut value) = serde_json::from_str::<serde_json::Value>(json) else {
+        return line.to_owned();
+    };
+    mark(&mut value);
+    let json = value.to_string().replace("\"\\u0001number\"", number);
+    format!("{word}{json}")
+}
+
+/// Nothing that was read has a number in it that cannot be.
+fn believable(read: &Read) {
+    let buckets = |usage: &quipu_model::Usage| {
+        let all = [usage.input, usage.cache_read, usage.cache_write];
+        let more = [usage.cache_write_1h, usage.output, usage.reasoning];
+        all.into_iter().chain(more).flatten().max().unwrap_or(0)
+    };
+    let dialect = read.dialect.name;
+    for event in &read.events {
+        let said = &event.annotations;
+        let most = said.usage.as_ref().map_or(0, buckets);
+        assert!(most <= MOST_TOKENS, "{dialect}: {most} tokens");
+        let took = said.duration_ms.unwrap_or(0);
+        assert!(took <= MOST_MS, "{dialect}: {took} ms");
+    }
+    let vendor = read
+        .session
+        .vendor_usage
+        .map_or(0, |it| buckets(&it.into()));
+    assert!(vendor <= MOST_TOKENS * 1_000, "{dialect}: {vendor} tokens");
+    let sum = buckets(&read.usage());
+    assert!(sum < 1 << 62, "{dialect}: {sum} tokens in all");
 }
 
 /// Where the values inside a value are.
