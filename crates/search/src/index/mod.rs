@@ -2,6 +2,7 @@
 
 mod collect;
 mod compile;
+mod health;
 mod passes;
 mod read;
 mod schema;
@@ -16,6 +17,7 @@ use tantivy::store::Compressor;
 use tantivy::{IndexSettings, TantivyError};
 
 pub(crate) use compile::is_hash;
+use health::ReadOnly;
 pub use passes::Passes;
 pub use read::{Hit, Order, Sessions, View, Wish};
 use schema::Fields;
@@ -60,7 +62,7 @@ impl Index {
         if !path.join("meta.json").exists() {
             return Ok(None);
         }
-        Self::open_or_create(path).map(Some)
+        health::guarded(path, || Self::open_or_create(path)).map(Some)
     }
 
     /// Opens an index, or begins one where there is none.
@@ -75,9 +77,12 @@ impl Index {
         let index = tantivy::Index::builder()
             .schema(schema)
             .settings(settings)
-            .tokenizers(schema::tokenizers())
-            .open_or_create(directory)
-            .map_err(|error| unusable(path, &error))?;
+            .tokenizers(schema::tokenizers());
+        let index = match ReadOnly::of(path, &directory) {
+            Some(directory) => index.open_or_create(directory),
+            None => index.open_or_create(directory),
+        };
+        let index = index.map_err(|error| unusable(path, &error))?;
         Ok(Self {
             engine: index,
             fields,
@@ -91,6 +96,12 @@ impl Index {
             path: path.to_owned(),
             why: error.to_string(),
         };
+        // Whatever is there is not relied upon, not even that it is a directory.
+        if !path.is_dir() {
+            std::fs::remove_file(path)
+                .and_then(|()| std::fs::create_dir(path))
+                .map_err(refuse)?;
+        }
         for entry in std::fs::read_dir(path).map_err(refuse)? {
             let entry = entry.map_err(refuse)?;
             if entry.file_type().is_ok_and(|kind| kind.is_file()) {

@@ -1,13 +1,15 @@
 //! Looking events up.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tantivy::collector::{Count, TopDocs};
 use tantivy::query::EnableScoring;
-use tantivy::{DocAddress, IndexReader, ReloadPolicy, Searcher};
+use tantivy::{DocAddress, IndexReader, ReloadPolicy, Searcher, SegmentReader};
 
 use super::collect::{Firsts, Rank, latest};
 use super::compile::Compiler;
+use super::health::guarded;
 use super::schema::{AT, Fields, PASS, PLACE, SEQ};
 use super::{Index, IndexError, Passes, Result};
 use crate::query::{Filter, Query};
@@ -62,6 +64,7 @@ pub struct Hit {
 pub struct View {
     searcher: Searcher,
     fields: Fields,
+    path: PathBuf,
 }
 
 impl std::fmt::Debug for View {
@@ -73,20 +76,27 @@ impl std::fmt::Debug for View {
 impl Index {
     /// The index as it is now. What is committed later is in a later view.
     pub fn view(&self) -> Result<View> {
-        let reader: IndexReader = self
-            .engine
-            .reader_builder()
-            .reload_policy(ReloadPolicy::Manual)
-            .try_into()
-            .map_err(|error| super::unusable(&self.path, &error))?;
-        Ok(View {
-            searcher: reader.searcher(),
-            fields: self.fields,
+        guarded(&self.path, || {
+            let reader: IndexReader = self
+                .engine
+                .reader_builder()
+                .reload_policy(ReloadPolicy::Manual)
+                .try_into()
+                .map_err(|error| super::unusable(&self.path, &error))?;
+            Ok(View {
+                searcher: reader.searcher(),
+                fields: self.fields,
+                path: self.path.clone(),
+            })
         })
     }
 }
 
 impl View {
+    pub(super) fn segments(&self) -> &[SegmentReader] {
+        self.searcher.segment_readers()
+    }
+
     /// How many events there are.
     pub fn events(&self) -> u64 {
         self.searcher.num_docs()
@@ -100,16 +110,22 @@ impl View {
 
     /// The highest number of a pass.
     pub fn highest_pass(&self) -> Result<u64> {
-        let mut highest = 0;
-        for segment in self.searcher.segment_readers() {
-            let passes = segment.fast_fields().u64(PASS)?;
-            highest = highest.max(passes.first_or_default_col(0).max_value());
-        }
-        Ok(highest)
+        guarded(&self.path, || {
+            let mut highest = 0;
+            for segment in self.searcher.segment_readers() {
+                let passes = segment.fast_fields().u64(PASS)?;
+                highest = highest.max(passes.first_or_default_col(0).max_value());
+            }
+            Ok(highest)
+        })
     }
 
     /// The events that a query asks for.
     pub fn search(&self, query: &Query, wish: &Wish, sessions: &dyn Sessions) -> Result<Vec<Hit>> {
+        guarded(&self.path, || self.found(query, wish, sessions))
+    }
+
+    fn found(&self, query: &Query, wish: &Wish, sessions: &dyn Sessions) -> Result<Vec<Hit>> {
         let limit = wish.limit.max(1);
         let found = self.compiler(sessions).query(query, &wish.hidden)?;
         let rank = match &wish.order {
@@ -146,8 +162,10 @@ impl View {
 
     /// How many events a query asks for.
     pub fn count(&self, query: &Query, hidden: &Passes, sessions: &dyn Sessions) -> Result<u64> {
-        let found = self.compiler(sessions).query(query, hidden)?;
-        Ok(self.searcher.search(&found, &Count)? as u64)
+        guarded(&self.path, || {
+            let found = self.compiler(sessions).query(query, hidden)?;
+            Ok(self.searcher.search(&found, &Count)? as u64)
+        })
     }
 
     fn compiler<'c>(&'c self, sessions: &'c dyn Sessions) -> Compiler<'c> {

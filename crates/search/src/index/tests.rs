@@ -243,3 +243,80 @@ fn ten_thousand_words_are_looked_up_quickly() {
     assert_eq!(seqs(&index, &any), [1, 6, 8]);
     assert_eq!(seqs(&index, &format!("{} quick", words.join(" "))).len(), 0);
 }
+
+/// What is written is checked, whatever happens to it.
+#[test]
+fn damaged_files_are_seen_and_never_panic() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let texts = ["one two three", "two three four", "three four five"];
+    let documents = texts.iter().zip(1..).map(|(text, seq)| event(2, seq, text));
+    let index = filled(directory.path(), documents.collect());
+    assert_eq!(index.damages(true), Vec::<String>::new());
+    drop(index);
+    let files: Vec<PathBuf> = std::fs::read_dir(directory.path())
+        .expect("listed")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| {
+            path.extension()
+                .is_none_or(|it| it != "lock" && it != "json")
+        })
+        .filter(|path| path.metadata().is_ok_and(|it| it.len() > 0))
+        .collect();
+    assert!(files.len() >= 6, "{files:?}");
+    for path in files {
+        let whole = std::fs::read(&path).expect("read");
+        // The checksum follows the content. The names of its fields are not checked.
+        let content = whole.len().saturating_sub(100).max(1);
+        for n in 0..8 {
+            let mut bytes = whole.clone();
+            let name = path.display();
+            match n {
+                0 => bytes.clear(),
+                1 => bytes.truncate(bytes.len() / 2),
+                n => bytes[content * (n - 2) / 8] ^= 0x10,
+            }
+            std::fs::remove_file(&path).expect("removed");
+            let mut file = std::fs::File::create(&path).expect("created");
+            file.write_all(&bytes).expect("written");
+            let damages = match Index::open(directory.path()) {
+                Ok(Some(index)) => {
+                    // Whatever it answers, it answers.
+                    let wish = Wish {
+                        limit: 10,
+                        ..Wish::default()
+                    };
+                    let view = index.view();
+                    drop(view.and_then(|view| view.search(&query("two"), &wish, &Nobody)));
+                    index.damages(true)
+                }
+                Ok(None) => vec!["it is not there".to_owned()],
+                Err(error) => vec![error.to_string()],
+            };
+            assert!(!damages.is_empty(), "{name}, damage {n}");
+        }
+        let mut file = std::fs::File::create(&path).expect("created");
+        file.write_all(&whole).expect("written");
+    }
+}
+
+#[test]
+fn an_index_that_may_not_be_written_to_can_be_searched() {
+    let directory = tempfile::tempdir().expect("a directory");
+    drop(filled(directory.path(), vec![event(2, 1, "one two")]));
+    let lock = directory.path().join(".tantivy-meta.lock");
+    std::fs::remove_file(&lock).ok();
+    let mapped = MmapDirectory::open(directory.path()).expect("a directory");
+    let (_, fields) = schema::schema();
+    let engine = tantivy::Index::builder()
+        .schema(schema::schema().0)
+        .tokenizers(schema::tokenizers())
+        .open_or_create(ReadOnly::new(mapped))
+        .expect("opened");
+    let index = Index {
+        engine,
+        fields,
+        path: directory.path().to_owned(),
+    };
+    assert_eq!(seqs(&index, "two"), [1]);
+    assert!(!lock.exists(), "nothing is left behind");
+}
