@@ -259,7 +259,7 @@ impl Client {
                 return self.receipt(&answer);
             };
             let mut at = upload.offset;
-            if at > what.size {
+            if at > what.size || !is_segment(&upload.upload_id) {
                 return Err(self.stranger(&answer));
             }
             loop {
@@ -282,7 +282,14 @@ impl Client {
                 };
                 if answer.status == 204 {
                     at += piece.len() as u64;
-                    continue;
+                    if at < what.size {
+                        continue;
+                    }
+                    // It has all of it and does not say so. It is asked again, but not for ever.
+                    furthest = what.size;
+                    let error = self.stranger(&answer);
+                    self.wait(&mut patience, answer.retry_after, error)?;
+                    break;
                 }
                 if (200..300).contains(&answer.status) {
                     return self.receipt(&answer);
@@ -425,6 +432,12 @@ impl Client {
     fn hide(&self, text: &str) -> String {
         answer::clean(text, &self.key.expose())
     }
+}
+
+/// Whether the id of an upload can be part of an address without changing where the address leads.
+fn is_segment(id: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    (1..=200).contains(&id.len()) && id.bytes().all(plain) && !id.bytes().all(|byte| byte == b'.')
 }
 
 /// What is submitted under which id, packed: for those who have the bytes at hand.

@@ -1,6 +1,9 @@
 //! The client, and what goes wrong on the way.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use quipu_record::SystemClock;
 use quipu_redact::{Engine, RuleSet};
@@ -178,4 +181,99 @@ fn the_key_is_in_no_error() {
     assert_eq!(echoed, "no … nor … [31m");
     let shown = format!("{client:?} {error} {error:?} {echoed}");
     assert!(!shown.contains(&text[16..]), "{shown}");
+}
+
+/// A server that says the same to each kind of request, and counts them.
+fn parrot(begun: &'static str, appended: &'static str) -> (String, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            counted.fetch_add(1, Ordering::Relaxed);
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut line, mut length, mut first) = (String::new(), 0, String::new());
+            while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+                if first.is_empty() {
+                    first.clone_from(&line);
+                }
+                if let Some(n) = line.to_lowercase().strip_prefix("content-length:") {
+                    length = n.trim().parse().unwrap();
+                }
+                line.clear();
+            }
+            reader.read_exact(&mut vec![0; length]).unwrap();
+            let (status, body) = if first.starts_with("POST") {
+                ("200 OK", begun)
+            } else {
+                (appended, "")
+            };
+            let answer = format!(
+                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            drop(stream.write_all(answer.as_bytes()));
+        }
+    });
+    (url, asked)
+}
+
+#[test]
+fn a_server_that_never_ends_an_upload_is_not_asked_for_ever() {
+    let bench = bench();
+    for begun in [
+        r#"{"uploadId":"u1","offset":0,"size":1}"#,
+        // Nothing is left to send, and still it does not say that it has it.
+        r#"{"uploadId":"u1","offset":60,"size":1}"#,
+    ] {
+        let (url, asked) = parrot(begun, "204 No Content");
+        let options = Options {
+            attempts: 3,
+            first_wait: Duration::from_millis(1),
+            one_request: 0,
+            piece: 50_000,
+            ..Options::default()
+        };
+        let client = Client::new(&url, bench.key.clone(), options).unwrap();
+        let (mut packed, _) = bench.packed(30_000);
+        let error = client.submit(&mut packed, &mut |_| {}).unwrap_err();
+        assert!(
+            matches!(error, ClientError::Stranger { status: 204, .. }),
+            "{error}"
+        );
+        let pieces = packed.size().div_ceil(50_000) + 1;
+        let asked = asked.load(Ordering::Relaxed);
+        assert!(asked <= 3 * (pieces + 1), "{asked} requests");
+    }
+}
+
+#[test]
+fn the_name_of_an_upload_leads_nowhere_else() {
+    let bench = bench();
+    for begun in [
+        r#"{"uploadId":"../../admin?x=","offset":0,"size":1}"#,
+        r#"{"uploadId":"a/b","offset":0,"size":1}"#,
+        r#"{"uploadId":"..","offset":0,"size":1}"#,
+        r#"{"uploadId":"","offset":0,"size":1}"#,
+        r#"{"uploadId":"a b\r\nx-evil: 1","offset":0,"size":1}"#,
+        r#"{"uploadId":"%2e%2e","offset":0,"size":1}"#,
+    ] {
+        let (url, asked) = parrot(begun, "204 No Content");
+        let options = Options {
+            one_request: 0,
+            ..Options::default()
+        };
+        let client = Client::new(&url, bench.key.clone(), options).unwrap();
+        let (mut packed, _) = bench.packed(10);
+        let error = client.submit(&mut packed, &mut |_| {}).unwrap_err();
+        assert!(
+            matches!(error, ClientError::Stranger { .. }),
+            "{begun}: {error}"
+        );
+        assert_eq!(asked.load(Ordering::Relaxed), 1, "{begun}");
+    }
+    let long = "a".repeat(201);
+    assert!(!is_segment(&long) && is_segment(&long[1..]) && is_segment("0a-._~Z"));
 }
