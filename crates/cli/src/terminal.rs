@@ -197,12 +197,25 @@ pub(crate) fn is_active(c: char) -> bool {
         '\n' | '\t' => false,
         // C0, DEL and C1 controls; ESC and CSI among them.
         c if c.is_control() => true,
-        // Direction overrides and isolates, invisible separators, byte order mark, tag characters.
-        '\u{200b}'..='\u{200f}'
+        // Marks, overrides and isolates of direction, and whatever takes no place: fillers, invisible separators,
+        // byte order mark, tag characters. Not the selectors of variants, which emoji have.
+        '\u{ad}'
+        | '\u{34f}'
+        | '\u{61c}'
+        | '\u{115f}'..='\u{1160}'
+        | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}'
+        | '\u{3164}'
         | '\u{feff}'
-        | '\u{e0000}'..='\u{e007f}' => true,
+        | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e00ff}'
+        | '\u{e01f0}'..='\u{e0fff}' => true,
         _ => false,
     }
 }
@@ -341,6 +354,20 @@ mod tests {
             assert_eq!(clean(text), shown);
         }
         assert_eq!(clean_line("one\ntwo\tthree", 9), "one two t…");
+    }
+
+    #[test]
+    fn nothing_that_cannot_be_seen_passes() {
+        let hidden =
+            r"^[\p{Bidi_Control}\p{Cc}[\p{Default_Ignorable_Code_Point}--\p{Variation_Selector}]]$";
+        let hidden = regex::Regex::new(hidden).unwrap();
+        let mut buffer = [0; 4];
+        let passes = ('\0'..=char::MAX)
+            .filter(|c| !matches!(c, '\n' | '\t'))
+            .filter(|c| hidden.is_match(c.encode_utf8(&mut buffer)))
+            .filter(|c| clean(&format!("a{c}b")).contains(*c));
+        let passes: Vec<String> = passes.map(|c| format!("{:04x}", u32::from(c))).collect();
+        assert!(passes.is_empty(), "{passes:?}");
     }
 
     #[test]

@@ -108,34 +108,44 @@ fn cd(directory: &str) -> String {
     format!("cd {}", quote(directory))
 }
 
-/// A word as a shell reads it back. Control characters are escaped, so that it can also be looked at.
+/// A word as any POSIX shell reads it back. What a terminal would act on is spelled out, so that it can also be
+/// looked at: `$'…'` would be shorter, but not every shell knows it.
 pub(crate) fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
-    if !word.contains(is_active) && !word.contains(char::is_control) {
-        return format!("'{}'", word.replace('\'', r"'\''"));
+    let single = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+    let is_hidden = |c: char| c.is_control() || is_active(c);
+    if !word.contains(is_hidden) {
+        return single(word);
     }
-    let mut quoted = String::from("$'");
-    for c in word.chars() {
+    // A shell cuts line ends off what a command writes.
+    let (body, ends) = word.split_at(word.trim_end_matches('\n').len());
+    let mut format = String::new();
+    for c in body.chars() {
         match c {
-            '\'' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() || is_active(c) => {
+            '\\' => format.push_str(r"\\"),
+            '%' => format.push_str("%%"),
+            // What begins so would be taken for a flag.
+            '-' if format.is_empty() => format.push_str(r"\055"),
+            c if is_hidden(c) => {
                 let mut buffer = [0; 4];
                 for byte in c.encode_utf8(&mut buffer).bytes() {
-                    quoted.push_str("\\x");
-                    quoted.extend(
-                        [byte >> 4, byte & 15]
-                            .map(|digit| char::from_digit(u32::from(digit), 16).unwrap_or('0')),
-                    );
+                    let digits = [byte >> 6, byte >> 3 & 7, byte & 7];
+                    format.push('\\');
+                    format.extend(digits.map(|digit| char::from(b'0' + digit)));
                 }
             }
-            c => quoted.push(c),
+            c => format.push(c),
         }
     }
-    quoted.push('\'');
-    quoted
+    let ends = if ends.is_empty() {
+        String::new()
+    } else {
+        single(ends)
+    };
+    format!("\"$(printf {})\"{ends}", single(&format))
 }
 
 #[cfg(test)]
@@ -150,12 +160,113 @@ mod tests {
             ("it's", r"'it'\''s'"),
             ("$(reboot)", "'$(reboot)'"),
             ("", "''"),
-            ("a\x1b[31m'b\\", r"$'a\x1b[31m\'b\\'"),
-            ("\u{202e}x", r"$'\xe2\x80\xaex'"),
+            ("a\x1b[31m'b\\", r#""$(printf 'a\033[31m'\''b\\')""#),
+            ("\u{202e}x", r#""$(printf '\342\200\256x')""#),
             ("é", "'é'"),
         ] {
             assert_eq!(quote(word), quoted);
         }
         assert_eq!(cd("-x"), "cd -- -x");
+    }
+
+    /// Whatever a log calls its directory, a shell that is given the line takes it for that name and for nothing else.
+    #[test]
+    fn every_shell_reads_a_word_back_as_it_was() {
+        let pieces = [
+            "'",
+            "\"",
+            "\\",
+            "$",
+            "`",
+            "$(touch pwned)",
+            "`touch pwned`",
+            ";touch pwned;",
+            "\n",
+            "\t",
+            " ",
+            "*",
+            "?",
+            "[a]",
+            "~",
+            "#",
+            "!",
+            "!!",
+            "&",
+            "|",
+            "<",
+            ">",
+            "(",
+            ")",
+            "{a,b}",
+            "%",
+            "%s",
+            "%n",
+            "\x1b",
+            "\x1b';touch pwned;'",
+            "\x1b]0;x\x07",
+            "\u{9b}31m",
+            "\u{202e}",
+            "\u{61c}",
+            "\u{200d}",
+            "\r",
+            "\x08",
+            "\x7f",
+            "-n",
+            "-e",
+            "\\033",
+            "\\c",
+            "\\0",
+            "é",
+            "日本",
+            "x",
+        ];
+        let mut words: Vec<String> = pieces.iter().map(|piece| (*piece).to_owned()).collect();
+        for one in pieces {
+            for other in pieces {
+                words.push(format!("{one}{other}"));
+                words.push(format!("a{one}\x1b{other}\n\n"));
+            }
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let mut tried = 0;
+        for shell in [
+            "/bin/sh",
+            "/bin/dash",
+            "/bin/bash",
+            "/bin/zsh",
+            "/bin/busybox",
+        ] {
+            if !Path::new(shell).exists() {
+                continue;
+            }
+            tried += 1;
+            let lines = words
+                .iter()
+                .map(|word| format!("printf '%s\\0' {}\n", quote(word)));
+            let script: String = lines.collect();
+            let file = directory.path().join("script");
+            std::io::Write::write_all(
+                &mut std::fs::File::create(&file).unwrap(),
+                script.as_bytes(),
+            )
+            .unwrap();
+            let mut command = Command::new(shell);
+            if shell.ends_with("busybox") {
+                command.arg("sh");
+            }
+            let ran = command
+                .arg(&file)
+                .current_dir(directory.path())
+                .output()
+                .unwrap();
+            let read: Vec<&[u8]> = ran.stdout.split(|byte| *byte == 0).collect();
+            let said = String::from_utf8_lossy(&ran.stderr);
+            assert_eq!(read.len(), words.len() + 1, "{shell}: {said}");
+            for (word, read) in words.iter().zip(read) {
+                assert_eq!(word.as_bytes(), read, "{shell}: {}", quote(word));
+            }
+            assert!(!directory.path().join("pwned").exists(), "{shell}");
+        }
+        assert!(tried > 0, "there is no shell");
     }
 }

@@ -28,7 +28,7 @@ fn prints_what_a_shell_can_run() {
         ("/w/it's; rm -rf ~", r"cd '/w/it'\''s; rm -rf ~'"),
         ("/w/$(reboot)`x`", "cd '/w/$(reboot)`x`'"),
         ("-P", "cd -- -P"),
-        ("/w/a\nb\u{1b}[31m", r"cd $'/w/a\x0ab\x1b[31m'"),
+        ("/w/a\nb\u{1b}[31m", r#"cd "$(printf '/w/a\012b\033[31m')""#),
     ]
     .into_iter()
     .enumerate()
