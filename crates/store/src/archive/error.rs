@@ -8,7 +8,7 @@ use crate::FileError;
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// A chunk cannot be used.
-    #[error("chunk {} of {} {fault}; restore it from a copy, or run `quipu import --rebuild` and then `quipu import`, which keeps the log again if its agent still has it", path.display(), of.display())]
+    #[error("chunk {} of {} {fault}; restore it from a copy, or run `quipu import --rebuild`: it keeps the log again if its agent still has it, and otherwise what is left of it", path.display(), of.display())]
     Chunk {
         /// The chunk's file.
         path: PathBuf,
@@ -18,7 +18,7 @@ pub enum ArchiveError {
         fault: ChunkFault,
     },
     /// A manifest has a line that cannot be understood.
-    #[error("line {line} of manifest {} is damaged: {why}; restore it from a copy, or move it away to keep the log anew", path.display())]
+    #[error("line {line} of manifest {} is damaged: {why}; restore it from a copy, or run `quipu import --rebuild`: it sets the manifest aside and keeps the log again if its agent still has it", path.display())]
     Manifest {
         /// The manifest.
         path: PathBuf,

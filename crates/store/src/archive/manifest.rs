@@ -37,6 +37,9 @@ struct Line {
     chunks: Vec<LineChunk>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     meta: Option<Meta>,
+    /// What the line is checked by; put behind everything else by [`seal`]. Older lines have none.
+    #[serde(default, skip_serializing)]
+    sum: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -69,10 +72,33 @@ pub(super) fn line_of(snapshot: &Snapshot, grown: bool, kept: usize) -> io::Resu
             })
             .collect(),
         meta: snapshot.meta.clone(),
+        sum: None,
     };
-    let mut text = serde_json::to_vec(&line)?;
-    text.push(b'\n');
-    Ok(text)
+    Ok(seal(serde_json::to_vec(&line)?))
+}
+
+/// Ends a line with what it is checked by: the first sixteen digits of the SHA-256 of everything before it.
+fn seal(mut line: Vec<u8>) -> Vec<u8> {
+    line.pop();
+    let sum = sum_of(&line);
+    line.extend_from_slice(format!(",\"sum\":\"{sum}\"}}\n").as_bytes());
+    line
+}
+
+fn sum_of(before: &[u8]) -> String {
+    let mut sum = crate::address::Digest::of(before).to_string();
+    sum.truncate(16);
+    sum
+}
+
+/// Whether a line is what was written. One without a sum was written by an earlier version.
+fn is_sealed(text: &[u8], sum: Option<&str>) -> bool {
+    let Some(sum) = sum else {
+        return true;
+    };
+    let end = format!(",\"sum\":\"{sum}\"}}\n");
+    let before = text.strip_suffix(end.as_bytes());
+    before.is_some_and(|before| sum_of(before) == sum)
 }
 
 /// Reads a manifest. `None` when it is not there, or holds no whole line.
@@ -119,6 +145,9 @@ fn decode(text: &[u8], path: &Path) -> Result<Result<Line, String>, ArchiveError
         format,
     };
     match serde_json::from_slice::<Line>(text) {
+        Ok(line) if line.v == FORMAT && !is_sealed(text, line.sum.as_deref()) => {
+            Ok(Err("it is not what was written".to_owned()))
+        }
         Ok(line) if line.v == FORMAT => Ok(Ok(line)),
         Ok(line) => Err(newer(line.v)),
         Err(e) => match serde_json::from_slice(text) {
@@ -267,7 +296,7 @@ pub(super) fn remove(archive: &Inner, key: &SourceKey) -> Result<bool, ArchiveEr
 
 /// Opens a manifest and keeps other writers out until the file is dropped. `None` when it is not there
 /// and not to be made, or when it keeps being replaced.
-fn open_locked(path: &Path, create: bool) -> Result<Option<File>, FileError> {
+pub(super) fn open_locked(path: &Path, create: bool) -> Result<Option<File>, FileError> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(create).mode(0o600);
     // A link could lead anywhere.

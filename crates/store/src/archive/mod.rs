@@ -3,6 +3,7 @@
 //! ```text
 //! archive/chunks/ab/cdef….zst      one zstd frame; the name is the SHA-256 of the bytes inside
 //! archive/sources/ab/cdef….jsonl   one manifest per source; the name is SourceKey::id
+//! archive/damaged/                 manifests that could not be used, as they were
 //! archive/tmp/                     files being written, renamed into place
 //! archive/lock                     held shared while something is kept, alone while sweeping
 //! archive/README.txt               this, for whoever finds it without Quipu
@@ -33,6 +34,7 @@ mod chunk;
 mod error;
 mod manifest;
 mod read;
+mod repair;
 mod snapshot;
 mod sweep;
 #[cfg(test)]
@@ -47,6 +49,7 @@ use std::sync::Arc;
 pub use chunk::ChunkRef;
 pub use error::{ArchiveError, ChunkFault};
 pub use read::SnapshotReader;
+pub use repair::{Manifest, Salvaged};
 pub use snapshot::{Meta, Prefix, Snapshot, Source, SourceKey};
 pub use sweep::{Swept, Usage};
 pub use write::SnapshotWriter;

@@ -119,6 +119,11 @@ pub enum Prefix {
 }
 
 impl Snapshot {
+    /// How long the manifest is up to the line of this snapshot.
+    pub(crate) fn manifest_end(&self) -> u64 {
+        self.manifest_end
+    }
+
     /// Tells whether a file still begins with what is kept. A file that is shorter does not.
     ///
     /// All chunks are compared, by hash, when the snapshot is at most 64 MiB. Of a larger one it is the

@@ -89,7 +89,7 @@ impl Archive {
 
     /// The chunks of all versions of all sources.
     fn needed(&self) -> Result<HashSet<Digest>, ArchiveError> {
-        let mut needed = HashSet::new();
+        let mut needed: HashSet<Digest> = self.named_aside()?.into_iter().collect();
         for source in self.sources() {
             for version in source?.versions {
                 needed.extend(version.chunks.iter().map(|chunk| chunk.id));

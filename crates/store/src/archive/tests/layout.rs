@@ -70,8 +70,12 @@ fn a_line_is_as_documented() {
             r#""taken":"2026-09-21T14:13:20Z","size":3,"modified":"2026-09-21T14:13:19Z","#,
             r#""grown":false,"keep":0,"chunks":[{"id":"#,
             r#""ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad","len":3}],"#,
-            r#""meta":{"rows":1}}"#,
+            r#""meta":{"rows":1},"sum":"SUM"}"#,
             "\n"
+        )
+        .replace(
+            "SUM",
+            &sha256_hex(text.split(",\"sum\"").next().unwrap().as_bytes())[..16]
         )
     );
 }

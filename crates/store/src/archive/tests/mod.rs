@@ -120,6 +120,21 @@ fn overwrite(path: &Path, bytes: &[u8]) {
     file.write_all(bytes).unwrap();
 }
 
+/// A manifest whose lines have no sums, as an earlier version wrote them.
+fn without_sums(text: &str) -> String {
+    let mut lines = String::new();
+    for line in text.lines() {
+        let before = line.split(",\"sum\":").next().unwrap();
+        let end = if before.len() < line.len() {
+            "}\n"
+        } else {
+            "\n"
+        };
+        lines.extend([before, end]);
+    }
+    lines
+}
+
 /// The archive's own error inside that of a reader.
 fn inner(error: &std::io::Error) -> &ArchiveError {
     error.get_ref().unwrap().downcast_ref().unwrap()
