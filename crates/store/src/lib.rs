@@ -60,6 +60,7 @@
 //! | [`archive`] | original bytes: chunks, manifests, versions, sweeping |
 //! | [`blobs`] | large things that events refer to; what they look like, which are not used |
 //! | [`traces`] | `.agentlog` traces by the id of their root, and an index of them |
+//! | [`health`] | whether all of it is sound |
 //! | [`address`] | names made of content, and the directories they are in |
 //! | `source` | kept sessions as something that can be converted |
 //! | `files` | private directories, files that appear whole |
@@ -71,6 +72,7 @@ pub mod blobs;
 pub mod catalogue;
 mod durable;
 mod files;
+pub mod health;
 pub mod import;
 pub mod search;
 mod source;

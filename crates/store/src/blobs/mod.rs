@@ -113,10 +113,10 @@ pub fn beside(file: &Path) -> PathBuf {
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
     /// There is none.
-    #[error("no blob {}", .0.display())]
+    #[error("blob {} is missing", .0.display())]
     Missing(PathBuf),
     /// The bytes are not those that the name stands for.
-    #[error("blob {} is damaged: its content is not what its name says; restore it from a copy, or import again", .0.display())]
+    #[error("blob {} is damaged: its content is not what its name says", .0.display())]
     Damaged(PathBuf),
     /// The operating system refused.
     #[error(transparent)]

@@ -8,6 +8,7 @@ mod lineage;
 mod passes;
 mod query;
 mod schema;
+mod seal;
 mod uses;
 mod write;
 
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use lineage::{Copied, Lineage};
 pub use passes::{Pass, Passed};
 pub use query::{DriftRow, Figures, Filter, NotFound, Order, Sum, TranscriptRow};
+pub(crate) use seal::is_sealed;
 pub use write::{Reading, SourceRow, Stamp};
 pub(crate) use write::{is_outdated_sql, native_id};
 
@@ -122,14 +124,65 @@ impl Catalogue {
             .find(|to| !to.exists())
             .unwrap_or_else(|| aside(".damaged"));
         std::fs::rename(path, &to)?;
-        for beside in ["-wal", "-shm"] {
-            // Of no use without the file they belong to.
-            match std::fs::remove_file(aside(beside)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
+        // Of no use without the file it belongs to.
+        Self::remove_journal(path)?;
         Ok(to)
+    }
+
+    /// Refuses to go on when a later version of Quipu wrote a catalogue. One that cannot be read is not refused.
+    pub(crate) fn refuse_newer(path: &Path) -> Result<()> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let Ok(database) = Connection::open_with_flags(path, flags) else {
+            return Ok(());
+        };
+        let catalogue = Self {
+            database,
+            path: path.to_owned(),
+        };
+        match schema::check_newer(&catalogue) {
+            Err(error @ CatalogueError::Newer { .. }) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes a catalogue, with what lies beside it.
+    pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
+        Self::remove_journal(path)?;
+        remove_file(path)
+    }
+
+    /// Removes what lies beside a catalogue: it must not be taken for what belongs to another one.
+    fn remove_journal(path: &Path) -> std::io::Result<()> {
+        for suffix in ["-wal", "-shm", "-journal"] {
+            let mut name = path.as_os_str().to_owned();
+            name.push(suffix);
+            remove_file(Path::new(&name))?;
+        }
+        Ok(())
+    }
+
+    /// Puts this catalogue in the place of another one, whatever that is like. Both are in the same directory.
+    pub(crate) fn take_place_of(self, other: &Path) -> Result<()> {
+        // All of it has to be in the one file that is renamed.
+        self.run(|database| {
+            database.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))?;
+            database.query_row("pragma journal_mode = delete", [], |_| Ok(()))
+        })?;
+        let Self { database, path } = self;
+        database.close().map_err(|(_, error)| fault(&path)(error))?;
+        let refused = |error: std::io::Error| CatalogueError::Database {
+            path: other.to_owned(),
+            why: format!("it cannot be replaced: {error}"),
+            damaged: false,
+        };
+        std::fs::File::open(&path)
+            .and_then(|file| file.sync_all())
+            .map_err(refused)?;
+        if other.is_dir() {
+            std::fs::remove_dir_all(other).map_err(refused)?;
+        }
+        Self::remove_journal(other).map_err(refused)?;
+        std::fs::rename(&path, other).map_err(refused)
     }
 
     /// Opens the catalogue for reading, where there is one.
@@ -181,6 +234,14 @@ impl Catalogue {
                 Err(error)
             }
         }
+    }
+}
+
+/// Removes a file, if it is there.
+fn remove_file(path: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 

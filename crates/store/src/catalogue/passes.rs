@@ -103,12 +103,6 @@ impl Catalogue {
         Ok(())
     }
 
-    /// No index belongs to this catalogue any more.
-    pub(crate) fn disown_index(&self) -> Result<()> {
-        self.run(|database| database.execute("delete from meta where name = 'search_index'", []))?;
-        self.forget_passes()
-    }
-
     /// Nothing is in the index any more.
     pub(crate) fn forget_passes(&self) -> Result<()> {
         self.run(|database| database.execute_batch("delete from pass; delete from dead_pass;"))

@@ -341,6 +341,22 @@ impl Order {
     }
 }
 
+/// The sum of a column, in two halves: `sum` of `SQLite` fails when it leaves 64 bits, and then so does every
+/// command that asks for it. [`whole`] puts the halves together.
+fn halves(column: &str) -> String {
+    format!("sum(({column}) >> 32), sum(({column}) & 4294967295)")
+}
+
+/// A sum whose upper half is in this column and whose lower half is in the next. `None` where nothing was known;
+/// the largest or smallest number where it is beyond those.
+fn whole(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<u64>> {
+    let (upper, lower): (Option<i64>, Option<i64>) = (row.get(at)?, row.get(at + 1)?);
+    Ok(upper.zip(lower).map(|(upper, lower)| {
+        let sum = (i128::from(upper) << 32) + i128::from(lower);
+        u64::try_from(sum.max(0)).unwrap_or(u64::MAX)
+    }))
+}
+
 impl Catalogue {
     /// The transcripts that are meant, in order, at most `limit`.
     pub fn list(
@@ -366,37 +382,44 @@ impl Catalogue {
     /// Sums by agent over the transcripts that are meant.
     pub fn by_agent(&self, filter: &Filter) -> Result<Vec<Sum>> {
         let (condition, values) = filter.sql();
+        let sums = [
+            "t.parent is not null",
+            "t.events",
+            "s.size",
+            "t.input",
+            "t.cache_read",
+            "t.cache_write",
+            "t.output",
+            "t.reasoning",
+        ];
         let query = format!(
-            "select t.agent, count(*), sum(t.parent is not null), sum(t.events), sum(s.size),
-                    sum(t.input), sum(t.cache_read), sum(t.cache_write), sum(t.output),
-                    sum(t.reasoning), min(t.started_at), max(t.ended_at)
+            "select t.agent, count(*), min(t.started_at), max(t.ended_at), {}
              from transcript t join source s on s.id = t.source
-             where {condition} group by t.agent order by count(*) desc, t.agent"
+             where {condition} group by t.agent order by count(*) desc, t.agent",
+            sums.map(halves).join(", ")
         );
         self.run(|database| {
             let mut statement = database.prepare(&query)?;
             let rows = statement.query_map(params_from_iter(values), |row| {
-                let count = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
-                let bucket = |at: usize| {
-                    row.get::<_, Option<i64>>(at)
-                        .map(|n| n.map(i64::unsigned_abs))
-                };
+                // The sums follow four other columns.
+                let sum = |n: usize| whole(row, 4 + 2 * n);
+                let count = |n: usize| sum(n).map(Option::unwrap_or_default);
                 Ok(Sum {
                     name: row.get(0)?,
-                    transcripts: count(1)?,
-                    subagents: count(2)?,
-                    events: count(3)?,
-                    bytes: count(4)?,
+                    transcripts: row.get::<_, i64>(1)?.unsigned_abs(),
+                    subagents: count(0)?,
+                    events: count(1)?,
+                    bytes: count(2)?,
                     usage: Usage {
-                        input: bucket(5)?,
-                        cache_read: bucket(6)?,
-                        cache_write: bucket(7)?,
+                        input: sum(3)?,
+                        cache_read: sum(4)?,
+                        cache_write: sum(5)?,
                         cache_write_1h: None,
-                        output: bucket(8)?,
-                        reasoning: bucket(9)?,
+                        output: sum(6)?,
+                        reasoning: sum(7)?,
                     },
-                    first: row.get(10)?,
-                    last: row.get(11)?,
+                    first: row.get(2)?,
+                    last: row.get(3)?,
                 })
             })?;
             rows.collect()
@@ -502,23 +525,24 @@ impl Catalogue {
     /// What adapters do not know: agent, version, name, how often, in how many logs, and where first.
     pub fn drift(&self) -> Result<Vec<DriftRow>> {
         self.run(|database| {
-            let mut statement = database.prepare(
-                "select s.agent, coalesce(t.agent_version, ''), d.name, sum(d.sightings), count(*),
-                        s.path, d.line, d.byte_offset
+            let mut statement = database.prepare(&format!(
+                "select s.agent, coalesce(t.agent_version, ''), d.name, count(*), s.path, d.line,
+                        d.byte_offset, {}
                  from drift d join source s on s.id = d.source
                  left join transcript t on t.source = s.id
-                 group by 1, 2, 3 order by 1, 4 desc, 3, 2",
-            )?;
+                 group by 1, 2, 3 order by 1, 8 desc, 9 desc, 3, 2",
+                halves("d.sightings")
+            ))?;
             let rows = statement.query_map([], |row| {
                 Ok(DriftRow {
                     agent: row.get(0)?,
                     version: row.get(1)?,
                     name: row.get(2)?,
-                    sightings: row.get::<_, i64>(3)?.unsigned_abs(),
-                    logs: row.get::<_, i64>(4)?.unsigned_abs(),
-                    path: PathBuf::from(std::ffi::OsString::from_vec(row.get(5)?)),
-                    line: row.get::<_, i64>(6)?.unsigned_abs(),
-                    offset: row.get::<_, i64>(7)?.unsigned_abs(),
+                    sightings: whole(row, 7)?.unwrap_or_default(),
+                    logs: row.get::<_, i64>(3)?.unsigned_abs(),
+                    path: PathBuf::from(std::ffi::OsString::from_vec(row.get(4)?)),
+                    line: row.get::<_, i64>(5)?.unsigned_abs(),
+                    offset: row.get::<_, i64>(6)?.unsigned_abs(),
                 })
             })?;
             rows.collect()
@@ -528,10 +552,12 @@ impl Catalogue {
     /// Counts of records by what became of them, over all logs: `(what, records)`.
     pub fn dropped(&self) -> Result<Vec<(String, u64)>> {
         self.run(|database| {
-            let mut statement = database
-                .prepare("select reason, sum(records) from dropped group by 1 order by 2 desc")?;
+            let mut statement = database.prepare(&format!(
+                "select reason, {} from dropped group by 1 order by 2 desc, 3 desc",
+                halves("records")
+            ))?;
             let rows = statement.query_map([], |row| {
-                Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+                Ok((row.get(0)?, whole(row, 1)?.unwrap_or_default()))
             })?;
             rows.collect()
         })

@@ -41,6 +41,7 @@ fn reading(id: &str, change: impl FnOnce(&mut Reading)) -> Reading {
         stamp: Stamp::default(),
         version: 1,
         read_to: 100,
+        manifest: None,
         checkpoint: None,
         ledger: Ledger::default(),
         session: Session {
@@ -229,4 +230,100 @@ fn a_catalogue_that_may_not_be_written_to_can_be_read() {
     let catalogue = Catalogue::open_read_only(&path).unwrap();
     assert_eq!(catalogue.find("aaa1").unwrap().run_id, "aaa1");
     assert!(catalogue.put(&reading("aaa2", |_| {})).is_err());
+}
+
+/// A home may have rows from before numbers were bounded; it has to open all the same.
+#[test]
+fn sums_hold_whatever_is_in_the_rows() {
+    let catalogue = three();
+    let database = catalogue.database();
+    let columns = |table: &str| -> Vec<String> {
+        let mut statement = database
+            .prepare("select name from pragma_table_info(?1) where lower(type) = 'integer'")
+            .unwrap();
+        let names = statement.query_map([table], |row| row.get(0)).unwrap();
+        names.collect::<rusqlite::Result<_>>().unwrap()
+    };
+    let keys = [
+        "id",
+        "source",
+        "transcript",
+        "copy_of",
+        "duplicate",
+        "version",
+        "adapters",
+    ];
+    for number in [i64::MAX, 1 << 62, i64::MIN, -1] {
+        for table in ["transcript", "source", "spend", "activity", "tool_use"] {
+            for column in columns(table) {
+                if keys.contains(&column.as_str()) {
+                    continue;
+                }
+                let set = format!("update {table} set {column} = ?1");
+                // Some columns are only true or false.
+                drop(database.execute(&set, [number]));
+            }
+        }
+        database
+            .execute_batch(&format!(
+                "insert or replace into dropped select id, 'empty', {number} from source;
+                 insert or replace into drift select id, 'field:x', {number}, 0, 1 from source;"
+            ))
+            .unwrap();
+        let all = Filter {
+            subagents: true,
+            duplicates: true,
+            ..Filter::default()
+        };
+        let sums = catalogue.by_agent(&all).unwrap();
+        assert_eq!(sums.iter().map(|sum| sum.transcripts).sum::<u64>(), 3);
+        let two = sums.iter().find(|sum| sum.transcripts == 2).unwrap();
+        let exact = u64::try_from(i128::from(number) * 2).unwrap_or(0);
+        assert_eq!(two.usage.input, Some(exact));
+        assert_eq!(catalogue.dropped().unwrap().len(), 1);
+        assert_eq!(catalogue.drift().unwrap().len(), 2);
+        for order in [Order::Newest, Order::Tokens, Order::Size, Order::Events] {
+            assert_eq!(catalogue.list(&all, order, None).unwrap().len(), 3);
+        }
+    }
+}
+
+#[test]
+fn what_is_changed_by_nobody_is_noticed() {
+    let catalogue = three();
+    catalogue.seal().unwrap();
+    assert_eq!(catalogue.damages(true), Vec::<String>::new());
+    // What is put down anew is not damage.
+    catalogue
+        .put(&reading("aaa1", |reading| reading.summary.prompts = 7))
+        .unwrap();
+    assert_eq!(catalogue.damages(true), Vec::<String>::new());
+    catalogue.seal().unwrap();
+    let database = catalogue.database();
+    let triggers = "select group_concat('drop trigger ' || name, ';') from sqlite_schema where type = 'trigger'";
+    let drop: String = database.query_row(triggers, [], |row| row.get(0)).unwrap();
+    database.execute_batch(&drop).unwrap();
+    for (change, back) in [
+        (
+            "update transcript set title = 'about aaaq' where run_id = 'aaa1'",
+            "update transcript set title = 'about aaa1' where run_id = 'aaa1'",
+        ),
+        (
+            "update spend set input = 11 where input = 10",
+            "update spend set input = 10",
+        ),
+        (
+            "update source set read_to = 101",
+            "update source set read_to = 100",
+        ),
+    ] {
+        database.execute_batch(change).unwrap();
+        let damages = catalogue.damages(false);
+        assert!(
+            damages.iter().any(|it| it.contains("/logs/aaa1.jsonl")),
+            "{change}: {damages:?}"
+        );
+        database.execute_batch(back).unwrap();
+        assert_eq!(catalogue.damages(false), Vec::<String>::new(), "{back}");
+    }
 }

@@ -43,6 +43,12 @@ pub struct SourceRow {
     pub adapters: i64,
     /// Why it could not be read.
     pub problem: Option<String>,
+    /// The version in the archive that was read; 0 where nothing was.
+    pub version: u32,
+    /// How much of it was read.
+    pub read_to: u64,
+    /// How long the manifest was when it was read, where that is known.
+    pub manifest: Option<u64>,
 }
 
 /// What was found out by reading a log.
@@ -64,6 +70,8 @@ pub struct Reading {
     pub version: u32,
     /// How much was read.
     pub read_to: u64,
+    /// How long the manifest in the archive is up to that version.
+    pub manifest: Option<u64>,
     /// Where reading can go on.
     pub checkpoint: Option<Vec<u8>>,
     /// What was counted.
@@ -111,7 +119,7 @@ impl SourceRow {
 }
 
 /// Changes when what adapters make of the same bytes changes, so that logs are read again.
-pub(crate) const ADAPTERS: i64 = 2;
+pub(crate) const ADAPTERS: i64 = 3;
 
 /// What tells that adapters of an earlier version read a log.
 pub(crate) fn is_outdated_sql() -> String {
@@ -137,7 +145,7 @@ impl Catalogue {
         self.run(|database| {
             let mut statement = database.prepare(&format!(
                 "select id, key, agent, dialect, path, part, size, modified, inode, stamp, adapters,
-                        problem
+                        problem, version, read_to, manifest
                  from source where {condition}"
             ))?;
             let rows = statement.query_map(values, |row| {
@@ -156,6 +164,9 @@ impl Catalogue {
                     },
                     adapters: row.get(10)?,
                     problem: row.get(11)?,
+                    version: row.get(12)?,
+                    read_to: row.get::<_, i64>(13)?.unsigned_abs(),
+                    manifest: row.get::<_, Option<i64>>(14)?.map(i64::unsigned_abs),
                 })
             })?;
             rows.collect()
@@ -216,16 +227,17 @@ impl Catalogue {
             let mut statement = database.prepare_cached(
                 "insert into source (key, agent, dialect, path, part, size, modified, inode, stamp,
                      first_modified, version, read_to, checkpoint, adapters, records, mapped, noted,
-                     blank, problem)
+                     blank, problem, manifest)
                  values (:key, :agent, :dialect, :path, :part, :size, :modified, :inode, :stamp,
                      :first_modified, :version, :read_to, :checkpoint, :adapters, :records, :mapped, :noted,
-                     :blank, :problem)
+                     :blank, :problem, :manifest)
                  on conflict (key) do update set agent = excluded.agent, dialect = excluded.dialect,
                      size = excluded.size, modified = excluded.modified, inode = excluded.inode,
                      stamp = excluded.stamp, version = excluded.version, read_to = excluded.read_to,
                      checkpoint = excluded.checkpoint, adapters = excluded.adapters,
                      records = excluded.records, mapped = excluded.mapped, noted = excluded.noted,
-                     blank = excluded.blank, problem = excluded.problem, path = excluded.path
+                     blank = excluded.blank, problem = excluded.problem, path = excluded.path,
+                     manifest = excluded.manifest
                  returning id",
             )?;
             statement.query_row(
@@ -249,6 +261,7 @@ impl Catalogue {
                     ":noted": signed(ledger.noted),
                     ":blank": signed(ledger.blank),
                     ":problem": reading.problem,
+                    ":manifest": reading.manifest.map(signed),
                 },
                 |row| row.get::<_, i64>(0),
             )
@@ -455,6 +468,15 @@ impl Catalogue {
             }
         }
         Ok(())
+    }
+
+    /// The blobs that transcripts refer to.
+    pub(crate) fn blobs(&self) -> Result<Vec<String>> {
+        self.run(|database| {
+            let mut statement =
+                database.prepare("select distinct blob from blob_use order by 1")?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        })
     }
 
     /// Whether any transcript refers to a blob.

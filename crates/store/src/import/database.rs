@@ -20,6 +20,9 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// How often a copy is tried while the database is being written.
 const TRIES: usize = 5;
 
+/// Up to so many bytes, all of a database is checked.
+const CHECKED_WHOLE: i64 = 256 << 20;
+
 /// Files beside a database without which it is not whole.
 const BESIDE: [&str; 2] = ["-wal", "-journal"];
 
@@ -112,6 +115,30 @@ impl Copy {
             connection: Some(connection),
             _directory: directory,
         })
+    }
+
+    /// What is wrong with the database. A damaged one gives what it still has, and does not say what it has not.
+    pub(super) fn damage(&self) -> Option<String> {
+        let connection = self.connection();
+        let pages: i64 = connection
+            .query_row(
+                "select page_count * page_size from pragma_page_count, pragma_page_size",
+                [],
+                |row| row.get(0),
+            )
+            .unwrap_or(0);
+        // Comparing indices with their tables takes long; of a huge database only the tables are looked at.
+        let check = if pages <= CHECKED_WHOLE {
+            "pragma integrity_check(1)"
+        } else {
+            "pragma quick_check(1)"
+        };
+        let found = connection.query_row(check, [], |row| row.get::<_, String>(0));
+        match found {
+            Ok(found) if found == "ok" => None,
+            Ok(found) => Some(found),
+            Err(error) => Some(error.to_string()),
+        }
     }
 
     #[expect(clippy::expect_used, reason = "it is only taken when dropped")]

@@ -65,6 +65,9 @@ pub struct Search {
     seen: HashSet<PathBuf>,
 }
 
+/// Said of a link that is not followed.
+const LEADS_OUT: &str = "a link that leads out of its directory, so it is not followed; name it to import what it leads to";
+
 /// What a walk is after.
 struct Walk<'w> {
     brand: &'static str,
@@ -173,6 +176,12 @@ impl Search {
             for (path, kind) in self.entries(&directory) {
                 let below = path.strip_prefix(walk.root).unwrap_or(&path);
                 let picked = (walk.pick)(below);
+                // Agents' own directories may be links; what is inside of them is the agent's, and what a link in
+                // them leads to is not.
+                if kind.is_symlink() && leads_out(walk.root, &path) {
+                    self.led_out(walk, &path, depth);
+                    continue;
+                }
                 if kind.is_dir() {
                     if picked == Pick::Gather {
                         match fs::metadata(&path) {
@@ -199,6 +208,28 @@ impl Search {
                     }
                 }
             }
+        }
+    }
+
+    /// A link that leads out of an agent's directory. What it leads to is not looked at; that is said, unless it is
+    /// nothing that would have been.
+    fn led_out(&mut self, walk: &Walk<'_>, path: &Path, depth: usize) {
+        let below = path.strip_prefix(walk.root).unwrap_or(path);
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() && depth >= walk.depth => {}
+            Ok(metadata) if !metadata.is_dir() && (walk.pick)(below) == Pick::Skip => {}
+            Ok(_) if holds_credentials(path) => self.credentials += 1,
+            Ok(_) => self.not_followed(path),
+            Err(error) => self.refused(path, &error),
+        }
+    }
+
+    /// Says once that a link is not followed.
+    fn not_followed(&mut self, path: &Path) {
+        let is_said = |problem: &Problem| problem.what == LEADS_OUT && problem.path == path;
+        if !self.problems.iter().any(is_said) {
+            self.special += 1;
+            self.problems.push(Problem::new(path, LEADS_OUT));
         }
     }
 
@@ -241,10 +272,7 @@ impl Search {
                 }
             };
             if leads_out(root, &path) {
-                self.special += 1;
-                let what =
-                    "a link that leads out of the directory that was named; name it to read it";
-                self.problems.push(Problem::new(&path, what));
+                self.not_followed(&path);
             } else if metadata.is_dir() {
                 let holder = FAMILIES
                     .iter()
@@ -395,6 +423,48 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    /// A link to `/` in an agent's directory would have everything archived that looks like a log.
+    #[test]
+    fn links_out_of_an_agents_directory_are_not_followed() {
+        let home = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(home.path()).unwrap();
+        let put = |path: &str| {
+            let path = home.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::File::create(&path)
+                .and_then(|mut file| io::Write::write_all(&mut file, b"{}\n"))
+                .unwrap();
+            path
+        };
+        // The agent's directory is a link, as those make it who keep their settings elsewhere.
+        let own = put("dotfiles/claude/projects/-code/own.jsonl");
+        symlink(home.join("dotfiles/claude"), home.join(".claude")).unwrap();
+        let projects = home.join("dotfiles/claude/projects");
+        put("elsewhere/-x/other.jsonl");
+        let other = put("other.jsonl");
+        symlink("/", projects.join("root")).unwrap();
+        symlink(home.join("elsewhere"), projects.join("-more")).unwrap();
+        symlink(&other, projects.join("-code/linked.jsonl")).unwrap();
+        symlink("own.jsonl", projects.join("-code/inside.jsonl")).unwrap();
+        let host = Host::new(&home, |_| None);
+        let claude = ["claude".to_owned()];
+        let named = [home.join(".claude")];
+        for search in [
+            Search::of_places(&host, &claude),
+            Search::of_paths(&host, &named, &claude),
+        ] {
+            let found: Vec<&PathBuf> = search.found.iter().map(|it| &it.path).collect();
+            assert!(found.contains(&&own), "{found:?}");
+            assert!(
+                found.iter().all(|path| path.starts_with(&projects)),
+                "{found:?}"
+            );
+            let said: Vec<&Problem> = search.problems.iter().collect();
+            assert_eq!((said.len(), search.special), (3, 3), "{said:?}");
+            assert!(said.iter().all(|it| it.what == LEADS_OUT), "{said:?}");
+        }
+    }
 
     #[test]
     fn links_out_of_a_directory_are_not_followed() {

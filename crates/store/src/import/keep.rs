@@ -27,6 +27,32 @@ pub(super) const PIECE: usize = 1 << 20;
 /// The longest document beside a log that is looked at.
 pub(super) const SIDECAR: u64 = 1 << 20;
 
+/// How many bytes a compressed log may unpack to. Logs get some ten times smaller, and very dull ones a hundred
+/// times; whatever gets thousands of times smaller was made to fill a disk.
+fn most_unpacked(packed: u64) -> u64 {
+    const ALWAYS: u64 = 64 << 20;
+    const NEVER: u64 = 16 << 30;
+    packed.saturating_mul(250).clamp(ALWAYS, NEVER)
+}
+
+/// A compressed log as a plain file that nobody else sees.
+pub(super) fn unpacked(file: &File, temporary: &Path) -> Result<File, KeepError> {
+    let packed = file.metadata()?.len();
+    let most = most_unpacked(packed);
+    let mut plain = tempfile::tempfile_in(temporary)?;
+    let mut decoder = zstd::Decoder::new(file)?;
+    decoder.window_log_max(27)?;
+    if io::copy(&mut decoder.take(most + 1), &mut plain)? > most {
+        let what = format!(
+            "its {packed} bytes unpack to more than {most}, which no log does, so it is not kept; if it is one, \
+             unpack it and import that"
+        );
+        return Err(io::Error::other(what).into());
+    }
+    plain.seek(SeekFrom::Start(0))?;
+    Ok(plain)
+}
+
 /// What was done.
 pub(super) enum Done {
     /// A log was kept and read.
@@ -63,10 +89,12 @@ pub(super) struct Keeper<'s> {
     pub(super) indexing: Option<Arc<Indexing>>,
     /// What is removed before anything is kept.
     pub(super) redact: Option<Arc<Engine>>,
+    /// What is to be said of logs that were kept all the same.
+    said: std::sync::Mutex<Vec<Problem>>,
 }
 
-/// A document beside a log: its bytes, and that it was kept, if it was not before.
-type Sidecar = (Vec<u8>, Option<Done>);
+/// A document beside a log: its bytes, and that it was kept.
+type Sidecar = (Vec<u8>, Done);
 
 /// What a log is read from.
 pub(super) struct Input<'i> {
@@ -87,6 +115,7 @@ impl<'s> Keeper<'s> {
         Ok(Self {
             indexing,
             redact: options.redact.clone(),
+            said: std::sync::Mutex::default(),
             archive: &store.archive,
             blobs: &store.blobs,
             temporary: store.home.join("tmp"),
@@ -96,6 +125,37 @@ impl<'s> Keeper<'s> {
                 store.catalogue.path(),
             )?),
         })
+    }
+
+    /// What was to be said so far.
+    pub(super) fn said(&self) -> Vec<Problem> {
+        self.said
+            .lock()
+            .map_or_else(|_| Vec::new(), |mut said| std::mem::take(&mut *said))
+    }
+
+    pub(super) fn say(&self, problem: Problem) {
+        if let Ok(mut said) = self.said.lock() {
+            said.push(problem);
+        }
+    }
+
+    /// What the archive has of a log that is about to be kept. A damaged manifest is set aside: as long as the log
+    /// is there, nothing of it is lost but what it once was.
+    fn latest(&self, key: &SourceKey) -> Result<Option<Snapshot>, KeepError> {
+        match self.archive.latest(key) {
+            Err(ArchiveError::Manifest { line, why, .. }) => {
+                let aside = self.archive.mend_manifest(&key.id())?;
+                let aside = aside.unwrap_or_default();
+                let what = format!(
+                    "line {line} of its manifest was damaged ({why}), so the log was kept again; the manifest is now {}",
+                    aside.display()
+                );
+                self.say(Problem::new(&key.path, what));
+                Ok(self.archive.latest(key)?)
+            }
+            latest => Ok(latest?),
+        }
     }
 
     /// Does what is to be done.
@@ -134,7 +194,7 @@ impl<'s> Keeper<'s> {
             ..find::stamp(&file.metadata()?)
         };
         let file = if path.extension().is_some_and(|ending| ending == "zst") {
-            self.unpacked(file)?
+            unpacked(&file, self.temporary_directory()?)?
         } else {
             file
         };
@@ -179,7 +239,7 @@ impl<'s> Keeper<'s> {
                 Ok(Some((bytes, kept))) => {
                     let name = beside.file_name().unwrap_or_default();
                     sidecars.push((name.to_string_lossy().into_owned(), bytes));
-                    kept.into_iter().for_each(&mut *take);
+                    take(kept);
                 }
                 Ok(None) => {}
                 Err(error) => take(failed(&beside, error)),
@@ -202,16 +262,6 @@ impl<'s> Keeper<'s> {
         Ok(row.and_then(|row| quipu_agents::dialect(&row.dialect?)))
     }
 
-    /// A compressed log as a plain file that nobody else sees.
-    fn unpacked(&self, file: File) -> Result<File, KeepError> {
-        let mut plain = tempfile::tempfile_in(self.temporary_directory()?)?;
-        let mut decoder = zstd::Decoder::new(file)?;
-        decoder.window_log_max(27)?;
-        io::copy(&mut decoder, &mut plain)?;
-        plain.seek(SeekFrom::Start(0))?;
-        Ok(plain)
-    }
-
     /// Copies a log into the archive and reads it.
     pub(super) fn read(
         &self,
@@ -222,7 +272,7 @@ impl<'s> Keeper<'s> {
         sidecars: &[(String, Vec<u8>)],
         progress: &Progress,
     ) -> Result<Read1, KeepError> {
-        let kept = self.archive.latest(&input.key)?;
+        let kept = self.latest(&input.key)?;
         let prefix = match &kept {
             Some(kept) => Some(kept.matches_prefix(&mut *file)?),
             None => None,
@@ -329,8 +379,10 @@ impl<'s> Keeper<'s> {
         let mut file = self.scrubbed(file, path)?;
         let size = file.metadata()?.len();
         let key = SourceKey::new(brand, path).with_part(BESIDE);
-        let kept = self.archive.latest(&key)?;
+        let kept = self.latest(&key)?;
         let same = match &kept {
+            // What the catalogue does not know may be damaged.
+            Some(kept) if !self.is_known(&key)? && self.archive.check(kept).is_err() => false,
             Some(kept) => kept.matches_prefix(&mut file)? == Prefix::Same,
             None => false,
         };
@@ -359,12 +411,12 @@ impl<'s> Keeper<'s> {
         if is_credential(path) {
             return Ok(None);
         }
-        let bytes = match fs::metadata(path) {
+        let (bytes, stamp) = match fs::metadata(path) {
             Ok(metadata) if metadata.is_file() && metadata.len() <= SIDECAR => {
                 let mut bytes = Vec::new();
                 let mut file = self.scrubbed(File::open(path)?, path)?;
                 file.read_to_end(&mut bytes)?;
-                bytes
+                (bytes, find::stamp(&metadata))
             }
             Ok(metadata) if metadata.is_file() => {
                 let what =
@@ -374,11 +426,21 @@ impl<'s> Keeper<'s> {
             _ => return Ok(None),
         };
         let (size, new_bytes) = self.try_keep(brand, path)?;
-        let kept = (new_bytes > 0).then_some(Done::Kept {
-            bytes: size,
-            new_bytes,
-            seen: None,
-        });
+        let beside = Candidate {
+            path: path.to_owned(),
+            stamp,
+            found: Found::Keep,
+            place: None,
+        };
+        let seen = Box::new(super::many::seen(&beside, brand, BESIDE));
+        let kept = match new_bytes {
+            0 => Done::Looked(seen),
+            new_bytes => Done::Kept {
+                bytes: size,
+                new_bytes,
+                seen: Some(seen),
+            },
+        };
         Ok(Some((bytes, kept)))
     }
 }

@@ -319,10 +319,5 @@ fn plain(path: &Path, file: File, temporary: &Path) -> Result<File, KeepError> {
     if path.extension().is_none_or(|ending| ending != "zst") {
         return Ok(file);
     }
-    let mut plain = tempfile::tempfile_in(temporary)?;
-    let mut decoder = zstd::Decoder::new(file)?;
-    decoder.window_log_max(27)?;
-    io::copy(&mut decoder, &mut plain)?;
-    plain.seek(SeekFrom::Start(0))?;
-    Ok(plain)
+    super::keep::unpacked(&file, temporary)
 }

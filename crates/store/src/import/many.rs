@@ -11,6 +11,7 @@ use quipu_agents::{FAMILIES, Family, Gather, Gathered, Head, Ledger, Session, Su
 use super::find::{self, Candidate};
 use super::keep::{Done, Input, KeepError, Keeper, failed};
 use super::pass::Read1;
+use super::report::Problem;
 use super::{Progress, database};
 use crate::archive::SourceKey;
 use crate::catalogue::{Passed, Reading, SourceRow, Stamp};
@@ -67,6 +68,12 @@ impl Keeper<'_> {
                 return Ok(());
             }
         };
+        if let Some(damage) = copy.damage() {
+            let what = format!(
+                "the database is damaged, so some of what was in it may be missing here: {damage}"
+            );
+            self.say(Problem::new(path, what));
+        }
         let from = Gathered::Database(copy.connection());
         self.parts(candidate, place, &from, progress, take)
     }
@@ -146,9 +153,19 @@ impl Keeper<'_> {
     ) -> Result<Read1, KeepError> {
         let mut file = tempfile::tempfile_in(self.temporary_directory()?)?;
         {
-            let mut buffered = io::BufWriter::with_capacity(1 << 16, &mut file);
-            part.gather.write(from, part.id, &mut buffered)?;
-            io::Write::flush(&mut buffered)?;
+            let buffered = io::BufWriter::with_capacity(1 << 16, &mut file);
+            let mut rows = quipu_agents::rows::Counted::new(buffered);
+            part.gather.write(from, part.id, &mut rows)?;
+            io::Write::flush(&mut rows)?;
+            if rows.too_long() > 0 {
+                let what = format!(
+                    "cells of more than {} bytes are left out ({} in session {}); their place says how long they were",
+                    quipu_agents::rows::LONGEST,
+                    rows.too_long(),
+                    part.id
+                );
+                self.say(Problem::new(part.path, what));
+            }
         }
         let mut file = self.scrubbed(file, part.path)?;
         let size = file.metadata()?.len();
@@ -195,6 +212,7 @@ pub(super) fn seen(candidate: &Candidate, brand: &str, part: &str) -> Reading {
         stamp: candidate.stamp.clone(),
         version: 0,
         read_to: 0,
+        manifest: None,
         checkpoint: None,
         ledger: Ledger::default(),
         session: Session::default(),

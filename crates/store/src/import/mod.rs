@@ -14,6 +14,8 @@
 //! | `pass` | reads the bytes of one log, from its beginning or from where it ended |
 //! | `many` | takes sessions out of databases and trees |
 //! | `again` | reads what the archive has, without the agents' files |
+//! | `rebuild` | makes the catalogue again, beside the old one, and mends the archive |
+//! | `lost` | notices what the archive has lost |
 //! | `database` | makes private copies of databases, so that no agent's file is locked or touched |
 //! | `link` | tells originals from copies |
 //! | `forget` | removes what was kept of a session |
@@ -27,9 +29,11 @@ mod forget;
 mod keep;
 pub(crate) mod link;
 pub(crate) mod loose;
+mod lost;
 mod many;
 mod pass;
 mod plan;
+mod rebuild;
 mod report;
 mod scrub;
 pub mod watch;
@@ -52,7 +56,7 @@ pub use find::{Candidate, Found, Search};
 pub use forget::Holding;
 pub use report::{AgentReport, Problem, Report};
 
-use crate::archive::{self, Archive, ArchiveError};
+use crate::archive::{Archive, ArchiveError};
 use crate::blobs::{BlobError, Blobs};
 use crate::catalogue::{Catalogue, CatalogueError, SourceRow};
 use crate::search::index_path;
@@ -165,11 +169,15 @@ impl Store {
             source,
         };
         make_private(home).map_err(refuse)?;
+        Self::with_catalogue(home, &catalogue_path(home))
+    }
+
+    fn with_catalogue(home: &Path, catalogue: &Path) -> Result<Self, ImportError> {
         Ok(Self {
             home: home.to_owned(),
             archive: Archive::open(&home.join("archive"))?,
             blobs: Blobs::open(&home.join("blobs"))?,
-            catalogue: Catalogue::open(&catalogue_path(home))?,
+            catalogue: Catalogue::open(catalogue)?,
             guard: OnceLock::new(),
         })
     }
@@ -188,21 +196,6 @@ impl Store {
             return Err(ImportError::NoCatalogue(home.to_owned()));
         }
         Ok(None)
-    }
-
-    /// Opens the store in this directory in order to make its catalogue again: a damaged one is set aside.
-    pub fn open_to_rebuild(home: &Path) -> Result<Self, ImportError> {
-        match Self::open(home) {
-            Err(ImportError::Catalogue(CatalogueError::Database {
-                damaged: true,
-                path,
-                ..
-            })) => {
-                Catalogue::set_aside(&path).map_err(|source| ImportError::Home { path, source })?;
-                Self::open(home)
-            }
-            opened => opened,
-        }
     }
 
     /// The catalogue.
@@ -278,6 +271,8 @@ impl Store {
         let mut report = Report::of_search(&search);
         self.clear_temporary();
         if !options.dry_run {
+            // What a rebuild left that was killed; what cannot be removed now is removed the next time.
+            drop(Catalogue::remove(&beside_path(&self.home)));
             self.prepare_index(&mut report)?;
         }
         let mut sources = self.catalogue.sources()?;
@@ -288,6 +283,7 @@ impl Store {
             self.read_archive(options, progress, &mut report)?;
             sources = self.catalogue.sources()?;
         }
+        let lost = self.lost(&mut sources, options.dry_run)?;
         let mut known: HashMap<PathBuf, Vec<SourceRow>> = HashMap::new();
         for row in sources {
             known.entry(row.path.clone()).or_default().push(row);
@@ -300,38 +296,52 @@ impl Store {
             report.dry_run(&jobs);
             return Ok(report);
         }
-        jobs.extend(self.not_indexed(&jobs)?);
+        jobs.extend(self.not_indexed(&jobs, &mut report)?);
         self.work(jobs, options, progress, &mut report)?;
+        self.report_lost(lost, &mut report);
+        for (_, problem) in std::mem::take(&mut report.damaged) {
+            report.problem(problem);
+        }
+        self.catalogue.seal()?;
         Ok(report)
     }
 
     /// What is kept but cannot be looked for: it is read again, unless that is to be done anyway.
-    fn not_indexed(&self, jobs: &[Job]) -> Result<Vec<Job>, ImportError> {
+    fn not_indexed(&self, jobs: &[Job], report: &mut Report) -> Result<Vec<Job>, ImportError> {
         let planned: HashSet<&Path> = jobs.iter().map(Job::path).collect();
         let mut more = Vec::new();
         for key in self.catalogue.not_indexed()? {
-            let source = self.archive.source_by_id(&key)?;
+            let source = match self.archive.source_by_id(&key) {
+                Ok(source) => source,
+                Err(error) => {
+                    report.problem(Problem::of_archive(&error));
+                    continue;
+                }
+            };
             let source = source.filter(|source| !planned.contains(source.key.path.as_path()));
             more.extend(source.and_then(Job::of_archive));
         }
         Ok(more)
     }
 
-    /// Makes the catalogue again from the archive. Nothing of the agents is looked at.
-    pub fn rebuild(&self, options: &Options, progress: &Progress) -> Result<Report, ImportError> {
-        let _lock = self.lock()?;
-        self.clear_temporary();
-        let mut report = Report::default();
-        // The index is made again as well.
-        self.catalogue.at_once(|| self.catalogue.disown_index())?;
-        self.prepare_index(&mut report)?;
-        self.read_archive(options, progress, &mut report)?;
-        Ok(report)
-    }
-
     /// Says that the archive was not read to its end; the next import does the rest.
     fn pending(&self) -> PathBuf {
         self.home.join("rebuild.pending")
+    }
+
+    fn mark_pending(&self) -> Result<(), ImportError> {
+        let file = private_file(&self.pending());
+        drop(file.map_err(refused(self.pending()))?);
+        Ok(())
+    }
+
+    fn unmark_pending(&self) -> Result<(), ImportError> {
+        match std::fs::remove_file(self.pending()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(refused(self.pending())(error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Removes copies that an import left which was killed.
@@ -346,30 +356,17 @@ impl Store {
         progress: &Progress,
         report: &mut Report,
     ) -> Result<(), ImportError> {
-        let refuse = |source| ImportError::Home {
-            path: self.pending(),
-            source,
-        };
-        drop(private_file(&self.pending()).map_err(refuse)?);
-        // A log that once seemed to be another agent's was kept as that as well: the last counts.
-        let mut last: HashMap<(PathBuf, Option<String>), archive::Source> = HashMap::new();
+        self.mark_pending()?;
+        let mut sources = Vec::new();
         for source in self.archive.sources() {
-            let source = match source {
-                Ok(source) => source,
-                Err(error) => {
-                    report.problem(Problem::of_archive(&error));
-                    continue;
-                }
-            };
-            let taken = |source: &archive::Source| source.versions.last().map(|last| last.taken);
-            let of = (source.key.path.clone(), source.key.part.clone());
-            match last.get(&of) {
-                Some(other) if taken(other) > taken(&source) => {}
-                _ => drop(last.insert(of, source)),
+            match source {
+                Ok(source) => sources.push(source),
+                Err(error) => report.problem(Problem::of_archive(&error)),
             }
         }
         // All agents, whichever are asked for: what is left out would seem not to be kept.
-        let jobs: Vec<Job> = last.into_values().filter_map(Job::of_archive).collect();
+        let sources = rebuild::latest(sources).into_iter();
+        let jobs: Vec<Job> = sources.filter_map(Job::of_archive).collect();
         let keys = jobs.iter().filter_map(Job::key).collect();
         report.files += jobs.len() as u64;
         self.work(jobs, options, progress, report)?;
@@ -377,7 +374,7 @@ impl Store {
             return Ok(());
         }
         self.catalogue.at_once(|| self.catalogue.keep_only(&keys))?;
-        std::fs::remove_file(self.pending()).map_err(refuse)
+        self.unmark_pending()
     }
 
     fn lock(&self) -> Result<std::fs::File, ImportError> {
@@ -452,6 +449,7 @@ impl Store {
             }
         })?;
         self.index(&mut index, true, report);
+        report.problems_of(keeper);
         link::settle(self, &changed, report)?;
         Ok(())
     }
@@ -526,7 +524,7 @@ impl Store {
                     Done::Failed(problem) => report.problem(problem),
                     Done::Damaged { key, problem } => {
                         self.catalogue.distrust(&key)?;
-                        report.problem(problem);
+                        report.damaged.push((key, problem));
                     }
                     Done::Stopped(error) => return Err(error.into()),
                 }
@@ -534,6 +532,15 @@ impl Store {
             Ok::<(), ImportError>(())
         })
     }
+}
+
+fn refused(path: PathBuf) -> impl FnOnce(std::io::Error) -> ImportError {
+    move |source| ImportError::Home { path, source }
+}
+
+/// Where the catalogue of a home is made again, until it is whole.
+fn beside_path(home: &Path) -> PathBuf {
+    home.join("index.sqlite.new")
 }
 
 /// The catalogue of a home.

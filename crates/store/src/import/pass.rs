@@ -181,6 +181,7 @@ impl<'k> Pass<'k> {
             stamp: input.stamp.clone(),
             version: snapshot.version,
             read_to: snapshot.size,
+            manifest: Some(snapshot.manifest_end()),
             checkpoint,
             ledger,
             session,

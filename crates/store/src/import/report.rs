@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::find::Search;
-use super::keep::Done;
+use super::keep::{Done, Keeper};
 use super::plan::Job;
 use crate::archive::ArchiveError;
 
@@ -40,6 +40,12 @@ pub struct Report {
     pub agents: BTreeMap<String, AgentReport>,
     /// What went wrong: each kind once, with a count.
     pub problems: Vec<Problem>,
+    /// Logs that the archive had lost or that were damaged in it, and that were kept again.
+    pub kept_again: u64,
+    /// Logs of which something is lost. Each is among the problems, too.
+    pub lost: u64,
+    /// What is kept of these sources cannot be read, by their keys.
+    pub(super) damaged: Vec<(String, Problem)>,
 }
 
 /// What an import did for one agent.
@@ -123,6 +129,13 @@ impl Report {
         match same.or(full.then_some(EXAMPLES - 1)) {
             Some(at) => self.problems[at].count += problem.count,
             None => self.problems.push(problem),
+        }
+    }
+
+    /// Takes in what was said while logs were kept.
+    pub(super) fn problems_of(&mut self, keeper: &Keeper<'_>) {
+        for problem in keeper.said() {
+            self.problem(problem);
         }
     }
 

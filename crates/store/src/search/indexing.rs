@@ -87,25 +87,56 @@ pub(crate) struct Adding {
 /// Why the index was made anew.
 pub(crate) type Anew = String;
 
+/// Whether an index can be used.
+enum Fitness {
+    Fit,
+    /// Why not.
+    Unfit(String),
+    /// There never was one.
+    Never,
+}
+
+/// Whether the index of a home can be used with its catalogue. What only reading all of it would tell is not seen.
+fn fitness(home: &Path, catalogue: &Catalogue) -> Result<Fitness, ImportError> {
+    let known = catalogue.meta(INDEX)?;
+    let opened = Index::open(&index_path(home)).and_then(|index| match index {
+        Some(index) => Ok(index.mark()?.map(|mark| (mark, index.damages(false)))),
+        None => Ok(None),
+    });
+    Ok(match (opened, &known) {
+        (_, None) => Fitness::Never,
+        (Ok(Some((mark, _))), Some(known))
+            if Mark::parse(&mark).is_none_or(|it| it.name != *known) =>
+        {
+            Fitness::Unfit("it belongs to another catalogue".to_owned())
+        }
+        (Ok(Some((_, damages))), _) => match damages.into_iter().next() {
+            Some(damage) => Fitness::Unfit(damage),
+            None => Fitness::Fit,
+        },
+        (Err(error), _) => Fitness::Unfit(error.to_string()),
+        // A process that died before anything was in it leaves one that is not there, too.
+        (Ok(None), _) if catalogue.live_passes()?.is_empty() => Fitness::Never,
+        (Ok(None), _) => Fitness::Unfit("it was not there".to_owned()),
+    })
+}
+
+/// Why the next import makes the index anew, if it does and there was one.
+pub(crate) fn unfit(home: &Path, catalogue: &Catalogue) -> Result<Option<Anew>, ImportError> {
+    Ok(match fitness(home, catalogue)? {
+        Fitness::Unfit(why) => Some(why),
+        Fitness::Fit | Fitness::Never => None,
+    })
+}
+
 /// Makes the index anew when it cannot be used, or is another one than the catalogue knows. Says why, unless
 /// there never was one.
 pub(crate) fn prepare(home: &Path, catalogue: &Catalogue) -> Result<Option<Anew>, ImportError> {
     let path = index_path(home);
-    let known = catalogue.meta(INDEX)?;
-    let opened = Index::open(&path).and_then(|index| match index {
-        Some(index) => index.mark(),
-        None => Ok(None),
-    });
-    let why = match (opened, &known) {
-        (Ok(Some(mark)), Some(known)) if Mark::parse(&mark).is_some_and(|it| it.name == *known) => {
-            return Ok(None);
-        }
-        (_, None) => None,
-        (Err(error), _) => Some(error.to_string()),
-        // A process that died before anything was in it leaves one that is not there, too.
-        (Ok(None), _) if catalogue.live_passes()?.is_empty() => None,
-        (Ok(None), _) => Some("it was not there".to_owned()),
-        (Ok(Some(_)), _) => Some("it belongs to another catalogue".to_owned()),
+    let why = match fitness(home, catalogue)? {
+        Fitness::Fit => return Ok(None),
+        Fitness::Unfit(why) => Some(why),
+        Fitness::Never => None,
     };
     crate::import::make_private(&path).map_err(|source| ImportError::Home {
         path: path.clone(),

@@ -102,7 +102,7 @@ pub enum SearchError {
     #[error("there is no search index; `quipu import` makes it")]
     NoIndex,
     /// It could not be used.
-    #[error("{0}; `quipu import` makes it again")]
+    #[error("{error}{remedy}", error = .0, remedy = remedy(.0))]
     Index(#[from] IndexError),
     /// The catalogue could not be used.
     #[error(transparent)]
@@ -113,6 +113,16 @@ pub enum SearchError {
     /// The pattern is none, or too large.
     #[error("{0}")]
     Pattern(String),
+}
+
+/// What can be done about an index that fails.
+fn remedy(error: &IndexError) -> &'static str {
+    match error {
+        IndexError::Busy(_) | IndexError::Sessions(_) => "",
+        IndexError::Unusable { .. } | IndexError::Engine(_) => {
+            "; `quipu import --rebuild` makes it again"
+        }
+    }
 }
 
 /// How many hits are looked at, at most, to find those that can be shown.

@@ -249,7 +249,7 @@ fn add_all(
     let bounds = Bounds::of(question.filter);
     let model = question.filter.model.as_deref().map(str::to_lowercase);
     let mut run_ids = HashSet::new();
-    let mut undated = 0;
+    let mut undated: u64 = 0;
     for (log, native) in logs.iter().zip(natives) {
         let mut subject = subject(log, native, roots);
         // Copies of a session are told apart by what comes after.
@@ -284,7 +284,7 @@ fn add_all(
                 };
                 tally.spend(&place, &of, spend.calls, &tokens);
             } else if wanted && at.is_none() {
-                undated += tokens.total();
+                undated = undated.saturating_add(tokens.total());
             }
         }
         for (by, did) in &log.summary.activity {

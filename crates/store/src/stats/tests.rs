@@ -31,6 +31,7 @@ fn reading(id: &str, agent: &str, session: Session, summary: Summary) -> Reading
         stamp: Stamp::default(),
         version: 1,
         read_to: 100,
+        manifest: None,
         checkpoint: None,
         ledger: Ledger::default(),
         session: Session {

@@ -114,9 +114,7 @@ fn the_catalogue_is_made_again_from_the_archive() {
     machine.import(&store);
     let before = known(&store);
     fs::remove_dir_all(machine.home(".claude")).unwrap();
-    let report = store
-        .rebuild(&options(), &crate::import::Progress::default())
-        .unwrap();
+    let (store, report) = machine.rebuild(store);
     assert_eq!(report.read, 5);
     assert_eq!(known(&store), before);
 }
@@ -177,7 +175,7 @@ fn a_catalogue_that_is_gone_takes_nothing_with_it() {
 }
 
 #[test]
-fn a_damaged_catalogue_is_set_aside_and_made_again() {
+fn a_damaged_catalogue_is_made_again() {
     let machine = Machine::new();
     write(&machine.session("s1.jsonl"), prompt("s1", "u1", "hello"));
     let store = machine.store();
@@ -187,15 +185,14 @@ fn a_damaged_catalogue_is_set_aside_and_made_again() {
     write(&home.join("index.sqlite"), [0x5a; 5000]);
     let refused = crate::Store::open(&home).unwrap_err();
     assert!(refused.to_string().contains("--rebuild"), "{refused}");
-    let store = crate::Store::open_to_rebuild(&home).unwrap();
-    store
-        .rebuild(&options(), &crate::import::Progress::default())
-        .unwrap();
+    let progress = crate::import::Progress::default();
+    let (store, _) = crate::Store::rebuild(&home, &machine.host(), &options(), &progress).unwrap();
     assert_eq!(texts(&store, "s1"), ["hello"]);
-    assert!(
-        home.join("index.sqlite.damaged-1").exists(),
-        "nothing is destroyed"
-    );
+    let left = fs::read_dir(&home)
+        .unwrap()
+        .map(|it| it.unwrap().file_name());
+    let left: Vec<String> = left.map(|it| it.into_string().unwrap()).collect();
+    assert!(!left.iter().any(|name| name.contains("new")), "{left:?}");
 }
 
 #[test]
@@ -215,11 +212,10 @@ fn a_damaged_chunk_is_kept_again_from_the_log() {
             write(&path, b"not a frame");
         }
     }
-    let progress = crate::import::Progress::default();
-    let report = store.rebuild(&options(), &progress).unwrap();
-    assert_eq!(report.problems.len(), 1);
-    machine.import(&store);
+    let (store, report) = machine.rebuild(store);
+    assert_eq!((report.kept_again, report.lost), (1, 0));
     assert_eq!(texts(&store, "s1"), ["hello"]);
+    assert_eq!(machine.import(&store).unchanged, 1);
 }
 
 #[test]

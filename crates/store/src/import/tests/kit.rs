@@ -44,6 +44,13 @@ impl Machine {
         Store::open(&self.directory.path().join(name)).unwrap()
     }
 
+    /// Makes the catalogue of a store again.
+    pub(crate) fn rebuild(&self, store: Store) -> (Store, Report) {
+        let home = store.home().to_owned();
+        drop(store);
+        Store::rebuild(&home, &self.host(), &options(), &Progress::default()).unwrap()
+    }
+
     pub(crate) fn import(&self, store: &Store) -> Report {
         store
             .import(&self.host(), &options(), &Progress::default())

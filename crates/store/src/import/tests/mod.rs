@@ -2,3 +2,4 @@ mod badly;
 mod copies;
 mod growing;
 pub(crate) mod kit;
+mod lost;
