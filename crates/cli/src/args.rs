@@ -125,7 +125,8 @@ pub(crate) struct Import {
     /// Go on, and import what changes as it changes
     #[arg(long, conflicts_with_all = ["dry_run", "rebuild", "json"])]
     pub(crate) watch: bool,
-    /// Make the catalogue again from the archive; agents' files are not looked at
+    /// Make the catalogue and the search index again from the archive, and mend what is damaged in it; of agents' files,
+    /// only those are looked at that are damaged here
     #[arg(long, conflicts_with_all = ["dry_run", "paths"])]
     pub(crate) rebuild: bool,
     /// How many logs are read at the same time [default: as many as there are processors]
@@ -142,8 +143,8 @@ pub(crate) struct Import {
 
 const IMPORT_HELP: &str = "\
 The original bytes are kept first and read second. What is wrong with a single log is said once on \
-standard error and does not fail the import. Exit 3 when a given path is not there or nothing in it is \
-a log that is known.";
+standard error and does not fail the import. Exit 1 when something that was kept is lost; exit 3 when a given \
+path is not there or nothing in it is a log that is known.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {

@@ -81,6 +81,8 @@ pub(crate) fn import(report: &ImportReport) -> Value {
         "new_bytes": report.new_bytes,
         "copies": report.copies,
         "index_anew": report.index_anew,
+        "kept_again": report.kept_again,
+        "lost": report.lost,
         "agents": agents,
         "problems": report.problems.iter().map(problem).collect::<Vec<_>>(),
         "unknown_files": unknown.map(|path| path.display().to_string()).collect::<Vec<_>>(),

@@ -1,6 +1,6 @@
 //! `quipu doctor`: is what is kept sound, and what is not known?
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 
 use quipu_agents::{FAMILIES, Host};
 use quipu_store::Store;
-use quipu_store::archive::{ArchiveError, Usage};
-use quipu_store::catalogue::DriftRow;
+use quipu_store::catalogue::{CatalogueError, DriftRow};
+use quipu_store::health::Health;
 use quipu_store::import::Search;
 use serde_json::{Value, json};
 
 use super::import::explain;
 use super::list::Census;
 use crate::args::Doctor;
+use crate::config::Config;
 use crate::error::{Exit, Result};
 use crate::locate::Place;
 use crate::table::Table;
@@ -34,11 +35,8 @@ struct Findings {
     unreachable: Option<String>,
     catalogue_version: Option<i64>,
     census: Census,
-    usage: Usage,
-    damaged: Vec<String>,
-    checked: Option<u64>,
-    /// Logs that are kept and not in the catalogue.
-    uncatalogued: u64,
+    /// Whether what is kept is sound.
+    health: Health,
     /// Logs and directories of agents that cannot be read, and why.
     unreadable: Vec<(PathBuf, String)>,
     /// Problems by what they say: how many logs, and one of them.
@@ -66,11 +64,33 @@ pub(crate) fn run(args: &Doctor, place: &Place) -> Result<Exit> {
             ));
         }
     }
-    if found.unreachable.is_none() {
-        match place.store() {
-            Ok(None) => {}
-            Ok(Some(store)) => examine(&store, args.check, &mut found)?,
-            Err(error) => found.attention.push(error.to_string()),
+    if found.unreachable.is_none() && found.permissions.is_some() {
+        let store = match place.store() {
+            Ok(store) => store,
+            Err(error) => {
+                found.attention.push(error.to_string());
+                None
+            }
+        };
+        found.health = Health::of(&home, store.as_ref(), args.check);
+        found.needs();
+        if let Some(store) = &store
+            && let Err(error) = found.read(store)
+        {
+            let why = error.to_string();
+            if !found.attention.contains(&why) {
+                found.attention.push(why);
+            }
+        }
+        if home.join("rebuild.pending").exists() {
+            let unfinished =
+                "the catalogue is not whole, because the archive was not read to its end";
+            let remedy = "`quipu import` goes on with it";
+            found.attention.push(format!("{unfinished}: {remedy}"));
+        }
+        if let Err(error) = Config::load(&home) {
+            let remedy = "mend it, or move the file away";
+            found.attention.push(format!("{error}; {remedy}"));
         }
     }
     found.unreadable = unreadable(&host);
@@ -156,71 +176,122 @@ fn unreadable(host: &Host) -> Vec<(PathBuf, String)> {
     found
 }
 
-fn examine(store: &Store, check: bool, found: &mut Findings) -> Result<()> {
-    let (catalogue, archive) = (store.catalogue(), store.archive());
-    let version = catalogue
-        .database()
-        .query_row("pragma user_version", [], |row| row.get::<_, i64>(0));
-    found.catalogue_version = version.ok();
-    found.census = Census::of(store)?;
-    // By name, not by agent: what once seemed to be another agent's log is still kept as that.
-    let known: HashSet<(PathBuf, Option<String>)> = catalogue
-        .sources()?
-        .into_iter()
-        .map(|source| (source.path, source.part))
-        .collect();
-    found.usage = archive.usage()?;
-    let mut checked = 0;
-    for source in archive.sources() {
-        if let Ok(source) = &source {
-            let of = (source.key.path.clone(), source.key.part.clone());
-            let is_log = source.key.part.as_deref() != Some(quipu_store::import::BESIDE);
-            found.uncatalogued += u64::from(is_log && !known.contains(&of));
-        }
-        match source {
-            Ok(source) if check => {
-                for version in &source.versions {
-                    checked += 1;
-                    if let Err(error) = archive.check(version) {
-                        found.damaged.push(error.to_string());
-                    }
-                }
-            }
-            Ok(_) => {}
-            Err(error @ ArchiveError::File(_)) => return Err(error.into()),
-            Err(error) => found.damaged.push(error.to_string()),
-        }
-    }
-    found.checked = check.then_some(checked);
-    if found.uncatalogued > 0 {
-        let (logs, are) = match found.uncatalogued {
-            1 => ("1 archived log".to_owned(), "is"),
-            n => (format!("{n} archived logs"), "are"),
+impl Findings {
+    /// Says what of what is kept is not sound, and what can be done about it.
+    fn needs(&mut self) {
+        const REBUILD: &str = "`quipu import --rebuild`";
+        let health = &self.health;
+        let mut needs = Vec::new();
+        let mut need = |found: usize, one: &str, many: &str, remedy: String| match found {
+            0 => {}
+            1 => needs.push(format!("1 {one}: {remedy}")),
+            n => needs.push(format!("{n} {many}: {remedy}")),
         };
-        found.attention.push(format!(
-            "{logs} {are} not in the catalogue: run `quipu import --rebuild`"
-        ));
-    }
-    if !found.damaged.is_empty() {
-        let damages = count(found.damaged.len() as u64, "damage");
-        found.attention.push(format!("{damages} in the archive"));
-    }
-    for source in catalogue.sources()? {
-        if let Some(problem) = source.problem {
-            let path = source.path.display().to_string();
-            found.problems.entry(problem).or_insert((0, path)).0 += 1;
+        let damages = health.catalogue.len();
+        let remedy = format!("{REBUILD} makes the catalogue again from the archive");
+        need(
+            damages,
+            "damage in the catalogue",
+            "damages in the catalogue",
+            remedy,
+        );
+        let remedy = format!(
+            "{REBUILD} keeps the logs again that agents still have, and says what is lost of the others"
+        );
+        need(
+            health.archive.len(),
+            "damage in the archive",
+            "damages in the archive",
+            remedy,
+        );
+        let (there, gone): (Vec<&PathBuf>, Vec<&PathBuf>) =
+            health.lost.iter().partition(|path| path.exists());
+        let (one, many) = (
+            "log is in the catalogue, but the archive has lost it or a part of it",
+            "logs are in the catalogue, but the archive has lost them or parts of them",
+        );
+        let rebuild = format!("{REBUILD} takes off the list what is lost, and says what that is");
+        for (logs, remedy) in [
+            (there, "`quipu import` keeps what its agent still has again"),
+            (gone, rebuild.as_str()),
+        ] {
+            let path = logs.first().map(|path| path.display().to_string());
+            let for_one = if logs.len() > 1 { ", for one" } else { "" };
+            let remedy = format!("{}{for_one}; {remedy}", path.unwrap_or_default());
+            need(logs.len(), one, many, remedy);
         }
+        let uncatalogued = usize::try_from(health.uncatalogued).unwrap_or(usize::MAX);
+        let (one, many) = (
+            "archived log is not in the catalogue",
+            "archived logs are not in the catalogue",
+        );
+        need(uncatalogued, one, many, format!("run {REBUILD}"));
+        let remedy = format!("{REBUILD} takes them out of the logs again");
+        need(health.blobs.len(), "damaged blob", "damaged blobs", remedy);
+        let remedy = "restore them from a copy, or delete them".to_owned();
+        let (one, many) = (
+            "damaged blob that no session uses",
+            "damaged blobs that no session uses",
+        );
+        need(health.loose_blobs.len(), one, many, remedy);
+        let remedy = format!("{REBUILD} makes it again");
+        let (one, many) = ("damage in the search index", "damages in the search index");
+        need(health.index.len(), one, many, remedy);
+        let waiting = usize::try_from(health.not_indexed).unwrap_or(usize::MAX);
+        let (one, many) = (
+            "session cannot be searched yet",
+            "sessions cannot be searched yet",
+        );
+        let remedy = "`quipu import` goes on with it".to_owned();
+        need(waiting, one, many, remedy);
+        if let Some(why) = &health.index_anew {
+            needs.push(format!(
+                "the search index cannot be used: {why}; `quipu import` makes it again"
+            ));
+        }
+        self.attention.extend(needs);
     }
-    if !found.problems.is_empty() {
-        let logs: u64 = found.problems.values().map(|problem| problem.0).sum();
-        let logs = count(logs, "log");
-        found
-            .attention
-            .push(format!("{logs} could not be read wholly"));
+
+    /// Everything that is damaged, each with its file.
+    fn damages(&self) -> impl Iterator<Item = &String> {
+        let Health {
+            catalogue,
+            archive,
+            blobs,
+            loose_blobs,
+            index,
+            ..
+        } = &self.health;
+        let all = [catalogue, archive, blobs, loose_blobs, index];
+        all.into_iter().flatten()
     }
-    found.dropped = catalogue.dropped()?;
-    found.drift = catalogue.drift()?;
-    Ok(())
+
+    /// What the catalogue tells of what was read.
+    fn read(&mut self, store: &Store) -> Result<()> {
+        let catalogue = store.catalogue();
+        let version = catalogue
+            .database()
+            .query_row("pragma user_version", [], |row| row.get::<_, i64>(0));
+        self.catalogue_version = version.ok();
+        self.census = Census::of(store)?;
+        for source in catalogue.sources()? {
+            if let Some(problem) = source.problem {
+                let path = source.path.display().to_string();
+                self.problems.entry(problem).or_insert((0, path)).0 += 1;
+            }
+        }
+        if !self.problems.is_empty() {
+            let logs: u64 = self.problems.values().map(|problem| problem.0).sum();
+            let logs = count(logs, "log");
+            self.attention
+                .push(format!("{logs} could not be read wholly"));
+        }
+        let told: Result<_, CatalogueError> = catalogue
+            .dropped()
+            .and_then(|it| Ok((it, catalogue.drift()?)));
+        (self.dropped, self.drift) = told?;
+        Ok(())
+    }
 }
 
 impl Findings {
@@ -246,17 +317,19 @@ impl Findings {
             Some(_) => writeln!(out, "home       {} {ok}", home.display())?,
         }
         if let Some(version) = self.catalogue_version {
-            let state = match self.uncatalogued {
-                0 => ok.clone(),
-                n => format!("{YELLOW}{} missing{YELLOW:#}", count(n, "log")),
+            let health = &self.health;
+            let state = match (health.catalogue.len() as u64, health.uncatalogued) {
+                (0, 0) => ok.clone(),
+                (0, n) => format!("{YELLOW}{} missing{YELLOW:#}", count(n, "log")),
+                (n, _) => format!("{RED}{}{RED:#}", count(n, "damage")),
             };
             writeln!(out, "catalogue  version {version}, {} {state}", self.census)?;
-            let usage = &self.usage;
+            let usage = &health.usage;
             let ratio = match usage.original_bytes {
                 0 => String::new(),
                 n => format!(", compressed to {} %", usage.compressed_bytes * 100 / n),
             };
-            let state = match (self.damaged.len(), self.checked) {
+            let state = match (health.archive.len(), health.checked) {
                 (0, Some(n)) => format!("{ok}, {} checked", count(n, "snapshot")),
                 (0, None) => format!("{ok} {DIM}(--check reads all of it){DIM:#}"),
                 (n, _) => format!("{RED}{}{RED:#}", count(n as u64, "damage")),
@@ -270,11 +343,12 @@ impl Findings {
                 bytes(usage.compressed_bytes),
             )?;
         }
-        for damage in self.damaged.iter().take(SHOWN) {
+        for damage in self.damages().take(SHOWN) {
             writeln!(out, "  {RED}{}{RED:#}", clean(damage))?;
         }
-        if self.damaged.len() > SHOWN {
-            writeln!(out, "  and {} more", self.damaged.len() - SHOWN)?;
+        match self.damages().count().saturating_sub(SHOWN) {
+            0 => {}
+            more => writeln!(out, "  and {more} more")?,
         }
         let there: Vec<&str> = places
             .iter()
@@ -394,19 +468,23 @@ impl Findings {
             "sessions": self.census.sessions,
             "subagents": self.census.subagents,
             "copies": self.census.copies,
-            "uncatalogued": self.uncatalogued,
+            "uncatalogued": self.health.uncatalogued,
+            "catalogue_damaged": self.health.catalogue,
+            "lost": self.health.lost.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
+            "blobs_damaged": self.health.blobs.iter().chain(&self.health.loose_blobs).collect::<Vec<_>>(),
+            "search_index_damaged": self.health.index.iter().chain(&self.health.index_anew).collect::<Vec<_>>(),
             "unreadable": self.unreadable.iter().map(|(path, what)| json!({
                 "path": path.display().to_string(),
                 "what": what,
             })).collect::<Vec<_>>(),
             "archive": {
-                "sources": self.usage.sources,
-                "versions": self.usage.versions,
-                "original_bytes": self.usage.original_bytes,
-                "chunks": self.usage.chunks,
-                "compressed_bytes": self.usage.compressed_bytes,
-                "checked": self.checked,
-                "damaged": self.damaged,
+                "sources": self.health.usage.sources,
+                "versions": self.health.usage.versions,
+                "original_bytes": self.health.usage.original_bytes,
+                "chunks": self.health.usage.chunks,
+                "compressed_bytes": self.health.usage.compressed_bytes,
+                "checked": self.health.checked,
+                "damaged": self.health.archive,
             },
             "agents": places.iter().map(|(brand, there)| json!({
                 "agent": brand,

@@ -47,8 +47,8 @@ pub(crate) fn run(args: &Import, place: &Place) -> Result<Exit> {
     } else {
         let (store, report);
         if args.rebuild {
-            store = Store::open_to_rebuild(&home)?;
-            report = with_bar(|progress| store.rebuild(&options, progress))?;
+            (store, report) =
+                with_bar(|progress| Store::rebuild(&home, &host, &options, progress))?;
         } else {
             store = Store::open(&home)?;
             let search = || search(args, &host);
@@ -74,6 +74,12 @@ pub(crate) fn run(args: &Import, place: &Place) -> Result<Exit> {
             "the search index was made again from the archive: {why}"
         ));
     }
+    if report.kept_again > 0 {
+        say(&format!(
+            "the archive had lost {} or damaged them, and they were kept again",
+            count(report.kept_again, "log")
+        ));
+    }
     report_drift(&report);
     let nothing = report.read + report.unchanged + report.kept == 0;
     if let Some(path) = missing.first() {
@@ -90,6 +96,9 @@ pub(crate) fn run(args: &Import, place: &Place) -> Result<Exit> {
     }
     if args.watch {
         watch(&Store::open(&home)?, &host, &args.paths, &options)?;
+    }
+    if report.lost > 0 {
+        return Ok(Exit::Found);
     }
     Ok(Exit::Done)
 }

@@ -282,9 +282,9 @@ impl Kept {
         for sum in catalogue.by_agent(&all)? {
             kept.transcripts += sum.transcripts;
             kept.subagents += sum.subagents;
-            kept.events += sum.events;
-            kept.bytes += sum.bytes;
-            kept.tokens += sum.usage.total();
+            kept.events = kept.events.saturating_add(sum.events);
+            kept.bytes = kept.bytes.saturating_add(sum.bytes);
+            kept.tokens = kept.tokens.saturating_add(sum.usage.total());
             kept.first = match (kept.first, sum.first) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),

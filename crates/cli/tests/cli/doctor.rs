@@ -93,10 +93,14 @@ fn damage_is_found() {
     assert_eq!(ran.code, 1);
     assert!(
         ran.stdout
-            .contains("needs attention: 1 damage in the archive"),
+            .contains("needs attention: 1 damage in the archive: `quipu import --rebuild`"),
         "{}",
         ran.stdout
     );
+    // One that is not there is seen without reading any.
+    std::fs::remove_file(&chunk).unwrap();
+    assert_eq!(env.run(&["doctor"]).code, 1);
+    std::fs::write(&chunk, "nonsense").unwrap();
     // A manifest that is no manifest.
     let sources = env.path("archive/sources");
     let fan = std::fs::read_dir(sources)
@@ -168,4 +172,90 @@ fn what_is_kept_and_not_in_the_catalogue_is_told() {
     assert!(ran.stdout.contains(advice), "{}", ran.stdout);
     json(&env, &["import", "--rebuild", "--json"]);
     assert_eq!(env.run(&["doctor"]).code, 0);
+}
+
+/// Whatever a command says to do about something that is damaged helps.
+#[test]
+fn what_an_error_says_to_do_helps() {
+    type Harm<'h> = (
+        &'static str,
+        &'static [&'static str],
+        Box<dyn Fn(&TestEnv) + 'h>,
+    );
+    let garbage = |path: std::path::PathBuf| std::fs::write(path, [0x5a; 9000]).unwrap();
+    let index = |env: &TestEnv, ending: &str| -> std::path::PathBuf {
+        let files = std::fs::read_dir(env.path("search")).unwrap();
+        let mut files = files.map(|it| it.unwrap().path());
+        files
+            .find(|path| path.extension().is_some_and(|it| it == ending))
+            .unwrap()
+    };
+    let harms: [Harm<'_>; 6] = [
+        (
+            "`quipu import`",
+            &["search", "look"],
+            Box::new(|env| std::fs::remove_dir_all(env.path("search")).unwrap()),
+        ),
+        (
+            "`quipu import --rebuild`",
+            &["search", "look"],
+            Box::new(|env| garbage(index(env, "term"))),
+        ),
+        (
+            "`quipu import --rebuild`",
+            &["search", "look"],
+            Box::new(|env| std::fs::remove_file(index(env, "idx")).unwrap()),
+        ),
+        (
+            "`quipu import --rebuild`",
+            &["search", "look"],
+            Box::new(|env| garbage(env.path("search/meta.json"))),
+        ),
+        (
+            "`quipu import --rebuild`",
+            &["list"],
+            Box::new(|env| garbage(env.path("index.sqlite"))),
+        ),
+        (
+            "`quipu import --rebuild`",
+            &["list"],
+            Box::new(|env| std::fs::remove_file(env.path("index.sqlite")).unwrap()),
+        ),
+    ];
+    for (n, (remedy, command, harm)) in harms.iter().enumerate() {
+        let env = TestEnv::new();
+        furnish(&env);
+        json(&env, &["import", "--json"]);
+        let before = env.run(command);
+        assert_eq!(before.code, 0, "{}", before.stderr);
+        harm(&env);
+        let ran = env.run(command);
+        assert_eq!(ran.code, 4, "{n}: {}{}", ran.stdout, ran.stderr);
+        assert!(ran.stderr.contains(remedy), "{n}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("panicked"), "{n}: {}", ran.stderr);
+        let doctor = env.run(&["doctor"]);
+        assert_eq!(doctor.code, 1, "{n}: {}", doctor.stdout);
+        let words = remedy.trim_matches('`').split(' ').skip(1);
+        let ran = env.run(&words.collect::<Vec<_>>());
+        assert_eq!(ran.code, 0, "{n}: {}{}", ran.stdout, ran.stderr);
+        assert_eq!(env.run(command), before, "{n}");
+        let doctor = env.run(&["doctor", "--check"]);
+        assert_eq!(doctor.code, 0, "{n}: {}", doctor.stdout);
+    }
+}
+
+#[test]
+fn settings_that_cannot_be_read_need_attention() {
+    let env = TestEnv::new();
+    furnish(&env);
+    json(&env, &["import", "--json"]);
+    env.file("config.toml", "[budget]\nday = much\n");
+    let ran = env.run(&["doctor"]);
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.stdout.contains("HOME/config.toml:2: "),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stdout.contains("move the file away"), "{}", ran.stdout);
 }
