@@ -446,6 +446,8 @@ impl Events {
             id: common.id.clone(),
             parent: common.parent.clone(),
             agent: common.agent.clone().or(caller),
+            record: common.record,
+            extra: RefCell::new(common.extra.take()),
         };
         common.put(entry, out);
     }
