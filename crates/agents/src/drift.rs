@@ -49,7 +49,7 @@ pub struct Sighting {
 impl Drift {
     /// Whether everything was known.
     pub fn is_empty(&self) -> bool {
-        self.unknown.is_empty() && self.more == 0
+        self.not_known() == 0
     }
 
     /// That the content of a log does not say how it reads, or not clearly, and its place does.

@@ -144,6 +144,7 @@ mod tests {
             "all that is written to the cache, and what of it for an hour",
         ),
         ("sequence_number", "the order of the records"),
+        ("ordinal", "the order of the lines"),
         ("time.end", "kept with the part as it was told last"),
         ("candidates[].content", "it has no parts"),
         ("output[].status", "the item has no content"),

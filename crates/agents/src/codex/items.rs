@@ -651,6 +651,10 @@ fn put<'a>(mut entry: Entry<'a>, item: &Item<'a>, at: Option<Timestamp>, out: &m
         && !item.is_kept.replace(true)
     {
         entry.extra.rest("", whole, wire::MAPPED);
+        if let Some(line) = item.line {
+            let mapped = &["type", "timestamp", "payload", "ordinal"];
+            entry.extra.rest("line", line, mapped);
+        }
     }
     out.push(entry);
 }

@@ -88,7 +88,10 @@ impl Rollout {
         let Some(payload) = line.payload else {
             return self.bare(kind, record, &line, out);
         };
-        let item = Item::of(payload);
+        let item = Item {
+            line: line.odd.then_some(record),
+            ..Item::of(payload)
+        };
         let at = dated(line.timestamp.or(item.timestamp), out);
         if self.session.id.is_none() && kind != "session_meta" {
             self.session.id.clone_from(&self.named);
@@ -123,7 +126,6 @@ impl Rollout {
         }
         if line.odd {
             out.check("line", record, wire::LINE);
-            out.leave_out("line", record, &["ordinal"]);
         }
     }
 

@@ -563,6 +563,8 @@ pub(super) struct Item<'a> {
     /// All of it, and whether its fields without a place of their own were kept.
     pub(super) whole: Option<Node<'a>>,
     pub(super) is_kept: Cell<bool>,
+    /// The line, where it has fields that are not known.
+    pub(super) line: Option<Node<'a>>,
 }
 
 /// Fields of items that have a place of their own, whatever their kind.

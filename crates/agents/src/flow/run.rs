@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use quipu_formats::flow::record::Record;
 use quipu_formats::flow::{Became, Teller, Told};
 use quipu_model::json::Node;
-use quipu_model::{Block, Body, Content, Json, LogBody, Note, NoteKind, ToolCall, ToolResult};
+use quipu_model::{
+    Block, Body, Content, Json, LogBody, Note, NoteKind, Timestamp, ToolCall, ToolResult,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::entry::InRun;
@@ -45,7 +47,7 @@ impl Run {
                 session.branch.clone_from(&facts.branch);
                 session.commit.clone_from(&facts.commit);
                 session.parent.clone_from(&facts.parent_run_id);
-                session.started_at = facts.started_at.map(|at| at.as_millisecond());
+                session.started_at = facts.started_at.map(Timestamp::as_millisecond);
             }
             Record::Begin(execution) => {
                 // By this a copy of the directory is known to be one.

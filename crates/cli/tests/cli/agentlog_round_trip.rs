@@ -67,10 +67,11 @@ fn every_kind(env: &TestEnv) -> String {
         } else {
             &last
         };
-        text += &format!(
+        let line = format!(
             "{{\"version\": \"0.1\",\"id\":{id},\"kind\":\"{kind}\",\"ts\":\"2026-04-21T10:00:{n:02}.000Z\",\
              \"parent\":{parent},\"x\":{n},\"payload\":{payload}}}\n"
         );
+        text.push_str(&line);
         if kind == "chat_request" {
             request = id.clone();
         }

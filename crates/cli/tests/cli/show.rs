@@ -227,10 +227,9 @@ fn a_directory_does_not_hide_a_run() {
         .unwrap();
     assert!(output.status.success());
     let ran = env.run(&["show", env.dir.path().to_str().unwrap()]);
-    assert_eq!(
-        (ran.code, ran.stderr.as_str()),
-        (4, "error: HOME: Is a directory (os error 21)\n")
-    );
+    assert_eq!(ran.code, 3);
+    let told = "error: HOME is a directory, and not a run\n";
+    assert!(ran.stderr.starts_with(told), "{}", ran.stderr);
 }
 
 #[test]

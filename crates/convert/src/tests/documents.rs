@@ -215,6 +215,47 @@ fn every_transcript_we_write_is_as_published() {
     );
 }
 
+/// Whoever reads strictly notices.
+#[test]
+fn what_is_not_as_published_is_noticed() {
+    let good: Value =
+        serde_json::from_slice(&bytes(&fixture("claude.jsonl"), Format::Normalized)).unwrap();
+    assert_eq!(violations(&good), Vec::<String>::new());
+    let events = good["events"].as_array().unwrap();
+    let result = events
+        .iter()
+        .position(|event| event["type"] == "tool_result")
+        .unwrap();
+    let of_result = |field: &str| format!("/events/{result}/{field}");
+    for (pointer, bad) in [
+        ("/schemaVersion".to_owned(), Value::from("0.2.0")),
+        ("/transcriptId".to_owned(), "t".into()),
+        ("/source/adapter".to_owned(), Value::Null),
+        ("/session/capturedAt".to_owned(), Value::Null),
+        ("/session/environment/cwd".to_owned(), Value::Null),
+        ("/submitter".to_owned(), Value::Null),
+        ("/privacy/redactionCount".to_owned(), 1.into()),
+        ("/privacy/rulesApplied".to_owned(), vec!["aws"].into()),
+        ("/metrics/messageCount".to_owned(), 0.into()),
+        ("/metrics/durationMs".to_owned(), 1.into()),
+        (
+            "/metrics/tokens".to_owned(),
+            Value::Object(serde_json::Map::new()),
+        ),
+        (of_result("role"), "user".into()),
+        (of_result("seq"), 0.into()),
+        (of_result("id"), "ev_001".into()),
+        (of_result("timestamp"), "yesterday".into()),
+        (of_result("tool/callId"), "".into()),
+        (of_result("tool/output"), vec!["a"].into()),
+        (of_result("tool/status"), "success".into()),
+    ] {
+        let mut document = good.clone();
+        *document.pointer_mut(&pointer).expect(&pointer) = bad;
+        assert_eq!(violations(&document).len().min(1), 1, "{pointer}");
+    }
+}
+
 fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     let entries = fs::read_dir(directory).unwrap();
     let mut entries: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();

@@ -138,8 +138,8 @@ a result, so most of what can be lost is in it.
 const AGAIN: &str = "
 ## The same format again
 
-What somebody wrote in a format, written in that format again. From the archive, after an import, it is the same: the archive keeps
-the document itself.
+What somebody wrote in a format, written in that format again. A transcript, a page and a trajectory come back from the archive in the same
+way, because the archive keeps the document itself.
 
 | format | comes back as |
 |---|---|

@@ -53,11 +53,12 @@ impl Trace {
         self.seconds += 1;
         let (minute, second) = (self.seconds / 60, self.seconds % 60);
         // Spaces and fields of its own, as another writer may have them.
-        self.text += &format!(
+        let line = format!(
             "{{\"version\": \"0.1\", \"id\": \"{id}\", \"kind\": \"{kind}\", \
              \"ts\": \"2026-04-21T10:{minute:02}:{second:02}.000Z\", \"parent\": {parent}, \
              \"meta\": {{\"x\": {second}}}, \"payload\": {payload}}}\n"
         );
+        self.text.push_str(&line);
         self.last = json!(id.to_string());
         if kind == "chat_request" {
             self.request = self.last.clone();

@@ -313,7 +313,7 @@ mod tests {
             digits.insert(0, 1);
         }
 
-        /// The digits of Number::toString in ECMAScript, and how many of them are before the point: as few as read
+        /// The digits of `Number::toString` in ECMAScript, and how many of them are before the point: as few as read
         /// back the same, of those the nearest, of two equally near the even one.
         pub(super) fn shortest(double: f64) -> (String, i32) {
             let (exact, last) = exact(double);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use quipu_model::json::{Node, Tape};
 
-use super::receipt::{Document, classify};
+use super::receipt::{Document, Receipt, classify};
 use super::run::{JOURNAL, SAID_IN, kind_of};
 use super::scan::{self, DEPTH};
 use super::{shape, time};
@@ -78,7 +78,7 @@ fn is_named_as_part(path: &Path) -> bool {
 
 fn has_documents(directory: &Path) -> bool {
     let has = |name: &&str| is_plain_file(&directory.join(name));
-    DOCUMENTS.iter().any(|name| has(name)) || has(&JOURNAL)
+    DOCUMENTS.iter().any(has) || has(&JOURNAL)
 }
 
 /// Whether the flows in a directory are those of one run: its own documents say so, or a receipt is of a run of its
@@ -120,16 +120,16 @@ pub fn is_flow(directory: &Path) -> bool {
 /// The run that a receipt of a flow names.
 fn run_in(flow: &Path) -> Option<String> {
     let receipts = some_files(&flow.join("receipts"), "json");
-    receipts.iter().find_map(|path| receipt(path)?)
+    receipts.iter().find_map(|path| receipt(path)?.run_id)
 }
 
-/// What a receipt says that its run is called; `None` when the file is not a receipt.
-fn receipt(path: &Path) -> Option<Option<String>> {
+/// The receipt that a file is, if it is one.
+fn receipt(path: &Path) -> Option<Box<Receipt>> {
     if !is_plain_file(path) {
         return None;
     }
     let of = |node: Node<'_>| match classify(node) {
-        Document::Step(receipt) => Some(receipt.run_id),
+        Document::Step(receipt) => Some(receipt),
         Document::Prompt { .. } | Document::Other => None,
     };
     scan::document(path, of).ok().flatten()

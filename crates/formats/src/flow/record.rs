@@ -220,7 +220,7 @@ fn is_false(flag: &bool) -> bool {
 /// Times as text, with all their digits.
 mod at {
     use quipu_model::Timestamp;
-    use serde::{Deserialize, Deserializer, Serializer};
+    use serde::{Deserialize as _, Deserializer, Serializer};
 
     #[expect(clippy::ref_option, reason = "the signature is serde's")]
     pub(super) fn serialize<S: Serializer>(
@@ -435,8 +435,8 @@ mod tests {
     fn back(record: &Record<'_>) -> String {
         let mut line = Vec::new();
         record.encode(&mut line);
-        assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
         let text = String::from_utf8(line).unwrap();
+        assert_eq!(text.lines().count(), 1);
         let mut tape = Tape::new();
         let node = tape.read(text.trim_end(), 128).unwrap();
         format!("{:?}", Record::decode(node).unwrap())

@@ -121,6 +121,7 @@ pub struct Projector {
     /// The first is the agent's own.
     lanes: Vec<Lane>,
     calls: Calls,
+    first_seq: u64,
     last_seq: u64,
 }
 
@@ -134,6 +135,7 @@ impl Projector {
             out,
             lanes: Vec::new(),
             calls: Calls::default(),
+            first_seq: 0,
             last_seq: 0,
         }
     }
@@ -201,6 +203,7 @@ impl Projector {
         self.out.loss.events += 1;
         self.last_seq = view.seq;
         if self.lanes.is_empty() {
+            self.first_seq = view.seq;
             self.root(view, parent, sink)?;
         }
         let lane = self.lane(view, sink)?;
@@ -335,7 +338,7 @@ impl Projector {
     /// Writes a record that follows all that was before it: where a session begins, and what a replay came to.
     fn boundary(&mut self, making: Making, sink: &mut dyn Sink) -> io::Result<()> {
         // The root of the trace that this was read from is part of the root of this one.
-        if making.kind == Kind::Metadata && self.facts.metadata.as_ref() == Some(&making.payload) {
+        if making.kind == Kind::Metadata && making.seq == self.first_seq {
             return Ok(());
         }
         for lane in 0..self.lanes.len() {

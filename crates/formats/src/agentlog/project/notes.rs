@@ -90,16 +90,17 @@ const BUDGETS: &[&str] = &[
     "total_tokens_reminder",
 ];
 
-/// What a record calls itself.
+/// What a record calls itself, the most exact of several words.
 fn word(raw: Node<'_>) -> Option<Cow<'_, str>> {
-    let inner = ["payload", "attachment", "data"].iter().find_map(|key| {
-        let inner = raw.get(key)?;
-        inner.text("type").or_else(|| inner.text("kind"))
-    });
-    inner
-        .or_else(|| raw.text("type"))
-        .or_else(|| raw.text("subtype"))
-        .or_else(|| raw.text("say"))
+    let inner = ["payload", "attachment"]
+        .iter()
+        .find_map(|key| raw.get(key)?.text("type"));
+    let own = || {
+        ["say", "subtype", "type"]
+            .iter()
+            .find_map(|key| raw.text(key))
+    };
+    inner.or_else(own)
 }
 
 /// Whether a note of tokens says how near a limit is.
@@ -298,7 +299,7 @@ mod tests {
                 NoteKind::Retry,
                 None,
                 r#"{"type":"say","say":"api_req_rate_limit_wait"}"#,
-                "retry",
+                "rate_limit",
                 "warning",
             ),
             (

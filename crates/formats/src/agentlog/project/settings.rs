@@ -55,12 +55,20 @@ impl Settings {
             return None;
         }
         let is_object = |it: &Node<'_>| it.kind() == JsonKind::Object;
-        if let Some(params) = raw.get("params").filter(is_object) {
-            return Some(Self::of_trace(raw, params));
+        // A request names its model, or has its parameters under a name that nothing else has.
+        let is_request = raw.text("model").is_some() || raw.get("generationConfig").is_some();
+        let has_type = ["type", "method", "jsonrpc"]
+            .iter()
+            .any(|key| raw.get(key).is_some());
+        if is_request && !has_type {
+            let params = raw.get("params").filter(is_object);
+            return match params {
+                Some(params) => Some(Self::of_trace(raw, params)),
+                None => Self::of_request(raw),
+            };
         }
-        // A record of an agent has a type; what has none is the settings themselves.
-        if raw.get("type").is_none() {
-            return Self::of_request(raw);
+        if raw.text("type").as_deref() != Some("turn_context") {
+            return None;
         }
         let within = raw.get("payload").filter(is_object)?;
         let within = within
@@ -135,7 +143,7 @@ fn object<'a>(fields: impl Iterator<Item = (quipu_model::json::RawStr<'a>, Node<
     object
 }
 
-/// A tool as the format describes it: name, description, input_schema. What a provider says beyond that stays.
+/// A tool as the format describes it: `name`, `description`, `input_schema`. What a provider says beyond that stays.
 fn described(tool: Node<'_>) -> Vec<String> {
     // One list of functions in each tool.
     if let Some(functions) = tool.get("functionDeclarations") {
@@ -212,6 +220,16 @@ mod tests {
     fn what_is_not_of_requests_is_not_taken_for_it() {
         assert_eq!(settings(r#"{"type":"attachment","tools":[]}"#), None);
         assert_eq!(settings(r#"{"cwd":"/","branch":"main"}"#), None);
+        assert_eq!(
+            settings(r#"{"method":"session/new","model":"m","params":{"x":1}}"#),
+            None
+        );
+        assert_eq!(settings(r#"{"params":{"x":1}}"#), None);
+        assert_eq!(settings(r#"{"seed":1,"tools":[]}"#), None);
+        assert_eq!(
+            settings(r#"{"type":"x","payload":{"effort":"high"}}"#),
+            None
+        );
         assert_eq!(settings("[1]"), None);
         let turn = r#"{"type":"turn_context","payload":{"cwd":"/","model":"m","effort":"high","summary":"auto"}}"#;
         let turn = settings(turn).unwrap();

@@ -97,9 +97,10 @@ impl Plan {
     fn add(&mut self, mut step: Planned) {
         let at = self.steps.len();
         step.execution.number = at as u64 + 1;
-        for line in HashSet::from([step.begins, step.ends]) {
-            if line > 0 {
-                self.at.entry(line).or_default().push(at);
+        for line in [step.begins, step.ends] {
+            let here = self.at.entry(line).or_default();
+            if line > 0 && here.last() != Some(&at) {
+                here.push(at);
             }
         }
         self.steps.push(step);

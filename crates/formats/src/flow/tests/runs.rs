@@ -2,6 +2,7 @@
 //! and every shape of transcript, receipt and document.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use quipu_model::json::Tape;
@@ -395,9 +396,11 @@ fn a_huge_journal_is_not_held() {
     for n in 0..20_000 {
         let step = format!(r#""flow_key": "build", "step_id": "s{}""#, n % 7);
         let kind = ["step_start", "log", "step_end"][n % 3];
-        journal.push_str(&format!(
-            "{{\"run_id\": \"run-1\", \"ts\": \"2025-12-09T14:30:22Z\", \"kind\": \"{kind}\", {step}, \"payload\": {{}}}}\n"
-        ));
+        writeln!(
+            journal,
+            "{{\"run_id\": \"run-1\", \"ts\": \"2025-12-09T14:30:22Z\", \"kind\": \"{kind}\", {step}, \"payload\": {{}}}}"
+        )
+        .unwrap();
     }
     dir.put("events.jsonl", &journal);
     let (mut records, mut longest) = (0, 0);

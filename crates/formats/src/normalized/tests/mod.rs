@@ -3,6 +3,7 @@ mod golden;
 mod honest;
 mod hostile;
 mod length;
+mod outputs;
 mod page;
 mod round_trip;
 mod schema;

@@ -44,7 +44,7 @@ fn a_log_that_its_content_does_not_tell_is_read_by_its_place() {
     machine.import(&store);
     assert_eq!(rows(&store)[0].figures.events, 3);
     assert!(drift(&store).contains(&by_place), "{:?}", drift(&store));
-    store.rebuild(&options(), &Progress::default()).unwrap();
+    let (store, _) = machine.rebuild(store);
     assert_eq!(rows(&store)[0].figures.events, 3);
     assert!(drift(&store).contains(&by_place), "{:?}", drift(&store));
     // The same log is nobody's where no agent keeps logs.
