@@ -459,6 +459,7 @@ impl Claude {
         };
         let entry = Entry {
             usage: usage.filter(|usage| usage.total() > 0),
+            calls: Some(u64::from(self.at_result == out.ledger().counted().into())),
             stop_reason: record.text("stop_reason"),
             duration_ms: record.get("duration_ms").and_then(|n| n.as_u64()),
             ..Entry::new(What::Note {
@@ -498,6 +499,8 @@ impl Claude {
             if more.total() > 0 {
                 let entry = Entry {
                     usage: Some(more),
+                    // The rest of calls that were counted, unless no line told of any.
+                    calls: Some(u64::from(counted.total() == 0)),
                     model: Some(name),
                     ..Entry::keep(NoteKind::Usage, sums)
                 };
