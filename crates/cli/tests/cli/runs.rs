@@ -12,6 +12,9 @@ const LOOP: &str = "stepwise-loop-claude";
 const GEMINI: &str = "stepwise-gemini";
 const SHAPES: &str = "run-20251209-143022-abc123";
 
+/// A file that a step left, which is not part of the transcript.
+const ARTIFACT: &str = "impl_changes.md";
+
 /// What the files of each run call it.
 const IDS: [(&str, &str); 3] = [
     (LOOP, "run-20251209-102043-k4loop"),
@@ -134,7 +137,7 @@ fn any_file_of_a_run_stands_for_it() {
         let shown = json(&env, &["show", path, "--json"]);
         assert_eq!(shown["events"], whole["events"], "{file}");
         done(&env, &["tree", path]);
-        if !file.ends_with(".md") {
+        if !file.ends_with(ARTIFACT) {
             let found = json(&env, &["verify", path, "--json"]);
             assert_eq!(found[0]["findings"], checked[0]["findings"], "{file}");
             let fresh = TestEnv::new();
@@ -190,7 +193,7 @@ fn a_run_comes_out_of_the_archive_as_it_was() {
             after = files(&out.join(id));
         }
         for (file, bytes) in &before {
-            if file.ends_with(".md") {
+            if file.ends_with(ARTIFACT) {
                 assert!(!after.contains_key(file));
                 let told = ran.stdout.clone() + &ran.stderr;
                 assert!(told.contains("not part of the transcript"), "{told}");
@@ -198,7 +201,10 @@ fn a_run_comes_out_of_the_archive_as_it_was() {
             }
             assert!(after.get(file) == Some(bytes), "{name}/{file}");
         }
-        let left = before.keys().filter(|file| file.ends_with(".md")).count();
+        let left = before
+            .keys()
+            .filter(|file| file.ends_with(ARTIFACT))
+            .count();
         assert_eq!(after.len(), before.len() - left, "{name}");
     }
 }
