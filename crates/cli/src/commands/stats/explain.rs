@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use quipu_model::{Money, Usage};
+use quipu_model::Usage;
 use quipu_store::Store;
 use quipu_store::catalogue::{Filter, Order, TranscriptRow};
 use quipu_store::stats::{Call, Explained, LeftOut, PricedBy, Reason, Spent, Why, explain};
