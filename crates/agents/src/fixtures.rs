@@ -491,7 +491,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
     ),
     ("antigravity", &["antigravity"]),
     ("atif", &["atif"]),
-    ("awf-run", &[NOTHING]),
+    ("awf-run", &["exchange"]),
     ("claude", &["claude", "claude-document"]),
     ("claude-stream", &["claude-stream", "claude-document"]),
     ("cline", &["cline"]),

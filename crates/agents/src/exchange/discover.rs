@@ -9,7 +9,7 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     if head.spans_lines() || head.is_sse() {
         return None;
     }
-    if is_event(head.records().next()?) {
+    if head.records().any(is_event) {
         Match::sure(RUN)
     } else {
         None

@@ -34,7 +34,7 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Match> {
     if head.spans_lines() || head.is_sse() {
         return None;
     }
-    if head.records().next().is_some_and(Record::begins) {
+    if head.records().any(Record::begins) {
         return Match::sure(RUN);
     }
     let mut before = None;
