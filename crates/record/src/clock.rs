@@ -15,6 +15,10 @@ pub trait Clock: Send + Sync {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where the system's time is asked for"
+    )]
     fn now(&self) -> Timestamp {
         at(SystemTime::now())
     }

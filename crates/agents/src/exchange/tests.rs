@@ -32,7 +32,7 @@ fn a_run_of_another_engine() {
         ]
     );
     let child = read.events[6].annotations.child.as_ref();
-    assert_eq!(child.map(|id| id.as_str()), Some("ffff"));
+    assert_eq!(child.map(quipu_model::RunId::as_str), Some("ffff"));
     let usage = read.events[4].annotations.usage.unwrap();
     assert_eq!((usage.input, usage.output), (Some(3), Some(4)));
     assert_eq!(read.ledger.records, 7);

@@ -132,12 +132,12 @@ fn is_damaged(line: &[u8]) -> bool {
     })
 }
 
-fn is_digit(byte: &u8) -> bool {
+fn is_digit(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
 
 fn parse(digits: &[u8; DIGITS]) -> Option<Chain> {
-    if !digits.iter().all(is_digit) {
+    if !digits.iter().copied().all(is_digit) {
         return None;
     }
     let text = std::str::from_utf8(digits).ok()?;
@@ -145,9 +145,11 @@ fn parse(digits: &[u8; DIGITS]) -> Option<Chain> {
 }
 
 fn digits(sum: u64) -> [u8; DIGITS] {
+    const WORDS: &[u8; 16] = b"0123456789abcdef";
     let mut digits = [0; DIGITS];
-    for (digit, nibble) in digits.iter_mut().zip((0..DIGITS).rev()) {
-        *digit = b"0123456789abcdef"[(sum >> (4 * nibble)) as usize & 15];
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(sum.to_be_bytes()) {
+        pair[0] = WORDS[usize::from(byte >> 4)];
+        pair[1] = WORDS[usize::from(byte & 15)];
     }
     digits
 }

@@ -26,8 +26,8 @@ impl Clock for Ticking {
     }
 }
 
-fn json(text: &str) -> Option<Json> {
-    Some(Json::parse(text).unwrap())
+fn json(text: &str) -> Json {
+    Json::parse(text).unwrap()
 }
 
 fn blocks(fidelity: Fidelity) -> Vec<Block> {
@@ -37,11 +37,11 @@ fn blocks(fidelity: Fidelity) -> Vec<Block> {
         Content::ToolUse {
             name: "Read".to_owned(),
             id: "toolu_01".to_owned(),
-            input: json(r#"{"path":"main.go"}"#),
+            input: Some(json(r#"{"path":"main.go"}"#)),
         },
         Content::ToolResult {
             id: "toolu_01".to_owned(),
-            content: json(r#""package main\n""#),
+            content: Some(json(r#""package main\n""#)),
         },
         Content::Command("go test ./...".to_owned()),
         Content::Stream("Fou".to_owned()),
@@ -103,14 +103,16 @@ fn every_draft() -> Vec<Draft> {
         at(Body::ToolCall(ToolCall {
             name: "Read".to_owned(),
             call_id: "toolu_01".to_owned(),
-            input: json(r#"{"path":"main.go","n":12345678901234567890}"#),
+            input: Some(json(r#"{"path":"main.go","n":12345678901234567890}"#)),
             fidelity: Fidelity::Router,
         })),
         at(Body::ToolResult(ToolResult {
             name: "Read".to_owned(),
             call_id: "toolu_01".to_owned(),
-            input: json(r#"{"path":"main.go"}"#),
-            output: json(r#"{"Content":[{"Type":"text","Text":"package main\n"}]}"#),
+            input: Some(json(r#"{"path":"main.go"}"#)),
+            output: Some(json(
+                r#"{"Content":[{"Type":"text","Text":"package main\n"}]}"#,
+            )),
             error: None,
             fidelity: Fidelity::Router,
         })),
@@ -122,7 +124,7 @@ fn every_draft() -> Vec<Draft> {
             error: Some("denied".to_owned()),
             fidelity: Fidelity::AgentEmitted,
         })),
-        at(Body::StepCompleted(review().succeeded(json("false")))),
+        at(Body::StepCompleted(review().succeeded(Some(json("false"))))),
         Draft::new(
             Place::step("ship.deploy").iteration(2),
             Body::CallStarted {

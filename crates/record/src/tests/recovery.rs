@@ -512,8 +512,10 @@ fn a_whole_line_beyond_the_limits_is_left_alone() {
 /// What has no line end was never acknowledged, and what is not JSON is garbage, however long or deep.
 #[test]
 fn torn_bytes_beyond_the_limits_are_set_aside() {
-    let mut limits = Limits::default();
-    limits.max_line_bytes = 4096;
+    let limits = Limits {
+        max_line_bytes: 4096,
+        ..Limits::default()
+    };
     for behind in [
         format!("{{\"seq\":2,\"x\":\"{}", "x".repeat(5_000)),
         format!("{{\"seq\":2,\"x\":{}", "[".repeat(500)),

@@ -71,7 +71,7 @@ fn what_was_changed_is_found_where_it_was_changed() {
     let without: String = file
         .lines()
         .filter(|line| !line.starts_with("{\"seq\":3"))
-        .map(|line| format!("{line}\n"))
+        .flat_map(|line| [line, "\n"])
         .collect();
     assert_eq!(checksums(&without), [3]);
     assert_eq!(checksums(&format!("{file}{}\n", run(6))), [6]);
