@@ -145,6 +145,18 @@ impl Calls {
         self.settle_usage(entry, when);
         self.settle_searches(entry, when);
         self.costs.settle(entry);
+        // A cost that grows without its tokens goes where they went.
+        if entry.charge.is_none()
+            && entry.cost.is_some_and(|more| more != Money::ZERO)
+            && let Some(key) = entry
+                .model_call
+                .as_deref()
+                .map(|call| hash(call.as_bytes()))
+            && let Some(call) = self.recent.iter().rev().find(|call| call.key == key)
+        {
+            let model = entry.model.as_deref().unwrap_or_default();
+            entry.charge = Some(call.charge(model));
+        }
     }
 
     /// Leaves of an entry's searches those that were not counted yet.

@@ -270,7 +270,7 @@ impl Summary {
     fn observe_spend(&mut self, entry: &Entry<'_>) {
         let (Some(charge), true) = (
             &entry.charge,
-            entry.usage.is_some() || entry.searches.is_some(),
+            entry.usage.is_some() || entry.searches.is_some() || entry.cost.is_some(),
         ) else {
             return;
         };

@@ -307,10 +307,10 @@ impl Sink for Reading<'_> {
         let Some(charge) = &entry.charge else {
             return;
         };
-        let usage = &match (entry.usage, entry.searches) {
-            (None, None) => return,
-            (usage, _) => usage.unwrap_or_default(),
-        };
+        if entry.usage.is_none() && entry.searches.is_none() && entry.cost.is_none() {
+            return;
+        }
+        let usage = &entry.usage.unwrap_or_default();
         self.log.add(usage);
         let own = entry.model.as_deref().unwrap_or_default();
         let model = charge.model.as_deref().unwrap_or(own);
