@@ -33,6 +33,10 @@ const HOWS: [&str; 6] = ["zeroed", "flipped", "cut", "deleted", "garbage", "empt
 /// Damages a file. Gives what was done to it.
 fn damage(path: &Path, how: &str, random: &mut Random) -> String {
     let mut bytes = std::fs::read(path).unwrap();
+    if bytes.is_empty() {
+        // A lock holds nothing; then it is damage that something is in it.
+        bytes.push(b'x');
+    }
     let at = random.below(bytes.len());
     match how {
         "zeroed" => {
