@@ -119,38 +119,38 @@ fn head(entries: &[CardEntry], options: &CardOptions, page: &mut String) {
 
 /// What the lines of a session are, as columns.
 const FEATURES: &str = "    features:
-      - name: type
-        dtype: string
-      - name: harness
-        dtype: string
-      - name: id
-        dtype: string
-      - name: name
-        dtype: string
-      - name: message
+      - name: \"type\"
+        dtype: \"string\"
+      - name: \"harness\"
+        dtype: \"string\"
+      - name: \"id\"
+        dtype: \"string\"
+      - name: \"name\"
+        dtype: \"string\"
+      - name: \"message\"
         struct:
-          - name: role
-            dtype: string
-          - name: content
-            dtype: string
-          - name: reasoningContent
-            dtype: string
-          - name: toolCalls
+          - name: \"role\"
+            dtype: \"string\"
+          - name: \"content\"
+            dtype: \"string\"
+          - name: \"reasoningContent\"
+            dtype: \"string\"
+          - name: \"toolCalls\"
             list:
-              - name: id
-                dtype: string
-              - name: function
+              - name: \"id\"
+                dtype: \"string\"
+              - name: \"function\"
                 struct:
-                  - name: name
-                    dtype: string
-                  - name: arguments
-                    dtype: string
-          - name: toolCallId
-            dtype: string
-          - name: timestamp
-            dtype: int64
-          - name: model
-            dtype: string
+                  - name: \"name\"
+                    dtype: \"string\"
+                  - name: \"arguments\"
+                    dtype: \"string\"
+          - name: \"toolCallId\"
+            dtype: \"string\"
+          - name: \"timestamp\"
+            dtype: \"int64\"
+          - name: \"model\"
+            dtype: \"string\"
 ";
 
 /// The tables of a folder: a name, the files, and whether they hold the lines of the Hub.

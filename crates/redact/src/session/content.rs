@@ -371,7 +371,8 @@ impl Shaper<'_, '_> {
             return self.name("source.file", file);
         }
         // Where somebody keeps their files, and what they call them, is nobody else's business.
-        let label = "[REDACTED:path]".to_owned();
+        // It is another than the log of the document, and is not to be taken for that.
+        let label = "[REDACTED:file]".to_owned();
         let kind = Kind::Path.as_str();
         self.mask
             .whole("source.file", file, "environment-path", kind, label);

@@ -409,9 +409,8 @@ impl Head {
                 None => Taken::Unknown,
             }
         });
-        if node.kind() == Kind::Object {
-            self.stated.usage = Some(usage);
-        }
+        // Without any count, nothing is said.
+        self.stated.usage = Some(usage).filter(|usage| !usage.is_empty());
     }
 
     /// What is true of the session, when all was read. `counted` is what the events come to.

@@ -14,10 +14,10 @@ fn document() -> Value {
         "privacy": null,
         "metrics": {"eventCount": 3, "messageCount": 1, "toolCallCount": 1, "durationMs": 2000},
         "events": [
-            {"id": "ev_001", "seq": 1, "timestamp": "2026-06-22T10:00:00Z", "type": "user_message", "text": "[REDACTED:aws] x",
+            {"id": "ev_001", "seq": 1, "timestamp": "2026-06-22T10:00:00Z", "type": "user_message", "role": "user", "text": "[REDACTED:aws] x",
              "redactions": [{"field": "text", "ruleId": "aws", "type": "secret", "placeholder": "[REDACTED:aws]"}]},
-            {"id": "ev_002", "seq": 2, "timestamp": "2026-06-22T10:00:01Z", "type": "tool_call", "tool": {"name": "Bash", "callId": "c", "input": {"a": "[R]"}}},
-            {"id": "ev_003", "seq": 3, "timestamp": "2026-06-22T10:00:02Z", "type": "tool_result", "tool": {"name": "Bash", "callId": "c", "status": "ok"}},
+            {"id": "ev_002", "seq": 2, "timestamp": "2026-06-22T10:00:01Z", "type": "tool_call", "role": "assistant", "tool": {"name": "Bash", "callId": "c", "input": {"a": "[R]"}}},
+            {"id": "ev_003", "seq": 3, "timestamp": "2026-06-22T10:00:02Z", "type": "tool_result", "role": "tool", "tool": {"name": "Bash", "callId": "c", "status": "ok"}},
         ],
     })
 }

@@ -235,7 +235,7 @@ fn files_that_are_secret_go_as_a_whole() {
         "{out}"
     );
     assert!(
-        out.contains(r#""output":{"stdout":"[REDACTED:sensitive-file]","stderr":""}"#),
+        out.contains(r#""outputValue":{"stdout":"[REDACTED:sensitive-file]","stderr":""}"#),
         "{out}"
     );
 }
