@@ -105,8 +105,8 @@ impl Drift {
         at: Position,
     ) {
         for field in fields {
-            let says = |value: &Node<'_>| !matches!(value.bytes(), b"null" | b"[]" | b"{}");
-            if object.get(field).filter(says).is_some() {
+            let says = |value: Node<'_>| !matches!(value.bytes(), b"null" | b"[]" | b"{}");
+            if object.get(field).is_some_and(says) {
                 self.count(&name(LEFT_OUT, scope, field), at);
             }
         }

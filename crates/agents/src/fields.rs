@@ -197,7 +197,8 @@ mod tests {
         assert!(lost.is_empty(), "fields vanish: {lost:#?}");
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/fields.golden.txt");
         if std::env::var_os("QUIPU_BLESS").is_some() {
-            std::fs::write(&golden, &made).unwrap();
+            let mut file = std::fs::File::create(&golden).unwrap();
+            std::io::Write::write_all(&mut file, made.as_bytes()).unwrap();
         }
         let kept = std::fs::read_to_string(&golden).unwrap_or_default();
         assert!(

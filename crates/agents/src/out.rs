@@ -216,6 +216,11 @@ impl<'o> Out<'o> {
 
     /// Hands base64 content over to be kept outside. `None` when it is no base64.
     pub fn detach(&mut self, mime: &str, base64: &str) -> Option<Attachment> {
+        use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+        use base64::{alphabet, engine::DecodePaddingMode};
+        const ANY: GeneralPurposeConfig = GeneralPurposeConfig::new()
+            .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+            .with_decode_allow_trailing_bits(true);
         // Some records hold the same content twice: what was just handed over is not decoded again.
         let hashed = |seed| twox_hash::XxHash3_64::oneshot_with_seed(seed, base64.as_bytes());
         let known = (base64.len(), [hashed(0), hashed(1)]);
@@ -225,11 +230,6 @@ impl<'o> Out<'o> {
         {
             return Some(attachment.clone());
         }
-        use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-        use base64::{alphabet, engine::DecodePaddingMode};
-        const ANY: GeneralPurposeConfig = GeneralPurposeConfig::new()
-            .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-            .with_decode_allow_trailing_bits(true);
         let standard = GeneralPurpose::new(&alphabet::STANDARD, ANY);
         let url_safe = GeneralPurpose::new(&alphabet::URL_SAFE, ANY);
         let bytes = standard

@@ -512,7 +512,7 @@ impl Claude {
 
     /// A sign of life. That of a sub-agent may hold what it said, and so a call to a model that is counted here
     /// unless the sub-agent's own log tells of it.
-    fn progress<'a>(&self, record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+    fn progress<'a>(record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
         let data = record.get("data");
         let mut entry = Entry {
             subagent: data.and_then(|data| data.text("agentId")),
@@ -548,7 +548,7 @@ impl Claude {
                 (NoteKind::Title, record.get("customTitle"))
             }
             "agent-name" => (NoteKind::Title, record.get("agentName")),
-            "progress" => return self.progress(record, common, out),
+            "progress" => return Self::progress(record, common, out),
             "file-history-snapshot" | "file-history-delta" => (NoteKind::FileSnapshot, None),
             "queue-operation" => (NoteKind::Queue, record.get("content")),
             "last-prompt" => (NoteKind::Session, record.get("lastPrompt")),

@@ -170,7 +170,7 @@ fn thinking_is_handed_over_with_its_own_signature_and_with_no_other() {
     ] {
         assert_eq!(
             thought(agent, said, extra),
-            [text.clone()],
+            std::slice::from_ref(&text),
             "{agent} {extra}"
         );
     }
