@@ -3,8 +3,8 @@
 use std::io::Write as _;
 
 use quipu_model::{
-    Annotations, Block, Body, Content, Draft, Event, Json, LogBody, Note, Notes, RunId, Step,
-    StepEnd, Timestamp, Usage,
+    Annotations, Block, Body, Content, Draft, Event, Flags, Json, LogBody, Note, Notes, RunId,
+    Step, StepEnd, Timestamp, Usage,
 };
 use serde::Serialize as _;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
@@ -475,6 +475,10 @@ impl Writer<'_> {
             self.raw("}");
         }
         self.value_field(r#","extra":"#, extra.as_ref());
+        self.flags(*flags);
+    }
+
+    fn flags(&mut self, flags: Flags) {
         let set = [
             (flags.opaque, "\"opaque\""),
             (flags.synthetic, "\"synthetic\""),

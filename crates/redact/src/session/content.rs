@@ -76,7 +76,15 @@ impl Shaper<'_, '_> {
         if notes.stop_reason.is_some()
             && let Some(reason) = &mut notes.stop_reason
         {
-            self.name("stopReason", reason);
+            // Where no text is to be left, what is not a word is one.
+            let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+            if self.profile.keeps_content() || reason.len() <= 64 && reason.bytes().all(is_word) {
+                self.name("stopReason", reason);
+            } else {
+                let label = "[REDACTED:raw]".to_owned();
+                self.mask
+                    .whole("stopReason", reason, &rule("raw"), POLICY, label);
+            }
         }
     }
 

@@ -502,3 +502,34 @@ fn drafts_are_masked_before_they_are_written() {
     mask(&mut plain);
     assert_eq!(plain, draft("all else stays, /home/ada too".to_owned()));
 }
+
+#[test]
+fn fields_without_a_place_are_kept_only_where_all_content_is() {
+    let secret = &*token(7);
+    let (header, mut events) = session(vec![
+        call("c1", "Read", r#"{"file_path":"/home/ada/code/app/.env"}"#),
+        result("c1", "Read", r#""A=1""#),
+        said("hello"),
+    ]);
+    let extra =
+        format!(r#"{{"requestId":"req_1","toolUseResult":{{"originalFile":"TOKEN={secret}"}}}}"#);
+    for (event, _) in &mut events[1..] {
+        event.annotations.extra = Json::parse(&extra).ok();
+        event.annotations.stop_reason = Some("max_tokens".to_owned());
+    }
+    for profile in super::profiles() {
+        let (_, shared, bytes) = share(&header, &Options::default(), &events, &profile);
+        check(&bytes);
+        for (event, _) in &shared[1..] {
+            let notes = &event.annotations;
+            assert_eq!(notes.stop_reason.as_deref(), Some("max_tokens"));
+            let kept = notes.extra.as_ref().unwrap().get();
+            assert!(kept.starts_with('{'), "{kept}");
+            let is_whole = profile.changes_nothing();
+            assert_eq!(kept.contains(secret), is_whole, "{} {kept}", profile.name);
+            let is_of_secret_file = event.seq == 2 && profile.kinds.contains(&crate::Kind::Secret);
+            let stays = profile.keeps_content() && !is_of_secret_file;
+            assert_eq!(kept.contains("req_1"), stays, "{} {kept}", profile.name);
+        }
+    }
+}

@@ -83,6 +83,8 @@ fn plant(events: &mut Events, secret: &str) {
             LogBody::Exchange(_) => {}
         }
         event.place.path = format!("a.{secret}");
+        json(&mut event.annotations.extra);
+        event.annotations.stop_reason = Some(format!("it said {secret}"));
     }
 }
 
