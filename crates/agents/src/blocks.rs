@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use quipu_model::json::{Kind, Node};
 use quipu_model::{Json, NoteKind, Service, Status, Usage};
 
-use crate::{Entry, Out, Text, Value, What, data_url};
+use crate::{Entry, Extra, Out, Text, Value, What, data_url};
 
 /// Whose message the blocks are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,56 @@ pub(crate) fn usage(node: Node<'_>) -> Option<Usage> {
             .and_then(|n| n.as_u64()),
     };
     (!usage.is_empty()).then_some(usage)
+}
+
+/// Calls to models within a call, which its own counts leave out: an advisor that was asked, a compaction, a
+/// model that refused before another took over. Each has its own counts, and its own model where it is another.
+///
+/// The counts of the whole are those of the model that answered: of all `message` parts, or of the
+/// `fallback_message` that took over and what followed from the same model.
+pub(crate) fn inner_calls(usage: Node<'_>) -> impl Iterator<Item = (usize, Node<'_>)> {
+    let parts = usage.get("iterations");
+    let items = move || parts.into_iter().flat_map(Node::items);
+    let is = |part: Node<'_>, kind: &str| part.get("type").is_some_and(|it| it.is(kind));
+    let answered = items()
+        .find(|part| is(*part, "fallback_message"))
+        .map(|part| part.text("model"));
+    let is_own = move |part: Node<'_>| match &answered {
+        Some(model) => {
+            is(part, "fallback_message") || is(part, "message") && part.text("model") == *model
+        }
+        None => is(part, "message"),
+    };
+    // Parts without a kind are of old versions, which had no other.
+    let has_kind = |part: Node<'_>| part.get("type").is_some();
+    let others = items().enumerate();
+    others.filter(move |(_, part)| has_kind(*part) && !is_own(*part))
+}
+
+/// The note of a call within a call. It is a call of its own, by the place it has in the other.
+pub(crate) fn inner_call<'a>(
+    (at, part): (usize, Node<'a>),
+    call: Option<&str>,
+    model: Option<&str>,
+) -> Entry<'a> {
+    Entry {
+        usage: usage(part),
+        model: part
+            .text("model")
+            .or_else(|| model.map(|model| Cow::Owned(model.to_owned()))),
+        model_call: call.map(|call| Cow::Owned(inner_name(call, at))),
+        service: service(part),
+        ..Entry::new(What::Note {
+            kind: NoteKind::ModelCall,
+            text: part.get("type").and_then(Text::of),
+            raw: Some(part.into()),
+        })
+    }
+}
+
+/// What a call within a call is known by.
+pub(crate) fn inner_name(call: &str, at: usize) -> String {
+    format!("{call}#{at}")
 }
 
 /// How a call was served, from the same counts.
@@ -129,7 +179,7 @@ pub(crate) fn entry<'a>(
 ) -> Option<Entry<'a>> {
     let kind = block.get("type")?.as_raw_str()?.plain()?;
     let field = |key: &str| block.get(key).and_then(Text::of).unwrap_or(Text::EMPTY);
-    Some(match kind {
+    let mut entry = match kind {
         "text" | "input_text" | "output_text" => Entry::new(match speaker {
             Speaker::User => What::User(field("text")),
             Speaker::Assistant => What::Assistant(field("text")),
@@ -169,7 +219,32 @@ pub(crate) fn entry<'a>(
             result(block, kind, facts, out)
         }
         _ => return None,
-    })
+    };
+    let mapped = mapped(kind);
+    // What is kept as it stands has all its fields.
+    if !mapped.is_empty() && !matches!(entry.what, What::Note { raw: Some(_), .. }) {
+        entry.extra.rest("block", block, mapped);
+    }
+    Some(entry)
+}
+
+/// The fields of a block that its entry has a place for.
+fn mapped(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "text" | "input_text" | "output_text" => &["type", "text"],
+        "thinking" | "reasoning" => &["type", "thinking", "text"],
+        "redacted_thinking" => &["type"],
+        "tool_use" | "server_tool_use" | "mcp_tool_use" => &["type", "id", "name", "input"],
+        "image" | "document" => &["type", "source", "data", "url", "image_url"],
+        _ => &[
+            "type",
+            "tool_use_id",
+            "toolUseID",
+            "id",
+            "is_error",
+            "content",
+        ],
+    }
 }
 
 /// A block that holds an image or a document.
@@ -190,10 +265,17 @@ pub(crate) fn attachment<'a>(block: Node<'a>, out: &mut Out<'_>) -> Entry<'a> {
         None => None,
     });
     match inside {
-        Some(attachment) => Entry {
-            attachments: vec![attachment],
-            ..Entry::note(NoteKind::Attachment, mime)
-        },
+        Some(attachment) => {
+            let mut entry = Entry {
+                attachments: vec![attachment],
+                ..Entry::note(NoteKind::Attachment, mime)
+            };
+            let mapped = &["type", "data", "url", "image_url", "media_type", "mimeType"];
+            if let Some(source) = block.get("source") {
+                entry.extra.rest("source", source, mapped);
+            }
+            entry
+        }
         None => Entry::keep(NoteKind::Attachment, block),
     }
 }
@@ -206,6 +288,7 @@ fn result<'a>(block: Node<'a>, kind: &str, facts: ResultFacts, out: &mut Out<'_>
         .unwrap_or_default();
     let failed = block.get("is_error").and_then(|n| n.as_bool()) == Some(true);
     let mut attachments = Vec::new();
+    let mut extra = Extra::default();
     let content = block.get("content").filter(|content| !content.is_null());
     // A list of one text is that text.
     let only_text = content.and_then(|content| match content.kind() {
@@ -214,6 +297,7 @@ fn result<'a>(block: Node<'a>, kind: &str, facts: ResultFacts, out: &mut Out<'_>
             let mut items = content.items();
             match (items.next(), items.next()) {
                 (Some(one), None) if one.get("type").is_some_and(|t| t.is("text")) => {
+                    extra.rest("content", one, &["type", "text"]);
                     one.get("text").and_then(Text::of)
                 }
                 _ => None,
@@ -245,6 +329,7 @@ fn result<'a>(block: Node<'a>, kind: &str, facts: ResultFacts, out: &mut Out<'_>
         status,
         duration_ms: facts.duration_ms,
         attachments,
+        extra,
         ..Entry::new(What::Result {
             name: Cow::Owned(name.to_owned()),
             id,

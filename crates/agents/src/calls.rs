@@ -120,6 +120,21 @@ impl Calls {
             || self.costs.knows(key)
     }
 
+    /// Whether a usage of this call would add to what was counted of it. What can no longer be corrected does not.
+    pub(crate) fn would_count(&self, call: &str, usage: &Usage) -> bool {
+        let key = hash(call.as_bytes());
+        let known = self.recent.iter().rev().find(|call| call.key == key);
+        match known {
+            Some(known) => {
+                let before = Usage::from(known.tokens);
+                let mut now = before;
+                now.raise(&believable(*usage));
+                now != before
+            }
+            None => !self.older.contains(&key),
+        }
+    }
+
     /// Leaves of an entry's usage and cost what was not counted yet, and says where it is to be counted.
     pub(crate) fn settle(&mut self, entry: &mut Entry<'_>, when: Option<Timestamp>) {
         self.settle_usage(entry, when);

@@ -1,7 +1,8 @@
-//! What is in a log that its adapter does not know.
+//! What is in a log that its adapter does not know, or knows and gives to no event.
 //!
 //! Agents change their formats every week and tell no one. Each adapter lists the record types and
-//! fields it has seen; whatever else turns up is counted here, with the first place it was seen at.
+//! fields it has seen; whatever else turns up is counted here, with the first place it was seen at. Fields that are
+//! known and reach no event are counted as well, by their name.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,10 +18,14 @@ const MAX_NAMES: usize = 256;
 /// The longest name that is kept whole.
 const MAX_NAME: usize = 120;
 
-/// Unknown record types and fields.
+/// How the names begin of fields that are known and reach no event.
+const LEFT_OUT: &str = "left_out";
+
+/// Unknown record types and fields, and known ones that reach no event.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Drift {
-    /// By name: `type:assistant.foo` or `field:assistant.foo`.
+    /// By name: `type:assistant.foo`, `field:assistant.foo`, or `left_out:assistant.foo` for a field that is known and
+    /// reaches no event.
     pub unknown: BTreeMap<String, Sighting>,
     /// Sightings beyond the number of names that are kept.
     pub more: u64,
@@ -44,7 +49,7 @@ pub struct Sighting {
 impl Drift {
     /// Whether everything was known.
     pub fn is_empty(&self) -> bool {
-        self.unknown.is_empty() && self.more == 0
+        self.not_known() == 0
     }
 
     pub(crate) fn count(&mut self, name: &str, at: Position) {
@@ -58,6 +63,45 @@ impl Drift {
             self.unknown.insert(name.to_owned(), first);
         } else {
             self.more += 1;
+        }
+    }
+
+    /// Sightings of what is not known.
+    pub fn not_known(&self) -> u64 {
+        self.sum(|name| !name.starts_with(LEFT_OUT)) + self.more
+    }
+
+    /// Sightings of fields that are known and reach no event.
+    pub fn left_out(&self) -> u64 {
+        self.sum(|name| name.starts_with(LEFT_OUT))
+    }
+
+    /// Their names, and how often each was seen.
+    pub fn names_left_out(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.unknown.iter().filter_map(|(name, sighting)| {
+            let (kind, name) = name.split_once(':')?;
+            (kind == LEFT_OUT).then_some((name, sighting.count))
+        })
+    }
+
+    fn sum(&self, counts: impl Fn(&str) -> bool) -> u64 {
+        let named = self.unknown.iter().filter(|(name, _)| counts(name));
+        named.map(|(_, sighting)| sighting.count).sum()
+    }
+
+    /// Counts fields of an object that say something and reach no event.
+    pub(crate) fn leave_out(
+        &mut self,
+        scope: &str,
+        object: Node<'_>,
+        fields: &[&str],
+        at: Position,
+    ) {
+        for field in fields {
+            let says = |value: Node<'_>| !matches!(value.bytes(), b"null" | b"[]" | b"{}");
+            if object.get(field).is_some_and(says) {
+                self.count(&name(LEFT_OUT, scope, field), at);
+            }
         }
     }
 

@@ -275,6 +275,18 @@ impl<'a> Entry<'a> {
         matches!(self.what, What::Note { .. })
     }
 
+    /// Whether it is a note that keeps all of a record.
+    pub(crate) fn keeps(&self, record: Node<'_>) -> bool {
+        let What::Note {
+            raw: Some(Value::Raw(raw)),
+            ..
+        } = &self.what
+        else {
+            return false;
+        };
+        std::ptr::eq(raw.get().as_bytes(), record.bytes())
+    }
+
     /// The event, owned.
     pub fn to_event(
         &self,

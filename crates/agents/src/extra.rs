@@ -4,10 +4,11 @@
 //! record until an event is made of the entry, so that an import, which makes none, pays nothing for them.
 
 use quipu_model::Json;
-use quipu_model::json::Node;
+use quipu_model::json::{Node, RawJson};
 
-/// How many objects the fields of one entry may come from: a line, its message, its usage, a block.
-const PARTS: usize = 4;
+/// How many objects the fields of one entry may come from: a line, another session that it names, its message, its
+/// usage, a block, what is in it, and the other account of a result.
+const PARTS: usize = 7;
 
 /// The fields of one entry that have no place of their own.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +24,9 @@ struct Part<'a> {
 #[derive(Debug, Clone)]
 enum From<'a> {
     /// The fields of an object, but for those that are mapped.
-    Rest(Node<'a>, &'static [&'static str]),
+    Rest(Node<'a>, [&'static [&'static str]; 2]),
+    /// A value, but for what says word for word the same as another.
+    But(Node<'a>, Option<RawJson<'a>>),
     /// A value as it is.
     Made(Json),
 }
@@ -31,12 +34,34 @@ enum From<'a> {
 impl<'a> Extra<'a> {
     /// Keeps the fields of an object that are not mapped. `name` is empty for those of the record itself.
     pub fn rest(&mut self, name: &'static str, object: Node<'a>, mapped: &'static [&'static str]) {
+        self.put(name, From::Rest(object, [mapped, &[]]));
+    }
+
+    /// Like [`Self::rest`], with two lists of what is mapped.
+    pub fn rest_of_two(
+        &mut self,
+        name: &'static str,
+        object: Node<'a>,
+        mapped: [&'static [&'static str]; 2],
+    ) {
         self.put(name, From::Rest(object, mapped));
+    }
+
+    /// Keeps a value under a name, but for a text that is `said` elsewhere.
+    pub fn but(&mut self, name: &'static str, value: Node<'a>, said: Option<RawJson<'a>>) {
+        self.put(name, From::But(value, said));
     }
 
     /// Keeps one value under a name.
     pub fn value(&mut self, name: &'static str, value: Json) {
         self.put(name, From::Made(value));
+    }
+
+    /// Adds what another has.
+    pub fn append(&mut self, other: Self) {
+        for part in other.0.into_iter().flatten() {
+            self.put(part.name, part.from);
+        }
     }
 
     fn put(&mut self, name: &'static str, from: From<'a>) {
@@ -61,12 +86,23 @@ impl<'a> Extra<'a> {
                 From::Rest(object, mapped) => {
                     let mut inside = String::from("{");
                     fields(*object, mapped, &mut inside);
-                    if inside.len() > 1 {
-                        inside.push('}');
-                        field(Json::string(part.name).get(), &inside, &mut text);
+                    closed(part.name, inside, &mut text);
+                }
+                From::But(object, Some(said)) if object.fields().next().is_some() => {
+                    let mut inside = String::from("{");
+                    for (key, value) in object.fields() {
+                        if !value.is_null() && value.raw() != *said {
+                            field(key.raw().get(), value.raw().get(), &mut inside);
+                        }
+                    }
+                    closed(part.name, inside, &mut text);
+                }
+                From::But(value, said) => {
+                    if !value.is_null() && said.is_none_or(|said| said != value.raw()) {
+                        named(part.name, value.raw().get(), &mut text);
                     }
                 }
-                From::Made(value) => field(Json::string(part.name).get(), value.get(), &mut text),
+                From::Made(value) => named(part.name, value.get(), &mut text),
             }
         }
         if text.len() == 1 {
@@ -79,13 +115,34 @@ impl<'a> Extra<'a> {
     }
 }
 
+/// The fields of an object that say something and are not mapped, as an object; `None` where there are none.
+pub(crate) fn leftover(object: Node<'_>, mapped: &[&str]) -> Option<Json> {
+    let mut text = String::from("{");
+    fields(object, &[mapped, &[]], &mut text);
+    text.push('}');
+    (text.len() > 2).then(|| Json::parse(&text).ok())?
+}
+
 /// The fields of an object that say something and are not mapped.
-fn fields(object: Node<'_>, mapped: &[&str], to: &mut String) {
+fn fields(object: Node<'_>, mapped: &[&[&str]; 2], to: &mut String) {
     for (key, value) in object.fields() {
-        if !value.is_null() && !mapped.iter().any(|mapped| key.is(mapped)) {
+        let is_mapped = || mapped.iter().copied().flatten().any(|it| key.is(it));
+        if !value.is_null() && !is_mapped() {
             field(key.raw().get(), value.raw().get(), to);
         }
     }
+}
+
+/// Adds an object that is not closed yet, unless it is empty.
+fn closed(name: &str, mut inside: String, to: &mut String) {
+    if inside.len() > 1 {
+        inside.push('}');
+        named(name, &inside, to);
+    }
+}
+
+fn named(name: &str, value: &str, to: &mut String) {
+    field(Json::string(name).get(), value, to);
 }
 
 fn field(key: &str, value: &str, to: &mut String) {

@@ -51,6 +51,8 @@ pub struct Ledger {
     unit: Option<u64>,
     /// Identities that only mean something within this log.
     weak: HashSet<u64>,
+    /// What records were seen to say, where a record may come again and say more.
+    said: HashSet<u64>,
     #[serde(skip)]
     seen: HashSet<u64>,
     counted: Tokens,
@@ -152,6 +154,43 @@ impl Ledger {
             self.unit = Some(unit);
         }
         new
+    }
+
+    /// Whether a record with this identity was read.
+    pub fn knows_unit(&mut self, id: &str) -> bool {
+        if self.seen.len() < self.units.len() {
+            self.seen.extend(self.units.iter().copied());
+        }
+        let unit = hash(id.as_bytes());
+        self.seen.contains(&unit) || self.weak.contains(&unit)
+    }
+
+    /// What is read now belongs to this identity, whether it was there before or not.
+    pub fn belongs_to(&mut self, id: &str) {
+        if !self.unit(id) && id.len() >= STRONG {
+            self.unit = Some(hash(id.as_bytes()));
+        }
+    }
+
+    /// Takes in an identity by which other logs may know part of this one, beside that of the record at hand.
+    pub fn also(&mut self, id: &str) {
+        let own = self.unit;
+        self.unit(id);
+        self.unit = own;
+    }
+
+    /// Takes in a part of what the record with this identity says. `false` when a record with this identity said
+    /// the same before.
+    pub fn says(&mut self, id: &str, part: &[u8]) -> bool {
+        let mut both = [0; 16];
+        both[..8].copy_from_slice(&hash(id.as_bytes()).to_le_bytes());
+        both[8..].copy_from_slice(&hash(part).to_le_bytes());
+        self.said.insert(hash(&both))
+    }
+
+    /// Whether a usage of this call would add to what was counted of it.
+    pub fn would_count(&self, call: &str, usage: &Usage) -> bool {
+        self.calls.would_count(call, usage)
     }
 
     /// Calls whose results are not there.

@@ -95,6 +95,8 @@ mod sts;
 
 #[cfg(test)]
 mod corpus;
+#[cfg(all(test, debug_assertions))]
+mod fields;
 #[cfg(test)]
 mod handover;
 #[cfg(test)]

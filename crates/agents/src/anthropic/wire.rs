@@ -72,6 +72,34 @@ pub(super) const BLOCK: &[&str] = &[
 /// Every field of a request that is no setting.
 pub(super) const CONVERSATION: &[&str] = &["messages", "system"];
 
+/// Fields of a response that have a place of their own, or are kept with its end.
+pub(super) const MESSAGE_MAPPED: &[&str] = &[
+    "id",
+    "type",
+    "role",
+    "model",
+    "content",
+    "stop_reason",
+    "usage",
+    "stop_sequence",
+    "stop_details",
+    "container",
+    "context_management",
+];
+
+/// Fields of a usage that have a place of their own, or are kept with the end of the response.
+pub(super) const USAGE_MAPPED: &[&str] = &[
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+    "cache_creation",
+    "output_tokens_details",
+    "server_tool_use",
+    "iterations",
+    "fallback_credit",
+];
+
 /// What a response says of its end beside why.
 pub(super) const END: &[&str] = &[
     "stop_sequence",

@@ -1,20 +1,25 @@
 //! What a line means.
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 use quipu_model::json::{Kind, Node};
-use quipu_model::{NoteKind, Status, Timestamp};
+use quipu_model::{NoteKind, Status, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
-use super::wire::{FIELDS, Line, MESSAGE_FIELDS, USAGE_FIELDS};
+use super::wire::{
+    ENVELOPE, FIELDS, Line, MADE_UP_MAPPED, MAPPED, MESSAGE_FIELDS, MESSAGE_MAPPED, OF_SESSION,
+    OF_SESSION_AND_RESULT, RESULT, USAGE_FIELDS, USAGE_MAPPED,
+};
 use crate::blocks::{self, ResultFacts, Speaker};
 use crate::cost::Cost;
 use crate::session::{learn, update};
 use crate::{
-    Dropped, Entry, Mended, Origin, Out, Reader, Session, Text, Tokens, What, state, time,
+    Dropped, Entry, Extra, Mended, Origin, Out, Reader, Session, Text, Tokens, Value, What, state,
+    time,
 };
 
 /// Reads a session, or a stream.
@@ -31,7 +36,26 @@ pub(super) struct Claude {
     title_rank: u8,
     /// What was counted when the last result of a stream came.
     at_result: Tokens,
+    /// What was counted of a stream, by model.
+    by_model: BTreeMap<String, OfModel>,
+    /// How many summaries there were, and which of them is the title.
+    summaries: u64,
+    summarized: u64,
+    /// Summaries whose leaf was not met yet, by its hash.
+    leaves: HashMap<u64, (u64, String)>,
 }
+
+/// What was counted of a model in a stream.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct OfModel {
+    counted: Tokens,
+    /// How much of it when the last result came.
+    at_result: Tokens,
+}
+
+/// How many summaries of other sessions are remembered at most, and how long they may be.
+const MOST_LEAVES: usize = 256;
+const LONGEST_TITLE: usize = 1024;
 
 /// What a line says of all entries it becomes.
 struct Common<'a> {
@@ -39,10 +63,22 @@ struct Common<'a> {
     uuid: Option<Cow<'a, str>>,
     parent: Option<Cow<'a, str>>,
     subagent: Option<Cow<'a, str>>,
+    record: Node<'a>,
+    /// Fields that have no place of their own, for the first entry.
+    extra: RefCell<Extra<'a>>,
 }
 
 impl<'a> Common<'a> {
+    /// Keeps the fields of an object that are not mapped, with the first entry.
+    fn keep(&self, name: &'static str, object: Node<'a>, mapped: &'static [&'static str]) {
+        self.extra.borrow_mut().rest(name, object, mapped);
+    }
+
     fn put(&self, mut entry: Entry<'a>, out: &mut Out<'_>) {
+        let extra = self.extra.take();
+        if !entry.keeps(self.record) {
+            entry.extra.append(extra);
+        }
         entry.at = entry.at.or(self.at);
         entry.native_id.clone_from(&self.uuid);
         entry.parent_id.clone_from(&self.parent);
@@ -63,20 +99,26 @@ impl Claude {
             begun: false,
             title_rank: 0,
             at_result: Tokens::default(),
+            by_model: BTreeMap::new(),
+            summaries: 0,
+            summarized: 0,
+            leaves: HashMap::new(),
         }
     }
 
     fn line(&mut self, record: Node<'_>, out: &mut Out<'_>) {
-        let line = Line::of(record);
+        let mut line = Line::of(record);
         let kind = line.kind.and_then(|kind| kind.as_str()).unwrap_or_default();
         let uuid = line.uuid.and_then(|uuid| uuid.as_str());
-        // A line that is there twice is a copy: kept context after a compaction, a restored file.
         if let Some(uuid) = &uuid
-            && !out.unit(uuid)
+            && is_copy(uuid, record, &mut line, out)
         {
             return;
         }
         self.learn(&line);
+        if let Some(uuid) = &uuid {
+            self.leaf(uuid);
+        }
         let at = line.timestamp.and_then(time::of);
         if at.is_none() && line.timestamp.is_some_and(|t| !t.is_null()) {
             out.ledger().mend(Mended::Timestamp);
@@ -86,10 +128,20 @@ impl Claude {
             uuid,
             parent: line.parent.and_then(|parent| parent.as_str()),
             subagent: self.subagent(&line),
+            record,
+            extra: RefCell::default(),
         };
+        self.keep_line(&line, &common);
+        let counted = out.ledger().counted();
         match &*kind {
             "user" => self.user(record, &line, &common, out),
-            "assistant" => assistant(record, &line, &common, out),
+            "assistant" => {
+                let id = line.message.and_then(|message| message.text("id"));
+                if let Some(id) = id.filter(|_| self.session.parent.is_some()) {
+                    out.ledger().also(&call_unit(&id));
+                }
+                assistant(record, &line, &common, out);
+            }
             "system" => self.system(record, &common, out),
             "attachment" => attachment(record, &common, out),
             "result" => self.result(record, &common, out),
@@ -116,6 +168,84 @@ impl Claude {
         }
         if line.on_disk {
             out.check("line", record, FIELDS);
+        } else if kind == "assistant" {
+            self.count_of_model(&line, &out.ledger().counted().beyond(&counted));
+        }
+    }
+
+    /// Keeps the fields of a line that have no place of their own. What is the session's is not said again.
+    fn keep_line<'a>(&self, line: &Line<'a>, common: &Common<'a>) {
+        let is = |node: Option<Node<'_>>, known: &Option<String>| {
+            node.is_none_or(|node| known.as_deref().is_some_and(|known| node.is(known)))
+        };
+        let is_same = is(line.cwd, &self.session.cwd)
+            && is(line.branch, &self.session.branch)
+            && is(line.version, &self.session.version);
+        let has_result = line.result.is_some() && line.has_result_block();
+        let more = match (is_same, has_result) {
+            (true, true) => OF_SESSION_AND_RESULT,
+            (true, false) => OF_SESSION,
+            (false, true) => RESULT,
+            (false, false) => &[],
+        };
+        let mut extra = common.extra.borrow_mut();
+        extra.rest_of_two("", common.record, [MAPPED, more]);
+        // A copy of another session's line may say whose it was.
+        let of = [
+            &self.session.id,
+            &self.session.parent,
+            &self.session.forked_from,
+        ];
+        if let Some(session) = line.session
+            && !of.into_iter().any(|known| is(Some(session), known))
+        {
+            extra.but("sessionId", session, None);
+        }
+    }
+
+    /// Counts tokens of a stream by model, for its result to be compared with.
+    fn count_of_model(&mut self, line: &Line<'_>, more: &Usage) {
+        let model = line.message.and_then(|message| message.text("model"));
+        if let Some(model) = model
+            && more.total() > 0
+        {
+            let known = self.by_model.entry(plain_model(&model).to_owned());
+            let known = known.or_default();
+            let mut sum = Usage::from(known.counted);
+            sum.add(more);
+            known.counted = sum.into();
+        }
+    }
+
+    /// A summary is the title of the session that its leaf is in, which need not be this one.
+    fn summary(&mut self, record: Node<'_>, out: &mut Out<'_>) {
+        let Some((leaf, title)) = record.text("leafUuid").zip(record.text("summary")) else {
+            return;
+        };
+        self.summaries += 1;
+        if out.ledger().knows_unit(&leaf) {
+            self.summarized(self.summaries, title.into_owned());
+        } else if self.leaves.len() < MOST_LEAVES && title.len() <= LONGEST_TITLE {
+            let leaf = crate::hash(leaf.as_bytes());
+            self.leaves
+                .insert(leaf, (self.summaries, title.into_owned()));
+        }
+    }
+
+    /// A record that a summary may be about was read.
+    fn leaf(&mut self, uuid: &str) {
+        if !self.leaves.is_empty()
+            && let Some((number, title)) = self.leaves.remove(&crate::hash(uuid.as_bytes()))
+        {
+            self.summarized(number, title);
+        }
+    }
+
+    /// The last summary of the session is its title, wherever its leaf stands.
+    fn summarized(&mut self, number: u64, title: String) {
+        if number >= self.summarized {
+            self.summarized = number;
+            self.title(1, Some(Cow::Owned(title)));
         }
     }
 
@@ -189,13 +319,19 @@ impl Claude {
             return;
         };
         out.check("message", message, MESSAGE_FIELDS);
+        common.keep("message", message, MESSAGE_MAPPED);
         let origin = record.path(&["origin", "kind"]);
         let injected = line.meta
             || origin.is_some_and(|origin| origin.is("task-notification"))
             || record.get("isSynthetic").and_then(|n| n.as_bool()) == Some(true);
         if line.compact_summary {
-            let text = first_text(message);
-            common.put(Entry::note(NoteKind::Compaction, text), out);
+            let blocks = message.get("content").into_iter().flat_map(Node::items);
+            let entry = Entry::new(What::Note {
+                kind: NoteKind::Compaction,
+                text: Some(first_text(message)),
+                raw: (blocks.count() > 1).then(|| message.into()),
+            });
+            common.put(entry, out);
             return;
         }
         let Some(content) = message.get("content") else {
@@ -210,13 +346,20 @@ impl Claude {
             ..facts
         };
         let child = line.result.and_then(|result| self.child(result));
-        for block in content.items() {
+        let mut other_account = line.result;
+        for block in content.items().filter(|block| line.is_new(*block)) {
             match blocks::entry(block, Speaker::User, facts, out) {
                 Some(mut entry) => {
                     if let What::User(text) = entry.what {
-                        entry = said_to_agent(text, injected);
+                        entry = Entry {
+                            extra: entry.extra,
+                            ..said_to_agent(text, injected)
+                        };
                     } else if matches!(entry.what, What::Result { .. }) {
                         entry.child = child.clone().map(Cow::Owned);
+                        if let Some(account) = other_account.take() {
+                            keep_account(&mut entry, account, out);
+                        }
                     }
                     common.put(entry, out);
                 }
@@ -284,10 +427,15 @@ impl Claude {
 
     /// The end of a stream, with the vendor's own sums.
     fn result<'a>(&mut self, record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+        // Of each model, with those of sub-agents; what is said of the whole is the main thread's.
+        let models = record.get("modelUsage").filter(|models| {
+            let mut all = models.fields();
+            all.any(|(_, sums)| model_usage(sums).is_some_and(|usage| usage.total() > 0))
+        });
         let total = record.get("usage").and_then(blocks::usage);
         let before = self.at_result.into();
         // Lines of the stream carry the usage a reply began with; the result has what it came to.
-        let usage = total.map(|total| {
+        let usage = total.filter(|_| models.is_none()).map(|total| {
             let counted = out.ledger().counted().beyond(&before);
             total.beyond(&counted)
         });
@@ -297,7 +445,7 @@ impl Claude {
                 .vendor_usage
                 .map(Into::into)
                 .unwrap_or_default();
-            quipu_model::Usage::add(&mut sum, &total);
+            Usage::add(&mut sum, &total);
             self.session.vendor_usage = Some(sum.into());
         }
         if let Some(cost) = record.get("total_cost_usd") {
@@ -309,13 +457,9 @@ impl Claude {
         } else {
             NoteKind::Session
         };
-        let model = record.get("modelUsage").and_then(|models| {
-            let mut names = models.fields().map(|(name, _)| name.to_text_lossy());
-            names.next().filter(|_| names.next().is_none())
-        });
         let entry = Entry {
             usage: usage.filter(|usage| usage.total() > 0),
-            model,
+            stop_reason: record.text("stop_reason"),
             duration_ms: record.get("duration_ms").and_then(|n| n.as_u64()),
             ..Entry::new(What::Note {
                 kind,
@@ -324,14 +468,72 @@ impl Claude {
             })
         };
         common.put(entry, out);
+        if let Some(models) = models {
+            self.result_of_models(models, common, out);
+        }
         self.at_result = out.ledger().counted().into();
+    }
+
+    /// What a stream used of each model beyond what its lines said.
+    fn result_of_models<'a>(&mut self, models: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+        let mut sum = Usage::default();
+        for (name, sums) in models.fields() {
+            let Some(total) = model_usage(sums) else {
+                continue;
+            };
+            sum.add(&total);
+            let name = name.to_text_lossy();
+            let known = self.by_model.entry(plain_model(&name).to_owned());
+            let of_model = known.or_default();
+            let counted = Usage::from(of_model.counted);
+            // The sums are of the whole stream. Where they are less than what was counted of it, they are of the
+            // part since the last result.
+            let since = counted.beyond(&of_model.at_result.into());
+            let less = counted.beyond(&total).total() > 0;
+            let more = total.beyond(if less { &since } else { &counted });
+            let mut now = counted;
+            now.add(&more);
+            of_model.counted = now.into();
+            of_model.at_result = now.into();
+            if more.total() > 0 {
+                let entry = Entry {
+                    usage: Some(more),
+                    model: Some(name),
+                    ..Entry::keep(NoteKind::Usage, sums)
+                };
+                common.put(entry, out);
+            }
+        }
+        self.session.vendor_usage = Some(sum.into());
+    }
+
+    /// A sign of life. That of a sub-agent may hold what it said, and so a call to a model that is counted here
+    /// unless the sub-agent's own log tells of it.
+    fn progress<'a>(record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+        let data = record.get("data");
+        let mut entry = Entry {
+            subagent: data.and_then(|data| data.text("agentId")),
+            ..Entry::keep(NoteKind::Progress, record)
+        };
+        let message = data.and_then(|data| data.path(&["message", "message"]));
+        if let Some(message) = message
+            && let Some(id) = message.text("id")
+            && let Some(counts) = message.get("usage")
+        {
+            out.ledger().belongs_to(&call_unit(&id));
+            entry.usage = blocks::usage(counts);
+            entry.service = blocks::service(counts);
+            entry.model = message.text("model");
+            entry.model_call = Some(id);
+        }
+        common.put(entry, out);
     }
 
     /// Lines that are no part of the conversation.
     fn other<'a>(&mut self, kind: &str, record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
         let (note, text) = match kind {
             "summary" => {
-                self.title(1, record.text("summary"));
+                self.summary(record, out);
                 (NoteKind::Summary, record.get("summary"))
             }
             "ai-title" => {
@@ -343,14 +545,7 @@ impl Claude {
                 (NoteKind::Title, record.get("customTitle"))
             }
             "agent-name" => (NoteKind::Title, record.get("agentName")),
-            "progress" => {
-                let agent = record.path(&["data", "agentId"]).and_then(|n| n.as_str());
-                let entry = Entry {
-                    subagent: agent,
-                    ..Entry::keep(NoteKind::Progress, record)
-                };
-                return common.put(entry, out);
-            }
+            "progress" => return Self::progress(record, common, out),
             "file-history-snapshot" | "file-history-delta" => (NoteKind::FileSnapshot, None),
             "queue-operation" => (NoteKind::Queue, record.get("content")),
             "last-prompt" => (NoteKind::Session, record.get("lastPrompt")),
@@ -384,6 +579,12 @@ fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &m
     if made_up {
         model = None;
     }
+    let mapped = if made_up {
+        MADE_UP_MAPPED
+    } else {
+        MESSAGE_MAPPED
+    };
+    common.keep("message", message, mapped);
     let counts = message.get("usage").filter(|_| !made_up);
     let usage = counts.and_then(|node| {
         out.check("usage", node, USAGE_FIELDS);
@@ -392,19 +593,20 @@ fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &m
     let cost = line.cost.filter(|_| !made_up).and_then(Cost::of);
     let cost = cost.map(Cost::money);
     let service = counts.map(blocks::service).unwrap_or_default();
-    let request = || line.request.and_then(|request| request.as_str());
-    let call = message.text("id").map(|id| match request() {
-        // Those of the vendor are unique by themselves, and not every line names the request. Gateways
-        // make up others.
-        Some(request) if !id.starts_with("msg_") => Cow::Owned(format!("{id}:{request}")),
-        _ => id,
-    });
+    let call = call_of(message, line);
     let stop = message.text("stop_reason").filter(|_| !made_up);
+    if let Some(counts) = counts {
+        common.keep("usage", counts, USAGE_MAPPED);
+        inner_calls(counts, call.as_deref(), model.as_deref(), common, out);
+    }
     let content = message.get("content");
     let first = Cell::new(true);
     let put = |mut entry: Entry<'a>, out: &mut Out<'_>| {
         if made_up && let What::Assistant(text) = entry.what {
-            entry = Entry::note(NoteKind::Error, text);
+            entry = Entry {
+                extra: entry.extra,
+                ..Entry::note(NoteKind::Error, text)
+            };
         }
         entry.model.clone_from(&model);
         entry.model_call.clone_from(&call);
@@ -422,7 +624,7 @@ fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &m
             put(Entry::new(What::Assistant(text)), out);
         }
         Some(content) => {
-            for block in content.items() {
+            for block in content.items().filter(|block| line.is_new(*block)) {
                 let facts = ResultFacts::default();
                 if let Some(entry) = blocks::entry(block, Speaker::Assistant, facts, out) {
                     put(entry, out);
@@ -442,6 +644,143 @@ fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &m
     }
 }
 
+/// Calls to models within a call. They are told on every line of it, and taken in once.
+fn inner_calls<'a>(
+    usage: Node<'a>,
+    call: Option<&str>,
+    model: Option<&str>,
+    common: &Common<'a>,
+    out: &mut Out<'_>,
+) {
+    for (at, part) in blocks::inner_calls(usage) {
+        let known = call.map(|call| blocks::inner_name(call, at));
+        if known.is_some_and(|known| out.ledger().knows_call(&known)) {
+            continue;
+        }
+        // What is the line's is kept with what the line says.
+        let extra = common.extra.take();
+        common.put(blocks::inner_call((at, part), call, model), out);
+        common.extra.replace(extra);
+    }
+}
+
+/// Whether a line repeats what one with the same id said before: kept context after a compaction, a restored file.
+/// A line that says more is read for what is new in it; one that only counts more tokens is taken for its counts.
+fn is_copy<'a>(uuid: &str, record: Node<'a>, line: &mut Line<'a>, out: &mut Out<'_>) -> bool {
+    let again = !out.ledger().unit(uuid);
+    let content = line.message.and_then(|message| message.get("content"));
+    let mut is_new = false;
+    match content {
+        Some(content) if content.kind() == Kind::List => {
+            for block in content.items() {
+                let new = out.ledger().says(uuid, block.bytes());
+                is_new |= new;
+                if !new {
+                    line.said.push(block.offset());
+                }
+            }
+        }
+        Some(content) => is_new = out.ledger().says(uuid, content.bytes()),
+        None => {
+            let said = record
+                .fields()
+                .filter(|(key, _)| !ENVELOPE.iter().any(|known| key.is(known)))
+                .fold(0, |sum: u64, (key, value)| {
+                    let of = crate::hash(key.raw().get().as_bytes());
+                    sum.rotate_left(7) ^ of ^ crate::hash(value.bytes()).rotate_left(31)
+                });
+            is_new = out.ledger().says(uuid, &said.to_le_bytes());
+        }
+    }
+    if !again {
+        // Two blocks of one line may say the same.
+        line.said.clear();
+        return false;
+    }
+    if is_new {
+        out.ledger().belongs_to(uuid);
+        return false;
+    }
+    let usage = line.message.and_then(|message| {
+        let usage = blocks::usage(message.get("usage")?)?;
+        let (call, model) = (call_of(message, line)?, message.text("model")?);
+        out.ledger()
+            .would_count(&call, &usage)
+            .then_some((usage, call, model))
+    });
+    match usage {
+        None => out.repeated(),
+        Some((usage, call, model)) => {
+            out.ledger().belongs_to(uuid);
+            out.push(Entry {
+                at: line.timestamp.and_then(time::of),
+                usage: Some(usage),
+                model: Some(model),
+                model_call: Some(call),
+                ..Entry::keep(NoteKind::Usage, record)
+            });
+        }
+    }
+    true
+}
+
+/// What the call to a model is known by that a message is of.
+fn call_of<'a>(message: Node<'a>, line: &Line<'a>) -> Option<Cow<'a, str>> {
+    let request = || line.request.and_then(|request| request.as_str());
+    message.text("id").map(|id| match request() {
+        // Those of the vendor are unique by themselves, and not every line names the request. Gateways
+        // make up others.
+        Some(request) if !id.starts_with("msg_") => Cow::Owned(format!("{id}:{request}")),
+        _ => id,
+    })
+}
+
+/// Keeps the other account of a result with it, but for what says the same. Pictures in it are kept outside.
+fn keep_account<'a>(entry: &mut Entry<'a>, account: Node<'a>, out: &mut Out<'_>) {
+    let said = match &entry.what {
+        What::Result {
+            output: Some(Value::Text(Text::Raw(said))),
+            ..
+        }
+        | What::Result {
+            error: Some(Text::Raw(said)),
+            ..
+        } => Some(said.raw()),
+        _ => None,
+    };
+    let mut attachments = Vec::new();
+    match out.value(account, &mut attachments) {
+        Value::Owned(made) => entry.extra.value("toolUseResult", made),
+        _ => entry.extra.but("toolUseResult", account, said),
+    }
+    // The content of the result may have handed over the same.
+    attachments.retain(|attachment| !entry.attachments.contains(attachment));
+    entry.attachments.append(&mut attachments);
+}
+
+/// The sums of a model in the result of a stream.
+fn model_usage(sums: Node<'_>) -> Option<Usage> {
+    let count = |key: &str| sums.get(key).and_then(|n| n.as_u64());
+    let usage = Usage {
+        input: count("inputTokens"),
+        cache_read: count("cacheReadInputTokens"),
+        cache_write: count("cacheCreationInputTokens"),
+        output: count("outputTokens"),
+        ..Usage::default()
+    };
+    (!usage.is_empty()).then_some(usage)
+}
+
+/// What a call of a sub-agent is known by in its own log and in that of its parent.
+fn call_unit(message: &str) -> String {
+    format!("call of sub-agent {message}")
+}
+
+/// The name of a model without what says how long its prompt may be.
+fn plain_model(name: &str) -> &str {
+    name.split_once('[').map_or(name, |(plain, _)| plain)
+}
+
 fn attachment<'a>(record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
     let Some(attachment) = record.get("attachment") else {
         return;
@@ -452,6 +791,7 @@ fn attachment<'a>(record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
         "queued_command" => {
             let prompt = attachment.get("prompt").and_then(Text::of);
             if let Some(text) = prompt {
+                common.keep("queued", attachment, &["type", "prompt"]);
                 return common.put(said_to_agent(text, false), out);
             }
             NoteKind::Queue

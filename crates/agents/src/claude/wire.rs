@@ -114,6 +114,83 @@ pub(super) const FIELDS: &[&str] = &[
     "convertedFrom",
 ];
 
+/// Fields of a line that have a place of their own; all others are kept with its first event.
+pub(super) const MAPPED: &[&str] = &[
+    "type",
+    "uuid",
+    "parentUuid",
+    "sessionId",
+    "session_id",
+    "timestamp",
+    "message",
+    "isSidechain",
+    "agentId",
+    "isMeta",
+    "isCompactSummary",
+    "isApiErrorMessage",
+    "costUSD",
+    "parent_tool_use_id",
+];
+
+/// Fields of a line that are those of the session, unless it says otherwise.
+pub(super) const OF_SESSION: &[&str] = &["cwd", "gitBranch", "version"];
+
+/// The other account of a result, which is kept with it.
+pub(super) const RESULT: &[&str] = &["toolUseResult", "tool_use_result"];
+
+/// The same two together.
+pub(super) const OF_SESSION_AND_RESULT: &[&str] = &[
+    "cwd",
+    "gitBranch",
+    "version",
+    "toolUseResult",
+    "tool_use_result",
+];
+
+/// Fields of a message that have a place of their own.
+pub(super) const MESSAGE_MAPPED: &[&str] = &[
+    "id",
+    "type",
+    "role",
+    "model",
+    "content",
+    "stop_reason",
+    "usage",
+];
+
+/// Fields of a message that no model wrote which have a place.
+pub(super) const MADE_UP_MAPPED: &[&str] = &["type", "role", "content"];
+
+/// Fields of a usage that have a place of their own.
+pub(super) const USAGE_MAPPED: &[&str] = &[
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+    "cache_creation",
+    "output_tokens_details",
+];
+
+/// Fields of a line without a message by which it is told where it stands, not what it says.
+pub(super) const ENVELOPE: &[&str] = &[
+    "uuid",
+    "parentUuid",
+    "logicalParentUuid",
+    "sessionId",
+    "session_id",
+    "timestamp",
+    "cwd",
+    "gitBranch",
+    "version",
+    "userType",
+    "isSidechain",
+    "agentId",
+    "entrypoint",
+    "slug",
+    "promptId",
+    "forkedFrom",
+];
+
 /// Every field that messages have been seen to have.
 pub(super) const MESSAGE_FIELDS: &[&str] = &[
     "id",
@@ -168,6 +245,8 @@ pub(super) struct Line<'a> {
     pub(super) meta: bool,
     pub(super) compact_summary: bool,
     pub(super) api_error: bool,
+    /// Where the blocks begin that a line with the same id said before.
+    pub(super) said: Vec<usize>,
     /// Whether it is a line of a session's file; lines of the stream spell the session's id otherwise.
     pub(super) on_disk: bool,
 }
@@ -205,5 +284,22 @@ impl<'a> Line<'a> {
             }
         }
         line
+    }
+
+    /// Whether one of its blocks is the result of a tool.
+    pub(super) fn has_result_block(&self) -> bool {
+        let content = self.message.and_then(|message| message.get("content"));
+        let mut blocks = content.into_iter().flat_map(Node::items);
+        blocks.any(|block| {
+            block
+                .get("type")
+                .and_then(|kind| kind.as_raw_str()?.plain())
+                .is_some_and(|kind| kind.ends_with("tool_result"))
+        })
+    }
+
+    /// Whether no line with the same id said this block before.
+    pub(super) fn is_new(&self, block: Node<'_>) -> bool {
+        self.said.is_empty() || !self.said.contains(&block.offset())
     }
 }

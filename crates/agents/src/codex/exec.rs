@@ -169,11 +169,14 @@ impl Exec {
             return out.skip(Dropped::StreamDelta);
         }
         if let Some(what) = said {
-            out.push(Entry {
+            let mut entry = Entry {
                 native_id: Some(id),
                 model: self.model.as_deref().map(Cow::Borrowed),
                 ..Entry::new(what)
-            });
+            };
+            let mapped = &["id", "type", "item_type", "text"];
+            entry.extra.rest("item", item, mapped);
+            out.push(entry);
         }
         out.check(
             "message_item",
@@ -230,7 +233,7 @@ impl Exec {
                     .map(|arguments| out.value(arguments, &mut attachments)),
                 _ => object(item, INPUTS),
             };
-            out.push(Entry {
+            let mut entry = Entry {
                 native_id: Some(id.clone()),
                 child: child.clone(),
                 attachments: std::mem::take(&mut attachments),
@@ -239,7 +242,12 @@ impl Exec {
                     id: id.clone(),
                     input,
                 })
-            });
+            };
+            if stage == Stage::Started {
+                let mapped = &["id", "type", "item_type", "server", "tool", "arguments"];
+                entry.extra.rest_of_two("item", item, [mapped, INPUTS]);
+            }
+            out.push(entry);
         }
         if stage == Stage::Started {
             return;
@@ -272,7 +280,7 @@ impl Exec {
             });
         }
         let output = output.map(|output| out.value(output, &mut attachments));
-        out.push(Entry {
+        let mut entry = Entry {
             native_id: Some(id.clone()),
             status: ending.status(),
             child,
@@ -283,7 +291,9 @@ impl Exec {
                 output,
                 error: why,
             })
-        });
+        };
+        entry.extra.rest("item", item, RESULT_MAPPED);
+        out.push(entry);
     }
 
     /// An event of the stream of the first generation.
@@ -420,6 +430,19 @@ const TOOL: &[&str] = &[
     "reasoning_effort",
     "query",
     "action",
+];
+
+/// Fields of a call that has ended which have a place of their own.
+const RESULT_MAPPED: &[&str] = &[
+    "id",
+    "type",
+    "item_type",
+    "server",
+    "tool",
+    "aggregated_output",
+    "result",
+    "agents_states",
+    "error",
 ];
 
 /// Those of them that a call is called with.

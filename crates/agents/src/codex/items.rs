@@ -453,6 +453,9 @@ impl Rollout {
                     .items()
                     .any(|block| block.get("type").is_some_and(|t| t.is("encrypted_content")))
             });
+        for block in item.content.into_iter().flat_map(Node::items) {
+            out.leave_out("agent_message.content", block, &["encrypted_content"]);
+        }
         let text = join(texts(item.content.or(item.text)).filter_map(Part::text));
         let entry = Entry {
             synthetic: true,
@@ -634,6 +637,15 @@ fn other_block<'a>(block: Node<'a>, out: &mut Out<'_>) -> Entry<'a> {
 fn put<'a>(mut entry: Entry<'a>, item: &Item<'a>, at: Option<Timestamp>, out: &mut Out<'_>) {
     entry.at = at;
     entry.native_id = item.id.and_then(|id| id.as_str());
+    if let Some(whole) = item.whole
+        && !item.is_kept.replace(true)
+    {
+        entry.extra.rest("", whole, wire::MAPPED);
+        if let Some(line) = item.line {
+            let mapped = &["type", "timestamp", "payload", "ordinal"];
+            entry.extra.rest("line", line, mapped);
+        }
+    }
     out.push(entry);
 }
 

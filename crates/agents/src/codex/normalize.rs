@@ -88,7 +88,10 @@ impl Rollout {
         let Some(payload) = line.payload else {
             return self.bare(kind, record, &line, out);
         };
-        let item = Item::of(payload);
+        let item = Item {
+            line: line.odd.then_some(record),
+            ..Item::of(payload)
+        };
         let at = dated(line.timestamp.or(item.timestamp), out);
         if self.session.id.is_none() && kind != "session_meta" {
             self.session.id.clone_from(&self.named);
@@ -359,6 +362,7 @@ impl Rollout {
                     "agent_message" => Who::Assistant,
                     _ => Who::Reasoning,
                 };
+                out.leave_out(kind, payload, &["client_id"]);
                 if let Some(raw) = item.text.and_then(|text| text.as_raw_str()) {
                     self.shown(who, raw.raw().get(), Text::Raw(raw), at, out);
                     out.skip(Dropped::RepeatedChannel);

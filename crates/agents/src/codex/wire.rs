@@ -1,5 +1,7 @@
 //! What stands in a rollout, and in the stream.
 
+use std::cell::Cell;
+
 use quipu_model::NoteKind;
 use quipu_model::json::Node;
 
@@ -558,11 +560,41 @@ pub(super) struct Item<'a> {
     pub(super) info: Option<Node<'a>>,
     pub(super) turn: Option<Node<'a>>,
     pub(super) timestamp: Option<Node<'a>>,
+    /// All of it, and whether its fields without a place of their own were kept.
+    pub(super) whole: Option<Node<'a>>,
+    pub(super) is_kept: Cell<bool>,
+    /// The line, where it has fields that are not known.
+    pub(super) line: Option<Node<'a>>,
 }
+
+/// Fields of items that have a place of their own, whatever their kind.
+pub(super) const MAPPED: &[&str] = &[
+    "type",
+    "id",
+    "role",
+    "content",
+    "summary",
+    "name",
+    "namespace",
+    "call_id",
+    "arguments",
+    "input",
+    "action",
+    "output",
+    "result",
+    "tools",
+    "message",
+    "text",
+    "timestamp",
+    "function",
+];
 
 impl<'a> Item<'a> {
     pub(super) fn of(payload: Node<'a>) -> Self {
-        let mut item = Self::default();
+        let mut item = Self {
+            whole: Some(payload),
+            ..Self::default()
+        };
         for (key, value) in payload.fields() {
             match key.plain() {
                 Some("type") => item.kind = Some(value),

@@ -1,6 +1,7 @@
 //! What an event means.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
 use quipu_model::json::{Kind, Node};
@@ -8,12 +9,12 @@ use quipu_model::{Attachment, NoteKind, Status, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::wire::{
-    ASSISTANT_FIELDS, COMPLETE_FIELDS, FIELDS, Plain, REQUEST_FIELDS, SHUTDOWN_FIELDS,
-    START_FIELDS, USER_FIELDS, plain, usage,
+    ASSISTANT_FIELDS, ASSISTANT_MAPPED, COMPLETE_FIELDS, COMPLETE_MAPPED, EVENT_MAPPED, FIELDS,
+    Plain, REQUEST_FIELDS, SHUTDOWN_FIELDS, START_FIELDS, USER_FIELDS, plain, usage,
 };
 use crate::blocks;
 use crate::session::{learn, update};
-use crate::{Dropped, Entry, Mended, Out, Reader, Session, Text, Tokens, Value, What, hash};
+use crate::{Dropped, Entry, Extra, Mended, Out, Reader, Session, Text, Tokens, Value, What, hash};
 use crate::{capture, state, time};
 
 /// How many pieces of reasoning back one is known again.
@@ -44,10 +45,22 @@ struct Common<'a> {
     id: Option<Cow<'a, str>>,
     parent: Option<Cow<'a, str>>,
     agent: Option<Cow<'a, str>>,
+    record: Node<'a>,
+    /// Fields that have no place of their own, for the first entry.
+    extra: RefCell<Extra<'a>>,
 }
 
 impl<'a> Common<'a> {
-    fn put(&self, entry: Entry<'a>, out: &mut Out<'_>) {
+    /// Keeps the fields of the event's data that are not mapped, with the first entry.
+    fn keep(&self, data: Node<'a>, mapped: &'static [&'static str]) {
+        self.extra.borrow_mut().rest("", data, mapped);
+    }
+
+    fn put(&self, mut entry: Entry<'a>, out: &mut Out<'_>) {
+        let extra = self.extra.take();
+        if !entry.keeps(self.record) {
+            entry.extra.append(extra);
+        }
         out.push(Entry {
             at: self.at,
             native_id: self.id.clone(),
@@ -79,7 +92,12 @@ impl Events {
             id,
             parent: record.text("parentId"),
             agent: agent.into_iter().flatten().find(|agent| !agent.is_empty()),
+            record,
+            extra: RefCell::default(),
         };
+        let mut extra = common.extra.borrow_mut();
+        extra.rest("event", record, EVENT_MAPPED);
+        drop(extra);
         if kind != "result" {
             out.check("event", record, FIELDS);
         }
@@ -90,6 +108,7 @@ impl Events {
             "session.title_changed" => {
                 update(&mut self.session.title, data.text("title"));
                 let title = data.get("title").and_then(Text::of).unwrap_or(Text::EMPTY);
+                common.keep(data, &["title"]);
                 common.put(Entry::note(NoteKind::Title, title), out);
             }
             "user.message" => user(data, &common, out),
@@ -109,6 +128,7 @@ impl Events {
                     synthetic: true,
                     ..Entry::new(What::System(text))
                 };
+                common.keep(data, &["content"]);
                 common.put(entry, out);
             }
             "result" => self.result(record, &common, out),
@@ -184,6 +204,7 @@ impl Events {
         out: &mut Out<'_>,
     ) {
         out.check("assistant.message", data, ASSISTANT_FIELDS);
+        common.keep(data, ASSISTANT_MAPPED);
         let model = data.text("model").or_else(|| self.current_model());
         let model_call = data.text("apiCallId").or(data.text("messageId"));
         let output = data.get("outputTokens").and_then(|n| n.as_u64());
@@ -231,7 +252,10 @@ impl Events {
             }
             let arguments = request.get("arguments");
             self.open.insert(key, arguments.is_some());
-            let entry = call(id, request.text("name"), arguments, out);
+            let mut entry = call(id, request.text("name"), arguments, out);
+            entry
+                .extra
+                .rest("toolRequest", request, &["toolCallId", "name", "arguments"]);
             put(self, entry, out);
             any = true;
         }
@@ -268,6 +292,7 @@ impl Events {
         if !text.is_empty() && !self.is_new_reasoning(&text) {
             return out.skip(Dropped::RepeatedChannel);
         }
+        common.keep(data, &["content", "parentToolCallId"]);
         let entry = Entry {
             opaque: text.is_empty(),
             model: self.current_model(),
@@ -311,6 +336,16 @@ impl Events {
         let known = self.open.get(&key).copied().filter(|_| !id.is_empty());
         let Some(complete) = known else {
             self.open.insert(key, true);
+            common.keep(
+                data,
+                &[
+                    "toolCallId",
+                    "toolName",
+                    "arguments",
+                    "model",
+                    "parentToolCallId",
+                ],
+            );
             let entry = call(id, data.text("toolName"), arguments, out);
             let entry = Entry {
                 model: data.text("model").or_else(|| self.current_model()),
@@ -327,6 +362,7 @@ impl Events {
 
     fn call_end<'a>(&mut self, data: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
         out.check("tool.execution_complete", data, COMPLETE_FIELDS);
+        common.keep(data, COMPLETE_MAPPED);
         let id = data.text("toolCallId").unwrap_or_default();
         let key = hash(id.as_bytes());
         self.open.remove(&key);
@@ -555,6 +591,18 @@ fn result<'a>(id: Cow<'a, str>, data: Node<'a>, out: &mut Out<'_>) -> Entry<'a> 
         let message = error.get("message").and_then(Text::of).or(Text::of(error));
         message.unwrap_or_else(|| Text::from(error.raw().get()))
     });
+    let mut extra = Extra::default();
+    if let Some(result) = gave.filter(|result| result.kind() == Kind::Object) {
+        let said = result.get("content").map(|content| content.raw());
+        match out.value(result, &mut Vec::new()) {
+            Value::Owned(made) => extra.value("result", made),
+            _ if matches!(output, Some(Value::Text(_))) => extra.but("result", result, said),
+            _ => {}
+        }
+    }
+    if let Some(error) = error.filter(|error| error.kind() == Kind::Object) {
+        extra.rest("error", error, &["message"]);
+    }
     let (output, why) = match (output, why) {
         (Some(Value::Text(text)), None) if failed => (None, Some(text)),
         (output, why) => (output, why),
@@ -571,6 +619,7 @@ fn result<'a>(id: Cow<'a, str>, data: Node<'a>, out: &mut Out<'_>) -> Entry<'a> 
         status: Some(status),
         model: data.text("model"),
         attachments,
+        extra,
         ..Entry::new(What::Result {
             name: data.text("toolName").unwrap_or_default(),
             id,
@@ -589,6 +638,7 @@ fn binary(item: Node<'_>, out: &mut Out<'_>) -> Option<Attachment> {
 
 fn user<'a>(data: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
     out.check("user.message", data, USER_FIELDS);
+    common.keep(data, &["content", "attachments", "parentToolCallId"]);
     let source = data.text("source").unwrap_or_default();
     let continued = data
         .get("isAutopilotContinuation")

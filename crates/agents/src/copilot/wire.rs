@@ -313,3 +313,29 @@ pub(super) fn usage(node: Node<'_>) -> Option<Usage> {
     };
     (!usage.is_empty()).then_some(usage)
 }
+
+/// Fields of an event that have a place of their own; its data is kept apart.
+pub(super) const EVENT_MAPPED: &[&str] =
+    &["type", "data", "id", "timestamp", "parentId", "agentId"];
+
+/// Fields of a reply that have a place of their own.
+pub(super) const ASSISTANT_MAPPED: &[&str] = &[
+    "messageId",
+    "model",
+    "content",
+    "reasoningText",
+    "toolRequests",
+    "outputTokens",
+    "parentToolCallId",
+];
+
+/// Fields of the end of a call that have a place of their own.
+pub(super) const COMPLETE_MAPPED: &[&str] = &[
+    "toolCallId",
+    "toolName",
+    "model",
+    "success",
+    "result",
+    "error",
+    "parentToolCallId",
+];

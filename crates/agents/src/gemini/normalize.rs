@@ -13,10 +13,13 @@ use serde::{Deserialize, Serialize};
 
 use super::discover::is_message_type;
 use super::parts;
-use super::wire::{CALL_FIELDS, MESSAGE_FIELDS, SESSION_FIELDS, TOKEN_FIELDS, tokens};
+use super::wire::{
+    CALL_FIELDS, CALL_MAPPED, MESSAGE_FIELDS, MESSAGE_MAPPED, SESSION_FIELDS, TOKEN_FIELDS,
+    TOKENS_MAPPED, tokens,
+};
 use crate::blocks::Speaker;
 use crate::session::update;
-use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, What, hash, state, time};
+use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, hash, state, time};
 
 /// Reads a journal, or a document.
 #[derive(Debug, Serialize, Deserialize)]
@@ -59,6 +62,9 @@ struct Writing<'a, 'o, 's> {
     model: Option<Cow<'a, str>>,
     usage: Option<Usage>,
     written: usize,
+    /// The message and its counts, until their fields without a place of their own were kept.
+    whole: Option<Node<'a>>,
+    tokens: Option<Node<'a>>,
 }
 
 impl<'a> Writing<'a, '_, '_> {
@@ -88,6 +94,12 @@ impl<'a> Writing<'a, '_, '_> {
         if let Some(usage) = self.usage.take() {
             entry.usage = Some(usage);
             entry.model_call.clone_from(&self.id);
+            if let Some(tokens) = self.tokens.take() {
+                entry.extra.rest("tokens", tokens, TOKENS_MAPPED);
+            }
+        }
+        if let Some(whole) = self.whole.take() {
+            entry.extra.rest("", whole, MESSAGE_MAPPED);
         }
         self.out.push(entry);
         self.written += 1;
@@ -294,6 +306,8 @@ impl Journal {
             model: record.text("model"),
             usage,
             written: 0,
+            whole: Some(record),
+            tokens: record.get("tokens"),
         };
         let kind = record.text("type").unwrap_or_default();
         match &*kind {
@@ -447,7 +461,7 @@ fn tool_call<'a>(call: Node<'a>, index: usize, writing: &mut Writing<'a, '_, '_>
     let args = call.get("args");
     let mut attachments = Vec::new();
     let input = args.map(|args| writing.out.value(args, &mut attachments));
-    let entry = Entry {
+    let mut entry = Entry {
         attachments,
         ..Entry::new(What::Call {
             name: name.clone(),
@@ -455,6 +469,7 @@ fn tool_call<'a>(call: Node<'a>, index: usize, writing: &mut Writing<'a, '_, '_>
             input,
         })
     };
+    entry.extra.rest("toolCall", call, CALL_MAPPED);
     let content = args.map_or("", |args| args.raw().get());
     writing.piece(&format!("call:{id}"), content, entry);
 
@@ -493,6 +508,20 @@ fn tool_call<'a>(call: Node<'a>, index: usize, writing: &mut Writing<'a, '_, '_>
             entry.status = Some(Status::Error);
         } else {
             entry.status = status;
+        }
+    }
+    // What was shown to the person may be more than what the model was given.
+    if let Some(shown) = call.get("resultDisplay").filter(|_| result.is_some()) {
+        let said = match &entry.what {
+            What::Result {
+                output: Some(Value::Text(Text::Raw(said))),
+                ..
+            } => Some(said.raw()),
+            _ => None,
+        };
+        match writing.out.value(shown, &mut Vec::new()) {
+            Value::Owned(made) => entry.extra.value("resultDisplay", made),
+            _ => entry.extra.but("resultDisplay", shown, said),
         }
     }
     // The time of a call is when it last changed, which is when it ended.

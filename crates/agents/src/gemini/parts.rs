@@ -6,8 +6,25 @@ use quipu_model::{Attachment, NoteKind};
 use crate::blocks::Speaker;
 use crate::{Entry, Out, Text, Value, What};
 
-/// One part as an entry. `None` for a kind of part that is not known.
+/// One part as an entry, with its fields that have no place of their own. `None` for a kind of part that is not known.
 pub(crate) fn entry<'a>(part: Node<'a>, speaker: Speaker, out: &mut Out<'_>) -> Option<Entry<'a>> {
+    let mut entry = bare(part, speaker, out)?;
+    if !entry.keeps(part) {
+        entry.extra.rest("part", part, PART_MAPPED);
+    }
+    Some(entry)
+}
+
+/// Fields of a part that have a place of their own.
+const PART_MAPPED: &[&str] = &[
+    "text",
+    "thought",
+    "functionCall",
+    "functionResponse",
+    "inlineData",
+];
+
+fn bare<'a>(part: Node<'a>, speaker: Speaker, out: &mut Out<'_>) -> Option<Entry<'a>> {
     let said = |text: Text<'a>| match speaker {
         Speaker::User => What::User(text),
         Speaker::Assistant => What::Assistant(text),

@@ -100,3 +100,29 @@ pub(super) fn disjoint(counts: &Counts) -> Option<Usage> {
     };
     (!usage.is_empty()).then_some(usage)
 }
+
+/// Fields of a message that have a place of their own.
+pub(super) const MESSAGE_MAPPED: &[&str] = &[
+    "id",
+    "timestamp",
+    "type",
+    "content",
+    "thoughts",
+    "toolCalls",
+    "tokens",
+    "model",
+];
+
+/// Counts that have a place of their own.
+pub(super) const TOKENS_MAPPED: &[&str] = &["input", "output", "cached", "thoughts", "tool"];
+
+/// Fields of a call that have a place of their own, with it or with its result.
+pub(super) const CALL_MAPPED: &[&str] = &[
+    "id",
+    "name",
+    "args",
+    "result",
+    "resultDisplay",
+    "timestamp",
+    "agentId",
+];

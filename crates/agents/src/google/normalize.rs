@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::args::Pieces;
 use super::wire;
 use crate::capture::{self, Pair, Requests};
+use crate::extra::leftover;
 use crate::session::learn;
 use crate::{Dropped, Entry, Out, Reader, Session, Text, Tokens, Value, What, state, time};
 
@@ -45,6 +46,8 @@ struct Open {
     end: Option<String>,
     /// Whether any candidate has ended, and how.
     finish: Option<String>,
+    /// Fields of the response, of its candidate and of its usage that have no place of their own, as objects.
+    rest: BTreeMap<String, String>,
 }
 
 /// One of the answers of a response: the part that may still grow.
@@ -53,6 +56,8 @@ struct Candidate {
     text: String,
     thought: bool,
     call: Option<Call>,
+    /// Fields of the part that have no place of their own, as an object.
+    rest: Option<String>,
 }
 
 /// A call whose arguments come in pieces.
@@ -115,16 +120,19 @@ impl Generated {
         let open = self.open.get_or_insert_default();
         learn(&mut open.id, || id);
         learn(&mut open.model, || chunk.text("modelVersion"));
+        open.keep("response", chunk, wire::RESPONSE_MAPPED);
         let at = time::field(chunk, "createTime").map(Timestamp::as_millisecond);
         open.at = open.at.or(at);
         if let Some(node) = chunk.get("usageMetadata") {
             out.check("usage", node, wire::USAGE);
+            open.keep("usage", node, wire::USAGE_MAPPED);
             // Each is a sum that takes the place of the one before.
             open.usage = usage(node).map(Into::into).or(open.usage);
         }
         let candidates = chunk.get("candidates").into_iter().flat_map(Node::items);
         for candidate in candidates {
             out.check("candidate", candidate, wire::CANDIDATE);
+            open.keep("candidate", candidate, wire::CANDIDATE_MAPPED);
             let index = candidate.get("index").and_then(|n| n.as_u64()).unwrap_or(0);
             let parts = candidate.path(&["content", "parts"]);
             for part in parts.into_iter().flat_map(Node::items) {
@@ -187,11 +195,20 @@ impl Generated {
         let why = open.finish.clone();
         let why = why.unwrap_or_else(|| "the stream ends here".to_owned());
         let more = open.end.as_deref().and_then(|end| Json::parse(end).ok());
-        let entry = Entry {
+        let mut entry = Entry {
             usage: open.usage.map(Usage::from),
             stop_reason: open.finish.clone().map(Cow::Owned),
             ..capture::ended(kind, Some(why), more)
         };
+        for (name, rest) in [
+            ("response", open.rest.get("response")),
+            ("candidate", open.rest.get("candidate")),
+            ("usage", open.rest.get("usage")),
+        ] {
+            if let Some(rest) = rest.and_then(|rest| Json::parse(rest).ok()) {
+                entry.extra.value(name, rest);
+            }
+        }
         open.common().put(entry, out);
         self.requests.answered();
     }
@@ -203,6 +220,13 @@ impl Open {
             id: self.id.clone(),
             model: self.model.clone(),
             at: self.at.and_then(|at| Timestamp::from_millisecond(at).ok()),
+        }
+    }
+
+    /// Keeps the fields of an object that are not mapped. Those of a later chunk take the place of earlier ones.
+    fn keep(&mut self, name: &str, object: Node<'_>, mapped: &[&str]) {
+        if let Some(rest) = leftover(object, mapped) {
+            self.rest.insert(name.to_owned(), rest.get().to_owned());
         }
     }
 
@@ -225,6 +249,9 @@ impl Open {
             }
             let candidate = self.candidates.entry(index).or_default();
             candidate.thought = thought;
+            if let Some(rest) = leftover(part, &["text", "thought"]) {
+                candidate.rest = Some(rest.get().to_owned());
+            }
             return candidate.text.push_str(&text);
         }
         if let Some(call) = part.get("functionCall")
@@ -236,6 +263,9 @@ impl Open {
             }
             let candidate = self.candidates.entry(index).or_default();
             candidate.add(call);
+            if let Some(rest) = leftover(part, &["functionCall"]) {
+                candidate.rest = Some(rest.get().to_owned());
+            }
             let goes_on = call.get("willContinue").and_then(|n| n.as_bool()) == Some(true);
             if !goes_on {
                 self.give(index, calls, out);
@@ -256,8 +286,16 @@ impl Open {
             text,
             thought,
             call,
+            rest,
         } = std::mem::take(candidate);
         let common = self.common();
+        let mut rest = rest.and_then(|rest| Json::parse(&rest).ok());
+        let mut with_rest = |mut entry: Entry<'_>, out: &mut Out<'_>| {
+            if let Some(rest) = rest.take() {
+                entry.extra.value("part", rest);
+            }
+            common.put(entry, out);
+        };
         if !text.is_empty() {
             let text = Text::from(text);
             let what = if thought {
@@ -265,7 +303,7 @@ impl Open {
             } else {
                 What::Assistant(text)
             };
-            common.put(Entry::new(what), out);
+            with_rest(Entry::new(what), out);
         }
         if let Some(Call { id, name, pieces }) = call {
             let id = calls.begin(&name, id.map(Cow::Owned));
@@ -274,7 +312,7 @@ impl Open {
                 id,
                 input: Some(Value::Owned(pieces.whole())),
             });
-            common.put(entry, out);
+            with_rest(entry, out);
         }
     }
 }
@@ -377,19 +415,23 @@ impl Calls {
         } else if part.get("fileData").is_some() {
             return Entry::keep(NoteKind::Attachment, part);
         } else if part.get("thoughtSignature").is_some() {
-            return Entry {
+            let mut entry = Entry {
                 opaque: true,
                 ..Entry::new(What::Reasoning(Text::EMPTY))
             };
+            entry.extra.rest("part", part, &["thought"]);
+            return entry;
         } else {
             let kind = part.fields().next().map(|(key, _)| key.to_text_lossy());
             out.unknown_type("part", &kind.unwrap_or_default());
             return Entry::keep(NoteKind::UnknownRecord, part);
         };
-        Entry {
+        let mut entry = Entry {
             attachments,
             ..Entry::new(what)
-        }
+        };
+        entry.extra.rest("part", part, wire::PART_MAPPED);
+        entry
     }
 
     fn executed<'a>(&mut self, result: Node<'a>) -> Entry<'a> {
@@ -462,6 +504,7 @@ impl Reader for Generated {
         if record.kind() == Kind::Null {
             return;
         }
+        out.leave_out("envelope", record, &["method"]);
         capture::records(record, out, |record, out| capture::one(self, record, out));
     }
 

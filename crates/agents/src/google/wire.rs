@@ -73,3 +73,45 @@ pub(super) const END: &[&str] = &[
     "urlContextMetadata",
     "promptFeedback",
 ];
+
+/// Fields of a response that have a place of their own, or are kept with its end.
+pub(super) const RESPONSE_MAPPED: &[&str] = &[
+    "candidates",
+    "usageMetadata",
+    "modelVersion",
+    "responseId",
+    "createTime",
+    "promptFeedback",
+];
+
+/// Fields of a candidate that have a place of their own, or are kept with its end.
+pub(super) const CANDIDATE_MAPPED: &[&str] = &[
+    "content",
+    "finishReason",
+    "finishMessage",
+    "index",
+    "citationMetadata",
+    "groundingMetadata",
+    "urlContextMetadata",
+];
+
+/// Fields of a part that have a place of their own.
+pub(super) const PART_MAPPED: &[&str] = &[
+    "text",
+    "thought",
+    "functionCall",
+    "functionResponse",
+    "toolCall",
+    "toolResponse",
+    "executableCode",
+    "inlineData",
+];
+
+/// Counts that have a place of their own.
+pub(super) const USAGE_MAPPED: &[&str] = &[
+    "promptTokenCount",
+    "candidatesTokenCount",
+    "thoughtsTokenCount",
+    "cachedContentTokenCount",
+    "toolUsePromptTokenCount",
+];

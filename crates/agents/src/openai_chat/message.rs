@@ -187,7 +187,13 @@ pub(crate) fn parts<'a>(
         let entry = match &*kind {
             "text" | "input_text" | "output_text" | "refusal" | "" => match text {
                 Some(text) if text.is_empty() => continue,
-                Some(text) => Entry::new(who(text)),
+                Some(text) => {
+                    let mut entry = Entry::new(who(text));
+                    entry
+                        .extra
+                        .rest("content", part, &["type", "text", "refusal"]);
+                    entry
+                }
                 None => Entry::keep(NoteKind::UnknownRecord, part),
             },
             "thinking" | "reasoning" => thought(part),

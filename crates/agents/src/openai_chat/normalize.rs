@@ -12,7 +12,7 @@ use crate::blocks;
 use crate::capture::{self, Requests};
 use crate::cost::Cost;
 use crate::session::learn;
-use crate::{Dropped, Entry, Out, Reader, Session, Tokens, state, time};
+use crate::{Dropped, Entry, Extra, Out, Reader, Session, Tokens, state, time};
 
 /// Reads bodies and streams.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -63,6 +63,17 @@ struct Call {
     arguments: String,
 }
 
+/// How a response ends.
+#[derive(Clone, Copy)]
+enum End<'a> {
+    /// As it says itself.
+    Said(&'a str),
+    /// It is whole, and does not say.
+    Whole,
+    /// Its stream breaks off.
+    Cut,
+}
+
 /// What a response says of all its entries.
 #[derive(Clone, Copy, Default)]
 struct Common<'a> {
@@ -92,18 +103,23 @@ impl Common<'_> {
         }
     }
 
-    fn end(&self, finish: Option<&str>, usage: Option<Usage>, out: &mut Out<'_>) {
-        let kind = match finish {
-            Some("length") | None => NoteKind::Truncated,
-            Some("content_filter" | "error") => NoteKind::Error,
-            Some(_) => NoteKind::ModelCall,
+    fn end(&self, end: End<'_>, usage: Option<Usage>, extra: Extra<'_>, out: &mut Out<'_>) {
+        let kind = match end {
+            End::Cut | End::Said("length") => NoteKind::Truncated,
+            End::Said("content_filter" | "error") => NoteKind::Error,
+            End::Whole | End::Said(_) => NoteKind::ModelCall,
         };
-        let why = finish.unwrap_or("the stream ends here").to_owned();
+        let (why, finish) = match end {
+            End::Said(finish) => (Some(finish), Some(finish)),
+            End::Cut => (Some("the stream ends here"), None),
+            End::Whole => (None, None),
+        };
         let entry = Entry {
             usage,
             service: self.service,
             stop_reason: finish.map(Cow::Borrowed),
-            ..capture::ended(kind, Some(why), None)
+            extra,
+            ..capture::ended(kind, why, None)
         };
         self.put(entry, out);
     }
@@ -147,16 +163,26 @@ impl Completions {
             service: blocks::openai_service(&body.text("service_tier").unwrap_or_default()),
         };
         let mut finish = None;
-        for choice in choices.items() {
+        let mut extra = Extra::default();
+        extra.rest("", body, wire::COMPLETION_MAPPED);
+        if let Some(usage) = usage_of(body) {
+            extra.rest("usage", usage, wire::USAGE_MAPPED);
+        }
+        for (index, choice) in choices.items().enumerate() {
             out.check("choice", choice, wire::CHOICE);
             if let Some(message) = choice.get("message") {
                 common.message(message, out);
             }
+            if index == 0 {
+                extra.rest("choice", choice, wire::CHOICE_MAPPED);
+            } else {
+                out.leave_out("choice", choice, wire::CHOICE_REST);
+            }
             finish = finish.or(choice.text("finish_reason"));
         }
-        let finish = finish.unwrap_or(Cow::Borrowed("stop"));
+        let end = finish.as_deref().map_or(End::Whole, End::Said);
         let (usage, cost) = counts(body, out);
-        common.end(Some(&finish), usage, out);
+        common.end(end, usage, extra, out);
         self.charge(cost);
         self.requests.answered();
     }
@@ -183,6 +209,10 @@ impl Completions {
         learn(&mut open.model, || chunk.text("model"));
         let created = time::field(chunk, "created").map(Timestamp::as_millisecond);
         open.created = open.created.or(created.filter(|created| *created > 0));
+        out.leave_out("chunk", chunk, wire::CHUNK_REST);
+        if let Some(usage) = usage_of(chunk) {
+            out.leave_out("chunk.usage", usage, wire::USAGE_REST);
+        }
         let (usage, cost) = counts(chunk, out);
         // Where every chunk has one, the last counts.
         open.usage = usage.map(Into::into).or(open.usage);
@@ -242,7 +272,8 @@ impl Completions {
         }
         let finish = open.choices.values().find_map(|c| c.finish.clone());
         let usage = open.usage.map(Usage::from);
-        open.common().end(finish.as_deref(), usage, out);
+        let end = finish.as_deref().map_or(End::Cut, End::Said);
+        open.common().end(end, usage, Extra::default(), out);
         self.charge(open.cost);
         self.requests.answered();
     }
@@ -256,13 +287,16 @@ impl Completions {
     }
 }
 
-/// The usage of a response, and its price where the vendor tells.
-fn counts(body: Node<'_>, out: &mut Out<'_>) -> (Option<Usage>, Option<Cost>) {
-    let usage = [body.get("usage"), body.path(&["x_groq", "usage"])]
+fn usage_of(body: Node<'_>) -> Option<Node<'_>> {
+    [body.get("usage"), body.path(&["x_groq", "usage"])]
         .into_iter()
         .flatten()
-        .find(|usage| !usage.is_null());
-    let Some(usage) = usage else {
+        .find(|usage| !usage.is_null())
+}
+
+/// The usage of a response, and its price where the vendor tells.
+fn counts(body: Node<'_>, out: &mut Out<'_>) -> (Option<Usage>, Option<Cost>) {
+    let Some(usage) = usage_of(body) else {
         return (None, None);
     };
     out.check("usage", usage, wire::USAGE);

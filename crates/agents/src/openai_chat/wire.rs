@@ -77,3 +77,47 @@ pub(super) const USAGE: &[&str] = &[
 
 /// Every field of a request that is no setting.
 pub(super) const CONVERSATION: &[&str] = &["messages"];
+
+/// Fields of a response that have a place of their own.
+pub(super) const COMPLETION_MAPPED: &[&str] = &["id", "created", "model", "choices", "usage"];
+
+/// Fields of a choice that have a place of their own.
+pub(super) const CHOICE_MAPPED: &[&str] = &["message", "finish_reason"];
+
+/// The other fields of a choice. They are kept of the first; of others they are counted.
+pub(super) const CHOICE_REST: &[&str] = &[
+    "index",
+    "logprobs",
+    "native_finish_reason",
+    "stop_reason",
+    "content_filter_results",
+];
+
+/// Fields of a usage that have a place of their own.
+pub(super) const USAGE_MAPPED: &[&str] = &["prompt_tokens", "completion_tokens"];
+
+/// Fields of a piece of a stream that reach no event.
+pub(super) const CHUNK_REST: &[&str] = &[
+    "obfuscation",
+    "system_fingerprint",
+    "usage_breakdown",
+    "x_groq",
+    "prompt_filter_results",
+    "provider",
+    "citations",
+    "metadata",
+    "timings",
+];
+
+/// Fields of a usage in a stream that reach no event.
+pub(super) const USAGE_REST: &[&str] = &[
+    "prompt_cache_miss_tokens",
+    "queue_time",
+    "prompt_time",
+    "completion_time",
+    "total_time",
+    "num_sources_used",
+    "cost_details",
+    "is_byok",
+    "latency_checkpoint",
+];

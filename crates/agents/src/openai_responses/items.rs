@@ -18,6 +18,16 @@ pub(super) fn entries<'a>(
     put: &mut dyn FnMut(Entry<'a>, &mut Out<'_>),
 ) {
     out.check("item", item, wire::ITEM);
+    // What has no place of its own is kept with the first of what it becomes.
+    let mut whole = Some(item);
+    let put: &mut dyn FnMut(Entry<'a>, &mut Out<'_>) = &mut |mut entry, out| {
+        if let Some(item) = whole.take()
+            && !entry.keeps(item)
+        {
+            entry.extra.rest("item", item, wire::ITEM_MAPPED);
+        }
+        put(entry, out);
+    };
     let kind = item.text("type").unwrap_or_default();
     let own = capture::id(item, "id");
     let id = capture::id(item, "call_id").or_else(|| own.clone());

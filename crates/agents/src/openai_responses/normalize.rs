@@ -98,12 +98,16 @@ impl Common<'_> {
             &[Some(response)],
             &["error", "incomplete_details", "tool_usage"],
         );
-        let entry = Entry {
+        let mut entry = Entry {
             usage: usage.and_then(items::usage),
             service: blocks::openai_service(&response.text("service_tier").unwrap_or_default()),
             stop_reason: stop,
             ..capture::ended(kind, Some(why), more)
         };
+        entry.extra.rest("", response, wire::RESPONSE_MAPPED);
+        if let Some(usage) = usage {
+            entry.extra.rest("usage", usage, wire::USAGE_MAPPED);
+        }
         self.put(entry, None, out);
         usage?.get("cost_in_usd_ticks").and_then(capture::ticks)
     }

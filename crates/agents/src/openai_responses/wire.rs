@@ -118,3 +118,44 @@ pub(super) const PIECES: &[&str] = &[
 
 /// Every field of a request that is no setting.
 pub(super) const CONVERSATION: &[&str] = &["input", "instructions", "previous_response_id"];
+
+/// Fields of a response that have a place of their own, or are kept with its end.
+pub(super) const RESPONSE_MAPPED: &[&str] = &[
+    "id",
+    "model",
+    "created_at",
+    "output",
+    "usage",
+    "status",
+    "instructions",
+    "error",
+    "incomplete_details",
+    "tool_usage",
+];
+
+/// Fields of a usage that have a place of their own.
+pub(super) const USAGE_MAPPED: &[&str] = &["input_tokens", "output_tokens"];
+
+/// Fields of an item that have a place of their own, whatever its kind.
+pub(super) const ITEM_MAPPED: &[&str] = &[
+    "type",
+    "id",
+    "call_id",
+    "role",
+    "content",
+    "summary",
+    "name",
+    "arguments",
+    "input",
+    "output",
+    "error",
+    "action",
+    "actions",
+    "operation",
+    "code",
+    "queries",
+    "revised_prompt",
+    "outputs",
+    "result",
+    "tools",
+];

@@ -58,12 +58,17 @@ impl Events {
             record.text("projectDirectory").or(record.text("directory"))
         });
         let kind = event.text("type").unwrap_or_default();
+        out.leave_out("event", record, &["threadId"]);
+        out.leave_out("event", event, &["id"]);
         let Some(properties) = event.get("properties") else {
             return out.unknown_type("event", &kind);
         };
         match &*kind {
             "message.updated" => self.message(properties, out),
-            "message.part.updated" => self.part(properties, out),
+            "message.part.updated" => {
+                out.leave_out(&kind, properties, &["time"]);
+                self.part(properties, out);
+            }
             "message.part.delta" => self.delta(properties, out),
             "session.created" | "session.updated" | "session.deleted" => {
                 self.told(&kind, properties, out);

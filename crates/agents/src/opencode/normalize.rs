@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::tokens::{self, Counts, Sums};
 use super::wire::{
-    ASSISTANT_FIELDS, PARTS, SESSION_COLUMNS, SESSION_FIELDS, STATE_FIELDS, TOKEN_FIELDS,
-    USER_FIELDS,
+    ASSISTANT_FIELDS, PART_MAPPED, PARTS, RESULT_MAPPED, SESSION_COLUMNS, SESSION_FIELDS,
+    STATE_FIELDS, STATE_MAPPED, TOKEN_FIELDS, TOOL_MAPPED, USER_FIELDS,
 };
 use super::{is_fork, is_title};
 use crate::cost::Cost;
@@ -306,7 +306,7 @@ impl Core {
             return self.put(Entry::keep(NoteKind::UnknownRecord, part), id, message, out);
         };
         out.check(scope, part, fields);
-        let entry = match *kind {
+        let mut entry = match *kind {
             "text" => match said(part, message) {
                 Some(entry) => entry,
                 None => return out.skip(Dropped::Empty),
@@ -327,6 +327,9 @@ impl Core {
             // A person spoke to an agent by its name.
             _ => Entry::keep(NoteKind::Context, part),
         };
+        if !entry.keeps(part) {
+            entry.extra.rest("", part, PART_MAPPED);
+        }
         self.put(entry, id, message, out);
     }
 
@@ -406,7 +409,7 @@ impl Core {
             .find_map(|key| state.path(&["metadata", key])?.as_str())
             .filter(|_| name == "task");
         let input = input(state).map(|input| out.value(input, &mut attachments));
-        let entry = Entry {
+        let mut entry = Entry {
             at: span("start").and_then(time::of),
             child,
             attachments,
@@ -416,6 +419,10 @@ impl Core {
                 input,
             })
         };
+        entry.extra.rest("", part, TOOL_MAPPED);
+        if !matches!(&*status, "completed" | "error") {
+            entry.extra.rest("state", state, STATE_MAPPED);
+        }
         self.put(entry, id.clone(), message, out);
         match &*status {
             "completed" | "error" => {}
@@ -431,7 +438,8 @@ impl Core {
             attachments.extend(detached(attached, out));
         }
         let count = |key: &str| span(key).and_then(|n| n.as_i64());
-        let entry = Entry {
+        let said = state.get("output").map(|output| output.raw());
+        let mut entry = Entry {
             at: span("end").and_then(time::of),
             duration_ms: between(count("start"), count("end")),
             status,
@@ -443,6 +451,10 @@ impl Core {
                 error,
             })
         };
+        entry.extra.rest("state", state, RESULT_MAPPED);
+        if let Some(metadata) = state.get("metadata") {
+            entry.extra.but("metadata", metadata, said);
+        }
         self.put(entry, id.clone(), message, out);
         if span("compacted").is_some_and(|at| !at.is_null()) {
             let entry = Entry {

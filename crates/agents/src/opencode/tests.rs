@@ -566,8 +566,8 @@ fn sums_are_those_of_the_vendor() {
         if name.starts_with("as-") {
             continue;
         }
-        let unknown = &log.ledger.drift.unknown;
-        assert!(unknown.is_empty(), "{name}: {unknown:?}");
+        let drift = &log.ledger.drift;
+        assert!(drift.is_empty(), "{name}: {drift:?}");
         let Some(vendor) = log.session.vendor_usage else {
             continue;
         };

@@ -369,3 +369,32 @@ pub(super) fn is_error(document: Node<'_>) -> bool {
         && document.path(&["data", "message"]).is_some()
         && document.fields().count() == 2
 }
+
+/// Fields of a part that have a place of their own.
+pub(super) const PART_MAPPED: &[&str] = &["id", "sessionID", "messageID", "type", "text", "url"];
+
+/// Fields of the part of a tool that have a place of their own.
+pub(super) const TOOL_MAPPED: &[&str] = &[
+    "id",
+    "sessionID",
+    "messageID",
+    "type",
+    "tool",
+    "callID",
+    "state",
+];
+
+/// Fields of the state of a call without a result that have a place of their own.
+pub(super) const STATE_MAPPED: &[&str] = &["input", "raw", "time"];
+
+/// Fields of the state of a call with a result that have a place of their own, or are kept by their own name.
+pub(super) const RESULT_MAPPED: &[&str] = &[
+    "status",
+    "input",
+    "raw",
+    "output",
+    "error",
+    "time",
+    "attachments",
+    "metadata",
+];

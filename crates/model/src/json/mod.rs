@@ -11,6 +11,8 @@ mod cursor;
 mod marks;
 mod parts;
 mod tape;
+#[cfg(debug_assertions)]
+pub mod watch;
 
 pub use cursor::{Cursor, SyntaxError, SyntaxProblem};
 pub use marks::Escapes;

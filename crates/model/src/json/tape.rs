@@ -405,7 +405,10 @@ impl<'a> Node<'a> {
     #[inline]
     pub fn raw(&self) -> RawJson<'a> {
         let Slot { start, end, .. } = self.slot();
-        RawJson(&self.text[start as usize..end as usize])
+        let text = &self.text[start as usize..end as usize];
+        #[cfg(debug_assertions)]
+        super::watch::mark(text);
+        RawJson(text)
     }
 
     /// The bytes of its text. Where the text itself is not needed, this is quicker to take.
@@ -481,9 +484,11 @@ impl<'a> Node<'a> {
             escaped,
             ..
         } = self.slot();
-        (kind == Kind::String).then(|| RawStr {
-            text: &self.text[start as usize..end as usize],
-            escaped,
+        (kind == Kind::String).then(|| {
+            let text = &self.text[start as usize..end as usize];
+            #[cfg(debug_assertions)]
+            super::watch::mark(text);
+            RawStr { text, escaped }
         })
     }
 

@@ -65,6 +65,8 @@ pub struct AgentReport {
     pub mended: BTreeMap<&'static str, u64>,
     /// Sightings of what adapters do not know.
     pub unknown: u64,
+    /// Sightings of fields that are known and reach no event.
+    pub left_out: u64,
 }
 
 /// Something that went wrong with one log, or with several in the same way.
@@ -179,8 +181,8 @@ impl Report {
                 for (what, n) in &ledger.mended {
                     *agent.mended.entry(what.as_str()).or_default() += n;
                 }
-                let sightings: u64 = ledger.drift.unknown.values().map(|s| s.count).sum();
-                agent.unknown += sightings + ledger.drift.more;
+                agent.unknown += ledger.drift.not_known();
+                agent.left_out += ledger.drift.left_out();
             }
         }
     }
