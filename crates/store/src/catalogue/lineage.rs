@@ -18,6 +18,8 @@ pub(crate) struct Lineage {
     pub(crate) units: Vec<u64>,
     pub(crate) native: String,
     pub(crate) forked_from: Option<String>,
+    /// The session that it is a sub-agent of.
+    pub(crate) parent: Option<String>,
     /// When its log was first seen to be written to.
     pub(crate) first_modified: Option<i64>,
     /// Whether part of it is held to be a copy.
@@ -48,6 +50,7 @@ impl Lineage {
             units: units.to_vec(),
             native: native.to_owned(),
             forked_from: session.forked_from.as_deref().map(native_of),
+            parent: session.parent.as_deref().map(native_of),
             first_modified,
             marked: false,
             reconstructed: session.reconstructed,
@@ -144,7 +147,15 @@ impl Catalogue {
                      union select c.id, o.id from temp.changed n join transcript c on c.id = n.id
                          join transcript o on o.native = c.forked_from and o.id <> c.id
                      union select c.id, o.id from temp.changed n join transcript c on c.id = n.id
-                         join transcript o on o.forked_from = c.native and o.id <> c.id)
+                         join transcript o on o.forked_from = c.native and o.id <> c.id
+                     union select c.id, o.id from temp.changed n join transcript c on c.id = n.id
+                         join transcript o on o.parent = c.native and o.agent = c.agent
+                         where c.copied_events > 0 or exists (
+                             select 1 from spend where transcript = c.id and subagent <> '')
+                     union select c.id, o.id from temp.changed n join transcript c on c.id = n.id
+                         join transcript o on o.native = c.parent and o.agent = c.agent
+                         where o.copied_events > 0 or exists (
+                             select 1 from spend where transcript = o.id and subagent <> ''))
                  select a from pairs union select b from pairs
                  union select t.id from temp.changed n join transcript t on t.id = n.id
                      where t.copy_of is not null or t.duplicate
@@ -156,7 +167,8 @@ impl Catalogue {
     }
 
     /// The transcripts that may share records with this one: of the same session, forked from it or it
-    /// from them, or beginning with the same record.
+    /// from them, or beginning with the same record; and sub-agents of which it tells itself, or that of which it is
+    /// one.
     pub(crate) fn relatives(&self, id: i64) -> Result<Vec<i64>> {
         self.run(|database| {
             let mut statement = database.prepare_cached(
@@ -169,6 +181,14 @@ impl Catalogue {
                      where t.native = own.forked_from and t.id <> own.id
                  union select t.id from transcript t, own
                      where t.forked_from = own.native and t.id <> own.id
+                 union select t.id from transcript t, own
+                     where t.parent = own.native and t.agent = own.agent
+                         and (own.copied_events > 0 or exists (
+                             select 1 from spend where transcript = own.id and subagent <> ''))
+                 union select t.id from transcript t, own
+                     where t.native = own.parent and t.agent = own.agent
+                         and (t.copied_events > 0 or exists (
+                             select 1 from spend where transcript = t.id and subagent <> ''))
                  order by 1",
             )?;
             let rows = statement.query_map([id], |row| row.get(0))?;
@@ -182,7 +202,7 @@ impl Catalogue {
                 .prepare_cached(
                     "select t.units, t.native, t.reconstructed, t.forked_from, s.first_modified,
                             s.path, s.part, t.agent, s.dialect,
-                            t.copied_events > 0 or t.duplicate
+                            t.copied_events > 0 or t.duplicate, t.parent
                      from transcript t join source s on s.id = t.source where t.id = ?1",
                 )?
                 .query_row([id], |row| {
@@ -199,6 +219,7 @@ impl Catalogue {
                         native: row.get(1)?,
                         reconstructed: row.get(2)?,
                         forked_from: row.get(3)?,
+                        parent: row.get(10)?,
                         first_modified: row.get(4)?,
                         path: PathBuf::from(std::ffi::OsString::from_vec(row.get(5)?)),
                         part: row.get(6)?,

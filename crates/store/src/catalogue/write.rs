@@ -111,7 +111,7 @@ impl SourceRow {
 }
 
 /// Changes when what adapters make of the same bytes changes, so that logs are read again.
-pub(crate) const ADAPTERS: i64 = 2;
+pub(crate) const ADAPTERS: i64 = 3;
 
 /// What tells that adapters of an earlier version read a log.
 pub(crate) fn is_outdated_sql() -> String {

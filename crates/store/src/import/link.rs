@@ -6,6 +6,7 @@
 //! Related logs are put into one order, and each unit belongs to the first of them that has it; in all
 //! others it is a copy. So what is counted is what there is, whatever was imported first.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use quipu_agents::{Entry, Position, Sink, Summary};
@@ -88,9 +89,16 @@ pub(crate) fn share<E>(
         let owner = |unit: &u64| better.or_else(|| owners.get(unit).copied());
         let copied = own.units.iter();
         let copied = copied.filter_map(|unit| Some((*unit, owner(unit)?)));
+        let copied: HashMap<u64, i64> = copied.collect();
+        // What a session tells of its sub-agents is theirs. That does not make it a copy of them.
+        let is_own_agent = |id: &i64| {
+            let of = members[..at].iter().find(|other| other.id == *id);
+            of.is_some_and(|other| other.parent.as_ref() == Some(&own.native))
+        };
+        let mut originals = own.units.iter().filter_map(owner);
         let shared = Shared {
-            owners: copied.collect(),
-            copy_of: own.units.iter().find_map(owner).or(better),
+            copy_of: originals.find(|id| !is_own_agent(id)).or(better),
+            owners: copied,
             retold: better.is_some(),
         };
         tell(own, shared)?;
@@ -116,8 +124,8 @@ fn settle_group(
     })
 }
 
-/// The one order of related transcripts. Sessions come before those that say they were forked from them, then
-/// by age; of the same session, the log comes before what else tells of it, and the longest first.
+/// The one order of related transcripts. Sessions come before those that say they were forked from them, sub-agents
+/// before the session that began them, which may tell of them in part, then by age; of the same session, the log comes before what else tells of it, and the longest first.
 fn in_order(members: Vec<Lineage>) -> Vec<Lineage> {
     let mut sessions: BTreeMap<String, Vec<Lineage>> = BTreeMap::new();
     for member in members {
@@ -140,13 +148,29 @@ fn in_order(members: Vec<Lineage>) -> Vec<Lineage> {
             .count()
     };
     let age = |members: &[Lineage]| members.iter().filter_map(|m| m.first_modified).min();
-    let mut order: Vec<(usize, Option<i64>, String)> = sessions
+    // A sub-agent of a sub-agent is further from the first session, and comes before both.
+    let parents: HashMap<&str, &str> = sessions
         .iter()
-        .map(|(native, members)| (depth(native), age(members), native.clone()))
+        .filter_map(|(native, members)| {
+            let of = members.iter().find_map(|m| m.parent.as_deref())?;
+            (sessions.contains_key(of) && of != native).then_some((native.as_str(), of))
+        })
+        .collect();
+    let below = |native: &str| {
+        std::iter::successors(parents.get(native), |of| parents.get(*of))
+            .take(sessions.len())
+            .count()
+    };
+    let mut order: Vec<(usize, Reverse<usize>, Option<i64>, String)> = sessions
+        .iter()
+        .map(|(native, members)| {
+            let place = (depth(native), Reverse(below(native)));
+            (place.0, place.1, age(members), native.clone())
+        })
         .collect();
     order.sort();
     let mut ordered = Vec::new();
-    for (_, _, native) in order {
+    for (_, _, _, native) in order {
         let mut members = sessions.remove(&native).unwrap_or_default();
         members.sort_by(|a, b| a.rank().cmp(&b.rank()));
         ordered.extend(members);
@@ -162,7 +186,7 @@ fn settle_one(
     report: &mut Report,
 ) -> Result<(), ImportError> {
     let catalogue = store.catalogue();
-    if copy_of.is_none() {
+    if copy_of.is_none() && copied.is_empty() {
         // What was a copy before may be none now: then all of it counts.
         let all = if own.marked {
             Some(split(store, own.id, copied)?.1)
@@ -171,7 +195,7 @@ fn settle_one(
         };
         return Ok(catalogue.put_copied(own.id, &Copied::default(), all.as_ref())?);
     }
-    report.copies += 1;
+    report.copies += u64::from(copy_of.is_some());
     let retold = own.units.is_empty();
     let (events, rest) = if retold {
         (0, Summary::default())

@@ -151,9 +151,9 @@ fn settle(
     for group in members.into_values().filter(|group| group.len() > 1) {
         let told = link::share(group, |own, shared| {
             if let Ok(at) = usize::try_from(own.id)
-                && shared.copy_of.is_some()
+                && (shared.copy_of.is_some() || !shared.owners.is_empty())
             {
-                read.copies += 1;
+                read.copies += u64::from(shared.copy_of.is_some());
                 logs[at].summary = match rest(&logs[at], &shared, temporary) {
                     Ok(rest) => rest,
                     Err(problem) => {
@@ -209,6 +209,13 @@ fn groups(logs: &[Loose], natives: &[String]) -> Vec<usize> {
         }
     }
     for (at, log) in logs.iter().enumerate() {
+        // A session may tell of its sub-agents itself.
+        if let Some(of) = &log.session.parent {
+            let of = quipu_agents::run_id(of);
+            if let Some(of) = by_native.get(of.as_str()) {
+                join(at, *of);
+            }
+        }
         if let Some(from) = &log.session.forked_from {
             let from = quipu_agents::run_id(from);
             if let Some(of) = by_native.get(from.as_str()) {

@@ -247,3 +247,69 @@ fn what_is_forgotten_is_found_again() {
     let report = machine.import(&store);
     assert_eq!((report.read, report.kept), (1, 1));
 }
+
+/// What a session's log tells of a call that a sub-agent made: 10 tokens in and 5 out.
+fn told(session: &str, id: &str, agent: &str, call: &str) -> String {
+    let message = format!(
+        r#"{{"id":"msg_{call:0>24}","role":"assistant","model":"m-2","content":[],"usage":{{"input_tokens":10,"output_tokens":5}}}}"#
+    );
+    format!(
+        r#"{{"type":"progress","uuid":"{id:0>36}","sessionId":"{session}","timestamp":"2026-01-02T03:04:07.000Z","data":{{"type":"agent_progress","agentId":"{agent}","message":{{"type":"assistant","message":{message}}}}}}}"#
+    ) + "\n"
+}
+
+/// The same call, as the sub-agent's own log tells it.
+fn done(session: &str, id: &str, agent: &str, call: &str) -> String {
+    let plain =
+        reply(session, id, "done").replace(&format!("msg-{id}"), &format!("msg_{call:0>24}"));
+    let side = format!(r#"{{"isSidechain":true,"agentId":"{agent}","#);
+    plain.replacen('{', &side, 1)
+}
+
+#[test]
+fn a_sub_agents_call_counts_once_whether_its_own_log_is_there_or_not() {
+    let machine = Machine::new();
+    let parent = machine.session("s1.jsonl");
+    let own = machine.session("s1/subagents/agent-a1.jsonl");
+    write(
+        &parent,
+        prompt("s1", "u1", "go") + &reply("s1", "u2", "well") + &told("s1", "u3", "a1", "c1"),
+    );
+    let store = machine.store();
+    machine.import(&store);
+    assert_eq!(output_tokens(&store), 10, "only the session tells of it");
+    write(
+        &own,
+        done("s1", "x1", "a1", "c1") + &done("s1", "x2", "a1", "c2"),
+    );
+    machine.import(&store);
+    assert_eq!(
+        output_tokens(&store),
+        15,
+        "the sub-agent's own log has it and another"
+    );
+    let of = |id: &str| {
+        let row = rows(&store)
+            .into_iter()
+            .find(|row| row.run_id == id)
+            .unwrap();
+        (row.usage.output, row.copy_of.is_some())
+    };
+    assert_eq!(
+        of("s1"),
+        (Some(5), false),
+        "a session is not a copy of its sub-agent"
+    );
+    assert_eq!(of("s1.agent-a1"), (Some(10), false));
+    // It stays so when either log is read again.
+    append(&parent, reply("s1", "u4", "more"));
+    machine.import(&store);
+    assert_eq!(output_tokens(&store), 20);
+    append(&own, done("s1", "x3", "a1", "c3"));
+    machine.import(&store);
+    assert_eq!(output_tokens(&store), 25);
+    // Another store that meets both at once comes to the same.
+    let other = machine.store_named("other");
+    machine.import(&other);
+    assert_eq!(known(&other), known(&store));
+}
