@@ -64,6 +64,7 @@ pub(crate) fn import(report: &ImportReport) -> Value {
                 "dropped": agent.dropped,
                 "mended": agent.mended,
                 "unknown": agent.unknown,
+                "left_out": agent.left_out,
             });
             (name.clone(), agent)
         })

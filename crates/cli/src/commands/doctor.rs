@@ -333,14 +333,27 @@ impl Findings {
             }
             table.write(out, columns(), None)?;
         }
-        if !self.drift.is_empty() {
-            let sightings: u64 = self.drift.iter().map(|row| row.sightings).sum();
-            writeln!(
-                out,
-                "\n{} of what Quipu does not know, under {}; `quipu doctor --drift` lists them.",
+        let left_out = |row: &&DriftRow| row.name.starts_with("left_out:");
+        let sums = |rows: &[&DriftRow]| {
+            let sightings: u64 = rows.iter().map(|row| row.sightings).sum();
+            (
                 count(sightings, "sighting"),
-                count(self.drift.len() as u64, "name")
-            )?;
+                count(rows.len() as u64, "name"),
+            )
+        };
+        let (lost, unknown): (Vec<&DriftRow>, Vec<&DriftRow>) =
+            self.drift.iter().partition(left_out);
+        for (rows, what) in [
+            (unknown, "of what Quipu does not know"),
+            (lost, "of fields that reach no event"),
+        ] {
+            if !rows.is_empty() {
+                let (sightings, names) = sums(&rows);
+                writeln!(
+                    out,
+                    "\n{sightings} {what}, under {names}; `quipu doctor --drift` lists them."
+                )?;
+            }
         }
         Ok(())
     }

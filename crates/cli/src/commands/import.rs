@@ -272,6 +272,17 @@ pub(super) fn report_drift(report: &Report) {
             "{unknown} {what} that Quipu does not know {were}; see `quipu doctor --drift`"
         ));
     }
+    let left_out: u64 = report.agents.values().map(|agent| agent.left_out).sum();
+    if left_out > 0 {
+        let were = if left_out == 1 {
+            "field reaches"
+        } else {
+            "fields reach"
+        };
+        say(&format!(
+            "{left_out} {were} no event; the log is kept whole, and `quipu doctor --drift` names them"
+        ));
+    }
 }
 
 /// Imports what changes, as it changes, until it is ended.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quipu_agents::{
-    Dialect, Entry, Family, Feed, Marks, Origin as LogOrigin, Position, Session, Sink, Summary,
-    What, is_credential,
+    Dialect, Entry, Family, Feed, Ledger, Marks, Origin as LogOrigin, Position, Session, Sink,
+    Summary, What, is_credential,
 };
 use quipu_model::{Attachment, Environment, Header, Origin, RunId, Timestamp, Totals};
 use quipu_prices::Prices;
@@ -250,9 +250,28 @@ impl<B: Bytes> Source for Log<B> {
                 .map(|(what, n)| (what.as_str().to_owned(), *n))
                 .collect(),
             problems,
-            remarks: Vec::new(),
+            remarks: left_out(ledger),
         })
     }
+}
+
+/// Fields of the log that are known and reach no event, in a sentence.
+fn left_out(ledger: &Ledger) -> Vec<String> {
+    const MOST: usize = 8;
+    let names: Vec<String> = ledger
+        .drift
+        .names_left_out()
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let more = match names.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let shown = names[..names.len().min(MOST)].join("; ");
+    vec![format!("fields that reach no event: {shown}{more}")]
 }
 
 /// What the first reading is for. Texts are not looked at.
