@@ -3,7 +3,7 @@
 //! A session is a file of JSON lines. Each line names the one before it, and the last line of the file is
 //! where a resumed session goes on: Claude Code walks back from there, and sends what it passes to the model.
 //! So a line that nothing leads to is kept and never sent. That is where everything goes that the provider would
-//! refuse, or that no longer counts: reasoning, whose signature is not known; results of calls that are not there; what was
+//! refuse, or that no longer counts: reasoning without its signature; results of calls that are not there; what was
 //! taken back; instructions of another agent's.
 //!
 //! What a converted session holds, and what becomes of what, is in `docs/formats/claude-code.md`.
@@ -56,6 +56,7 @@ pub const CARRIES: &[Field] = &[
     Field::UsageReasoning,
     Field::Cost,
     Field::ModelCall,
+    Field::StopReason,
     Field::Status,
     Field::Attachments,
     Field::Synthetic,

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
+use quipu_model::json::Tape;
 use quipu_model::{
     Attachment, Block, Body, Content, Event, Header, Json, LogBody, Note, NoteKind, Notes,
     ToolCall, Usage,
@@ -10,6 +11,7 @@ use quipu_model::{
 
 use super::chain::{At, Chain, Lane};
 use super::{CARRIES, Options};
+use crate::ended::Ended;
 use crate::handover::content::{Blobs, Output};
 use crate::handover::{self, counts};
 use crate::loss::Loss;
@@ -176,6 +178,7 @@ impl<'w> Session<'w> {
             self.loss.inferred("model", at.seq);
             "unknown".to_owned()
         });
+        let stopped = self.stopped(notes);
         let line = self.chain.begin("assistant", lane);
         self.chain
             .lines
@@ -187,7 +190,9 @@ impl<'w> Session<'w> {
         write(&mut self.chain);
         self.chain
             .lines
-            .raw(r#"],"stop_reason":null,"stop_sequence":null"#);
+            .raw(r#"],"stop_reason":"#)
+            .raw(&stopped)
+            .raw(r#","stop_sequence":null"#);
         if let Some(usage) = usage {
             self.chain.usage(&usage);
         }
@@ -200,6 +205,21 @@ impl<'w> Session<'w> {
         }
         self.chain.end(&line, at)?;
         Ok(line)
+    }
+
+    /// Why a reply ended, in the words of its provider: JSON.
+    fn stopped(&self, notes: &Notes) -> String {
+        let word = notes.stop_reason.as_deref();
+        let word = word.and_then(|word| match Ended::of(word) {
+            _ if self.native => Some(word),
+            Some(Ended::Filtered) => Some("refusal"),
+            Some(Ended::Error | Ended::Whole) | None => None,
+            Some(known) => Some(known.in_traces(false)),
+        });
+        word.map_or_else(
+            || "null".to_owned(),
+            |word| Json::string(word).get().to_owned(),
+        )
     }
 
     /// One block of a reply that is sent, or of one that a sub-agent gave or that was taken back.
@@ -248,8 +268,16 @@ impl<'w> Session<'w> {
         Ok(())
     }
 
-    /// What was thought. The provider takes thoughts back only with a signature, which is not known here.
+    /// What was thought. The provider takes thoughts back only with its own signature, of the very same text.
     fn thought(&mut self, text: &str, notes: &Notes, lane: Lane<'_>, at: At) -> io::Result<()> {
+        let sealed = notes.extra.as_ref().filter(|_| self.native);
+        if let Some(block) = sealed.and_then(|extra| sealed_block(text, extra)) {
+            let write = |chain: &mut Chain<'w>| {
+                chain.lines.raw(&block);
+            };
+            self.reply(write, notes, lane, at)?;
+            return Ok(());
+        }
         let write = |chain: &mut Chain<'w>| {
             chain
                 .lines
@@ -542,4 +570,30 @@ impl Projection for Session<'_> {
         self.chain.lines.finish()?;
         Ok(self.loss)
     }
+}
+
+/// A thought as the provider takes it back; `None` where its seal is not known, or broken by what was taken out.
+fn sealed_block(text: &str, extra: &Json) -> Option<String> {
+    let mut tape = Tape::new();
+    let block = tape.read(extra.get(), Json::MAX_DEPTH).ok()?.get("block")?;
+    let seal = |key: &str| {
+        block
+            .get(key)
+            .filter(|seal| seal.as_str().is_some_and(|it| !it.is_empty()))
+    };
+    if let Some(signature) = seal("signature") {
+        let is_whole = !text.contains("[REDACTED:");
+        return is_whole.then(|| {
+            format!(
+                r#"{{"type":"thinking","thinking":{},"signature":{}}}"#,
+                Json::string(text).get(),
+                signature.raw().get()
+            )
+        });
+    }
+    let data = seal("data").filter(|_| text.is_empty())?;
+    Some(format!(
+        r#"{{"type":"redacted_thinking","data":{}}}"#,
+        data.raw().get()
+    ))
 }

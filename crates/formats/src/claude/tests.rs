@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use quipu_model::RunId;
+use quipu_model::{Body, Content, Json, LogBody, RunId};
 use serde_json::Value;
 
 use super::*;
@@ -77,7 +77,9 @@ fn refused(live: &[&Value]) -> Option<String> {
         for block in content {
             let id = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
             match block["type"].as_str().unwrap_or_default() {
-                "thinking" => return Some("thinking without a signature".to_owned()),
+                "thinking" if id("signature").is_empty() => {
+                    return Some("thinking without a signature".to_owned());
+                }
                 "text" if id("text").trim().is_empty() => return Some("a blank text".to_owned()),
                 "tool_use" => {
                     if !block["input"].is_object()
@@ -118,6 +120,59 @@ proptest! {
             }
         }
         prop_assert_eq!(refused(&live(&lines)), None);
+    }
+}
+
+#[test]
+fn thinking_is_handed_over_with_its_own_signature_and_with_no_other() {
+    let thought = |agent: &str, text: &str, extra: &str| {
+        let (mut header, mut events, _) = sample();
+        if let Some(origin) = &mut header.origin {
+            agent.clone_into(&mut origin.agent);
+        }
+        events.truncate(5);
+        let LogBody::Exchange(Body::AssistantMessage(blocks)) = &mut events[3].body else {
+            panic!()
+        };
+        blocks[0].content = Content::Thinking(text.to_owned());
+        events[3].annotations.extra = Json::parse(extra).ok();
+        events[4].annotations.stop_reason = Some("max_tokens".to_owned());
+        let (bytes, _) = write(&events, &[], |out| {
+            let beside = Box::new(crate::projection::Nowhere);
+            writer(&header, &Options::default(), out, beside).unwrap()
+        });
+        let lines = lines(&bytes);
+        let sent: Vec<Value> = live(&lines)
+            .iter()
+            .filter(|line| line["type"] == "assistant")
+            .map(|line| line["message"]["content"][0].clone())
+            .collect();
+        let stop = lines
+            .iter()
+            .find(|line| line["message"]["content"][0]["type"] == "text");
+        assert_eq!(stop.unwrap()["message"]["stop_reason"], "max_tokens");
+        sent
+    };
+    let text = serde_json::json!({"type": "text", "text": "I look."});
+    let signed = r#"{"requestId":"r","block":{"signature":"c2ln"}}"#;
+    let sealed = serde_json::json!({"type": "thinking", "thinking": "so", "signature": "c2ln"});
+    assert_eq!(thought("claude-code", "so", signed), [sealed, text.clone()]);
+    let hidden = serde_json::json!({"type": "redacted_thinking", "data": "x"});
+    assert_eq!(
+        thought("claude-code", "", r#"{"block":{"data":"x"}}"#),
+        [hidden, text.clone()]
+    );
+    for (agent, said, extra) in [
+        ("opencode", "so", signed),
+        ("claude-code", "so [REDACTED:email]", signed),
+        ("claude-code", "so", r#"{"redacted":"[REDACTED:raw]"}"#),
+        ("claude-code", "so", r#"{"block":{"signature":""}}"#),
+    ] {
+        assert_eq!(
+            thought(agent, said, extra),
+            std::slice::from_ref(&text),
+            "{agent} {extra}"
+        );
     }
 }
 
