@@ -265,7 +265,8 @@ pub struct Notes {
     pub attachments: Vec<Attachment>,
     /// Which bytes it was read from.
     pub source: Option<Source>,
-    /// Fields of the record it was read from that have no place of their own: one JSON object.
+    /// Fields of the record it was read from that have no place of their own: one JSON object, or a text that stands
+    /// for what was removed.
     pub extra: Option<Json>,
     /// Marks on the event.
     pub flags: Flags,

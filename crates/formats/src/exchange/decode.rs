@@ -705,7 +705,8 @@ fn source(raw: RawJson<'_>) -> Result<Source, String> {
 
 fn extra(raw: RawJson<'_>) -> Result<Option<Json>, String> {
     match raw.get().trim_start().as_bytes().first() {
-        Some(b'{') => Ok(Some(raw.into())),
+        // A text is what stands for an object that was taken out.
+        Some(b'{' | b'"') => Ok(Some(raw.into())),
         Some(b'n') => Ok(None),
         _ => Err("it is not an object".to_owned()),
     }

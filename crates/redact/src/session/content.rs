@@ -1,7 +1,6 @@
 //! What becomes of the content of one event.
 
 use quipu_formats::normalized::{AsIs, Beyond, ToolOutput};
-use quipu_model::json::Tape;
 use quipu_model::{
     Annotations, Block, Body, Content, Event, Json, LogBody, Note, NoteKind, Step, StepEnd,
     ToolCall, ToolResult,
@@ -17,9 +16,6 @@ use crate::sensitive::Exposes;
 
 /// The field of `meta` that says what stood in place of a note.
 pub(crate) const REPLACES: &str = "replaces";
-
-/// The field of `extra` that stands for all that was in it.
-const REDACTED: &str = "redacted";
 
 /// What an event's content is changed by.
 pub(super) struct Shaper<'s, 'a> {
@@ -466,25 +462,11 @@ impl Shaper<'_, '_> {
 
     /// Fields of a record that have no place of their own. They may repeat what a tool gave back.
     fn extra(&mut self, extra: &mut Json) {
-        if self.profile.keeps_content() && !self.is_exposed {
-            return self.unknown("extra", extra);
-        }
-        let mut tape = Tape::new();
-        let inside = tape.read(extra.get(), Json::MAX_DEPTH).ok();
-        // What was replaced before stays as it is.
-        let mut whole = inside
-            .filter(|extra| extra.fields().count() == 1)
-            .and_then(|extra| extra.get(REDACTED))
-            .filter(|inside| inside.as_str().is_some_and(|it| crate::is_placeholder(&it)))
-            .map_or_else(|| extra.clone(), |inside| inside.raw().into());
-        let field = named("extra", REDACTED);
         if self.is_exposed {
-            self.sensitive_json(&field, &mut whole);
+            self.sensitive_json("extra", extra);
         } else {
-            self.unknown(&field, &mut whole);
+            self.unknown("extra", extra);
         }
-        let made = format!(r#"{{"{REDACTED}":{}}}"#, whole.get());
-        *extra = Json::parse(&made).unwrap_or_else(|_| Json::null());
     }
 
     /// Fields that are not known here.

@@ -214,9 +214,12 @@ impl<'a> Found<'a> {
             "agentId" => set_text(&mut notes.subagent_id, value),
             "modelCall" => set_text(&mut notes.model_call, value),
             "stopReason" => set_text(&mut notes.stop_reason, value),
+            // A text is what stands for an object that was taken out.
             "extra" => set(
                 &mut notes.extra,
-                of_kind(value, Kind::Object).map(|extra| extra.raw().into()),
+                of_kind(value, Kind::Object)
+                    .or(of_kind(value, Kind::String))
+                    .map(|extra| extra.raw().into()),
             ),
             "sidechain" => {
                 self.is_sidechain = value.as_bool() == Some(true);
