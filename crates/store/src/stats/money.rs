@@ -25,6 +25,7 @@ fn sums_of_logs_are_ours_or_are_explained() {
     };
     let mut files = Vec::new();
     collect(&root, &mut files);
+    files.retain(|file| has_sums(file));
     let directory = tempfile::tempdir().unwrap();
     let host = Host::new(directory.path().join("home"), |_| None);
     let prices = Prices::builtin();
@@ -125,6 +126,25 @@ fn line(
         why.join("; ")
     )
     .unwrap();
+}
+
+/// Whether a log has sums of its own. Those that have none need not be imported, which takes longer.
+fn has_sums(file: &Path) -> bool {
+    let bytes = std::fs::read(file).unwrap();
+    let Some((family, dialect)) = quipu_agents::identify(&bytes, true) else {
+        return false;
+    };
+    let origin = quipu_agents::Origin {
+        path: file,
+        part: None,
+    };
+    let reader = family.open(&dialect, &origin, None).unwrap();
+    let mut feed = quipu_agents::Feed::new(dialect.framing, reader);
+    let mut sink = quipu_agents::Collect::default();
+    feed.push(&bytes, &mut sink);
+    let _ = feed.finish(&mut sink);
+    let session = feed.session();
+    session.vendor_usage.is_some() || session.vendor_cost.is_some()
 }
 
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
