@@ -104,16 +104,14 @@ fn document<'w>(
     loss.wrapped.clear();
     loss.inferred.clear();
     let unreadable = crate::source::unreadable(source.path());
-    match source.original(to) {
-        Some(original) => pass(original.map_err(unreadable)?, out)?,
-        None => {
-            let Some(transcript) = source.original(Format::Normalized) else {
-                return Ok(None);
-            };
-            let mut page = html::Around::begin(header, &mut *out).map_err(SourceError::Refused)?;
-            pass(transcript.map_err(unreadable)?, &mut page)?;
-            page.end().map_err(SourceError::Refused)?;
-        }
+    if let Some(original) = source.original(to) {
+        pass(original.map_err(unreadable)?, out)?;
+    } else if let Some(transcript) = source.original(Format::Normalized) {
+        let mut page = html::Around::begin(header, &mut *out).map_err(SourceError::Refused)?;
+        pass(transcript.map_err(unreadable)?, &mut page)?;
+        page.end().map_err(SourceError::Refused)?;
+    } else {
+        return Ok(None);
     }
     out.flush().map_err(SourceError::Refused)?;
     Ok(Some(report(source, to, header, reading, loss)))

@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn an_ordinary_file_is_one_wherever_it_lies() {
         let Ok(home) = tempfile::tempdir_in("/dev/shm") else {
-            println!("skipped: there is no /dev/shm to write to");
+            crate::tests::tell(format_args!("skipped: there is no /dev/shm to write to"));
             return;
         };
         let path = home.path().join("a.json");

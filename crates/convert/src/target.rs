@@ -183,13 +183,12 @@ fn write_with<'w>(
     options: &Options,
     writer: impl FnOnce(&Options) -> io::Result<Box<dyn Projection + 'w>>,
 ) -> Result<Report, SourceError> {
-    let own = match source.document() {
-        Some(document) => options.of(document),
-        None => {
-            let mut document = options.normalized.clone();
-            document.captured_at = document.captured_at.or(source.captured_at());
-            options.of(&document)
-        }
+    let own = if let Some(document) = source.document() {
+        options.of(document)
+    } else {
+        let mut document = options.normalized.clone();
+        document.captured_at = document.captured_at.or(source.captured_at());
+        options.of(&document)
     };
     let options = &own;
     let mut writer = writer(options).map_err(SourceError::Refused)?;

@@ -213,16 +213,7 @@ impl Exec {
             Some(call) if is_function && !call.is_empty() => call,
             _ => id,
         };
-        let name = match kind {
-            "mcp_tool_call" => Cow::Owned(format!(
-                "mcp__{}__{}",
-                item.text("server").unwrap_or_default(),
-                item.text("tool").unwrap_or_default()
-            )),
-            "collab_tool_call" => item.text("tool").unwrap_or_default(),
-            _ if item.get("name").is_some() => item.text("name").unwrap_or_default(),
-            kind => Cow::Owned(kind.to_owned()),
-        };
+        let name = tool_name(kind, item);
         let given = |key: &str| item.get(key).filter(|given| !given.is_null());
         let child = item
             .get("receiver_thread_ids")
@@ -260,8 +251,7 @@ impl Exec {
                 })
             };
             if stage == Stage::Started {
-                let mapped = &["id", "type", "item_type", "server", "tool", "arguments"];
-                entry.extra.rest_of_two("item", item, [mapped, INPUTS]);
+                entry.extra.rest_of_two("item", item, [CALL_MAPPED, INPUTS]);
             }
             out.push(entry);
         }
@@ -276,27 +266,7 @@ impl Exec {
             .or(given("result"))
             .or(given("output"))
             .or(given("agents_states"));
-        let mut why = None;
-        if failed {
-            why = item
-                .get("error")
-                .map(|error| error.get("message").unwrap_or(error))
-                .and_then(Text::of)
-                .or_else(|| {
-                    let told = output.and_then(Text::of)?;
-                    output = None;
-                    Some(told).filter(|text| !text.is_empty())
-                });
-            let code = item.get("exit_code").and_then(|n| n.as_i64());
-            why = why.or_else(|| {
-                Some(Text::from(match code {
-                    Some(code) => format!("exit code {code}"),
-                    None => item
-                        .text("status")
-                        .map_or_else(|| "failed".to_owned(), Cow::into_owned),
-                }))
-            });
-        }
+        let why = failed.then(|| failure(item, &mut output));
         let output = output.map(|output| out.value(output, &mut attachments));
         // What it does with the web is known at its end.
         let searched = kind == "web_search" && item.get("action").is_none_or(capture::is_search);
@@ -477,6 +447,55 @@ const TOOL: &[&str] = &[
     "output",
 ];
 
+/// What a tool is called.
+fn tool_name<'a>(kind: &str, item: Node<'a>) -> Cow<'a, str> {
+    match kind {
+        "mcp_tool_call" => Cow::Owned(format!(
+            "mcp__{}__{}",
+            item.text("server").unwrap_or_default(),
+            item.text("tool").unwrap_or_default()
+        )),
+        "collab_tool_call" => item.text("tool").unwrap_or_default(),
+        _ if item.get("name").is_some() => item.text("name").unwrap_or_default(),
+        kind => Cow::Owned(kind.to_owned()),
+    }
+}
+
+/// Why a call failed: what it says, else what it gave back, else how it ended.
+fn failure<'a>(item: Node<'a>, output: &mut Option<Node<'a>>) -> Text<'a> {
+    let said = item
+        .get("error")
+        .map(|error| error.get("message").unwrap_or(error))
+        .and_then(Text::of);
+    let said = said.or_else(|| {
+        let told = output.and_then(Text::of)?;
+        *output = None;
+        Some(told).filter(|text| !text.is_empty())
+    });
+    let code = item.get("exit_code").and_then(|n| n.as_i64());
+    said.unwrap_or_else(|| {
+        Text::from(match code {
+            Some(code) => format!("exit code {code}"),
+            None => item
+                .text("status")
+                .map_or_else(|| "failed".to_owned(), Cow::into_owned),
+        })
+    })
+}
+
+/// Fields of a call that begins which have a place of their own, beside [`INPUTS`].
+const CALL_MAPPED: &[&str] = &[
+    "id",
+    "type",
+    "item_type",
+    "server",
+    "tool",
+    "arguments",
+    "name",
+    "call_id",
+    "input",
+];
+
 /// Fields of a call that has ended which have a place of their own.
 const RESULT_MAPPED: &[&str] = &[
     "id",
@@ -484,6 +503,9 @@ const RESULT_MAPPED: &[&str] = &[
     "item_type",
     "server",
     "tool",
+    "name",
+    "call_id",
+    "output",
     "aggregated_output",
     "result",
     "agents_states",

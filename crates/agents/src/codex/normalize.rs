@@ -645,7 +645,10 @@ static SAID: LazyLock<[Finder<'static>; 3]> = LazyLock::new(|| {
 /// What every count of tokens is called, at its end. Some items have one.
 static TOKENS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("_tokens\""));
 
-/// Where the type of a line stands at the latest.
+/// Items that are paid for by themselves.
+static SEARCHES: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("web_search"));
+
+/// Where the type of a line is at the latest; that of its payload follows in as many bytes.
 const TYPE_WITHIN: usize = 128;
 
 impl Reader for Rollout {
@@ -665,7 +668,11 @@ impl Reader for Rollout {
             return false;
         }
         let head = &line[..line.len().min(TYPE_WITHIN)];
-        SAID.iter().any(|kind| kind.find(head).is_some()) && TOKENS.find(line).is_none()
+        SAID.iter().any(|kind| kind.find(head).is_some())
+            && SEARCHES
+                .find(&line[..line.len().min(2 * TYPE_WITHIN)])
+                .is_none()
+            && TOKENS.find(line).is_none()
     }
 
     fn session(&self) -> &Session {

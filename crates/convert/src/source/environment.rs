@@ -51,12 +51,13 @@ impl Told {
 
     /// Looks whether an entry says where the agent runs.
     pub(super) fn look(&mut self, entry: &Entry<'_>) {
-        let text = match &entry.what {
-            What::User(text) | What::System(text) => text,
-            What::Note {
-                text: Some(text), ..
-            } => text,
-            _ => return,
+        let (What::User(text)
+        | What::System(text)
+        | What::Note {
+            text: Some(text), ..
+        }) = &entry.what
+        else {
+            return;
         };
         let text = text.read();
         if text.len() > LONGEST || !MARKS.iter().any(|mark| text.contains(mark)) {

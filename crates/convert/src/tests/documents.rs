@@ -11,7 +11,7 @@ use quipu_redact::{Engine, Key, Profile, RuleSet};
 use serde_json::Value;
 
 use super::published::violations;
-use super::{READING, bytes, convert, fixture};
+use super::{READING, bytes, convert, fixture, tell};
 use crate::source::{Redacted, Removal};
 use crate::{Format, Options, Source, open, write};
 
@@ -166,7 +166,10 @@ fn every_transcript_we_write_is_as_published() {
     if beside.is_dir() {
         files(&beside, &mut paths);
     } else {
-        println!("only our own: no logs at {}", beside.display());
+        tell(format_args!(
+            "only our own: no logs at {}",
+            beside.display()
+        ));
     }
     let (mut documents, mut odd) = (0, Vec::new());
     let mut check = |name: String, document: &[u8]| {
@@ -192,7 +195,7 @@ fn every_transcript_we_write_is_as_published() {
             let options = Options::default();
             match write(&mut *source, Format::Normalized, &options, out, nowhere) {
                 Ok(_) => check(name, &document),
-                Err(error) => println!("{}: {error}", path.display()),
+                Err(error) => tell(format_args!("{}: {error}", path.display())),
             }
         }
     }
@@ -202,7 +205,7 @@ fn every_transcript_we_write_is_as_published() {
             check(format!("{name} for {profile}"), &fs::read(path).unwrap());
         }
     }
-    println!("{documents} documents");
+    tell(format_args!("{documents} documents"));
     let mut kinds = std::collections::BTreeMap::<&str, usize>::new();
     for it in &odd {
         let kind = it.split_once(": ").map_or("", |(_, what)| what);

@@ -21,6 +21,15 @@ use crate::output::Folder;
 use crate::source::Receiver;
 use crate::{Format, Options, Reading, Report, Shape, open, write};
 
+/// Tells whoever runs the tests what was left out, and why.
+pub(crate) fn tell(what: std::fmt::Arguments<'_>) {
+    writeln!(io::stderr(), "{what}").unwrap();
+}
+
+fn put(path: &Path, bytes: &[u8]) {
+    fs::File::create(path).unwrap().write_all(bytes).unwrap();
+}
+
 static READING: LazyLock<Reading> = LazyLock::new(Reading::default);
 
 /// The session that all others are made of.

@@ -380,6 +380,10 @@ mod tests {
     }
 
     #[test]
+    #[expect(
+        clippy::excessive_precision,
+        reason = "digits that no double has are what is tested"
+    )]
     fn two_decimals_that_are_equally_near_are_told_apart_by_the_even_one() {
         for (double, text) in [
             (1_688_849_860_263_936.25, "1688849860263936.2"),

@@ -413,7 +413,18 @@ impl<'n> Compare<'_, 'n> {
             let (output, error) = (tool.text("output"), tool.text("error"));
             tool.get("outputValue").is_some() || output.is_some() && output == error
         };
-        match (shared.get("outputValue"), original.get("outputValue")) {
+        // Output and error may have become the same text, and then the writer says the output twice.
+        let repeats = shared.get("output").is_some_and(|output| {
+            let value = shared.get("outputValue").and_then(|value| value.as_str());
+            value.is_some()
+                && value == output.as_str()
+                && self.spans.contains_key(&(output.place(), false))
+        });
+        let value = shared.get("outputValue").filter(|_| !repeats);
+        match (value, original.get("outputValue")) {
+            (None, None) if repeats => {
+                self.fields(shared, original, &|name| name == "outputValue");
+            }
             (None, Some(value)) => {
                 // All of it was taken out, so that a text stands there.
                 self.fields(shared, original, &|name| {

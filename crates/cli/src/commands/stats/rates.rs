@@ -44,24 +44,23 @@ impl<'q> Rates<'q> {
 
 /// A price in words: whose it is, since when, from where, and what a million tokens of each kind cost.
 fn told(quote: &Quote) -> String {
-    let mut words = format!("{}/{}", quote.provider(), quote.model());
+    let mut words = vec![format!("{}/{}", quote.provider(), quote.model())];
     match (quote.service().as_str(), quote.falls_back()) {
         ("standard", None) => {}
-        (_, Some(asked)) => {
-            words += &format!(", standard ({} has no price)", asked.as_str());
-        }
-        (service, None) => words += &format!(", {service}"),
+        (_, Some(asked)) => words.push(format!("standard ({} has no price)", asked.as_str())),
+        (service, None) => words.push(service.to_owned()),
     }
     if quote.above() > 0 {
-        words += &format!(", prompts above {} tokens", tokens(quote.above()));
+        words.push(format!("prompts above {} tokens", tokens(quote.above())));
     }
     if let Some(hours) = quote.hours() {
-        words += &format!(", {hours} UTC");
+        words.push(format!("{hours} UTC"));
     }
-    words += &match quote.from() {
-        Some(day) => format!(", since {day}"),
-        None => ", without a date".to_owned(),
-    };
+    words.push(match quote.from() {
+        Some(day) => format!("since {day}"),
+        None => "without a date".to_owned(),
+    });
+    let words = words.join(", ");
     let source = quote.source();
     let rates = Bucket::ALL.into_iter().filter_map(|bucket| {
         let (rate, assumed) = quote.rate(bucket);

@@ -113,7 +113,7 @@ const MARK: usize = 160;
 
 /// Takes strings out of a value. What takes their place names them.
 pub(super) fn move_strings(json: &str, mut strings: Vec<Node<'_>>) -> (String, Vec<Moved>) {
-    strings.sort_by_key(|node| node.offset());
+    strings.sort_by_key(Node::offset);
     let (mut out, mut from, mut moved) = (String::new(), 0, Vec::new());
     for node in strings {
         let text = node

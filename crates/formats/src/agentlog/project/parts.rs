@@ -175,7 +175,7 @@ pub(super) fn fields_of_response(raw: Option<&Json>) -> Vec<(String, String)> {
     let mut tape = Tape::new();
     let raw = raw.and_then(|raw| tape.read(raw.get(), LIMITS.max_depth).ok());
     let fields = raw.filter(|raw| raw.get("type").is_none() && raw.get("payload").is_none());
-    let fields = fields.into_iter().flat_map(|raw| raw.fields());
+    let fields = fields.into_iter().flat_map(Node::fields);
     fields
         .filter(|(key, _)| OF_RESPONSES.iter().any(|known| key.is(known)))
         .map(|(key, value)| {

@@ -87,7 +87,7 @@ impl Settings {
         let tools = raw.get("tools").filter(|it| it.kind() == JsonKind::List);
         let own = ["params", "model", "messages"];
         let more = raw.fields().filter(|(key, _)| {
-            !own.iter().any(|own| key.is(own)) && !(tools.is_some() && key.is("tools"))
+            !(own.iter().any(|own| key.is(own)) || tools.is_some() && key.is("tools"))
         });
         Self {
             params: Some(params.raw().get().to_owned()),

@@ -28,18 +28,18 @@ impl Beside for Folder {
 }
 
 fn written(header: &Header, events: &[Event<LogBody>]) -> (String, Loss) {
-    written_with(header, events, Options::default(), Nowhere, &[])
+    written_with(header, events, &Options::default(), Nowhere, &[])
 }
 
 fn written_with<'w>(
     header: &Header,
     events: &[Event<LogBody>],
-    options: Options,
+    options: &Options,
     beside: impl Beside + 'w,
     blobs: &[(&Attachment, &[u8])],
 ) -> (String, Loss) {
     let mut out = Vec::new();
-    let mut to = writer(header, &options, Box::new(&mut out), Box::new(beside)).unwrap();
+    let mut to = writer(header, options, Box::new(&mut out), Box::new(beside)).unwrap();
     for event in events {
         for (attachment, bytes) in blobs {
             if event.annotations.attachments.contains(attachment) {

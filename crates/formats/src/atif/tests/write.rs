@@ -166,7 +166,7 @@ fn golden() {
         version: Version::V1_8,
         ..Options::default()
     };
-    let (text, _) = written_with(&story.header, &story.events, options, Nowhere, &[]);
+    let (text, _) = written_with(&story.header, &story.events, &options, Nowhere, &[]);
     assert_eq!(validator::wrongs(&text), Vec::<String>::new());
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -383,7 +383,7 @@ fn images_lie_beside_the_document() {
     let (text, loss) = written_with(
         &story.header,
         &story.events,
-        Options::default(),
+        &Options::default(),
         folder.clone(),
         &blobs,
     );
@@ -409,7 +409,7 @@ fn images_lie_beside_the_document() {
     let (text, loss) = written_with(
         &story.header,
         &story.events,
-        Options::default(),
+        &Options::default(),
         Nowhere,
         &blobs,
     );
@@ -435,7 +435,7 @@ fn sound_needs_the_newer_version() {
         let (text, loss) = written_with(
             &story.header,
             &story.events,
-            options,
+            &options,
             Folder::default(),
             &blobs,
         );
@@ -463,7 +463,7 @@ fn a_hash_that_is_none_names_no_file() {
     written_with(
         &story.header,
         &story.events,
-        Options::default(),
+        &Options::default(),
         folder.clone(),
         &blobs,
     );

@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -148,7 +148,7 @@ impl Session {
             .spawn()
             .unwrap();
         let (to, out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let (send, from) = channel();
+        let (send, from) = sync_channel(1024);
         std::thread::spawn(move || {
             let mut out = BufReader::new(out);
             let mut message = Vec::new();

@@ -212,7 +212,7 @@ fn marks_and_nested_fields_are_understood() {
         d["events"][1]["redactions"] = json!([
             {"field": "tool.input", "ruleId": "r", "placeholder": "[R]"},
             {"field": "tool.input.a", "ruleId": "r", "placeholder": "[R]"}]);
-        d["events"][2] = json!({"id": "ev_003", "seq": 3, "timestamp": "2026-06-22T10:00:02Z", "type": "applause", "clap": 1});
+        d["events"][2] = json!({"id": "ev_003", "seq": 3, "timestamp": "2026-06-22T10:00:02Z", "type": "applause", "role": "user", "clap": 1});
         d["anything"] = json!({"else": 1});
     });
     assert_eq!(fine, []);

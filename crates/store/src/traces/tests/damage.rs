@@ -17,6 +17,11 @@ fn home() -> (tempfile::TempDir, String, PathBuf) {
     (home, text, kept.path)
 }
 
+fn put(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
+    let mut file = File::create(path).unwrap();
+    file.write_all(bytes.as_ref()).unwrap();
+}
+
 /// What is wrong, each time in a process of its own.
 fn problems(home: &Path) -> Vec<String> {
     let traces = Traces::open(home).unwrap();
@@ -34,7 +39,7 @@ fn a_trace_that_lost_records_is_told_until_it_is_kept_again() {
     let (home, text, path) = home();
     let first_two = text.lines().take(2).map(|line| line.len() + 1).sum();
     for cut in [first_two, first_two + 40, 10] {
-        fs::write(&path, &text.as_bytes()[..cut]).unwrap();
+        put(&path, &text.as_bytes()[..cut]);
         for _ in 0..2 {
             let told = problems(home.path());
             assert!(told[0].starts_with("it had 3 records and has "), "{told:?}");
@@ -55,7 +60,7 @@ fn a_trace_that_lost_records_is_told_until_it_is_kept_again() {
 #[test]
 fn a_record_that_was_changed_is_told_until_the_file_is_gone() {
     let (home, text, path) = home();
-    fs::write(&path, text.replace(r#"{"n":1}"#, r#"{"n":9}"#)).unwrap();
+    put(&path, text.replace(r#"{"n":1}"#, r#"{"n":9}"#));
     let told = problems(home.path());
     assert!(
         told[0].starts_with("1 of its records were changed"),
@@ -69,7 +74,7 @@ fn a_record_that_was_changed_is_told_until_the_file_is_gone() {
 fn damage_that_leaves_size_and_time_is_found_by_reading() {
     let (home, text, path) = home();
     let before = fs::metadata(&path).unwrap().modified().unwrap();
-    fs::write(&path, text.replace(r#"{"n":1}"#, r#"{"n":9}"#)).unwrap();
+    put(&path, text.replace(r#"{"n":1}"#, r#"{"n":9}"#));
     let file = File::options().write(true).open(&path).unwrap();
     file.set_times(FileTimes::new().set_modified(before))
         .unwrap();
@@ -113,7 +118,7 @@ fn a_lost_row_and_a_lost_index_come_back_by_themselves() {
         drop(database);
         assert_eq!(count(), 1, "{table}");
     }
-    fs::write(&index, b"SQLite format 3\0 and then nothing").unwrap();
+    put(&index, b"SQLite format 3\0 and then nothing");
     assert_eq!(count(), 1);
     fs::remove_file(&index).unwrap();
     assert_eq!(count(), 1);
@@ -131,7 +136,7 @@ fn a_damaged_blob_is_mended_when_its_trace_is_kept_again() {
     let traces = Traces::open(home.path()).unwrap();
     let kept = traces.put(text.as_bytes(), &Checks::default()).unwrap();
     assert_eq!(traces.take_blobs(&kept.survey, &beside).unwrap(), 1);
-    fs::write(traces.blobs().path(&id), b"a pigture").unwrap();
+    put(traces.blobs().path(&id), b"a pigture");
     assert!(matches!(
         traces.blobs().get(&id),
         Err(BlobError::Damaged(_))
