@@ -138,8 +138,9 @@ a result, so most of what can be lost is in it.
 const AGAIN: &str = "
 ## The same format again
 
-What somebody wrote in a format, written in that format again. A transcript, a page and a trajectory come back from the archive in the same
-way, because the archive keeps the document itself.
+What somebody wrote in a format, written in that format again. A transcript, a page, a trajectory, a trace and an exchange transcript come back
+from the archive in the same way (`import`, then `export`), because the archive keeps the document itself. A run directory that was imported
+also comes back file by file, with the same bytes; the row below is `convert`, which writes it anew.
 
 | format | comes back as |
 |---|---|

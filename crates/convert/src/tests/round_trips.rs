@@ -227,7 +227,7 @@ fn system_messages_of_every_kind_survive_or_are_counted() {
                 .dropped
                 .keys()
                 .chain(report.loss.wrapped.keys())
-                .any(|what| what.contains("system"));
+                .any(|what| what.contains("system") || what.contains(kind));
             let (_, back) = read(&written);
             // Who saw it is a field of its own, counted where a format has no place for it.
             let contents = |blocks: &[quipu_model::Block]| -> Vec<_> {

@@ -54,6 +54,12 @@ impl Projector {
         blocks: &[Part<'_>],
         sink: &mut dyn Sink,
     ) -> io::Result<bool> {
+        // A system message of a trace is a text to whoever reads it.
+        let is_text = |block: &Part<'_>| matches!(block, Part::Known(Content::Text(_)));
+        if !blocks.iter().all(is_text) {
+            let loss = &mut self.out.loss;
+            loss.wrapped("message.system, blocks that are not text", view.seq);
+        }
         let json = self.message("system", view, blocks);
         let superseded = view.notes.flags.superseded;
         let (seq, when) = (view.seq, When::of(view));
