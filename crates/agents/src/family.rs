@@ -26,7 +26,7 @@ pub trait Family: Sync {
     fn sniff(&self, head: &Head<'_>) -> Option<Match>;
 
     /// How a log at this path reads, in a place of the agent `brand`, where its content does not tell
-    /// ([`crate::recognise`]).
+    /// ([`crate::recognise()`]).
     fn dialect_at(&self, _brand: &str, _path: &Path) -> Option<Dialect> {
         None
     }

@@ -8,7 +8,7 @@
 //! # What it promises
 //!
 //! * **The format is decided from content** ([`sniff`]). Where that leaves a doubt, the agent in whose place
-//!   a log lies decides, and that is said ([`recognise`]).
+//!   a log lies decides, and that is said ([`recognise()`]).
 //! * **Every record is accounted for.** It becomes events, or notes, or is dropped for a reason that is
 //!   counted ([`Ledger`]); what an adapter makes nothing of becomes a note that keeps the record.
 //! * **Order is the order of the log.** Sequence numbers are given as records come; times are not

@@ -63,7 +63,7 @@ fn all(header: &Header) -> Loss {
 ///
 /// # Errors
 ///
-/// Those of [`write()`].
+/// Those of [`crate::write()`].
 pub fn copy<'w>(
     source: &mut dyn Source,
     to: Format,

@@ -1,7 +1,7 @@
 //! The run's own events, `events.jsonl`: what they say of the run, and which executions of steps they tell of.
 //!
 //! The journal is read twice. The first reading, here, finds out when steps began and ended, so that their files can
-//! be told where the journal says that they ended. The second one ([`super::walk`]) gives its lines.
+//! be told where the journal says that they ended. The second one ([`super::walk()`]) gives its lines.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
