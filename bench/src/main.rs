@@ -123,7 +123,7 @@ fn main() -> Result<ExitCode> {
     };
     let mut table = Table::new();
     let measured = measure(&mut table, what);
-    table.finish(measured)
+    Ok(table.finish(measured))
 }
 
 /// The end of a command that another bench runs.

@@ -59,21 +59,24 @@ impl Table {
 
     /// Ends the table, also when measuring failed before its end. Missed goals are a result, not an error: each
     /// gets a line, and the exit code is 1.
-    pub(crate) fn finish(self, measured: Result<()>) -> Result<ExitCode> {
+    pub(crate) fn finish(self, measured: Result<()>) -> ExitCode {
         now("");
         for note in &self.notes {
             println!("\n{note}");
         }
-        measured?;
         println!();
-        if self.missed.is_empty() {
-            println!("every goal met");
-            return Ok(ExitCode::SUCCESS);
-        }
         for missed in &self.missed {
             println!("missed: {missed}");
         }
-        Ok(ExitCode::FAILURE)
+        if let Err(error) = measured {
+            println!("stopped: {error:#}");
+            return ExitCode::FAILURE;
+        }
+        if self.missed.is_empty() {
+            println!("every goal met");
+            return ExitCode::SUCCESS;
+        }
+        ExitCode::FAILURE
     }
 }
 

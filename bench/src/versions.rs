@@ -90,7 +90,6 @@ pub(crate) fn measure(table: &mut Table, options: &Options) -> Result<()> {
         &["stats", "--by", "model"],
         &["list", "--json"],
         &["search", "error", "--json"],
-        &["show", "last"],
     ] {
         let name = format!("quipu {}", args.join(" "));
         pair.job(&name, |build| run(in_store(build, args)))?;

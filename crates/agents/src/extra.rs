@@ -10,6 +10,9 @@ use quipu_model::json::{Node, RawJson};
 /// usage, a block, what is in it, and the other account of a result.
 const PARTS: usize = 7;
 
+/// How long the fields of one entry are, as a rule.
+const ROOM: usize = 256;
+
 /// The fields of one entry that have no place of their own.
 #[derive(Debug, Clone, Default)]
 pub struct Extra<'a>([Option<Part<'a>>; PARTS]);
@@ -77,25 +80,25 @@ impl<'a> Extra<'a> {
 
     /// The fields as one object; `None` where there are none.
     pub fn to_json(&self) -> Option<Json> {
-        let mut text = String::from("{");
+        // Most entries have a few short fields: one piece of memory holds them.
+        let mut text = String::with_capacity(ROOM);
+        text.push('{');
         for part in self.0.iter().flatten() {
             match &part.from {
                 From::Rest(object, mapped) if part.name.is_empty() => {
                     fields(*object, mapped, &mut text);
                 }
                 From::Rest(object, mapped) => {
-                    let mut inside = String::from("{");
-                    fields(*object, mapped, &mut inside);
-                    closed(part.name, inside, &mut text);
+                    inside(part.name, &mut text, |text| fields(*object, mapped, text));
                 }
                 From::But(object, Some(said)) if object.fields().next().is_some() => {
-                    let mut inside = String::from("{");
-                    for (key, value) in object.fields() {
-                        if !value.is_null() && value.raw() != *said {
-                            field(key.raw().get(), value.raw().get(), &mut inside);
+                    inside(part.name, &mut text, |text| {
+                        for (key, value) in object.fields() {
+                            if !value.is_null() && value.raw() != *said {
+                                field(key.raw().get(), value.raw().get(), text);
+                            }
                         }
-                    }
-                    closed(part.name, inside, &mut text);
+                    });
                 }
                 From::But(value, said) => {
                     if !value.is_null() && said.is_none_or(|said| said != value.raw()) {
@@ -133,23 +136,38 @@ fn fields(object: Node<'_>, mapped: &[&[&str]; 2], to: &mut String) {
     }
 }
 
-/// Adds an object that is not closed yet, unless it is empty.
-fn closed(name: &str, mut inside: String, to: &mut String) {
-    if inside.len() > 1 {
-        inside.push('}');
-        named(name, &inside, to);
+/// Adds an object under a name, unless nothing is put into it.
+fn inside(name: &'static str, to: &mut String, put: impl FnOnce(&mut String)) {
+    let from = to.len();
+    named(name, "{", to);
+    let begin = to.len();
+    put(to);
+    if to.len() == begin {
+        to.truncate(from);
+    } else {
+        to.push('}');
     }
 }
 
-fn named(name: &str, value: &str, to: &mut String) {
-    field(Json::string(name).get(), value, to);
+/// Adds a value under a name of ours, which needs no escapes.
+fn named(name: &'static str, value: &str, to: &mut String) {
+    comma(to);
+    to.push('"');
+    to.push_str(name);
+    to.push_str("\":");
+    to.push_str(value);
 }
 
 fn field(key: &str, value: &str, to: &mut String) {
-    if to.len() > 1 {
-        to.push(',');
-    }
+    comma(to);
     to.push_str(key);
     to.push(':');
     to.push_str(value);
+}
+
+/// No value ends with a brace that opens, so one at the end is that of the object.
+fn comma(to: &mut String) {
+    if !to.ends_with('{') {
+        to.push(',');
+    }
 }

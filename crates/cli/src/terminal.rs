@@ -192,7 +192,12 @@ pub(crate) fn wrap(line: &str, columns: usize) -> Vec<String> {
 }
 
 /// Characters that make a terminal do something, or make text look like other text.
+#[inline]
 pub(crate) fn is_active(c: char) -> bool {
+    // Nearly all text is this.
+    if matches!(c, ' '..='~') {
+        return false;
+    }
     match c {
         '\n' | '\t' => false,
         // C0, DEL and C1 controls; ESC and CSI among them.
