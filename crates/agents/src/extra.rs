@@ -129,9 +129,12 @@ pub(crate) fn leftover(object: Node<'_>, mapped: &[&str]) -> Option<Json> {
 /// The fields of an object that say something and are not mapped.
 fn fields(object: Node<'_>, mapped: &[&[&str]; 2], to: &mut String) {
     for (key, value) in object.fields() {
-        let is_mapped = || mapped.iter().copied().flatten().any(|it| key.is(it));
-        if !value.is_null() && !is_mapped() {
-            field(key.raw().get(), value.raw().get(), to);
+        let raw = key.raw().get();
+        // Comparing texts is cheaper than reading a key, and nearly no key has escapes.
+        let plain = raw.trim_matches('"');
+        let is_it = |it: &&str| *it == plain || raw.contains('\\') && key.is(it);
+        if !value.is_null() && !mapped.iter().copied().flatten().any(is_it) {
+            field(raw, value.raw().get(), to);
         }
     }
 }
