@@ -98,7 +98,7 @@ fn the_examples_of_the_specification_work_on_a_recorded_file() {
             reason = "a skipped test must not look like one that ran"
         )]
         {
-            eprintln!("SKIPPED: there is no jq on this machine");
+            eprintln!("SKIPPED: jq is not installed");
         }
         return;
     }

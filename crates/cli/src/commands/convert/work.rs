@@ -194,7 +194,7 @@ impl<'a> Work<'a> {
         if report.is_empty() {
             let (source, to) = (report.source.display(), report.to);
             self.empty.push(match report.loss.events {
-                0 => format!("{source}: there is no event in it, so nothing was written"),
+                0 => format!("{source}: it holds no event, so nothing was written"),
                 n => format!(
                     "{source}: {to} has no place for any of its {}, so nothing was written",
                     count(n, "event")
