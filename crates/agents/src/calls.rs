@@ -178,7 +178,7 @@ impl Calls {
             });
             return;
         };
-        // A call that is no longer among the recent ones was counted with all it had.
+        // A call that is not among the recent ones was counted in full.
         if let Some(call) = self.recent.iter_mut().rev().find(|call| call.key == key) {
             let more = searches.saturating_sub(call.searches);
             call.searches = call.searches.max(searches);

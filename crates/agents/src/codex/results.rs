@@ -222,7 +222,7 @@ fn of_json(inner: &str, ending: &mut Ending) {
     }
 }
 
-/// An output that stands in a text as JSON, beside its figures.
+/// An output that the log holds as JSON inside a text, with its figures.
 pub(super) struct Envelope {
     pub(super) output: String,
     exit_code: Option<i64>,

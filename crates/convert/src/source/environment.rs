@@ -72,7 +72,7 @@ impl Told {
     }
 }
 
-/// What stands behind a word, to the end of its line or to the next tag.
+/// The text after a word, up to the end of its line or the next tag.
 fn behind<'t>(text: &'t str, lead: &str) -> Option<&'t str> {
     let at = text.find(lead)? + lead.len();
     let rest = &text[at..];

@@ -80,7 +80,7 @@ pub trait Source: Send {
         None
     }
 
-    /// When what it is read from was as it is: when it was kept, or the file was last written to.
+    /// When the bytes were captured: when they were kept, or when the file was last written to.
     fn captured_at(&self) -> Option<Timestamp> {
         None
     }

@@ -180,7 +180,7 @@ fn every_transcript_we_write_is_as_published() {
         }
     };
     for path in &paths {
-        // What is no log, or a database, is not a document of ours.
+        // Skip databases and files that are not logs.
         let Ok(sources) = open(path, &READING) else {
             continue;
         };

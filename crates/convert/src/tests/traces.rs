@@ -219,7 +219,7 @@ fn a_trace_that_somebody_else_wrote_stays_that_trace() {
     let home = tempfile::tempdir().unwrap();
     let mut trace = Trace::of_every_kind();
     check(trace.text.as_bytes());
-    // What a newer version may have, a line that is no record, and one that was cut off.
+    // What a newer version may have, a line that is not a record, and one that was cut off.
     trace.add("telepathy", &json!({"thought": 1.50}));
     for more in [
         "",

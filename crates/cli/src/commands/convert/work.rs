@@ -358,7 +358,7 @@ impl<'a> Work<'a> {
     fn finish(&mut self) -> Result<()> {
         let to = std::mem::replace(&mut self.to, To::Stdout);
         match to {
-            // Of no session there are no tables.
+            // Without a session, no table is written.
             To::Tables(files) if self.reports.is_empty() => {
                 drop(files);
                 Ok(())
