@@ -49,6 +49,8 @@ const FOLLOWS: [&[u8]; 26] = [
 
 /// Whether a value is a name of code, or an expression that is made of such: `self._session_token`, `HeadModelV2`.
 pub(super) fn code(value: &str) -> bool {
+    // The number of a curve is in many names, and is longer than numbers of names are.
+    let value = value.replace("25519", "");
     let value = value.trim_end_matches([':', ',', ';', '=', '?']);
     let (mut parts, mut joined, mut spelled) = (0, false, false);
     for part in value.split(|c: char| !is_identifier(c)) {
@@ -74,7 +76,7 @@ pub(super) fn slug(value: &str) -> bool {
             !letters.is_empty() && letters.bytes().all(|byte| byte.is_ascii_alphabetic());
         let fits = match () {
             () if letters.is_empty() => digits <= 4 || digits == 8 && part.starts_with("20"),
-            () if is_alphabetic && digits <= 3 => letters.len() <= 3 || identifier(letters),
+            () if is_alphabetic && digits <= 3 => letters.len() <= 4 || identifier(letters),
             () => part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_alphanumeric()),
         };
         if !fits {
@@ -122,17 +124,27 @@ fn same(one: &str, other: &str) -> bool {
     letters(one) == letters(other)
 }
 
-/// Whether a name is a part of the number of a resource: `arn:aws:secretsmanager:us-east-1:123456789012:secret:name`.
+/// Whether a name is a part of the number of a resource or of a model: `arn:aws:secretsmanager:us-east-1:123456789012:secret:name`.
 pub(super) fn in_arn(text: &[u8], name: usize) -> bool {
     const LONGEST: usize = 160;
     if name == 0 || text[name - 1] != b':' {
         return false;
     }
     let near = &text[name.saturating_sub(LONGEST)..name];
-    let begin = near
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>(".contains(byte);
+    let begin = near.iter().rposition(ends).map_or(0, |at| at + 1);
+    let run = &near[begin..];
+    run.starts_with(b"ft:") || memchr::memmem::find(run, b"arn:").is_some()
+}
+
+/// Whether a value says that it is a password, and is made of words: `new-passphrase`, `CONFIG_PASSWORD`.
+pub(super) fn calls_itself(value: &str) -> bool {
+    let lower = value.to_ascii_lowercase();
+    ["password", "passphrase", "passwd"]
         .iter()
-        .rposition(|byte| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'`'));
-    near[begin.map_or(0, |at| at + 1)..].starts_with(b"arn:")
+        .any(|word| lower.contains(word))
+        && value.bytes().filter(u8::is_ascii_digit).count() < 2
+        && (code(value) || slug(value))
 }
 
 /// Whether a place is within the name of a file that a build made, or within a digest: `locale/sk-0f….json`, `sha256=ak_…`.
@@ -198,13 +210,17 @@ fn identifier(part: &str) -> bool {
         return false;
     }
     let (mut spelled, mut letters, mut short, mut all) = (0, 0, 0, true);
+    let small = part.bytes().any(|byte| byte.is_ascii_lowercase());
     words(part, |word| {
-        letters += word.len();
-        match word.len() {
-            1 | 2 => short += 1,
-            _ if can_be_spelled(word) => spelled += word.len(),
-            length => all &= length <= 6 && word.iter().all(u8::is_ascii_uppercase),
+        let length = word.len();
+        // Several words by their first letters: `GPTLM`.
+        let initials = length <= 7 && word.iter().all(u8::is_ascii_uppercase);
+        match () {
+            () if length < 3 => short += 1,
+            () if can_be_spelled(word) => spelled += length,
+            () => all &= initials,
         }
+        letters += if initials && small { 0 } else { length };
     });
     // By chance, letters between digits and capitals can be spelled as well; long words seldom are.
     all && spelled * 10 >= letters * 7 && short * 6 <= spelled
@@ -242,7 +258,7 @@ fn can_be_spelled(word: &[u8]) -> bool {
         !FOLLOWS[usize::from(first - b'a')].contains(&second)
     };
     let seldom = word.windows(2).filter(seldom).count();
-    word.iter().any(vowel) && seldom <= (word.len() - 1) / 5
+    word.iter().any(vowel) && seldom <= word.len() / 5
 }
 
 #[cfg(test)]
