@@ -47,6 +47,13 @@ const FOLLOWS: [&[u8]; 26] = [
     b"ae",
 ];
 
+/// Words that are not spelled as words are.
+const SHORT: &[&[u8]] = &[
+    b"http", b"https", b"html", b"json", b"jwt", b"sql", b"mysql", b"ssl", b"tls", b"ssh", b"xml",
+    b"css", b"dns", b"grpc", b"ctx", b"cfg", b"str", b"msg", b"src", b"tmp", b"img", b"cmd",
+    b"gpt", b"haiku", b"cfn", b"aws",
+];
+
 /// Whether a value is a name of code, or an expression that is made of such: `self._session_token`, `HeadModelV2`.
 pub(super) fn code(value: &str) -> bool {
     // The number of a curve is in many names, and is longer than numbers of names are.
@@ -93,26 +100,38 @@ pub(super) fn slug(value: &str) -> bool {
 /// Whether a name speaks of a token that opens nothing. `name` is in lower case and joined.
 pub(super) fn of_request(name: &str, value: &str) -> bool {
     REQUESTS.iter().any(|word| name.contains(word))
-        || name.ends_with("clienttoken") && is_uuid(value)
+        || (name.ends_with("clienttoken") || name.ends_with("requesttoken")) && is_uuid(value)
+}
+
+/// Whether a value is the digest of the file that its name is: `"src/token.rs":"0f…"`.
+pub(super) fn of_file(name: &[u8], value: &str) -> bool {
+    const ENDINGS: &[&[u8]] = &[
+        b"rs", b"a", b"c", b"h", b"cc", b"cpp", b"go", b"py", b"js", b"mjs", b"cjs", b"ts", b"tsx",
+        b"css", b"html", b"json", b"toml", b"yml", b"yaml", b"md", b"txt", b"sh", b"sql", b"svg",
+        b"png", b"map", b"der", b"p8", b"pem", b"bin", b"lib", b"so", b"dll", b"lock",
+    ];
+    let ending = name.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
+    matches!(value.len(), 32 | 40 | 64 | 128)
+        && ending.len() < name.len()
+        && ENDINGS.contains(&ending)
+        && value.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Whether a value repeats the name that it is given to, or is a name that shares a word with it: `"svm_password", "svm_name"`.
 pub(super) fn repeats(name: &[u8], value: &str) -> bool {
-    let digits = value.bytes().filter(u8::is_ascii_digit).count();
-    if name.is_empty() || digits > 1 && !value.as_bytes().eq_ignore_ascii_case(name) {
+    let name = String::from_utf8_lossy(name);
+    if name.is_empty() {
         return false;
     }
-    let name = String::from_utf8_lossy(name);
-    if same(&name, value) {
-        return true;
-    }
-    let mut shared = false;
+    let (mut shared, digits) = (0, value.bytes().filter(u8::is_ascii_digit).count());
     words(&name, |word| {
         words(value, |other| {
-            shared |= word.len() > 2 && word.eq_ignore_ascii_case(other);
+            shared += usize::from(word.len() > 2 && word.eq_ignore_ascii_case(other));
         });
     });
-    shared && (code(value) || slug(value))
+    // A password of words has a number, and a word may be that of its name.
+    let enough = shared > usize::from(digits > 1);
+    same(&name, value) || enough && (code(value) || slug(value))
 }
 
 /// Whether both are the same but for what joins their words.
@@ -134,7 +153,7 @@ pub(super) fn in_arn(text: &[u8], name: usize) -> bool {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>(".contains(byte);
     let begin = near.iter().rposition(ends).map_or(0, |at| at + 1);
     let run = &near[begin..];
-    run.starts_with(b"ft:") || memchr::memmem::find(run, b"arn:").is_some()
+    memchr::memmem::find(run, b"ft:gpt").is_some() || memchr::memmem::find(run, b"arn:").is_some()
 }
 
 /// Whether a value says that it is a password, and is made of words: `new-passphrase`, `CONFIG_PASSWORD`.
@@ -192,10 +211,16 @@ fn is_uuid(value: &str) -> bool {
         })
 }
 
-/// Whether a capital stands behind a small letter.
+/// Whether a capital begins a word that is not the first.
 fn is_camel(part: &str) -> bool {
-    let pair = |pair: &[u8]| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase();
-    part.as_bytes().windows(2).any(pair)
+    let begins = |three: &[u8]| {
+        let [before, here, behind] = [three[0], three[1], three[2]];
+        here.is_ascii_uppercase()
+            && behind.is_ascii_lowercase()
+            && (before.is_ascii_lowercase() || before.is_ascii_digit())
+    };
+    let ends = |pair: &[u8]| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase();
+    part.as_bytes().windows(3).any(begins) || part.as_bytes().windows(2).any(ends)
 }
 
 /// Whether a part can be a name in a program: words, few digits.
@@ -223,7 +248,7 @@ fn identifier(part: &str) -> bool {
         letters += if initials && small { 0 } else { length };
     });
     // By chance, letters between digits and capitals can be spelled as well; long words seldom are.
-    all && spelled * 10 >= letters * 7 && short * 6 <= spelled
+    all && spelled * 10 >= letters * 7 && short * 5 <= spelled
 }
 
 /// Goes over the words of a name: letters up to a joint, a digit or a capital.
@@ -258,7 +283,8 @@ fn can_be_spelled(word: &[u8]) -> bool {
         !FOLLOWS[usize::from(first - b'a')].contains(&second)
     };
     let seldom = word.windows(2).filter(seldom).count();
-    word.iter().any(vowel) && seldom <= word.len() / 5
+    let known = |short: &&[u8]| word.eq_ignore_ascii_case(short);
+    SHORT.iter().any(known) || word.iter().any(vowel) && seldom <= word.len() / 5
 }
 
 #[cfg(test)]

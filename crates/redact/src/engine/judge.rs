@@ -202,7 +202,7 @@ impl<'a> Job<'a> {
             return innocent::in_file_name(self.text.as_bytes(), secret.start, secret.end);
         }
         if is_of_password(rule) {
-            return innocent::calls_itself(value);
+            return innocent::calls_itself(value) || value.contains('=') && innocent::code(value);
         }
         innocent::code(value) || innocent::address(value)
     }
@@ -217,7 +217,7 @@ impl<'a> Job<'a> {
                 || has("xxxxxx")
                 || has("XXXXXX")
                 || has("******")
-                || (value.len() < 100 && has("..."))
+                || (!value.starts_with('-') && has("..."))
                 || has("your-")
                 || has("your_")
                 || has("YOUR_"))
@@ -405,6 +405,7 @@ fn is_of_password(rule: &Rule) -> bool {
 /// Whether what is given to a name is itself a name: of code, of a thing, of a request.
 fn is_named(rule: &Rule, joined: &str, name: &[u8], value: &str) -> bool {
     innocent::repeats(name, value)
+        || innocent::of_file(name, value)
         || !is_of_password(rule)
             && (innocent::code(value)
                 || innocent::slug(value)
