@@ -16,6 +16,7 @@ mod settings;
 mod shadow;
 #[cfg(test)]
 mod tests;
+mod unseen;
 mod whole;
 
 use std::collections::BTreeMap;
@@ -66,7 +67,7 @@ pub(crate) struct Options {
     /// Do not measure other tools
     #[arg(long)]
     no_peers: bool,
-    /// Only the parts whose name holds this: quality, speed, whole, hostile, shadow
+    /// Only the parts whose name holds this: quality, unseen, speed, whole, hostile, shadow
     #[arg(long, default_value = "")]
     only: String,
 }
@@ -97,6 +98,9 @@ pub(crate) fn measure(table: &mut Table, options: &Options) -> Result<()> {
             }
             peers(table, options, name, corpus, &found)?;
         }
+    }
+    if wanted("unseen") {
+        unseen::measure(table, &precise, options.seed)?;
     }
     let (name, largest) = &corpora[0];
     let mut normal = 0.0;

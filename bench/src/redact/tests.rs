@@ -10,6 +10,7 @@ use super::decoys::DECOYS;
 use super::held_out::HELD_OUT;
 use super::score::spellings;
 use super::settings::SETTINGS;
+use super::unseen;
 
 #[test]
 fn every_template_is_one_and_says_what_is_secret() {
@@ -69,4 +70,29 @@ fn a_tool_that_finds_part_of_a_secret_found_it() {
     assert!(overlaps(Some("0123456789_0123"), Some(secret)));
     assert!(!overlaps(Some("012"), Some(secret)));
     assert!(!overlaps(Some("something else"), Some(secret)));
+}
+
+#[test]
+fn every_unseen_kind_is_in_every_carrier_and_differs_each_time() {
+    let list = unseen::list().unwrap().kind;
+    assert!(list.len() >= 120, "{}", list.len());
+    let names: BTreeSet<&str> = list.iter().map(|kind| kind.name.as_str()).collect();
+    assert_eq!(names.len(), list.len(), "each has a name of its own");
+    for (number, kind) in list.iter().enumerate() {
+        let all = kind.carried(1, number as u64).unwrap();
+        let carriers: BTreeSet<&str> = all.iter().map(|carried| carried.carrier).collect();
+        for carrier in [
+            "prose",
+            "environment",
+            "JSON in a string",
+            "shell",
+            "YAML",
+            ".properties",
+            "TOML",
+        ] {
+            assert!(carriers.contains(carrier), "{}: {carrier}", kind.name);
+        }
+        let values: BTreeSet<&str> = all.iter().map(|carried| carried.value.as_str()).collect();
+        assert!(values.len() > 1, "{}", kind.name);
+    }
 }
