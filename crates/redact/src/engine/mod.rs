@@ -21,6 +21,7 @@ mod check;
 mod encoded;
 mod generic;
 mod judge;
+mod letters;
 mod nameless;
 mod numbers;
 mod often;
