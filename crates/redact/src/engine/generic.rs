@@ -20,7 +20,7 @@ pub(super) enum Look {
 
 /// Names that speak of something beside a secret, in lower case and joined.
 const OTHER_NAMES: &[&str] = &[
-    "tokenizer",
+    "tokenize",
     "tokencount",
     "counttoken",
     "maxtoken",
@@ -123,9 +123,6 @@ const STAND_INS: &[&str] = &[
     "change-me",
     "changethis",
     "placeholder",
-    "xxxx",
-    "****",
-    "....",
     "redacted",
     "dummy",
     "fake",
@@ -156,11 +153,6 @@ const STAND_INS: &[&str] = &[
     "hidden",
     "removed",
     "censored",
-    "123456789",
-    "abcdefgh",
-    "qwerty",
-    "deadbeef",
-    "00000000",
     "not-a-real",
     "notreal",
     "invalid",
@@ -172,6 +164,18 @@ const STAND_INS: &[&str] = &[
     "function",
     "const ",
     "string",
+];
+
+/// Rows that nobody draws.
+const ROWS: &[&str] = &[
+    "xxxx",
+    "****",
+    "....",
+    "123456789",
+    "abcdefgh",
+    "qwerty",
+    "deadbeef",
+    "00000000",
 ];
 
 /// Whether a name speaks of something beside a secret. `name` is in lower case and joined.
@@ -222,31 +226,25 @@ pub(super) fn stand_in(value: &str) -> bool {
         || lower.starts_with("my_")
         || lower.starts_with("my-")
         // By chance, what is long holds every short word.
-        || (value.len() <= 80 && {
-            let beside = beside_random(&lower);
-            STAND_INS.iter().any(|word| beside.iter().any(|part| part.contains(word)))
-        })
+        || value.len() <= 80
+            && (has(ROWS, &lower) || has(STAND_INS, &lower) && !holds_random(&lower))
 }
 
-/// What is left of a value without a long part that no word can be: `default:production.` of a token that begins so.
-fn beside_random(lower: &str) -> [&str; 2] {
-    let row = |byte: &u8| byte.is_ascii_alphanumeric();
-    let (bytes, mut at) = (lower.as_bytes(), 0);
-    while at < bytes.len() {
-        let end = at + bytes[at..].iter().take_while(|byte| row(byte)).count();
-        let part = &lower[at..end];
+fn has(words: &[&str], value: &str) -> bool {
+    words.iter().any(|word| value.contains(word))
+}
+
+/// Whether a long part of a value cannot be a word: then it is not to be replaced, whatever is said beside it.
+fn holds_random(lower: &str) -> bool {
+    let parts = lower.split(|letter: char| !letter.is_ascii_alphanumeric());
+    parts.into_iter().any(|part| {
         let digits = part.bytes().filter(u8::is_ascii_digit).count();
-        if part.len() >= 24
+        part.len() >= 24
             && part.len() < lower.len()
             && digits >= 4
             && entropy(part.as_bytes()) >= 3.0
             && !wordy(part)
-        {
-            return [&lower[..at], &lower[end..]];
-        }
-        at = end.max(at + 1);
-    }
-    [lower, ""]
+    })
 }
 
 /// Whether it is a path of words, whatever its name.
