@@ -140,11 +140,12 @@ impl Reader {
 
     /// What stands there without quotes.
     fn bare(&mut self, text: &[u8], at: usize, style: Style) -> Option<Range<usize>> {
-        let begin = at
-            + usize::from(
-                text.get(at)
-                    .is_some_and(|byte| matches!(byte, b'"' | b'\'' | b'`')),
-            );
+        let quoted = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`');
+        let begin = at + usize::from(text.get(at).is_some_and(quoted));
+        // A reference of C or Rust, an anchor of YAML.
+        if style != Style::Env && text.get(begin) == Some(&b'&') {
+            return None;
+        }
         let known = self
             .bare
             .as_ref()
@@ -177,6 +178,19 @@ fn ends(text: &[u8], at: usize, style: Style) -> bool {
         }
         _ => false,
     }
+}
+
+/// Where the word ends that a place is in, without what a sentence puts behind it.
+pub(super) fn word_end(text: &[u8], from: usize) -> usize {
+    let most = text.len().min(from.saturating_add(VALUE));
+    let mut end = from;
+    while end < most && text[end].is_ascii() && text[end] != b'[' && !ends(text, end, Style::Line) {
+        end += 1;
+    }
+    while end > from && matches!(text[end - 1], b'.' | b',' | b':' | b'!' | b'?') {
+        end -= 1;
+    }
+    end
 }
 
 /// Whether a name and what gives it something begin here, or the rest of a character of HTML: `user=`, `amp;`.

@@ -109,7 +109,25 @@ impl<'a> Job<'a> {
                 Verdict::No => return,
             }
         }
+        let before = candidates.len();
         self.propose(candidates, rule, matched, secret, why);
+        if let Some(added) = candidates.get_mut(before) {
+            let span = &mut added.found.span;
+            span.end = self.whole_end(data, span);
+        }
+    }
+
+    /// Where a value ends by the text around it, where the expression of its rule only says how it begins: nothing of a
+    /// password is left because of a sign in it.
+    fn whole_end(&self, data: &Rule, span: &Range<usize>) -> usize {
+        let judged = matches!(
+            data.check,
+            Some(Check::Secret | Check::Password | Check::Typed | Check::Drawn)
+        );
+        if data.kind != Kind::Secret || !judged || !matches!(data.pattern, Pattern::Regex(_)) {
+            return span.end;
+        }
+        assign::word_end(self.text.as_bytes(), span.end)
     }
 
     fn propose(

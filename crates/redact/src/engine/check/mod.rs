@@ -119,6 +119,7 @@ fn typed(value: &str) -> bool {
 fn drawn(value: &str) -> bool {
     let value = value.trim_end_matches(['.', ',', ':', '!', '?']);
     generic::secret("clientsecret", value, Style::Quoted) == Look::Secret
+        || random::random(value) && !generic::stand_in(value) && !generic::path(value)
 }
 
 /// Bits per character.
