@@ -109,16 +109,16 @@ impl<'a> Job<'a> {
                 Verdict::No => return,
             }
         }
-        let before = candidates.len();
+        let (before, open) = (candidates.len(), secret.end == matched.end);
         self.propose(candidates, rule, matched, secret, why);
-        if let Some(added) = candidates.get_mut(before) {
+        if open && let Some(added) = candidates.get_mut(before) {
             let span = &mut added.found.span;
             span.end = self.whole_end(data, span);
         }
     }
 
-    /// Where a value ends by the text around it, where the expression of its rule only says how it begins: nothing of a
-    /// password is left because of a sign in it.
+    /// Where a value ends by the text around it, where the expression of its rule does not say what is behind it:
+    /// nothing of a password is left because of a sign in it.
     fn whole_end(&self, data: &Rule, span: &Range<usize>) -> usize {
         let judged = matches!(
             data.check,

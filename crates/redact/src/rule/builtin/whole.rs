@@ -23,7 +23,7 @@ fn left(scratch: &mut Scratch, text: &str) -> String {
     let (mut out, mut at) = (String::new(), 0);
     for found in found {
         out.push_str(&text[at..found.span.start]);
-        out.push('\n');
+        out.push('\0');
         at = found.span.end;
     }
     out + &text[at..]
