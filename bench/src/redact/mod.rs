@@ -17,6 +17,7 @@ mod shadow;
 #[cfg(test)]
 mod tests;
 mod trees;
+mod unseen;
 mod whole;
 
 use std::collections::BTreeMap;
@@ -71,7 +72,7 @@ pub(crate) struct Options {
     /// measured; may be given several times
     #[arg(long, value_name = "DIR")]
     trees: Vec<PathBuf>,
-    /// Only the parts whose name holds this: quality, speed, whole, hostile, shadow
+    /// Only the parts whose name holds this: quality, unseen, speed, whole, hostile, shadow
     #[arg(long, default_value = "")]
     only: String,
 }
@@ -105,6 +106,9 @@ pub(crate) fn measure(table: &mut Table, options: &Options) -> Result<()> {
             }
             peers(table, options, name, corpus, &found)?;
         }
+    }
+    if wanted("unseen") {
+        unseen::measure(table, &precise, options.seed)?;
     }
     let (name, largest) = &corpora[0];
     let mut normal = 0.0;

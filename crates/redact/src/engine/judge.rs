@@ -111,7 +111,25 @@ impl<'a> Job<'a> {
                 Verdict::No => return,
             }
         }
+        let (before, open) = (candidates.len(), secret.end == matched.end);
         self.propose(candidates, rule, matched, secret, why);
+        if open && let Some(added) = candidates.get_mut(before) {
+            let span = &mut added.found.span;
+            span.end = self.whole_end(data, span);
+        }
+    }
+
+    /// Where a value ends by the text around it, where the expression of its rule does not say what is behind it:
+    /// nothing of a password is left because of a sign in it.
+    fn whole_end(&self, data: &Rule, span: &Range<usize>) -> usize {
+        let judged = matches!(
+            data.check,
+            Some(Check::Secret | Check::Password | Check::Typed | Check::Drawn)
+        );
+        if data.kind != Kind::Secret || !judged || !matches!(data.pattern, Pattern::Regex(_)) {
+            return span.end;
+        }
+        assign::word_end(self.text.as_bytes(), span.end)
     }
 
     fn propose(

@@ -22,6 +22,7 @@ mod encoded;
 mod generic;
 mod innocent;
 mod judge;
+mod letters;
 mod nameless;
 mod numbers;
 mod often;
