@@ -417,7 +417,10 @@ impl<'a> Job<'a> {
 
 /// Whether a rule is about what people choose, which may be words.
 fn is_of_password(rule: &Rule) -> bool {
-    matches!(rule.check, Some(Check::Password | Check::Typed)) || rule.id.contains("pass")
+    matches!(rule.check, Some(Check::Password | Check::Typed))
+        || [&rule.id, &rule.label]
+            .iter()
+            .any(|name| name.contains("pass") || name.contains("basic"))
 }
 
 /// Whether what is given to a name is itself a name: of code, of a thing, of a request.
