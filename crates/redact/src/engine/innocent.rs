@@ -130,7 +130,8 @@ pub(super) fn repeats(name: &[u8], value: &str) -> bool {
         });
     });
     // A password of words has a number, and a word may be that of its name.
-    let enough = shared > usize::from(digits > 1);
+    let joined = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    let enough = shared > usize::from(digits > 1) && value.bytes().all(joined);
     same(&name, value) || enough && (code(value) || slug(value))
 }
 
@@ -375,6 +376,7 @@ mod tests {
             ("password", "Tr0ub4dor&3"),
             ("db_password", "db2024!x"),
             ("password", "password123!"),
+            ("password", "StrongPassword!"),
         ] {
             assert!(!repeats(name.as_bytes(), value), "{name} {value}");
         }

@@ -229,16 +229,17 @@ impl<'a> Job<'a> {
     fn is_sample(value: &str) -> bool {
         let has = |word: &str| memchr::memmem::find(value.as_bytes(), word.as_bytes()).is_some();
         let short = value.len() < 200;
-        short
-            && (has("EXAMPLE")
-                || has("example")
-                || has("xxxxxx")
-                || has("XXXXXX")
-                || has("******")
-                || (!value.starts_with('-') && has("..."))
-                || has("your-")
-                || has("your_")
-                || has("YOUR_"))
+        // Seven capitals in a row are no chance, however long the value.
+        has("EXAMPLE")
+            || short
+                && (has("example")
+                    || has("xxxxxx")
+                    || has("XXXXXX")
+                    || has("******")
+                    || (!value.starts_with('-') && has("..."))
+                    || has("your-")
+                    || has("your_")
+                    || has("YOUR_"))
             || short && value.contains("${")
             || short && value.contains("{{")
     }
@@ -417,10 +418,13 @@ impl<'a> Job<'a> {
 
 /// Whether a rule is about what people choose, which may be words.
 fn is_of_password(rule: &Rule) -> bool {
-    matches!(rule.check, Some(Check::Password | Check::Typed))
-        || [&rule.id, &rule.label]
+    let chosen = |name: &&String| {
+        ["pass", "basic", "snmp"]
             .iter()
-            .any(|name| name.contains("pass") || name.contains("basic"))
+            .any(|word| name.contains(word))
+    };
+    matches!(rule.check, Some(Check::Password | Check::Typed))
+        || [&rule.id, &rule.label].iter().any(chosen)
 }
 
 /// Whether what is given to a name is itself a name: of code, of a thing, of a request.
