@@ -174,7 +174,10 @@ fn ends(text: &[u8], at: usize, style: Style) -> bool {
         b',' => style != Style::Line || !next.is_ascii_alphanumeric() || is_given(&text[at + 1..]),
         b')' | b']' | b'}' => style != Style::Line || !next.is_ascii_alphanumeric(),
         b'&' => {
-            !next.is_ascii_graphic() || b"&\"'`;)<>".contains(&next) || is_given(&text[at + 1..])
+            style == Style::Bare
+                || !next.is_ascii_graphic()
+                || b"&\"'`;)<>".contains(&next)
+                || is_given(&text[at + 1..])
         }
         _ => false,
     }
@@ -493,7 +496,7 @@ mod tests {
             ("  password: a&3 # x\n", "password", "a&3", Style::Line),
             ("password: v1,", "password", "v1", Style::Bare),
             ("f(password=v1, x)", "password", "v1", Style::Bare),
-            ("?password=a&b3&user=x", "password", "a&b3", Style::Bare),
+            ("?password=a&b3&user=x", "password", "a", Style::Bare),
             ("?password=v1&amp;user=x", "password", "v1", Style::Bare),
             ("<password>v1</password>", "password", "v1", Style::Bare),
             (

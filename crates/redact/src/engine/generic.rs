@@ -177,6 +177,9 @@ const ROWS: &[&str] = &[
     "qwerty",
     "deadbeef",
     "00000000",
+    "abc123",
+    "abcdef123",
+    "123456abc",
 ];
 
 /// Whether a name speaks of something beside a secret. `name` is in lower case and joined.
@@ -354,11 +357,15 @@ pub(super) fn password(name: &str, raw_name: &str, value: &str, style: Style) ->
 
 /// Words with a joint between them, as people are told to make up passwords. Fewer than four are what something is called.
 fn phrase(value: &str) -> bool {
+    let speaks_of_itself =
+        |word: &str| matches!(word, "password" | "secret" | "passphrase" | "name" | "key");
     ['-', '+'].into_iter().any(|joint| {
         let mut words = value.split(joint);
         words.clone().count() >= 4
             && words.all(|word| {
-                word.len() >= 3 && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
+                word.len() >= 3
+                    && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
+                    && !speaks_of_itself(&word.to_ascii_lowercase())
             })
     })
 }

@@ -51,7 +51,8 @@ pub(super) fn look(
         Check::NationalId => national::id(rule, &place),
         Check::Typed => typed(&text[span]).into(),
         Check::Random => random::random(&text[span]).into(),
-        Check::Drawn => drawn(&text[span]).into(),
+        // What brackets follow is called.
+        Check::Drawn => (place.first_behind() != b'(' && drawn(&text[span])).into(),
         // These are about a name and its value.
         Check::Secret | Check::Password => Verdict::Yes,
     }

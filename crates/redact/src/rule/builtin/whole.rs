@@ -196,3 +196,66 @@ fn chosen_passwords_are_found_in_every_carrier() {
     }
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
+
+/// Names that leave no doubt, in the syntax they are given values by. `@@` is the value.
+const NAMED: &[&str] = &[
+    "Authorization: Bearer @@",
+    "curl -sS -H 'Authorization: Bearer @@' https://api.acme.test/v1",
+    "curl -H \"X-Api-Key: @@\" https://api.acme.test/v1",
+    "ACME_API_KEY=@@\nHOME=/home/ada",
+    "  client_secret: @@\n  region: eu",
+    "{\"clientId\":\"app\",\"clientSecret\":\"@@\"}",
+    "acme-cli login --password @@ --region eu",
+    "GET https://api.acme.test/v1/items?api_secret=@@&page=2",
+    "here is the Acme API key: @@, please rotate it",
+    "our client secret is @@.",
+];
+
+#[test]
+fn random_values_are_found_behind_every_name_whatever_their_alphabet() {
+    let mut scratch = Scratch::default();
+    let mut wrong = Vec::new();
+    for carrier in NAMED {
+        for set in ["lower", "upper", "alpha", "lownum", "alnum", "hex", "b32"] {
+            for (length, least) in [(20, 92), (32, 97), (43, 98)] {
+                let form = format!("{{{set}:{length}}}");
+                let gone = (0..100).filter(|seed| {
+                    let value = expand(&form, *seed).unwrap().text;
+                    let text = carrier.replace("@@", &value);
+                    fate(&mut scratch, &text, &value, carrier) == Fate::Gone
+                });
+                let gone = gone.count();
+                if gone < least {
+                    wrong.push(format!("{carrier:?} {form}: {gone} of 100"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn colours_inside_a_value_hide_nothing() {
+    let mut scratch = Scratch::default();
+    let mut wrong = Vec::new();
+    for escape in ["\u{1b}", "\\u001b", "\\x1b", "\\033", "\\e"] {
+        for template in [
+            "token ghp_{alnum:18}@{alnum:18} here",
+            "ACME_API_KEY=@{alnum:16}@{alnum:16}@",
+            "  api_key: {alnum:9}@{alnum:20}",
+        ] {
+            let text = expand(template, 5).unwrap().text;
+            let coloured = text.replace('@', &format!("{escape}[1;31m"));
+            let left = left(&mut scratch, &coloured);
+            for part in text
+                .split(['@', ' ', '=', '_'])
+                .filter(|part| part.len() >= 9)
+            {
+                if left.contains(&part[..9]) {
+                    wrong.push(format!("{escape:?} {template}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
