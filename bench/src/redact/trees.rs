@@ -208,7 +208,8 @@ fn in_file(
     let (mut found, mut whole) = (Vec::new(), false);
     raw::check(engine, &options, &mut &*text, &mut |finding| {
         // A file that is secret as a whole is found once, whatever its lines.
-        let again = std::mem::replace(&mut whole, whole || finding.what == What::File);
+        let again = whole;
+        whole |= finding.what == What::File;
         if finding.certainty != Certainty::Sure || finding.what == What::File && again {
             return;
         }

@@ -77,7 +77,7 @@ fn is_for_tests(digits: &[u8]) -> bool {
             .map(|byte| byte - b'0')
             .eq(digits.iter().copied())
     };
-    FOR_TESTS.iter().any(|known| same(&known))
+    FOR_TESTS.iter().any(same)
 }
 
 /// Behind a dot or before one, a number is a part of a fraction.
