@@ -27,6 +27,8 @@ pub(super) enum Style {
     Quoted,
     /// As a line of a file of settings, or as a variable of a shell: `NAME=value`.
     Env,
+    /// As a word of a command behind a flag, or as the rest of a line of settings: its extent leaves no doubt.
+    Line,
     /// Anything else, up to where a value can end.
     Bare,
     /// The whole of a text, whose name is known from outside.
@@ -41,7 +43,7 @@ fn is_name(byte: u8) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     /// Values without quotes that end at the same place, and how they were read.
-    bare: Option<(Range<usize>, bool)>,
+    bare: Option<(Range<usize>, Style)>,
 }
 
 impl Reader {
@@ -119,45 +121,120 @@ impl Reader {
             && text[name.clone()]
                 .iter()
                 .all(|byte| !byte.is_ascii_lowercase());
-        let value = self.bare(text, cursor.at, env)?;
-        Some(Assignment {
-            name,
-            value,
-            style: if env { Style::Env } else { Style::Bare },
-        })
+        let style = match () {
+            () if env => Style::Env,
+            () if flag => Style::Line,
+            () => Style::Bare,
+        };
+        if style == Style::Bare && !closed && begins_line(text, name.start) {
+            // To the end of the line, or as far as a value goes in code.
+            let value = self.bare(text, cursor.at, Style::Line)?;
+            if ends_line(text, value.end) {
+                let style = Style::Line;
+                return Some(Assignment { name, value, style });
+            }
+        }
+        let value = self.bare(text, cursor.at, style)?;
+        Some(Assignment { name, value, style })
     }
 
     /// What stands there without quotes.
-    fn bare(&mut self, text: &[u8], at: usize, env: bool) -> Option<Range<usize>> {
-        let begin = at
-            + usize::from(
-                text.get(at)
-                    .is_some_and(|byte| matches!(byte, b'"' | b'\'' | b'`')),
-            );
+    fn bare(&mut self, text: &[u8], at: usize, style: Style) -> Option<Range<usize>> {
+        let quoted = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`');
+        let begin = at + usize::from(text.get(at).is_some_and(quoted));
+        // A reference of C or Rust, an anchor of YAML.
+        if style != Style::Env && text.get(begin) == Some(&b'&') {
+            return None;
+        }
         let known = self
             .bare
             .as_ref()
-            .filter(|(span, kind)| *kind == env && span.contains(&begin));
+            .filter(|(span, kind)| *kind == style && span.contains(&begin));
         let end = known.map_or_else(
             || {
-                begin
-                    + text[begin..]
-                        .iter()
-                        .position(|byte| ends(*byte, env))
-                        .unwrap_or(text.len() - begin)
+                (begin..text.len())
+                    .find(|at| ends(text, *at, style))
+                    .unwrap_or(text.len())
             },
             |(span, _)| span.end,
         );
-        self.bare = Some((begin..end, env));
+        self.bare = Some((begin..end, style));
         (1..=VALUE).contains(&(end - begin)).then_some(begin..end)
     }
 }
 
-/// Where a value without quotes ends.
-fn ends(byte: u8, env: bool) -> bool {
-    match byte {
+/// Whether a value without quotes ends at a place.
+fn ends(text: &[u8], at: usize, style: Style) -> bool {
+    let next = text.get(at + 1).copied().unwrap_or(b' ');
+    match text[at] {
         0..=b' ' | b';' | b'"' | b'\'' | b'`' | b'\\' | 0x7f => true,
-        b',' | b')' | b']' | b'}' | b'<' | b'>' | b'&' => !env,
+        _ if style == Style::Env => false,
+        b'<' | b'>' => true,
+        // A bracket or a comma within a word of a command is part of it; at its end it belongs to what is around.
+        b',' => style != Style::Line || !next.is_ascii_alphanumeric() || is_given(&text[at + 1..]),
+        b')' | b']' | b'}' => style != Style::Line || !next.is_ascii_alphanumeric(),
+        b'&' => {
+            style == Style::Bare
+                || !next.is_ascii_graphic()
+                || b"&\"'`;)<>".contains(&next)
+                || is_given(&text[at + 1..])
+        }
+        _ => false,
+    }
+}
+
+/// Where the word ends that a place is in, without what a sentence puts behind it.
+pub(super) fn word_end(text: &[u8], from: usize) -> usize {
+    let most = text.len().min(from.saturating_add(VALUE));
+    let mut end = from;
+    while end < most && text[end].is_ascii() && text[end] != b'[' && !ends(text, end, Style::Line) {
+        end += 1;
+    }
+    while end > from && matches!(text[end - 1], b'.' | b',' | b':' | b'!' | b'?') {
+        end -= 1;
+    }
+    end
+}
+
+/// Whether a name and what gives it something begin here, or the rest of a character of HTML: `user=`, `amp;`.
+fn is_given(text: &[u8]) -> bool {
+    let name = text.iter().take(NAME).take_while(|byte| is_name(**byte));
+    let length = name.count();
+    let plain = text[..length].iter().all(|byte| !byte.is_ascii_digit());
+    match text.get(length) {
+        Some(b'=' | b'[') => length > 0,
+        Some(b':') => length > 0 && plain,
+        Some(b';') => (2..=6).contains(&length),
+        Some(b'#') => length == 0 && text.get(1).is_some_and(u8::is_ascii_digit),
+        _ => false,
+    }
+}
+
+/// Whether only blanks, the sign of a list or of a change, or `export` are before the name on its line.
+fn begins_line(text: &[u8], begin: usize) -> bool {
+    let low = begin.saturating_sub(40);
+    let before = &text[low..begin];
+    let (line, begun) = match memchr::memrchr(b'\n', before) {
+        Some(at) => (&before[at + 1..], true),
+        None => (before, low == 0),
+    };
+    let line = line.trim_ascii();
+    let escaped = before.ends_with(b"\\n") || before.ends_with(b"\\r");
+    escaped || begun && matches!(line, b"" | b"-" | b"+" | b"export" | b"set")
+}
+
+/// Whether nothing but a comment is behind a value on its line.
+fn ends_line(text: &[u8], end: usize) -> bool {
+    let behind = &text[end..];
+    let blanks = behind
+        .iter()
+        .take(24)
+        .take_while(|byte| matches!(byte, b' ' | b'\t'));
+    let blanks = blanks.count();
+    match behind.get(blanks) {
+        None | Some(b'\n' | b'\r') => true,
+        Some(b'\\') => matches!(behind.get(blanks + 1), Some(b'n' | b'r')),
+        Some(b'#') => blanks > 0,
         _ => false,
     }
 }
@@ -410,8 +487,17 @@ mod tests {
             (r#"{\"api_key\": \"v1\"}"#, "api_key", "v1", Style::Quoted),
             ("password: v1, x", "password", "v1", Style::Bare),
             ("password := `v1`", "password", "v1", Style::Quoted),
-            ("--password v1 --x", "password", "v1", Style::Bare),
-            ("--password=v1", "password", "v1", Style::Bare),
+            ("--password v1 --x", "password", "v1", Style::Line),
+            ("--password=v1", "password", "v1", Style::Line),
+            ("--password a&3,b$c --x", "password", "a&3,b$c", Style::Line),
+            ("(--password v1)", "password", "v1", Style::Line),
+            ("--password v1&& x", "password", "v1", Style::Line),
+            ("db.password=a,b&3\nx=1", "password", "a,b&3", Style::Line),
+            ("  password: a&3 # x\n", "password", "a&3", Style::Line),
+            ("password: v1,", "password", "v1", Style::Bare),
+            ("f(password=v1, x)", "password", "v1", Style::Bare),
+            ("?password=a&b3&user=x", "password", "a", Style::Bare),
+            ("?password=v1&amp;user=x", "password", "v1", Style::Bare),
             ("<password>v1</password>", "password", "v1", Style::Bare),
             (
                 "<add key=\"password\" value=\"v1\"/>",
@@ -419,8 +505,8 @@ mod tests {
                 "v1",
                 Style::Quoted,
             ),
-            ("X-Api-Key: v1", "Api", "v1", Style::Bare),
-            ("Authorization: Bearer v1", "Auth", "v1", Style::Bare),
+            ("X-Api-Key: v1", "Api", "v1", Style::Line),
+            ("Authorization: Bearer v1", "Auth", "v1", Style::Line),
             ("-H \"Authorization: Bearer v1\"", "Auth", "v1", Style::Bare),
             ("'token': 'Bearer v1'", "token", "v1", Style::Quoted),
             ("api_key: str = \"v1\"", "api_key", "v1", Style::Quoted),

@@ -1,4 +1,5 @@
-//! What parts of a text say when they are decoded: base64, percent signs, letters that only look like others. One level deep.
+//! What parts of a text say when they are decoded: base64, percent signs, letters that only look like others, colours of a
+//! terminal. One level deep.
 
 use std::ops::Range;
 
@@ -26,7 +27,8 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 
 /// Whether there can be anything of that kind.
 pub(super) fn may_be(text: &str, survey: &Survey) -> bool {
-    text.len() >= LEAST / 2 && (!survey.rows.is_empty() || survey.has(has::PERCENT | has::OTHER))
+    text.len() >= LEAST / 2
+        && (!survey.rows.is_empty() || survey.has(has::PERCENT | has::OTHER | has::ESCAPE))
 }
 
 /// Looks at what parts of the text say. `look` is how a text is looked at.
@@ -73,6 +75,9 @@ pub(super) fn scan(
     }
     if survey.has(has::OTHER) {
         alike(job.text, &mut said);
+    }
+    if survey.has(has::ESCAPE) {
+        colours(job.text, &mut said);
     }
 }
 
@@ -269,6 +274,79 @@ fn escape(bytes: &[u8], at: usize) -> Option<char> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let letter = digit(high)? * 16 + digit(low)?;
     char::from_u32(letter).filter(|letter| letter.is_ascii_graphic() || *letter == ' ')
+}
+
+/// How the escape of a terminal is written, before its bracket.
+const ESCAPES: [&[u8]; 7] = [
+    b"\x1b", b"\\u001b", b"\\u001B", b"\\x1b", b"\\x1B", b"\\033", b"\\e",
+];
+
+/// How long the colour is that begins at a place.
+fn colour(bytes: &[u8], at: usize) -> Option<usize> {
+    let escape = ESCAPES
+        .iter()
+        .find(|escape| bytes[at..].starts_with(escape))?;
+    let code = bytes[at + escape.len()..].strip_prefix(b"[")?;
+    let numbers = |byte: &&u8| byte.is_ascii_digit() || **byte == b';';
+    let numbers = code.iter().take(24).take_while(numbers).count();
+    (code.get(numbers) == Some(&b'm')).then_some(escape.len() + 1 + numbers + 1)
+}
+
+/// Lines with a colour inside a word, as they look on a terminal. A colour that begins or ends a word hides nothing.
+fn colours(text: &str, said: &mut impl FnMut(&Said)) {
+    let bytes = text.as_bytes();
+    let mut floor = 0;
+    for at in memchr::memchr2_iter(0x1b, b'\\', bytes) {
+        if at < floor {
+            continue;
+        }
+        let Some(length) = colour(bytes, at) else {
+            continue;
+        };
+        let letter = |at: usize| {
+            bytes
+                .get(at)
+                .is_some_and(|byte| !byte.is_ascii_whitespace())
+        };
+        if at == 0 || !letter(at - 1) || !letter(at + length) {
+            continue;
+        }
+        let line = line(text, at, floor);
+        floor = line.end.max(at + length);
+        let mut this = Said {
+            text: String::with_capacity(line.len()),
+            places: Vec::with_capacity(line.len() + 1),
+        };
+        let mut place = line.start;
+        while let Some(letter) = text[place..line.end].chars().next() {
+            if let Some(length) = colour(bytes, place).filter(|length| place + length <= line.end) {
+                place += length;
+                continue;
+            }
+            let end = place + letter.len_utf8();
+            this.text.push(letter);
+            this.places.extend(place..end);
+            place = end;
+        }
+        this.places.push(line.end);
+        said(&this);
+    }
+}
+
+/// The line around a place, and not endless.
+fn line(text: &str, at: usize, floor: usize) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let low = at.saturating_sub(WORD).max(floor);
+    let high = bytes.len().min(at + WORD);
+    let mut begin = memchr::memrchr(b'\n', &bytes[low..at]).map_or(low, |found| low + found + 1);
+    let mut end = memchr::memchr(b'\n', &bytes[at..high]).map_or(high, |found| at + found);
+    while !text.is_char_boundary(begin) {
+        begin += 1;
+    }
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    begin..end.max(begin)
 }
 
 /// Words with letters that look like others or like nothing, as they look.

@@ -5,6 +5,7 @@
 
 use super::assign::Style;
 use super::check::entropy;
+use super::letters::drawn;
 
 /// What a value looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub(super) enum Look {
 
 /// Names that speak of something beside a secret, in lower case and joined.
 const OTHER_NAMES: &[&str] = &[
-    "tokenizer",
+    "tokenize",
     "tokencount",
     "counttoken",
     "maxtoken",
@@ -100,6 +101,7 @@ const OTHER_NAMES: &[&str] = &[
     "md5",
     "resolved",
     "csstoken",
+    "scrollbar",
     "designtoken",
     "tokenprice",
     "requestid",
@@ -122,9 +124,6 @@ const STAND_INS: &[&str] = &[
     "change-me",
     "changethis",
     "placeholder",
-    "xxxx",
-    "****",
-    "....",
     "redacted",
     "dummy",
     "fake",
@@ -155,11 +154,6 @@ const STAND_INS: &[&str] = &[
     "hidden",
     "removed",
     "censored",
-    "123456789",
-    "abcdefgh",
-    "qwerty",
-    "deadbeef",
-    "00000000",
     "not-a-real",
     "notreal",
     "invalid",
@@ -171,6 +165,21 @@ const STAND_INS: &[&str] = &[
     "function",
     "const ",
     "string",
+];
+
+/// Rows that nobody draws.
+const ROWS: &[&str] = &[
+    "xxxx",
+    "****",
+    "....",
+    "123456789",
+    "abcdefgh",
+    "qwerty",
+    "deadbeef",
+    "00000000",
+    "abc123",
+    "abcdef123",
+    "123456abc",
 ];
 
 /// Whether a name speaks of something beside a secret. `name` is in lower case and joined.
@@ -221,7 +230,25 @@ pub(super) fn stand_in(value: &str) -> bool {
         || lower.starts_with("my_")
         || lower.starts_with("my-")
         // By chance, what is long holds every short word.
-        || (value.len() <= 80 && STAND_INS.iter().any(|word| lower.contains(word)))
+        || value.len() <= 80
+            && (has(ROWS, &lower) || has(STAND_INS, &lower) && !holds_random(&lower))
+}
+
+fn has(words: &[&str], value: &str) -> bool {
+    words.iter().any(|word| value.contains(word))
+}
+
+/// Whether a long part of a value cannot be a word: then it is not to be replaced, whatever is said beside it.
+fn holds_random(lower: &str) -> bool {
+    let parts = lower.split(|letter: char| !letter.is_ascii_alphanumeric());
+    parts.into_iter().any(|part| {
+        let digits = part.bytes().filter(u8::is_ascii_digit).count();
+        part.len() >= 24
+            && part.len() < lower.len()
+            && digits >= 4
+            && entropy(part.as_bytes()) >= 3.0
+            && !wordy(part)
+    })
 }
 
 /// Whether it is a path of words, whatever its name.
@@ -247,14 +274,19 @@ pub(super) fn secret(name: &str, value: &str, style: Style) -> Look {
         return Look::Other;
     }
     let traits = Traits::of(value);
-    if style == Style::Bare && (traits.digits == 0 || value.contains(['(', '[', '{'])) {
+    let random = drawn(value);
+    let bare = matches!(style, Style::Bare | Style::Line);
+    if bare && (traits.digits == 0 && !random || value.contains(['(', '[', '{'])) {
         return Look::Other;
     }
-    if wordy(value) || other_name(name) || stand_in(value) || structured(value, name) {
+    let words = wordy(value) && !random;
+    if words || other_name(name) || stand_in(value) || structured(value, name) {
         return Look::Other;
     }
+    let certain = random && (value.len() >= 20 || value.len() >= 12 && speaks(name));
     let mixed = traits.digits > 0 && traits.letters() > 0
-        || (traits.lower > 3 && traits.upper > 3 && value.len() >= 20);
+        || (traits.lower > 3 && traits.upper > 3 && value.len() >= 20)
+        || certain;
     let all_hex = value
         .bytes()
         .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
@@ -268,7 +300,8 @@ pub(super) fn secret(name: &str, value: &str, style: Style) -> Look {
     let bits = entropy(value.as_bytes());
     match () {
         () if !mixed => Look::Other,
-        () if bits >= least && (value.len() >= 16 || traits.digits >= 2) => Look::Secret,
+        () if bits >= least && (value.len() >= 16 || traits.digits >= 2 || certain) => Look::Secret,
+        () if certain && bits >= least - 0.3 => Look::Secret,
         () if bits >= least - 0.5 => Look::Nearly,
         () => Look::Other,
     }
@@ -278,10 +311,16 @@ pub(super) fn secret(name: &str, value: &str, style: Style) -> Look {
 pub(super) fn password(name: &str, raw_name: &str, value: &str, style: Style) -> Look {
     let traits = Traits::of(value);
     let path = value.bytes().filter(|byte| *byte == b'/').count() > 1;
+    let random = value.len() >= 10 && drawn(value);
+    let firm = style == Style::Line;
+    let chosen = firm && (phrase(value) || with_sign(value, &traits));
     // Without quotes and without a digit, a word is a name of something.
     let plain_word = traits.digits == 0
+        && !random
+        && !chosen
         && (wordy(value) || value.len() < 10 || traits.upper < 2 || traits.lower < 2);
-    let bare = style == Style::Bare && (plain_word || value.len() < 8 || path);
+    let bare = matches!(style, Style::Bare | Style::Line)
+        && (plain_word || value.len() < 8 || path && !random);
     if bare
         || value.len() < 6
         || !plain(value)
@@ -296,8 +335,11 @@ pub(super) fn password(name: &str, raw_name: &str, value: &str, style: Style) ->
         return Look::Secret;
     }
     let code = value.contains(['(', ')', '[', ']', '{', '}', '<', '>', '|', ';']);
-    if style == Style::Bare && code {
+    if matches!(style, Style::Bare | Style::Line) && code {
         return Look::Other;
+    }
+    if random || chosen {
+        return Look::Secret;
     }
     let mixed = traits.letters() > 0 && (traits.digits > 0 || traits.signs > 0)
         || traits.digits > 0 && traits.signs > 0;
@@ -307,10 +349,42 @@ pub(super) fn password(name: &str, raw_name: &str, value: &str, style: Style) ->
         // Somebody's word with a number or a sign at its end is a password as well, and a name with a joint is none.
         () if value.len() < 8 || !mixed => Look::Other,
         () if traits.digits == 0 && wordy(value) => Look::Other,
-        () if style == Style::Bare && wordy(value) => Look::Nearly,
+        () if matches!(style, Style::Bare | Style::Line) && wordy(value) => Look::Nearly,
         () if entropy(value.as_bytes()) < 2.0 => Look::Nearly,
         () => Look::Secret,
     }
+}
+
+/// Words with a joint between them, as people are told to make up passwords. Fewer than four are what something is called.
+fn phrase(value: &str) -> bool {
+    let speaks_of_itself =
+        |word: &str| matches!(word, "password" | "secret" | "passphrase" | "name" | "key");
+    ['-', '+'].into_iter().any(|joint| {
+        let mut words = value.split(joint);
+        words.clone().count() >= 4
+            && words.all(|word| {
+                word.len() >= 3
+                    && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
+                    && !speaks_of_itself(&word.to_ascii_lowercase())
+            })
+    })
+}
+
+/// Words with digits and a sign that no name has, as people make passwords out of words.
+fn with_sign(value: &str, traits: &Traits) -> bool {
+    let sign = |byte: u8| {
+        matches!(
+            byte,
+            b'!' | b'@' | b'#' | b'%' | b'^' | b'&' | b'*' | b'?' | b'+' | b'~' | b'$'
+        )
+    };
+    value.len() >= 8
+        && traits.digits > 0
+        && traits.letters() >= 3
+        && value.bytes().any(sign)
+        && !value.starts_with(['*', '&', '@', '!', '$', '%', '?', '+'])
+        && !value.contains(['=', '\\'])
+        && !value.contains("//")
 }
 
 /// Letters, digits and signs of ASCII, and no blanks.
@@ -422,6 +496,11 @@ fn speaks(name: &str) -> bool {
         "signingkey",
         "encryptionkey",
         "masterkey",
+        "ingestionkey",
+        "licensekey",
+        "writekey",
+        "agentkey",
+        "passphrase",
     ]
     .iter()
     .any(|word| name.contains(word))

@@ -4,9 +4,9 @@
 //! survey.rs ─► which bytes there are; where numbers and rows of base64 stand: most of what follows is not done then
 //! words.rs ──► where a word of a rule stands ───┬► the rule is tried there (scan.rs), by its shape (shape.rs, plan.rs)
 //! triggers.rs ► where digits, colons, `@` stand ┘
-//! assign.rs ─► what is given to a name ─────────► generic.rs: is it a secret?
+//! assign.rs ─► what is given to a name ─────────► generic.rs: is it a secret?    letters.rs: or are these words?
 //!                                                check/: are its digits right?   allow.rs: may it stand?
-//! encoded.rs ► base64, percent signs, look-alikes: the same again on what they say
+//! encoded.rs ► base64, percent signs, look-alikes, colours: the same again on what they say
 //! overlap.rs ► which of two findings stands
 //! ```
 //!
@@ -20,7 +20,9 @@ mod boundary;
 mod check;
 mod encoded;
 mod generic;
+mod innocent;
 mod judge;
+mod letters;
 mod nameless;
 mod numbers;
 mod often;

@@ -44,6 +44,7 @@ fn every_rule_finds_its_examples() {
                     | crate::rule::Check::Password
                     | crate::rule::Check::Typed
                     | crate::rule::Check::Random
+                    | crate::rule::Check::Drawn
             )
         );
         for template in &rule.examples {

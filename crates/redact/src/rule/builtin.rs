@@ -32,3 +32,5 @@ pub(super) const FILES: &[(&str, &str)] = files![
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod whole;

@@ -27,7 +27,7 @@
 //! id = "credit-card"
 //! kind = "pii"
 //! regex = '''…'''
-//! check = "luhn"                           # luhn, iban, ipv4, ipv6, mac, phone, email, jwt, national-id, secret, password, typed, random
+//! check = "luhn"                           # luhn, iban, ipv4, ipv6, mac, phone, email, jwt, national-id, secret, password, typed, random, drawn
 //!
 //! [[rules.allowlists]]                     # as in gitleaks: regexes, stopwords, paths, regexTarget, condition
 //! stopwords = ["example"]
@@ -214,6 +214,8 @@ pub enum Check {
     Typed,
     /// A token whose longest part looks made up by a machine: for prefixes that begin other things as well.
     Random,
+    /// A value that a machine made up, in whatever alphabet: where what is before it says that it opens something.
+    Drawn,
 }
 
 impl Check {
@@ -233,6 +235,7 @@ impl Check {
             Self::Password => "password",
             Self::Typed => "typed",
             Self::Random => "random",
+            Self::Drawn => "drawn",
         }
     }
 
@@ -241,7 +244,7 @@ impl Check {
         Self::ALL.into_iter().find(|check| check.as_str() == word)
     }
 
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Luhn,
         Self::Iban,
         Self::Ipv4,
@@ -255,6 +258,7 @@ impl Check {
         Self::Password,
         Self::Typed,
         Self::Random,
+        Self::Drawn,
     ];
 }
 

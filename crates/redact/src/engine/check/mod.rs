@@ -51,6 +51,8 @@ pub(super) fn look(
         Check::NationalId => national::id(rule, &place),
         Check::Typed => typed(&text[span]).into(),
         Check::Random => random::random(&text[span]).into(),
+        // What brackets follow is called.
+        Check::Drawn => (place.first_behind() != b'(' && drawn(&text[span])).into(),
         // These are about a name and its value.
         Check::Secret | Check::Password => Verdict::Yes,
     }
@@ -111,7 +113,14 @@ impl<'a> Place<'a> {
 
 /// Whether a value looks like a password wherever it stands.
 fn typed(value: &str) -> bool {
-    generic::password("password", "password", value, Style::Bare) == Look::Secret
+    generic::password("password", "password", value, Style::Line) == Look::Secret
+}
+
+/// Whether a machine made a value up, where what is before it leaves no doubt that it opens something.
+fn drawn(value: &str) -> bool {
+    let value = value.trim_end_matches(['.', ',', ':', '!', '?']);
+    generic::secret("clientsecret", value, Style::Quoted) == Look::Secret
+        || random::random(value) && !generic::stand_in(value) && !generic::path(value)
 }
 
 /// Bits per character.

@@ -115,7 +115,7 @@ fn keys_numbers_and_json_in_strings_are_looked_at() {
         r#"{{"note":"\u00e9","db_password":"hunter\n22","t":"{secret}"}}"#
     ));
     let input = format!(
-        r#"{{ "{secret}" : {{"x":"{secret}"}}, "password":"correct-horse","a.b":["{secret}"],"d":1,"d":"{secret}","card": 4111111111111111, "inner":{}}}"#,
+        r#"{{ "{secret}" : {{"x":"{secret}"}}, "password":"correct-horse","a.b":["{secret}"],"d":1,"d":"{secret}","card": 4929152736184028, "inner":{}}}"#,
         inner.get()
     );
     let out = written(
