@@ -161,7 +161,7 @@ impl Kind {
         );
         let says = match &self.says {
             Some(says) => fill(says, value),
-            None if turn % 2 == 0 => format!("the {} {noun}: {value}", self.vendor),
+            None if turn.is_multiple_of(2) => format!("the {} {noun}: {value}", self.vendor),
             None => format!("the {} {noun} is {value}", self.vendor),
         };
         let end = ends[usize::try_from(turn % 3).unwrap_or(0)];
@@ -197,7 +197,7 @@ impl Kind {
                 format!("[service]\n{snake} = {}\ntimeout = 30", json!(value)),
             ),
         ];
-        let careful = turn % 2 == 0;
+        let careful = turn.is_multiple_of(2);
         let shell = match &self.shell {
             // In quotes of its own already, or a part of a word.
             Some(shell) if !shell.contains(" «»") => fill(shell, value),
