@@ -1,0 +1,70 @@
+//! What gives back in a text what a profile removes elsewhere: times, and digests that can be looked up.
+
+use super::clock::{Clock, Tells};
+use super::digests::Digests;
+use super::ids::Ids;
+use super::mask::Cut;
+use crate::Key;
+use crate::profile::Environment;
+use crate::rule::Kind;
+
+/// Finds times and digests in texts, and says what stands for them.
+#[derive(Debug, Default)]
+pub(super) struct Traces {
+    pub(super) clock: Option<Clock>,
+    pub(super) ids: Ids,
+    /// The digests of the session, what stands for them, and by which key.
+    pub(super) digests: Option<(Digests, Environment, Key)>,
+}
+
+impl Traces {
+    /// Whether nothing is looked for.
+    pub(super) fn is_idle(&self) -> bool {
+        self.clock.is_none() && self.digests.is_none()
+    }
+
+    /// What is to be taken out of a text.
+    pub(super) fn find(&self, text: &str) -> Vec<Cut> {
+        let mut cuts = Vec::new();
+        if text.len() < 7 || !text.bytes().any(|byte| byte.is_ascii_digit()) {
+            return cuts;
+        }
+        let cut = |span, rule: &str, placeholder| Cut {
+            span,
+            rule: rule.to_owned(),
+            kind: Kind::Identity.as_str(),
+            placeholder,
+        };
+        if let Some(clock) = self.clock {
+            let mut found = Vec::new();
+            clock.find(text, &mut found);
+            for (span, tells) in found {
+                let time = || "[REDACTED:time]".to_owned();
+                let stands = match tells {
+                    Tells::Time => time(),
+                    Tells::Id => self.ids.of(&text[span.clone()]).unwrap_or_else(time),
+                };
+                cuts.push(cut(span, "time", stands));
+            }
+        }
+        if let Some((digests, ..)) = &self.digests {
+            let mut found = Vec::new();
+            digests.find(text, &mut found);
+            for span in found {
+                let stands = self.digest(&text[span.clone()]);
+                cuts.push(cut(span, "environment-hash", stands));
+            }
+        }
+        cuts
+    }
+
+    /// What stands for a digest: the same for all that is written of it.
+    pub(super) fn digest(&self, word: &str) -> String {
+        match &self.digests {
+            Some((digests, Environment::Pseudonym, key)) => {
+                key.pseudonym("hash", &digests.whole(word).to_ascii_lowercase())
+            }
+            _ => "[REDACTED:hash]".to_owned(),
+        }
+    }
+}
