@@ -218,7 +218,8 @@ impl Facts {
             if profile.times != Times::Keep {
                 self.times_in(path, text, &mut add);
                 if is_number(path) && self.numbers.contains(text) {
-                    add("exact-number", text);
+                    let is_sum = path.starts_with(".metrics.");
+                    add(if is_sum { "exact-sum" } else { "exact-number" }, text);
                 }
             }
             if profile.environment != Environment::Keep {
