@@ -315,18 +315,46 @@ fn day(word: &str) -> Option<i64> {
     number(digits.as_bytes()).filter(|day| is_day && (1..=31).contains(day))
 }
 
-/// How long a UUID is that a text begins with, and that tells when it was made: versions 1, 6 and 7.
+/// How long a UUID is that a text begins with.
 fn uuid(text: &str) -> Option<usize> {
     let bytes = text.as_bytes().get(..36)?;
-    let is_one = bytes.iter().enumerate().all(|(at, byte)| match at {
-        8 | 13 | 18 | 23 => *byte == b'-',
-        _ => byte.is_ascii_hexdigit(),
-    });
     let goes_on = text
         .as_bytes()
         .get(36)
         .is_some_and(u8::is_ascii_alphanumeric);
-    (is_one && !goes_on && matches!(bytes[14], b'1' | b'6' | b'7')).then_some(36)
+    (is_uuid(bytes) && !goes_on).then_some(36)
+}
+
+/// Whether 36 bytes are a UUID.
+pub(super) fn is_uuid(bytes: &[u8]) -> bool {
+    bytes.len() == 36
+        && bytes.iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+/// Ids in a text, whether they tell a time or not: UUIDs, and random parts behind a prefix.
+pub(super) fn find_ids(text: &str, to: &mut Vec<Range<usize>>) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        if !bytes[at].is_ascii_alphanumeric() {
+            at += 1;
+            continue;
+        }
+        let end = at + run(&bytes[at..], u8::is_ascii_alphanumeric);
+        let span = match uuid(&text[at..]) {
+            Some(length) => at..at + length,
+            None if is_prefixed(text, &(at..end)) => at..end,
+            None => {
+                at = end;
+                continue;
+            }
+        };
+        at = span.end;
+        to.push(span);
+    }
 }
 
 /// When a ULID was made.
@@ -435,6 +463,7 @@ mod tests {
                 "T T T pT",
             ),
             ("run1772614800", "runT"),
+            ("f47ac10b-58cc-4372-a567-0e02b2c3d479", "I"),
             (
                 "msg_01KJW16MM0ABCDEFGHJKMNPQRS 69a7f490000000000000000f",
                 "msg_I I",
@@ -465,7 +494,6 @@ mod tests {
     fn what_tells_nothing_of_it_stays() {
         for text in [
             "since 2019-01-01 and 1999/12/31",
-            "f47ac10b-58cc-4372-a567-0e02b2c3d479",
             "claude-sonnet-4-5-20250929 us.anthropic.claude-sonnet-4-5-20250929-v1",
             "1234567890 42 4000000000 555-1234",
             "version 2026.1 and v1.2.3, port 8080, May 5 apples",

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
+use super::clock::is_uuid;
+
 /// The shortest digest that tools print.
 const SHORTEST: usize = 7;
 
@@ -89,17 +91,12 @@ fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
 /// Whether a word is part of something else: a UUID, a colour, a pseudonym, a number.
 fn is_part(bytes: &[u8], word: &Range<usize>) -> bool {
     let before = word.start.checked_sub(1).map(|at| bytes[at]);
-    let behind = bytes.get(word.end);
-    let hex = |range: &[u8]| range.len() == 4 && range.iter().all(u8::is_ascii_hexdigit);
-    let uuid = match (before, behind) {
-        (_, Some(b'-')) if word.len() == 8 => {
-            bytes.get(word.end + 1..word.end + 5).is_some_and(hex)
-        }
-        (Some(b'-'), _) if word.len() == 12 => {
-            word.start >= 5 && hex(&bytes[word.start - 5..word.start - 1])
-        }
-        _ => false,
+    let uuid = match word.len() {
+        8 => bytes.get(word.start..word.start + 36),
+        12 => (word.start >= 24).then(|| &bytes[word.start - 24..word.end]),
+        _ => None,
     };
+    let uuid = uuid.is_some_and(is_uuid);
     let is_colour = before == Some(b'#') && word.len() == 8;
     // `hash_…`, `dir_…`: what stands for a name, and what may be joined to it.
     let is_pseudonym = before == Some(b'_')
@@ -161,6 +158,10 @@ mod tests {
                 "index D..D 100644",
             ),
             ("git show 1234567".to_owned(), "git show D"),
+            (
+                "v0.0.0-20220301184237-5011da428d02".to_owned(),
+                "v0.0.0-20220301184237-D",
+            ),
             (
                 "\"integrity\": \"sha512-Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFy==\"".to_owned(),
                 "\"integrity\": \"sha512-D\"",

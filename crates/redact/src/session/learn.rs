@@ -18,6 +18,9 @@ use super::review::{Name, NameOf};
 /// Names that are learned at most.
 const MOST: usize = 4096;
 
+/// Letters of a repository's name that is no name by itself where it was only mentioned.
+const SHORT: usize = 5;
+
 /// How deep values may nest.
 const DEEPEST: usize = 128;
 
@@ -167,7 +170,10 @@ impl Learned {
         self.name(NameOf::User, owner, whose);
         if let Some(name) = name {
             let name = name.strip_suffix(".git").unwrap_or(name);
-            self.name(NameOf::Repository, name, whose);
+            // A short name that was only mentioned is a word of everybody's: `pty`, `viper`.
+            if whose == Whose::Own || name.len() > SHORT {
+                self.name(NameOf::Repository, name, whose);
+            }
             // One of them may have been replaced before.
             if !is_stand_in(owner) && !is_stand_in(name) {
                 let both = format!("{owner}/{name}");

@@ -175,15 +175,25 @@ impl Mask<'_> {
                     .contains(&ValueHash::of(&self.key, &text[span.clone()]))
         };
         names.retain(|(span, _)| !is_kept(span));
+        // What a rule found is what it is, whatever it looks like.
+        let mut found: Vec<Range<usize>> = to.iter().map(|it| it.span.clone()).collect();
+        found.sort_by_key(|span| span.start);
+        // Each ends where the last of those before it does, so that one look tells.
+        let mut end = 0;
+        for span in &mut found {
+            end = end.max(span.end);
+            span.end = end;
+        }
+        let is_free = |span: &Range<usize>| {
+            let before = found.partition_point(|it| it.start < span.end);
+            before == 0 || found[before - 1].end <= span.start
+        };
         let traces = self.traces.find(text).into_iter();
-        to.extend(
-            traces
-                .filter(|cut| !is_kept(&cut.span))
-                .map(|cut| Candidate {
-                    span: cut.span.clone(),
-                    of: Of::Given(cut),
-                }),
-        );
+        let traces = traces.filter(|cut| !is_kept(&cut.span) && is_free(&cut.span));
+        to.extend(traces.map(|cut| Candidate {
+            span: cut.span.clone(),
+            of: Of::Given(cut),
+        }));
         to.extend(names.drain(..).map(|(span, index)| Candidate {
             span,
             of: Of::Name(index),
@@ -436,12 +446,18 @@ impl Mask<'_> {
         let mut found = Vec::new();
         self.engine
             .scan(&mut self.kit.scratch, &all, Context::default(), &mut found);
+        // The text that a part begins in, where it goes over the end of it.
+        let crossed = |span: &Range<usize>| {
+            let first = starts.partition_point(|start| *start <= span.start);
+            let first = first.saturating_sub(1);
+            (span.end > starts[first] + texts[first].len()).then_some(first)
+        };
         let mut over: Vec<Cut> = Vec::new();
         for found in found {
             let span = super::floor(&all, found.span.start)..super::ceil(&all, found.span.end);
             let is_wanted =
                 found.certainty == Certainty::Sure && self.wanted.get(found.rule) == Some(&true);
-            if is_wanted && !span.is_empty() {
+            if is_wanted && crossed(&span).is_some() {
                 let label = &self.engine.rules().rules[found.rule].label;
                 let placeholder = self.kit.placeholders.of(label, &all[span.clone()]);
                 over.push(self.of_rule(found.rule, span, placeholder));
@@ -454,12 +470,9 @@ impl Mask<'_> {
         }
         for cut in over {
             let span = cut.span.clone();
-            let first = starts
-                .partition_point(|start| *start <= span.start)
-                .saturating_sub(1);
-            if span.end <= starts[first] + texts[first].len() {
+            let Some(first) = crossed(&span) else {
                 continue;
-            }
+            };
             let hash = ValueHash::of(&self.key, &all[span.clone()]);
             if self.decisions.keep.contains(&hash) {
                 continue;

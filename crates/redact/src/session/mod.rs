@@ -171,6 +171,11 @@ impl<'a> Redactor<'a> {
         let traces = Traces {
             clock: is_timed.then(|| Clock::of(header, was_moved)),
             ids: ids::Ids(is_named.then(|| naming.clone())),
+            own: if is_named {
+                own_ids(header)
+            } else {
+                Vec::new()
+            },
             digests: (profile.environment != Environment::Keep).then(|| {
                 let digests = learned.digests.clone();
                 (digests, profile.environment, naming.clone())
@@ -582,6 +587,30 @@ fn chunks(event: &Event<LogBody>) -> impl Iterator<Item = &str> {
         Content::Stream(text) => text.as_str(),
         _ => "",
     })
+}
+
+/// The ids of a session that texts may name: in paths of its files, in links to it.
+fn own_ids(header: &Header) -> Vec<String> {
+    const SHORTEST: usize = 8;
+    const MOST: usize = 64;
+    let session = header
+        .origin
+        .as_ref()
+        .and_then(|it| it.session_id.as_deref());
+    let parent = header.parent_run_id.as_ref().map(AsRef::as_ref);
+    let children = header.children.iter().take(MOST).map(AsRef::as_ref);
+    let mut own: Vec<String> = [session, parent, header.forked_from.as_deref()]
+        .into_iter()
+        .flatten()
+        .chain([header.run_id.as_str()])
+        .chain(children)
+        // A word may be an id as well, and is not to be looked for.
+        .filter(|id| id.len() >= SHORTEST && id.bytes().any(|byte| byte.is_ascii_digit()))
+        .map(str::to_owned)
+        .collect();
+    own.sort();
+    own.dedup();
+    own
 }
 
 /// The key that pseudonyms are made with.

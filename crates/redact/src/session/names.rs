@@ -49,6 +49,8 @@ struct Known {
     of: NameOf,
     stands: String,
     whose: Whose,
+    /// Whether it is known as a part of longer names, however short it is.
+    is_loose: bool,
     finder: Finder<'static>,
 }
 
@@ -170,7 +172,7 @@ impl Names {
         if lower.as_bytes().get(span.clone()) != Some(name.text.as_bytes()) {
             return false;
         }
-        let is_strict = name.text.len() < PART || name.text.contains(['/', '\\']);
+        let is_strict = name.text.len() < PART && !name.is_loose || name.text.contains(['/', '\\']);
         if is_strict {
             is_word(text, &span)
         } else {
@@ -243,11 +245,29 @@ impl Naming<'_> {
         for joint in ["", "-", "_", " ", "."] {
             self.add(of, &parts.join(joint), whole, Whose::Own);
         }
+        // `omp` of `oh-my-posh`.
+        if parts.len() >= 3 {
+            let initials: String = parts
+                .iter()
+                .filter_map(|part| part.chars().next())
+                .collect();
+            if initials.bytes().all(|byte| byte.is_ascii_alphabetic()) && !is_common(&initials) {
+                self.add(of, &initials, whole, Whose::Own);
+                self.loose(&initials);
+            }
+        }
         for part in parts
             .iter()
             .filter(|part| part.len() >= PART && !is_common(part))
         {
             self.add(of, part, whole, Whose::Own);
+        }
+    }
+
+    /// Lets a short name be known as a part of longer ones.
+    fn loose(&mut self, text: &str) {
+        if let Some(known) = self.known.get(&text.to_ascii_lowercase()) {
+            self.names.all[*known].is_loose = true;
         }
     }
 
@@ -280,6 +300,7 @@ impl Naming<'_> {
             of,
             stands,
             whose,
+            is_loose: false,
         });
     }
 }
@@ -551,14 +572,18 @@ mod tests {
             ),
             ("myspectoraapp spectora2", "myNapp N2"),
             (
-                "Spectroa, spectra, spektora and spectoras",
-                "N, spectra, N and N",
+                "Spectroa, sprinter, spektora and spectoras",
+                "N, sprinter, N and N",
             ),
             // Words that are everybody's stay.
             ("the labs have a monorepo", "the labs have a monorepo"),
         ] {
             assert_eq!(without("spectora-labs-monorepo", text), expected);
         }
+        assert_eq!(
+            without("oh-my-posh", "omp OMP_CACHE omp-e2e pomp"),
+            "N N_CACHE N-e2e pomp"
+        );
         // Short names are words of their own.
         assert_eq!(
             without("loom", "loom looms bloom loom_db loomDb"),

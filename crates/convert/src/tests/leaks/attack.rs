@@ -39,6 +39,8 @@ pub(super) struct Facts {
     names: BTreeSet<String>,
     /// Counts of tokens, costs and durations that are long enough to be known again.
     numbers: BTreeSet<String>,
+    /// Ids of the session, its events and calls.
+    ids: BTreeSet<String>,
     transcript: String,
 }
 
@@ -88,6 +90,14 @@ impl Facts {
                     facts.instants.insert(text.clone());
                 }
                 continue;
+            }
+            let is_inside = [".extra", ".raw", ".input", ".output", ".content"]
+                .iter()
+                .any(|part| path.contains(part));
+            // A word may be an id as well, and tells nothing.
+            let has_digit = text.bytes().any(|byte| byte.is_ascii_digit());
+            if path_is_id(path) && !is_inside && has_digit && text.len() >= 12 {
+                facts.ids.insert(text.clone());
             }
             facts.take_digests(text);
             facts.take_names(text);
@@ -223,6 +233,9 @@ impl Facts {
                 }
             }
             if profile.environment != Environment::Keep {
+                for id in words_of(text).filter(|word| self.ids.contains(*word)) {
+                    add("id", id);
+                }
                 for word in hex_words(text) {
                     let is_prefix = |digest: &String| digest.starts_with(word) || word == digest;
                     if word.len() >= 7 && self.digests.iter().any(is_prefix) {
@@ -324,6 +337,13 @@ fn parts(name: &str) -> Vec<String> {
         .filter(|part| part.len() >= 5 && !is_everybodys(part))
         .cloned()
         .collect();
+    let initials: String = split
+        .iter()
+        .filter_map(|part| part.chars().next())
+        .collect();
+    if split.len() >= 3 && !is_everybodys(&initials) {
+        parts.push(initials);
+    }
     parts.push(split.concat());
     parts.push(split.join("_"));
     parts
@@ -371,6 +391,13 @@ fn prompt(line: &str, names: &mut BTreeSet<String>) {
 
 fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
+}
+
+/// Words that an id may be, by themselves and with what joins their parts.
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    let joined = text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')));
+    let dotted = text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')));
+    joined.chain(dotted).filter(|word| word.len() >= 12)
 }
 
 fn hex_words(text: &str) -> impl Iterator<Item = &str> {

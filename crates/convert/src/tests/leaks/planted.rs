@@ -88,8 +88,9 @@ fn said(day: u64) -> [String; 4] {
     let user = format!(
         "Look at https://github.com/quillfeather/orrery-engine/pull/7 and mend the spectora client, \
          the one in SpectoraClient.ts that reads SPECTORA_TOKEN from spectora_db. Spectroa is my typo. \
-         It broke at {seconds} ({then}), in rollout-{}-{}.jsonl, see https://acme.slack.com/archives/C01/p{seconds}123456 \
+         SLM_TOKEN is set. Your files are in /tmp/agent/{}/notes. It broke at {seconds} ({then}), in rollout-{}-{}.jsonl, see https://acme.slack.com/archives/C01/p{seconds}123456 \
          and thread {seconds}.123456, order {:08x}aabbccddeeff0011, trace {}. Deployed on {} by marlowe.",
+        uuid(then, 1),
         stamp(day, 0)[..19].replace(':', "-"),
         uuid(then, 9),
         seconds,
