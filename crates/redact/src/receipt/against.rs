@@ -57,7 +57,7 @@ struct Ids {
     keys: Vec<Key>,
     /// What stands for each, and the other way round, without it.
     stands: FxHashMap<String, String>,
-    ids: FxHashMap<String, String>,
+    back: FxHashMap<String, String>,
 }
 
 /// Ids that are held against each other.
@@ -67,16 +67,19 @@ impl Ids {
     /// Whether one may stand for the other: what the key says; without it, whether it always does, and for nothing else.
     fn stands_for(&mut self, stands: &str, id: &str, is_hash: bool) -> bool {
         if !self.keys.is_empty() {
-            return self.keys.iter().any(|key| match is_hash {
-                true => stands_for_hash(key, id) == stands,
-                false => id_stands_for(key, id).is_some_and(|it| it == stands),
+            return self.keys.iter().any(|key| {
+                if is_hash {
+                    stands_for_hash(key, id) == stands
+                } else {
+                    id_stands_for(key, id).is_some_and(|it| it == stands)
+                }
             });
         }
         if self.stands.len() >= IDS {
             return true;
         }
         let known = self.stands.entry(id.to_owned());
-        let back = self.ids.entry(stands.to_owned());
+        let back = self.back.entry(stands.to_owned());
         known.or_insert_with(|| stands.to_owned()) == stands
             && back.or_insert_with(|| id.to_owned()) == id
     }

@@ -305,7 +305,7 @@ fn named_month(word: &str) -> Option<i64> {
             || lower.len() == 3 && month.starts_with(&lower)
             || lower == "sept" && month.starts_with("sept")
     };
-    let place = MONTHS.iter().position(|month| is(&month))?;
+    let place = MONTHS.iter().position(is)?;
     i64::try_from(place + 1).ok()
 }
 

@@ -214,7 +214,10 @@ impl Learned {
         for (at, found) in text.match_indices("repos/") {
             // `gh api repos/…`, and the same with the address of the service before it.
             let before = text[..at].trim_end_matches(['/', '\'', '"']);
-            if before.ends_with("gh api ") || before.ends_with("api") || before.ends_with(".com") {
+            if before.ends_with("gh api ")
+                || before.ends_with("api")
+                || before.ends_with("github.com")
+            {
                 self.slug(path_of(&text[at + found.len()..]), Whose::Own);
             }
         }
@@ -274,10 +277,8 @@ impl Learned {
             if is_remote {
                 self.slug(path_of(&behind[1..]), Whose::Own);
             }
-            if is_prompt || is_login {
-                if !SYSTEM.contains(&user) {
-                    self.name(NameOf::User, user, Whose::Own);
-                }
+            if (is_prompt || is_login) && !SYSTEM.contains(&user) {
+                self.name(NameOf::User, user, Whose::Own);
             }
             if (is_remote || is_prompt || is_login) && !FORGES.contains(&host) {
                 self.host(host);

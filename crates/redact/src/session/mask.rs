@@ -175,7 +175,18 @@ impl Mask<'_> {
                     .contains(&ValueHash::of(&self.key, &text[span.clone()]))
         };
         names.retain(|(span, _)| !is_kept(span));
-        // What a rule found is what it is, whatever it looks like.
+        if !self.traces.is_idle() {
+            let cuts = self.traces.find(text).into_iter();
+            Self::free(cuts.filter(|cut| !is_kept(&cut.span)), to);
+        }
+        to.extend(names.drain(..).map(|(span, index)| Candidate {
+            span,
+            of: Of::Name(index),
+        }));
+    }
+
+    /// Adds what no rule found: what a rule found is what it is, whatever it looks like.
+    fn free(cuts: impl Iterator<Item = Cut>, to: &mut Vec<Candidate>) {
         let mut found: Vec<Range<usize>> = to.iter().map(|it| it.span.clone()).collect();
         found.sort_by_key(|span| span.start);
         // Each ends where the last of those before it does, so that one look tells.
@@ -184,20 +195,15 @@ impl Mask<'_> {
             end = end.max(span.end);
             span.end = end;
         }
-        let is_free = |span: &Range<usize>| {
-            let before = found.partition_point(|it| it.start < span.end);
-            before == 0 || found[before - 1].end <= span.start
-        };
-        let traces = self.traces.find(text).into_iter();
-        let traces = traces.filter(|cut| !is_kept(&cut.span) && is_free(&cut.span));
-        to.extend(traces.map(|cut| Candidate {
-            span: cut.span.clone(),
-            of: Of::Given(cut),
-        }));
-        to.extend(names.drain(..).map(|(span, index)| Candidate {
-            span,
-            of: Of::Name(index),
-        }));
+        for cut in cuts {
+            let before = found.partition_point(|it| it.start < cut.span.end);
+            if before == 0 || found[before - 1].end <= cut.span.start {
+                to.push(Candidate {
+                    span: cut.span.clone(),
+                    of: Of::Given(cut),
+                });
+            }
+        }
     }
 
     /// What is found in the strings of a text that is JSON, one level deep, by the keys that they have there.
@@ -356,7 +362,9 @@ impl Mask<'_> {
     pub(super) fn show_pending(&mut self) {
         let pending = std::mem::take(&mut self.pending);
         if let Some(review) = &mut self.review {
-            pending.iter().for_each(|shown| review(&shown.finding()));
+            for shown in &pending {
+                review(&shown.finding());
+            }
         }
     }
 

@@ -98,16 +98,16 @@ impl Names {
     }
 
     fn index(&mut self) {
-        for (index, name) in self.all.iter().enumerate() {
+        let mut order: Vec<usize> = (0..self.all.len()).collect();
+        order.sort_by_key(|index| std::cmp::Reverse(self.all[*index].text.len()));
+        for index in order {
+            let name = &self.all[index];
             let word = first_word(&name.text[name.lead..]);
             self.by_word.entry(word.to_owned()).or_default().push(index);
             let is_word = name.text.bytes().all(|byte| byte.is_ascii_alphanumeric());
             if name.whose == Whose::Own && name.text.len() >= DISTINCT && is_word {
                 self.distinct.push(index);
             }
-        }
-        for list in self.by_word.values_mut() {
-            list.sort_by_key(|index| std::cmp::Reverse(self.all[*index].text.len()));
         }
     }
 
