@@ -102,7 +102,7 @@ fn is_part(bytes: &[u8], word: &Range<usize>) -> bool {
     let is_pseudonym = before == Some(b'_')
         && word.len() >= 16
         && [
-            "dir", "repo", "branch", "user", "host", "id", "hash", "anon",
+            "dir", "repo", "branch", "user", "host", "id", "hash", "ticket", "anon",
         ]
         .iter()
         .any(|kind| bytes[..word.start - 1].ends_with(kind.as_bytes()));

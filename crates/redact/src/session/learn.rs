@@ -14,6 +14,7 @@ use super::common::{is_common, is_public_owner};
 use super::digests::Digests;
 use super::names::{Whose, is_stand_in};
 use super::review::{Name, NameOf};
+use super::tickets::Tickets;
 
 /// Names that are learned at most.
 const MOST: usize = 4096;
@@ -71,6 +72,7 @@ const SYSTEM: [&str; 12] = [
 pub struct Learned {
     names: FxHashMap<String, (Name, Whose)>,
     pub(super) digests: Digests,
+    pub(super) tickets: Tickets,
     tape: Tape,
     buffer: Vec<u8>,
 }
@@ -184,6 +186,7 @@ impl Learned {
 
     fn text(&mut self, text: &str) {
         self.digests.learn(text);
+        self.tickets.learn(text);
         self.addresses(text);
         self.homes(text);
         if memchr::memchr(b'@', text.as_bytes()).is_some() {

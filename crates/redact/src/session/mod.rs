@@ -34,6 +34,7 @@ mod numbers;
 mod old;
 mod record;
 mod review;
+mod tickets;
 mod times;
 mod traces;
 
@@ -177,8 +178,8 @@ impl<'a> Redactor<'a> {
                 Vec::new()
             },
             digests: (profile.environment != Environment::Keep).then(|| {
-                let digests = learned.digests.clone();
-                (digests, profile.environment, naming.clone())
+                let found = (learned.digests.clone(), learned.tickets.clone());
+                (found, profile.environment, naming.clone())
             }),
         };
         // The copy's own id, by which whoever has the key opens what was removed.

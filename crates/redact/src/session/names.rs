@@ -412,7 +412,10 @@ pub(super) fn stands_for(of: NameOf, name: &str, how: Environment, key: &Key) ->
 /// Whether a text stands for a name already.
 pub(super) fn is_stand_in(text: &str) -> bool {
     let is_pseudonym = text.split_once('_').is_some_and(|(word, hash)| {
-        ["dir", "repo", "branch", "user", "host", "id", "hash"].contains(&word)
+        [
+            "dir", "repo", "branch", "user", "host", "id", "hash", "ticket",
+        ]
+        .contains(&word)
             && hash.len() == 16
             && hash
                 .bytes()

@@ -1,4 +1,4 @@
-//! What gives back in a text what a profile removes elsewhere: times, and digests that can be looked up.
+//! What gives back in a text what a profile removes elsewhere: times, and digests and numbers that can be looked up.
 
 use std::ops::Range;
 
@@ -6,6 +6,7 @@ use super::clock::{Clock, Tells, find_ids};
 use super::digests::Digests;
 use super::ids::Ids;
 use super::mask::Cut;
+use super::tickets::Tickets;
 use crate::Key;
 use crate::profile::Environment;
 use crate::rule::Kind;
@@ -17,8 +18,8 @@ pub(super) struct Traces {
     pub(super) ids: Ids,
     /// Ids of the session itself, which texts may name.
     pub(super) own: Vec<String>,
-    /// The digests of the session, what stands for them, and by which key.
-    pub(super) digests: Option<(Digests, Environment, Key)>,
+    /// The digests and numbers that name the repository, what stands for them, and by which key.
+    pub(super) digests: Option<((Digests, Tickets), Environment, Key)>,
 }
 
 impl Traces {
@@ -43,7 +44,21 @@ impl Traces {
                 }
             }
         }
-        if text.len() < 7 || !text.bytes().any(|byte| byte.is_ascii_digit()) {
+        if !text.bytes().any(|byte| byte.is_ascii_digit()) {
+            return cuts;
+        }
+        if let Some(((_, tickets), environment, key)) = &self.digests {
+            let mut found = Vec::new();
+            tickets.find(text, &mut found);
+            for span in found {
+                let stands = match environment {
+                    Environment::Pseudonym => key.pseudonym("ticket", &text[span.clone()]),
+                    _ => "[REDACTED:ticket]".to_owned(),
+                };
+                cuts.push(cut(span, "environment-ticket", stands));
+            }
+        }
+        if text.len() < 7 {
             return cuts;
         }
         if self.ids.0.is_some() {
@@ -67,7 +82,7 @@ impl Traces {
                 cuts.push(cut(span, "time", stands));
             }
         }
-        if let Some((digests, ..)) = &self.digests {
+        if let Some(((digests, _), ..)) = &self.digests {
             let mut found = Vec::new();
             digests.find(text, &mut found);
             for span in found {
@@ -81,7 +96,7 @@ impl Traces {
     /// What stands for a digest: the same for all that is written of it.
     pub(super) fn digest(&self, word: &str) -> String {
         match &self.digests {
-            Some((digests, Environment::Pseudonym, key)) => {
+            Some(((digests, _), Environment::Pseudonym, key)) => {
                 key.pseudonym("hash", &digests.whole(word).to_ascii_lowercase())
             }
             _ => "[REDACTED:hash]".to_owned(),
