@@ -35,6 +35,7 @@ pub(super) struct Facts {
     instants: BTreeSet<String>,
     /// What can be looked up: commits, trees, blobs, sums of files.
     digests: BTreeSet<String>,
+    tickets: BTreeSet<String>,
     /// What persons, machines, owners, repositories and directories are called.
     names: BTreeSet<String>,
     /// Counts of tokens, costs and durations that are long enough to be known again.
@@ -100,6 +101,7 @@ impl Facts {
                 facts.ids.insert(text.clone());
             }
             facts.take_digests(text);
+            facts.take_tickets(text);
             facts.take_names(text);
             if is_number(path) && is_exact(text) {
                 facts.numbers.insert(text.clone());
@@ -189,6 +191,20 @@ impl Facts {
         }
     }
 
+    /// The number of an issue or a pull request, of which the address says whose it is.
+    fn take_tickets(&mut self, text: &str) {
+        for kind in ["/issues/", "/pull/"] {
+            for (at, _) in text.match_indices(kind) {
+                let number = &text[at + kind.len()..];
+                let end = number.find(|c: char| !c.is_ascii_digit());
+                let number = &number[..end.unwrap_or(number.len())];
+                if number.len() >= 4 {
+                    self.tickets.insert(number.to_owned());
+                }
+            }
+        }
+    }
+
     fn take_digests(&mut self, text: &str) {
         for word in hex_words(text) {
             let is_sum = [40, 64].contains(&word.len());
@@ -235,6 +251,11 @@ impl Facts {
             if profile.environment != Environment::Keep {
                 for id in words_of(text).filter(|word| self.ids.contains(*word)) {
                     add("id", id);
+                }
+                if !is_number(path) {
+                    for number in words_of(text).filter(|word| self.tickets.contains(*word)) {
+                        add("ticket", number);
+                    }
                 }
                 for word in hex_words(text) {
                     let is_prefix = |digest: &String| digest.starts_with(word) || word == digest;

@@ -98,12 +98,12 @@ fn said(day: u64) -> [String; 4] {
         &stamp(day, 0)[..10],
     );
     let agent = format!(
-        "I looked: commit {} broke it, and the lock file has sha256 {OTHER_SUM}. \
+        "I looked: commit {} broke it (issue #71234, https://github.com/quillfeather/orrery-engine/issues/71234), and the lock file has sha256 {OTHER_SUM}. \
          Quillfeather's orrery-engine calls kestrelhub; @wrenlock/ui is fine. thornfield has no room left.",
         commit(day)
     );
     let command = format!(
-        "gh api repos/quillfeather/orrery-engine/commits/{} && git show {} && ssh marlowe@thornfield uptime",
+        "gh issue view 71234 && gh api repos/quillfeather/orrery-engine/commits/{} && git show {} && ssh marlowe@thornfield uptime",
         commit(day),
         &commit(day)[..9]
     );
