@@ -449,7 +449,8 @@ impl Shaper<'_, '_> {
 
     /// A value of which nobody knows what it is: it stays where all content does.
     pub(super) fn unknown(&mut self, field: &str, json: &mut Json) {
-        if self.profile.keeps_content() {
+        let is_kept = self.profile.changes_nothing() || !spells_text_out(json);
+        if self.profile.keeps_content() && is_kept {
             let nothing = Access::default();
             let name = field.rsplit('.').next();
             let how = How {
@@ -559,4 +560,11 @@ pub(crate) fn is_own(event: &Event<LogBody>, beyond: &Beyond) -> bool {
         && note.text.as_deref().is_some_and(crate::is_placeholder)
         && note.raw.is_none()
         && matches!(beyond.meta.as_slice(), [(key, _)] if key == REPLACES)
+}
+
+/// Whether a value has ids of tokens or their probabilities: they spell a text out, with all that was removed from it.
+fn spells_text_out(json: &Json) -> bool {
+    ["token_ids\"", "\"logprobs\"", "_logprobs\""]
+        .iter()
+        .any(|name| memchr::memmem::find(json.get().as_bytes(), name.as_bytes()).is_some())
 }

@@ -593,3 +593,28 @@ fn fields_without_a_place_are_kept_only_where_all_content_is() {
         }
     }
 }
+
+/// Ids of tokens say what a text said, and what was removed from it.
+#[test]
+fn tokens_that_spell_a_text_out_go_with_the_first_thing_that_is_removed() {
+    let (header, mut events) = session(vec![said("hello"), said("again")]);
+    for (event, extra) in events.iter_mut().zip([
+        r#"{"metrics":{"completion_token_ids":[4177,31]}}"#,
+        r#"{"logprobs":{"content":[{"token":"again","bytes":[97]}]}}"#,
+    ]) {
+        event.0.annotations.extra = Json::parse(extra).ok();
+    }
+    for profile in super::profiles() {
+        let (_, shared, bytes) = share(&header, &Options::default(), &events, &profile);
+        check(&bytes);
+        for ((event, _), told) in shared.iter().zip(["4177", "bytes"]) {
+            let kept = event.annotations.extra.as_ref().unwrap().get();
+            assert_eq!(
+                kept.contains(told),
+                profile.changes_nothing(),
+                "{} {kept}",
+                profile.name
+            );
+        }
+    }
+}
