@@ -72,6 +72,11 @@ impl Allows {
         Ok(this)
     }
 
+    /// Whether some list is about certain files.
+    pub(super) fn ask_for_files(&self) -> bool {
+        self.lists.iter().any(|list| !list.files.is_empty())
+    }
+
     /// Whether something is not to be found.
     pub(super) fn allow(&self, asked: &Asked<'_>) -> bool {
         commented(asked)

@@ -55,10 +55,14 @@ pub struct Engine {
     allows: Allows,
     /// The files that a rule is about.
     paths: Vec<Option<Regex>>,
+    /// Whether some rule or allowlist is about certain files.
+    asks_for_files: bool,
     /// Which engine it is: what is kept from text to text is of one.
     number: u64,
     /// What it answered when it was asked what its rules are about.
     pub(crate) asked: OnceLock<crate::raw::Asked>,
+    /// The paths of its allowlists.
+    pub(crate) fields: OnceLock<crate::raw::Fields>,
 }
 
 /// What is known of a text before it is looked at.
@@ -160,11 +164,13 @@ impl Engine {
         }
         Ok(Self {
             plan,
+            asks_for_files: paths.iter().any(Option::is_some) || allows.ask_for_files(),
             allows,
             paths,
             rules,
             number: ENGINES.fetch_add(1, Ordering::Relaxed),
             asked: OnceLock::new(),
+            fields: OnceLock::new(),
         })
     }
 
@@ -176,6 +182,16 @@ impl Engine {
     /// Whether there are rules for a certain file.
     pub(crate) fn has_rules_for(&self, file: &str) -> bool {
         self.paths.iter().flatten().any(|path| path.is_match(file))
+    }
+
+    /// A number that no other engine has.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether what is found may depend on the name of the file that a text is of.
+    pub(crate) fn asks_for_files(&self) -> bool {
+        self.asks_for_files
     }
 
     /// The kind and severity of what a finding is of.

@@ -69,6 +69,22 @@ impl Scratch {
         self.work + self.inner.as_ref().map_or(0, |inner| inner.work())
     }
 
+    /// Takes back memory where the automata of many rules have grown. They grow again where they are needed.
+    pub(crate) fn shrink(&mut self) {
+        const KEEP: usize = 16 << 20;
+        let tried = |rule: &PerRule| rule.tried.as_ref().map_or(0, dfa::Cache::memory_usage);
+        let meta = |one: &Option<(meta::Cache, Captures)>| {
+            one.as_ref().map_or(0, |(cache, _)| cache.memory_usage())
+        };
+        let all = |rule: &PerRule| tried(rule) + meta(&rule.searched) + meta(&rule.swept);
+        if self.rules.iter().map(all).sum::<usize>() > KEEP {
+            self.engine = 0;
+        }
+        if let Some(inner) = &mut self.inner {
+            inner.shrink();
+        }
+    }
+
     fn begin(&mut self, engine: &Engine) {
         if self.engine != engine.number {
             self.engine = engine.number;

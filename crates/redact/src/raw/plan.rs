@@ -22,7 +22,7 @@ const LONGEST: usize = 80;
 #[derive(Debug)]
 pub(super) struct Plan<'e> {
     pub(super) engine: &'e Engine,
-    pub(super) fields: Fields,
+    pub(super) fields: &'e Fields,
     pub(super) near: bool,
     pub(super) file: Option<&'e str>,
     /// Whether what is of secret files is removed as a whole.

@@ -22,7 +22,8 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(input: &'a mut dyn Read) -> Self {
+    /// Reads into a buffer that may have been used before.
+    pub(super) fn new(input: &'a mut dyn Read, buffer: Vec<u8>) -> Self {
         let place = Place {
             offset: 0,
             line: 1,
@@ -30,12 +31,20 @@ impl<'a> Source<'a> {
         };
         Self {
             input,
-            buffer: Vec::new(),
+            buffer,
             done: 0,
             filled: 0,
             ended: false,
             place,
         }
+    }
+
+    /// The buffer, to be used again.
+    pub(super) fn into_buffer(mut self) -> Vec<u8> {
+        if self.buffer.len() > 8 * CHUNK {
+            self.buffer = Vec::new();
+        }
+        self.buffer
     }
 
     /// What is at hand.

@@ -139,7 +139,7 @@ impl Walk<'_, '_> {
         scanner
             .plan
             .engine
-            .scan(&mut scanner.scratch, text, context, &mut found);
+            .scan(&mut scanner.kept.scratch, text, context, &mut found);
         found
             .into_iter()
             .filter(|found| found.certainty == Certainty::Sure)
