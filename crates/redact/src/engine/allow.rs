@@ -55,14 +55,14 @@ impl Allows {
         };
         for (index, rule) in rules.rules.iter().enumerate() {
             for allow in &rule.allow {
-                this.lists
-                    .push(List::new(allow).map_err(|why| (Some(index), why))?);
+                let list = List::new(allow, rule.comes_along);
+                this.lists.push(list.map_err(|why| (Some(index), why))?);
                 this.of_rule[index].push(this.lists.len() - 1);
             }
         }
         for allow in &rules.allow {
-            this.lists
-                .push(List::new(allow).map_err(|why| (None, why))?);
+            let list = List::new(allow, false);
+            this.lists.push(list.map_err(|why| (None, why))?);
             for (index, rule) in rules.rules.iter().enumerate() {
                 if allow.rules.is_empty() || allow.rules.contains(&rule.id) {
                     this.of_rule[index].push(this.lists.len() - 1);
@@ -89,15 +89,20 @@ impl Allows {
 /// Expressions that are made ready when they are asked for the first time: most never are.
 #[derive(Debug)]
 struct Lazy {
-    sources: Vec<Expression>,
+    sources: Vec<String>,
     ready: OnceLock<Vec<Regex>>,
 }
 
 impl Lazy {
-    fn new(sources: &[String]) -> Result<Self, String> {
-        let sources = sources.iter().map(|source| Expression::parse(source));
+    /// Those that tests have read are not read before they are asked for.
+    fn new(sources: &[String], tested: bool) -> Result<Self, String> {
+        if !tested {
+            for source in sources {
+                Expression::parse(source)?;
+            }
+        }
         Ok(Self {
-            sources: sources.collect::<Result<_, _>>()?,
+            sources: sources.to_vec(),
             ready: OnceLock::new(),
         })
     }
@@ -110,7 +115,7 @@ impl Lazy {
         let ready = || {
             self.sources
                 .iter()
-                .filter_map(|one| build(&one.hir).ok())
+                .filter_map(|one| build(&Expression::parse(one).ok()?.hir).ok())
                 .collect()
         };
         let ready = self.ready.get_or_init(ready);
@@ -119,10 +124,10 @@ impl Lazy {
 }
 
 impl List {
-    fn new(allow: &Allow) -> Result<Self, String> {
+    fn new(allow: &Allow, tested: bool) -> Result<Self, String> {
         Ok(Self {
-            regexes: Lazy::new(&allow.regexes)?,
-            files: Lazy::new(&allow.files)?,
+            regexes: Lazy::new(&allow.regexes, tested)?,
+            files: Lazy::new(&allow.files, tested)?,
             target: allow.target,
             stopwords: allow.stopwords.clone(),
             values: allow.values.clone(),

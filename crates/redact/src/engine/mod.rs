@@ -19,6 +19,7 @@ mod assign;
 mod boundary;
 mod check;
 mod encoded;
+mod facts;
 mod generic;
 mod judge;
 mod nameless;
@@ -42,6 +43,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use regex_automata::meta::Regex;
 
 use self::allow::Allows;
+pub(crate) use self::facts::Facts;
 use self::plan::Plan;
 pub use self::scan::Scratch;
 use crate::rule::{Expression, Kind, RuleSet, build};
@@ -59,8 +61,8 @@ pub struct Engine {
     asks_for_files: bool,
     /// Which engine it is: what is kept from text to text is of one.
     number: u64,
-    /// What it answered when it was asked what its rules are about.
-    pub(crate) asked: OnceLock<crate::raw::Asked>,
+    /// The rule that finds passwords by their name, once it was asked for.
+    pub(crate) password: OnceLock<Option<usize>>,
     /// The paths of its allowlists.
     pub(crate) fields: OnceLock<crate::raw::Fields>,
 }
@@ -169,7 +171,7 @@ impl Engine {
             paths,
             rules,
             number: ENGINES.fetch_add(1, Ordering::Relaxed),
-            asked: OnceLock::new(),
+            password: OnceLock::new(),
             fields: OnceLock::new(),
         })
     }

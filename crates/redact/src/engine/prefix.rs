@@ -5,6 +5,14 @@ use super::shape::Sequence;
 /// How many bytes are looked at.
 const BYTES: usize = 12;
 
+/// As much of what expressions begin with as is looked at.
+pub(super) fn heads(mut sequences: Vec<Sequence>) -> Vec<Sequence> {
+    for sequence in &mut sequences {
+        sequence.sets.truncate(BYTES);
+    }
+    sequences
+}
+
 /// What some expressions begin with.
 #[derive(Debug, Default)]
 pub(super) struct Prefixes {

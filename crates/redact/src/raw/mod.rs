@@ -57,7 +57,6 @@ use std::cell::RefCell;
 use std::io::{self, Read, Write};
 
 pub(crate) use allow::Fields;
-pub(crate) use asked::Asked;
 pub use edit::{Finding, What};
 pub use render::Summary;
 

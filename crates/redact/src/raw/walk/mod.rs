@@ -241,7 +241,7 @@ impl<'w, 'p> Walk<'w, 'p> {
     /// otherwise.
     #[inline]
     fn clean(&self, node: Node<'_>, class: Class, name: Name) -> bool {
-        let passes = self.scanner.plan.rules.passes;
+        let passes = self.scanner.plan.passes;
         let Some(plain) = node.plain_bytes() else {
             return node.kind() == Kind::Number
                 && passes
