@@ -69,11 +69,23 @@ fn is_common(four: [u8; 4]) -> bool {
         .is_ok()
 }
 
+fn is_often(four: [u8; 4]) -> bool {
+    let (fours, _) = OFTEN.as_chunks::<4>();
+    fours.binary_search(&four).is_ok()
+}
+
 /// Whether a word is nothing but what is seen all the time.
 pub(super) fn is_everyday(word: &str) -> bool {
     let mut fours = (0..word.len()).filter_map(|at| word.as_bytes()[at..].first_chunk().copied());
     word.len() >= 4 && fours.all(is_common)
 }
+
+/// More of them that stand in words of rules. They are passed over for another part of the word where there is one.
+const OFTEN: &[u8] = b"\
+    \x20api\x20key\x20log\x20now\x20tok----.api/use_keyafteaivealueame=api_asswclieclosegraey\x20=\
+    flowhe\x20ticatifieiingikeyinodirstistriterken\x20key\x20key:lienloggmininnetpushrd:\x20rn\x20o\
+    rt\x20cs://scopstort\x20totialtrucuildw-r-ync\x20\
+";
 
 fn kind(byte: u8) -> usize {
     match byte.to_ascii_lowercase() {
@@ -97,7 +109,7 @@ pub(super) fn seldom(bytes: &[u8]) -> u32 {
         .map(|pair| power(BEHIND[kind(pair[0])][kind(pair[1])]));
     let sum = first + behind.sum::<u32>();
     match bytes.first_chunk() {
-        Some(four) if is_common(*four) => sum / 2,
+        Some(four) if is_common(*four) || is_often(*four) => sum / 2,
         _ => sum,
     }
 }
@@ -108,7 +120,9 @@ mod tests {
 
     #[test]
     fn what_is_common_is_known() {
-        assert!(COMMON.as_chunks::<4>().0.is_sorted() && COMMON.len().is_multiple_of(4));
+        for list in [COMMON, OFTEN] {
+            assert!(list.as_chunks::<4>().0.is_sorted() && list.len().is_multiple_of(4));
+        }
         assert!(is_everyday("string") && is_everyday("session") && !is_everyday("secret"));
         for (common, rare) in [
             (" to ", "wd t"),

@@ -66,7 +66,7 @@ pub(super) struct Program {
     pub(super) keywords: Vec<usize>,
     hir: OnceLock<Option<Hir>>,
     searched: OnceLock<Option<Regex>>,
-    tried: OnceLock<Option<DFA>>,
+    tried: OnceLock<Option<Box<DFA>>>,
     swept: OnceLock<Option<Regex>>,
 }
 
@@ -123,9 +123,10 @@ impl Program {
                 .cache_capacity(1 << 19)
                 .skip_cache_capacity_check(true)
                 .unicode_word_boundary(true);
-            DFA::builder().configure(config).build_from_nfa(nfa).ok()
+            let built = DFA::builder().configure(config).build_from_nfa(nfa);
+            built.ok().map(Box::new)
         };
-        self.tried.get_or_init(build).as_ref()
+        self.tried.get_or_init(build).as_deref()
     }
 
     /// The expression with what stands before a word, for going over the rest of a text once.

@@ -40,17 +40,15 @@ impl Prefixes {
                 for sequence in sequences {
                     let Some(set) = sequence.sets.get(place) else {
                         ended |= bit;
-                        for byte in &mut table {
-                            *byte |= bit;
-                        }
                         continue;
                     };
-                    for byte in 0..=255_u8 {
-                        if set.has(byte) {
-                            table[usize::from(byte)] |= bit;
-                        }
+                    for byte in set.bytes() {
+                        table[usize::from(byte)] |= bit;
                     }
                 }
+            }
+            for byte in &mut table {
+                *byte |= ended;
             }
             this.tables.push(table);
             this.ended.push(ended);

@@ -113,7 +113,8 @@ impl Set {
         *self != Self::new() && self.bytes().all(is)
     }
 
-    fn bytes(&self) -> impl Iterator<Item = u8> {
+    /// Each of them.
+    pub(super) fn bytes(&self) -> impl Iterator<Item = u8> {
         (0_u8..4).flat_map(|word| {
             let mut bits = self.0[usize::from(word)];
             std::iter::from_fn(move || {
