@@ -55,13 +55,13 @@ impl Allows {
         };
         for (index, rule) in rules.rules.iter().enumerate() {
             for allow in &rule.allow {
-                let list = List::new(allow, rule.comes_along);
+                let list = List::new(allow);
                 this.lists.push(list.map_err(|why| (Some(index), why))?);
                 this.of_rule[index].push(this.lists.len() - 1);
             }
         }
         for allow in &rules.allow {
-            let list = List::new(allow, false);
+            let list = List::new(allow);
             this.lists.push(list.map_err(|why| (None, why))?);
             for (index, rule) in rules.rules.iter().enumerate() {
                 if allow.rules.is_empty() || allow.rules.contains(&rule.id) {
@@ -124,10 +124,10 @@ impl Lazy {
 }
 
 impl List {
-    fn new(allow: &Allow, tested: bool) -> Result<Self, String> {
+    fn new(allow: &Allow) -> Result<Self, String> {
         Ok(Self {
-            regexes: Lazy::new(&allow.regexes, tested)?,
-            files: Lazy::new(&allow.files, tested)?,
+            regexes: Lazy::new(&allow.regexes, allow.comes_along)?,
+            files: Lazy::new(&allow.files, allow.comes_along)?,
             target: allow.target,
             stopwords: allow.stopwords.clone(),
             values: allow.values.clone(),

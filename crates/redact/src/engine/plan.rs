@@ -12,7 +12,7 @@ use super::facts::{self, Facts, Way};
 use super::shape::{self, Anchor, Reach, Set};
 use super::triggers::Triggers;
 use super::words::{Word, Words};
-use crate::rule::{Check, Expression, Pattern, Rule, build};
+use crate::rule::{Check, Expression, Pattern, Rule, build, build_with};
 
 /// All rules, and the words that lead to them.
 #[derive(Debug)]
@@ -65,6 +65,7 @@ pub(super) struct Program {
     /// Words that stand in a match, as their numbers; for the slow way.
     pub(super) keywords: Vec<usize>,
     hir: OnceLock<Option<Hir>>,
+    captured: OnceLock<Option<Regex>>,
     searched: OnceLock<Option<Regex>>,
     tried: OnceLock<Option<Box<DFA>>>,
     swept: OnceLock<Option<Regex>>,
@@ -87,6 +88,7 @@ impl Program {
             rank: rank(rule),
             keywords: Vec::new(),
             hir: OnceLock::new(),
+            captured: OnceLock::new(),
             searched: OnceLock::new(),
             tried: OnceLock::new(),
             swept: OnceLock::new(),
@@ -100,6 +102,12 @@ impl Program {
             Some(facts::core(source, self.named).ok()?.hir)
         };
         self.hir.get_or_init(read).as_ref()
+    }
+
+    /// The expression, for the groups of a match whose begin and end are known. It costs a fraction of one to search with.
+    pub(super) fn captured(&self) -> Option<&Regex> {
+        let build = || build_with(self.hir()?, false).ok();
+        self.captured.get_or_init(build).as_ref()
     }
 
     /// The expression, for searching and for its groups.
@@ -181,14 +189,15 @@ pub(super) fn plan(rules: &[Rule]) -> Result<Plan, (usize, String)> {
         back: 0,
     };
     let mut written = crate::ready::facts();
+    let facts = rules.iter().enumerate().map(|(index, rule)| {
+        let facts = written.of(rule);
+        facts.map_or_else(|| Facts::of(rule).map_err(|why| (index, why)), Ok)
+    });
+    let facts: Vec<Facts> = facts.collect::<Result<_, _>>()?;
     let mut triggers = Vec::new();
-    for (index, rule) in rules.iter().enumerate() {
-        let facts = match written.of(rule) {
-            Some(facts) => facts,
-            None => Facts::of(rule).map_err(|why| (index, why))?,
-        };
-        let mut program = Program::new(rule, &facts);
-        match facts.way {
+    for (index, (rule, facts)) in rules.iter().zip(&facts).enumerate() {
+        let mut program = Program::new(rule, facts);
+        match &facts.way {
             Way::File => plan.files.push(index),
             Way::Named(leads) => {
                 for (place, words) in leads.iter().enumerate() {
@@ -197,15 +206,15 @@ pub(super) fn plan(rules: &[Rule]) -> Result<Plan, (usize, String)> {
                     }
                 }
             }
-            Way::Trigger(trigger, begins) => triggers.push((index, trigger, begins)),
+            Way::Trigger(trigger, begins) => triggers.push((index, *trigger, begins.as_slice())),
             Way::Always => plan.always.push(index),
             Way::Anchors(anchors) => {
                 for Anchor { word, offset, next } in anchors {
                     let action = Action::Try {
                         rule: index,
-                        offset,
+                        offset: *offset,
                     };
-                    let word = lexicon.add(&word, next.unwrap_or(Set::ALL), action);
+                    let word = lexicon.add(word, next.unwrap_or(Set::ALL), action);
                     if !program.keywords.contains(&word) {
                         program.keywords.push(word);
                     }
@@ -233,18 +242,18 @@ pub(super) fn plan(rules: &[Rule]) -> Result<Plan, (usize, String)> {
 }
 
 #[derive(Default)]
-struct Lexicon {
-    words: Vec<Word>,
+struct Lexicon<'a> {
+    words: Vec<Word<'a>>,
     actions: Vec<Vec<Action>>,
     names: Vec<Vec<(usize, usize)>>,
-    known: rustc_hash::FxHashMap<String, usize>,
+    known: rustc_hash::FxHashMap<&'a str, usize>,
 }
 
-impl Lexicon {
-    fn word(&mut self, word: &str, next: Set) -> usize {
-        let index = *self.known.entry(word.to_owned()).or_insert_with(|| {
+impl<'a> Lexicon<'a> {
+    fn word(&mut self, word: &'a str, next: Set) -> usize {
+        let index = *self.known.entry(word).or_insert_with(|| {
             self.words.push(Word {
-                spelled: word.to_owned(),
+                spelled: word,
                 next: Set::default(),
             });
             self.actions.push(Vec::new());
@@ -255,13 +264,13 @@ impl Lexicon {
         index
     }
 
-    fn add_name(&mut self, word: &str, rule: usize, name: usize) {
+    fn add_name(&mut self, word: &'a str, rule: usize, name: usize) {
         let index = self.word(word, Set::ALL);
         self.names[index].push((rule, name));
     }
 
     /// Adds what is done where a word stands with one of some bytes behind it.
-    fn add(&mut self, word: &str, next: Set, action: Action) -> usize {
+    fn add(&mut self, word: &'a str, next: Set, action: Action) -> usize {
         let index = self.word(word, next);
         if !self.actions[index].contains(&action) {
             self.actions[index].push(action);

@@ -25,7 +25,7 @@ pub(super) struct Prefixes {
 
 impl Prefixes {
     /// Gets expressions ready, each as all that a match of it can begin with. Where they are many, some share a bit.
-    pub(super) fn new(expressions: &[Vec<Sequence>]) -> Self {
+    pub(super) fn new(expressions: &[&[Sequence]]) -> Self {
         let count = expressions.len().min(64);
         let all = if count == 64 { !0 } else { (1 << count) - 1 };
         let mut this = Self {
@@ -37,7 +37,7 @@ impl Prefixes {
             let (mut table, mut ended) = ([0_u64; 256], 0_u64);
             for (index, sequences) in expressions.iter().enumerate() {
                 let bit = 1 << (index % 64);
-                for sequence in sequences {
+                for sequence in *sequences {
                     let Some(set) = sequence.sets.get(place) else {
                         ended |= bit;
                         continue;
@@ -96,6 +96,7 @@ mod tests {
             .iter()
             .map(|hir| sequences(std::slice::from_ref(hir)).unwrap())
             .collect();
+        let begins: Vec<_> = begins.iter().map(Vec::as_slice).collect();
         let prefixes = Prefixes::new(&begins);
         for (text, possible) in [
             ("123-45", 0b101),

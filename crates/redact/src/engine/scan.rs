@@ -60,6 +60,7 @@ struct PerRule {
     sweep: Option<usize>,
     /// Made when the rule is first tried: of most rules nothing is ever.
     tried: Option<Box<dfa::Cache>>,
+    captured: Option<Box<Searching>>,
     searched: Option<Box<Searching>>,
     swept: Option<Box<Searching>>,
 }
@@ -91,7 +92,9 @@ impl Scratch {
         let tried = |rule: &PerRule| rule.tried.as_ref().map_or(0, |cache| cache.memory_usage());
         let meta =
             |one: &Option<Box<Searching>>| one.as_ref().map_or(0, |one| one.cache.memory_usage());
-        let all = |rule: &PerRule| tried(rule) + meta(&rule.searched) + meta(&rule.swept);
+        let all = |rule: &PerRule| {
+            tried(rule) + meta(&rule.captured) + meta(&rule.searched) + meta(&rule.swept)
+        };
         if self.rules.iter().map(all).sum::<usize>() > KEEP {
             self.engine = 0;
         }
@@ -302,10 +305,10 @@ fn attempt(job: &Job<'_>, scratch: &mut Scratch, start: usize, rule: usize) {
     let per = scratch.rule(rule);
     let mut secret = start..end;
     if program.groups > 0
-        && let Some(regex) = program.searched()
+        && let Some(regex) = program.captured()
     {
         let Searching { cache, captures } =
-            &mut **per.searched.get_or_insert_with(|| Searching::new(regex));
+            &mut **per.captured.get_or_insert_with(|| Searching::new(regex));
         let input = Input::new(text).span(start..end).anchored(Anchored::Yes);
         regex.search_captures_with(cache, &input, captures);
         secret = job.secret(rule, captures).unwrap_or(secret);

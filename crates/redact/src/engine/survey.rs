@@ -1,18 +1,17 @@
 //! What bytes a text is made of, told in one look over it: whether there is anything in it that something else should be
 //! done about, and where numbers and rows of letters stand.
 //!
-//! Blocks of bytes are classed without a branch, all at once, which compilers turn into the instructions for that. Nearly
-//! all of a text is of no interest here, and most of the rest of the engine is not run at all then.
+//! Blocks of bytes are classed all at once where the processor can do that. Nearly all of a text is of no interest here, and
+//! most of the rest of the engine is not run at all then.
 
 #![expect(
-    clippy::needless_bitwise_bool,
     clippy::inline_always,
-    reason = "no branches, and all of it in one function for each kind of processor: that is what makes it quick"
+    reason = "all of it in one function for each kind of processor: that is what makes it quick"
 )]
 
 use std::ops::Range;
 
-use super::encoded::{self, LEAST};
+use super::encoded::LEAST;
 
 const BLOCK: usize = 32;
 type Block = [u8; BLOCK];
@@ -59,6 +58,8 @@ struct Classes {
     joins: u32,
     /// Letters of base64.
     letters: u32,
+    /// What there is that something else is done about, as [`has`] says.
+    flags: u8,
 }
 
 /// What the byte before a block is, a bit of each class.
@@ -105,23 +106,23 @@ impl Survey {
             }
             return;
         }
-        self.take_any(text, part, portable);
+        self.take_any(text, part, one_by_one);
     }
 
     /// The same, for processors that class a block at once.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn take_wide(&mut self, text: &[u8], part: Range<usize>) {
-        self.take_any(text, part, |block| wide(block));
+        self.take_any(text, part, |block| at_once(block));
     }
 
     #[inline(always)]
-    fn take_any(&mut self, text: &[u8], part: Range<usize>, bits: impl Fn(&Block) -> u32) {
+    fn take_any(&mut self, text: &[u8], part: Range<usize>, classes: impl Fn(&Block) -> Classes) {
         self.numbers.clear();
         self.lettered.clear();
         self.colons.clear();
         self.older = self.rows.len();
-        let mut flags = [0; BLOCK];
+        let mut flags = 0;
         let mut padded = [b' '; BLOCK + 2];
         let mut before = part
             .start
@@ -135,7 +136,9 @@ impl Survey {
                 padded[..rest.len()].copy_from_slice(rest);
                 &padded
             });
-            let classes = classes(bytes, &mut flags, &bits);
+            let block = bytes.first_chunk().unwrap_or(&[0; BLOCK]);
+            let classes = classes(block);
+            flags |= classes.flags;
             self.note(at, &classes, bytes, &mut before);
             at += BLOCK;
         }
@@ -144,7 +147,7 @@ impl Survey {
         {
             self.row(begin..text.len());
         }
-        self.here = flags.iter().fold(0, |all, one| all | one);
+        self.here = flags;
         self.flags |= self.here;
     }
 
@@ -238,67 +241,82 @@ fn joins(byte: u8) -> bool {
     (byte.wrapping_sub(b'(') < 18) | (byte == b' ')
 }
 
-/// The upper bits of the bytes of a block.
-fn portable(block: &Block) -> u32 {
-    let (eights, _) = block.as_chunks::<8>();
-    let mut all = 0;
-    for (at, eight) in eights.iter().enumerate() {
-        // One of each byte, and the sum of their products at the top: the bit of its place among eight.
-        let upper = u64::from_le_bytes(*eight) >> 7 & 0x0101_0101_0101_0101;
-        let sum = upper.wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        all |= u32::try_from(sum).unwrap_or_default() << (at * 8);
+/// Classes a block.
+fn one_by_one(block: &Block) -> Classes {
+    let bits = |is: &dyn Fn(u8) -> bool| {
+        let bits = block
+            .iter()
+            .zip(0..)
+            .map(|(byte, at)| u32::from(is(*byte)) << at);
+        bits.fold(0, |all, bit| all | bit)
+    };
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let flag = |byte: &u8| match byte {
+        b'@' => has::AT,
+        b'+' => has::PLUS,
+        b'%' => has::PERCENT,
+        b'\\' | 0x1b => has::ESCAPE,
+        other => other & has::OTHER,
+    };
+    Classes {
+        digits: bits(&|byte| byte.is_ascii_digit()),
+        words: bits(&word),
+        capitals: bits(&|byte| byte.is_ascii_uppercase()),
+        hex: bits(&|byte| byte.is_ascii_hexdigit()),
+        colons: bits(&|byte| byte == b':'),
+        joins: bits(&joins),
+        letters: bits(&|byte| word(byte) || matches!(byte, b'+' | b'/' | b'-')),
+        flags: block.iter().map(flag).fold(0, |all, flag| all | flag),
     }
-    all
 }
 
-/// The same with one instruction.
+/// The same, all bytes at once.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
-fn wide(block: &Block) -> u32 {
-    use std::arch::x86_64::{_mm256_movemask_epi8, _mm256_set_epi64x};
+fn at_once(block: &Block) -> Classes {
+    use std::arch::x86_64::{
+        __m256i, _mm256_cmpeq_epi8, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256,
+        _mm256_set_epi64x, _mm256_set1_epi8, _mm256_sub_epi8,
+    };
     let (eights, _) = block.as_chunks::<8>();
     let [one, two, three, four] = [0, 1, 2, 3].map(|at| i64::from_le_bytes(eights[at]));
-    _mm256_movemask_epi8(_mm256_set_epi64x(four, three, two, one)).cast_unsigned()
-}
-
-/// Classes a block, which comes with two bytes behind it.
-#[inline(always)]
-fn classes(bytes: &[u8; BLOCK + 2], flags: &mut Block, bits: &impl Fn(&Block) -> u32) -> Classes {
-    let block = bytes.first_chunk::<BLOCK>().unwrap_or(&[0; BLOCK]);
-    let if_so = |is: bool, bits: u8| u8::from(is).wrapping_neg() & bits;
-    for (flags, byte) in flags.iter_mut().zip(*block) {
-        *flags |= if_so(byte == b'@', has::AT)
-            | if_so(byte == b'+', has::PLUS)
-            | if_so(byte == b'%', has::PERCENT)
-            | if_so((byte == b'\\') | (byte == 0x1b), has::ESCAPE)
-            | byte & has::OTHER;
+    let bytes = _mm256_set_epi64x(four, three, two, one);
+    let all = |byte: u8| _mm256_set1_epi8(byte.cast_signed());
+    let or = |one: __m256i, other: __m256i| _mm256_or_si256(one, other);
+    let is = |byte: u8| _mm256_cmpeq_epi8(bytes, all(byte));
+    // So many from one on.
+    let among = |bytes: __m256i, first: u8, count: u8| {
+        let from = _mm256_sub_epi8(bytes, all(first));
+        _mm256_cmpeq_epi8(_mm256_min_epu8(from, all(count - 1)), from)
+    };
+    let bits = |which: __m256i| _mm256_movemask_epi8(which).cast_unsigned();
+    let lower = or(bytes, all(0x20));
+    let digits = among(bytes, b'0', 10);
+    let words = or(or(digits, among(lower, b'a', 26)), is(b'_'));
+    let plus = is(b'+');
+    let letters = or(or(words, plus), or(is(b'/'), is(b'-')));
+    let (at, percent) = (is(b'@'), is(b'%'));
+    let escape = or(is(b'\\'), is(0x1b));
+    let mut flags = 0;
+    let other = bits(bytes) != 0;
+    if bits(or(or(at, plus), or(percent, escape))) != 0 || other {
+        flags = u8::from(bits(at) != 0) * has::AT
+            | u8::from(bits(plus) != 0) * has::PLUS
+            | u8::from(bits(percent) != 0) * has::PERCENT
+            | u8::from(bits(escape) != 0) * has::ESCAPE
+            | u8::from(other) * has::OTHER;
     }
-    let digit = |byte: u8| byte.wrapping_sub(b'0') < 10;
-    let word = |byte: u8| (byte | 0x20).wrapping_sub(b'a') < 26;
-    let word = |byte: u8| digit(byte) | word(byte) | (byte == b'_');
-    let sign = |byte: u8| (byte == b'+') | (byte == b'/') | (byte == b'-');
     Classes {
-        digits: bits(&which(block, digit)),
-        words: bits(&which(block, word)),
-        capitals: bits(&which(block, |byte| byte.wrapping_sub(b'A') < 26)),
-        hex: bits(&which(block, |byte| {
-            digit(byte) | ((byte | 0x20).wrapping_sub(b'a') < 6)
-        })),
-        colons: bits(&which(block, |byte| byte == b':')),
-        joins: bits(&which(block, joins)),
-        letters: bits(&which(block, |byte| word(byte) | sign(byte))),
+        digits: bits(digits),
+        words: bits(words),
+        capitals: bits(among(bytes, b'A', 26)),
+        hex: bits(or(digits, among(lower, b'a', 6))),
+        colons: bits(is(b':')),
+        joins: bits(or(among(bytes, b'(', 18), is(b' '))),
+        letters: bits(letters),
+        flags,
     }
-}
-
-/// All bits of each byte that is so.
-#[inline(always)]
-fn which(block: &Block, is: impl Fn(u8) -> bool) -> Block {
-    let mut which = [0; BLOCK];
-    for (which, byte) in which.iter_mut().zip(*block) {
-        *which = u8::from(is(byte)).wrapping_neg();
-    }
-    which
 }
 
 #[cfg(test)]
@@ -306,6 +324,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::engine::encoded;
 
     proptest! {
         #[test]
@@ -328,7 +347,7 @@ mod tests {
                 if wide {
                     survey.take(bytes, at..end);
                 } else {
-                    survey.take_any(bytes, at..end, portable);
+                    survey.take_any(bytes, at..end, one_by_one);
                 }
                 numbers.append(&mut survey.numbers);
                 lettered.append(&mut survey.lettered);

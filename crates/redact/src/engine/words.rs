@@ -24,8 +24,8 @@ const MIX: u32 = 0x9E37_79B1;
 
 /// A word that is looked for.
 #[derive(Debug, Clone)]
-pub(super) struct Word {
-    pub(super) spelled: String,
+pub(super) struct Word<'a> {
+    pub(super) spelled: &'a str,
     /// What can stand behind it. It may be found before other bytes as well.
     pub(super) next: Set,
 }
@@ -39,10 +39,12 @@ pub(super) struct Words {
     entries: Vec<Entry>,
     /// Those of one or two bytes: by the byte of them that is seldom.
     short: Vec<(u8, Entry)>,
-    spelled: Vec<Vec<u8>>,
+    /// All of them one behind the other, and where each begins; one more than there are.
+    spelled: Vec<u8>,
+    begins: Vec<u32>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Entry {
     window: u32,
     word: u32,
@@ -140,15 +142,17 @@ fn at_once(bits: &Bits, block: &[u8; BLOCK]) -> u32 {
 
 impl Words {
     /// Gets words ready. They are found whatever their case; an empty one never.
-    pub(super) fn new(words: &[Word]) -> Self {
+    pub(super) fn new(words: &[Word<'_>]) -> Self {
         let mut this = Self {
             bits: vec![0; ROWS],
-            spelled: words
-                .iter()
-                .map(|word| word.spelled.as_bytes().to_vec())
-                .collect(),
+            begins: vec![0],
             ..Self::default()
         };
+        for word in words {
+            this.spelled.extend_from_slice(word.spelled.as_bytes());
+            let end = u32::try_from(this.spelled.len()).unwrap_or(u32::MAX);
+            this.begins.push(end);
+        }
         let mut entries: Vec<Entry> = Vec::new();
         for (index, Word { spelled, next }) in words.iter().enumerate() {
             let word = spelled.as_bytes();
@@ -189,17 +193,24 @@ impl Words {
                 }
             }
         }
-        entries.sort_by_key(|entry| list(entry.window));
-        this.heads = vec![0; LISTS + 1];
+        let mut heads = vec![0; LISTS + 1];
         for entry in &entries {
             let (row, both) = slot(entry.window);
             this.bits[row] |= both;
-            this.heads[list(entry.window) + 1] += 1;
+            heads[list(entry.window) + 1] += 1;
         }
-        for at in 1..this.heads.len() {
-            this.heads[at] += this.heads[at - 1];
+        for at in 1..heads.len() {
+            heads[at] += heads[at - 1];
         }
-        this.entries = entries;
+        // Each to its list, in the order they came in.
+        let mut next = heads.clone();
+        this.entries.resize(entries.len(), Entry::default());
+        for entry in entries {
+            let place = &mut next[list(entry.window)];
+            this.entries[*place as usize] = entry;
+            *place += 1;
+        }
+        this.heads = heads;
         this
     }
 
@@ -243,7 +254,11 @@ impl Words {
 
     /// How many bytes a word has at most.
     pub(super) fn longest(&self) -> usize {
-        self.spelled.iter().map(Vec::len).max().unwrap_or(0)
+        self.begins
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]) as usize)
+            .max()
+            .unwrap_or(0)
     }
 
     #[inline]
@@ -269,7 +284,8 @@ impl Words {
             return;
         }
         let word = entry.word as usize;
-        let expected = &self.spelled[word];
+        let expected = self.begins[word] as usize..self.begins[word + 1] as usize;
+        let expected = &self.spelled[expected];
         let there = text.get(begin..begin + expected.len());
         if there.is_some_and(|there| there.eq_ignore_ascii_case(expected)) {
             hit(word, begin);
@@ -385,7 +401,7 @@ mod tests {
             let mut found = Vec::new();
             let all: Vec<Word> = words
                 .iter()
-                .map(|word| Word { spelled: word.clone(), next: Set::ALL })
+                .map(|word| Word { spelled: word, next: Set::ALL })
                 .collect();
             Words::new(&all).find(text.as_bytes(), |word, at| found.push((word, at)));
             found.sort_unstable();
@@ -399,7 +415,7 @@ mod tests {
         ) {
             let all: Vec<Word> = words
                 .iter()
-                .map(|word| Word { spelled: word.clone(), next: Set::ALL })
+                .map(|word| Word { spelled: word, next: Set::ALL })
                 .collect();
             let words = Words::new(&all);
             let bits = <&Bits>::try_from(words.bits.as_slice()).unwrap();

@@ -415,6 +415,7 @@ impl Reader<'_> {
             fields: raw.fields,
             values: raw.values.iter().map(hash).collect(),
             all,
+            comes_along: self.trust == Trust::Tested,
         })
     }
 }

@@ -50,7 +50,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use digest::hex;
-pub(crate) use expression::{Expression, build};
+pub(crate) use expression::{Expression, build, build_with};
 pub use load::Remark;
 pub use sample::{Sample, expand};
 
@@ -279,6 +279,8 @@ pub struct Allow {
     pub values: Vec<String>,
     /// Whether all that is set has to hold, rather than one of it.
     pub all: bool,
+    /// Whether it came with the program, so that tests have read its expressions.
+    pub comes_along: bool,
 }
 
 /// What an expression of an allowlist is held against.
