@@ -88,13 +88,13 @@ impl Facts {
                 .map_or(Way::Always, |(trigger, begins)| {
                     Way::Trigger(trigger, prefix::heads(begins))
                 }),
-            None => match shape::anchors(&hir, &rule.keywords) {
-                Some(anchors) => Way::Anchors(anchors),
-                None => {
+            None => {
+                let around = || {
                     let reach = shape::reach(&hir, &rule.keywords);
                     Way::Around(reach.filter(|reach| reach.before.is_some()))
-                }
-            },
+                };
+                shape::anchors(&hir, &rule.keywords).map_or_else(around, Way::Anchors)
+            }
         };
         Ok(facts)
     }

@@ -238,7 +238,7 @@ fn each(mut bits: u32, mut found: impl FnMut(usize)) {
 /// Digits and `()*+,-./`, which has all that joins them, and blanks.
 #[inline(always)]
 fn joins(byte: u8) -> bool {
-    (byte.wrapping_sub(b'(') < 18) | (byte == b' ')
+    byte.wrapping_sub(b'(') < 18 || byte == b' '
 }
 
 /// Classes a block.
@@ -301,11 +301,16 @@ fn at_once(block: &Block) -> Classes {
     let mut flags = 0;
     let other = bits(bytes) != 0;
     if bits(or(or(at, plus), or(percent, escape))) != 0 || other {
-        flags = u8::from(bits(at) != 0) * has::AT
-            | u8::from(bits(plus) != 0) * has::PLUS
-            | u8::from(bits(percent) != 0) * has::PERCENT
-            | u8::from(bits(escape) != 0) * has::ESCAPE
-            | u8::from(other) * has::OTHER;
+        let seen = [
+            (bits(at) != 0, has::AT),
+            (bits(plus) != 0, has::PLUS),
+            (bits(percent) != 0, has::PERCENT),
+            (bits(escape) != 0, has::ESCAPE),
+            (other, has::OTHER),
+        ];
+        for (seen, flag) in seen {
+            flags |= u8::from(seen) * flag;
+        }
     }
     Classes {
         digits: bits(digits),

@@ -20,6 +20,10 @@ const LONGEST: usize = 80;
 
 /// What is looked for, and how.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is asked by itself, at another place"
+)]
 pub(super) struct Plan<'e> {
     pub(super) engine: &'e Engine,
     pub(super) fields: &'e Fields,
