@@ -1,8 +1,9 @@
 //! What is not to be found, though a rule finds it.
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
+use memchr::memmem::Finder;
 use regex_automata::meta::Regex;
 
 use crate::rule::{Allow, Expression, RuleSet, Target, build, hex};
@@ -195,11 +196,13 @@ pub(super) fn line(text: &str, around: &Range<usize>) -> Range<usize> {
 }
 
 fn commented(asked: &Asked<'_>) -> bool {
-    let line = &asked.text.as_bytes()[line(asked.text, &asked.matched)];
     // All of them have one of these, and most lines none.
-    memchr::memmem::find(line, b"allow").is_some()
+    static ALLOW: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"allow"));
+    static NO_SECRET: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(COMMENTS[3]));
+    let line = &asked.text.as_bytes()[line(asked.text, &asked.matched)];
+    ALLOW.find(line).is_some()
         && COMMENTS[..3]
             .iter()
             .any(|comment| memchr::memmem::find(line, comment).is_some())
-        || memchr::memmem::find(line, COMMENTS[3]).is_some()
+        || NO_SECRET.find(line).is_some()
 }
