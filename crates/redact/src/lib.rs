@@ -23,6 +23,7 @@ mod key;
 mod placeholder;
 pub mod profile;
 pub mod raw;
+mod ready;
 pub mod receipt;
 pub mod rule;
 pub mod sensitive;

@@ -1,8 +1,9 @@
 //! What is not to be found, though a rule finds it.
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
+use memchr::memmem::Finder;
 use regex_automata::meta::Regex;
 
 use crate::rule::{Allow, Expression, RuleSet, Target, build, hex};
@@ -55,14 +56,14 @@ impl Allows {
         };
         for (index, rule) in rules.rules.iter().enumerate() {
             for allow in &rule.allow {
-                this.lists
-                    .push(List::new(allow).map_err(|why| (Some(index), why))?);
+                let list = List::new(allow);
+                this.lists.push(list.map_err(|why| (Some(index), why))?);
                 this.of_rule[index].push(this.lists.len() - 1);
             }
         }
         for allow in &rules.allow {
-            this.lists
-                .push(List::new(allow).map_err(|why| (None, why))?);
+            let list = List::new(allow);
+            this.lists.push(list.map_err(|why| (None, why))?);
             for (index, rule) in rules.rules.iter().enumerate() {
                 if allow.rules.is_empty() || allow.rules.contains(&rule.id) {
                     this.of_rule[index].push(this.lists.len() - 1);
@@ -70,6 +71,11 @@ impl Allows {
             }
         }
         Ok(this)
+    }
+
+    /// Whether some list is about certain files.
+    pub(super) fn ask_for_files(&self) -> bool {
+        self.lists.iter().any(|list| !list.files.is_empty())
     }
 
     /// Whether something is not to be found.
@@ -84,15 +90,20 @@ impl Allows {
 /// Expressions that are made ready when they are asked for the first time: most never are.
 #[derive(Debug)]
 struct Lazy {
-    sources: Vec<Expression>,
+    sources: Vec<String>,
     ready: OnceLock<Vec<Regex>>,
 }
 
 impl Lazy {
-    fn new(sources: &[String]) -> Result<Self, String> {
-        let sources = sources.iter().map(|source| Expression::parse(source));
+    /// Those that tests have read are not read before they are asked for.
+    fn new(sources: &[String], tested: bool) -> Result<Self, String> {
+        if !tested {
+            for source in sources {
+                Expression::parse(source)?;
+            }
+        }
         Ok(Self {
-            sources: sources.collect::<Result<_, _>>()?,
+            sources: sources.to_vec(),
             ready: OnceLock::new(),
         })
     }
@@ -105,7 +116,7 @@ impl Lazy {
         let ready = || {
             self.sources
                 .iter()
-                .filter_map(|one| build(&one.hir).ok())
+                .filter_map(|one| build(&Expression::parse(one).ok()?.hir).ok())
                 .collect()
         };
         let ready = self.ready.get_or_init(ready);
@@ -116,8 +127,8 @@ impl Lazy {
 impl List {
     fn new(allow: &Allow) -> Result<Self, String> {
         Ok(Self {
-            regexes: Lazy::new(&allow.regexes)?,
-            files: Lazy::new(&allow.files)?,
+            regexes: Lazy::new(&allow.regexes, allow.comes_along)?,
+            files: Lazy::new(&allow.files, allow.comes_along)?,
             target: allow.target,
             stopwords: allow.stopwords.clone(),
             values: allow.values.clone(),
@@ -185,11 +196,13 @@ pub(super) fn line(text: &str, around: &Range<usize>) -> Range<usize> {
 }
 
 fn commented(asked: &Asked<'_>) -> bool {
-    let line = &asked.text.as_bytes()[line(asked.text, &asked.matched)];
     // All of them have one of these, and most lines none.
-    memchr::memmem::find(line, b"allow").is_some()
+    static ALLOW: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"allow"));
+    static NO_SECRET: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(COMMENTS[3]));
+    let line = &asked.text.as_bytes()[line(asked.text, &asked.matched)];
+    ALLOW.find(line).is_some()
         && COMMENTS[..3]
             .iter()
             .any(|comment| memchr::memmem::find(line, comment).is_some())
-        || memchr::memmem::find(line, COMMENTS[3]).is_some()
+        || NO_SECRET.find(line).is_some()
 }

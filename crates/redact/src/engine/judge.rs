@@ -1,7 +1,9 @@
 //! What becomes of a match: whether it is a finding, nearly one, or none.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use regex_automata::Input;
 use regex_automata::util::captures::Captures;
 
@@ -16,6 +18,9 @@ use crate::{Kind, Rule};
 
 /// How many bits short something may be to be shown.
 const SHORT: f64 = 0.6;
+
+/// How a placeholder begins.
+static PLACEHOLDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"[REDACTED:"));
 
 /// A text and what it is looked at with.
 pub(super) struct Job<'a> {
@@ -187,7 +192,7 @@ impl<'a> Job<'a> {
         let text = self.text.as_bytes();
         let low = span.start.saturating_sub(LONGEST);
         let high = text.len().min(span.end + b"[REDACTED:".len());
-        memchr::memmem::find_iter(&text[low..high], b"[REDACTED:").any(|at| {
+        PLACEHOLDER.find_iter(&text[low..high]).any(|at| {
             let begin = low + at;
             let rest = &text[begin..text.len().min(begin + LONGEST)];
             let end = memchr::memchr(b']', rest).map(|length| begin + length + 1);

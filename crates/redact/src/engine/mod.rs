@@ -19,6 +19,7 @@ mod assign;
 mod boundary;
 mod check;
 mod encoded;
+mod facts;
 mod generic;
 mod innocent;
 mod judge;
@@ -44,6 +45,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use regex_automata::meta::Regex;
 
 use self::allow::Allows;
+pub(crate) use self::facts::Facts;
 use self::plan::Plan;
 pub use self::scan::Scratch;
 use crate::rule::{Expression, Kind, RuleSet, build};
@@ -57,10 +59,14 @@ pub struct Engine {
     allows: Allows,
     /// The files that a rule is about.
     paths: Vec<Option<Regex>>,
+    /// Whether some rule or allowlist is about certain files.
+    asks_for_files: bool,
     /// Which engine it is: what is kept from text to text is of one.
     number: u64,
-    /// What it answered when it was asked what its rules are about.
-    pub(crate) asked: OnceLock<crate::raw::Asked>,
+    /// The rule that finds passwords by their name, once it was asked for.
+    pub(crate) password: OnceLock<Option<usize>>,
+    /// The paths of its allowlists.
+    pub(crate) fields: OnceLock<crate::raw::Fields>,
 }
 
 /// What is known of a text before it is looked at.
@@ -162,11 +168,13 @@ impl Engine {
         }
         Ok(Self {
             plan,
+            asks_for_files: paths.iter().any(Option::is_some) || allows.ask_for_files(),
             allows,
             paths,
             rules,
             number: ENGINES.fetch_add(1, Ordering::Relaxed),
-            asked: OnceLock::new(),
+            password: OnceLock::new(),
+            fields: OnceLock::new(),
         })
     }
 
@@ -178,6 +186,16 @@ impl Engine {
     /// Whether there are rules for a certain file.
     pub(crate) fn has_rules_for(&self, file: &str) -> bool {
         self.paths.iter().flatten().any(|path| path.is_match(file))
+    }
+
+    /// A number that no other engine has.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether what is found may depend on the name of the file that a text is of.
+    pub(crate) fn asks_for_files(&self) -> bool {
+        self.asks_for_files
     }
 
     /// The kind and severity of what a finding is of.

@@ -4,8 +4,10 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// How a rule without keywords is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Trigger {
     /// Around an `@`.
     At {

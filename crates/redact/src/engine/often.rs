@@ -63,10 +63,39 @@ const COMMON: &[u8] = b"\
 
 /// Whether four bytes are among those that are seen most.
 fn is_common(four: [u8; 4]) -> bool {
-    let (fours, _) = COMMON.as_chunks::<4>();
-    fours
-        .binary_search(&four.map(|byte| byte.to_ascii_lowercase()))
-        .is_ok()
+    is_in(&COMMON_BITS, COMMON, four)
+}
+
+fn is_often(four: [u8; 4]) -> bool {
+    is_in(&OFTEN_BITS, OFTEN, four)
+}
+
+/// A bit for each of some, by a hash: most bytes are known by it not to be among them.
+type Bits = [u64; 256];
+static COMMON_BITS: Bits = bits(COMMON);
+static OFTEN_BITS: Bits = bits(OFTEN);
+
+const fn bits(list: &[u8]) -> Bits {
+    let (fours, _) = list.as_chunks::<4>();
+    let mut bits = [0; 256];
+    let mut at = 0;
+    while at < fours.len() {
+        let (word, bit) = slot(fours[at]);
+        bits[word] |= 1 << bit;
+        at += 1;
+    }
+    bits
+}
+
+const fn slot(four: [u8; 4]) -> (usize, u32) {
+    let mixed = u32::from_le_bytes(four).wrapping_mul(0x9E37_79B1);
+    ((mixed >> 24) as usize, mixed >> 18 & 63)
+}
+
+fn is_in(bits: &Bits, list: &[u8], four: [u8; 4]) -> bool {
+    let four = four.map(|byte| byte.to_ascii_lowercase());
+    let (word, bit) = slot(four);
+    bits[word] >> bit & 1 == 1 && list.as_chunks::<4>().0.binary_search(&four).is_ok()
 }
 
 /// Whether a word is nothing but what is seen all the time.
@@ -74,6 +103,37 @@ pub(super) fn is_everyday(word: &str) -> bool {
     let mut fours = (0..word.len()).filter_map(|at| word.as_bytes()[at..].first_chunk().copied());
     word.len() >= 4 && fours.all(is_common)
 }
+
+/// More of them that stand in words of rules. They are passed over for another part of the word where there is one.
+const OFTEN: &[u8] = b"\
+    \x20add\x20api\x20aut\x20cod\x20com\x20dat\x20fil\x20ins\x20is\x20\x20key\x20log\x20nam\x20now\x20num\x20of\x20\
+    \x20pas\x20req\x20ses\x20set\x20str\x20to\x20\x20tok\x20was\x20wor-----des-r---ses.clo.com.org.str/api/hom/hoo\
+    /ser/use/wor_blo_pro_str_tes_useaaaaableacceackaackeactiafteagenaileainsallealsealueame=amplanceandaandlangeansi\
+    api/applappsarcharedargeariaartiase\x20ash\x20ass\x20asseassiata\x20atchate\x20atesatioatoratteaturatusaultauth\
+    backbasebilible\x20blocbuilbytecal\x20catecaticcescenscentces/cesschancharchecchemchinckagckedcleacliecloscode\
+    codicom/commcompcondconfconscontconvcopecorecouncratcretcripctioctivctorcturd\x20cod\x20todatadatedecodentderi\
+    dersdescdeskdevedingdiredocudropdulee\x20ise\x20ofe\x20pae\x20ree\x20toe.coeam.earcecateckeecksecomeconecreecto\
+    ed\x20wedacedrieed\x20egisegraelopemaiembeeminemovemplen\x20tenceendeenseent-ent_enteentientrenumeporequier\x20c\
+    er\x20ier\x20ter:\x20eraleratere\x20erifernaers/ert_erveerviery\x20escoesenespoess\x20essaessiest\x20est.est_\
+    estaestiestrestset\x20tetheetteeveleveneverevieexpoext-ey:\x20facefactficafiedfilefinefirsflagflowfsetfterfull\
+    funcgemigentggergistgithgnedgrapgrathandhangharehashhavehe\x20theckhellhelpherehighhis\x20homehookhosthttphub.\
+    iablibleicalicaticenicesiconidenidthientificifieightigneilesilitimagimpoinatindeine\x20inesinfoing\x20ing_inge\
+    inneinstinteion\x20ion.ion_ionaioniionsiptiireciredirstis\x20tiscoistriterithuitoritteity\x20iverizatk_deken\x20\
+    ken_key\x20key:kflokindlabslasslatelderlearleaslevelicalicelienlikelinelinglityllbaloadlocalocklogglooklooplose\
+    lowsmagemainmandmarkmarymbermembmentmessminimmitmodemodimodumovemporn\x20isn\x20tonal\x20namenctindarndexnent\
+    new\x20nextnfigngerngesningnitinkinnnetnodenonenotinow\x20nse\x20nstansurntegntennterntitntrinumbnvero-apocal\
+    ocatode\x20odelodifodulokenoldeome/ommeommion\x20tonalonenonfionidonneons\x20ons.onsconseonstontaonteontronve\
+    ooksool_oolsopenoptior:\x20oreporg/orkforksort\x20orteountourcout\x20overpacepackpagepasspdatperspikepingplic\
+    poneponsportpostppinpplepplipresprevprojpropps:/ptiopushquesquirr\x20cor\x20tor.apraceragerancransrantraphrate\
+    ratiratore\x20areamrecarecorectredaregiremoreplreporeprrequreserespressrestret\x20reviriesrighringriptriterity\
+    rivariverkflrnalroperoutrowsrst\x20rt\x20crtedructrustrvics\x20cos\x20iss\x20nos\x20tos://sagescopscorscri\
+    se\x20ase\x20ise\x20tsearsecosecrsentser\x20sersservsessset\x20sharsidesignsionsonnsourspacsponssagssinssio\
+    st\x20tstanstatstedstemstepstorstrastrestristrustrysts\x20syncsystt\x20cot\x20det\x20ist\x20pat\x20tot.gotabl\
+    tailtanttatitatutch\x20te\x20atemptentter\x20teratermternterstesttextth\x20tthe\x20therthisthorthrothubtialtifi\
+    timetingtiontitytiveto\x20stodotoketooltoratoretorytps:tractraitrantreatreetrintructs\x20ttterttpstureturntype\
+    uestuffeuilduireull\x20ult\x20umbeuncturceuresurnsuseruthovaluvarivelover\x20veriviceviewwas\x20whatwidtwindword\
+    workwritxpory\x20=\x20y\x20coync\x20youtypesystezatizero\
+";
 
 fn kind(byte: u8) -> usize {
     match byte.to_ascii_lowercase() {
@@ -97,7 +157,7 @@ pub(super) fn seldom(bytes: &[u8]) -> u32 {
         .map(|pair| power(BEHIND[kind(pair[0])][kind(pair[1])]));
     let sum = first + behind.sum::<u32>();
     match bytes.first_chunk() {
-        Some(four) if is_common(*four) => sum / 2,
+        Some(four) if is_common(*four) || is_often(*four) => sum / 2,
         _ => sum,
     }
 }
@@ -108,7 +168,9 @@ mod tests {
 
     #[test]
     fn what_is_common_is_known() {
-        assert!(COMMON.as_chunks::<4>().0.is_sorted() && COMMON.len().is_multiple_of(4));
+        for list in [COMMON, OFTEN] {
+            assert!(list.as_chunks::<4>().0.is_sorted() && list.len().is_multiple_of(4));
+        }
         assert!(is_everyday("string") && is_everyday("session") && !is_everyday("secret"));
         for (common, rare) in [
             (" to ", "wd t"),

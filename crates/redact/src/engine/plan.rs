@@ -5,16 +5,14 @@ use std::sync::OnceLock;
 use regex_automata::hybrid::dfa::DFA;
 use regex_automata::meta::Regex;
 use regex_automata::nfa::thompson;
-use regex_syntax::hir::{Hir, HirKind};
+use regex_syntax::hir::Hir;
 
 use super::boundary;
-use super::encoded::LEAST;
-use super::numbers::Trigger;
-use super::often::is_everyday;
-use super::shape::{self, Anchor, Reach, Sequence, Set};
+use super::facts::{self, Facts, Way};
+use super::shape::{self, Anchor, Reach, Set};
 use super::triggers::Triggers;
 use super::words::{Word, Words};
-use crate::rule::{Check, Expression, Pattern, Rule, build};
+use crate::rule::{Check, Expression, Pattern, Rule, build, build_with};
 
 /// All rules, and the words that lead to them.
 #[derive(Debug)]
@@ -47,10 +45,14 @@ pub(super) enum Action {
     Whole { rule: usize },
 }
 
-/// What a rule does with its expression.
+/// What a rule does with its expression. What it needs for that is made when it is first needed: of most rules nothing is
+/// ever found.
 #[derive(Debug)]
 pub(super) struct Program {
-    hir: Option<Hir>,
+    /// The expression; none of a rule about whole files.
+    source: Option<String>,
+    /// Whether it is one of a value that has a name.
+    named: bool,
     /// Whether a word has to begin where a match begins.
     pub(super) boundary: bool,
     /// How many groups there are beside the whole.
@@ -62,49 +64,55 @@ pub(super) struct Program {
     pub(super) rank: u8,
     /// Words that stand in a match, as their numbers; for the slow way.
     pub(super) keywords: Vec<usize>,
+    hir: OnceLock<Option<Hir>>,
+    captured: OnceLock<Option<Regex>>,
     searched: OnceLock<Option<Regex>>,
-    tried: OnceLock<Option<DFA>>,
+    tried: OnceLock<Option<Box<DFA>>>,
     swept: OnceLock<Option<Regex>>,
 }
 
 impl Program {
-    fn new(rule: &Rule) -> Result<Self, String> {
-        let (mut boundary, mut groups, mut hir) = (false, 0, None);
-        match &rule.pattern {
-            Pattern::Regex(source) => {
-                let expression = Expression::parse(source)?;
-                groups = expression.groups();
-                let core = shape::core(&expression.hir, groups == 0);
-                boundary = core.boundary;
-                hir = Some(core.hir);
-            }
-            Pattern::Named { value, .. } => {
-                let expression = Expression::parse(&format!(r"\A(?:{value})\z"))?;
-                groups = expression.groups();
-                hir = Some(expression.hir);
-            }
-            Pattern::File => {}
-        }
-        let properties = hir.as_ref().map(Hir::properties);
-        Ok(Self {
-            boundary,
-            groups,
-            least: properties
-                .and_then(regex_syntax::hir::Properties::minimum_len)
-                .unwrap_or(0),
-            most: properties.and_then(regex_syntax::hir::Properties::maximum_len),
+    fn new(rule: &Rule, facts: &Facts) -> Self {
+        let (source, named) = match &rule.pattern {
+            Pattern::Regex(source) => (Some(source.clone()), false),
+            Pattern::Named { value, .. } => (Some(value.clone()), true),
+            Pattern::File => (None, false),
+        };
+        Self {
+            source,
+            named,
+            boundary: facts.boundary,
+            groups: facts.groups,
+            least: facts.least,
+            most: facts.most,
             rank: rank(rule),
             keywords: Vec::new(),
-            hir,
+            hir: OnceLock::new(),
+            captured: OnceLock::new(),
             searched: OnceLock::new(),
             tried: OnceLock::new(),
             swept: OnceLock::new(),
-        })
+        }
+    }
+
+    /// What is tried and searched for.
+    fn hir(&self) -> Option<&Hir> {
+        let read = || {
+            let source = self.source.as_deref()?;
+            Some(facts::core(source, self.named).ok()?.hir)
+        };
+        self.hir.get_or_init(read).as_ref()
+    }
+
+    /// The expression, for the groups of a match whose begin and end are known. It costs a fraction of one to search with.
+    pub(super) fn captured(&self) -> Option<&Regex> {
+        let build = || build_with(self.hir()?, false).ok();
+        self.captured.get_or_init(build).as_ref()
     }
 
     /// The expression, for searching and for its groups.
     pub(super) fn searched(&self) -> Option<&Regex> {
-        let build = || build(self.hir.as_ref()?).ok();
+        let build = || build(self.hir()?).ok();
         self.searched.get_or_init(build).as_ref()
     }
 
@@ -117,21 +125,22 @@ impl Program {
                         .which_captures(thompson::WhichCaptures::None)
                         .utf8(false),
                 )
-                .build_from_hir(self.hir.as_ref()?)
+                .build_from_hir(self.hir()?)
                 .ok()?;
             let config = DFA::config()
                 .cache_capacity(1 << 19)
                 .skip_cache_capacity_check(true)
                 .unicode_word_boundary(true);
-            DFA::builder().configure(config).build_from_nfa(nfa).ok()
+            let built = DFA::builder().configure(config).build_from_nfa(nfa);
+            built.ok().map(Box::new)
         };
-        self.tried.get_or_init(build).as_ref()
+        self.tried.get_or_init(build).as_deref()
     }
 
     /// The expression with what stands before a word, for going over the rest of a text once.
     pub(super) fn swept(&self) -> Option<&Regex> {
         let built = || {
-            let hir = self.hir.clone()?;
+            let hir = self.hir()?.clone();
             if !self.boundary {
                 return build(&hir).ok();
             }
@@ -179,23 +188,48 @@ pub(super) fn plan(rules: &[Rule]) -> Result<Plan, (usize, String)> {
         files: Vec::new(),
         back: 0,
     };
+    let mut written = crate::ready::facts();
+    let facts = rules.iter().enumerate().map(|(index, rule)| {
+        let facts = written.of(rule);
+        facts.map_or_else(|| Facts::of(rule).map_err(|why| (index, why)), Ok)
+    });
+    let facts: Vec<Facts> = facts.collect::<Result<_, _>>()?;
     let mut triggers = Vec::new();
-    for (index, rule) in rules.iter().enumerate() {
-        let mut program = Program::new(rule).map_err(|why| (index, why))?;
-        match &rule.pattern {
-            Pattern::File => plan.files.push(index),
-            Pattern::Named { names, .. } => {
-                for (place, name) in names.iter().enumerate() {
-                    for word in leads(name) {
-                        lexicon.add_name(&word, index, place);
+    for (index, (rule, facts)) in rules.iter().zip(&facts).enumerate() {
+        let mut program = Program::new(rule, facts);
+        match &facts.way {
+            Way::File => plan.files.push(index),
+            Way::Named(leads) => {
+                for (place, words) in leads.iter().enumerate() {
+                    for word in words {
+                        lexicon.add_name(word, index, place);
                     }
                 }
             }
-            Pattern::Regex(_) if rule.keywords.is_empty() => match keyless(rule, &program) {
-                Some((trigger, begins)) => triggers.push((index, trigger, begins)),
-                None => plan.always.push(index),
-            },
-            Pattern::Regex(_) => keyed(index, rule, &mut program, &mut lexicon),
+            Way::Trigger(trigger, begins) => triggers.push((index, *trigger, begins.as_slice())),
+            Way::Always => plan.always.push(index),
+            Way::Anchors(anchors) => {
+                for Anchor { word, offset, next } in anchors {
+                    let action = Action::Try {
+                        rule: index,
+                        offset: *offset,
+                    };
+                    let word = lexicon.add(word, next.unwrap_or(Set::ALL), action);
+                    if !program.keywords.contains(&word) {
+                        program.keywords.push(word);
+                    }
+                }
+            }
+            Way::Around(reach) => {
+                let action = reach.map_or(Action::Whole { rule: index }, |reach| Action::Around {
+                    rule: index,
+                    reach,
+                });
+                for keyword in &rule.keywords {
+                    let word = lexicon.add(keyword, Set::ALL, action);
+                    program.keywords.push(word);
+                }
+            }
         }
         plan.programs.push(program);
     }
@@ -208,18 +242,18 @@ pub(super) fn plan(rules: &[Rule]) -> Result<Plan, (usize, String)> {
 }
 
 #[derive(Default)]
-struct Lexicon {
-    words: Vec<Word>,
+struct Lexicon<'a> {
+    words: Vec<Word<'a>>,
     actions: Vec<Vec<Action>>,
     names: Vec<Vec<(usize, usize)>>,
-    known: rustc_hash::FxHashMap<String, usize>,
+    known: rustc_hash::FxHashMap<&'a str, usize>,
 }
 
-impl Lexicon {
-    fn word(&mut self, word: &str, next: Set) -> usize {
-        let index = *self.known.entry(word.to_owned()).or_insert_with(|| {
+impl<'a> Lexicon<'a> {
+    fn word(&mut self, word: &'a str, next: Set) -> usize {
+        let index = *self.known.entry(word).or_insert_with(|| {
             self.words.push(Word {
-                spelled: word.to_owned(),
+                spelled: word,
                 next: Set::default(),
             });
             self.actions.push(Vec::new());
@@ -230,277 +264,19 @@ impl Lexicon {
         index
     }
 
-    fn add_name(&mut self, word: &str, rule: usize, name: usize) {
+    fn add_name(&mut self, word: &'a str, rule: usize, name: usize) {
         let index = self.word(word, Set::ALL);
         self.names[index].push((rule, name));
     }
 
     /// Adds what is done where a word stands with one of some bytes behind it.
-    fn add(&mut self, word: &str, next: Set, action: Action) -> usize {
+    fn add(&mut self, word: &'a str, next: Set, action: Action) -> usize {
         let index = self.word(word, next);
         if !self.actions[index].contains(&action) {
             self.actions[index].push(action);
         }
         index
     }
-}
-
-fn keyed(rule: usize, data: &Rule, program: &mut Program, lexicon: &mut Lexicon) {
-    let Some(hir) = &program.hir else { return };
-    let mut keywords = Vec::new();
-    if let Some(anchors) = shape::anchors(hir, &data.keywords) {
-        for Anchor { word, offset, next } in anchors {
-            let index = lexicon.add(
-                &word,
-                next.unwrap_or(Set::ALL),
-                Action::Try { rule, offset },
-            );
-            if !keywords.contains(&index) {
-                keywords.push(index);
-            }
-        }
-    } else {
-        let action = match shape::reach(hir, &data.keywords) {
-            Some(reach) if reach.before.is_some() => Action::Around { rule, reach },
-            _ => Action::Whole { rule },
-        };
-        for keyword in &data.keywords {
-            keywords.push(lexicon.add(keyword, Set::ALL, action));
-        }
-    }
-    program.keywords = keywords;
-}
-
-/// How a rule without keywords is found without looking everywhere, if it can be.
-fn keyless(rule: &Rule, program: &Program) -> Option<(Trigger, Vec<Sequence>)> {
-    let hir = program.hir.as_ref()?;
-    let parts = match hir.kind() {
-        HirKind::Concat(parts) => parts.as_slice(),
-        _ => std::slice::from_ref(hir),
-    };
-    if let Some(reach) = shape::reach(hir, &["@".to_owned()])
-        && let Some(before) = reach.before
-    {
-        let trigger = Trigger::At {
-            before,
-            behind: reach.behind,
-        };
-        return Some((trigger, Vec::new()));
-    }
-    if let Some((before, between)) = dotted(parts).filter(|_| program.boundary) {
-        return Some((Trigger::Dots { before, between }, Vec::new()));
-    }
-    let sequences = shape::sequences(parts)?;
-    let trigger = by_digits(rule, program, hir, &sequences)?;
-    Some((trigger, sequences))
-}
-
-/// How a rule is found by the digits it begins with.
-fn by_digits(rule: &Rule, program: &Program, hir: &Hir, sequences: &[Sequence]) -> Option<Trigger> {
-    let alphabet = shape::alphabet(hir)?;
-    if !program.boundary
-        && !sequences.iter().all(|one| {
-            one.sets
-                .first()
-                .is_some_and(|set| set.all(|byte| matches!(byte, b'+' | b'(')))
-        })
-    {
-        return None;
-    }
-    let first = |is: &dyn Fn(u8) -> bool| {
-        sequences
-            .iter()
-            .all(|one| one.sets.first().is_some_and(|set| set.all(is)))
-    };
-    let plus = |one: &shape::Sequence| {
-        let digit = one
-            .sets
-            .get(1)
-            .is_some_and(|set| set.all(|byte| byte.is_ascii_digit()));
-        digit && one.sets[0].all(|byte| byte == b'+')
-    };
-    if !program.boundary && sequences.iter().all(plus) {
-        return Some(Trigger::Plus);
-    }
-    let needs = |byte: u8| shape::reach(hir, &[char::from(byte).to_string()]).is_some();
-    let several = rule.check == Some(Check::Ipv6) || program.least >= 11;
-    if several && first(&|byte| byte.is_ascii_hexdigit()) && needs(b':') {
-        return Some(Trigger::Colons {
-            least: program.least,
-            address: rule.check == Some(Check::Ipv6),
-        });
-    }
-    if first(&|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'(')) {
-        let numeric = alphabet.all(|byte| byte.is_ascii_digit() || super::numbers::joint(byte));
-        let rows = sequences.iter().map(|one| {
-            let digits = one
-                .sets
-                .iter()
-                .skip_while(|set| set.all(|byte| matches!(byte, b'+' | b'(')))
-                .take_while(|set| set.all(|byte| byte.is_ascii_digit()));
-            digits.count()
-        });
-        let row = rows.min().unwrap_or(0);
-        let long = row >= super::numbers::LEAST_DIGITS;
-        let numeric = numeric && program.least >= 7;
-        return (numeric || long).then_some(Trigger::Number);
-    }
-    // Some letters and then a digit: accounts of banks, plates.
-    let letters = sequences
-        .first()?
-        .sets
-        .iter()
-        .take_while(|set| set.all(|byte| byte.is_ascii_alphabetic()))
-        .count();
-    let same = sequences.iter().all(|one| {
-        let lettered = one
-            .sets
-            .iter()
-            .take(letters)
-            .all(|set| set.all(|byte| byte.is_ascii_alphabetic()));
-        lettered
-            && one
-                .sets
-                .get(letters)
-                .is_some_and(|set| set.all(|byte| byte.is_ascii_digit()))
-    });
-    (same && (1..=8).contains(&letters)).then_some(Trigger::Lettered { letters })
-}
-
-/// How many bytes stand before a first dot at least, when they are many, and how many between it and a second.
-fn dotted(parts: &[Hir]) -> Option<(usize, usize)> {
-    let dot = |part: &Hir| matches!(part.kind(), HirKind::Literal(literal) if *literal.0 == *b".");
-    let first = parts.iter().position(dot)?;
-    let least = |part: &Hir| part.properties().minimum_len();
-    let before: usize = parts[..first].iter().map(least).sum::<Option<usize>>()?;
-    let [between, second, ..] = &parts[first + 1..] else {
-        return None;
-    };
-    let length = least(between).filter(|_| between.properties().maximum_len() == least(between))?;
-    (before >= LEAST && dot(second)).then_some((before, length))
-}
-
-/// Words of names that stand for what kind of thing it is, not whose.
-const COMMON: &[&str] = &[
-    "key",
-    "api",
-    "token",
-    "secret",
-    "client",
-    "access",
-    "auth",
-    "password",
-    "passwd",
-    "pass",
-    "pwd",
-    "url",
-    "uri",
-    "account",
-    "app",
-    "cli",
-    "dsn",
-    "webhook",
-    "private",
-    "service",
-    "bot",
-    "user",
-    "license",
-    "signing",
-    "id",
-    "credential",
-    "credentials",
-    "encryption",
-    "master",
-    "admin",
-    "refresh",
-    "session",
-    "bearer",
-    "shared",
-    "storage",
-    "connection",
-    "string",
-    "phrase",
-    "code",
-    "sas",
-    "db",
-    "database",
-    "root",
-    "oauth",
-    "personal",
-    "deploy",
-    "publish",
-    "read",
-    "write",
-    "project",
-    "data",
-    "number",
-    "name",
-    "address",
-    "birth",
-    "of",
-    "date",
-    "seed",
-    "pair",
-    "street",
-    "first",
-    "last",
-    "given",
-    "family",
-    "full",
-    "real",
-    "middle",
-    "maiden",
-    "become",
-    "vault",
-    "insurance",
-    "routing",
-    "tax",
-    "security",
-    "social",
-    "card",
-    "holder",
-    "postal",
-];
-
-/// The words that a name is found by: the one of its parts that is its own, or the longest. Where that is short or in
-/// everybody's mouth, it is two parts in a row however they are joined.
-fn leads(name: &str) -> Vec<String> {
-    let parts = split(name);
-    let own = parts
-        .iter()
-        .filter(|part| part.len() >= 5 && !COMMON.contains(part) && !is_everyday(part))
-        .max_by_key(|part| part.len());
-    let longest = own.or_else(|| parts.iter().max_by_key(|part| part.len()));
-    let lead = longest.copied().unwrap_or(name);
-    match parts.as_slice() {
-        [.., one, two] if lead.len() < 5 || is_everyday(lead) => ["", "_", "-", ".", " "]
-            .iter()
-            .map(|joint| format!("{one}{joint}{two}"))
-            .collect(),
-        _ => vec![lead.to_owned()],
-    }
-}
-
-fn split(name: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let mut rest = name;
-    while let Some(word) = COMMON
-        .iter()
-        .filter(|word| rest.ends_with(**word))
-        .max_by_key(|word| word.len())
-    {
-        let (before, word) = rest.split_at(rest.len() - word.len());
-        parts.push(word);
-        rest = before;
-        if rest.is_empty() {
-            break;
-        }
-    }
-    if !rest.is_empty() {
-        parts.push(rest);
-    }
-    parts.reverse();
-    parts
 }
 
 #[cfg(test)]
@@ -527,20 +303,5 @@ mod tests {
             });
         let whole: std::collections::BTreeSet<&str> = whole.collect();
         assert!(whole.len() <= 6, "{whole:?}");
-    }
-
-    #[test]
-    fn names_are_found_by_their_longest_part() {
-        assert_eq!(leads("heroku"), ["heroku"]);
-        assert_eq!(leads("togetherapi"), ["together"]);
-        assert_eq!(leads("clientsecret"), ["secret"]);
-        assert_eq!(
-            leads("apikey"),
-            ["apikey", "api_key", "api-key", "api.key", "api key"]
-        );
-        assert_eq!(leads("exakey")[1], "exa_key");
-        assert_eq!(leads("key"), ["key"]);
-        assert_eq!(leads("etsykeystring")[1], "key_string");
-        assert_eq!(leads("freshservice"), ["fresh"]);
     }
 }

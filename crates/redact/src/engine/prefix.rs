@@ -5,6 +5,14 @@ use super::shape::Sequence;
 /// How many bytes are looked at.
 const BYTES: usize = 12;
 
+/// As much of what expressions begin with as is looked at.
+pub(super) fn heads(mut sequences: Vec<Sequence>) -> Vec<Sequence> {
+    for sequence in &mut sequences {
+        sequence.sets.truncate(BYTES);
+    }
+    sequences
+}
+
 /// What some expressions begin with.
 #[derive(Debug, Default)]
 pub(super) struct Prefixes {
@@ -17,7 +25,7 @@ pub(super) struct Prefixes {
 
 impl Prefixes {
     /// Gets expressions ready, each as all that a match of it can begin with. Where they are many, some share a bit.
-    pub(super) fn new(expressions: &[Vec<Sequence>]) -> Self {
+    pub(super) fn new(expressions: &[&[Sequence]]) -> Self {
         let count = expressions.len().min(64);
         let all = if count == 64 { !0 } else { (1 << count) - 1 };
         let mut this = Self {
@@ -29,20 +37,18 @@ impl Prefixes {
             let (mut table, mut ended) = ([0_u64; 256], 0_u64);
             for (index, sequences) in expressions.iter().enumerate() {
                 let bit = 1 << (index % 64);
-                for sequence in sequences {
+                for sequence in *sequences {
                     let Some(set) = sequence.sets.get(place) else {
                         ended |= bit;
-                        for byte in &mut table {
-                            *byte |= bit;
-                        }
                         continue;
                     };
-                    for byte in 0..=255_u8 {
-                        if set.has(byte) {
-                            table[usize::from(byte)] |= bit;
-                        }
+                    for byte in set.bytes() {
+                        table[usize::from(byte)] |= bit;
                     }
                 }
+            }
+            for byte in &mut table {
+                *byte |= ended;
             }
             this.tables.push(table);
             this.ended.push(ended);
@@ -90,6 +96,7 @@ mod tests {
             .iter()
             .map(|hir| sequences(std::slice::from_ref(hir)).unwrap())
             .collect();
+        let begins: Vec<_> = begins.iter().map(Vec::as_slice).collect();
         let prefixes = Prefixes::new(&begins);
         for (text, possible) in [
             ("123-45", 0b101),

@@ -58,15 +58,49 @@ struct PerRule {
     work: usize,
     /// From where on it is searched for, because trying it has read too much.
     sweep: Option<usize>,
-    tried: Option<dfa::Cache>,
-    searched: Option<(meta::Cache, Captures)>,
-    swept: Option<(meta::Cache, Captures)>,
+    /// Made when the rule is first tried: of most rules nothing is ever.
+    tried: Option<Box<dfa::Cache>>,
+    captured: Option<Box<Searching>>,
+    searched: Option<Box<Searching>>,
+    swept: Option<Box<Searching>>,
+}
+
+/// What an expression is searched for with.
+struct Searching {
+    cache: meta::Cache,
+    captures: Captures,
+}
+
+impl Searching {
+    fn new(regex: &meta::Regex) -> Box<Self> {
+        Box::new(Self {
+            cache: regex.create_cache(),
+            captures: regex.create_captures(),
+        })
+    }
 }
 
 impl Scratch {
     /// How many bytes rules have read so far: a measure of work that no clock is needed for.
     pub fn work(&self) -> u64 {
         self.work + self.inner.as_ref().map_or(0, |inner| inner.work())
+    }
+
+    /// Takes back memory where the automata of many rules have grown. They grow again where they are needed.
+    pub(crate) fn shrink(&mut self) {
+        const KEEP: usize = 16 << 20;
+        let tried = |rule: &PerRule| rule.tried.as_ref().map_or(0, |cache| cache.memory_usage());
+        let meta =
+            |one: &Option<Box<Searching>>| one.as_ref().map_or(0, |one| one.cache.memory_usage());
+        let all = |rule: &PerRule| {
+            tried(rule) + meta(&rule.captured) + meta(&rule.searched) + meta(&rule.swept)
+        };
+        if self.rules.iter().map(all).sum::<usize>() > KEEP {
+            self.engine = 0;
+        }
+        if let Some(inner) = &mut self.inner {
+            inner.shrink();
+        }
     }
 
     fn begin(&mut self, engine: &Engine) {
@@ -240,7 +274,9 @@ fn attempt(job: &Job<'_>, scratch: &mut Scratch, start: usize, rule: usize) {
         scratch.sweep(rule, start);
         return;
     };
-    let cache = per.tried.get_or_insert_with(|| tried.create_cache());
+    let cache = per
+        .tried
+        .get_or_insert_with(|| Box::new(tried.create_cache()));
     let limit = program.most.map_or(text.len(), |most| {
         text.len().min(start.saturating_add(most))
     });
@@ -269,11 +305,10 @@ fn attempt(job: &Job<'_>, scratch: &mut Scratch, start: usize, rule: usize) {
     let per = scratch.rule(rule);
     let mut secret = start..end;
     if program.groups > 0
-        && let Some(regex) = program.searched()
+        && let Some(regex) = program.captured()
     {
-        let (cache, captures) = per
-            .searched
-            .get_or_insert_with(|| (regex.create_cache(), regex.create_captures()));
+        let Searching { cache, captures } =
+            &mut **per.captured.get_or_insert_with(|| Searching::new(regex));
         let input = Input::new(text).span(start..end).anchored(Anchored::Yes);
         regex.search_captures_with(cache, &input, captures);
         secret = job.secret(rule, captures).unwrap_or(secret);
@@ -333,9 +368,9 @@ fn sweep(job: &Job<'_>, scratch: &mut Scratch, rule: usize, from: usize) {
         work,
         ..
     } = scratch;
-    let (cache, captures) = rules[rule]
+    let Searching { cache, captures } = &mut **rules[rule]
         .swept
-        .get_or_insert_with(|| (regex.create_cache(), regex.create_captures()));
+        .get_or_insert_with(|| Searching::new(regex));
     *work += (text.len() - from.min(text.len())) as u64;
     let mut at = from;
     while at <= text.len() {
@@ -388,9 +423,9 @@ fn around(job: &Job<'_>, scratch: &mut Scratch) {
             continue;
         };
         *work += (end - begin) as u64;
-        let (cache, captures) = rules[rule]
+        let Searching { cache, captures } = &mut **rules[rule]
             .searched
-            .get_or_insert_with(|| (regex.create_cache(), regex.create_captures()));
+            .get_or_insert_with(|| Searching::new(regex));
         job.search(candidates, rule, begin..end, |input| {
             regex.search_captures_with(cache, input, captures);
             captures

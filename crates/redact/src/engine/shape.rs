@@ -4,6 +4,7 @@
 //! before and behind it a match can reach. Of the rest nothing is known, and they are looked for in the whole text.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
+use serde::{Deserialize, Serialize};
 
 /// Sequences that one expression can begin with, at most.
 const SEQUENCES: usize = 96;
@@ -81,7 +82,7 @@ fn flat(hir: &Hir) -> Vec<Hir> {
 }
 
 /// Some bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Set([u64; 4]);
 
 impl Set {
@@ -112,7 +113,8 @@ impl Set {
         *self != Self::new() && self.bytes().all(is)
     }
 
-    fn bytes(&self) -> impl Iterator<Item = u8> {
+    /// Each of them.
+    pub(super) fn bytes(&self) -> impl Iterator<Item = u8> {
         (0_u8..4).flat_map(|word| {
             let mut bits = self.0[usize::from(word)];
             std::iter::from_fn(move || {
@@ -177,7 +179,7 @@ impl Set {
 }
 
 /// What a match can begin with, byte by byte.
-#[derive(Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Sequence {
     pub(super) sets: Vec<Set>,
     /// Whether something else may follow than what comes next.
@@ -321,7 +323,7 @@ fn place(sequence: &Sequence, keyword: &[u8]) -> Option<usize> {
 }
 
 /// A word of which matches are known.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Anchor {
     pub(super) word: String,
     /// How many bytes of the match are before it.
@@ -379,7 +381,7 @@ fn spelled(sequence: &Sequence) -> Option<(String, usize)> {
 }
 
 /// How far a match reaches before and behind the first byte of a keyword in it; `None` for no end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Reach {
     pub(super) before: Option<usize>,
     pub(super) behind: Option<usize>,

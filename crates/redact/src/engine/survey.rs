@@ -1,21 +1,19 @@
 //! What bytes a text is made of, told in one look over it: whether there is anything in it that something else should be
 //! done about, and where numbers and rows of letters stand.
 //!
-//! Blocks of bytes are classed without a branch, all at once, which compilers turn into the instructions for that. Nearly
-//! all of a text is of no interest here, and most of the rest of the engine is not run at all then.
+//! Blocks of bytes are classed all at once where the processor can do that. Nearly all of a text is of no interest here, and
+//! most of the rest of the engine is not run at all then.
 
 #![expect(
-    clippy::needless_bitwise_bool,
     clippy::inline_always,
-    reason = "no branches, and all of it in one function for each kind of processor: that is what makes it quick"
+    reason = "all of it in one function for each kind of processor: that is what makes it quick"
 )]
 
 use std::ops::Range;
 
-use super::encoded::{self, LEAST};
+use super::encoded::LEAST;
 
 const BLOCK: usize = 32;
-const LANE: usize = 8;
 type Block = [u8; BLOCK];
 
 /// Bytes that something else is done about where they are in a text, each as a bit.
@@ -35,8 +33,7 @@ pub(super) struct Survey {
     /// Of all parts so far, and of the last one.
     flags: u8,
     here: u8,
-    /// Whether the last lane is all letters, and where those begin that are, when they are two or more.
-    full: bool,
+    /// Where the letters begin that the last block ends with.
     open: Option<usize>,
     /// Where digits begin behind what is part of no word and do not end at once, and where behind a capital letter.
     pub(super) numbers: Vec<usize>,
@@ -49,12 +46,28 @@ pub(super) struct Survey {
     older: usize,
 }
 
-/// What the bytes of a block are.
+/// What the bytes of a block are, a bit for each.
 struct Classes {
-    /// What begins there: a bit for each of the lists of places.
-    starts: Block,
-    /// All bits where a letter of base64 stands.
-    letters: Block,
+    digits: u32,
+    /// Of words: letters, digits and `_`.
+    words: u32,
+    capitals: u32,
+    hex: u32,
+    colons: u32,
+    /// What can stand between the digits of one number, and digits.
+    joins: u32,
+    /// Letters of base64.
+    letters: u32,
+    /// What there is that something else is done about, as [`has`] says.
+    flags: u8,
+}
+
+/// What the byte before a block is, a bit of each class.
+#[derive(Default)]
+struct Before {
+    word: u32,
+    capital: u32,
+    hex: u32,
 }
 
 impl Survey {
@@ -73,7 +86,6 @@ impl Survey {
     /// Begins with another text.
     pub(super) fn begin(&mut self) {
         self.flags = 0;
-        self.full = false;
         self.open = None;
         self.rows.clear();
     }
@@ -94,133 +106,222 @@ impl Survey {
             }
             return;
         }
-        self.take_any(text, part);
+        self.take_any(text, part, one_by_one);
     }
 
     /// The same, for processors that class a block at once.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn take_wide(&mut self, text: &[u8], part: Range<usize>) {
-        self.take_any(text, part);
+        self.take_any(text, part, |block| at_once(block));
     }
 
     #[inline(always)]
-    fn take_any(&mut self, text: &[u8], part: Range<usize>) {
+    fn take_any(&mut self, text: &[u8], part: Range<usize>, classes: impl Fn(&Block) -> Classes) {
         self.numbers.clear();
         self.lettered.clear();
         self.colons.clear();
         self.older = self.rows.len();
-        let mut flags = [0; BLOCK];
-        let mut padded = [b' '; BLOCK + 3];
+        let mut flags = 0;
+        let mut padded = [b' '; BLOCK + 2];
+        let mut before = part
+            .start
+            .checked_sub(1)
+            .map_or_else(Before::default, |before| Before::of(text[before]));
         let mut at = part.start;
         while at < part.end {
-            let whole = at
-                .checked_sub(1)
-                .and_then(|before| text[before..].first_chunk::<{ BLOCK + 3 }>());
-            let bytes = whole.unwrap_or_else(|| {
-                let rest = &text[at..text.len().min(at + BLOCK + 2)];
-                padded = [b' '; BLOCK + 3];
-                padded[0] = at.checked_sub(1).map_or(b' ', |before| text[before]);
-                padded[1..=rest.len()].copy_from_slice(rest);
+            let bytes = text[at..].first_chunk().unwrap_or_else(|| {
+                let rest = &text[at..];
+                padded = [b' '; BLOCK + 2];
+                padded[..rest.len()].copy_from_slice(rest);
                 &padded
             });
-            let classes = classes(bytes, &mut flags);
-            self.note(text, at, &classes);
+            let block = bytes.first_chunk().unwrap_or(&[0; BLOCK]);
+            let classes = classes(block);
+            flags |= classes.flags;
+            self.note(at, &classes, bytes, &mut before);
             at += BLOCK;
         }
         if part.end == text.len()
-            && let Some(begin) = self.open
+            && let Some(begin) = self.open.take()
         {
-            self.close(text, begin..text.len());
+            self.row(begin..text.len());
         }
-        self.here = flags.iter().fold(0, |all, one| all | one);
+        self.here = flags;
         self.flags |= self.here;
     }
 
     /// Notes what stands in a block.
     #[inline(always)]
-    fn note(&mut self, text: &[u8], at: usize, classes: &Classes) {
-        let (starts, _) = classes.starts.as_chunks::<LANE>();
-        for (index, lane) in starts.iter().enumerate() {
-            let mut lane = u64::from_le_bytes(*lane);
-            while lane != 0 {
-                let bit = lane.trailing_zeros() as usize;
-                let place = at + index * LANE + bit / 8;
-                match bit % 8 {
-                    0 => self.numbers.push(place),
-                    1 => self.lettered.push(place),
-                    _ => self.colons.push(place),
-                }
-                lane &= lane - 1;
-            }
+    fn note(&mut self, at: usize, classes: &Classes, bytes: &[u8; BLOCK + 2], before: &mut Before) {
+        let [.., next, second] = bytes;
+        let (next, second) = (u32::from(joins(*next)), u32::from(joins(*second)));
+        let joined =
+            (classes.joins >> 1 | next << 31) & (classes.joins >> 2 | next << 30 | second << 31);
+        let numbers = classes.digits & !(classes.words << 1 | before.word) & joined;
+        let lettered = classes.digits & (classes.capitals << 1 | before.capital);
+        let colons = classes.colons & (classes.hex << 1 | before.hex);
+        if numbers | lettered | colons != 0 {
+            each(numbers, |bit| self.numbers.push(at + bit));
+            each(lettered, |bit| self.lettered.push(at + bit));
+            each(colons, |bit| self.colons.push(at + bit));
         }
-        let (letters, _) = classes.letters.as_chunks::<LANE>();
-        // Which lanes are all letters, a bit for each, the last one of the block before as the first.
-        let mut full = u32::from(self.full);
-        for (index, lane) in letters.iter().enumerate() {
-            full |= u32::from(u64::from_le_bytes(*lane) == !0) << (index + 1);
-        }
-        self.full = full >> letters.len() == 1;
-        // A row that is long enough has two of them, one behind the other.
-        const { assert!(LEAST >= 3 * LANE - 1) };
-        let pairs = full & full >> 1;
-        if pairs == 0 && self.open.is_none() {
+        *before = Before {
+            word: classes.words >> 31,
+            capital: classes.capitals >> 31,
+            hex: classes.hex >> 31,
+        };
+        let letters = classes.letters;
+        if letters == !0 {
+            self.open.get_or_insert(at);
             return;
         }
-        for index in 0..letters.len() {
-            let place = at + index * LANE;
-            match self.open {
-                None if pairs >> index & 1 == 1 => self.open = Some(place - LANE),
-                Some(begin) if full >> (index + 1) & 1 == 0 => self.close(text, begin..place),
-                _ => {}
-            }
+        let first = letters.trailing_ones() as usize;
+        if let Some(begin) = self.open.take() {
+            self.row(begin..at + first);
+        } else {
+            self.row(at..at + first);
+        }
+        let last = letters.leading_ones() as usize;
+        // A row within the block: there is room for one.
+        const { assert!(LEAST > 16 && LEAST <= BLOCK && 2 * LEAST >= BLOCK) };
+        let ends = if last > 0 {
+            !(!0 << (BLOCK - last))
+        } else {
+            !0
+        };
+        let inner = letters & ends & (!0 << first);
+        let mut long = inner & inner >> 1;
+        long &= long >> 2;
+        long &= long >> 4;
+        long &= long >> 8;
+        long &= long >> (LEAST - 16);
+        if long != 0 {
+            let begin = long.trailing_zeros();
+            let length = (inner >> begin).trailing_ones() as usize;
+            let begin = at + begin as usize;
+            self.row(begin..begin + length);
+        }
+        if last > 0 {
+            self.open = Some(at + BLOCK - last);
         }
     }
 
-    /// Notes a row of which the whole lanes are known, if it is long enough.
-    #[cold]
-    fn close(&mut self, text: &[u8], lanes: Range<usize>) {
-        self.open = None;
-        let letter = |byte: &&u8| encoded::is_letter(**byte);
-        let begin = lanes.start - text[..lanes.start].iter().rev().take_while(letter).count();
-        let end = lanes.end + text[lanes.end..].iter().take_while(letter).count();
-        if end - begin >= LEAST {
-            self.rows.push(begin..end);
+    /// Notes a row of letters, if it is long enough.
+    #[inline(always)]
+    fn row(&mut self, row: Range<usize>) {
+        if row.len() >= LEAST {
+            self.rows.push(row);
         }
     }
 }
 
-/// Classes a block, which comes with the byte before it and two behind.
-#[inline(always)]
-fn classes(bytes: &[u8; BLOCK + 3], flags: &mut Block) -> Classes {
-    let mut classes = Classes {
-        starts: [0; BLOCK],
-        letters: [0; BLOCK],
-    };
-    let from = |at: usize| bytes[at..].first_chunk::<BLOCK>().unwrap_or(&[0; BLOCK]);
-    let (before, block, next, second) = (from(0), from(1), from(2), from(3));
-    let digit = |byte: u8| byte.wrapping_sub(b'0') < 10;
-    let letter = |byte: u8| (byte | 0x20).wrapping_sub(b'a') < 26;
-    // Digits and `()*+,-./`, which has all that joins them.
-    let joins = |byte: u8| (byte.wrapping_sub(b'(') < 18) | (byte == b' ');
-    let if_so = |is: bool, bits: u8| u8::from(is).wrapping_neg() & bits;
-    for at in 0..BLOCK {
-        let (before, byte) = (before[at], block[at]);
-        let word = digit(before) | letter(before) | (before == b'_');
-        let capital = before.wrapping_sub(b'A') < 26;
-        let hex = digit(before) | ((before | 0x20).wrapping_sub(b'a') < 6);
-        classes.starts[at] = if_so(digit(byte) & !word & joins(next[at]) & joins(second[at]), 1)
-            | if_so(digit(byte) & capital, 2)
-            | if_so((byte == b':') & hex, 4);
-        let sign = (byte == b'+') | (byte == b'/') | (byte == b'-') | (byte == b'_');
-        classes.letters[at] = if_so(digit(byte) | letter(byte) | sign, !0);
-        flags[at] |= if_so(byte == b'@', has::AT)
-            | if_so(byte == b'+', has::PLUS)
-            | if_so(byte == b'%', has::PERCENT)
-            | if_so((byte == b'\\') | (byte == 0x1b), has::ESCAPE)
-            | byte & has::OTHER;
+impl Before {
+    fn of(byte: u8) -> Self {
+        Self {
+            word: u32::from(byte.is_ascii_alphanumeric() || byte == b'_'),
+            capital: u32::from(byte.is_ascii_uppercase()),
+            hex: u32::from(byte.is_ascii_hexdigit()),
+        }
     }
-    classes
+}
+
+/// Calls `found` with the place of each bit.
+#[inline(always)]
+fn each(mut bits: u32, mut found: impl FnMut(usize)) {
+    while bits != 0 {
+        found(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
+    }
+}
+
+/// Digits and `()*+,-./`, which has all that joins them, and blanks.
+#[inline(always)]
+fn joins(byte: u8) -> bool {
+    byte.wrapping_sub(b'(') < 18 || byte == b' '
+}
+
+/// Classes a block.
+fn one_by_one(block: &Block) -> Classes {
+    let bits = |is: &dyn Fn(u8) -> bool| {
+        let bits = block
+            .iter()
+            .zip(0..)
+            .map(|(byte, at)| u32::from(is(*byte)) << at);
+        bits.fold(0, |all, bit| all | bit)
+    };
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let flag = |byte: &u8| match byte {
+        b'@' => has::AT,
+        b'+' => has::PLUS,
+        b'%' => has::PERCENT,
+        b'\\' | 0x1b => has::ESCAPE,
+        other => other & has::OTHER,
+    };
+    Classes {
+        digits: bits(&|byte| byte.is_ascii_digit()),
+        words: bits(&word),
+        capitals: bits(&|byte| byte.is_ascii_uppercase()),
+        hex: bits(&|byte| byte.is_ascii_hexdigit()),
+        colons: bits(&|byte| byte == b':'),
+        joins: bits(&joins),
+        letters: bits(&|byte| word(byte) || matches!(byte, b'+' | b'/' | b'-')),
+        flags: block.iter().map(flag).fold(0, |all, flag| all | flag),
+    }
+}
+
+/// The same, all bytes at once.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+fn at_once(block: &Block) -> Classes {
+    use std::arch::x86_64::{
+        __m256i, _mm256_cmpeq_epi8, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256,
+        _mm256_set_epi64x, _mm256_set1_epi8, _mm256_sub_epi8,
+    };
+    let (eights, _) = block.as_chunks::<8>();
+    let [one, two, three, four] = [0, 1, 2, 3].map(|at| i64::from_le_bytes(eights[at]));
+    let bytes = _mm256_set_epi64x(four, three, two, one);
+    let all = |byte: u8| _mm256_set1_epi8(byte.cast_signed());
+    let or = |one: __m256i, other: __m256i| _mm256_or_si256(one, other);
+    let is = |byte: u8| _mm256_cmpeq_epi8(bytes, all(byte));
+    // So many from one on.
+    let among = |bytes: __m256i, first: u8, count: u8| {
+        let from = _mm256_sub_epi8(bytes, all(first));
+        _mm256_cmpeq_epi8(_mm256_min_epu8(from, all(count - 1)), from)
+    };
+    let bits = |which: __m256i| _mm256_movemask_epi8(which).cast_unsigned();
+    let lower = or(bytes, all(0x20));
+    let digits = among(bytes, b'0', 10);
+    let words = or(or(digits, among(lower, b'a', 26)), is(b'_'));
+    let plus = is(b'+');
+    let letters = or(or(words, plus), or(is(b'/'), is(b'-')));
+    let (at, percent) = (is(b'@'), is(b'%'));
+    let escape = or(is(b'\\'), is(0x1b));
+    let mut flags = 0;
+    let other = bits(bytes) != 0;
+    if bits(or(or(at, plus), or(percent, escape))) != 0 || other {
+        let seen = [
+            (bits(at) != 0, has::AT),
+            (bits(plus) != 0, has::PLUS),
+            (bits(percent) != 0, has::PERCENT),
+            (bits(escape) != 0, has::ESCAPE),
+            (other, has::OTHER),
+        ];
+        for (seen, flag) in seen {
+            flags |= u8::from(seen) * flag;
+        }
+    }
+    Classes {
+        digits: bits(digits),
+        words: bits(words),
+        capitals: bits(among(bytes, b'A', 26)),
+        hex: bits(or(digits, among(lower, b'a', 6))),
+        colons: bits(is(b':')),
+        joins: bits(or(among(bytes, b'(', 18), is(b' '))),
+        letters: bits(letters),
+        flags,
+    }
 }
 
 #[cfg(test)]
@@ -228,16 +329,37 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::engine::encoded;
 
     proptest! {
         #[test]
-        fn it_is_what_a_slow_look_tells(text in "(?:[a-zA-Z0-9_/+-]{0,40}[ .@%:é\\\\]{0,2}){0,5}") {
+        fn it_is_what_a_slow_look_tells(
+            text in "(?:[a-zA-Z0-9_/+-]{0,70}[ .@%:é\\\\]{0,2}){0,7}",
+            part in 1_usize..5,
+            wide in any::<bool>(),
+        ) {
             let mut survey = Survey::default();
             survey.begin();
             survey.take("@ 1 A1".repeat(9).as_bytes(), 0..54);
             survey.begin();
             let bytes = text.as_bytes();
-            survey.take(bytes, 0..bytes.len());
+            let mut numbers = Vec::new();
+            let mut lettered = Vec::new();
+            let mut colons = Vec::new();
+            let mut at = 0;
+            while at < bytes.len() {
+                let end = bytes.len().min(at + part * BLOCK);
+                if wide {
+                    survey.take(bytes, at..end);
+                } else {
+                    survey.take_any(bytes, at..end, one_by_one);
+                }
+                numbers.append(&mut survey.numbers);
+                lettered.append(&mut survey.lettered);
+                colons.append(&mut survey.colons);
+                at = end;
+            }
+            (survey.numbers, survey.lettered, survey.colons) = (numbers, lettered, colons);
             for (flag, byte) in [(has::AT, '@'), (has::PLUS, '+'), (has::PERCENT, '%'), (has::ESCAPE, '\\')] {
                 prop_assert_eq!(survey.has(flag), text.contains(byte));
             }

@@ -28,7 +28,7 @@ pub(super) struct Triggers {
 
 impl Triggers {
     /// Puts rules where they belong. Each comes with all that a match of it can begin with.
-    pub(super) fn new(all: Vec<(usize, Trigger, Vec<Sequence>)>) -> Self {
+    pub(super) fn new(all: Vec<(usize, Trigger, &[Sequence])>) -> Self {
         let mut this = Self::default();
         let (mut digits, mut letters) = (Vec::new(), Vec::new());
         for (rule, trigger, sequences) in all {

@@ -1,12 +1,12 @@
 //! What is let pass by where it stands: the JSON paths of allowlists. The rest of them is for the engine, which does
 //! not know of paths.
 
-use crate::Engine;
 use crate::rule::Allow;
+use crate::{Engine, RuleSet};
 
 /// Paths under which nothing is found, or nothing by some rules.
 #[derive(Debug, Default)]
-pub(super) struct Fields {
+pub(crate) struct Fields {
     lists: Vec<List>,
 }
 
@@ -20,8 +20,11 @@ struct List {
 impl Fields {
     /// The paths that the allowlists of an engine's rules have. One that also demands something else of a finding is
     /// not among them: it lets less pass than its path says.
-    pub(super) fn of(engine: &Engine) -> Self {
-        let rules = engine.rules();
+    pub(super) fn of(engine: &Engine) -> &Self {
+        engine.fields.get_or_init(|| Self::new(engine.rules()))
+    }
+
+    fn new(rules: &RuleSet) -> Self {
         let mut lists = Vec::new();
         for allow in &rules.allow {
             let named = |id: &String| rules.rules.iter().position(|rule| rule.id == *id);

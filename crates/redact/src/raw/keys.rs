@@ -69,6 +69,7 @@ impl Class {
     }
 
     /// The keys that tell this.
+    #[cfg(test)]
     pub(super) fn keys(self) -> impl Iterator<Item = &'static str> {
         TABLE
             .iter()

@@ -74,13 +74,15 @@ pub(super) fn lines(
             end = last.range.start;
             units.pop();
         }
-        let analyses = analyse(scanners, &bytes[..end], &units);
+        let mut ahead = analyse(scanners, &bytes[..end], &units).into_iter();
         let mut place = source.place;
-        for (unit, mut analysis) in units.into_iter().zip(analyses) {
+        for unit in units {
             let record = &bytes[unit.range.clone()];
-            if analysis.refs.iter().any(|id| tainted.get(*id).is_some()) {
-                analysis = scanners[0].record(record, unit.json, &tainted);
-            }
+            // What earlier records tell was not known where it was looked at ahead of them.
+            let analysis = ahead
+                .next()
+                .filter(|ahead| ahead.refs.iter().all(|id| tainted.get(*id).is_none()))
+                .unwrap_or_else(|| scanners[0].record(record, unit.json, &tainted));
             for (id, exposes) in &analysis.taints {
                 tainted.add(*id, *exposes);
             }
@@ -109,18 +111,15 @@ fn pass_line(place: &mut Place, line: &[u8]) {
     }
 }
 
-/// Looks at records, on as many threads as there are scanners.
+/// Looks at records ahead, on as many threads as there are scanners; at none where one thread may as well take them in turn.
 fn analyse(scanners: &mut [Scanner<'_>], bytes: &[u8], units: &[Unit]) -> Vec<Analysis> {
+    if scanners.len() == 1 || bytes.len() < 2 * SHARE {
+        return Vec::new();
+    }
     let none = Tainted::default();
     let one = |scanner: &mut Scanner<'_>, unit: &Unit| {
         scanner.record(&bytes[unit.range.clone()], unit.json, &none)
     };
-    if scanners.len() == 1 || bytes.len() < 2 * SHARE {
-        return units
-            .iter()
-            .map(|unit| one(&mut scanners[0], unit))
-            .collect();
-    }
     let shares = shares(units);
     let next = AtomicUsize::new(0);
     let work = |scanner: &mut Scanner<'_>| {

@@ -53,16 +53,17 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
 use std::io::{self, Read, Write};
 
-pub(crate) use asked::Asked;
+pub(crate) use allow::Fields;
 pub use edit::{Finding, What};
 pub use render::Summary;
 
 use crate::{Engine, Key};
 use plan::Plan;
 use render::Sink;
-use scan::Scanner;
+use scan::{Kept, Scanner};
 use source::Source;
 use text::Until;
 
@@ -119,6 +120,19 @@ pub enum RawError {
     Io(#[from] io::Error),
 }
 
+/// What a thread works with, kept from one input to the next: automata that were built, keys and short texts in which
+/// nothing is found, and a buffer. Making them takes longer than looking at a small file.
+#[derive(Default)]
+struct Reused {
+    /// One for each thread that looks at records.
+    kept: Vec<Kept>,
+    buffer: Vec<u8>,
+}
+
+thread_local! {
+    static REUSED: RefCell<Reused> = RefCell::default();
+}
+
 /// Redacts an input. What is found is told as it is written.
 ///
 /// # Errors
@@ -156,9 +170,16 @@ fn run(
     report: &mut dyn FnMut(Finding),
 ) -> Result<Summary, RawError> {
     let plan = Plan::new(engine, options);
-    let mut source = Source::new(input);
-    let mut scanners: Vec<Scanner<'_>> = (0..options.threads.max(1))
-        .map(|_| Scanner::new(&plan))
+    // Whoever is told of a finding may look at another input meanwhile.
+    let Reused { mut kept, buffer } = REUSED.take();
+    let threads = options.threads.max(1);
+    if kept.len() < threads {
+        kept.resize_with(threads, Kept::new);
+    }
+    let mut source = Source::new(input, buffer);
+    let mut scanners: Vec<Scanner<'_>> = kept[..threads]
+        .iter_mut()
+        .map(|kept| Scanner::new(&plan, kept))
         .collect();
     let mut output = output;
     let output = output
@@ -179,5 +200,8 @@ fn run(
     let place = source.place;
     sink.summary.bytes = place.offset;
     sink.summary.lines = place.line - u64::from(place.column == 0);
-    Ok(sink.summary)
+    let summary = sink.summary;
+    let buffer = source.into_buffer();
+    REUSED.set(Reused { kept, buffer });
+    Ok(summary)
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::allow::Fields;
-use super::asked::Asked;
+use super::asked;
 use crate::sensitive::is_sensitive;
 use crate::{Engine, is_placeholder};
 
@@ -20,16 +20,21 @@ const LONGEST: usize = 80;
 
 /// What is looked for, and how.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is asked by itself, at another place"
+)]
 pub(super) struct Plan<'e> {
     pub(super) engine: &'e Engine,
-    pub(super) fields: Fields,
+    pub(super) fields: &'e Fields,
     pub(super) near: bool,
     pub(super) file: Option<&'e str>,
     /// Whether what is of secret files is removed as a whole.
     pub(super) files: bool,
     /// Whether the input itself is such a file.
     pub(super) secret_file: bool,
-    pub(super) rules: Asked,
+    /// Whether no rule is about what only counts or tells records apart.
+    pub(super) passes: bool,
 }
 
 impl<'e> Plan<'e> {
@@ -42,7 +47,7 @@ impl<'e> Plan<'e> {
             file,
             files: options.files,
             secret_file: options.files && file.is_some_and(is_sensitive),
-            rules: Asked::of(engine, file),
+            passes: asked::passes(engine, file),
         }
     }
 }

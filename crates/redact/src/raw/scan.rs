@@ -73,9 +73,8 @@ impl Marked {
     }
 }
 
-/// Looks at records. One for each thread: what it holds is only there to be used again.
-pub(super) struct Scanner<'p> {
-    pub(super) plan: &'p Plan<'p>,
+/// What a thread works with, kept from record to record and from input to input.
+pub(super) struct Kept {
     pub(super) scratch: Scratch,
     pub(super) found: Vec<Found>,
     pub(super) keys: Keys,
@@ -85,12 +84,22 @@ pub(super) struct Scanner<'p> {
     /// What is secret within the record at hand.
     pub(super) local: FxHashMap<u64, Exposes>,
     mended: Vec<u8>,
+    /// What keys and clean texts were looked at with.
+    with: With,
 }
 
-impl<'p> Scanner<'p> {
-    pub(super) fn new(plan: &'p Plan<'p>) -> Self {
+/// What decides whether something is found in a text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct With {
+    engine: u64,
+    near: bool,
+    /// Where some rule or allowlist asks for it.
+    file: Option<String>,
+}
+
+impl Kept {
+    pub(super) fn new() -> Self {
         Self {
-            plan,
             scratch: Scratch::default(),
             found: Vec::new(),
             keys: Keys::new(),
@@ -99,7 +108,37 @@ impl<'p> Scanner<'p> {
             levels: Vec::new(),
             local: FxHashMap::default(),
             mended: Vec::new(),
+            with: With::default(),
         }
+    }
+
+    /// Begins with another input. What was seen in others is forgotten where it may not hold for this one.
+    fn begin(&mut self, plan: &Plan<'_>) {
+        let asked = plan.file.filter(|_| plan.engine.asks_for_files());
+        let with = With {
+            engine: plan.engine.number(),
+            near: plan.near,
+            file: asked.map(str::to_owned),
+        };
+        if self.with != with {
+            self.keys = Keys::new();
+            self.clean = Clean::new();
+            self.with = with;
+        }
+        self.scratch.shrink();
+    }
+}
+
+/// Looks at records. One for each thread.
+pub(super) struct Scanner<'p> {
+    pub(super) plan: &'p Plan<'p>,
+    pub(super) kept: &'p mut Kept,
+}
+
+impl<'p> Scanner<'p> {
+    pub(super) fn new(plan: &'p Plan<'p>, kept: &'p mut Kept) -> Self {
+        kept.begin(plan);
+        Self { plan, kept }
     }
 
     /// Looks at a record. `json` is where in it JSON begins, if it does; `tainted` is what earlier records tell.
@@ -109,7 +148,7 @@ impl<'p> Scanner<'p> {
         json: Option<usize>,
         tainted: &Tainted,
     ) -> Analysis {
-        let mut mended = std::mem::take(&mut self.mended);
+        let mut mended = std::mem::take(&mut self.kept.mended);
         let text = text_of(bytes, &mut mended);
         let mut out = Analysis::default();
         let done = match json {
@@ -122,7 +161,7 @@ impl<'p> Scanner<'p> {
             out = self.plain(text.as_bytes(), json.is_some());
             out.broken = json.is_some();
         }
-        self.mended = mended;
+        self.kept.mended = mended;
         out
     }
 
@@ -173,19 +212,19 @@ impl<'p> Scanner<'p> {
         marked: Vec<Marked>,
         each: &mut dyn FnMut(Edit),
     ) {
-        self.found.clear();
-        if !self.clean.knows(name, text.as_bytes()) {
+        self.kept.found.clear();
+        if !self.kept.clean.knows(name, text.as_bytes()) {
             self.plan
                 .engine
-                .scan(&mut self.scratch, text, context, &mut self.found);
-            if self.found.is_empty() && marked.is_empty() {
-                self.clean.remember(name, text.as_bytes());
+                .scan(&mut self.kept.scratch, text, context, &mut self.kept.found);
+            if self.kept.found.is_empty() && marked.is_empty() {
+                self.kept.clean.remember(name, text.as_bytes());
             }
         }
-        if self.found.is_empty() && marked.is_empty() {
+        if self.kept.found.is_empty() && marked.is_empty() {
             return;
         }
-        let found = std::mem::take(&mut self.found);
+        let found = std::mem::take(&mut self.kept.found);
         let mut marked = marked.into_iter().peekable();
         let mut end = 0;
         for found in &found {
@@ -207,14 +246,14 @@ impl<'p> Scanner<'p> {
         for mark in marked {
             take(text, mark, &mut end, each);
         }
-        self.found = found;
+        self.kept.found = found;
     }
 
     fn json(&mut self, text: &str, base: usize, tainted: &Tainted, out: &mut Analysis) -> bool {
-        let mut tape = self.tapes.pop().unwrap_or_default();
+        let mut tape = self.kept.tapes.pop().unwrap_or_default();
         let read = tape.read(text, MAX_DEPTH).is_ok();
         if read {
-            self.local.clear();
+            self.kept.local.clear();
             let mut hit = None;
             // Once more when something further down tells of something further up; what that finds tells no more.
             for _ in 0..3 {
@@ -228,7 +267,7 @@ impl<'p> Scanner<'p> {
             }
         }
         tape.shrink();
-        self.tapes.push(tape);
+        self.kept.tapes.push(tape);
         read
     }
 }

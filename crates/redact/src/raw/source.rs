@@ -7,6 +7,9 @@ use super::render::{Place, advance};
 /// How much is read at once.
 pub(super) const CHUNK: usize = 1 << 20;
 
+/// How much of an input is read first.
+const FIRST: usize = 64 << 10;
+
 /// An input, and what of it is at hand.
 pub(super) struct Source<'a> {
     input: &'a mut dyn Read,
@@ -22,7 +25,8 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(input: &'a mut dyn Read) -> Self {
+    /// Reads into a buffer that may have been used before.
+    pub(super) fn new(input: &'a mut dyn Read, buffer: Vec<u8>) -> Self {
         let place = Place {
             offset: 0,
             line: 1,
@@ -30,12 +34,20 @@ impl<'a> Source<'a> {
         };
         Self {
             input,
-            buffer: Vec::new(),
+            buffer,
             done: 0,
             filled: 0,
             ended: false,
             place,
         }
+    }
+
+    /// The buffer, to be used again.
+    pub(super) fn into_buffer(mut self) -> Vec<u8> {
+        if self.buffer.len() > 8 * CHUNK {
+            self.buffer = Vec::new();
+        }
+        self.buffer
     }
 
     /// What is at hand.
@@ -55,7 +67,13 @@ impl<'a> Source<'a> {
             self.filled -= self.done;
             self.done = 0;
         }
-        let room = self.filled + CHUNK;
+        // Most files are small, and memory that is not needed is not asked for.
+        let more = if self.place.offset == 0 && self.filled == 0 {
+            FIRST
+        } else {
+            CHUNK
+        };
+        let room = self.filled + more;
         if self.buffer.len() < room {
             self.buffer.resize(room.max(self.filled * 2), 0);
         }

@@ -131,7 +131,7 @@ impl Streams {
             }
             let piece = |at: usize| &self.held[lane[at].1].analysis.pieces[lane[at].2];
             let texts: Vec<&str> = (0..lane.len()).map(|at| piece(at).text.as_str()).collect();
-            for spread in join::spread(scanner.plan, &mut scanner.scratch, &texts) {
+            for spread in join::spread(scanner.plan, &mut scanner.kept.scratch, &texts) {
                 let allowed = &scanner.plan.fields;
                 if allowed.allow(&piece(spread.parts[0].0).field, spread.rule) {
                     continue;

@@ -7,7 +7,7 @@ macro_rules! files {
 }
 
 /// The files, by name. What comes first wins where two rules find the same.
-pub(super) const FILES: &[(&str, &str)] = files![
+pub(crate) const FILES: &[(&str, &str)] = files![
     "keys.toml",
     "cloud.toml",
     "vaults.toml",

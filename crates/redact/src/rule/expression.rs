@@ -60,10 +60,17 @@ fn short(error: &regex_syntax::Error) -> String {
 
 /// Makes an expression ready to be looked for.
 pub(crate) fn build(hir: &Hir) -> Result<Regex, String> {
+    build_with(hir, true)
+}
+
+/// The same; or for short texts only, which takes less to be made ready.
+pub(crate) fn build_with(hir: &Hir, search: bool) -> Result<Regex, String> {
     let config = meta::Config::new()
         .nfa_size_limit(Some(NFA_BYTES))
         .onepass_size_limit(Some(1 << 20))
         .hybrid_cache_capacity(1 << 20)
+        .hybrid(search)
+        .auto_prefilter(search)
         .utf8_empty(false);
     let built = Regex::builder().configure(config).build_from_hir(hir);
     built.map_err(|_| "the expression is too large".to_owned())

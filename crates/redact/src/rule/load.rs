@@ -114,14 +114,19 @@ impl RuleSet {
     /// The rules that come with the program.
     pub fn builtin() -> Self {
         let mut all = Self::default();
+        let mut written = crate::ready::rules();
         for (name, text) in super::builtin::FILES {
-            // A test reads every one of them, and its expressions.
-            if let Ok((rules, _)) = read(text, Path::new(name), Trust::Tested, 0) {
-                all.rules.extend(rules.rules);
-                all.allow.extend(rules.allow);
-            }
+            let rules = written.of(text).unwrap_or_else(|| Self::tested(name, text));
+            all.rules.extend(rules.rules);
+            all.allow.extend(rules.allow);
         }
         all
+    }
+
+    /// Reads a file that comes with the program. A test reads every one of them, and its expressions.
+    pub(crate) fn tested(name: &str, text: &str) -> Self {
+        let read = read(text, Path::new(name), Trust::Tested, 0);
+        read.map(|(rules, _)| rules).unwrap_or_default()
     }
 
     /// Adds rules: one with the same id is replaced, in its place.
@@ -410,6 +415,7 @@ impl Reader<'_> {
             fields: raw.fields,
             values: raw.values.iter().map(hash).collect(),
             all,
+            comes_along: self.trust == Trust::Tested,
         })
     }
 }

@@ -39,7 +39,7 @@
 //!
 //! Examples are templates, so that no file holds anything that looks like a secret: `{alnum:36}` is 36 random characters.
 
-mod builtin;
+pub(crate) mod builtin;
 mod digest;
 mod expression;
 mod load;
@@ -47,13 +47,15 @@ mod sample;
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 pub(crate) use digest::hex;
-pub(crate) use expression::{Expression, build};
+pub(crate) use expression::{Expression, build, build_with};
 pub use load::Remark;
 pub use sample::{Sample, expand};
 
 /// What is looked for, and what is not.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RuleSet {
     /// The rules, in the order they were read.
     pub rules: Vec<Rule>,
@@ -62,7 +64,7 @@ pub struct RuleSet {
 }
 
 /// Something that is looked for.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
     /// What findings and receipts name.
     pub id: String,
@@ -123,7 +125,7 @@ impl Rule {
 }
 
 /// How a rule finds what it finds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Pattern {
     /// By what it looks like.
     Regex(String),
@@ -139,7 +141,7 @@ pub enum Pattern {
 }
 
 /// What is found, as far as people are concerned. The word of it is the `type` of a receipt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Kind {
     /// What opens something.
     Secret,
@@ -164,7 +166,7 @@ impl Kind {
 }
 
 /// How bad it is when something is not removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Severity {
     /// Nuisance.
     Low,
@@ -186,7 +188,7 @@ impl Severity {
 }
 
 /// What a pattern cannot say of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Check {
     /// The last digit of a card's number.
     Luhn,
@@ -263,7 +265,7 @@ impl Check {
 }
 
 /// What is not to be found.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Allow {
     /// The rules it is about; all of them without any.
     pub rules: Vec<String>,
@@ -281,10 +283,12 @@ pub struct Allow {
     pub values: Vec<String>,
     /// Whether all that is set has to hold, rather than one of it.
     pub all: bool,
+    /// Whether it came with the program, so that tests have read its expressions.
+    pub comes_along: bool,
 }
 
 /// What an expression of an allowlist is held against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Target {
     /// What would be removed.
     #[default]

@@ -86,8 +86,41 @@ fn shape() -> impl Strategy<Value = Option<Shape>> {
     ]
 }
 
+/// Rules that are about some files only, beside the others.
+fn engine_that_asks_for_files() -> Engine {
+    let mut rules = rules();
+    let mut only = Rule::new("words", Kind::Secret, Pattern::Regex("[a-z]{9,}".into()));
+    only.path = Some(r"a\.txt$".into());
+    rules.rules.push(only);
+    rules.allow.push(Allow {
+        files: vec![r"b\.txt$".into()],
+        ..Allow::default()
+    });
+    Engine::new(&rules, |_| true).unwrap()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn what_was_looked_at_before_changes_nothing(
+        inputs in proptest::collection::vec((records(), any::<bool>(), 0_usize..4, any::<bool>()), 1..6),
+    ) {
+        let engines = [engine(), engine_that_asks_for_files()];
+        for (input, near, file, other) in inputs {
+            let files = [None, Some("a.txt"), Some("b.txt"), Some("c.txt")];
+            let options = Options { near, file: files[file].map(str::to_owned), ..options() };
+            let engine = &engines[usize::from(other)];
+            let used = run(engine, &options, input.as_bytes());
+            // A thread of its own has looked at nothing yet.
+            let fresh = std::thread::scope(|scope| {
+                scope.spawn(|| run(engine, &options, input.as_bytes())).join().unwrap()
+            });
+            prop_assert_eq!(used.text(), fresh.text());
+            prop_assert_eq!(used.findings, fresh.findings);
+            prop_assert_eq!(used.summary, fresh.summary);
+        }
+    }
 
     #[test]
     fn redacting_twice_changes_nothing(input in records(), shape in shape()) {

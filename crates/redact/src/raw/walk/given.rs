@@ -10,6 +10,7 @@ use super::Walk;
 use super::frame::{Frame, Here, Level};
 use crate::Context;
 use crate::engine::Certainty;
+use crate::raw::asked;
 use crate::raw::edit::What;
 use crate::raw::scan::Marked;
 
@@ -119,11 +120,13 @@ impl Walk<'_, '_> {
 
     /// Whether all of a number is a password, by its name.
     pub(super) fn digits(&self, name: Option<&str>, number: &str) -> Option<Marked> {
-        let what = What::Rule(self.scanner.plan.rules.password?);
         let long = number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
-        (long && name.is_some_and(names_password)).then_some(Marked {
+        if !long || !name.is_some_and(names_password) {
+            return None;
+        }
+        Some(Marked {
             range: 0..number.len(),
-            what,
+            what: What::Rule(asked::password(self.scanner.plan.engine)?),
         })
     }
 
@@ -139,7 +142,7 @@ impl Walk<'_, '_> {
         scanner
             .plan
             .engine
-            .scan(&mut scanner.scratch, text, context, &mut found);
+            .scan(&mut scanner.kept.scratch, text, context, &mut found);
         found
             .into_iter()
             .filter(|found| found.certainty == Certainty::Sure)

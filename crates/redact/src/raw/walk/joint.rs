@@ -40,7 +40,7 @@ impl Walk<'_, '_> {
             .collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let scanner = &mut *self.scanner;
-        for spread in join::spread(scanner.plan, &mut scanner.scratch, &texts) {
+        for spread in join::spread(scanner.plan, &mut scanner.kept.scratch, &texts) {
             for (place, (piece, span)) in spread.parts.iter().enumerate() {
                 let block = &blocks[*piece];
                 let raw = &here.text[block.raw.clone()];

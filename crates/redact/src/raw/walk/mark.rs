@@ -54,11 +54,11 @@ impl Walk<'_, '_> {
                 }
             }
         }
-        if calls && !self.scanner.local.is_empty() {
+        if calls && !self.scanner.kept.local.is_empty() {
             let place = taint::place(here.depth, object.offset());
             known.results = known
                 .results
-                .or_else(|| self.scanner.local.get(&place).copied());
+                .or_else(|| self.scanner.kept.local.get(&place).copied());
         }
         if known.results.is_some() && self.hit.is_none() {
             self.hit = known.results;
@@ -70,6 +70,7 @@ impl Walk<'_, '_> {
 
     fn known(&self, id: u64) -> Option<Exposes> {
         self.scanner
+            .kept
             .local
             .get(&id)
             .copied()
@@ -135,9 +136,9 @@ impl Walk<'_, '_> {
         if everywhere {
             self.out.taints.push((id, exposes));
         }
-        let before = self.scanner.local.get(&id).copied();
+        let before = self.scanner.kept.local.get(&id).copied();
         if before.is_none_or(|before| exposes < before) {
-            self.scanner.local.insert(id, exposes);
+            self.scanner.kept.local.insert(id, exposes);
             self.learnt = true;
         }
     }

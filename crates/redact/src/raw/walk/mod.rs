@@ -106,7 +106,7 @@ impl<'w, 'p> Walk<'w, 'p> {
             root,
             outer,
         };
-        let mut level = self.scanner.levels.pop().unwrap_or_default();
+        let mut level = self.scanner.kept.levels.pop().unwrap_or_default();
         level.frames.clear();
         level.blocks.clear();
         level.given.clear();
@@ -131,7 +131,7 @@ impl<'w, 'p> Walk<'w, 'p> {
             self.blocks(&level, here);
         }
         level.shrink();
-        self.scanner.levels.push(level);
+        self.scanner.kept.levels.push(level);
     }
 
     /// Looks at a value, and says where the next one is.
@@ -241,7 +241,7 @@ impl<'w, 'p> Walk<'w, 'p> {
     /// otherwise.
     #[inline]
     fn clean(&self, node: Node<'_>, class: Class, name: Name) -> bool {
-        let passes = self.scanner.plan.rules.passes;
+        let passes = self.scanner.plan.passes;
         let Some(plain) = node.plain_bytes() else {
             return node.kind() == Kind::Number
                 && passes
@@ -251,7 +251,8 @@ impl<'w, 'p> Walk<'w, 'p> {
         if matches!(plain, [b'{' | b'[' | b' ', ..]) {
             return false;
         }
-        passes && class.any(Class::UNIQUE) && unique(plain) || self.scanner.clean.knows(name, plain)
+        passes && class.any(Class::UNIQUE) && unique(plain)
+            || self.scanner.kept.clean.knows(name, plain)
     }
 
     fn taint(&self, frame: Option<&Frame>, outer: Option<&Outer<'_>>, class: Class) -> Taint {
@@ -322,7 +323,7 @@ impl<'w, 'p> Walk<'w, 'p> {
         if self.out.edits.len() == before
             && let Some(plain) = node.plain_bytes()
         {
-            let known = self.scanner.keys.remember(plain, known.class);
+            let known = self.scanner.kept.keys.remember(plain, known.class);
             level.known[key as usize] = known;
             return known;
         }
@@ -381,7 +382,7 @@ impl<'w, 'p> Walk<'w, 'p> {
                 .root
                 .go_to(place)
                 .plain_bytes()
-                .map_or_else(Known::default, |key| self.scanner.keys.known(key));
+                .map_or_else(Known::default, |key| self.scanner.kept.keys.known(key));
             frame.has = frame.has.and(known.class);
             level.known[place as usize] = known;
             if known.class.any(TELLING) {
@@ -391,7 +392,7 @@ impl<'w, 'p> Walk<'w, 'p> {
         }
         self.told_again |= frame.has.any(Class::AGAIN);
         level.frames.push(frame);
-        if frame.has.any(TELLING) || !self.scanner.local.is_empty() {
+        if frame.has.any(TELLING) || !self.scanner.kept.local.is_empty() {
             self.telling(level, here, &frame);
         }
     }

@@ -180,7 +180,7 @@ impl Walk<'_, '_> {
         node: Node<'_>,
         spot: Spot<'_>,
     ) -> bool {
-        let mut tape = self.scanner.tapes.pop().unwrap_or_default();
+        let mut tape = self.scanner.kept.tapes.pop().unwrap_or_default();
         let read = tape.read(text, MAX_DEPTH / 8).is_ok();
         if read {
             let start = node.offset() + 1;
@@ -200,7 +200,7 @@ impl Walk<'_, '_> {
             self.tree(here.depth + 1, text, tape.root(text), Some(&outer));
         }
         Tape::shrink(&mut tape);
-        self.scanner.tapes.push(tape);
+        self.scanner.kept.tapes.push(tape);
         read
     }
 }
