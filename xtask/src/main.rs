@@ -10,6 +10,7 @@ mod fuzz;
 mod prices;
 mod test;
 mod tool;
+mod trees;
 
 use std::process::ExitCode;
 
@@ -48,6 +49,8 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         seconds: u32,
     },
+    /// Fetch source trees for `bench redact --trees` (needs npm and pip)
+    Trees,
     /// Make the table of prices again from the packages it is taken from (needs Python and pip)
     Prices {
         /// Write nothing, and fail if the table is another
@@ -63,6 +66,7 @@ fn main() -> Result<ExitCode> {
         Task::Kill { rounds } => test::kill(rounds),
         Task::Coverage => coverage::run(),
         Task::Fuzz { seconds } => fuzz::run(seconds),
+        Task::Trees => trees::run(),
         Task::Prices { check } => prices::run(check),
     }
     .map(|()| ExitCode::SUCCESS)

@@ -16,6 +16,7 @@ mod settings;
 mod shadow;
 #[cfg(test)]
 mod tests;
+mod trees;
 mod unseen;
 mod whole;
 
@@ -67,6 +68,10 @@ pub(crate) struct Options {
     /// Do not measure other tools
     #[arg(long)]
     no_peers: bool,
+    /// Directories of sources to look for false findings in (`cargo xtask trees` fetches some), and nothing else is
+    /// measured; may be given several times
+    #[arg(long, value_name = "DIR")]
+    trees: Vec<PathBuf>,
     /// Only the parts whose name holds this: quality, unseen, speed, whole, hostile, shadow
     #[arg(long, default_value = "")]
     only: String,
@@ -78,6 +83,9 @@ pub(crate) fn measure(table: &mut Table, options: &Options) -> Result<()> {
     let full = Engine::new(&rules, |_| true)?;
     let precise = Engine::new(&rules, |rule| matches!(rule.kind, Kind::Secret | Kind::Pii))?;
     table.note(format!("{} rules: {}", rules.rules.len(), groups(&rules)));
+    if !options.trees.is_empty() {
+        return trees::measure(table, &precise, &options.trees, &work, options.seed);
+    }
     let mut corpora = Vec::new();
     for directory in &options.corpus {
         corpora.push((directory.display().to_string(), Corpus::open(directory)?));

@@ -10,6 +10,7 @@ use super::decoys::DECOYS;
 use super::held_out::HELD_OUT;
 use super::score::spellings;
 use super::settings::SETTINGS;
+use super::trees::{Class, classes, shown};
 use super::unseen;
 
 #[test]
@@ -70,6 +71,25 @@ fn a_tool_that_finds_part_of_a_secret_found_it() {
     assert!(overlaps(Some("0123456789_0123"), Some(secret)));
     assert!(!overlaps(Some("012"), Some(secret)));
     assert!(!overlaps(Some("something else"), Some(secret)));
+}
+
+#[test]
+fn what_was_found_in_trees_has_a_class() {
+    let known = classes(include_str!("../../data/trees.tsv")).unwrap();
+    assert!(known.values().any(|class| *class == Class::Credential));
+    assert!(known.keys().all(|hash| hash.len() == 16));
+    assert!(classes("0123456789abcdef\tmaybe").is_err());
+    assert!(classes("a\tfalse\na\tfalse").is_err());
+}
+
+#[test]
+fn a_finding_is_shown_without_its_value() {
+    let text = b"let key = \"abcdefghijkl\";\n";
+    assert_eq!(
+        shown(text, 11, 23),
+        "let key = \"\u{ab}abcdef\u{2026}12\u{bb}\"; "
+    );
+    assert_eq!(shown(b"x=abc", 2, 5), "x=\u{ab}a\u{2026}3\u{bb}");
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use crate::registry::claims;
-use crate::{Collect, Dialect, Family, Feed, Head, Match, Origin};
+use crate::{Collect, Dialect, FAMILIES, Family, Feed, Head, Host, Match, Origin, Pick, Place};
 
 /// Where a log lies.
 #[derive(Clone, Copy)]
@@ -19,6 +19,26 @@ pub struct Lies<'a> {
     pub family: &'static dyn Family,
     /// The log.
     pub path: &'a Path,
+}
+
+impl<'a> Lies<'a> {
+    /// The agent that keeps a log at this path on this machine.
+    pub fn at(host: &Host, path: &'a Path) -> Option<Self> {
+        let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let found = real(path);
+        let is_kept = |place: &Place| {
+            let below = found.strip_prefix(real(&place.root)).ok();
+            below.is_some_and(|below| (place.pick)(below) == Pick::Log)
+        };
+        FAMILIES.iter().find_map(|&family| {
+            let place = family.places(host).into_iter().find(is_kept)?;
+            Some(Self {
+                brand: place.brand,
+                family,
+                path,
+            })
+        })
+    }
 }
 
 /// Whose log it is.

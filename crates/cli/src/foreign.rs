@@ -5,10 +5,11 @@ use std::io::{self, BufWriter, Read as _, Write};
 use std::path::Path;
 
 use quipu_agents::{
-    Collect, Dialect, FAMILIES, Family, Feed, FeedError, Gathered, HEAD, Limits, Origin, Session,
-    Summary,
+    Collect, Dialect, FAMILIES, Family, Feed, FeedError, Gathered, HEAD, Known, Limits, Origin,
+    Session, Summary,
 };
 use quipu_agents::{Entry, Position, Sink, is_credential};
+use quipu_convert::whose;
 use quipu_model::{Attachment, Event, LogBody, Timestamp, Usage};
 use quipu_store::catalogue::{Figures, TranscriptRow};
 
@@ -25,6 +26,8 @@ pub(crate) struct Log {
     pub(crate) events: Vec<Event<LogBody>>,
     /// Why it could not be read wholly.
     pub(crate) problem: Option<FeedError>,
+    /// What is doubtful about whose log it is.
+    pub(crate) doubt: Option<String>,
     dangling: u64,
     orphans: u64,
 }
@@ -107,20 +110,20 @@ pub(crate) fn is_known(path: &Path) -> bool {
     !is_credential(path) && identify(path).is_ok_and(|found| found.is_some())
 }
 
-fn identify(path: &Path) -> io::Result<Option<(&'static dyn Family, Dialect)>> {
+fn identify(path: &Path) -> io::Result<Option<Known>> {
     let size = path.metadata()?.len();
     let mut head = Vec::new();
     open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
     let packed = is_packed(path);
     let whole = head.len() < HEAD;
-    let found = quipu_agents::identify(&head, whole);
+    let found = whose(path, &head, whole);
     // A document is only known by its whole.
     if found.is_some() || whole || packed || size > Limits::default().document as u64 {
         return Ok(found);
     }
     let mut all = Vec::new();
     open(path)?.read_to_end(&mut all)?;
-    Ok(quipu_agents::identify(&all, true))
+    Ok(whose(path, &all, true))
 }
 
 fn is_packed(path: &Path) -> bool {
@@ -140,9 +143,10 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<Log>> {
     if path.is_dir() {
         return read_directory(path);
     }
-    let Some((family, dialect)) = identify(path)? else {
+    let Some(known) = identify(path)? else {
         return Ok(None);
     };
+    let (family, dialect) = (known.family, known.dialect);
     let Some((mut feed, mut sink)) = begin(path, family, dialect) else {
         return Ok(None);
     };
@@ -163,7 +167,10 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<Log>> {
         let name = beside.file_name().unwrap_or_default().to_string_lossy();
         feed.sidecar(&name, &std::fs::read(&beside)?, &mut sink);
     }
-    Ok(Some(done(feed, sink, dialect)))
+    Ok(Some(Log {
+        doubt: known.warning(),
+        ..done(feed, sink, dialect)
+    }))
 }
 
 /// Reads a directory that is one session.
@@ -242,6 +249,7 @@ fn done(mut feed: Feed, mut sink: Both, dialect: Dialect) -> Log {
         summary: sink.summary,
         events,
         problem,
+        doubt: None,
         dangling: feed.ledger().open_calls().count() as u64,
         orphans: feed.ledger().orphans,
     }

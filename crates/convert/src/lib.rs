@@ -36,7 +36,7 @@ pub use format::{Format, Shape};
 pub use original::copy;
 pub use pipe::pump;
 pub use report::Report;
-pub use source::{Account, Reading, Source, SourceError, open, open_as};
+pub use source::{Account, Reading, Source, SourceError, open, open_as, whose};
 #[cfg(feature = "parquet")]
 pub use target::add;
 pub use target::{Options, write, writer};

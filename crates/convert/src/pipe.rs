@@ -27,6 +27,9 @@ enum Item {
     More(Event<LogBody>, Box<Beyond>),
 }
 
+/// How it is counted that receipts of what was removed from an event are left behind.
+const RECEIPTS: &str = "redactions";
+
 /// How what the model has no place for is counted where it is left behind.
 const MORE: &str = "fields of a normalized transcript that are not known";
 
@@ -90,8 +93,12 @@ fn write(batch: &[Item], to: &mut (dyn Projection + '_), left: &mut Loss) -> io:
                 }
                 to.event(event)?;
                 let text = |(key, _): &(String, Json)| key == "text" && said.is_some();
+                if !more.redactions.is_empty() {
+                    left.dropped(RECEIPTS, event.seq);
+                }
                 let rest = Beyond {
                     id: None,
+                    redactions: Vec::new(),
                     extra: more.extra.iter().filter(|it| !text(it)).cloned().collect(),
                     ..more.as_ref().clone()
                 };

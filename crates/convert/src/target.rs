@@ -56,6 +56,12 @@ impl Options {
         }
     }
 
+    /// Whether something was removed from the session, and is said to be.
+    fn is_shared(&self) -> bool {
+        let privacy = self.normalized.privacy.as_ref();
+        privacy.is_some_and(|privacy| *privacy != normalized::Privacy::local())
+    }
+
     /// The same, for a session that was a document before.
     fn of(&self, document: &normalized::Options) -> Self {
         let mut own = self.clone();
@@ -70,6 +76,14 @@ impl Options {
         own.atif.shared = Some(shared).filter(|it| *it != atif::Shared::default());
         own
     }
+}
+
+/// How it is counted that a format does not say what was removed from a session, nor prove it.
+const PRIVACY: &str = "privacy";
+
+/// Whether a format says what was removed from a session.
+const fn carries_receipts(to: Format) -> bool {
+    matches!(to, Format::Normalized | Format::Html | Format::Atif)
 }
 
 /// A writer for one session.
@@ -195,5 +209,8 @@ fn write_with<'w>(
     let (reading, left) = pump(source, &mut *writer)?;
     let mut loss = writer.finish().map_err(SourceError::Refused)?;
     loss.add(&left);
+    if options.is_shared() && !carries_receipts(to) {
+        loss.dropped(PRIVACY, 0);
+    }
     Ok(report(source, to, header, reading, loss))
 }

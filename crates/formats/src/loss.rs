@@ -147,7 +147,7 @@ impl Loss {
         let flags = notes.flags;
         let usage = notes.usage.unwrap_or_default();
         let any = |of: [Option<u64>; 2]| of.into_iter().flatten().any(|n| n > 0);
-        for (field, is_set) in [
+        let set = [
             (Field::Timestamp, !flags.undated),
             (Field::RunLinks, event.parent_run_id.is_some()),
             (Field::Place, event.place != quipu_model::Place::run()),
@@ -176,10 +176,20 @@ impl Loss {
             (Field::Superseded, flags.superseded),
             (Field::Undated, flags.undated),
             (Field::Dangling, flags.dangling),
-        ] {
-            if is_set && !carried.contains(&field) {
-                self.dropped(field.as_str(), event.seq);
-            }
+        ];
+        // Most events have nothing that is left out, which is seen without looking at each field.
+        let bits = set
+            .iter()
+            .map(|(field, is_set)| u64::from(*is_set) << *field as u32);
+        let left_out = bits.fold(0, |all, bit| all | bit) & !mask(carried);
+        if left_out == 0 {
+            return;
+        }
+        for (field, _) in set
+            .iter()
+            .filter(|(field, _)| left_out >> *field as u32 & 1 == 1)
+        {
+            self.dropped(field.as_str(), event.seq);
         }
     }
 
@@ -250,6 +260,13 @@ impl Loss {
     pub fn inferred(&mut self, what: impl Into<Cow<'static, str>>, seq: u64) {
         tally(&mut self.inferred, what.into(), seq);
     }
+}
+
+const _: () = assert!(Field::ALL.len() <= 64, "a field has a bit of its own");
+
+/// A bit for each of these.
+fn mask(fields: &[Field]) -> u64 {
+    fields.iter().fold(0, |all, field| all | 1 << *field as u32)
 }
 
 fn is_of_router(body: &LogBody) -> bool {

@@ -123,6 +123,165 @@ fn a_copy_that_was_tampered_with_is_caught() {
     assert_eq!(ran.code, 1, "{ran:?}");
 }
 
+/// Whoever takes the proof away may write anything.
+#[test]
+fn a_copy_without_its_commitment_is_caught() {
+    let env = TestEnv::new();
+    let log = env.file("log.jsonl", LOG);
+    for profile in PROFILES {
+        let out = env.path("shared.json");
+        let out = out.to_str().unwrap();
+        done(&env.run(&[
+            "share",
+            &log,
+            "--profile",
+            profile,
+            "--yes",
+            "--force",
+            "-o",
+            out,
+        ]));
+        let mut document = json(&fs::read_to_string(out).unwrap());
+        let privacy = document["privacy"].as_object_mut().unwrap();
+        privacy.remove("commitment").unwrap();
+        document["events"][0]["text"] = "something that nobody said".into();
+        let path = env.file("tampered.json", document.to_string());
+        let ran = env.run(&["verify", &path]);
+        assert_eq!(
+            ran.code,
+            i32::from(profile != "local"),
+            "{profile}: {ran:?}"
+        );
+        // Nor by saying that nothing was removed, while receipts say what was.
+        document["privacy"]["profile"] = "local".into();
+        let path = env.file("tampered.json", document.to_string());
+        let ran = env.run(&["verify", &path]);
+        assert_eq!(
+            ran.code,
+            i32::from(profile != "local"),
+            "{profile}: {ran:?}"
+        );
+    }
+}
+
+#[test]
+fn the_review_counts_what_is_then_removed() {
+    let env = TestEnv::new();
+    let secret = expand("ghp_{alnum:36}", 25).unwrap().text;
+    let log = env.file("log.jsonl", log_with(&secret));
+    for profile in PROFILES {
+        let review = env.run(&["share", &log, "--profile", profile, "--review", "--json"]);
+        done(&review);
+        let review = json(&review.stdout);
+        let out = env.path("shared.json");
+        let out = out.to_str().unwrap();
+        let ran = env.run(&[
+            "share",
+            &log,
+            "--profile",
+            profile,
+            "--yes",
+            "--force",
+            "-o",
+            out,
+        ]);
+        done(&ran);
+        let copy = json(&fs::read_to_string(out).unwrap());
+        assert_eq!(
+            review["redactions"], copy["privacy"]["redactionCount"],
+            "{profile}"
+        );
+        let listed: u64 = review["values"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|value| value["removed"] == true)
+            .map(|value| value["count"].as_u64().unwrap())
+            .sum();
+        assert_eq!(review["redactions"], listed, "{profile}");
+    }
+    // What the profile leaves out whatever it says is not anybody's to keep.
+    let review = env.run(&["share", &log, "--profile", "research", "--review", "--json"]);
+    let values = json(&review.stdout)["values"].as_array().unwrap().clone();
+    let left_out = values
+        .iter()
+        .find(|value| value["type"] == "policy")
+        .unwrap();
+    let mark = left_out["mark"].as_str().unwrap();
+    let ran = env.run(&["share", &log, "--yes", "-o", "x.json", "--keep", mark]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+}
+
+#[test]
+fn names_of_files_do_not_stop_a_script() {
+    let env = TestEnv::new();
+    let odd = expand("{alnum:40}", 24).unwrap().text;
+    for (text, code) in [
+        (format!("/code/relay/assets/{odd}.js"), 0),
+        (format!("./dist/{odd}/index.html"), 0),
+        (odd.clone(), 1),
+        (format!("https://example.com/hooks/{odd}"), 1),
+    ] {
+        let log = env.file("log.jsonl", log_with(&text));
+        let out = env.path("shared.json");
+        let out = out.to_str().unwrap();
+        let ran = env.run(&[
+            "share",
+            &log,
+            "--profile",
+            "team",
+            "--yes",
+            "--force",
+            "-o",
+            out,
+        ]);
+        assert_eq!(ran.code, code, "{text}: {ran:?}");
+    }
+}
+
+/// Somebody else's copy is kept with all that it says of itself.
+#[test]
+fn a_shared_transcript_comes_back_from_the_archive_as_it_was() {
+    let env = TestEnv::new();
+    let log = env.file("log.jsonl", LOG);
+    let shared = env.path("shared.json");
+    let shared = shared.to_str().unwrap();
+    done(&env.run(&["share", &log, "--profile", "public", "--yes", "-o", shared]));
+    let was = fs::read_to_string(shared).unwrap();
+    let archive = TestEnv::new();
+    done(&archive.run(&["import", shared]));
+    let list = json(&archive.run(&["list", "--json"]).stdout);
+    let id = list[0]["run_id"].as_str().unwrap().to_owned();
+    let back = archive.path("back.json");
+    let back = back.to_str().unwrap();
+    done(&archive.run(&["export", &id, "--to", "normalized", "-o", back]));
+    assert_eq!(fs::read_to_string(back).unwrap(), was);
+    done(&archive.run(&["verify", back]));
+    let page = archive.path("page.html");
+    let page = page.to_str().unwrap();
+    done(&archive.run(&["export", &id, "--to", "html", "-o", page]));
+    done(&archive.run(&["verify", page]));
+    let report = archive.path("report.json");
+    let report = report.to_str().unwrap();
+    let to = archive.path("claude.jsonl");
+    let ran = archive.run(&[
+        "export",
+        &id,
+        "--to",
+        "claude-code",
+        "-o",
+        to.to_str().unwrap(),
+        "--report",
+        report,
+    ]);
+    done(&ran);
+    let report = fs::read_to_string(report).unwrap();
+    assert!(
+        report.contains("\"privacy\"") && report.contains("\"redactions\""),
+        "{report}"
+    );
+}
+
 #[test]
 fn a_script_is_refused_what_nobody_looked_at() {
     let env = TestEnv::new();

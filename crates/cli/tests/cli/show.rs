@@ -279,3 +279,33 @@ fn another_day_is_said() {
         ran.stdout
     );
 }
+
+/// A log whose content does not say whose it is, which lies where an agent keeps its logs.
+#[test]
+fn a_log_that_was_never_imported_is_known_by_its_place() {
+    let env = TestEnv::new();
+    let log = "{\"role\":\"user\",\"content\":\"where is the map?\",\"x\":1}\n";
+    let elsewhere = env.file("messages.jsonl", log);
+    assert_eq!(env.run(&["show", &elsewhere]).code, 3);
+    let path = &env.file("person/.vibe/logs/session/s1/messages.jsonl", log);
+    let shown = env.run(&["show", path]);
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    assert!(
+        shown.stdout.contains("where is the map?"),
+        "{}",
+        shown.stdout
+    );
+    let converted = env.run(&["convert", path, "--to", "markdown", "-o", "-"]);
+    assert!(
+        converted.stdout.contains("where is the map?"),
+        "{}",
+        converted.stderr
+    );
+    for ran in [shown, converted] {
+        assert!(
+            ran.stderr.contains("because vibe keeps its logs there"),
+            "{}",
+            ran.stderr
+        );
+    }
+}

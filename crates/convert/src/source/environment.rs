@@ -108,12 +108,17 @@ fn shell(told: &str) -> Option<String> {
     is_name.then(|| name.to_ascii_lowercase())
 }
 
+/// This machine, where it has a home for somebody.
+pub(super) fn machine() -> Option<Host> {
+    let home = std::env::home_dir().filter(|home| home.is_absolute())?;
+    Some(Host::new(home, |name| std::env::var_os(name)))
+}
+
 /// What is known of this machine, where the log lies where its agent puts logs on it.
 pub(super) fn here(path: &Path, family: &dyn Family) -> Told {
-    let Some(home) = std::env::home_dir().filter(|home| home.is_absolute()) else {
+    let Some(host) = machine() else {
         return Told::default();
     };
-    let host = Host::new(home, |name| std::env::var_os(name));
     let is_own = |root: &Path| root.components().count() > 2 && path.starts_with(root);
     if !family.places(&host).iter().any(|place| is_own(&place.root)) {
         return Told::default();

@@ -128,6 +128,8 @@ pub struct Log<B> {
     pub run_id: Option<RunId>,
     /// What tokens cost.
     pub prices: Arc<Prices>,
+    /// What is doubtful about whose log it is.
+    pub doubt: Option<String>,
     /// What the first reading found.
     surveyed: Option<(RunId, Marks)>,
 }
@@ -151,6 +153,7 @@ impl<B: Bytes> Log<B> {
             native: None,
             run_id: None,
             prices: Arc::clone(prices),
+            doubt: None,
             surveyed: None,
         }
     }
@@ -336,7 +339,7 @@ impl<B: Bytes> Source for Log<B> {
                 .map(|(what, n)| (what.as_str().to_owned(), *n))
                 .collect(),
             problems,
-            remarks: left_out(ledger),
+            remarks: self.doubt.iter().cloned().chain(left_out(ledger)).collect(),
             ..Account::default()
         })
     }

@@ -31,7 +31,7 @@ pub use document::Document;
 pub use exchange::Transcript;
 pub use log::{Bytes, Log, LogFile};
 pub use redacted::{Redacted, Removal};
-pub use sniff::{open, open_as};
+pub use sniff::{open, open_as, whose};
 
 /// Something that holds one session.
 pub trait Source: Send {

@@ -2,7 +2,8 @@
 //!
 //! It is a source like the one it is made of, so whatever can be written can be written without it. What was removed
 //! is known only at the end and said at the beginning of a transcript, so the session is redacted twice: once when
-//! its header is asked for, and once when its events are. Both give the same.
+//! its header is asked for, and once when its events are. Both give the same. Before that, where names are removed, it
+//! is read once to learn them: what is said at the end is a name at the beginning as well.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,7 +11,8 @@ use std::sync::Arc;
 
 use quipu_formats::normalized::{self, Beyond, Submitter};
 use quipu_model::{Attachment, Event, Header, LogBody};
-use quipu_redact::session::{Decisions, Outcome, Redactor, Review};
+use quipu_redact::profile::Environment;
+use quipu_redact::session::{Decisions, Learned, Outcome, Redactor, Review};
 use quipu_redact::{Engine, Key, Profile};
 
 use super::{Account, Receiver, Source, SourceError};
@@ -34,6 +36,7 @@ pub struct Removal {
 pub struct Redacted {
     inner: Box<dyn Source>,
     removal: Removal,
+    learned: Option<Learned>,
     outcome: Option<Outcome>,
 }
 
@@ -49,6 +52,7 @@ impl Redacted {
         Self {
             inner,
             removal,
+            learned: None,
             outcome: None,
         }
     }
@@ -58,9 +62,16 @@ impl Redacted {
         self.outcome.as_ref()
     }
 
-    /// What was decided from now on.
+    /// What was decided from now on. Names that were to be replaced still are.
     pub fn decide(&mut self, decisions: Decisions) {
-        self.removal.decisions = decisions;
+        let Decisions {
+            keep,
+            remove,
+            names,
+        } = decisions;
+        let decided = &mut self.removal.decisions;
+        (decided.keep, decided.remove) = (keep, remove);
+        decided.names.extend(names);
         self.outcome = None;
     }
 
@@ -73,12 +84,30 @@ impl Redacted {
         self.pass(Some(each), &mut Nobody).map(|it| it.0)
     }
 
+    /// Learns the names that the session tells along the way, once.
+    fn learn(&mut self, header: &Header) -> Result<(), SourceError> {
+        if self.learned.is_some() {
+            return Ok(());
+        }
+        let mut learning = Learning {
+            header,
+            learned: Learned::default(),
+        };
+        if self.removal.profile.environment != Environment::Keep {
+            learning.learned.header(header);
+            self.inner.read(&mut learning)?;
+        }
+        self.learned = Some(learning.learned);
+        Ok(())
+    }
+
     fn pass<'p>(
         &'p mut self,
         review: Option<Box<Review<'p>>>,
         to: &mut dyn Receiver,
     ) -> Result<(Outcome, Account), SourceError> {
         let header = self.inner.header()?;
+        self.learn(&header)?;
         let captured_at = self.inner.captured_at();
         let of_log = || normalized::Options {
             captured_at,
@@ -93,7 +122,10 @@ impl Redacted {
             decisions,
             ..
         } = &self.removal;
-        let mut redactor = Redactor::new(engine, profile, key, decisions, &header, &options);
+        let nothing = Learned::default();
+        let learned = self.learned.as_ref().unwrap_or(&nothing);
+        let mut redactor =
+            Redactor::new(engine, profile, key, decisions, &header, &options, learned);
         if let Some(review) = review {
             redactor = redactor.with_review(review);
         }
@@ -183,6 +215,27 @@ fn give(to: &mut dyn Receiver, event: Event<LogBody>, more: Beyond) -> io::Resul
         to.event(event)
     } else {
         to.event_and_more(event, more)
+    }
+}
+
+/// Learns names from what passes by.
+struct Learning<'h> {
+    header: &'h Header,
+    learned: Learned,
+}
+
+impl Receiver for Learning<'_> {
+    fn blob(&mut self, _attachment: &Attachment, _bytes: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn event(&mut self, event: Event<LogBody>) -> io::Result<()> {
+        self.event_and_more(event, Beyond::default())
+    }
+
+    fn event_and_more(&mut self, event: Event<LogBody>, more: Beyond) -> io::Result<()> {
+        self.learned.event(self.header, &event, &more);
+        Ok(())
     }
 }
 

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use quipu_agents::{Dialect, Family, HEAD, Limits, NORMALIZED, is_credential};
+use quipu_agents::{HEAD, Head, Known, Lies, Limits, NORMALIZED, is_credential};
 use quipu_formats::exchange::{Item, Reader};
 use quipu_formats::flow;
 
+use super::environment::machine;
 use super::part::parts;
 use super::{
     Document, Log, LogFile, Reading, RunDirectory, Source, SourceError, Transcript, unreadable,
@@ -64,7 +65,7 @@ pub fn open_as(
         return Ok(vec![Box::new(page.named(name))]);
     }
     let found = identify(path, &head).map_err(unreadable(name))?;
-    if found.is_some_and(|(_, dialect)| dialect.name == NORMALIZED) {
+    if found.is_some_and(|known| known.dialect.name == NORMALIZED) {
         // Read by its own reader, which loses nothing that the model has no place for.
         return Ok(vec![Box::new(Document::file(path).named(name))]);
     }
@@ -74,8 +75,10 @@ pub fn open_as(
     {
         return Ok(vec![Box::new(RunDirectory::new(&run))]);
     }
-    let found = found.ok_or_else(unknown)?;
-    let log = Log::new(LogFile(path.to_owned()), name, found, &reading.prices);
+    let known = found.ok_or_else(unknown)?;
+    let dialect = (known.family, known.dialect);
+    let mut log = Log::new(LogFile(path.to_owned()), name, dialect, &reading.prices);
+    log.doubt = known.warning();
     Ok(vec![Box::new(log)])
 }
 
@@ -97,16 +100,21 @@ fn is_page(head: &[u8]) -> bool {
 }
 
 /// Whose log it is.
-pub(crate) fn identify(
-    path: &Path,
-    head: &[u8],
-) -> io::Result<Option<(&'static dyn Family, Dialect)>> {
+fn identify(path: &Path, head: &[u8]) -> io::Result<Option<Known>> {
     let whole = head.len() < HEAD;
-    let found = quipu_agents::identify(head, whole);
+    let found = whose(path, head, whole);
     // A document is only known by its whole.
     let size = path.metadata()?.len();
     if found.is_some() || whole || size > Limits::default().document as u64 {
         return Ok(found);
     }
-    Ok(quipu_agents::identify(&std::fs::read(path)?, true))
+    Ok(whose(path, &std::fs::read(path)?, true))
+}
+
+/// Whose log at this path begins with these bytes: by its content, and by its place on this machine where the content
+/// leaves a doubt. `whole` says that there are no more bytes.
+pub fn whose(path: &Path, bytes: &[u8], whole: bool) -> Option<Known> {
+    let host = machine();
+    let lies = host.as_ref().and_then(|host| Lies::at(host, path));
+    Head::look(bytes, whole, |head| quipu_agents::recognise(head, lies))
 }

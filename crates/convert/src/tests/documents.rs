@@ -155,6 +155,32 @@ fn what_was_removed_and_the_proof_of_it_stay_with_the_document() {
     assert!(bytes(&path, Format::Normalized) == was);
 }
 
+/// What a format has no place for is counted, so that nobody takes a copy for the proof of itself.
+#[test]
+fn formats_that_do_not_say_what_was_removed_report_that_it_is_lost() {
+    let home = tempfile::tempdir().unwrap();
+    let path = shared(&fixture("claude.jsonl"), "research", home.path());
+    for &format in Format::ALL {
+        if format.shape() == crate::Shape::Tables {
+            continue;
+        }
+        let place = home.path().join(format.as_str());
+        let (_, report) = convert(&path, format, &place);
+        let lost = |what: &str| report.loss.dropped.contains_key(what);
+        let (privacy, receipts) = match format {
+            Format::Normalized | Format::Html => (false, false),
+            Format::Atif => (false, true),
+            _ => (true, true),
+        };
+        assert_eq!(
+            (lost("privacy"), lost("redactions")),
+            (privacy, receipts),
+            "{format}: {:?}",
+            report.loss.dropped
+        );
+    }
+}
+
 /// Every log there is, in this project and beside it.
 #[test]
 fn every_transcript_we_write_is_as_published() {
@@ -259,7 +285,7 @@ fn what_is_not_as_published_is_noticed() {
     }
 }
 
-fn files(directory: &Path, found: &mut Vec<PathBuf>) {
+pub(super) fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     let entries = fs::read_dir(directory).unwrap();
     let mut entries: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     entries.sort();

@@ -2,8 +2,10 @@
 
 mod documents;
 mod durations;
+mod leaks;
 mod matrix;
 mod published;
+mod review;
 mod round_trips;
 mod sources;
 mod stated;

@@ -75,6 +75,10 @@ pub struct Privacy {
     pub rules_matched: Option<Vec<(String, u64)>>,
     /// Whether all times were moved by the same.
     pub time_shift: Option<bool>,
+    /// Whether ids were replaced, each by the same wherever it was.
+    pub ids_replaced: Option<bool>,
+    /// Whether counts, costs, durations and sizes were rounded to two digits.
+    pub numbers_rounded: Option<bool>,
     /// What was removed from the sections of the document.
     pub redactions: Option<Vec<Redaction>>,
     /// A hash tree over all that the document says.

@@ -187,8 +187,8 @@ impl<'a> RawStr<'a> {
     /// Whether it says this.
     #[inline]
     pub fn is(self, text: &str) -> bool {
-        let inner = &self.text[1..self.text.len() - 1];
-        inner == text || (self.escaped && self.to_text().as_deref() == Some(text))
+        let inner = &self.text.as_bytes()[1..self.text.len() - 1];
+        inner == text.as_bytes() || (self.escaped && self.to_text().as_deref() == Some(text))
     }
 
     /// What the string says; `None` when it holds half of a surrogate pair.

@@ -535,11 +535,29 @@ impl<'a> Node<'a> {
 
     /// The value of a field. `None` when this is no object or has no such field; the first when it
     /// has several.
-    #[inline]
     pub fn get(&self, key: &str) -> Option<Self> {
-        self.fields()
-            .find(|(name, _)| name.is(key))
-            .map(|(_, value)| value)
+        let object = self.slot();
+        if object.kind != Kind::Object {
+            return None;
+        }
+        // Nearly every field is passed over by the length of its key alone.
+        let quoted = key.len() + 2;
+        let mut at = self.at + 1;
+        while at < object.next {
+            let [name, value] = self.tape.slots.get(at as usize..)?.first_chunk()?;
+            let is_it = if name.escaped {
+                self.at(at).is(key)
+            } else {
+                (name.end - name.start) as usize == quoted
+                    && self.text.as_bytes()[name.start as usize + 1..][..key.len()]
+                        == *key.as_bytes()
+            };
+            if is_it {
+                return Some(self.at(at + 1));
+            }
+            at = value.next;
+        }
+        None
     }
 
     /// The field of a field of …

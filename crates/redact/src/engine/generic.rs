@@ -101,6 +101,7 @@ const OTHER_NAMES: &[&str] = &[
     "md5",
     "resolved",
     "csstoken",
+    "scrollbar",
     "designtoken",
     "tokenprice",
     "requestid",

@@ -10,7 +10,7 @@ use super::assign::{self, Assignment, Style};
 use super::check::{self, Verdict};
 use super::generic::{self, Look};
 use super::overlap::Candidate;
-use super::{Certainty, Context, Engine, Found, Why, boundary, encoded};
+use super::{Certainty, Context, Engine, Found, Why, boundary, encoded, innocent};
 use crate::rule::{Check, Pattern};
 use crate::{Kind, Rule};
 
@@ -85,7 +85,9 @@ impl<'a> Job<'a> {
         if value.is_empty() || self.was_redacted(&secret) || !self.in_its_file(rule) {
             return;
         }
-        if data.kind == Kind::Secret && Self::is_sample(value) {
+        if data.kind == Kind::Secret
+            && (Self::is_sample(value) || self.is_innocent(data, &matched, &secret))
+        {
             return;
         }
         let mut why = None;
@@ -210,19 +212,34 @@ impl<'a> Job<'a> {
             .is_none_or(|path| self.context.file.is_some_and(|file| path.is_match(file)))
     }
 
+    /// Whether it is something that has a name, though it stands where a secret would.
+    fn is_innocent(&self, rule: &Rule, matched: &Range<usize>, secret: &Range<usize>) -> bool {
+        let value = &self.text[secret.clone()];
+        let by_context = matched.start < secret.start;
+        if !by_context {
+            return innocent::in_file_name(self.text.as_bytes(), secret.start, secret.end);
+        }
+        if is_of_password(rule) {
+            return innocent::calls_itself(value) || value.contains('=') && innocent::code(value);
+        }
+        innocent::code(value) || innocent::address(value)
+    }
+
     /// What stands in documentation in place of a secret.
     fn is_sample(value: &str) -> bool {
         let has = |word: &str| memchr::memmem::find(value.as_bytes(), word.as_bytes()).is_some();
         let short = value.len() < 200;
-        short
-            && (has("EXAMPLE")
-                || has("example")
-                || has("xxxxxx")
-                || has("XXXXXX")
-                || has("******")
-                || has("your-")
-                || has("your_")
-                || has("YOUR_"))
+        // Seven capitals in a row are no chance, however long the value.
+        has("EXAMPLE")
+            || short
+                && (has("example")
+                    || has("xxxxxx")
+                    || has("XXXXXX")
+                    || has("******")
+                    || (!value.starts_with('-') && has("..."))
+                    || has("your-")
+                    || has("your_")
+                    || has("YOUR_"))
             || short && value.contains("${")
             || short && value.contains("{{")
     }
@@ -288,7 +305,11 @@ impl<'a> Job<'a> {
         place: usize,
         assignment: &Assignment,
     ) {
-        let name = &self.text.as_bytes()[assignment.name.clone()];
+        let text = self.text.as_bytes();
+        if innocent::in_arn(text, assignment.name.start) {
+            return;
+        }
+        let name = &text[assignment.name.clone()];
         self.named_as(candidates, joined, name, rule, place, assignment);
     }
 
@@ -318,6 +339,7 @@ impl<'a> Job<'a> {
         let value = &self.text[span.clone()];
         let joined = std::str::from_utf8(joined).unwrap_or_default();
         let look = match data.check {
+            _ if data.kind == Kind::Secret && is_named(data, joined, name, value) => Look::Other,
             Some(Check::Secret) => generic::secret(joined, value, assignment.style),
             Some(Check::Password) => {
                 let name = std::str::from_utf8(name).unwrap_or_default();
@@ -392,6 +414,27 @@ impl<'a> Job<'a> {
             }
         });
     }
+}
+
+/// Whether a rule is about what people choose, which may be words.
+fn is_of_password(rule: &Rule) -> bool {
+    let chosen = |name: &&String| {
+        ["pass", "basic", "snmp"]
+            .iter()
+            .any(|word| name.contains(word))
+    };
+    matches!(rule.check, Some(Check::Password | Check::Typed))
+        || [&rule.id, &rule.label].iter().any(chosen)
+}
+
+/// Whether what is given to a name is itself a name: of code, of a thing, of a request.
+fn is_named(rule: &Rule, joined: &str, name: &[u8], value: &str) -> bool {
+    innocent::repeats(name, value)
+        || innocent::of_file(name, value)
+        || !is_of_password(rule)
+            && (innocent::code(value)
+                || innocent::slug(value)
+                || innocent::of_request(joined, value))
 }
 
 /// Whether a name says that its value tells things apart, and opens nothing.

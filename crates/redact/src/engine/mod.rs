@@ -20,6 +20,7 @@ mod boundary;
 mod check;
 mod encoded;
 mod generic;
+mod innocent;
 mod judge;
 mod letters;
 mod nameless;

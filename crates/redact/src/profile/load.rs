@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use quipu_formats::normalized::ToolOutput;
 use serde::Deserialize;
 
-use super::{Environment, Profile, Times};
+use super::{Environment, Numbers, Profile, Pseudonyms, Times};
 use crate::rule::Kind;
 
 /// The built-in ones, from what keeps most to what keeps least.
@@ -79,6 +79,8 @@ struct Written {
     max_bytes: Option<u64>,
     environment: Option<EnvironmentWord>,
     times: Option<TimesWord>,
+    numbers: Option<NumbersWord>,
+    pseudonyms: Option<PseudonymsWord>,
     identity_linked: Option<bool>,
 }
 
@@ -114,6 +116,20 @@ enum TimesWord {
     Keep,
     Shift,
     Relative,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum NumbersWord {
+    Keep,
+    Rounded,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum PseudonymsWord {
+    Person,
+    Transcript,
 }
 
 impl Profile {
@@ -232,6 +248,8 @@ fn everything_kept() -> Profile {
         max_bytes: u64::MAX,
         environment: Environment::Keep,
         times: Times::Keep,
+        numbers: Numbers::Keep,
+        pseudonyms: Pseudonyms::Person,
         identity_linked: false,
     }
 }
@@ -272,6 +290,14 @@ impl Written {
                 TimesWord::Keep => Times::Keep,
                 TimesWord::Shift => Times::Shift,
                 TimesWord::Relative => Times::Relative,
+            }),
+            numbers: self.numbers.map_or(base.numbers, |word| match word {
+                NumbersWord::Keep => Numbers::Keep,
+                NumbersWord::Rounded => Numbers::Rounded,
+            }),
+            pseudonyms: self.pseudonyms.map_or(base.pseudonyms, |word| match word {
+                PseudonymsWord::Person => Pseudonyms::Person,
+                PseudonymsWord::Transcript => Pseudonyms::Transcript,
             }),
             identity_linked: self.identity_linked.unwrap_or(base.identity_linked),
         }

@@ -16,6 +16,8 @@
 //! max-bytes = 67108864                 # 0 is no limit
 //! environment = "pseudonym"            # cwd, repository, branch, user, host: keep, pseudonym, drop
 //! times = "shift"                      # keep, shift (all by the same, keyed), relative (to the beginning)
+//! numbers = "rounded"                  # counts of tokens, costs, durations, sizes: keep, rounded (to two digits)
+//! pseudonyms = "transcript"            # one name for the same thing in: person (all they share), transcript (this one)
 //! identity-linked = false
 //! ```
 //!
@@ -63,6 +65,10 @@ pub struct Profile {
     pub environment: Environment,
     /// When it was.
     pub times: Times,
+    /// Counts of tokens, costs, durations and sizes.
+    pub numbers: Numbers,
+    /// Where the same thing has the same pseudonym.
+    pub pseudonyms: Pseudonyms,
     /// Whether the person who shares it wants to be known.
     pub identity_linked: bool,
 }
@@ -94,12 +100,18 @@ impl Profile {
                 .all(|part| *part == ToolOutput::Full)
     }
 
+    /// Whether ids are replaced: they tell when things were, and can be looked up.
+    pub fn replaces_ids(&self) -> bool {
+        self.environment != Environment::Keep || self.times != Times::Keep
+    }
+
     /// Whether it leaves everything as it is.
     pub fn changes_nothing(&self) -> bool {
         self.kinds.is_empty()
             && self.keeps_content()
             && self.environment == Environment::Keep
             && self.times == Times::Keep
+            && self.numbers == Numbers::Keep
             && (self.max_events, self.max_bytes) == (u64::MAX, u64::MAX)
     }
 }
@@ -113,6 +125,24 @@ pub enum Environment {
     Pseudonym,
     /// They go.
     Drop,
+}
+
+/// What becomes of counts of tokens, costs, durations and sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Numbers {
+    /// They stay.
+    Keep,
+    /// Two digits stay.
+    Rounded,
+}
+
+/// Where the same thing has the same pseudonym.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Pseudonyms {
+    /// In all that one person shares: it can be grouped.
+    Person,
+    /// In one transcript: nobody can tell that another is of the same person.
+    Transcript,
 }
 
 /// What becomes of times.

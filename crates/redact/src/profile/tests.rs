@@ -137,6 +137,12 @@ fn table() -> String {
         format!("{:?}", it.environment).to_lowercase()
     });
     row("`times`", &|it| format!("{:?}", it.times).to_lowercase());
+    row("`numbers`", &|it| {
+        format!("{:?}", it.numbers).to_lowercase()
+    });
+    row("`pseudonyms`", &|it| {
+        format!("{:?}", it.pseudonyms).to_lowercase()
+    });
     row("`identity-linked`", &|it| yes(it.identity_linked));
     table
 }

@@ -1,11 +1,12 @@
 //! Holds a shared copy against the original.
 
+use std::borrow::Cow;
 use std::io;
 
 use quipu_formats::normalized::path::{self, Characters, Target};
 use quipu_formats::normalized::{self, Beyond, Options, Writer};
 use quipu_model::json::{Kind, Node, Tape};
-use quipu_model::{Event, Header, LogBody, Timestamp};
+use quipu_model::{Event, Header, LogBody, Money, Timestamp};
 use rustc_hash::FxHashMap;
 use sha2::Digest as _;
 
@@ -13,7 +14,11 @@ use super::tree::DEEPEST;
 use super::verify::{Check, Shared, Span};
 use super::{Report, What, begun, hex, salt, salts};
 use crate::Key;
-use crate::session::{CUT, REPLACES, transcript};
+use crate::profile::Pseudonyms;
+use crate::session::{
+    CUT, REPLACES, id_stands_for, naming, round, round_money, stands_for_hash, transcript,
+    whole_seconds,
+};
 
 /// Events of the original whose numbers are kept when they are not in the shared copy.
 const KEPT: usize = 1000;
@@ -25,13 +30,59 @@ pub struct Against<R> {
     header: Header,
     options: Options,
     salts: Option<Key>,
-    /// Whether times were moved, and by how much: by what the first says.
-    times: Times,
+    /// What the copy says was changed everywhere in the same way.
+    changes: Changes,
     next: Option<(u64, u64, String)>,
     missing: (u64, Vec<u64>),
     /// How many events the shared copy says were cut off.
     cut: Option<u64>,
     buffer: Vec<u8>,
+}
+
+/// What the copy says was changed everywhere in the same way, and what is known of it.
+#[derive(Debug)]
+struct Changes {
+    /// Whether times were moved, and by how much: by what the first says.
+    times: Times,
+    /// Whether ids were replaced.
+    ids: Option<Ids>,
+    /// Whether numbers were rounded.
+    rounds: bool,
+}
+
+/// What is known of how ids were replaced.
+#[derive(Debug, Default)]
+struct Ids {
+    /// The keys that they may have been replaced by, where the owner's is there.
+    keys: Vec<Key>,
+    /// What stands for each, and the other way round, without it.
+    stands: FxHashMap<String, String>,
+    back: FxHashMap<String, String>,
+}
+
+/// Ids that are held against each other.
+const IDS: usize = 1 << 16;
+
+impl Ids {
+    /// Whether one may stand for the other: what the key says; without it, whether it always does, and for nothing else.
+    fn stands_for(&mut self, stands: &str, id: &str, is_hash: bool) -> bool {
+        if !self.keys.is_empty() {
+            return self.keys.iter().any(|key| {
+                if is_hash {
+                    stands_for_hash(key, id) == stands
+                } else {
+                    id_stands_for(key, id).is_some_and(|it| it == stands)
+                }
+            });
+        }
+        if self.stands.len() >= IDS {
+            return true;
+        }
+        let known = self.stands.entry(id.to_owned());
+        let back = self.back.entry(stands.to_owned());
+        known.or_insert_with(|| stands.to_owned()) == stands
+            && back.or_insert_with(|| id.to_owned()) == id
+    }
 }
 
 /// What is known of how times were moved.
@@ -57,20 +108,37 @@ impl<R: io::Read> Against<R> {
         shared.begin()?;
         let sections = shared.sections();
         let mut tape = Tape::new();
-        let moved = tape.read(&sections, DEEPEST + 1).ok();
-        let moved = moved.and_then(|node| node.path(&["privacy", "timeShift"])?.as_bool());
-        let is_moved = moved == Some(true);
+        let read = tape.read(&sections, DEEPEST + 1).ok();
+        let says = |name: &str| {
+            read.and_then(|node| node.path(&["privacy", name])?.as_bool()) == Some(true)
+        };
+        let transcript = transcript(header, options);
+        let keys = key.map_or_else(Vec::new, |key| {
+            let scopes = [Pseudonyms::Person, Pseudonyms::Transcript];
+            scopes.map(|scope| naming(key, scope, &transcript)).to_vec()
+        });
+        // Its own, which is another than the original's where ids were replaced.
+        let shared_as = read.and_then(|node| node.text("transcriptId").map(Cow::into_owned));
+        let shared_as = shared_as.unwrap_or_else(|| transcript.clone());
+        let changes = Changes {
+            times: if says("timeShift") {
+                Times::Moved(None)
+            } else {
+                Times::Kept
+            },
+            ids: says("idsReplaced").then(|| Ids {
+                keys,
+                ..Ids::default()
+            }),
+            rounds: says("numbersRounded"),
+        };
         let mut against = Self {
             shared,
             check: Check::default(),
             header: header.clone(),
             options: options.clone(),
-            salts: key.map(|key| salts(key, &transcript(header, options))),
-            times: if is_moved {
-                Times::Moved(None)
-            } else {
-                Times::Kept
-            },
+            salts: key.map(|key| salts(key, &shared_as)),
+            changes,
             next: None,
             missing: (0, Vec::new()),
             cut: None,
@@ -107,7 +175,7 @@ impl<R: io::Read> Against<R> {
         let mut compare = Compare {
             report: &mut self.check.report,
             salts: self.salts.as_ref(),
-            times: &mut self.times,
+            changes: &mut self.changes,
             seq: *seq,
             path: String::new(),
             spans: FxHashMap::default(),
@@ -184,7 +252,7 @@ impl<R: io::Read> Against<R> {
         let mut compare = Compare {
             report: &mut self.check.report,
             salts: self.salts.as_ref(),
-            times: &mut self.times,
+            changes: &mut self.changes,
             seq: 0,
             path: String::new(),
             spans: FxHashMap::default(),
@@ -235,7 +303,7 @@ fn cut(text: &str) -> Option<u64> {
 struct Compare<'c, 'n> {
     report: &'c mut Report,
     salts: Option<&'c Key>,
-    times: &'c mut Times,
+    changes: &'c mut Changes,
     seq: u64,
     path: String,
     /// The spans of a value, or of the name of a field that has the value; by its place.
@@ -377,6 +445,9 @@ impl<'n> Compare<'_, 'n> {
         ) {
             return self.time(shared, original);
         }
+        if shared.raw() != original.raw() && self.is_changed(shared, original) {
+            return;
+        }
         match (shared.kind(), original.kind()) {
             (Kind::Object, Kind::Object) => {
                 // The name of a repository follows from its address.
@@ -444,6 +515,34 @@ impl<'n> Compare<'_, 'n> {
         }
     }
 
+    /// Whether a value is what the other becomes where ids are replaced and numbers rounded.
+    fn is_changed(&mut self, shared: Node<'_>, original: Node<'_>) -> bool {
+        let is_hash = self.path.starts_with("attachments[") && self.path.ends_with(".sha256");
+        if is_hash || is_id(&self.path) {
+            let (Some(ids), Some(stands), Some(id)) =
+                (&mut self.changes.ids, shared.as_str(), original.as_str())
+            else {
+                return false;
+            };
+            return ids.stands_for(&stands, &id, is_hash);
+        }
+        if !self.changes.rounds {
+            return false;
+        }
+        let was = original.raw().get();
+        let rounded = match self.path.as_str() {
+            "costUsd" => Money::parse(was).map(|sum| round_money(sum).to_string()),
+            "durationMs" | "tool.durationMs" | "source.offset" => {
+                original.as_u64().map(|n| round(n).to_string())
+            }
+            path if path.starts_with("usage.") || path.starts_with("attachments[") => {
+                original.as_u64().map(|n| round(n).to_string())
+            }
+            _ => None,
+        };
+        rounded.is_some_and(|rounded| rounded == shared.raw().get())
+    }
+
     fn time(&mut self, shared: Node<'_>, original: Node<'_>) {
         let read = |node: Node<'_>| node.as_str().and_then(|at| at.parse::<Timestamp>().ok());
         let (Some(now), Some(was)) = (read(shared), read(original)) else {
@@ -452,13 +551,18 @@ impl<'n> Compare<'_, 'n> {
             }
             return;
         };
-        let by = now.as_nanosecond() - was.as_nanosecond();
+        // Times that were moved are in whole seconds; those of older copies have what is behind them.
+        let is_whole = now.subsec_nanosecond() == 0;
+        let by = match self.changes.times {
+            Times::Moved(_) if is_whole => now.as_nanosecond() - whole_seconds(was),
+            _ => now.as_nanosecond() - was.as_nanosecond(),
+        };
         // At the ends of what can be said, a time stays there.
         let is_at_end = now == Timestamp::MIN || now == Timestamp::MAX;
-        match self.times {
+        match self.changes.times {
             Times::Kept if by != 0 => self.differs(),
-            Times::Moved(None) if !is_at_end => *self.times = Times::Moved(Some(by)),
-            Times::Moved(Some(known)) if *known != by && !is_at_end => self.add(What::Time),
+            Times::Moved(None) if !is_at_end => self.changes.times = Times::Moved(Some(by)),
+            Times::Moved(Some(known)) if known != by && !is_at_end => self.add(What::Time),
             Times::Kept | Times::Moved(_) => {}
         }
     }
@@ -517,6 +621,30 @@ impl<'n> Compare<'_, 'n> {
             rest = &rest[length + next.map_or(0, str::len)..];
         }
     }
+}
+
+/// Whether a field is an id.
+fn is_id(path: &str) -> bool {
+    const IDS: [&str; 15] = [
+        "id",
+        "nativeId",
+        "parentId",
+        "agentId",
+        "modelCall",
+        "child",
+        "runId",
+        "parentRunId",
+        "tool.callId",
+        "meta.childRunId",
+        "source.sessionId",
+        "session.runId",
+        "session.parentRunId",
+        "session.parentCall",
+        "session.forkedFrom",
+    ];
+    IDS.contains(&path)
+        || path.starts_with("session.children[")
+        || path.starts_with("blocks[") && path.ends_with("].callId")
 }
 
 /// How long something is that is followed by what is kept next, or by nothing.

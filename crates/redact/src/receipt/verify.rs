@@ -34,6 +34,8 @@ pub struct Report {
     pub opened: u64,
     /// The root of the tree, as it is by the values that are there.
     pub root: Option<String>,
+    /// Whether the copy says that something was removed from it: by another profile than `local`, or by receipts.
+    pub is_shared: bool,
 }
 
 impl Report {
@@ -84,7 +86,9 @@ pub enum What {
     #[error("it is no transcript: {0}")]
     Document(String),
     /// It commits to nothing.
-    #[error("it has no commitment: nothing can be checked")]
+    #[error(
+        "it says that something was removed, and has no commitment: whoever changed it would not be found out"
+    )]
     NoCommitment,
     /// It commits in a way that is not known.
     #[error("its commitment is made in a way that is not known here: {0}")]
@@ -362,6 +366,7 @@ impl Check {
             }
             Err(error) => self.report.add(None, "", What::Document(error.to_string())),
         }
+        self.report.is_shared |= self.listed > 0;
         let counted = commitment(std::mem::take(&mut self.leaves));
         let root = counted.root.clone();
         match stated {
@@ -400,6 +405,11 @@ impl Check {
 
     fn privacy(&mut self, node: Node<'_>, sections: Node<'_>) {
         self.spans(None, node.get("redactions"), sections);
+        let says = |name: &str| node.get(name).and_then(|it| it.as_bool()) == Some(true);
+        let profile = node.text("profile");
+        self.report.is_shared = profile.is_some_and(|profile| profile != "local")
+            || says("redactionApplied")
+            || says("anonymizationApplied");
         let stated = node.get("redactionCount").and_then(|count| count.as_u64());
         let counted = self.listed;
         if let Some(stated) = stated.filter(|stated| *stated != counted) {

@@ -209,7 +209,7 @@ fn by_name(folder: &str, name: &str) -> bool {
         .iter()
         .any(|ending| name.len() > ending.len() && name.ends_with(ending))
     {
-        return !harmless(name) && !name.ends_with(".pub.pem") && !name.contains("public");
+        return !harmless(name) && !is_open(name);
     }
     let stem = name.split('.').next().unwrap_or_default();
     let data = ["yml", "yaml", "json", "toml", "ini", "enc"]
@@ -265,6 +265,35 @@ fn is_public(name: &str) -> bool {
         .is_some_and(|(_, ending)| ending == "pub")
 }
 
+/// Whether a name says that a file of keys holds what everybody may see: a certificate, a chain of them, a public key.
+fn is_open(name: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "cert",
+        "certs",
+        "certificate",
+        "certificates",
+        "crt",
+        "ca",
+        "cacert",
+        "cacerts",
+        "chain",
+        "fullchain",
+        "bundle",
+        "root",
+        "roots",
+        "pub",
+        "pubkey",
+    ];
+    let Some((stem, ending)) = name.rsplit_once('.') else {
+        return false;
+    };
+    let parts = || stem.split(['.', '-', '_']);
+    let private = stem.contains("priv") || parts().any(|part| part == "key");
+    let key_of_packages = ending == "key" && parts().any(|part| part == "gpg" || part == "apt");
+    let certificate = ending == "pem" && parts().any(|part| WORDS.contains(&part));
+    !private && (name.contains("public") || key_of_packages || certificate)
+}
+
 /// Whether one of the parts of a name says that there is nothing in it.
 fn harmless(name: &str) -> bool {
     name.split(['.', '-', '_'])
@@ -289,6 +318,10 @@ mod tests {
             "/home/ada/.ssh/*",
             "server.pem",
             "tls/private.key",
+            "tls/cert-key.pem",
+            "ca.key",
+            "privkey.pem",
+            "certs/tls.key",
             "store.p12",
             "a.pfx",
             "a.jks",
@@ -345,6 +378,14 @@ mod tests {
             "https://example.com/.env",
             "public.pem",
             "src/key.ts",
+            "cert.pem",
+            "etc/ssl/fullchain.pem",
+            "ca-bundle.pem",
+            "server.crt.pem",
+            "root-ca.pem",
+            "jwt_pubkey.pem",
+            "llvm-snapshot.gpg.key",
+            "jwt.public.key",
             "README.md",
             "a.key\nb",
         ] {

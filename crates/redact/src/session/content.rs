@@ -398,7 +398,7 @@ impl Shaper<'_, '_> {
         if let Some(replaces) = replaces {
             // What is not known at all is written as it stands or not at all.
             self.mask.old.clear();
-            self.mask.list.clear();
+            self.mask.forget();
             let mut text = note
                 .raw
                 .as_ref()
@@ -442,8 +442,9 @@ impl Shaper<'_, '_> {
         let Some(raw) = &note.raw else { return false };
         let mut changed = raw.clone();
         self.unknown("", &mut changed);
-        self.mask.list.clear();
-        changed != *raw
+        self.mask.forget();
+        // It is written as it stands, with its time and its ids.
+        changed != *raw || self.profile.replaces_ids()
     }
 
     /// A value of which nobody knows what it is: it stays where all content does.

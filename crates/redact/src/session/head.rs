@@ -7,10 +7,11 @@ use quipu_model::Header;
 
 use super::content::{Shaper, named};
 use super::names::stands_for;
+use super::numbers::{round_money, round_usage};
 use super::old::Old;
 use super::review::NameOf;
 use super::{Outcome, Redactor, receipts, times};
-use crate::profile::Environment;
+use crate::profile::{Environment, Pseudonyms};
 use crate::rule::Kind;
 use crate::{Context, RuleSet, receipt};
 
@@ -29,11 +30,30 @@ impl Redactor<'_> {
         self.title();
         self.extra();
         self.of_header = receipts(&mut self.mask);
+        self.shown = std::mem::take(&mut self.mask.pending);
+        self.ids();
         if let Some(shift) = self.shift {
             let moved = |at: Option<quipu_model::Timestamp>| at.map(|at| times::moved(at, shift));
             self.header.started_at = moved(self.header.started_at);
             self.header.ended_at = moved(self.header.ended_at);
             self.options.captured_at = moved(self.options.captured_at);
+        }
+    }
+
+    /// Replaces ids, and what is made of them.
+    fn ids(&mut self) {
+        let Some(key) = &self.mask.traces.ids.0 else {
+            return;
+        };
+        self.mask.traces.ids.header(&mut self.header);
+        // It is made from the run's id, so that the same run has the same.
+        self.options.transcript_id = None;
+        let submitter = self.options.submitter.as_mut();
+        if let Some(submitter) = submitter.filter(|it| it.key_id.is_none())
+            && let Some(pseudonym) = &mut submitter.pseudonym
+            && self.profile.pseudonyms == Pseudonyms::Transcript
+        {
+            *pseudonym = key.pseudonym("anon", pseudonym);
         }
     }
 
@@ -59,7 +79,7 @@ impl Redactor<'_> {
         let at = &mut self.header.environment;
         let mut commit_of = |field: &str, text: &mut Option<String>, of: NameOf| {
             if let Some(text) = text
-                && let Some(stands) = stands_for(of, text, how, &self.mask.key)
+                && let Some(stands) = stands_for(of, text, how, &self.mask.naming)
             {
                 self.mask
                     .whole(field, text, of.rule(), Kind::Identity.as_str(), stands);
@@ -79,9 +99,12 @@ impl Redactor<'_> {
             NameOf::Branch,
         );
         if let Some(commit) = &mut at.commit
-            && how == Environment::Drop
+            && how != Environment::Keep
         {
-            let label = "[REDACTED:commit]".to_owned();
+            let label = match how {
+                Environment::Drop => "[REDACTED:commit]".to_owned(),
+                _ => self.mask.traces.digest(commit),
+            };
             let field = "session.environment.repo.commit";
             self.mask.whole(
                 field,
@@ -174,6 +197,20 @@ impl Redactor<'_> {
             header.totals = counted.totals.clone();
             header.children.clone_from(&counted.children);
             (header.started_at, header.ended_at) = (counted.started_at, counted.ended_at);
+        } else if self.mask.rounds {
+            let (usage, cost) = &self.exact;
+            let (totals, counted) = (&mut header.totals, &self.counted.totals);
+            // What the events come to is what they come to now; what was said beside them is rounded as well.
+            if totals.usage == *usage {
+                totals.usage = counted.usage;
+            } else {
+                round_usage(&mut totals.usage);
+            }
+            totals.cost = if totals.cost == *cost {
+                counted.cost
+            } else {
+                totals.cost.map(round_money)
+            };
         }
         header
     }
@@ -204,6 +241,15 @@ impl Redactor<'_> {
             rules_digest: Some(self.digest()),
             rules_matched: Some(matched.to_vec()),
             time_shift: Some(self.shift.is_some() || was.time_shift == Some(true)),
+            ids_replaced: self
+                .mask
+                .traces
+                .ids
+                .0
+                .as_ref()
+                .map(|_| true)
+                .or(was.ids_replaced),
+            numbers_rounded: self.mask.rounds.then_some(true).or(was.numbers_rounded),
             redactions: Some(std::mem::take(&mut self.of_header)),
             commitment: None,
         }

@@ -10,8 +10,10 @@ use quipu_model::json::{Kind as JsonKind, Node, Tape};
 use super::escape::escaped;
 use super::files;
 use super::names::{Names, home_of};
+use super::numbers::round_placeholder;
 use super::old::{Old, moved};
-use super::review::{Decisions, Excerpt, Finding, Review, ValueHash};
+use super::review::{Decisions, Excerpt, Finding, Review, Shown, ValueHash};
+use super::traces::Traces;
 use crate::rule::Kind;
 use crate::{
     Certainty, Context, Engine, Found, Key, Placeholders, Rule, Scratch, is_placeholder, receipt,
@@ -48,11 +50,21 @@ pub(super) struct Mask<'a> {
     /// Whether secrets are looked for, those that files are as a whole among them.
     pub(super) secrets: bool,
     pub(super) key: Key,
+    /// What pseudonyms are made with.
+    pub(super) naming: Key,
+    /// Finds what gives back times and digests.
+    pub(super) traces: Traces,
+    /// Whether lengths in placeholders are rounded.
+    pub(super) rounds: bool,
     /// What commitments are salted with; without one there are none, nor receipts.
     pub(super) salts: Option<Key>,
     pub(super) names: Names,
     pub(super) decisions: &'a Decisions,
     pub(super) review: Option<Box<Review<'a>>>,
+    /// Whether what is taken out is kept to be shown.
+    pub(super) shows: bool,
+    /// What was taken out of the event at hand, to be shown when it is handed on.
+    pub(super) pending: Vec<Shown>,
     pub(super) kit: Kit,
     /// The event at hand; 0 for the header.
     pub(super) seq: u64,
@@ -81,7 +93,7 @@ struct Candidate {
 
 #[derive(Clone)]
 enum Of {
-    Rule(usize, Certainty),
+    Rule(usize),
     Name(usize),
     Given(Cut),
 }
@@ -92,7 +104,10 @@ pub(super) type Field<'f> = &'f dyn Fn() -> String;
 impl Mask<'_> {
     /// Whether nothing is looked for.
     fn is_idle(&self) -> bool {
-        !self.secrets && !self.wanted.contains(&true) && self.names.is_empty()
+        !self.secrets
+            && !self.wanted.contains(&true)
+            && self.names.is_empty()
+            && self.traces.is_idle()
     }
 
     /// What is to be taken out of a text, in order and without overlaps.
@@ -120,7 +135,7 @@ impl Mask<'_> {
         self.merge(&mut candidates);
         candidates
             .into_iter()
-            .map(|candidate| self.cut(field, text, candidate))
+            .map(|candidate| self.cut(text, candidate))
             .collect()
     }
 
@@ -152,10 +167,43 @@ impl Mask<'_> {
             }));
         }
         self.kit.found = found;
+        let kept = self.decisions;
+        let is_kept = |span: &Range<usize>| {
+            !kept.keep.is_empty()
+                && kept
+                    .keep
+                    .contains(&ValueHash::of(&self.key, &text[span.clone()]))
+        };
+        names.retain(|(span, _)| !is_kept(span));
+        if !self.traces.is_idle() {
+            let cuts = self.traces.find(text).into_iter();
+            Self::free(cuts.filter(|cut| !is_kept(&cut.span)), to);
+        }
         to.extend(names.drain(..).map(|(span, index)| Candidate {
             span,
             of: Of::Name(index),
         }));
+    }
+
+    /// Adds what no rule found: what a rule found is what it is, whatever it looks like.
+    fn free(cuts: impl Iterator<Item = Cut>, to: &mut Vec<Candidate>) {
+        let mut found: Vec<Range<usize>> = to.iter().map(|it| it.span.clone()).collect();
+        found.sort_by_key(|span| span.start);
+        // Each ends where the last of those before it does, so that one look tells.
+        let mut end = 0;
+        for span in &mut found {
+            end = end.max(span.end);
+            span.end = end;
+        }
+        for cut in cuts {
+            let before = found.partition_point(|it| it.start < cut.span.end);
+            if before == 0 || found[before - 1].end <= cut.span.start {
+                to.push(Candidate {
+                    span: cut.span.clone(),
+                    of: Of::Given(cut),
+                });
+            }
+        }
     }
 
     /// What is found in the strings of a text that is JSON, one level deep, by the keys that they have there.
@@ -244,7 +292,7 @@ impl Mask<'_> {
                 && !self.decisions.remove.contains(&hash)
             {
                 self.near += 1;
-                self.show(field, text, &span, found.rule, found.certainty, None);
+                self.show_near(field, text, &span, found.rule, found.certainty);
                 return;
             }
         }
@@ -263,31 +311,67 @@ impl Mask<'_> {
         }
         to.push(Candidate {
             span,
-            of: Of::Rule(found.rule, found.certainty),
+            of: Of::Rule(found.rule),
         });
     }
 
-    fn show(
+    fn show_near(
         &mut self,
         field: Field<'_>,
         text: &str,
         span: &Range<usize>,
         rule: usize,
         certainty: Certainty,
-        placeholder: Option<&str>,
     ) {
         let Some(review) = &mut self.review else {
             return;
         };
+        let rule = &self.engine.rules().rules[rule];
         review(&Finding {
             seq: self.seq,
             field: &field(),
-            rule: &self.engine.rules().rules[rule],
+            rule: &rule.id,
+            kind: rule.kind.as_str(),
+            severity: Some(rule.severity),
             certainty,
-            placeholder,
+            placeholder: None,
             hash: ValueHash::of(&self.key, &text[span.clone()]),
             excerpt: Excerpt::of(text, span),
         });
+    }
+
+    /// Keeps what is taken out until it is known that the event is handed on.
+    fn show_later(&mut self, field: &str, text: &str, cut: &Cut) {
+        if !self.shows {
+            return;
+        }
+        let rules = &self.engine.rules().rules;
+        let rule = rules.iter().find(|rule| rule.id == cut.rule);
+        let hash = ValueHash::of(&self.key, &text[cut.span.clone()]);
+        self.pending.push(Shown::new(
+            self.seq,
+            field,
+            text,
+            cut,
+            hash,
+            rule.map(|rule| rule.severity),
+        ));
+    }
+
+    /// Shows what was taken out of the event at hand.
+    pub(super) fn show_pending(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        if let Some(review) = &mut self.review {
+            for shown in &pending {
+                review(&shown.finding());
+            }
+        }
+    }
+
+    /// Forgets what was taken out of the event at hand: all of it goes.
+    pub(super) fn forget(&mut self) {
+        self.list.clear();
+        self.pending.clear();
     }
 
     /// Of what overlaps, the most secret and then the longest gives the name to all of it.
@@ -295,7 +379,7 @@ impl Mask<'_> {
         candidates.sort_by_key(|it| (it.span.start, std::cmp::Reverse(it.span.end)));
         let rank = |it: &Candidate| {
             let kind = match &it.of {
-                Of::Rule(rule, _) => self.rule(*rule).kind.as_str(),
+                Of::Rule(rule) => self.rule(*rule).kind.as_str(),
                 Of::Given(cut) => cut.kind,
                 Of::Name(_) => "name",
             };
@@ -323,7 +407,7 @@ impl Mask<'_> {
         &self.engine.rules().rules[rule]
     }
 
-    fn cut(&mut self, field: Field<'_>, text: &str, candidate: Candidate) -> Cut {
+    fn cut(&mut self, text: &str, candidate: Candidate) -> Cut {
         let Candidate { span, of } = candidate;
         match of {
             Of::Name(index) => {
@@ -336,10 +420,9 @@ impl Mask<'_> {
                 }
             }
             Of::Given(cut) => Cut { span, ..cut },
-            Of::Rule(rule, certainty) => {
+            Of::Rule(rule) => {
                 let label = &self.engine.rules().rules[rule].label;
                 let placeholder = self.kit.placeholders.of(label, &text[span.clone()]);
-                self.show(field, text, &span, rule, certainty, Some(&placeholder));
                 self.of_rule(rule, span, placeholder)
             }
         }
@@ -358,7 +441,7 @@ impl Mask<'_> {
     /// What goes over the ends of texts that follow each other: for each of them, which parts of it.
     pub(super) fn across(&mut self, texts: &[&str]) -> Vec<Vec<Cut>> {
         let mut parts: Vec<Vec<Cut>> = vec![Vec::new(); texts.len()];
-        if texts.len() < 2 || !self.wanted.contains(&true) {
+        if texts.len() < 2 || self.is_idle() {
             return parts;
         }
         let all = texts.concat();
@@ -371,26 +454,37 @@ impl Mask<'_> {
         let mut found = Vec::new();
         self.engine
             .scan(&mut self.kit.scratch, &all, Context::default(), &mut found);
+        // The text that a part begins in, where it goes over the end of it.
+        let crossed = |span: &Range<usize>| {
+            let first = starts.partition_point(|start| *start <= span.start);
+            let first = first.saturating_sub(1);
+            (span.end > starts[first] + texts[first].len()).then_some(first)
+        };
+        let mut over: Vec<Cut> = Vec::new();
         for found in found {
-            let span = found.span;
-            let first = starts
-                .partition_point(|start| *start <= span.start)
-                .saturating_sub(1);
+            let span = super::floor(&all, found.span.start)..super::ceil(&all, found.span.end);
             let is_wanted =
                 found.certainty == Certainty::Sure && self.wanted.get(found.rule) == Some(&true);
-            if !is_wanted || span.is_empty() || span.end <= starts[first] + texts[first].len() {
+            if is_wanted && crossed(&span).is_some() {
+                let label = &self.engine.rules().rules[found.rule].label;
+                let placeholder = self.kit.placeholders.of(label, &all[span.clone()]);
+                over.push(self.of_rule(found.rule, span, placeholder));
+            }
+        }
+        over.extend(self.traces.find(&all));
+        for (span, index) in self.names.find(&all) {
+            let of = Of::Name(index);
+            over.push(self.cut(&all, Candidate { span, of }));
+        }
+        for cut in over {
+            let span = cut.span.clone();
+            let Some(first) = crossed(&span) else {
+                continue;
+            };
+            let hash = ValueHash::of(&self.key, &all[span.clone()]);
+            if self.decisions.keep.contains(&hash) {
                 continue;
             }
-            let label = &self.engine.rules().rules[found.rule].label;
-            let value = &all[super::floor(&all, span.start)..super::ceil(&all, span.end)];
-            if self
-                .decisions
-                .keep
-                .contains(&ValueHash::of(&self.key, value))
-            {
-                continue;
-            }
-            let placeholder = self.kit.placeholders.of(label, value);
             for (index, text) in texts.iter().enumerate().skip(first) {
                 let start = starts[index];
                 if start >= span.end {
@@ -399,8 +493,10 @@ impl Mask<'_> {
                 let from = super::floor(text, span.start.saturating_sub(start));
                 let to = super::ceil(text, (span.end - start).min(text.len()));
                 if from < to {
-                    let part = self.of_rule(found.rule, from..to, placeholder.clone());
-                    parts[index].push(part);
+                    parts[index].push(Cut {
+                        span: from..to,
+                        ..cut.clone()
+                    });
                 }
             }
         }
@@ -411,6 +507,27 @@ impl Mask<'_> {
     pub(super) fn apply(&mut self, field: Field<'_>, text: &str, cuts: &[Cut]) -> String {
         let field = field();
         let old = self.old.take(&field);
+        let rounded: Vec<Cut>;
+        let cuts = if self.rounds {
+            let is_policy = |cut: &Cut| cut.kind == POLICY;
+            rounded = cuts
+                .iter()
+                .map(|cut| Cut {
+                    placeholder: if is_policy(cut) {
+                        round_placeholder(&cut.placeholder)
+                    } else {
+                        cut.placeholder.clone()
+                    },
+                    ..cut.clone()
+                })
+                .collect();
+            &rounded
+        } else {
+            cuts
+        };
+        for cut in cuts {
+            self.show_later(&field, text, cut);
+        }
         let mut out = String::with_capacity(text.len());
         let mut receipts: Vec<(Redaction, Option<Range<usize>>)> = Vec::new();
         let (mut at, mut seen, mut written) = (0, 0, 0);

@@ -1,7 +1,8 @@
 //! Redacts a session: what is said of it as a whole, and its events one by one.
 //!
 //! ```text
-//! Redactor::new(engine, profile, key, decisions, header, options)
+//! Learned::event(…) × n    names that the session tells along the way
+//! Redactor::new(engine, profile, key, decisions, header, options, learned)
 //!     event(…) × n   ──► the same events, in order, each with its receipts (Beyond::redactions)
 //!     finish()       ──► Outcome: the header and the options to write the document with, privacy among them
 //! ```
@@ -17,17 +18,24 @@
 //! **Invariant:** calls stay linked with their results, and numbers stay what they are.
 //! **Invariant:** redacting what was redacted gives the same bytes.
 
+mod clock;
+mod common;
 mod content;
+mod digests;
 mod escape;
 mod files;
 mod head;
+mod ids;
 mod json;
+mod learn;
 mod mask;
 mod names;
+mod numbers;
 mod old;
 mod record;
 mod review;
 mod times;
+mod traces;
 
 #[cfg(test)]
 mod tests;
@@ -37,19 +45,28 @@ use std::io;
 
 use quipu_formats::normalized::{self, Beyond, Options, Redaction, ToolOutput};
 use quipu_model::{
-    Annotations, Block, Body, Content, Event, Header, Json, LogBody, Note, NoteKind, Notes, Place,
-    Timestamp,
+    Annotations, Block, Body, Content, Event, Header, Json, LogBody, Money, Note, NoteKind, Notes,
+    Place, Timestamp, Usage,
 };
 use rustc_hash::FxHashSet;
 
+use self::clock::Clock;
+pub use self::common::is_common;
 pub(crate) use self::content::REPLACES;
 use self::content::{Shaper, is_own};
 use self::files::Files;
+pub(crate) use self::ids::{stands_for as id_stands_for, stands_for_hash};
+pub use self::learn::Learned;
 use self::mask::{Cut, Kit, Mask};
 use self::names::Names;
+pub(crate) use self::numbers::{round, round_money};
 use self::old::Old;
 pub use self::record::masker;
+use self::review::Shown;
 pub use self::review::{Decisions, Excerpt, Finding, Name, NameOf, Review, ValueHash};
+pub(crate) use self::times::whole_seconds;
+use self::traces::Traces;
+use crate::profile::{Environment, Numbers, Pseudonyms, Times};
 use crate::receipt::{self, Leaves};
 use crate::{Engine, Key, Placeholders, Profile};
 
@@ -76,8 +93,12 @@ pub struct Redactor<'a> {
     log: Option<(String, String)>,
     /// What was taken out of the header.
     of_header: Vec<Redaction>,
+    /// The same, for whoever looks it over.
+    shown: Vec<Shown>,
     /// By how much times are moved.
     shift: Option<i64>,
+    /// What the events counted before that was rounded.
+    exact: (Usage, Option<Money>),
     held: Vec<Held>,
     held_bytes: usize,
     leaves: Leaves,
@@ -138,8 +159,36 @@ impl<'a> Redactor<'a> {
         decisions: &'a Decisions,
         header: &Header,
         options: &Options,
+        learned: &Learned,
     ) -> Self {
         let transcript = transcript(header, options);
+        let naming = naming(key, profile.pseudonyms, &transcript);
+        let was = options.privacy.as_ref();
+        let was_moved = was.and_then(|privacy| privacy.time_shift) == Some(true);
+        let was_replaced = was.and_then(|privacy| privacy.ids_replaced) == Some(true);
+        let is_timed = profile.times != Times::Keep && !(was_moved && was_replaced);
+        let is_named = profile.replaces_ids() && !was_replaced;
+        let traces = Traces {
+            clock: is_timed.then(|| Clock::of(header, was_moved)),
+            ids: ids::Ids(is_named.then(|| naming.clone())),
+            own: if is_named {
+                own_ids(header)
+            } else {
+                Vec::new()
+            },
+            digests: (profile.environment != Environment::Keep).then(|| {
+                let digests = learned.digests.clone();
+                (digests, profile.environment, naming.clone())
+            }),
+        };
+        // The copy's own id, by which whoever has the key opens what was removed.
+        let mut renamed = Header::new(header.run_id.clone());
+        traces.ids.header(&mut renamed);
+        let shared_as = if is_named {
+            normalized::transcript_id(&renamed.run_id)
+        } else {
+            transcript.clone()
+        };
         let mask = Mask {
             engine,
             wanted: engine
@@ -150,21 +199,27 @@ impl<'a> Redactor<'a> {
                 .collect(),
             secrets: profile.kinds.contains(&crate::Kind::Secret),
             key: key.clone(),
-            salts: Some(receipt::salts(key, &transcript)),
-            names: Names::of(header, &decisions.names, profile.environment, key),
+            salts: Some(receipt::salts(key, &shared_as)),
+            names: Names::of(
+                header,
+                &decisions.names,
+                learned,
+                profile.environment,
+                &naming,
+            ),
+            naming,
+            traces,
+            rounds: profile.numbers == Numbers::Rounded,
             decisions,
             review: None,
+            shows: true,
+            pending: Vec::new(),
             kit: Kit::new(Placeholders::new(key.derive("placeholders", &transcript))),
             seq: 0,
             list: Vec::new(),
             old: Old::default(),
             near: 0,
         };
-        let was_moved = options
-            .privacy
-            .as_ref()
-            .and_then(|privacy| privacy.time_shift)
-            == Some(true);
         let shift = times::shift(profile.times, header, key, &transcript).filter(|_| !was_moved);
         let mut bare = profile.clone();
         (bare.tool_input, bare.tool_output) = (ToolOutput::None, ToolOutput::None);
@@ -177,7 +232,9 @@ impl<'a> Redactor<'a> {
             options: options.clone(),
             log: None,
             of_header: Vec::new(),
+            shown: Vec::new(),
             shift,
+            exact: (Usage::default(), None),
             held: Vec::new(),
             held_bytes: 0,
             leaves: Leaves::default(),
@@ -192,15 +249,20 @@ impl<'a> Redactor<'a> {
             buffer: Vec::new(),
         };
         redactor.redact_header();
+        redactor.mask.shows = false;
         let path = |header: &Header| header.origin.as_ref()?.path.clone();
         redactor.log = path(header).zip(path(&redactor.header));
         redactor
     }
 
-    /// Calls a function with everything that rules find, and nearly find, in the events to come.
+    /// Calls a function with everything that is taken out, and with what rules nearly find.
     #[must_use]
-    pub fn with_review(mut self, review: Box<Review<'a>>) -> Self {
+    pub fn with_review(mut self, mut review: Box<Review<'a>>) -> Self {
+        for shown in std::mem::take(&mut self.shown) {
+            review(&shown.finding());
+        }
         self.mask.review = Some(review);
+        self.mask.shows = true;
         self
     }
 
@@ -303,7 +365,7 @@ impl<'a> Redactor<'a> {
         given: &[(usize, Cut)],
         sink: &mut Sink<'_>,
     ) -> io::Result<()> {
-        self.move_time(&mut event);
+        self.traces(&mut event, &mut beyond);
         self.last = Some((event.seq, event.timestamp));
         let is_open = match &event.body {
             LogBody::Exchange(Body::ToolResult(result)) => self.open.contains(&result.call_id),
@@ -344,6 +406,7 @@ impl<'a> Redactor<'a> {
         is_own: bool,
     ) {
         self.mask.seq = event.seq;
+        self.mask.pending.clear();
         self.mask.old = Old::new(std::mem::take(&mut beyond.redactions));
         let of_log = |event: &Event<LogBody>, log: &(String, String)| {
             let source = event.annotations.source.as_ref();
@@ -379,8 +442,28 @@ impl<'a> Redactor<'a> {
         normalized::encode(&self.header, event, beyond, &mut self.buffer);
     }
 
+    /// Changes what an event tells beside what it says: when it was, its ids, how much was counted.
+    fn traces(&mut self, event: &mut Event<LogBody>, beyond: &mut Beyond) {
+        self.move_time(event);
+        self.mask.traces.ids.event(event, beyond);
+        if !self.profile.file_contents {
+            self.mask.traces.ids.attachments(event);
+        }
+        if self.mask.rounds {
+            let (usage, cost) = &mut self.exact;
+            if let Some(used) = &event.annotations.usage {
+                usage.add(used);
+            }
+            if let Some(more) = event.annotations.cost {
+                *cost = Some(cost.map_or(more, |sum| sum.saturating_add(more)));
+            }
+            numbers::round_event(event);
+        }
+    }
+
     /// Counts the event in the buffer as one that a cap cuts off.
     fn leave_out(&mut self) {
+        self.mask.pending.clear();
         self.cut.events += 1;
         self.cut.bytes += self.buffer.len() as u64;
     }
@@ -400,6 +483,7 @@ impl<'a> Redactor<'a> {
         for redaction in &beyond.redactions {
             self.count(&redaction.rule_id);
         }
+        self.mask.show_pending();
         match &event.body {
             LogBody::Exchange(Body::ToolCall(call)) => {
                 self.open.insert(call.call_id.clone());
@@ -428,7 +512,7 @@ impl<'a> Redactor<'a> {
             && self.last.is_none()
             && self.profile.times == crate::profile::Times::Relative
         {
-            *shift = -event.timestamp.as_second();
+            *shift = times::from(event.timestamp);
         }
         event.timestamp = times::moved(event.timestamp, *shift);
     }
@@ -503,6 +587,38 @@ fn chunks(event: &Event<LogBody>) -> impl Iterator<Item = &str> {
         Content::Stream(text) => text.as_str(),
         _ => "",
     })
+}
+
+/// The ids of a session that texts may name: in paths of its files, in links to it.
+fn own_ids(header: &Header) -> Vec<String> {
+    const SHORTEST: usize = 8;
+    const MOST: usize = 64;
+    let session = header
+        .origin
+        .as_ref()
+        .and_then(|it| it.session_id.as_deref());
+    let parent = header.parent_run_id.as_ref().map(AsRef::as_ref);
+    let children = header.children.iter().take(MOST).map(AsRef::as_ref);
+    let mut own: Vec<String> = [session, parent, header.forked_from.as_deref()]
+        .into_iter()
+        .flatten()
+        .chain([header.run_id.as_str()])
+        .chain(children)
+        // A word may be an id as well, and is not to be looked for.
+        .filter(|id| id.len() >= SHORTEST && id.bytes().any(|byte| byte.is_ascii_digit()))
+        .map(str::to_owned)
+        .collect();
+    own.sort();
+    own.dedup();
+    own
+}
+
+/// The key that pseudonyms are made with.
+pub(crate) fn naming(key: &Key, pseudonyms: Pseudonyms, transcript: &str) -> Key {
+    match pseudonyms {
+        Pseudonyms::Person => key.clone(),
+        Pseudonyms::Transcript => key.derive("transcript", transcript),
+    }
 }
 
 /// The id of the document.

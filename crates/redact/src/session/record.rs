@@ -11,6 +11,7 @@ use super::mask::{Kit, Mask};
 use super::names::Names;
 use super::old::Old;
 use super::review::Decisions;
+use super::traces::Traces;
 use crate::{Engine, Key, Placeholders, Profile};
 
 /// What takes secrets out of a draft: what the recorder calls with each. Rules of the kinds that the profile applies are
@@ -51,9 +52,14 @@ pub fn masker(
             secrets: policy.kinds.contains(&crate::Kind::Secret),
             key: key.clone(),
             salts: None,
+            naming: key.clone(),
             names: Names::default(),
+            traces: Traces::default(),
+            rounds: false,
             decisions: &decisions,
             review: None,
+            shows: false,
+            pending: Vec::new(),
             kit: std::mem::replace(kit, fresh()),
             seq: 0,
             list: Vec::new(),

@@ -4,7 +4,8 @@ use std::fmt;
 
 use rustc_hash::FxHashSet;
 
-use crate::{Certainty, Key, Rule};
+use super::mask::Cut;
+use crate::{Certainty, Key, Severity};
 
 /// A keyed hash of a value, by which a decision about it is remembered without the value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -111,15 +112,19 @@ impl NameOf {
     }
 }
 
-/// Something that a rule found, or nearly, for the eyes of the session's owner.
+/// Something that is taken out, or nearly was, for the eyes of the session's owner.
 #[derive(Debug, Clone, Copy)]
 pub struct Finding<'a> {
     /// The event; 0 for what is said of the session as a whole.
     pub seq: u64,
     /// The field, as receipts name it.
     pub field: &'a str,
-    /// The rule.
-    pub rule: &'a Rule,
+    /// The rule, as receipts name it.
+    pub rule: &'a str,
+    /// What kind of thing it is: that of the rule, or `policy` for what the profile leaves out whatever it says.
+    pub kind: &'a str,
+    /// How much harm it could do, where a rule says so.
+    pub severity: Option<Severity>,
     /// How sure it is.
     pub certainty: Certainty,
     /// What stands there now; `None` when it stays.
@@ -159,6 +164,75 @@ impl<'a> Excerpt<'a> {
 impl fmt::Debug for Excerpt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Excerpt(…)")
+    }
+}
+
+/// What was taken out of an event, until it is known that the event is shared.
+pub(super) struct Shown {
+    seq: u64,
+    field: String,
+    rule: String,
+    kind: &'static str,
+    severity: Option<Severity>,
+    placeholder: String,
+    hash: ValueHash,
+    /// What was before it, the value, and what was behind it.
+    texts: [String; 3],
+}
+
+impl Shown {
+    /// Bytes of a value that are kept at most.
+    const LONGEST: usize = 400;
+
+    pub(super) fn new(
+        seq: u64,
+        field: &str,
+        text: &str,
+        cut: &Cut,
+        hash: ValueHash,
+        severity: Option<Severity>,
+    ) -> Self {
+        let Excerpt {
+            before,
+            value,
+            behind,
+        } = Excerpt::of(text, &cut.span);
+        let value = &value[..super::floor(value, Self::LONGEST)];
+        Self {
+            seq,
+            field: field.to_owned(),
+            rule: cut.rule.clone(),
+            kind: cut.kind,
+            severity,
+            placeholder: cut.placeholder.clone(),
+            hash,
+            texts: [before, value, behind].map(str::to_owned),
+        }
+    }
+
+    pub(super) fn finding(&self) -> Finding<'_> {
+        let [before, value, behind] = &self.texts;
+        Finding {
+            seq: self.seq,
+            field: &self.field,
+            rule: &self.rule,
+            kind: self.kind,
+            severity: self.severity,
+            certainty: Certainty::Sure,
+            placeholder: Some(&self.placeholder),
+            hash: self.hash,
+            excerpt: Excerpt {
+                before,
+                value,
+                behind,
+            },
+        }
+    }
+}
+
+impl fmt::Debug for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shown(…)")
     }
 }
 

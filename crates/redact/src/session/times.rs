@@ -22,13 +22,24 @@ pub(super) fn shift(times: Times, header: &Header, key: &Key, transcript: &str) 
             let seconds = i64::try_from(seconds).unwrap_or(1);
             Some(if hash[16] & 1 == 0 { seconds } else { -seconds })
         }
-        Times::Relative => Some(header.started_at.map_or(0, |start| -start.as_second())),
+        Times::Relative => Some(header.started_at.map_or(0, from)),
     }
 }
 
-/// A time, moved. At the ends of what can be said it stays.
+/// The shift by which a time becomes the epoch.
+pub(super) fn from(start: Timestamp) -> i64 {
+    i64::try_from(-(whole_seconds(start) / 1_000_000_000)).unwrap_or(0)
+}
+
+/// The last whole second at or before a time, in nanoseconds.
+pub(crate) fn whole_seconds(at: Timestamp) -> i128 {
+    at.as_nanosecond().div_euclid(1_000_000_000) * 1_000_000_000
+}
+
+/// A time, moved, in whole seconds: the parts of a second would stay what they were. At the ends of what can be said it
+/// stays.
 pub(super) fn moved(at: Timestamp, seconds: i64) -> Timestamp {
-    let nanos = at.as_nanosecond() + i128::from(seconds) * 1_000_000_000;
+    let nanos = whole_seconds(at) + i128::from(seconds) * 1_000_000_000;
     let nanos = nanos.clamp(
         Timestamp::MIN.as_nanosecond(),
         Timestamp::MAX.as_nanosecond(),

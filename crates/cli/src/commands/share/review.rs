@@ -31,16 +31,29 @@ pub(super) struct Seen {
     /// By what the value is known by without being told.
     values: BTreeMap<String, Value1>,
     order: Vec<String>,
-    /// Values that there was no room for.
+    /// Findings that there was no room for, and how many of them stay.
     beyond: u64,
+    beyond_near: u64,
+    /// How many places something goes from.
+    removed: u64,
     pub(super) outcome: Outcome,
+}
+
+/// How much there is of each.
+struct Counted {
+    /// Places at which something is taken out: as many as the copy will list.
+    removed: u64,
+    /// Those at which something had been taken out before.
+    before: u64,
+    /// Values that rules nearly found.
+    nearly: u64,
 }
 
 /// A value, for its owner's eyes.
 struct Value1 {
     rule: String,
-    kind: &'static str,
-    severity: Severity,
+    kind: String,
+    severity: Option<Severity>,
     certainty: Certainty,
     placeholder: Option<String>,
     count: u64,
@@ -54,8 +67,10 @@ struct Value1 {
 impl Seen {
     pub(super) fn of(source: &mut Redacted) -> Result<Self> {
         let mut values: BTreeMap<String, Value1> = BTreeMap::new();
-        let (mut order, mut beyond) = (Vec::new(), 0);
+        let (mut order, mut beyond, mut beyond_near, mut removed) = (Vec::new(), 0, 0, 0);
         let each = |item: &Finding<'_>| {
+            let is_near = item.certainty != Certainty::Sure;
+            removed += u64::from(!is_near);
             let mark = item.hash.to_string()[..MARK].to_owned();
             if let Some(known) = values.get_mut(&mark) {
                 known.count += 1;
@@ -66,6 +81,7 @@ impl Seen {
             }
             if values.len() >= MOST {
                 beyond += 1;
+                beyond_near += u64::from(is_near);
                 return;
             }
             order.push(mark.clone());
@@ -76,8 +92,20 @@ impl Seen {
             values,
             order,
             beyond,
+            beyond_near,
+            removed,
             outcome,
         })
+    }
+
+    fn counted(&self) -> Counted {
+        let is_near = |value: &&Value1| value.certainty != Certainty::Sure;
+        let nearly = self.values.values().filter(is_near).count() as u64;
+        Counted {
+            removed: self.removed,
+            before: self.outcome.redactions.saturating_sub(self.removed),
+            nearly: nearly + self.beyond_near,
+        }
     }
 
     fn each(&self) -> impl Iterator<Item = (&str, &Value1)> {
@@ -98,9 +126,9 @@ impl Value1 {
         } = item.excerpt;
         Self {
             hash: item.hash,
-            rule: item.rule.id.clone(),
-            kind: item.rule.kind.as_str(),
-            severity: item.rule.severity,
+            rule: item.rule.to_owned(),
+            kind: item.kind.to_owned(),
+            severity: item.severity,
             certainty: item.certainty,
             placeholder: item.placeholder.map(str::to_owned),
             count: 1,
@@ -114,8 +142,49 @@ impl Value1 {
     /// Whether it could open something, and is not removed.
     fn is_risky(&self) -> bool {
         matches!(self.certainty, Certainty::Near(why) if why.is_suspicious())
-            && self.severity == Severity::High
+            && self.severity == Some(Severity::High)
+            && !self.is_path()
     }
+
+    /// Whether it is the name of a file, or of directories.
+    fn is_path(&self) -> bool {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "_-.+@~/\\".contains(c);
+        let before = self.before.rfind(|c: char| !is_part(c)).map_or(0, |at| {
+            at + self.before[at..].chars().next().map_or(0, char::len_utf8)
+        });
+        let behind = self.behind.find(|c: char| !is_part(c));
+        let behind = &self.behind[..behind.unwrap_or(self.behind.len())];
+        is_path(&self.before[before..], &self.value, behind)
+    }
+
+    /// Whether a person may keep it: what a profile leaves out whatever it says is not theirs to keep.
+    fn is_policy(&self) -> bool {
+        self.kind == POLICY
+    }
+}
+
+/// The kind of what a profile leaves out whatever it says.
+const POLICY: &str = "policy";
+
+/// Whether a value is in the name of a file, by what joins it on both sides.
+fn is_path(before: &str, value: &str, behind: &str) -> bool {
+    let is_separator = |c: char| matches!(c, '/' | '\\');
+    let whole = format!("{before}{value}{behind}");
+    let last = whole.rsplit(is_separator).next().unwrap_or(&whole);
+    // `loom.rs`, `archive.tar.gz`: letters behind a point.
+    let has_ending = last.rsplit_once('.').is_some_and(|(stem, ending)| {
+        !stem.is_empty()
+            && (1..=5).contains(&ending.len())
+            && ending.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && ending.bytes().any(|byte| byte.is_ascii_alphabetic())
+    });
+    let begins = ["/", "~/", "./", "../"]
+        .iter()
+        .any(|it| whole.starts_with(it))
+        && !whole.starts_with("//");
+    let is_inside = begins && behind.starts_with(is_separator);
+    let directories = value.matches(is_separator).count();
+    (has_ending && whole.contains(is_separator)) || is_inside || begins && directories >= 2
 }
 
 /// What is to be done; `None` when it is not to be shared.
@@ -123,9 +192,16 @@ pub(super) fn decide(args: &Share, seen: &Seen, profile: &Profile) -> Result<Opt
     let mut decisions = Decisions::default();
     for (flag, marks) in [("--keep", &args.keep), ("--remove", &args.remove)] {
         for mark in marks {
-            if !seen.values.contains_key(mark) {
+            let Some(value) = seen.values.get(mark) else {
                 let error = CommandError::usage(format!("{flag} {mark}: nothing has that mark"));
                 return Err(error.hint("`quipu share ID --review` shows the marks"));
+            };
+            if value.is_policy() && flag == "--keep" {
+                let error = CommandError::usage(format!(
+                    "{flag} {mark}: the profile {} leaves out {}",
+                    profile.name, value.rule
+                ));
+                return Err(error.hint("choose another profile: docs/profiles.md"));
             }
         }
     }
@@ -161,7 +237,8 @@ pub(super) fn decide(args: &Share, seen: &Seen, profile: &Profile) -> Result<Opt
         })
         .map(|(mark, _)| mark)
         .collect();
-    if undecided.is_empty() && seen.beyond == 0 {
+    // What goes need not be looked at, however much it is.
+    if undecided.is_empty() && seen.beyond_near == 0 {
         return Ok(Some(decisions));
     }
     let what = count(undecided.len() as u64, "value");
@@ -183,9 +260,9 @@ fn show(seen: &Seen) -> Result<()> {
     let width = columns().saturating_sub(14).max(20);
     for (mark, value) in seen.each() {
         let (style, word) = match (value.certainty, value.severity) {
-            (Certainty::Near(why), Severity::High) if why.is_suspicious() => (YELLOW, "stays?"),
+            (Certainty::Near(_), _) if value.is_risky() => (YELLOW, "stays?"),
             (Certainty::Near(_), _) => (DIM, "stays"),
-            (Certainty::Sure, Severity::High) => (RED, "goes"),
+            (Certainty::Sure, Some(Severity::High)) => (RED, "goes"),
             (Certainty::Sure, _) => (GREEN, "goes"),
         };
         let (seq, field) = &value.places[0];
@@ -204,15 +281,19 @@ fn show(seen: &Seen) -> Result<()> {
     }
     out.flush()?;
     drop(out);
-    let goes = seen
-        .each()
-        .filter(|(_, value)| value.certainty == Certainty::Sure);
-    let goes = count(goes.count() as u64, "value");
-    let stays = seen
-        .each()
-        .filter(|(_, value)| value.certainty != Certainty::Sure);
-    let stays = stays.count();
-    say(&format!("{goes} would be removed; {stays} were nearly"));
+    let Counted {
+        removed,
+        before,
+        nearly,
+    } = seen.counted();
+    let places = count(removed, "redaction");
+    say(&format!(
+        "{places} would be made; {} nearly",
+        count(nearly, "value")
+    ));
+    if before > 0 {
+        say(&format!("{} there already", count(before, "redaction")));
+    }
     if seen.beyond > 0 {
         say(&format!(
             "… and {} that are not listed",
@@ -252,6 +333,9 @@ fn ask(seen: &Seen, mut decisions: Decisions) -> Result<Option<Decisions>> {
             (Some("l"), None) => show(seen)?,
             (Some(verb @ ("k" | "r")), Some(mark)) => match seen.values.get(mark) {
                 None => say(&format!("nothing has the mark {mark}")),
+                Some(value) if verb == "k" && value.is_policy() => {
+                    say(&format!("the profile leaves out {}", value.rule));
+                }
                 Some(value) => {
                     let (to, from, word) = if verb == "k" {
                         (&mut decisions.keep, &mut decisions.remove, "stays")
@@ -276,7 +360,7 @@ fn document(seen: &Seen, profile: &Profile) -> Value {
             "mark": mark,
             "rule": value.rule,
             "type": value.kind,
-            "severity": value.severity.as_str(),
+            "severity": value.severity.map(Severity::as_str),
             "removed": value.certainty == Certainty::Sure,
             "nearly": match value.certainty {
                 Certainty::Sure => None,
@@ -290,6 +374,8 @@ fn document(seen: &Seen, profile: &Profile) -> Value {
     });
     json!({
         "profile": profile.name,
+        "redactions": seen.counted().removed,
+        "redactedBefore": seen.counted().before,
         "values": values.collect::<Vec<_>>(),
         "notListed": seen.beyond,
     })

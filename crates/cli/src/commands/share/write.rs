@@ -30,7 +30,9 @@ pub(super) fn write(
     key: Option<&SecretKey>,
 ) -> Result<Exit> {
     let header = source.header().map_err(refused)?;
-    let id = transcript_id(&header.run_id);
+    let document = source.document();
+    let id = document.and_then(|document| document.transcript_id.clone());
+    let id = id.unwrap_or_else(|| transcript_id(&header.run_id));
     if let Some(path) = &args.output {
         match args.to {
             ShareAs::Transcript => file(source, Format::Normalized, path, args.force, engine)?,

@@ -40,6 +40,9 @@ pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
             let read = foreign::read(&path);
             let log = read.map_err(io_error(format!("could not read {}", path.display())))?;
             let log = log.ok_or_else(|| locate::no_log(&path))?;
+            if let Some(doubt) = &log.doubt {
+                say(&format!("{}: {doubt}", path.display()));
+            }
             let problem = log.problem.as_ref().map(ToString::to_string);
             show(args, &log.row(&path), 0, &log.events, problem)
         }

@@ -30,12 +30,13 @@ pub(super) fn with_receipts(
     };
     let about = format!("could not read {}", path.display());
     let report = receipt::verify(copy).map_err(io_error(about))?;
-    // Most transcripts are of nobody who shared them, and commit to nothing.
+    // Most transcripts are of nobody who shared them, and commit to nothing. One that says that something was removed
+    // has to, or whoever changed it would not be found out.
     let commits = !report
         .problems
         .iter()
         .any(|it| it.what == What::NoCommitment);
-    if commits {
+    if commits || report.is_shared {
         checked.size = format!("{}, {}", checked.size, count(report.spans, "redaction"));
         checked.add(&report);
     }

@@ -350,6 +350,8 @@ impl Head {
                 "rulesDigest" => set_some(&mut privacy.rules_digest, text(value)),
                 "rulesMatched" => set_some(&mut privacy.rules_matched, counts(value)),
                 "timeShift" => set_some(&mut privacy.time_shift, value.as_bool()),
+                "idsReplaced" => set_some(&mut privacy.ids_replaced, value.as_bool()),
+                "numbersRounded" => set_some(&mut privacy.numbers_rounded, value.as_bool()),
                 // With fields that are not known it is kept as it is.
                 "redactions" => set_known(&mut privacy.redactions, redactions(value)),
                 "commitment" => set_known(&mut privacy.commitment, commitment(value)),

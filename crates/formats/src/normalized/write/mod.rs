@@ -403,6 +403,8 @@ fn privacy(fields: &mut Fields<'_>, privacy: &Privacy) {
         });
     }
     object.optional_bool("timeShift", privacy.time_shift);
+    object.optional_bool("idsReplaced", privacy.ids_replaced);
+    object.optional_bool("numbersRounded", privacy.numbers_rounded);
     if let Some(redactions) = &privacy.redactions {
         object.list("redactions", redactions, event::redaction);
     }

@@ -14,6 +14,8 @@ pub(super) fn card(place: &Place<'_>) -> Verdict {
     // Nineteen digits in a row are a number of a program.
     let row = digits.len() == 19 && place.value.len() == 19;
     if row
+        || is_for_tests(&digits)
+        || place.last_before() == b'/'
         || place.inside_more()
         || joined
         || repeats
@@ -28,6 +30,54 @@ pub(super) fn card(place: &Place<'_>) -> Verdict {
     } else {
         Verdict::Nearly
     }
+}
+
+/// Numbers that those who take cards tell everybody to test with: they belong to nobody.
+const FOR_TESTS: &[&str] = &[
+    "4242424242424242",
+    "4012888888881881",
+    "4222222222222",
+    "5555555555554444",
+    "5105105105105100",
+    "5200828282828210",
+    "5454545454545454",
+    "2223003122003222",
+    "4444333322221111",
+    "378282246310005",
+    "371449635398431",
+    "378734493671000",
+    "30569309025904",
+    "38520000023237",
+    "36227206271667",
+    "6011000990139424",
+    "3530111333300000",
+    "3566002020360505",
+    "4000056655665556",
+    "4012000033330026",
+    "4012000077777777",
+    "4009348888881881",
+    "5425233430109903",
+    "2222420000001113",
+    "4263982640269299",
+    "374245455400126",
+];
+
+/// Whether a number is one to test with: a known one, or one with a long row of the same digit.
+fn is_for_tests(digits: &[u8]) -> bool {
+    let mut row = 1;
+    for pair in digits.windows(2) {
+        row = if pair[0] == pair[1] { row + 1 } else { 1 };
+        if row >= 7 {
+            return true;
+        }
+    }
+    let same = |known: &&str| {
+        known
+            .bytes()
+            .map(|byte| byte - b'0')
+            .eq(digits.iter().copied())
+    };
+    FOR_TESTS.iter().any(same)
 }
 
 /// Behind a dot or before one, a number is a part of a fraction.

@@ -72,6 +72,8 @@ const NO_HOST: &[&str] = &[
 /// Names of nobody in particular.
 const NO_NAME: &[&str] = &[
     "noreply",
+    "openhands",
+    "cursoragent",
     "no-reply",
     "donotreply",
     "do-not-reply",

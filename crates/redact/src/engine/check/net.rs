@@ -65,6 +65,9 @@ fn versioned(place: &Place<'_>) -> bool {
         "downgrade",
         "firmware",
         "driver",
+        "v8",
+        "chrom",
+        "electron",
         "==",
         ">=",
         "<=",
@@ -87,6 +90,20 @@ fn versioned(place: &Place<'_>) -> bool {
         || (behind == b'/' && place.behind.get(1).is_some_and(u8::is_ascii_digit))
         || place.after_one_of(&words, place.on_line(16))
         || product(place)
+        || among_numbers(place)
+}
+
+/// Whether it stands between numbers that are no addresses, as in the path of a drawing: `.37.22 1.15.36.55 0 .78`.
+fn among_numbers(place: &Place<'_>) -> bool {
+    let Some(before) = place.before.strip_suffix(b" ") else {
+        return false;
+    };
+    let number = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(**byte, b'.' | b'-');
+    let length = before.iter().rev().take(40).take_while(number).count();
+    let number = &before[before.len() - length..];
+    let address = std::str::from_utf8(number).is_ok_and(|text| text.parse::<Ipv4Addr>().is_ok());
+    let digits = number.iter().filter(|byte| byte.is_ascii_digit()).count();
+    !address && number.contains(&b'.') && digits * 2 >= number.len()
 }
 
 /// Whether it stands behind the name of a program, as in `Chrome/120.0.6099.109`.

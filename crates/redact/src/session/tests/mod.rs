@@ -11,7 +11,7 @@ use quipu_model::{
     ToolResult,
 };
 
-use super::{Decisions, Outcome, Redactor};
+use super::{Decisions, Learned, Outcome, Redactor};
 use crate::rule::{Kind, Pattern, Rule, RuleSet, expand};
 use crate::{Engine, Key, Profile};
 
@@ -68,8 +68,21 @@ pub(crate) fn share_with(
     decisions: &Decisions,
 ) -> (Outcome, Events, Vec<u8>) {
     let engine = engine();
+    let mut learned = Learned::default();
+    learned.header(header);
+    for (event, beyond) in events {
+        learned.event(header, event, beyond);
+    }
     let pass = |sink: &mut super::Sink<'_>| {
-        let mut redactor = Redactor::new(&engine, profile, &key(), decisions, header, options);
+        let mut redactor = Redactor::new(
+            &engine,
+            profile,
+            &key(),
+            decisions,
+            header,
+            options,
+            &learned,
+        );
         for (event, beyond) in events {
             redactor.event(event.clone(), beyond.clone(), sink).unwrap();
         }

@@ -115,7 +115,7 @@ fn keys_numbers_and_json_in_strings_are_looked_at() {
         r#"{{"note":"\u00e9","db_password":"hunter\n22","t":"{secret}"}}"#
     ));
     let input = format!(
-        r#"{{ "{secret}" : {{"x":"{secret}"}}, "password":"correct-horse","a.b":["{secret}"],"d":1,"d":"{secret}","card": 4111111111111111, "inner":{}}}"#,
+        r#"{{ "{secret}" : {{"x":"{secret}"}}, "password":"correct-horse","a.b":["{secret}"],"d":1,"d":"{secret}","card": 4929152736184028, "inner":{}}}"#,
         inner.get()
     );
     let out = written(
@@ -289,7 +289,7 @@ fn outputs_are_shaped_by_the_policy() {
     assert!(truncated.contains(end), "{truncated}");
     let described = written(bodies(), "public");
     assert!(
-        described.contains(r#""output":"[REDACTED:tool-output-object-10044-bytes]""#),
+        described.contains(r#""output":"[REDACTED:tool-output-object-10000-bytes]""#),
         "{described}"
     );
     let none = written(bodies(), "structure-only");
@@ -321,11 +321,12 @@ fn the_places_of_a_session_have_other_names_wherever_they_stand() {
     check(&bytes);
     let stands = |word: &str, of: &str| key().pseudonym(word, of);
     let expected = format!(
-        "cd {}/src on {} of {}, by {}, not [REDACTED:path]/x/y, at /home/{}/z on {}",
+        "cd {}/src on {} of {}, by {}, not /home/{}/x/y, at /home/{}/z on {}",
         stands("dir", "/home/ada/code/app"),
         stands("branch", "fix/loom-7"),
         stands("repo", "https://example.com/lovelace/engine.git"),
         stands("user", "ada"),
+        stands("user", "bob"),
         stands("user", "ada"),
         stands("host", "loom9"),
     );
@@ -450,6 +451,7 @@ fn a_person_decides() {
         &decisions,
         &header,
         &Options::default(),
+        &super::super::Learned::default(),
     )
     .with_review(Box::new(|finding| {
         assert_eq!(finding.certainty, Certainty::Sure);

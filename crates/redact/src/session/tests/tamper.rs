@@ -188,6 +188,29 @@ fn another_secret_is_found_with_the_key() {
     assert!(!against(&elsewhere, &events, &bytes, true).is_good());
 }
 
+/// Whoever takes the commitment away is found out by what else the copy says of itself.
+#[test]
+fn a_copy_that_says_something_was_removed_is_known_without_its_commitment() {
+    let (_, _, document, _) = shared();
+    let report = |change: &dyn Fn(&mut Value)| {
+        let mut document = document.clone();
+        let privacy = document["privacy"].as_object_mut().unwrap();
+        privacy.remove("commitment");
+        change(&mut document);
+        crate::receipt::verify(document.to_string().as_bytes()).unwrap()
+    };
+    let plain = report(&|_| {});
+    assert!(plain.is_shared && !plain.is_good());
+    assert!(report(&|it| it["privacy"]["profile"] = "local".into()).is_shared);
+    let nothing = report(&|it| {
+        it["privacy"] = Value::Null;
+        for event in it["events"].as_array_mut().unwrap() {
+            event.as_object_mut().unwrap().remove("redactions");
+        }
+    });
+    assert!(!nothing.is_shared);
+}
+
 #[test]
 fn one_span_is_opened_and_no_other() {
     let (header, events, document, _) = shared();

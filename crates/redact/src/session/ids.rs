@@ -1,0 +1,140 @@
+//! Ids under other names. Most ids tell when they were made, and some can be looked up, so that they are given back what
+//! a profile removes. What was linked by them is linked by what stands for them.
+
+use quipu_formats::normalized::Beyond;
+use quipu_model::{Block, Body, Content, Event, Header, LogBody, RunId};
+
+use super::names::is_stand_in;
+use crate::Key;
+
+/// What a pseudonym of an id begins with.
+const WORD: &str = "id";
+
+/// What stands for ids; with no key, they stay.
+#[derive(Debug, Default)]
+pub(super) struct Ids(pub(super) Option<Key>);
+
+/// What stands for an id; `None` when it stays.
+pub(crate) fn stands_for(key: &Key, id: &str) -> Option<String> {
+    (!id.is_empty() && !is_stand_in(id)).then(|| key.pseudonym(WORD, id))
+}
+
+/// What stands for the hash of an attachment: of the same shape.
+pub(crate) fn stands_for_hash(key: &Key, sha256: &str) -> String {
+    crate::receipt::hex(&key.hash("attachment", &[sha256.as_bytes()]))
+}
+
+impl Ids {
+    /// What stands for an id; `None` when it stays.
+    pub(super) fn of(&self, id: &str) -> Option<String> {
+        stands_for(self.0.as_ref()?, id)
+    }
+
+    fn text(&self, id: &mut String) {
+        if let Some(stands) = self.of(id) {
+            *id = stands;
+        }
+    }
+
+    fn optional(&self, id: &mut Option<String>) {
+        if let Some(id) = id {
+            self.text(id);
+        }
+    }
+
+    fn run(&self, run: &mut RunId) {
+        if let Some(stands) = self.of(run.as_str()).and_then(|id| RunId::new(&id).ok()) {
+            *run = stands;
+        }
+    }
+
+    /// Replaces those that a header has.
+    pub(super) fn header(&self, header: &mut Header) {
+        if self.0.is_none() {
+            return;
+        }
+        self.run(&mut header.run_id);
+        header
+            .parent_run_id
+            .iter_mut()
+            .for_each(|run| self.run(run));
+        self.optional(&mut header.parent_call);
+        self.optional(&mut header.forked_from);
+        let children = std::mem::take(&mut header.children);
+        header.children = children
+            .iter()
+            .cloned()
+            .map(|mut child| {
+                self.run(&mut child);
+                child
+            })
+            .collect();
+        if let Some(origin) = &mut header.origin {
+            self.optional(&mut origin.session_id);
+        }
+    }
+
+    /// Replaces those that an event has.
+    pub(super) fn event(&self, event: &mut Event<LogBody>, beyond: &mut Beyond) {
+        if self.0.is_none() {
+            return;
+        }
+        self.run(&mut event.run_id);
+        event.parent_run_id.iter_mut().for_each(|run| self.run(run));
+        self.optional(&mut beyond.id);
+        match &mut event.body {
+            LogBody::Exchange(body) => self.body(body),
+            LogBody::System(blocks) => self.blocks(blocks),
+            LogBody::Note(_) => {}
+        }
+        // To change annotations is to make them.
+        if event.annotations.is_empty() {
+            return;
+        }
+        let notes = &mut *event.annotations;
+        for id in [
+            &mut notes.native_id,
+            &mut notes.parent_id,
+            &mut notes.subagent_id,
+            &mut notes.model_call,
+        ] {
+            self.optional(id);
+        }
+        notes.child.iter_mut().for_each(|run| self.run(run));
+    }
+
+    /// Replaces the hashes of attachments that are not shared: what they are of can be looked up.
+    pub(super) fn attachments(&self, event: &mut Event<LogBody>) {
+        let Some(key) = &self.0 else { return };
+        if event.annotations.attachments.is_empty() {
+            return;
+        }
+        for attachment in &mut event.annotations.attachments {
+            attachment.sha256 = stands_for_hash(key, &attachment.sha256);
+        }
+    }
+
+    fn body(&self, body: &mut Body) {
+        match body {
+            Body::ToolCall(call) => self.text(&mut call.call_id),
+            Body::ToolResult(result) => self.text(&mut result.call_id),
+            Body::UserMessage(blocks) | Body::AssistantMessage(blocks) => self.blocks(blocks),
+            Body::CallStarted { child_run_id, .. } | Body::CallCompleted { child_run_id, .. } => {
+                self.run(child_run_id);
+            }
+            Body::RunStarted(_)
+            | Body::RunCompleted(_)
+            | Body::StepStarted(_)
+            | Body::StepCompleted(_) => {}
+        }
+    }
+
+    fn blocks(&self, blocks: &mut [Block]) {
+        for block in blocks {
+            if let Content::ToolUse { id, .. } | Content::ToolResult { id, .. } = &mut block.content
+            {
+                self.text(id);
+            }
+        }
+    }
+}
