@@ -1,5 +1,6 @@
 //! Takes out of a text what is to be taken out, and writes the receipt.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
@@ -624,10 +625,11 @@ impl Mask<'_> {
         if json.is_null() {
             return;
         }
-        let mut text = match json.as_str() {
-            Some(text) => text.into_owned(),
-            None => json.get().to_owned(),
-        };
+        let mut tape = Tape::new();
+        // Half a character in a text is what every reader makes of it.
+        let text = tape.read(json.get(), 1).ok();
+        let text = text.and_then(|node| node.as_str().map(Cow::into_owned));
+        let mut text = text.unwrap_or_else(|| json.get().to_owned());
         let was = self.list.len();
         // What had been taken out of it before is gone with it.
         self.old.forget_inside(field);

@@ -300,7 +300,7 @@ impl Facts {
         times(text, &mut told);
         for Told { how, at, within } in told {
             if at >= first - within && at <= last + within {
-                let is_model = path.ends_with(".model")
+                let is_model = path.ends_with("].model")
                     || path.contains(".models[")
                     || text.contains("claude-");
                 let class = if is_model && how == "date" {

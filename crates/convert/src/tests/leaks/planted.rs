@@ -1,5 +1,7 @@
 //! Sessions that are made up, with facts in them that a copy must not give back.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 /// A session of somebody, as two agents would write it down. `day` is one of June 2026.
@@ -75,7 +77,7 @@ pub(super) fn commit(n: u64) -> String {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        text.push_str(&format!("{:016x}", state ^ state >> 29));
+        write!(text, "{:016x}", state ^ state >> 29).unwrap();
     }
     text.truncate(40);
     text
@@ -125,7 +127,8 @@ fn said(day: u64) -> [String; 4] {
 }
 
 fn lines(records: &[Value]) -> String {
-    records.iter().map(|record| format!("{record}\n")).collect()
+    let lines: Vec<String> = records.iter().map(Value::to_string).collect();
+    lines.join("\n") + "\n"
 }
 
 fn claude(day: u64) -> String {

@@ -188,6 +188,20 @@ fn another_secret_is_found_with_the_key() {
     assert!(!against(&elsewhere, &events, &bytes, true).is_good());
 }
 
+#[test]
+fn half_a_character_is_committed_to_as_it_is_read() {
+    let (header, events) = session(vec![
+        call("c1", "Bash", r#"{"command":"\ud800"}"#),
+        result("c1", "Bash", r#""\ud800""#),
+    ]);
+    for name in Profile::NAMES {
+        let profile = Profile::builtin(name).unwrap();
+        let (_, _, bytes) = share(&header, &Options::default(), &events, &profile);
+        let report = against(&header, &events, &bytes, true);
+        assert!(report.is_good(), "{name}: {:?}", report.problems);
+    }
+}
+
 /// Whoever takes the commitment away is found out by what else the copy says of itself.
 #[test]
 fn a_copy_that_says_something_was_removed_is_known_without_its_commitment() {
