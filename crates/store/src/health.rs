@@ -39,6 +39,8 @@ pub struct Health {
     pub index_anew: Option<String>,
     /// Sessions that cannot be searched because they are not in the index.
     pub not_indexed: u64,
+    /// Logs that an earlier version read, which masked fewer secrets. The next import reads them again.
+    pub outdated: u64,
 }
 
 impl Health {
@@ -48,6 +50,10 @@ impl Health {
         let mut health = Self::default();
         if let Some(store) = store {
             health.catalogue = store.catalogue().damages(all);
+            match store.catalogue().outdated() {
+                Ok(logs) => health.outdated = logs,
+                Err(error) => health.catalogue.push(error.to_string()),
+            }
         }
         match Archive::open(&home.join("archive")) {
             Ok(archive) => health.look_at_archive(&archive, store, all),

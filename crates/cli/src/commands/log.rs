@@ -19,6 +19,7 @@ use super::convert;
 use crate::args::Log;
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate;
+use crate::redaction::masked;
 use crate::terminal::{
     BOLD, CYAN, DIM, Drawing, GREEN, RED, YELLOW, columns, count, fit, out, say,
 };
@@ -210,7 +211,7 @@ fn line(
     width: usize,
 ) -> io::Result<()> {
     let kind = record.get(Field::Kind).and_then(|kind| kind.as_str());
-    let kind = fit(&kind.unwrap_or_default(), 20);
+    let kind = fit(&masked(&kind.unwrap_or_default()), 20);
     let style = style(&kind);
     let graph = drawn.map_or("", |drawn| drawn.text.as_str());
     let gap = if graph.is_empty() { "" } else { " " };
@@ -289,7 +290,7 @@ fn document(row: u32, record: &Record<'_>, family: &Family) -> Value {
         "record": u64::from(row) + 1,
         "line": record.at.line,
         "id": text(Field::Id),
-        "kind": text(Field::Kind),
+        "kind": text(Field::Kind).map(|kind| masked(&kind)),
         "ts": text(Field::Ts),
         "parent": text(Field::Parent),
         "parent_record": family.parent(row).map(|parent| u64::from(parent) + 1),

@@ -22,7 +22,7 @@ pub use passes::{Pass, Passed};
 pub use query::{DriftRow, Figures, Filter, NotFound, Order, Sum, TranscriptRow};
 pub(crate) use seal::is_sealed;
 pub use write::{Reading, SourceRow, Stamp};
-pub(crate) use write::{is_outdated_sql, native_id};
+pub(crate) use write::native_id;
 
 use rusqlite::{Connection, OpenFlags};
 

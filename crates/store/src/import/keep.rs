@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use quipu_agents::{Dialect, Family, GatherError, HEAD, Head, Known, Lies, Limits, is_credential};
 use quipu_model::Timestamp;
-use quipu_redact::Engine;
+use quipu_redact::{Engine, Guard};
 
 use super::find::{self, Candidate, Found};
 use super::many::poisoned;
@@ -91,6 +91,8 @@ pub(super) struct Keeper<'s> {
     pub(super) indexing: Option<Arc<Indexing>>,
     /// What is removed before anything is kept.
     pub(super) redact: Option<Arc<Engine>>,
+    /// What is hidden in everything that is made of what is kept.
+    pub(super) guard: Arc<Guard>,
     /// What is to be said of logs that were kept all the same.
     said: std::sync::Mutex<Vec<Problem>>,
 }
@@ -133,6 +135,7 @@ impl<'s> Keeper<'s> {
         Ok(Self {
             indexing,
             redact: options.redact.clone(),
+            guard: Arc::clone(store.guard()?),
             said: std::sync::Mutex::default(),
             archive: &store.archive,
             blobs: &store.blobs,

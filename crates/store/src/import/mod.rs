@@ -283,6 +283,10 @@ impl Store {
             self.read_archive(options, progress, &mut report)?;
             sources = self.catalogue.sources()?;
         }
+        if outdated && !options.dry_run {
+            self.catalogue.compact()?;
+            self.mask_receipts(&mut report)?;
+        }
         let lost = self.lost(&mut sources, options.dry_run)?;
         let mut known: HashMap<PathBuf, Vec<SourceRow>> = HashMap::new();
         for row in sources {
@@ -375,6 +379,14 @@ impl Store {
         }
         self.catalogue.at_once(|| self.catalogue.keep_only(&keys))?;
         self.unmark_pending()
+    }
+
+    /// Masks secrets in what an earlier version wrote down of what it removed.
+    fn mask_receipts(&self, report: &mut Report) -> Result<(), ImportError> {
+        for (path, error) in crate::receipts::mask(&self.home, self.guard()?) {
+            report.problem(Problem::refused(&path, &error));
+        }
+        Ok(())
     }
 
     fn lock(&self) -> Result<std::fs::File, ImportError> {

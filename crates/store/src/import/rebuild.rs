@@ -82,6 +82,7 @@ impl Store {
             damaged.sources.entry(key).or_insert(problem.what);
         }
         store.heal(damaged, host, options, progress, &mut report)?;
+        store.mask_receipts(&mut report)?;
         store.catalogue.seal()?;
         let Self { catalogue, .. } = store;
         catalogue.take_place_of(&old)?;
