@@ -172,6 +172,7 @@ pub(crate) fn report(
         to: to.as_str(),
         run_id: header.run_id.to_string(),
         reading,
+        secrets: None,
         loss,
     }
 }

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quipu_agents::{Checkpoint, Entry, Ledger, Session, Summary, What};
@@ -13,6 +14,12 @@ use quipu_redact::Guard;
 
 /// How many names are remembered to hold no secret. Most events name a tool or a model that one before them named.
 const CLEAN: usize = 64;
+
+/// Whether what the catalogue knows as the address of a log may be masked. The archive has it as it is.
+pub(crate) fn is_masked(path: &Path, part: Option<&str>) -> bool {
+    const MARK: &str = "[REDACTED:";
+    path.to_string_lossy().contains(MARK) || part.is_some_and(|part| part.contains(MARK))
+}
 
 /// Masks what a guard finds.
 #[derive(Debug)]
@@ -62,6 +69,16 @@ impl Hide {
             "{masked}-{:016x}",
             quipu_agents::hash(id.as_bytes())
         ))
+    }
+
+    /// What stands for the address of a log that holds a secret: its path, and which session of several it is.
+    pub(crate) fn address(&mut self, path: &mut PathBuf, part: &mut Option<String>) {
+        if let Some(masked) = self.id(&path.to_string_lossy()) {
+            *path = masked.into();
+        }
+        if let Some(masked) = part.as_deref().and_then(|part| self.id(part)) {
+            *part = Some(masked);
+        }
     }
 
     /// An event whose names hold no secret. What it says is not looked at: whoever takes it out masks it.
@@ -134,7 +151,16 @@ impl Hide {
             }
         }
         for text in [
-            agent, version, title, cwd, branch, repository, commit, os, shell, vendor_cost,
+            agent,
+            version,
+            title,
+            cwd,
+            branch,
+            repository,
+            commit,
+            os,
+            shell,
+            vendor_cost,
         ] {
             if let Some(masked) = text.as_deref().and_then(|text| self.name(text)) {
                 *text = Some(masked);
@@ -163,6 +189,9 @@ impl Hide {
     /// Whether a checkpoint may be put down. One that holds a secret is not: reading it again from the beginning
     /// is what is left.
     pub(crate) fn may_keep(&mut self, checkpoint: &Checkpoint) -> bool {
-        checkpoint.texts().iter().all(|text| self.name(text).is_none())
+        checkpoint
+            .texts()
+            .iter()
+            .all(|text| self.name(text).is_none())
     }
 }

@@ -18,6 +18,7 @@ use crate::args::Prune;
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::filter::{Naming, Project, check_agents};
 use crate::locate::Place;
+use crate::redaction::masked;
 use crate::terminal::{YELLOW, bytes, count, out, say};
 use crate::when;
 
@@ -180,8 +181,8 @@ fn receipt_json(args: &Prune, now: Timestamp, holdings: &[Holding], swept: Optio
             let last = source.versions.last();
             let chunks = last.into_iter().flat_map(|last| &last.chunks);
             json!({
-                "path": source.key.path.display().to_string(),
-                "part": source.key.part,
+                "path": masked(&source.key.path.display().to_string()),
+                "part": source.key.part.as_deref().map(masked),
                 "manifest": source.key.id().to_string(),
                 "versions": source.versions.len(),
                 "size": last.map(|last| last.size),

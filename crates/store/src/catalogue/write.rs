@@ -172,9 +172,8 @@ impl Catalogue {
     /// How many logs an earlier version read. What it put down may hold more than it would now.
     pub fn outdated(&self) -> Result<u64> {
         let query = "select count(*) from source where adapters between 1 and ?1";
-        let count: i64 = self.run(|database| {
-            database.query_row(query, [ADAPTERS - 1], |row| row.get(0))
-        })?;
+        let count: i64 =
+            self.run(|database| database.query_row(query, [ADAPTERS - 1], |row| row.get(0)))?;
         Ok(count.unsigned_abs())
     }
 

@@ -19,6 +19,7 @@ use super::{Options, Progress, Store, database};
 use crate::archive::{self, ArchiveError, Prefix, Snapshot, SnapshotWriter, SourceKey};
 use crate::blobs::Blobs;
 use crate::catalogue::{Reading, Stamp};
+use crate::hide::Hide;
 use crate::search::indexing::Indexing;
 
 /// How much is read at a time.
@@ -274,7 +275,9 @@ impl<'s> Keeper<'s> {
         path: &Path,
     ) -> Result<Option<(&'static dyn Family, Dialect)>, KeepError> {
         let catalogue = self.catalogue.lock().map_err(|_| poisoned())?;
-        let rows = catalogue.sources_at(path)?;
+        let (mut path, mut part) = (path.to_owned(), None);
+        Hide::new(&self.guard).address(&mut path, &mut part);
+        let rows = catalogue.sources_at(&path)?;
         let row = rows.into_iter().find(|row| row.part.is_none());
         Ok(row.and_then(|row| quipu_agents::dialect(&row.dialect?)))
     }

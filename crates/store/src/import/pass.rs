@@ -18,7 +18,7 @@ use crate::search::indexing::Scribe;
 
 /// A reading, and what was known before it.
 pub(super) struct Read1 {
-    reading: Reading,
+    pub(super) reading: Reading,
     pub(super) before: Before,
     pub(super) read_bytes: u64,
     pub(super) new_bytes: u64,

@@ -59,6 +59,7 @@ pub(super) fn event(
     if row.size <= SHORT {
         return None;
     }
+    let row = &*crate::transcript::located(archive, row).ok()?;
     let (family, dialect) = row.dialect.as_deref().and_then(quipu_agents::dialect)?;
     if dialect.framing != Framing::Lines {
         return None;

@@ -51,7 +51,7 @@ impl Samples {
     }
 
     /// A value with the next secret in it that the rules find there.
-    fn plant(&mut self, value: &str, one_line: bool) -> (String, Sample) {
+    fn plant(&mut self, value: &str, fits: fn(&str) -> bool) -> (String, Sample) {
         loop {
             let (rule, template) = &self.templates[self.next % self.templates.len()];
             let seed = self.next as u64;
@@ -72,17 +72,18 @@ impl Samples {
                 text: one.text.clone(),
             };
             let is_path = value.contains('/') && !value.contains(' ');
-            let gap = if is_path { "/" } else { " " };
+            // What is said may be told in pieces, and what comes next must not become a part of the secret.
+            let (gap, end) = if is_path { ("/", "") } else { (" ", " ") };
             let planted = if value.is_empty() {
-                sample.text.clone()
+                format!("{}{end}", sample.text)
             } else {
-                format!("{value}{gap}{}", sample.text)
+                format!("{value}{gap}{}{end}", sample.text)
             };
             let pieces = sample.pieces();
             let masked = self.guard.mask(&planted, None);
             // How well rules find secrets in every place is not asked here.
             let is_found = pieces.iter().all(|piece| !contains(&masked, piece));
-            if pieces.is_empty() || !is_found || (one_line && sample.text.contains('\n')) {
+            if pieces.is_empty() || !is_found || !fits(&sample.text) {
                 continue;
             }
             self.rules.insert(rule.clone());
@@ -280,7 +281,17 @@ fn walk(node: Node<'_>, field: &str, at: usize, places: &mut Vec<Place>) {
     }
 }
 
-/// Writes every log once for each of its fields, with a secret in that field and in no other.
+fn is_line(text: &str) -> bool {
+    !text.contains('\n')
+}
+
+/// Whether a directory can be called so.
+fn is_name(text: &str) -> bool {
+    is_line(text) && !text.contains('/') && text.len() < 200
+}
+
+/// Writes every log once for each of its fields, with a secret in that field and in no other; and once into a directory
+/// with a secret in its name.
 pub(crate) fn plant(
     samples: &mut Samples,
     wanted: impl Fn(usize) -> bool,
@@ -289,6 +300,10 @@ pub(crate) fn plant(
     let mut planted = Planted::default();
     let mut nth = 0;
     for log in logs() {
+        let (folder, sample) = samples.plant(&format!("/{}", log.dialect), is_name);
+        planted.note(format!("{} (its path)", log.dialect), &sample);
+        let file = format!("{}.{}", log.name, log.ending);
+        write(&format!("{folder}/{file}"), &log.text);
         let places = places(&log);
         let mut fields: BTreeMap<&str, Vec<&Place>> = BTreeMap::new();
         for place in &places {
@@ -301,7 +316,12 @@ pub(crate) fn plant(
             }
             let mut text = log.text.clone();
             for place in places.into_iter().rev() {
-                let (value, sample) = samples.plant(&place.value, !place.is_json);
+                let fits = if place.is_json {
+                    |_: &str| true
+                } else {
+                    is_line
+                };
+                let (value, sample) = samples.plant(&place.value, fits);
                 let written = if place.is_json {
                     serde_json::Value::from(value).to_string()
                 } else {
@@ -310,13 +330,7 @@ pub(crate) fn plant(
                 text.replace_range(place.from..place.to, &written);
                 planted.note(format!("{} {field}", log.dialect), &sample);
             }
-            let Log {
-                dialect,
-                name,
-                ending,
-                ..
-            } = &log;
-            write(&format!("{dialect}/{nth}/{name}.{ending}"), &text);
+            write(&format!("/{}/{nth}/{file}", log.dialect), &text);
         }
     }
     planted
