@@ -136,9 +136,9 @@ pub(crate) fn secrets() -> &'static Guard {
     })
 }
 
-/// A text without its secrets.
+/// A name, a title or a path without its secrets.
 pub(crate) fn masked(text: &str) -> String {
-    secrets().mask(text, None).into_owned()
+    secrets().mask_path(text).into_owned()
 }
 
 /// Whether what is recorded is masked.

@@ -52,13 +52,18 @@ impl Hide {
         if self.clean[place] == hash {
             return None;
         }
-        match self.guard.mask(name, None) {
+        match self.path(name) {
             Cow::Owned(masked) => Some(masked),
             Cow::Borrowed(_) => {
                 self.clean[place] = hash;
                 None
             }
         }
+    }
+
+    /// A path without its secrets.
+    pub(crate) fn path<'t>(&self, path: &'t str) -> Cow<'t, str> {
+        self.guard.mask_path(path)
     }
 
     /// What stands for an id that holds a secret; `None` for all others. Two ids never become one: what is masked

@@ -46,7 +46,7 @@ fn mask_one(path: &Path, guard: &Guard) -> io::Result<()> {
 fn mask_value(value: &mut Value, name: Option<&str>, guard: &Guard) -> bool {
     match value {
         Value::String(text) if name.is_some_and(|name| FROM_LOGS.contains(&name)) => {
-            let masked = guard.mask(text, None).into_owned();
+            let masked = guard.mask_path(text).into_owned();
             let changed = masked != *text;
             *text = masked;
             changed

@@ -283,14 +283,14 @@ fn write_json<R: Read>(args: &Log, family: &Family, reader: &mut Reader<R>) -> R
 fn document(row: u32, record: &Record<'_>, family: &Family) -> Value {
     let text = |field| {
         let value = record.get(field).and_then(|value| value.as_str());
-        value.map(std::borrow::Cow::into_owned)
+        value.map(|text| masked(&text))
     };
     let summary = summary::of(record);
     json!({
         "record": u64::from(row) + 1,
         "line": record.at.line,
         "id": text(Field::Id),
-        "kind": text(Field::Kind).map(|kind| masked(&kind)),
+        "kind": text(Field::Kind),
         "ts": text(Field::Ts),
         "parent": text(Field::Parent),
         "parent_record": family.parent(row).map(|parent| u64::from(parent) + 1),

@@ -1,5 +1,6 @@
 //! `quipu prune`: forgets sessions, with a receipt.
 
+use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -55,7 +56,12 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
     let holdings = store.holdings(rows)?;
     let rows: Vec<TranscriptRow> = holdings.iter().map(|it| it.row.clone()).collect();
     let size: u64 = rows.iter().map(|row| row.size).sum();
-    let only = rows.iter().filter(|row| is_only_here(row)).count() as u64;
+    let gone: HashSet<i64> = holdings
+        .iter()
+        .filter(|holding| is_only_here(holding))
+        .map(|holding| holding.row.id)
+        .collect();
+    let only = gone.len() as u64;
     let there = rows.len() as u64 - only;
     let only_here = format!(
         "{only} of these {} only here; this cannot be undone",
@@ -101,7 +107,7 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
         writeln!(out, "{}", path.display())?;
     } else {
         let ids = Ids::of(Some(&store), store.home())?;
-        let mark = |row: &TranscriptRow| is_only_here(row).then_some("only here");
+        let mark = |row: &TranscriptRow| gone.contains(&row.id).then_some("only here");
         write_rows(&mut out, &rows, Some(&store), &ids, mark)?;
         let flags = match only {
             0 => "--yes",
@@ -157,8 +163,11 @@ impl<'w> Wanted<'w> {
 }
 
 /// Whether the agent's own log is gone.
-fn is_only_here(row: &TranscriptRow) -> bool {
-    !row.path.exists() && !packed(&row.path).exists()
+fn is_only_here(holding: &Holding) -> bool {
+    // The archive knows where it was; the catalogue masks secrets in paths.
+    let kept = holding.sources.first().map(|log| &log.key.path);
+    let path = kept.unwrap_or(&holding.row.path);
+    !path.exists() && !packed(path).exists()
 }
 
 /// When something last happened in a session.

@@ -333,7 +333,7 @@ impl Store {
         }
         let hide = Hide::new(self.guard()?);
         let path = |path: &mut PathBuf| {
-            if let Cow::Owned(masked) = hide.text(&path.to_string_lossy(), None) {
+            if let Cow::Owned(masked) = hide.path(&path.to_string_lossy()) {
                 *path = masked.into();
             }
         };

@@ -254,13 +254,15 @@ impl Said {
                     return;
                 }
                 let said = node.as_str().unwrap_or_default();
-                let said = self.hide(&said, key);
-                if is_input {
-                    if key.is_some_and(|key| PATHS.contains(&key)) {
-                        line(&mut self.paths, &said);
-                    } else {
-                        patched(&said, &mut self.paths);
-                    }
+                let is_path = is_input && key.is_some_and(|key| PATHS.contains(&key));
+                let said = match &self.hide {
+                    Some(hide) if is_path => hide.path(&said),
+                    _ => self.hide(&said, key),
+                };
+                if is_path {
+                    line(&mut self.paths, &said);
+                } else if is_input {
+                    patched(&said, &mut self.paths);
                 }
                 line(&mut self.text, &said);
             }

@@ -59,29 +59,59 @@ struct Shown<'w> {
     plain: Option<Plain>,
 }
 
-/// Markdown as it reads: a secret with a backslash before each of its underscores is still one, and the same one.
+/// Markdown as it reads: a secret whose underscores are escaped is still one, and the same one.
 #[derive(Default)]
 struct Plain {
+    /// The beginning of a line.
+    pending: Vec<u8>,
     text: Vec<u8>,
-    /// What was written last is a backslash, of which it is not known yet what it stands before.
-    escaping: bool,
 }
 
+/// A line is looked at in pieces when it is longer than this.
+const LONGEST: usize = 1 << 20;
+
 impl Plain {
+    /// What whole lines say.
     fn of(&mut self, bytes: &[u8]) -> &[u8] {
+        self.pending.extend_from_slice(bytes);
+        let whole = memchr::memrchr(b'\n', &self.pending).map(|at| at + 1);
+        let end = match whole {
+            Some(end) => end,
+            None if self.pending.len() > LONGEST => self.pending.len(),
+            None => 0,
+        };
+        self.take(end)
+    }
+
+    fn rest(&mut self) -> &[u8] {
+        self.take(self.pending.len())
+    }
+
+    fn take(&mut self, end: usize) -> &[u8] {
         self.text.clear();
-        for byte in bytes {
-            if self.escaping && !byte.is_ascii_punctuation() {
-                self.text.push(b'\\');
-            }
-            let escapes = !self.escaping && *byte == b'\\';
-            if !escapes {
-                self.text.push(*byte);
-            }
-            self.escaping = escapes;
+        let mut line = &self.pending[..end];
+        while let Some((byte, behind)) = line.split_first() {
+            let (said, behind) = match byte {
+                b'\\' if behind.first().is_some_and(u8::is_ascii_punctuation) => {
+                    (behind[0], &behind[1..])
+                }
+                b'&' => entity(behind).unwrap_or((*byte, behind)),
+                byte => (*byte, behind),
+            };
+            self.text.push(said);
+            line = behind;
         }
+        self.pending.drain(..end);
         &self.text
     }
+}
+
+/// The character of `#95;`, and what comes behind it.
+fn entity(text: &[u8]) -> Option<(u8, &[u8])> {
+    let digits = text.strip_prefix(b"#")?;
+    let end = digits.iter().take(4).position(|byte| *byte == b';')?;
+    let number = std::str::from_utf8(&digits[..end]).ok()?.parse().ok()?;
+    u8::is_ascii(&number).then_some((number, &digits[end + 1..]))
 }
 
 impl Write for Shown<'_> {
@@ -91,15 +121,47 @@ impl Write for Shown<'_> {
             Some(plain) => plain.of(&bytes[..written]),
             None => &bytes[..written],
         };
-        if let Some(counter) = &mut self.counter
-            && counter.write_all(shown).is_err()
-        {
-            self.counter = None;
-        }
+        show(&mut self.counter, shown);
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        if let Some(plain) = &mut self.plain {
+            show(&mut self.counter, plain.rest());
+        }
+    }
+}
+
+fn show(counter: &mut Option<PipeWriter>, bytes: &[u8]) {
+    if let Some(to) = counter
+        && to.write_all(bytes).is_err()
+    {
+        *counter = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Plain;
+
+    #[test]
+    fn markdown_reads_the_same_however_it_is_written() {
+        let written = br"a\_b &#95; \n & &#x; &#999; end\";
+        for size in [1, 2, 7, 100] {
+            let mut plain = Plain::default();
+            let mut read = Vec::new();
+            for piece in [&written[..], b"\nrest\\"].concat().chunks(size) {
+                read.extend_from_slice(plain.of(piece));
+            }
+            read.extend_from_slice(plain.rest());
+            let read = String::from_utf8(read).unwrap();
+            assert_eq!(read, "a_b _ \\n & &#x; &#999; end\\\nrest\\");
+        }
     }
 }

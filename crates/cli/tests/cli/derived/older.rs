@@ -10,7 +10,7 @@ use quipu_store::catalogue::Catalogue;
 use super::plant::below;
 use super::{ORIGINALS, Sightings};
 use crate::cli::env::TestEnv;
-use crate::cli::machine::{PROJECT, SESSION, assistant, text, user};
+use crate::cli::machine::{PROJECT, SESSION, assistant, call, result, text, user};
 
 /// The home of an earlier version: a secret in titles, paths and names, in the words of the index, and in the receipt of
 /// what was removed.
@@ -119,4 +119,39 @@ fn a_rebuild_masks_what_an_earlier_version_put_down() {
 #[test]
 fn an_import_masks_what_an_earlier_version_put_down() {
     mended_by(&["import"]);
+}
+
+/// Where reading stopped is put down as well, with what the reader then knew.
+#[test]
+fn a_log_that_grows_is_masked_as_one_that_is_read_at_once() {
+    let secret = expand("ghp_{alnum:36}", 6).unwrap().text;
+    let title = format!(
+        r#"{{"type":"custom-title","customTitle":"use {secret} now","sessionId":"{SESSION}"}}"#
+    );
+    let tool = call("t1", &format!("mcp__{secret}"), &serde_json::json!({}));
+    let first = [
+        user(SESSION, 0, "hello"),
+        format!("{title}\n"),
+        assistant(SESSION, 1, &tool),
+    ]
+    .concat()
+    .replace("/w/demo", &format!("/w/{secret}"));
+    let more = result(SESSION, 2, "t1", "done", "") + &assistant(SESSION, 3, &text("Done."));
+    let figures = |pieces: &[&str]| {
+        let env = TestEnv::new();
+        let mut log = String::new();
+        for piece in pieces {
+            log += piece;
+            env.file(&format!("{PROJECT}/{SESSION}.jsonl"), &log);
+            assert_eq!(env.run(&["import"]).code, 0);
+            assert_eq!(holding(&env, &secret), Vec::<PathBuf>::new());
+        }
+        let mut rows = crate::cli::machine::figures(&env, "");
+        assert_eq!(rows.len(), 1);
+        let row = rows.remove(0);
+        assert_eq!(row["title"], "use [REDACTED:github] now", "{row}");
+        assert_eq!(row["cwd"], "/w/[REDACTED:github]", "{row}");
+        (row["events"].clone(), row["tool_calls"].clone(), row["usage"].clone())
+    };
+    assert_eq!(figures(&[&first, &more]), figures(&[&format!("{first}{more}")]));
 }
