@@ -4,18 +4,11 @@
 //! record until an event is made of the entry, so that an import, which makes none, pays nothing for them.
 
 use quipu_model::Json;
-use quipu_model::json::{Node, RawJson};
-
-/// How many objects the fields of one entry may come from: a line, another session that it names, its message, its
-/// usage, a block, what is in it, and the other account of a result.
-const PARTS: usize = 7;
-
-/// How long the fields of one entry are, as a rule.
-const ROOM: usize = 256;
+use quipu_model::json::{Building, Node, RawJson};
 
 /// The fields of one entry that have no place of their own.
 #[derive(Debug, Clone, Default)]
-pub struct Extra<'a>([Option<Part<'a>>; PARTS]);
+pub struct Extra<'a>(Vec<Part<'a>>);
 
 #[derive(Debug, Clone)]
 struct Part<'a> {
@@ -61,116 +54,83 @@ impl<'a> Extra<'a> {
     }
 
     /// Adds what another has.
-    pub fn append(&mut self, other: Self) {
-        for part in other.0.into_iter().flatten() {
-            self.put(part.name, part.from);
+    pub fn append(&mut self, mut other: Self) {
+        if self.0.is_empty() {
+            *self = other;
+        } else {
+            self.0.append(&mut other.0);
         }
     }
 
     fn put(&mut self, name: &'static str, from: From<'a>) {
-        let room = self.0.iter_mut().find(|part| part.is_none());
-        debug_assert!(
-            room.is_some(),
-            "fields of more objects than there is room for"
-        );
-        if let Some(room) = room {
-            *room = Some(Part { name, from });
-        }
+        self.0.push(Part { name, from });
     }
 
     /// The fields as one object; `None` where there are none.
     pub fn to_json(&self) -> Option<Json> {
-        // Most entries have a few short fields: one piece of memory holds them.
-        let mut text = String::with_capacity(ROOM);
-        text.push('{');
-        for part in self.0.iter().flatten() {
+        if self.0.is_empty() {
+            return None;
+        }
+        let mut object = Building::default();
+        for part in &self.0 {
             match &part.from {
-                From::Rest(object, mapped) if part.name.is_empty() => {
-                    fields(*object, mapped, &mut text);
+                From::Rest(from, mapped) if part.name.is_empty() => {
+                    fields(*from, mapped, &mut object);
                 }
-                From::Rest(object, mapped) => {
-                    inside(part.name, &mut text, |text| fields(*object, mapped, text));
+                From::Rest(from, mapped) => {
+                    object.inside(part.name, |object| fields(*from, mapped, object));
                 }
-                From::But(object, Some(said)) if object.fields().next().is_some() => {
-                    inside(part.name, &mut text, |text| {
-                        for (key, value) in object.fields() {
+                From::But(value, Some(said)) if value.fields().next().is_some() => {
+                    object.inside(part.name, |object| {
+                        for (key, value) in value.fields() {
                             if !value.is_null() && value.raw() != *said {
-                                field(key.raw().get(), value.raw().get(), text);
+                                object.field(key, value.raw());
                             }
                         }
                     });
                 }
                 From::But(value, said) => {
                     if !value.is_null() && said.is_none_or(|said| said != value.raw()) {
-                        named(part.name, value.raw().get(), &mut text);
+                        object.named(part.name, value.raw());
                     }
                 }
-                From::Made(value) => named(part.name, value.get(), &mut text),
+                From::Made(value) => object.named(part.name, value.as_raw()),
             }
         }
-        if text.len() == 1 {
-            return None;
-        }
-        text.push('}');
-        // Fields that nest too deep to be a value are kept as text.
-        let as_text = || Json::parse(&format!(r#"{{"text":{}}}"#, Json::string(&text).get())).ok();
-        Json::parse(&text).ok().or_else(as_text)
+        finished(object)
     }
 }
 
 /// The fields of an object that say something and are not mapped, as an object; `None` where there are none.
-pub(crate) fn leftover(object: Node<'_>, mapped: &[&str]) -> Option<Json> {
-    let mut text = String::from("{");
-    fields(object, &[mapped, &[]], &mut text);
-    text.push('}');
-    (text.len() > 2).then(|| Json::parse(&text).ok())?
+pub(crate) fn leftover(from: Node<'_>, mapped: &[&str]) -> Option<Json> {
+    let mut object = Building::default();
+    fields(from, &[mapped, &[]], &mut object);
+    finished(object)
+}
+
+fn finished(object: Building) -> Option<Json> {
+    if object.is_empty() {
+        return None;
+    }
+    // Fields that nest too deep to be a value are kept as text.
+    Some(object.finish().unwrap_or_else(|text| {
+        let mut object = Building::default();
+        object.named("text", Json::string(&text).as_raw());
+        object.finish().unwrap_or_else(|_| Json::null())
+    }))
 }
 
 /// The fields of an object that say something and are not mapped.
-fn fields(object: Node<'_>, mapped: &[&[&str]; 2], to: &mut String) {
-    for (key, value) in object.fields() {
-        let raw = key.raw().get();
+fn fields(from: Node<'_>, mapped: &[&[&str]; 2], to: &mut Building) {
+    for (key, value) in from.fields() {
+        let mut known = mapped.iter().copied().flatten();
         // Comparing texts is cheaper than reading a key, and nearly no key has escapes.
-        let plain = raw.trim_matches('"');
-        let is_it = |it: &&str| *it == plain || raw.contains('\\') && key.is(it);
-        if !value.is_null() && !mapped.iter().copied().flatten().any(is_it) {
-            field(raw, value.raw().get(), to);
+        let is_mapped = match key.plain() {
+            Some(plain) => known.any(|it| *it == plain),
+            None => known.any(|it| key.is(it)),
+        };
+        if !is_mapped && !value.is_null() {
+            to.field(key, value.raw());
         }
-    }
-}
-
-/// Adds an object under a name, unless nothing is put into it.
-fn inside(name: &'static str, to: &mut String, put: impl FnOnce(&mut String)) {
-    let from = to.len();
-    named(name, "{", to);
-    let begin = to.len();
-    put(to);
-    if to.len() == begin {
-        to.truncate(from);
-    } else {
-        to.push('}');
-    }
-}
-
-/// Adds a value under a name of ours, which needs no escapes.
-fn named(name: &'static str, value: &str, to: &mut String) {
-    comma(to);
-    to.push('"');
-    to.push_str(name);
-    to.push_str("\":");
-    to.push_str(value);
-}
-
-fn field(key: &str, value: &str, to: &mut String) {
-    comma(to);
-    to.push_str(key);
-    to.push(':');
-    to.push_str(value);
-}
-
-/// No value ends with a brace that opens, so one at the end is that of the object.
-fn comma(to: &mut String) {
-    if !to.ends_with('{') {
-        to.push(',');
     }
 }

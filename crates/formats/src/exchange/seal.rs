@@ -119,17 +119,33 @@ fn split(line: &[u8]) -> Option<(&[u8], &[u8; DIGITS])> {
 
 /// Whether a line ends like one with a checksum, but for one letter of the field's name or one digit.
 fn is_damaged(line: &[u8]) -> bool {
-    let end = &line[line.len().saturating_sub(OPEN.len() + 2 * DIGITS)..];
-    let starts = 0..end.len().saturating_sub(OPEN.len());
-    starts.rev().any(|at| {
-        let (open, rest) = end[at..].split_at(OPEN.len());
-        let same = open.iter().zip(OPEN).filter(|(a, b)| a == b).count();
-        // A byte that was mended became up to six.
-        same >= OPEN.len() - 1
-            && (DIGITS..DIGITS + 6).contains(&rest.len().saturating_sub(CLOSE.len()))
-            && rest.ends_with(CLOSE)
-            && memchr::memchr(b'"', &rest[..rest.len() - CLOSE.len()]).is_none()
-    })
+    // Any byte may have been mended, and then became up to six.
+    let end = &line[line.len().saturating_sub(SEAL_LEN + CLOSE.len() + 5)..];
+    let end = unmended(end);
+    let Some((rest, digits)) = end
+        .strip_suffix(CLOSE)
+        .and_then(|rest| rest.split_last_chunk::<DIGITS>())
+    else {
+        return false;
+    };
+    let Some((_, open)) = rest.split_last_chunk::<{ OPEN.len() }>() else {
+        return false;
+    };
+    let same = open.iter().zip(OPEN).filter(|(a, b)| a == b).count();
+    same >= OPEN.len() - 1 && memchr::memchr(b'"', digits).is_none()
+}
+
+/// Bytes with every character that took the place of a byte as one byte again.
+fn unmended(bytes: &[u8]) -> Vec<u8> {
+    const MENDED: [&[u8]; 2] = ["\u{fffd}".as_bytes(), br"\u0000"];
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let [first, others @ ..] = rest {
+        let mended = MENDED.iter().find_map(|mended| rest.strip_prefix(*mended));
+        out.push(if mended.is_some() { 0 } else { *first });
+        rest = mended.unwrap_or(others);
+    }
+    out
 }
 
 fn is_digit(byte: u8) -> bool {

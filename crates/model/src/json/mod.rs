@@ -5,8 +5,9 @@
 //! stays as it is, known to be one valid value on one line.
 //!
 //! [`Json`] owns such a text, [`RawJson`] borrows it, and a [`Cursor`] is what finds them. None can
-//! be made but by checking.
+//! be made but by checking, or by [`Building`] an object of what was checked.
 
+mod build;
 mod cursor;
 mod marks;
 mod parts;
@@ -14,6 +15,7 @@ mod tape;
 #[cfg(debug_assertions)]
 pub mod watch;
 
+pub use build::Building;
 pub use cursor::{Cursor, SyntaxError, SyntaxProblem};
 pub use marks::Escapes;
 pub use parts::{Part, Parts, PartsError};
@@ -88,6 +90,11 @@ impl Json {
     /// The JSON text.
     pub fn get(&self) -> &str {
         &self.0
+    }
+
+    /// The same value, borrowed.
+    pub fn as_raw(&self) -> RawJson<'_> {
+        RawJson(&self.0)
     }
 
     /// Whether this is `null`.

@@ -268,4 +268,50 @@ proptest! {
             prop_assert_eq!(tree(node), theirs);
         }
     }
+
+    /// What is built of the parts of a value is what its text reads as.
+    #[test]
+    fn an_object_built_of_parts_reads_as_its_parts(text in nearly_json()) {
+        let mut tape = Tape::new();
+        let Ok(node) = tape.read(&text, Json::MAX_DEPTH) else { return Ok(()) };
+        let mut object = Building::default();
+        prop_assert!(object.is_empty());
+        object.inside("none", |_| {});
+        prop_assert!(object.is_empty());
+        object.named("whole", node.raw());
+        object.inside("fields", |object| {
+            for (key, value) in node.fields() {
+                object.field(key, value.raw());
+            }
+        });
+        let built = object.finish();
+        let (Ok(built), Ok(whole)) = (built, serde_json::from_str::<serde_json::Value>(&text)) else {
+            return Ok(());
+        };
+        prop_assert!(!built.get().contains(['\n', '\r']));
+        let built: serde_json::Value = serde_json::from_str(built.get()).unwrap();
+        prop_assert_eq!(&built["whole"], &whole);
+        let has_fields = whole.as_object().is_some_and(|whole| !whole.is_empty());
+        prop_assert_eq!(built.get("fields"), has_fields.then_some(&whole));
+    }
+}
+
+#[test]
+fn an_object_that_nests_too_deep_is_given_back_as_text() {
+    let deep = format!(
+        "{}{}",
+        "[".repeat(Json::MAX_DEPTH),
+        "]".repeat(Json::MAX_DEPTH)
+    );
+    let wide = format!("[{}1]", "[],".repeat(2 * Json::MAX_DEPTH));
+    for (text, fits) in [(deep, false), (wide, true)] {
+        let value = Json::parse(&text).unwrap();
+        let mut object = Building::default();
+        object.named("it", value.as_raw());
+        let made = format!("{{\"it\":{text}}}");
+        match object.finish() {
+            Ok(json) => assert!(fits && json.get() == made),
+            Err(text) => assert!(!fits && text == made),
+        }
+    }
 }

@@ -168,7 +168,7 @@ impl Projector {
     ) -> io::Result<bool> {
         let kind = note.kind;
         if kind != NoteKind::Usage && view.notes.model_call.is_some() {
-            let more = parts::fields_of_response(note.raw.as_ref());
+            let more = parts::fields_of_response(note.raw.as_ref(), view.seq, &mut self.out.loss);
             let open = self.opened(lane, view, sink)?;
             open.more.extend(more);
             return Ok(true);

@@ -11,7 +11,9 @@ use quipu_model::{Attachment, Json};
 use sha2::{Digest as _, Sha256};
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::agentlog::{ContentId, LIMITS};
+use super::text::{Object, list};
+use crate::agentlog::verify::is_field;
+use crate::agentlog::{ContentId, Kind, LIMITS};
 
 /// Strings shorter than this stay where they are.
 const SHORT: usize = 32 * 1024;
@@ -73,6 +75,37 @@ fn write(node: Node<'_>, out: &mut String) {
             out.push('}');
         }
     }
+}
+
+/// As much of a field of a payload as the format allows there, and whether that is all of it. Of lists and objects that
+/// are not as they should be, the parts that are stay.
+pub(super) fn fit(kind: Kind, key: &str, value: Node<'_>) -> (Option<String>, bool) {
+    if is_field(kind, key, value) {
+        return (Some(value.raw().get().to_owned()), true);
+    }
+    let fits = |json: &str| {
+        let mut tape = Tape::new();
+        let node = tape.read(json, LIMITS.max_depth);
+        node.is_ok_and(|node| is_field(kind, key, node))
+    };
+    let rest = match value.kind() {
+        JsonKind::List => {
+            let items = value.items().map(|item| item.raw().get());
+            Some(list(items.filter(|item| fits(&list([*item])))))
+        }
+        JsonKind::Object => {
+            let parts = value.fields().filter(|(name, part)| {
+                let alone = Object::new().raw(&name.to_text_lossy(), part.raw().get());
+                fits(&alone.end())
+            });
+            let object = parts.fold(Object::new(), |object, (name, part)| {
+                object.raw(&name.to_text_lossy(), part.raw().get())
+            });
+            Some(object.end())
+        }
+        _ => None,
+    };
+    (rest.filter(|rest| fits(rest)), false)
 }
 
 /// A text that was taken out of a payload.

@@ -413,6 +413,10 @@ impl Projector {
                     let what = "settings that are no parameters of a request";
                     self.out.loss.dropped(what, view.seq);
                 }
+                for key in &settings.unfit {
+                    let what = format!("chat_request.{key} that breaks its format");
+                    self.out.loss.dropped(what, view.seq);
+                }
                 self.lanes[lane].settings = Some(settings);
                 Ok(true)
             }

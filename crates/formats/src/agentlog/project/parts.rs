@@ -3,10 +3,11 @@
 use quipu_model::json::{Node, Tape};
 use quipu_model::{Attachment, Content, Json, Usage};
 
+use super::mend;
 use super::out::blob_uri;
 use super::text::{Object, is_object, is_string, list};
 use super::view::Part;
-use crate::agentlog::LIMITS;
+use crate::agentlog::{Kind, LIMITS};
 use crate::loss::Loss;
 
 /// A part of content that says something.
@@ -170,21 +171,28 @@ const OF_RESPONSES: &[&str] = &[
     "system_fingerprint",
 ];
 
-/// What a note on a response says of it that responses have a field for. A record of an agent is not that.
-pub(super) fn fields_of_response(raw: Option<&Json>) -> Vec<(String, String)> {
+/// What a note on a response says of it that responses have a field for. A record of an agent is not that. What cannot
+/// be written in its field is counted.
+pub(super) fn fields_of_response(
+    raw: Option<&Json>,
+    seq: u64,
+    loss: &mut Loss,
+) -> Vec<(String, String)> {
     let mut tape = Tape::new();
     let raw = raw.and_then(|raw| tape.read(raw.get(), LIMITS.max_depth).ok());
     let fields = raw.filter(|raw| raw.get("type").is_none() && raw.get("payload").is_none());
-    let fields = fields.into_iter().flat_map(Node::fields);
-    fields
-        .filter(|(key, _)| OF_RESPONSES.iter().any(|known| key.is(known)))
-        .map(|(key, value)| {
-            (
-                key.to_text_lossy().into_owned(),
-                value.raw().get().to_owned(),
-            )
-        })
-        .collect()
+    let mut found = Vec::new();
+    for (key, value) in fields.into_iter().flat_map(Node::fields) {
+        let Some(key) = OF_RESPONSES.iter().find(|known| key.is(known)) else {
+            continue;
+        };
+        let (json, whole) = mend::fit(Kind::ChatResponse, key, value);
+        if !whole {
+            loss.dropped(format!("chat_response.{key} that breaks its format"), seq);
+        }
+        found.extend(json.map(|json| ((*key).to_owned(), json)));
+    }
+    found
 }
 
 /// Counts of tokens. What is not known is not there.

@@ -6,8 +6,9 @@
 use quipu_model::Note;
 use quipu_model::json::{Kind as JsonKind, Node, Tape};
 
+use super::mend;
 use super::text::{Object, list};
-use crate::agentlog::LIMITS;
+use crate::agentlog::{Kind, LIMITS};
 
 /// Keys that are parameters of a call to a model wherever they stand.
 const PARAMS: &[&str] = &[
@@ -44,6 +45,8 @@ pub(super) struct Settings {
     pub(super) more: Vec<(String, String)>,
     /// Whether all that the note says is in it.
     pub(super) whole: bool,
+    /// Fields that are not all there, since the format does not allow what they hold.
+    pub(super) unfit: Vec<String>,
 }
 
 impl Settings {
@@ -62,10 +65,11 @@ impl Settings {
             .any(|key| raw.get(key).is_some());
         if is_request && !has_type {
             let params = raw.get("params").filter(is_object);
-            return match params {
+            let settings = match params {
                 Some(params) => Some(Self::of_trace(raw, params)),
                 None => Self::of_request(raw),
             };
+            return settings.map(Self::fitted);
         }
         if raw.text("type").as_deref() != Some("turn_context") {
             return None;
@@ -76,10 +80,37 @@ impl Settings {
             .filter(is_object)
             .unwrap_or(within);
         let params = object(within.fields().filter(|(key, _)| is_param(*key)));
-        (!params.is_empty()).then(|| Self {
-            params: Some(params.end()),
-            ..Self::default()
+        (!params.is_empty()).then(|| {
+            let settings = Self {
+                params: Some(params.end()),
+                ..Self::default()
+            };
+            settings.fitted()
         })
+    }
+
+    /// Leaves out what a request may not hold.
+    fn fitted(mut self) -> Self {
+        let mut unfit = Vec::new();
+        let mut fit = |key: &str, json: String| {
+            let mut tape = Tape::new();
+            let value = tape.read(&json, LIMITS.max_depth).ok();
+            let (json, whole) = value.map_or((None, false), |value| {
+                mend::fit(Kind::ChatRequest, key, value)
+            });
+            if !whole {
+                unfit.push(key.to_owned());
+            }
+            json
+        };
+        self.params = self.params.and_then(|json| fit("params", json));
+        self.tools = self.tools.and_then(|json| fit("tools", json));
+        let more = self.more.into_iter();
+        self.more = more
+            .filter_map(|(key, json)| fit(&key, json).map(|json| (key, json)))
+            .collect();
+        self.unfit = unfit;
+        self
     }
 
     /// Those of a request in a trace.
@@ -101,6 +132,7 @@ impl Settings {
                 })
                 .collect(),
             whole: true,
+            unfit: Vec::new(),
         }
     }
 
@@ -121,6 +153,7 @@ impl Settings {
             }),
             more: Vec::new(),
             whole: true,
+            unfit: Vec::new(),
         })
     }
 }

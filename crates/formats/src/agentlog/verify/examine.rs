@@ -441,19 +441,29 @@ fn is_text(string: Node<'_>) -> bool {
 /// Whether the payload of a record of this kind is as the strict check wants it, as far as that can be said of one
 /// record alone.
 pub(in crate::agentlog) fn is_payload(kind: Kind, payload: Node<'_>) -> bool {
+    is_faultless(|look| {
+        if payload.kind() == JsonKind::Object {
+            schema::check(look, kind, &PAYLOAD, payload);
+        } else {
+            look.mistyped(&PAYLOAD, payload, "an object");
+        }
+    })
+}
+
+/// Whether one field of such a payload is.
+pub(in crate::agentlog) fn is_field(kind: Kind, key: &str, value: Node<'_>) -> bool {
+    is_faultless(|look| schema::field(look, kind, &PAYLOAD.key(key), key, value))
+}
+
+fn is_faultless(check: impl FnOnce(&mut Look<'_>)) -> bool {
     let mut found = Found::new(true);
-    let mut look = Look {
+    check(&mut Look {
         at: At::default(),
         found: &mut found,
         uses: &mut Vec::new(),
         hasher: &RandomState::new(),
         detail: Detail::None,
-    };
-    if payload.kind() == JsonKind::Object {
-        schema::check(&mut look, kind, &PAYLOAD, payload);
-    } else {
-        look.mistyped(&PAYLOAD, payload, "an object");
-    }
+    });
     found.kept.iter().all(|it| it.severity == Severity::Note)
 }
 

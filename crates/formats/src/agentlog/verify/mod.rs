@@ -37,7 +37,7 @@ use super::reader::Passed;
 use super::record::At;
 use super::{ContentId, Kind, LIMITS};
 
-pub(super) use examine::is_payload;
+pub(super) use examine::{is_field, is_payload};
 pub use rules::{Rule, Severity};
 
 /// How to check.

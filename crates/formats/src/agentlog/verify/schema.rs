@@ -223,10 +223,9 @@ const EMBEDDING: &[Field] = &[
     must("vec", Shape::Each(&Shape::Own(number))),
 ];
 
-/// Checks the payload of a record of this kind.
-#[inline]
-pub(super) fn check(look: &mut Look<'_>, kind: Kind, path: &Path<'_>, payload: Node<'_>) {
-    let table = match kind {
+/// What the payload of a record of this kind holds.
+const fn table(kind: Kind) -> &'static [Field] {
+    match kind {
         Kind::Metadata => METADATA,
         Kind::ChatRequest => CHAT_REQUEST,
         Kind::ChatResponse => CHAT_RESPONSE,
@@ -237,10 +236,22 @@ pub(super) fn check(look: &mut Look<'_>, kind: Kind, path: &Path<'_>, payload: N
         Kind::Chunk => CHUNK,
         Kind::HarnessEvent => HARNESS_EVENT,
         Kind::BlobRef => BLOB_REF,
-    };
-    fields(look, path, payload, table);
+    }
+}
+
+/// Checks the payload of a record of this kind.
+#[inline]
+pub(super) fn check(look: &mut Look<'_>, kind: Kind, path: &Path<'_>, payload: Node<'_>) {
+    fields(look, path, payload, table(kind));
     if kind == Kind::BlobRef {
         blob(look, path, payload);
+    }
+}
+
+/// Checks one field of such a payload. A field that the table does not name may hold anything.
+pub(super) fn field(look: &mut Look<'_>, kind: Kind, path: &Path<'_>, key: &str, value: Node<'_>) {
+    if let Some(field) = table(kind).iter().find(|field| field.name == key) {
+        shape(look, path, value, &field.shape);
     }
 }
 

@@ -51,16 +51,19 @@ fn what_was_changed_is_found_where_it_was_changed() {
     assert_eq!(checksums(&changed(2, "check", "cheak")), [3, 4]);
     let one = sealed(&[run(1)]);
     assert_eq!(checksums(&one.replace("check", "chack")), [1]);
-    // A digit that is not even a text any more.
-    let digit = one.find("check").unwrap() + 10;
-    for byte in [0xff, 0, b'G', b'"'] {
+    // A letter of the name or a digit that is not even a text any more.
+    let name = one.find("check").unwrap();
+    let bytes = [0xff, 0xe5, 0, b'G', b'"'];
+    for (at, byte) in (name..name + 24).flat_map(|at| bytes.map(|byte| (at, byte))) {
         let mut damaged = one.clone().into_bytes();
-        damaged[digit] = byte;
+        if std::mem::replace(&mut damaged[at], byte) == byte {
+            continue;
+        }
         let report = verify(&mut Reader::new(&damaged[..])).unwrap();
         assert_eq!(
             report.worst(),
             Some(crate::exchange::verify::Severity::Error),
-            "{byte}"
+            "{byte} at {at}"
         );
     }
     // What other engines say is not taken for a checksum.

@@ -1,25 +1,31 @@
 //! What a line means.
 
+mod said;
+mod stream;
+
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 use quipu_model::json::{Kind, Node};
-use quipu_model::{NoteKind, Status, Timestamp, Usage};
+use quipu_model::{NoteKind, Status, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use self::said::{
+    assistant, attachment, call_of, first_text, keep_account, result_facts, said_to_agent,
+    unknown_block,
+};
+use self::stream::OfModel;
 use super::wire::{
-    ENVELOPE, FIELDS, Line, MADE_UP_MAPPED, MAPPED, MESSAGE_FIELDS, MESSAGE_MAPPED, OF_SESSION,
-    OF_SESSION_AND_RESULT, RESULT, USAGE_FIELDS, USAGE_MAPPED,
+    ENVELOPE, FIELDS, Line, MAPPED, MESSAGE_FIELDS, MESSAGE_MAPPED, OF_SESSION,
+    OF_SESSION_AND_RESULT, RESULT,
 };
 use crate::blocks::{self, ResultFacts, Speaker};
-use crate::cost::Cost;
 use crate::session::{learn, update};
 use crate::{
-    Dropped, Entry, Extra, Mended, Origin, Out, Reader, Session, Text, Tokens, Value, What, state,
-    time,
+    Dropped, Entry, Extra, Mended, Origin, Out, Reader, Session, Text, Tokens, What, state, time,
 };
 
 /// Reads a session, or a stream.
@@ -43,14 +49,6 @@ pub(super) struct Claude {
     summarized: u64,
     /// Summaries whose leaf was not met yet, by its hash.
     leaves: HashMap<u64, (u64, String)>,
-}
-
-/// What was counted of a model in a stream.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-struct OfModel {
-    counted: Tokens,
-    /// How much of it when the last result came.
-    at_result: Tokens,
 }
 
 /// How many summaries of other sessions are remembered at most, and how long they may be.
@@ -200,20 +198,6 @@ impl Claude {
             && !of.into_iter().any(|known| is(Some(session), known))
         {
             extra.but("sessionId", session, None);
-        }
-    }
-
-    /// Counts tokens of a stream by model, for its result to be compared with.
-    fn count_of_model(&mut self, line: &Line<'_>, more: &Usage) {
-        let model = line.message.and_then(|message| message.text("model"));
-        if let Some(model) = model
-            && more.total() > 0
-        {
-            let known = self.by_model.entry(plain_model(&model).to_owned());
-            let known = known.or_default();
-            let mut sum = Usage::from(known.counted);
-            sum.add(more);
-            known.counted = sum.into();
         }
     }
 
@@ -425,91 +409,6 @@ impl Claude {
         common.put(entry, out);
     }
 
-    /// The end of a stream, with the vendor's own sums.
-    fn result<'a>(&mut self, record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
-        // Of each model, with those of sub-agents; what is said of the whole is the main thread's.
-        let models = record.get("modelUsage").filter(|models| {
-            let mut all = models.fields();
-            all.any(|(_, sums)| model_usage(sums).is_some_and(|usage| usage.total() > 0))
-        });
-        let total = record.get("usage").and_then(blocks::usage);
-        let before = self.at_result.into();
-        // Lines of the stream carry the usage a reply began with; the result has what it came to.
-        let usage = total.filter(|_| models.is_none()).map(|total| {
-            let counted = out.ledger().counted().beyond(&before);
-            total.beyond(&counted)
-        });
-        if let Some(total) = total {
-            let mut sum = self
-                .session
-                .vendor_usage
-                .map(Into::into)
-                .unwrap_or_default();
-            Usage::add(&mut sum, &total);
-            self.session.vendor_usage = Some(sum.into());
-        }
-        if let Some(cost) = record.get("total_cost_usd") {
-            self.session.vendor_cost = Some(cost.raw().get().to_owned());
-        }
-        let failed = record.get("is_error").and_then(|n| n.as_bool()) == Some(true);
-        let kind = if failed {
-            NoteKind::Error
-        } else {
-            NoteKind::Session
-        };
-        let entry = Entry {
-            usage: usage.filter(|usage| usage.total() > 0),
-            calls: Some(u64::from(self.at_result == out.ledger().counted().into())),
-            stop_reason: record.text("stop_reason"),
-            duration_ms: record.get("duration_ms").and_then(|n| n.as_u64()),
-            ..Entry::new(What::Note {
-                kind,
-                text: record.get("result").and_then(Text::of),
-                raw: Some(record.into()),
-            })
-        };
-        common.put(entry, out);
-        if let Some(models) = models {
-            self.result_of_models(models, common, out);
-        }
-        self.at_result = out.ledger().counted().into();
-    }
-
-    /// What a stream used of each model beyond what its lines said.
-    fn result_of_models<'a>(&mut self, models: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
-        let mut sum = Usage::default();
-        for (name, sums) in models.fields() {
-            let Some(total) = model_usage(sums) else {
-                continue;
-            };
-            sum.add(&total);
-            let name = name.to_text_lossy();
-            let known = self.by_model.entry(plain_model(&name).to_owned());
-            let of_model = known.or_default();
-            let counted = Usage::from(of_model.counted);
-            // The sums are of the whole stream. Where they are less than what was counted of it, they are of the
-            // part since the last result.
-            let since = counted.beyond(&of_model.at_result.into());
-            let less = counted.beyond(&total).total() > 0;
-            let more = total.beyond(if less { &since } else { &counted });
-            let mut now = counted;
-            now.add(&more);
-            of_model.counted = now.into();
-            of_model.at_result = now.into();
-            if more.total() > 0 {
-                let entry = Entry {
-                    usage: Some(more),
-                    // The rest of calls that were counted, unless no line told of any.
-                    calls: Some(u64::from(counted.total() == 0)),
-                    model: Some(name),
-                    ..Entry::keep(NoteKind::Usage, sums)
-                };
-                common.put(entry, out);
-            }
-        }
-        self.session.vendor_usage = Some(sum.into());
-    }
-
     /// A sign of life. That of a sub-agent may hold what it said, and so a call to a model that is counted here
     /// unless the sub-agent's own log tells of it.
     fn progress<'a>(record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
@@ -568,104 +467,6 @@ impl Claude {
             raw: Some(record.into()),
         });
         common.put(entry, out);
-    }
-}
-
-fn assistant<'a>(record: Node<'a>, line: &Line<'a>, common: &Common<'a>, out: &mut Out<'_>) {
-    let Some(message) = line.message else {
-        return;
-    };
-    out.check("message", message, MESSAGE_FIELDS);
-    let mut model = message.text("model");
-    // Errors and interruptions are told as replies of a model that is none.
-    let made_up = line.api_error || model.as_deref() == Some("<synthetic>");
-    if made_up {
-        model = None;
-    }
-    let mapped = if made_up {
-        MADE_UP_MAPPED
-    } else {
-        MESSAGE_MAPPED
-    };
-    common.keep("message", message, mapped);
-    let counts = message.get("usage").filter(|_| !made_up);
-    let usage = counts.and_then(|node| {
-        out.check("usage", node, USAGE_FIELDS);
-        blocks::usage(node)
-    });
-    let cost = line.cost.filter(|_| !made_up).and_then(Cost::of);
-    let cost = cost.map(Cost::money);
-    let service = counts.map(blocks::service).unwrap_or_default();
-    let searches = counts.and_then(blocks::searches);
-    let call = call_of(message, line);
-    let stop = message.text("stop_reason").filter(|_| !made_up);
-    if let Some(counts) = counts {
-        common.keep("usage", counts, USAGE_MAPPED);
-        inner_calls(counts, call.as_deref(), model.as_deref(), common, out);
-    }
-    let content = message.get("content");
-    let first = Cell::new(true);
-    let put = |mut entry: Entry<'a>, out: &mut Out<'_>| {
-        if made_up && let What::Assistant(text) = entry.what {
-            entry = Entry {
-                extra: entry.extra,
-                ..Entry::note(NoteKind::Error, text)
-            };
-        }
-        entry.model.clone_from(&model);
-        entry.model_call.clone_from(&call);
-        if first.take() {
-            entry.usage = usage;
-            entry.cost = cost;
-            entry.searches = searches;
-            entry.service = service;
-            entry.stop_reason.clone_from(&stop);
-        }
-        common.put(entry, out);
-    };
-    match content {
-        Some(content) if content.kind() == Kind::String => {
-            let text = Text::of(content).unwrap_or(Text::EMPTY);
-            put(Entry::new(What::Assistant(text)), out);
-        }
-        Some(content) => {
-            for block in content.items().filter(|block| line.is_new(*block)) {
-                let facts = ResultFacts::default();
-                if let Some(entry) = blocks::entry(block, Speaker::Assistant, facts, out) {
-                    put(entry, out);
-                    continue;
-                }
-                let kind = block.text("type").unwrap_or_default();
-                if kind != "fallback" {
-                    out.unknown_type("assistant.content", &kind);
-                }
-                put(Entry::keep(NoteKind::UnknownRecord, block), out);
-            }
-        }
-        None => {}
-    }
-    if first.get() {
-        put(Entry::keep(NoteKind::ModelCall, record), out);
-    }
-}
-
-/// Calls to models within a call. They are told on every line of it, and taken in once.
-fn inner_calls<'a>(
-    usage: Node<'a>,
-    call: Option<&str>,
-    model: Option<&str>,
-    common: &Common<'a>,
-    out: &mut Out<'_>,
-) {
-    for (at, part) in blocks::inner_calls(usage) {
-        let known = call.map(|call| blocks::inner_name(call, at));
-        if known.is_some_and(|known| out.ledger().knows_call(&known)) {
-            continue;
-        }
-        // What is the line's is kept with what the line says.
-        let extra = common.extra.take();
-        common.put(blocks::inner_call((at, part), call, model), out);
-        common.extra.replace(extra);
     }
 }
 
@@ -729,177 +530,9 @@ fn is_copy<'a>(uuid: &str, record: Node<'a>, line: &mut Line<'a>, out: &mut Out<
     true
 }
 
-/// What the call to a model is known by that a message is of.
-fn call_of<'a>(message: Node<'a>, line: &Line<'a>) -> Option<Cow<'a, str>> {
-    let request = || line.request.and_then(|request| request.as_str());
-    message.text("id").map(|id| match request() {
-        // Those of the vendor are unique by themselves, and not every line names the request. Gateways
-        // make up others.
-        Some(request) if !id.starts_with("msg_") => Cow::Owned(format!("{id}:{request}")),
-        _ => id,
-    })
-}
-
-/// Keeps the other account of a result with it, but for what says the same. Pictures in it are kept outside.
-fn keep_account<'a>(entry: &mut Entry<'a>, account: Node<'a>, out: &mut Out<'_>) {
-    let said = match &entry.what {
-        What::Result {
-            output: Some(Value::Text(Text::Raw(said))),
-            ..
-        }
-        | What::Result {
-            error: Some(Text::Raw(said)),
-            ..
-        } => Some(said.raw()),
-        _ => None,
-    };
-    let mut attachments = Vec::new();
-    match out.value(account, &mut attachments) {
-        Value::Owned(made) => entry.extra.value("toolUseResult", made),
-        _ => entry.extra.but("toolUseResult", account, said),
-    }
-    // The content of the result may have handed over the same.
-    attachments.retain(|attachment| !entry.attachments.contains(attachment));
-    entry.attachments.append(&mut attachments);
-}
-
-/// The sums of a model in the result of a stream.
-fn model_usage(sums: Node<'_>) -> Option<Usage> {
-    let count = |key: &str| sums.get(key).and_then(|n| n.as_u64());
-    let usage = Usage {
-        input: count("inputTokens"),
-        cache_read: count("cacheReadInputTokens"),
-        cache_write: count("cacheCreationInputTokens"),
-        output: count("outputTokens"),
-        ..Usage::default()
-    };
-    (!usage.is_empty()).then_some(usage)
-}
-
 /// What a call of a sub-agent is known by in its own log and in that of its parent.
 fn call_unit(message: &str) -> String {
     format!("call of sub-agent {message}")
-}
-
-/// The name of a model without what says how long its prompt may be.
-fn plain_model(name: &str) -> &str {
-    name.split_once('[').map_or(name, |(plain, _)| plain)
-}
-
-fn attachment<'a>(record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
-    let Some(attachment) = record.get("attachment") else {
-        return;
-    };
-    let kind = attachment.text("type").unwrap_or_default();
-    let note = match &*kind {
-        // Typed by a person while the agent was at work.
-        "queued_command" => {
-            let prompt = attachment.get("prompt").and_then(Text::of);
-            if let Some(text) = prompt {
-                common.keep("queued", attachment, &["type", "prompt"]);
-                return common.put(said_to_agent(text, false), out);
-            }
-            NoteKind::Queue
-        }
-        kind if kind.starts_with("hook_") => NoteKind::Hook,
-        "task_reminder" | "todo_reminder" | "todo" | "goal_status" => NoteKind::Todo,
-        "edited_text_file"
-        | "file"
-        | "compact_file_reference"
-        | "already_read_file"
-        | "selected_lines_in_ide"
-        | "opened_file_in_ide"
-        | "directory"
-        | "image"
-        | "pdf_reference"
-        | "new_file"
-        | "edited_image_file" => NoteKind::Attachment,
-        "total_tokens_reminder" | "token_usage" | "budget_usd" => NoteKind::Usage,
-        "auto_mode" | "auto_mode_exit" | "output_style" => NoteKind::Mode,
-        kind if kind.starts_with("plan_mode") => NoteKind::Mode,
-        "command_permissions" => NoteKind::Permission,
-        "agent_listing_delta"
-        | "deferred_tools_delta"
-        | "mcp_instructions_delta"
-        | "skill_listing"
-        | "nested_memory"
-        | "structured_output"
-        | "relevant_memories"
-        | "invoked_skills"
-        | "skill_discovery"
-        | "diagnostics"
-        | "ultrathink_effort"
-        | "async_hook_response"
-        | "mcp_resource"
-        | "date_change"
-        | "critical_system_reminder"
-        | "agent_mention"
-        | "task_status"
-        | "team_context"
-        | "dynamic_skill" => NoteKind::Context,
-        other => {
-            out.unknown_type("attachment", other);
-            NoteKind::UnknownRecord
-        }
-    };
-    common.put(Entry::keep(note, record), out);
-}
-
-fn unknown_block<'a>(whose: &str, block: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
-    let kind = block.text("type").unwrap_or_default();
-    out.unknown_type(&format!("{whose}.content"), &kind);
-    common.put(Entry::keep(NoteKind::UnknownRecord, block), out);
-}
-
-/// A text on the user's side: a person's, or one that a program put there.
-fn said_to_agent(text: Text<'_>, injected: bool) -> Entry<'_> {
-    const INJECTED: [&str; 13] = [
-        "<command-name>",
-        "<command-message>",
-        "<command-args>",
-        "<local-command-stdout>",
-        "<local-command-stderr>",
-        "<local-command-caveat>",
-        "<system-reminder>",
-        "<task-notification>",
-        "<user-prompt-submit-hook>",
-        "<bash-stdout>",
-        "<bash-input>",
-        "Caveat: The messages below were generated by the user while running local commands",
-        "[Request interrupted by user",
-    ];
-    if injected || INJECTED.iter().any(|mark| text.starts_with(mark)) {
-        return Entry {
-            synthetic: true,
-            ..Entry::new(What::System(text))
-        };
-    }
-    Entry::new(What::User(text))
-}
-
-/// What the structured twin of a result says.
-fn result_facts(result: Node<'_>) -> ResultFacts {
-    let interrupted = result.get("interrupted").and_then(|n| n.as_bool()) == Some(true);
-    ResultFacts {
-        status: interrupted.then_some(Status::Timeout),
-        duration_ms: ["durationMs", "totalDurationMs"]
-            .iter()
-            .find_map(|key| result.get(key)?.as_u64()),
-    }
-}
-
-/// The first text of a message.
-fn first_text(message: Node<'_>) -> Text<'_> {
-    let Some(content) = message.get("content") else {
-        return Text::EMPTY;
-    };
-    Text::of(content)
-        .or_else(|| {
-            content
-                .items()
-                .find_map(|block| block.get("text").and_then(Text::of))
-        })
-        .unwrap_or(Text::EMPTY)
 }
 
 pub(super) fn is_uuid(text: &str) -> bool {
