@@ -549,7 +549,10 @@ fn title(prompt: &str, hide: &dyn for<'t> Fn(&'t str) -> Cow<'t, str>) -> Option
     })?;
     // From where the title begins: a secret may go over several lines.
     let begin = line.as_ptr() as usize - asked.as_ptr() as usize;
-    let end = asked.floor_char_boundary((begin + LOOKED_AT).min(asked.len()));
+    let mut end = (begin + LOOKED_AT).min(asked.len());
+    while !asked.is_char_boundary(end) {
+        end -= 1;
+    }
     let hidden = hide(&asked[begin..end]);
     let line = hidden.lines().next()?.trim_end();
     let mut title: String = line.chars().take(TITLE).collect();

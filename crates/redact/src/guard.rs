@@ -85,9 +85,12 @@ impl Guard {
         }
         let names: Vec<Cow<'_, str>> = whole
             .split('/')
-            .map(|name| match gives(name) {
-                true => self.mask(name, None),
-                false => Cow::Borrowed(name),
+            .map(|name| {
+                if gives(name) {
+                    self.mask(name, None)
+                } else {
+                    Cow::Borrowed(name)
+                }
             })
             .collect();
         if names.iter().all(|name| matches!(name, Cow::Borrowed(_))) {

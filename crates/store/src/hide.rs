@@ -52,13 +52,11 @@ impl Hide {
         if self.clean[place] == hash {
             return None;
         }
-        match self.path(name) {
-            Cow::Owned(masked) => Some(masked),
-            Cow::Borrowed(_) => {
-                self.clean[place] = hash;
-                None
-            }
+        if let Cow::Owned(masked) = self.path(name) {
+            return Some(masked);
         }
+        self.clean[place] = hash;
+        None
     }
 
     /// A path without its secrets.

@@ -51,12 +51,16 @@ fn mask_value(value: &mut Value, name: Option<&str>, guard: &Guard) -> bool {
             *text = masked;
             changed
         }
-        Value::Array(items) => items.iter_mut().fold(false, |changed, item| {
-            mask_value(item, name, guard) || changed
-        }),
-        Value::Object(fields) => fields.iter_mut().fold(false, |changed, (name, field)| {
-            mask_value(field, Some(name), guard) || changed
-        }),
+        Value::Array(items) => {
+            let masked = items.iter_mut().map(|item| mask_value(item, name, guard));
+            masked.filter(|masked| *masked).count() > 0
+        }
+        Value::Object(fields) => {
+            let masked = fields
+                .iter_mut()
+                .map(|(name, field)| mask_value(field, Some(name), guard));
+            masked.filter(|masked| *masked).count() > 0
+        }
         _ => false,
     }
 }

@@ -126,7 +126,10 @@ pub(super) fn of(record: &Record<'_>) -> Summary {
 
 /// The beginning of a text, without its secrets.
 fn head(text: &str) -> String {
-    let end = text.floor_char_boundary(LOOKED_AT.min(text.len()));
+    let looked_at = text.char_indices().take_while(|(at, _)| *at < LOOKED_AT);
+    let end = looked_at
+        .last()
+        .map_or(0, |(at, last)| at + last.len_utf8());
     let masked = secrets().mask(&text[..end], None);
     masked.chars().take(SHOWN).collect()
 }

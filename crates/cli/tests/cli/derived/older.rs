@@ -151,7 +151,14 @@ fn a_log_that_grows_is_masked_as_one_that_is_read_at_once() {
         let row = rows.remove(0);
         assert_eq!(row["title"], "use [REDACTED:github] now", "{row}");
         assert_eq!(row["cwd"], "/w/[REDACTED:github]", "{row}");
-        (row["events"].clone(), row["tool_calls"].clone(), row["usage"].clone())
+        (
+            row["events"].clone(),
+            row["tool_calls"].clone(),
+            row["usage"].clone(),
+        )
     };
-    assert_eq!(figures(&[&first, &more]), figures(&[&format!("{first}{more}")]));
+    assert_eq!(
+        figures(&[&first, &more]),
+        figures(&[&format!("{first}{more}")])
+    );
 }
