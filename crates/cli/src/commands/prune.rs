@@ -56,11 +56,7 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
     let holdings = store.holdings(rows)?;
     let rows: Vec<TranscriptRow> = holdings.iter().map(|it| it.row.clone()).collect();
     let size: u64 = rows.iter().map(|row| row.size).sum();
-    let gone: HashSet<i64> = holdings
-        .iter()
-        .filter(|holding| is_only_here(holding))
-        .map(|holding| holding.row.id)
-        .collect();
+    let gone = only_here(&holdings);
     let only = gone.len() as u64;
     let there = rows.len() as u64 - only;
     let only_here = format!(
@@ -162,12 +158,16 @@ impl<'w> Wanted<'w> {
     }
 }
 
-/// Whether the agent's own log is gone.
-fn is_only_here(holding: &Holding) -> bool {
-    // The archive knows where it was; the catalogue masks secrets in paths.
-    let kept = holding.sources.first().map(|log| &log.key.path);
-    let path = kept.unwrap_or(&holding.row.path);
-    !path.exists() && !packed(path).exists()
+/// The transcripts whose logs the agents themselves have no more.
+fn only_here(holdings: &[Holding]) -> HashSet<i64> {
+    let is_gone = |holding: &&Holding| {
+        // The archive knows where it was; the catalogue masks secrets in paths.
+        let kept = holding.sources.first().map(|log| &log.key.path);
+        let path = kept.unwrap_or(&holding.row.path);
+        !path.exists() && !packed(path).exists()
+    };
+    let gone = holdings.iter().filter(is_gone);
+    gone.map(|holding| holding.row.id).collect()
 }
 
 /// When something last happened in a session.

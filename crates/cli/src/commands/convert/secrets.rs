@@ -4,15 +4,27 @@ use std::collections::HashSet;
 use std::io::{self, PipeWriter, Write};
 use std::thread::{self, JoinHandle};
 
-use quipu_convert::Format;
+use quipu_convert::{Format, Report};
 use quipu_redact::Key;
 use quipu_redact::raw::{self, Shape};
 
 use crate::redaction::secrets;
+use crate::terminal::count;
 
 /// Whether people read what is written in a format, and hand it on.
 pub(super) fn is_for_people(format: Format) -> bool {
     matches!(format, Format::Html | Format::Markdown | Format::Text)
+}
+
+/// What is said of secrets in what was written.
+pub(super) fn told(reports: &[Report]) -> impl Iterator<Item = String> {
+    reports.iter().filter_map(|report| {
+        let secrets = report.secrets.filter(|secrets| *secrets > 0)?;
+        let (of, to, what) = (report.source.display(), report.to, count(secrets, "secret"));
+        Some(format!(
+            "{of}: what was written as {to} holds {what}; --profile team leaves them out"
+        ))
+    })
 }
 
 /// Looks at what is written while it is written.

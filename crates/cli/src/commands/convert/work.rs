@@ -542,14 +542,8 @@ impl<'a> Work<'a> {
                 say(line);
             }
         }
-        for report in &self.reports {
-            if let Some(secrets) = report.secrets.filter(|secrets| *secrets > 0) {
-                let (what, to) = (count(secrets, "secret"), report.to);
-                let of = report.source.display();
-                say(&format!(
-                    "{of}: what was written as {to} holds {what}; --profile team leaves them out"
-                ));
-            }
+        for line in secrets::told(&self.reports) {
+            say(&line);
         }
         for hint in &self.hints {
             say(hint);

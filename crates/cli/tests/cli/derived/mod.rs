@@ -5,6 +5,7 @@ mod older;
 mod plant;
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
 use std::path::Path;
 
 use self::plant::{Planted, Samples, below, plant};
@@ -97,14 +98,14 @@ impl Sightings {
             fields.sort_unstable();
             fields.dedup();
             let all = planted.fields.len();
-            table += &format!("{place}: {} of {all}\n", found.len());
+            writeln!(table, "{place}: {} of {all}", found.len()).unwrap();
             let most = if std::env::var_os("QUIPU_PLANT_SHOW").is_some() {
                 usize::MAX
             } else {
                 12
             };
             for field in fields.iter().take(most) {
-                table += &format!("    {field}\n");
+                writeln!(table, "    {field}").unwrap();
             }
         }
         table
