@@ -15,7 +15,8 @@ use crate::Position;
 /// something else.
 const MAX_NAMES: usize = 256;
 
-/// The longest name that is kept whole.
+/// The longest name that is kept, in characters. What is longer is a text that stands where a name belongs, and half of
+/// a text could hold half of a secret.
 const MAX_NAME: usize = 120;
 
 /// How the names begin of fields that are known and reach no event.
@@ -149,9 +150,11 @@ impl Drift {
 
 /// The name of something unknown.
 pub(crate) fn name(kind: &str, scope: &str, word: &str) -> String {
-    let word: String = word.chars().take(MAX_NAME).collect();
     let dot = if scope.is_empty() { "" } else { "." };
-    format!("{kind}:{scope}{dot}{word}")
+    match word.chars().count() {
+        ..=MAX_NAME => format!("{kind}:{scope}{dot}{word}"),
+        long => format!("{kind}:{scope}{dot}(a name of {long} characters)"),
+    }
 }
 
 fn scope_hash(scope: &str) -> u64 {

@@ -93,7 +93,7 @@ pub trait Reader: Send {
     fn session(&self) -> &Session;
 
     /// All that is needed to go on later; see [`crate::state`].
-    fn save(&self) -> Vec<u8>;
+    fn save(&self) -> crate::state::Saved;
 }
 
 /// One way in which a family writes logs.

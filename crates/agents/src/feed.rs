@@ -104,18 +104,28 @@ pub struct Checkpoint {
     pub lines: u64,
     framing: Framing,
     reader: Vec<u8>,
+    /// The texts in what the reader keeps.
+    #[serde(skip)]
+    told: Vec<String>,
     ledger: Ledger,
 }
 
 impl Checkpoint {
     /// As bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        crate::state::save(self)
+        crate::state::bytes(self)
     }
 
     /// From bytes; `None` when another version wrote them.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         crate::state::load(bytes)
+    }
+
+    /// Every text in it, where it was made by [`Feed::checkpoint`] and not read back from bytes.
+    pub fn texts(&self) -> Vec<String> {
+        let mut texts = crate::texts::texts(&self.ledger);
+        texts.extend_from_slice(&self.told);
+        texts
     }
 
     /// What the reader said of itself, for [`crate::Family::open`].
@@ -187,12 +197,16 @@ impl Feed {
             Framing::Sse => !self.passing && self.payload.is_empty(),
             Framing::Document | Framing::Parts | Framing::Page | Framing::Text => false,
         };
-        resumable.then(|| Checkpoint {
-            offset: self.at.offset,
-            lines: self.at.line - 1,
-            framing: self.framing,
-            reader: self.reader.save(),
-            ledger: self.ledger.clone(),
+        resumable.then(|| {
+            let saved = self.reader.save();
+            Checkpoint {
+                offset: self.at.offset,
+                lines: self.at.line - 1,
+                framing: self.framing,
+                reader: saved.bytes,
+                told: saved.texts,
+                ledger: self.ledger.clone(),
+            }
         })
     }
 

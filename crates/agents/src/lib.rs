@@ -98,6 +98,7 @@ mod opencode;
 mod pi;
 mod qwen;
 mod sts;
+mod texts;
 mod zed;
 
 #[cfg(test)]

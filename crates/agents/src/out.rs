@@ -153,6 +153,16 @@ impl<'o> Out<'o> {
         self.sink.entry(self.ledger.seq, at, self.position, &entry);
     }
 
+    /// Hands over something that earlier records held back. That nothing becomes of it says nothing of the record at
+    /// hand.
+    pub fn held_back(&mut self, give: impl FnOnce(&mut Self)) {
+        let (before, seq) = (self.became, self.ledger.seq);
+        self.became = Became::Outside;
+        give(self);
+        let gave = self.ledger.seq > seq && before == Became::Nothing;
+        self.became = if gave { Became::Event } else { before };
+    }
+
     /// Says why the record at hand becomes nothing. Without effect when it became something.
     pub fn skip(&mut self, why: Dropped) {
         if self.became == Became::Nothing {

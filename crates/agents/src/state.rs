@@ -7,8 +7,25 @@ use serde::de::DeserializeOwned;
 /// wrote it. A state of another version is not used; the log is read again from its beginning.
 const VERSION: u16 = 3;
 
+/// What is kept, and the texts in it: whoever keeps it may not want to keep each text.
+#[derive(Debug, Clone, Default)]
+pub struct Saved {
+    /// As bytes.
+    pub bytes: Vec<u8>,
+    /// The texts.
+    pub texts: Vec<String>,
+}
+
+/// As bytes, with the texts that are in them.
+pub fn save<T: Serialize>(state: &T) -> Saved {
+    Saved {
+        bytes: bytes(state),
+        texts: crate::texts::texts(state),
+    }
+}
+
 /// As bytes.
-pub fn save<T: Serialize>(state: &T) -> Vec<u8> {
+pub fn bytes<T: Serialize>(state: &T) -> Vec<u8> {
     // Only types that always serialise are kept: numbers, texts, lists and maps of them.
     postcard::to_stdvec(&(VERSION, state)).unwrap_or_default()
 }

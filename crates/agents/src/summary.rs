@@ -1,5 +1,6 @@
 //! A session in figures: what a list of sessions shows.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use quipu_model::{Money, NoteKind, Service, Status, Timestamp, Usage};
@@ -8,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::cost::Cost;
 use crate::session::Tokens;
 use crate::{Charge, Entry, What};
+
+/// How much of a prompt is looked at to find out what must not be in its title, in bytes.
+const LOOKED_AT: usize = 16 << 10;
 
 /// The longest title that is taken from a prompt, in characters.
 const TITLE: usize = 120;
@@ -197,6 +201,16 @@ impl Waste {
 impl Summary {
     /// Takes in an entry.
     pub fn observe(&mut self, entry: &Entry<'_>) {
+        self.observe_hiding(entry, &|text| Cow::Borrowed(text));
+    }
+
+    /// Takes in an entry. `hide` gives what is left of a prompt before it becomes a title: what has to be recognised
+    /// must not be cut short before.
+    pub fn observe_hiding(
+        &mut self,
+        entry: &Entry<'_>,
+        hide: &dyn for<'t> Fn(&'t str) -> Cow<'t, str>,
+    ) {
         if entry.is_note() {
             self.notes += 1;
         } else {
@@ -211,7 +225,7 @@ impl Summary {
             What::User(text) if !entry.synthetic => {
                 self.prompts += 1;
                 if self.title.is_none() {
-                    self.title = title(&text.read());
+                    self.title = title(&text.read(), hide);
                 }
             }
             What::Assistant(_) => self.replies += 1,
@@ -520,7 +534,7 @@ fn cut(name: &str) -> &str {
 const REQUEST: &str = "## My request for Codex:";
 
 /// The first line of a prompt that says something: no mark-up, nothing that a program wraps prompts in.
-fn title(prompt: &str) -> Option<String> {
+fn title(prompt: &str, hide: &dyn for<'t> Fn(&'t str) -> Cow<'t, str>) -> Option<String> {
     let asked = prompt
         .split_once(REQUEST)
         .map_or(prompt, |(_, asked)| asked);
@@ -528,10 +542,19 @@ fn title(prompt: &str) -> Option<String> {
         let tag = line.starts_with('<') && line.ends_with('>');
         tag || line.starts_with("[[ ##") || line.starts_with("Caveat:") || line.starts_with("```")
     };
-    let line = asked
-        .lines()
-        .map(|line| line.trim().trim_start_matches('#').trim_start())
-        .find(|line| !line.is_empty() && !wraps(line))?;
+    let mut lines = asked.lines();
+    let line = lines.find_map(|line| {
+        let line = line.trim().trim_start_matches('#').trim_start();
+        (!line.is_empty() && !wraps(line)).then_some(line)
+    })?;
+    // From where the title begins: a secret may go over several lines.
+    let begin = line.as_ptr() as usize - asked.as_ptr() as usize;
+    let mut end = (begin + LOOKED_AT).min(asked.len());
+    while !asked.is_char_boundary(end) {
+        end -= 1;
+    }
+    let hidden = hide(&asked[begin..end]);
+    let line = hidden.lines().next()?.trim_end();
     let mut title: String = line.chars().take(TITLE).collect();
     if line.chars().nth(TITLE).is_some() {
         title.push('…');

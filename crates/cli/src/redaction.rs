@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use quipu_redact::session::{Decisions, Name, NameOf};
 use quipu_redact::{Engine, Guard, Key, Kind, Profile, RuleError, RuleSet};
@@ -125,6 +125,20 @@ pub(crate) fn of_screen(place: &Place) -> Result<Option<Arc<Guard>>> {
     };
     let engine = Arc::into_inner(removal.engine);
     Ok(engine.map(|engine| Arc::new(Guard::new(engine))))
+}
+
+/// Hides secrets in what is summed up: names, titles, first words. Made when it is first needed.
+pub(crate) fn secrets() -> &'static Guard {
+    static SECRETS: OnceLock<Guard> = OnceLock::new();
+    SECRETS.get_or_init(|| {
+        // A test loads the rules that come along; were they broken, nothing could be imported either.
+        Guard::secrets().unwrap_or_else(|error| unreachable!("{error}"))
+    })
+}
+
+/// A name, a title or a path without its secrets.
+pub(crate) fn masked(text: &str) -> String {
+    secrets().mask_path(text).into_owned()
 }
 
 /// Whether what is recorded is masked.

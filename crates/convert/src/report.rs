@@ -20,6 +20,9 @@ pub struct Report {
     pub run_id: String,
     /// What could not be read.
     pub reading: Account,
+    /// How many different secrets are in what was written, where it is for people to read and that was counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secrets: Option<u64>,
     /// What could not be written.
     #[serde(flatten)]
     pub loss: Loss,

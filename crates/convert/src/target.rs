@@ -186,6 +186,7 @@ pub(crate) fn report(
         to: to.as_str(),
         run_id: header.run_id.to_string(),
         reading,
+        secrets: None,
         loss,
     }
 }

@@ -74,4 +74,59 @@ impl Guard {
             Cow::Owned(masked)
         })
     }
+
+    /// A path without what was found in it. For most rules what is behind a slash is part of a value, so each name of a
+    /// path that gives something a value is looked at by itself as well.
+    pub fn mask_path<'t>(&self, path: &'t str) -> Cow<'t, str> {
+        let whole = self.mask(path, None);
+        let gives = |name: &str| name.contains(['=', ':', ' ']);
+        if !whole.contains('/') || !gives(&whole) {
+            return whole;
+        }
+        let names: Vec<Cow<'_, str>> = whole
+            .split('/')
+            .map(|name| {
+                if gives(name) {
+                    self.mask(name, None)
+                } else {
+                    Cow::Borrowed(name)
+                }
+            })
+            .collect();
+        if names.iter().all(|name| matches!(name, Cow::Borrowed(_))) {
+            drop(names);
+            return whole;
+        }
+        Cow::Owned(names.join("/"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::expand;
+
+    #[test]
+    fn a_secret_in_a_path_is_hidden_whatever_is_behind_it() {
+        let guard = Guard::secrets().unwrap();
+        for template in [
+            "BYBIT_API_SECRET={alnum:36}",
+            "ghp_{alnum:36}",
+            "PHABRICATOR_TOKEN=api-{lownum:28}",
+        ] {
+            let name = expand(template, 3).unwrap().text;
+            let value = name.rsplit('=').next().unwrap();
+            for path in [
+                format!("/w/{name}"),
+                format!("/w/{name}/session.jsonl"),
+                format!("{name}/a/b"),
+            ] {
+                let masked = guard.mask_path(&path);
+                assert!(!masked.contains(value), "{masked}");
+            }
+        }
+        for path in ["/w/a=b/c.rs", "/home/ada/code: new/main.rs", "C:/x/y"] {
+            assert!(matches!(guard.mask_path(path), Cow::Borrowed(_)), "{path}");
+        }
+    }
 }

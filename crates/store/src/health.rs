@@ -39,6 +39,8 @@ pub struct Health {
     pub index_anew: Option<String>,
     /// Sessions that cannot be searched because they are not in the index.
     pub not_indexed: u64,
+    /// Logs that an earlier version read, which masked fewer secrets. The next import reads them again.
+    pub outdated: u64,
 }
 
 impl Health {
@@ -48,6 +50,10 @@ impl Health {
         let mut health = Self::default();
         if let Some(store) = store {
             health.catalogue = store.catalogue().damages(all);
+            match store.catalogue().outdated() {
+                Ok(logs) => health.outdated = logs,
+                Err(error) => health.catalogue.push(error.to_string()),
+            }
         }
         match Archive::open(&home.join("archive")) {
             Ok(archive) => health.look_at_archive(&archive, store, all),
@@ -81,6 +87,8 @@ impl Health {
                 .map(|row| (row.path.as_path(), row.part.as_deref()))
                 .collect()
         });
+        // A path that holds a secret is masked in the catalogue.
+        let keys: HashSet<&str> = rows.iter().flatten().map(|row| &*row.key).collect();
         let mut kept: HashMap<String, (u32, u64)> = HashMap::new();
         let mut checked = 0;
         for manifest in archive.manifests() {
@@ -102,7 +110,8 @@ impl Health {
             let is_log = source.key.part.as_deref() != Some(BESIDE);
             if let Some(known) = &known {
                 let of = (source.key.path.as_path(), source.key.part.as_deref());
-                self.uncatalogued += u64::from(is_log && !known.contains(&of));
+                let is_known = known.contains(&of) || keys.contains(&*source.key.id().to_string());
+                self.uncatalogued += u64::from(is_log && !is_known);
             }
             for version in &source.versions {
                 checked += u64::from(all);

@@ -12,7 +12,7 @@ use quipu_prices::Prices;
 use crate::archive::{Archive, Snapshot, SourceKey};
 use crate::catalogue::TranscriptRow;
 use crate::import::{BESIDE, ImportError, Store};
-use crate::transcript::snapshot;
+use crate::transcript::{located, snapshot};
 
 /// The bytes that were kept of a log.
 struct Kept {
@@ -65,6 +65,7 @@ impl Store {
         row: &TranscriptRow,
         prices: &Arc<Prices>,
     ) -> Result<Box<dyn Source>, ImportError> {
+        let row = &*located(self.archive(), row)?;
         let dialect = row.dialect.as_deref().and_then(quipu_agents::dialect);
         let found = dialect.ok_or_else(|| ImportError::Home {
             path: row.path.clone(),

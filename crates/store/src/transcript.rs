@@ -1,5 +1,6 @@
 //! Reading a transcript back from the archive.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead as _, Read as _};
 
 use quipu_agents::{
@@ -9,6 +10,7 @@ use quipu_model::{Attachment, Event, LogBody, Timestamp};
 
 use crate::archive::{Archive, Snapshot, SourceKey};
 use crate::catalogue::TranscriptRow;
+use crate::hide::is_masked;
 use crate::import::{BESIDE, ImportError, Store};
 
 /// A transcript, whole.
@@ -70,8 +72,27 @@ impl Sink for Through<'_> {
     }
 }
 
+/// A transcript with the address of its log as the archive has it: the catalogue masks secrets in it.
+pub(crate) fn located<'r>(
+    archive: &Archive,
+    row: &'r TranscriptRow,
+) -> Result<Cow<'r, TranscriptRow>, ImportError> {
+    if !is_masked(&row.path, row.part.as_deref()) {
+        return Ok(Cow::Borrowed(row));
+    }
+    Ok(match archive.source_by_id(&row.key)? {
+        Some(source) => Cow::Owned(TranscriptRow {
+            path: source.key.path,
+            part: source.key.part,
+            ..row.clone()
+        }),
+        None => Cow::Borrowed(row),
+    })
+}
+
 /// The latest that is kept of a transcript's log.
 pub(crate) fn snapshot(archive: &Archive, row: &TranscriptRow) -> Result<Snapshot, ImportError> {
+    let row = &*located(archive, row)?;
     let mut key = SourceKey::new(row.agent.clone(), row.path.clone());
     if let Some(part) = &row.part {
         key = key.with_part(part);
@@ -90,6 +111,7 @@ pub(crate) fn feed_until<S: Sink>(
     sink: &mut S,
     enough: impl Fn(&S) -> bool,
 ) -> Result<(Feed, Option<FeedError>), ImportError> {
+    let row = &*located(archive, row)?;
     let refuse = |source| ImportError::Home {
         path: row.path.clone(),
         source,

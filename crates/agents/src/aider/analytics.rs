@@ -55,7 +55,7 @@ impl Reader for Analytics {
         &self.session
     }
 
-    fn save(&self) -> Vec<u8> {
+    fn save(&self) -> state::Saved {
         state::save(self)
     }
 }

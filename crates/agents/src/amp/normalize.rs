@@ -255,7 +255,7 @@ impl Reader for Amp {
         &self.session
     }
 
-    fn save(&self) -> Vec<u8> {
+    fn save(&self) -> state::Saved {
         state::save(self)
     }
 }

@@ -564,7 +564,7 @@ impl Reader for Trajectory {
         &self.session
     }
 
-    fn save(&self) -> Vec<u8> {
+    fn save(&self) -> state::Saved {
         state::save(self)
     }
 }

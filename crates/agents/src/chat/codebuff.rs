@@ -209,7 +209,7 @@ impl Reader for Codebuff {
         &self.session
     }
 
-    fn save(&self) -> Vec<u8> {
+    fn save(&self) -> state::Saved {
         state::save(self)
     }
 }

@@ -333,7 +333,7 @@ impl Reader for Part {
         }
     }
 
-    fn save(&self) -> Vec<u8> {
+    fn save(&self) -> state::Saved {
         state::save(self)
     }
 }

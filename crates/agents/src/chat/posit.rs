@@ -232,7 +232,7 @@ impl Reader for Posit {
         &self.session
     }
 
-    fn save(&self) -> Vec<u8> {
+    fn save(&self) -> state::Saved {
         state::save(self)
     }
 }

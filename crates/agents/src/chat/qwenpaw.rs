@@ -100,7 +100,7 @@ impl Reader for QwenPaw {
         &self.session
     }
 
-    fn save(&self) -> Vec<u8> {
+    fn save(&self) -> state::Saved {
         state::save(self)
     }
 }

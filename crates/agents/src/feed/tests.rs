@@ -36,8 +36,8 @@ impl Reader for Items {
         &self.0
     }
 
-    fn save(&self) -> Vec<u8> {
-        Vec::new()
+    fn save(&self) -> crate::state::Saved {
+        crate::state::Saved::default()
     }
 }
 

@@ -437,7 +437,7 @@ impl Reader for Records {
         &self.session
     }
 
-    fn save(&self) -> Vec<u8> {
+    fn save(&self) -> state::Saved {
         state::save(self)
     }
 }

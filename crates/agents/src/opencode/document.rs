@@ -88,7 +88,7 @@ impl Reader for Document {
         &self.events.core.session
     }
 
-    fn save(&self) -> Vec<u8> {
+    fn save(&self) -> state::Saved {
         state::save(self)
     }
 }

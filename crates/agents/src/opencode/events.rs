@@ -294,7 +294,7 @@ impl Events {
             if let Ok(node) = tape.read(&whole, DEPTH)
                 && out.ledger().unit(&part.id)
             {
-                self.hand_over(node, &part.id, at, out);
+                out.held_back(|out| self.hand_over(node, &part.id, at, out));
             }
         }
     }
@@ -396,7 +396,7 @@ impl Reader for Events {
         &self.core.session
     }
 
-    fn save(&self) -> Vec<u8> {
+    fn save(&self) -> state::Saved {
         state::save(self)
     }
 }
@@ -444,7 +444,7 @@ impl Reader for Run {
         &self.core.session
     }
 
-    fn save(&self) -> Vec<u8> {
+    fn save(&self) -> state::Saved {
         state::save(self)
     }
 }

@@ -96,7 +96,7 @@ impl Reader for Rows {
         &self.core.session
     }
 
-    fn save(&self) -> Vec<u8> {
+    fn save(&self) -> state::Saved {
         state::save(self)
     }
 }

@@ -250,6 +250,13 @@ impl Findings {
         );
         let remedy = "`quipu import` goes on with it".to_owned();
         need(waiting, one, many, remedy);
+        let outdated = usize::try_from(health.outdated).unwrap_or(usize::MAX);
+        let (one, many) = (
+            "log was read by an earlier version, which masked fewer secrets",
+            "logs were read by an earlier version, which masked fewer secrets",
+        );
+        let remedy = "`quipu import` reads them again".to_owned();
+        need(outdated, one, many, remedy);
         if let Some(why) = &health.index_anew {
             needs.push(format!(
                 "the search index cannot be used: {why}; `quipu import` makes it again"
@@ -491,6 +498,7 @@ impl Findings {
             "catalogue_damaged": self.health.catalogue,
             "lost": self.health.lost.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
             "blobs_damaged": self.health.blobs.iter().chain(&self.health.loose_blobs).collect::<Vec<_>>(),
+            "outdated_logs": self.health.outdated,
             "search_index_damaged": self.health.index.iter().chain(&self.health.index_anew).collect::<Vec<_>>(),
             "unreadable": self.unreadable.iter().map(|(path, what)| json!({
                 "path": path.display().to_string(),

@@ -16,6 +16,7 @@ use crate::args::{List, Only, Sort};
 use crate::error::{Exit, Result};
 use crate::filter::{Naming, Project, check_agents};
 use crate::locate::Place;
+use crate::redaction::masked;
 use crate::table::{Give, Table};
 use crate::terminal::{DIM, RED, YELLOW, columns, count, out, say, tokens};
 use crate::{json, when};
@@ -372,7 +373,7 @@ pub(crate) fn recorded_run(path: &Path) -> io::Result<Option<TranscriptRow>> {
         }
     }
     let title = match &first.body {
-        AnyBody::Known(Body::RunStarted(Some(step))) => Some(step.name.clone()),
+        AnyBody::Known(Body::RunStarted(Some(step))) => Some(masked(&step.name)),
         _ => None,
     };
     Ok(Some(TranscriptRow {

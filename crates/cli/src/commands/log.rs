@@ -19,6 +19,7 @@ use super::convert;
 use crate::args::Log;
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate;
+use crate::redaction::masked;
 use crate::terminal::{
     BOLD, CYAN, DIM, Drawing, GREEN, RED, YELLOW, columns, count, fit, out, say,
 };
@@ -210,7 +211,7 @@ fn line(
     width: usize,
 ) -> io::Result<()> {
     let kind = record.get(Field::Kind).and_then(|kind| kind.as_str());
-    let kind = fit(&kind.unwrap_or_default(), 20);
+    let kind = fit(&masked(&kind.unwrap_or_default()), 20);
     let style = style(&kind);
     let graph = drawn.map_or("", |drawn| drawn.text.as_str());
     let gap = if graph.is_empty() { "" } else { " " };
@@ -282,7 +283,7 @@ fn write_json<R: Read>(args: &Log, family: &Family, reader: &mut Reader<R>) -> R
 fn document(row: u32, record: &Record<'_>, family: &Family) -> Value {
     let text = |field| {
         let value = record.get(field).and_then(|value| value.as_str());
-        value.map(std::borrow::Cow::into_owned)
+        value.map(|text| masked(&text))
     };
     let summary = summary::of(record);
     json!({

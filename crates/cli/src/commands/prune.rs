@@ -1,5 +1,6 @@
 //! `quipu prune`: forgets sessions, with a receipt.
 
+use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -18,6 +19,7 @@ use crate::args::Prune;
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::filter::{Naming, Project, check_agents};
 use crate::locate::Place;
+use crate::redaction::masked;
 use crate::terminal::{YELLOW, bytes, count, out, say};
 use crate::when;
 
@@ -54,7 +56,8 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
     let holdings = store.holdings(rows)?;
     let rows: Vec<TranscriptRow> = holdings.iter().map(|it| it.row.clone()).collect();
     let size: u64 = rows.iter().map(|row| row.size).sum();
-    let only = rows.iter().filter(|row| is_only_here(row)).count() as u64;
+    let gone = only_here(&holdings);
+    let only = gone.len() as u64;
     let there = rows.len() as u64 - only;
     let only_here = format!(
         "{only} of these {} only here; this cannot be undone",
@@ -100,7 +103,7 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
         writeln!(out, "{}", path.display())?;
     } else {
         let ids = Ids::of(Some(&store), store.home())?;
-        let mark = |row: &TranscriptRow| is_only_here(row).then_some("only here");
+        let mark = |row: &TranscriptRow| gone.contains(&row.id).then_some("only here");
         write_rows(&mut out, &rows, Some(&store), &ids, mark)?;
         let flags = match only {
             0 => "--yes",
@@ -155,9 +158,16 @@ impl<'w> Wanted<'w> {
     }
 }
 
-/// Whether the agent's own log is gone.
-fn is_only_here(row: &TranscriptRow) -> bool {
-    !row.path.exists() && !packed(&row.path).exists()
+/// The transcripts whose logs the agents themselves have no more.
+fn only_here(holdings: &[Holding]) -> HashSet<i64> {
+    let is_gone = |holding: &&Holding| {
+        // The archive knows where it was; the catalogue masks secrets in paths.
+        let kept = holding.sources.first().map(|log| &log.key.path);
+        let path = kept.unwrap_or(&holding.row.path);
+        !path.exists() && !packed(path).exists()
+    };
+    let gone = holdings.iter().filter(is_gone);
+    gone.map(|holding| holding.row.id).collect()
 }
 
 /// When something last happened in a session.
@@ -180,8 +190,8 @@ fn receipt_json(args: &Prune, now: Timestamp, holdings: &[Holding], swept: Optio
             let last = source.versions.last();
             let chunks = last.into_iter().flat_map(|last| &last.chunks);
             json!({
-                "path": source.key.path.display().to_string(),
-                "part": source.key.part,
+                "path": masked(&source.key.path.display().to_string()),
+                "part": source.key.part.as_deref().map(masked),
                 "manifest": source.key.id().to_string(),
                 "versions": source.versions.len(),
                 "size": last.map(|last| last.size),

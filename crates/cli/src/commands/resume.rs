@@ -69,7 +69,11 @@ fn command(store: &Store, row: TranscriptRow) -> Result<(Vec<String>, Option<Str
     }
     let family = row.dialect.as_deref().and_then(quipu_agents::dialect);
     let (agent, run_id) = (row.agent.clone(), row.run_id.clone());
-    let directory = row.cwd.clone();
+    let directory = match &row.cwd {
+        // Masked; the log has it as it is.
+        Some(cwd) if cwd.contains("[REDACTED:") => store.read(row.clone())?.session.cwd,
+        cwd => cwd.clone(),
+    };
     let id = native_id(store, row)?;
     let command = family.and_then(|(family, _)| family.resume(&agent, &id));
     let Some(command) = command.filter(|command| !command.is_empty()) else {

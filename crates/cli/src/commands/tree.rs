@@ -15,6 +15,7 @@ use quipu_store::catalogue::TranscriptRow;
 use crate::args::Tree;
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate::Meant;
+use crate::redaction::masked;
 use crate::terminal::{
     BOLD, DIM, Drawing, GREEN, RED, YELLOW, clean_line, count, duration, out, say,
 };
@@ -64,7 +65,7 @@ pub(crate) fn run(args: &Tree, place: &locate::Place) -> Result<Exit> {
     if remarks > SHOWN_REMARKS {
         say(&format!("… and {} more", remarks - SHOWN_REMARKS));
     }
-    write_tree(args, &forest)?;
+    write_tree(args, forest)?;
     if bad > 0 {
         let error = anyhow::anyhow!(
             "{} could not be read; the tree lacks them",
@@ -76,14 +77,41 @@ pub(crate) fn run(args: &Tree, place: &locate::Place) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn write_tree(args: &Tree, forest: &Forest) -> Result<()> {
+fn write_tree(args: &Tree, mut forest: Forest) -> Result<()> {
+    for run in &mut forest.runs {
+        hide(run);
+    }
     let mut out = out();
     if args.json {
-        writeln!(out, "{}", json::document(&json::forest(forest)))?;
+        writeln!(out, "{}", json::document(&json::forest(&forest)))?;
     } else {
-        write_forest(&mut out, forest, Drawing::for_locale())?;
+        write_forest(&mut out, &forest, Drawing::for_locale())?;
     }
     Ok(out.flush()?)
+}
+
+/// Masks secrets in what a run calls its steps, and in why they failed.
+fn hide(run: &mut RunTree) {
+    fn state(state: &mut State) {
+        if let State::Failed(error) = state {
+            *error = masked(error);
+        }
+    }
+    fn tally(tally: &mut Tally) {
+        for (name, id) in tally.dangling.iter_mut().chain(&mut tally.orphans) {
+            (*name, *id) = (masked(name), masked(id));
+        }
+    }
+    run.name = run.name.as_deref().map(masked);
+    state(&mut run.state);
+    tally(&mut run.tally);
+    for node in &mut run.nodes {
+        node.place.path = masked(&node.place.path);
+        node.name = masked(&node.name);
+        node.kind = masked(&node.kind);
+        state(&mut node.state);
+        tally(&mut node.tally);
+    }
 }
 
 /// The dialect of run directories, which have steps.
@@ -121,7 +149,7 @@ fn steps(args: &Tree, events: &[Event<LogBody>]) -> Result<Exit> {
         builder.observe(&end_of_flow(last, place));
     }
     let forest = Forest::grow(builder.finish(), |_| Err("not looked for".to_owned()));
-    write_tree(args, &forest)?;
+    write_tree(args, forest)?;
     Ok(Exit::Done)
 }
 

@@ -5,6 +5,7 @@ mod agentlog_store;
 mod agentlog_verify;
 mod convert;
 mod damage;
+mod derived;
 mod doctor;
 mod emit;
 mod env;

@@ -21,8 +21,8 @@ pub(crate) use lineage::{Copied, Lineage};
 pub use passes::{Pass, Passed};
 pub use query::{DriftRow, Figures, Filter, NotFound, Order, Sum, TranscriptRow};
 pub(crate) use seal::is_sealed;
+pub(crate) use write::native_id;
 pub use write::{Reading, SourceRow, Stamp};
-pub(crate) use write::{is_outdated_sql, native_id};
 
 use rusqlite::{Connection, OpenFlags};
 

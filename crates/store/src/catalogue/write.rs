@@ -118,13 +118,9 @@ impl SourceRow {
     }
 }
 
-/// Changes when what adapters make of the same bytes changes, so that logs are read again.
-pub(crate) const ADAPTERS: i64 = 3;
-
-/// What tells that adapters of an earlier version read a log.
-pub(crate) fn is_outdated_sql() -> String {
-    format!("adapters between 1 and {}", ADAPTERS - 1)
-}
+/// Changes when what is made of the same bytes changes, so that logs are read again: by adapters, or by what masks
+/// secrets.
+pub(crate) const ADAPTERS: i64 = 4;
 
 impl Catalogue {
     /// Every log that was read, without its checkpoint.
@@ -170,6 +166,22 @@ impl Catalogue {
                 })
             })?;
             rows.collect()
+        })
+    }
+
+    /// How many logs an earlier version read. What it put down may hold more than it would now.
+    pub fn outdated(&self) -> Result<u64> {
+        let query = "select count(*) from source where adapters between 1 and ?1";
+        let count: i64 =
+            self.run(|database| database.query_row(query, [ADAPTERS - 1], |row| row.get(0)))?;
+        Ok(count.unsigned_abs())
+    }
+
+    /// Leaves nothing in the file of what was known before.
+    pub(crate) fn compact(&self) -> Result<()> {
+        self.run(|database| {
+            database.execute_batch("vacuum")?;
+            database.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))
         })
     }
 

@@ -13,6 +13,7 @@ use crate::archive::{Source, SourceKey, Swept};
 use crate::blobs::gc::{self, GcError};
 use crate::catalogue::TranscriptRow;
 use crate::search::indexing::Indexing;
+use crate::transcript::located;
 
 /// A transcript, and what the archive has of it.
 #[derive(Debug, Clone)]
@@ -32,17 +33,22 @@ impl Store {
         let mut files: HashMap<(String, PathBuf), usize> = HashMap::new();
         for row in rows {
             let at = holdings.len();
-            let mut key = SourceKey::new(row.agent.clone(), row.path.clone());
-            if let Some(part) = &row.part {
+            let found = located(&self.archive, &row)?;
+            let mut key = SourceKey::new(row.agent.clone(), found.path.clone());
+            if let Some(part) = &found.part {
                 key = key.with_part(part);
             } else {
-                let directory = row.path.with_extension("");
+                let directory = found.path.with_extension("");
                 directories.insert((row.agent.clone(), directory), at);
                 let dialect = row.dialect.as_deref().and_then(quipu_agents::dialect);
-                for beside in dialect.into_iter().flat_map(|it| it.0.sidecars(&row.path)) {
+                for beside in dialect
+                    .into_iter()
+                    .flat_map(|it| it.0.sidecars(&found.path))
+                {
                     files.insert((row.agent.clone(), beside), at);
                 }
             }
+            drop(found);
             let sources = self.archive.source(&key)?.into_iter().collect();
             holdings.push(Holding { row, sources });
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use quipu_agents::{Dialect, Family, GatherError, HEAD, Head, Known, Lies, Limits, is_credential};
 use quipu_model::Timestamp;
-use quipu_redact::Engine;
+use quipu_redact::{Engine, Guard};
 
 use super::find::{self, Candidate, Found};
 use super::many::poisoned;
@@ -19,6 +19,7 @@ use super::{Options, Progress, Store, database};
 use crate::archive::{self, ArchiveError, Prefix, Snapshot, SnapshotWriter, SourceKey};
 use crate::blobs::Blobs;
 use crate::catalogue::{Reading, Stamp};
+use crate::hide::Hide;
 use crate::search::indexing::Indexing;
 
 /// How much is read at a time.
@@ -91,6 +92,8 @@ pub(super) struct Keeper<'s> {
     pub(super) indexing: Option<Arc<Indexing>>,
     /// What is removed before anything is kept.
     pub(super) redact: Option<Arc<Engine>>,
+    /// What is hidden in everything that is made of what is kept.
+    pub(super) guard: Arc<Guard>,
     /// What is to be said of logs that were kept all the same.
     said: std::sync::Mutex<Vec<Problem>>,
 }
@@ -133,6 +136,7 @@ impl<'s> Keeper<'s> {
         Ok(Self {
             indexing,
             redact: options.redact.clone(),
+            guard: Arc::clone(store.guard()?),
             said: std::sync::Mutex::default(),
             archive: &store.archive,
             blobs: &store.blobs,
@@ -271,7 +275,9 @@ impl<'s> Keeper<'s> {
         path: &Path,
     ) -> Result<Option<(&'static dyn Family, Dialect)>, KeepError> {
         let catalogue = self.catalogue.lock().map_err(|_| poisoned())?;
-        let rows = catalogue.sources_at(path)?;
+        let (mut path, mut part) = (path.to_owned(), None);
+        Hide::new(&self.guard).address(&mut path, &mut part);
+        let rows = catalogue.sources_at(&path)?;
         let row = rows.into_iter().find(|row| row.part.is_none());
         Ok(row.and_then(|row| quipu_agents::dialect(&row.dialect?)))
     }

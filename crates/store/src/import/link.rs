@@ -15,6 +15,7 @@ use quipu_model::Timestamp;
 use super::report::Report;
 use super::{ImportError, Store};
 use crate::catalogue::{Copied, Lineage};
+use crate::hide::Hide;
 
 /// Settles, for transcripts that are new or have changed and for those related to them, which parts of them
 /// are copies.
@@ -219,6 +220,7 @@ fn split(
 ) -> Result<(Summary, Summary), ImportError> {
     let mut sums = Sums {
         originals,
+        hide: Hide::new(store.guard()?),
         copied: Summary::default(),
         own: Summary::default(),
     };
@@ -229,6 +231,7 @@ fn split(
 
 struct Sums<'o> {
     originals: &'o HashSet<u64>,
+    hide: Hide,
     copied: Summary,
     own: Summary,
 }
@@ -238,10 +241,12 @@ impl Sink for Sums<'_> {
         let is_copy = entry
             .unit
             .is_some_and(|unit| self.originals.contains(&unit));
-        if is_copy {
-            self.copied.observe(entry);
+        let entry = self.hide.entry(entry);
+        let sum = if is_copy {
+            &mut self.copied
         } else {
-            self.own.observe(entry);
-        }
+            &mut self.own
+        };
+        self.hide.observe(sum, &entry);
     }
 }

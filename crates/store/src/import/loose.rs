@@ -6,17 +6,21 @@
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use quipu_agents::{
     Dialect, FAMILIES, Family, Feed, Gather, Gathered, Head, Known, Origin, Session, Sink, Summary,
     is_credential,
 };
 
+use quipu_redact::Guard;
+
 use super::database;
 use super::find::{self, Candidate, Found};
 use super::keep::{self, KeepError, SIDECAR};
 use super::plan::plain_path;
 use super::report::Problem;
+use crate::hide::Hide;
 
 /// How much is read at a time: what a processor's cache can hold until it is looked at.
 const PIECE: usize = 128 << 10;
@@ -55,6 +59,8 @@ pub(crate) struct Reading<'r> {
     pub(crate) skim: bool,
     /// Where temporary files go.
     pub(crate) temporary: &'r Path,
+    /// What is hidden, where names and titles are asked for.
+    pub(crate) guard: Option<&'r Arc<Guard>>,
 }
 
 impl std::fmt::Debug for LoosePlace {
@@ -79,7 +85,29 @@ pub(crate) enum LooseRead {
 
 /// Sums up.
 #[derive(Default)]
-struct Sums(Summary);
+pub(crate) struct Sums {
+    pub(crate) summary: Summary,
+    hide: Option<Hide>,
+}
+
+impl Sums {
+    pub(crate) fn new(guard: Option<&Arc<Guard>>) -> Self {
+        Self {
+            summary: Summary::default(),
+            hide: guard.map(Hide::new),
+        }
+    }
+
+    pub(crate) fn observe(&mut self, entry: &quipu_agents::Entry<'_>) {
+        match &mut self.hide {
+            Some(hide) => {
+                let entry = hide.entry(entry);
+                hide.observe(&mut self.summary, &entry);
+            }
+            None => self.summary.observe(entry),
+        }
+    }
+}
 
 impl Sink for Sums {
     fn entry(
@@ -89,7 +117,7 @@ impl Sink for Sums {
         _position: quipu_agents::Position,
         entry: &quipu_agents::Entry<'_>,
     ) {
-        self.0.observe(entry);
+        self.observe(entry);
     }
 }
 
@@ -153,7 +181,7 @@ fn try_read(
         family,
         dialect,
     };
-    let mut sums = Sums::default();
+    let mut sums = Sums::new(how.guard);
     let feed = place.feed_file(&mut file, &mut sums)?;
     take(done(candidate, brand, place, &feed, sums));
     Ok(())
@@ -164,14 +192,18 @@ fn done(
     brand: &str,
     place: LoosePlace,
     feed: &Feed,
-    sums: Sums,
+    mut sums: Sums,
 ) -> LooseRead {
+    let mut session = feed.session().clone();
+    if let Some(hide) = &mut sums.hide {
+        hide.session(&mut session);
+    }
     LooseRead::Log(Box::new(Loose {
         agent: brand.to_owned(),
         modified: candidate.stamp.modified.filter(|_| place.part.is_none()),
         place,
-        session: feed.session().clone(),
-        summary: sums.0,
+        session,
+        summary: sums.summary,
         units: feed.ledger().units.clone(),
     }))
 }
@@ -226,7 +258,7 @@ fn parts(
             family,
             dialect: gather.dialect(),
         };
-        let mut sums = Sums::default();
+        let mut sums = Sums::new(how.guard);
         match place.feed_part(gather, from, &mut sums) {
             Ok(feed) => take(done(candidate, brand, place, &feed, sums)),
             // The others may be all right.

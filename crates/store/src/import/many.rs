@@ -15,6 +15,7 @@ use super::report::Problem;
 use super::{Progress, database};
 use crate::archive::SourceKey;
 use crate::catalogue::{Passed, Reading, SourceRow, Stamp};
+use crate::hide::Hide;
 
 impl Keeper<'_> {
     /// Takes sessions out of something that holds many.
@@ -98,9 +99,15 @@ impl Keeper<'_> {
         if !find::wanted(&self.agents, brand) {
             return Ok(());
         }
+        let mut hide = Hide::new(&self.guard);
+        let mut masked = |part: Option<String>| {
+            let mut address = (path.clone(), part);
+            hide.address(&mut address.0, &mut address.1);
+            address
+        };
         let known: HashMap<String, SourceRow> = {
             let catalogue = self.catalogue.lock().map_err(|_| poisoned())?;
-            let rows = catalogue.sources_at(path)?;
+            let rows = catalogue.sources_at(&masked(None).0)?;
             rows.into_iter()
                 .filter_map(|row| Some((row.part.clone()?, row)))
                 .collect()
@@ -111,8 +118,9 @@ impl Keeper<'_> {
                 part: Some(part.stamp.clone()),
                 ..Stamp::default()
             };
-            let unchanged = known
-                .get(&part.id)
+            let unchanged = masked(Some(part.id.clone()))
+                .1
+                .and_then(|id| known.get(&id))
                 .is_some_and(|row| row.stamp.part == stamp.part && row.is_current());
             if progress.stop.load(Ordering::Relaxed) {
                 return Ok(());

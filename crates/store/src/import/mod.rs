@@ -41,6 +41,7 @@ pub mod watch;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -59,6 +60,7 @@ pub use report::{AgentReport, Problem, Report};
 use crate::archive::{Archive, ArchiveError};
 use crate::blobs::{BlobError, Blobs};
 use crate::catalogue::{Catalogue, CatalogueError, SourceRow};
+use crate::hide::{Hide, is_masked};
 use crate::search::index_path;
 use crate::search::indexing::{self, Adding, Indexing};
 use keep::{Done, Keeper};
@@ -283,6 +285,11 @@ impl Store {
             self.read_archive(options, progress, &mut report)?;
             sources = self.catalogue.sources()?;
         }
+        if outdated && !options.dry_run {
+            self.catalogue.compact()?;
+            self.mask_receipts(&mut report)?;
+        }
+        self.locate(&mut sources)?;
         let lost = self.lost(&mut sources, options.dry_run)?;
         let mut known: HashMap<PathBuf, Vec<SourceRow>> = HashMap::new();
         for row in sources {
@@ -303,7 +310,39 @@ impl Store {
             report.problem(problem);
         }
         self.catalogue.seal()?;
+        self.hide(&mut report)?;
         Ok(report)
+    }
+
+    /// Gives logs their addresses as the archive has them: the catalogue masks secrets in them.
+    fn locate(&self, sources: &mut [SourceRow]) -> Result<(), ImportError> {
+        for row in sources {
+            if is_masked(&row.path, row.part.as_deref())
+                && let Some(source) = self.archive.source_by_id(&row.key)?
+            {
+                (row.path, row.part) = (source.key.path, source.key.part);
+            }
+        }
+        Ok(())
+    }
+
+    /// Masks secrets in what is said of logs.
+    fn hide(&self, report: &mut Report) -> Result<(), ImportError> {
+        if report.problems.is_empty() && report.unknown_examples.is_empty() {
+            return Ok(());
+        }
+        let hide = Hide::new(self.guard()?);
+        let path = |path: &mut PathBuf| {
+            if let Cow::Owned(masked) = hide.path(&path.to_string_lossy()) {
+                *path = masked.into();
+            }
+        };
+        report.unknown_examples.iter_mut().for_each(path);
+        for problem in &mut report.problems {
+            path(&mut problem.path);
+            problem.what = hide.text(&problem.what, None).into_owned();
+        }
+        Ok(())
     }
 
     /// What is kept but cannot be looked for: it is read again, unless that is to be done anyway.
@@ -375,6 +414,14 @@ impl Store {
         }
         self.catalogue.at_once(|| self.catalogue.keep_only(&keys))?;
         self.unmark_pending()
+    }
+
+    /// Masks secrets in what an earlier version wrote down of what it removed.
+    fn mask_receipts(&self, report: &mut Report) -> Result<(), ImportError> {
+        for (path, error) in crate::receipts::mask(&self.home, self.guard()?) {
+            report.problem(Problem::refused(&path, &error));
+        }
+        Ok(())
     }
 
     fn lock(&self) -> Result<std::fs::File, ImportError> {
@@ -506,18 +553,22 @@ impl Store {
     ) -> Result<(), ImportError> {
         self.archive.sync()?;
         self.blobs.sync()?;
+        let mut hide = Hide::new(self.guard()?);
         self.catalogue.at_once(|| {
             for done in batch.drain(..) {
                 report.took(&done);
                 match done {
-                    Done::Read(reading) => {
+                    Done::Read(mut reading) => {
+                        hide.address(&mut reading.reading.path, &mut reading.reading.part);
                         changed.extend(self.catalogue.compared_with(&reading.key)?);
                         changed.extend(self.catalogue.put(&reading)?);
                     }
                     Done::Kept {
-                        seen: Some(seen), ..
+                        seen: Some(mut seen),
+                        ..
                     }
-                    | Done::Looked(seen) => {
+                    | Done::Looked(mut seen) => {
+                        hide.address(&mut seen.path, &mut seen.part);
                         self.catalogue.put(&seen)?;
                     }
                     Done::Kept { seen: None, .. } | Done::Unknown { .. } | Done::Unchanged => {}

@@ -13,11 +13,12 @@ use super::keep::{Input, Keeper};
 use crate::archive::Snapshot;
 use crate::blobs::Blobs;
 use crate::catalogue::{Passed, Reading};
+use crate::hide::Hide;
 use crate::search::indexing::Scribe;
 
 /// A reading, and what was known before it.
 pub(super) struct Read1 {
-    reading: Reading,
+    pub(super) reading: Reading,
     pub(super) before: Before,
     pub(super) read_bytes: u64,
     pub(super) new_bytes: u64,
@@ -74,6 +75,7 @@ impl<'k> Pass<'k> {
             before: Before::default(),
             taker: Taker {
                 summary: Summary::default(),
+                hide: Hide::new(&keeper.guard),
                 blobs: keeper.blobs,
                 kept: Vec::new(),
                 failed: None,
@@ -140,8 +142,10 @@ impl<'k> Pass<'k> {
             Some(feed) => {
                 let dialect = self.dialect.map_or("", |dialect| dialect.name);
                 let resumable = self.dialect.is_some_and(|d| d.framing == Framing::Lines);
-                checkpoint = resumable.then(|| feed.checkpoint()).flatten().map(|feed| {
-                    state::save(&Stopped {
+                let stopped = resumable.then(|| feed.checkpoint()).flatten();
+                let stopped = stopped.filter(|stopped| self.taker.hide.may_keep(stopped));
+                checkpoint = stopped.map(|feed| {
+                    state::bytes(&Stopped {
                         dialect: dialect.to_owned(),
                         feed,
                         summary: self.taker.summary.clone(),
@@ -167,6 +171,8 @@ impl<'k> Pass<'k> {
         {
             ledger.drift.known_by_place(dialect.name);
         }
+        self.taker.hide.session(&mut session);
+        self.taker.hide.ledger(&mut ledger);
         let mut passes = Passed::default();
         if let Some(mut scribe) = self.taker.scribe.take() {
             if let Some(title) = &session.title {
@@ -177,6 +183,7 @@ impl<'k> Pass<'k> {
         if let Some(failed) = self.taker.failed {
             problem = Some(failed);
         }
+        let problem = problem.map(|what| self.taker.hide.text(&what, None).into_owned());
         let reading = Reading {
             key: key.to_owned(),
             agent: brand.to_owned(),
@@ -236,6 +243,7 @@ impl Before {
 /// Sums up what is read, and keeps what stands outside of it.
 struct Taker<'k> {
     summary: Summary,
+    hide: Hide,
     blobs: &'k Blobs,
     /// The blobs that were seen.
     kept: Vec<String>,
@@ -245,9 +253,10 @@ struct Taker<'k> {
 
 impl Sink for Taker<'_> {
     fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>) {
-        self.summary.observe(entry);
+        let entry = self.hide.entry(entry);
+        self.hide.observe(&mut self.summary, &entry);
         if let Some(scribe) = &mut self.scribe {
-            scribe.entry(seq, at, position, entry);
+            scribe.entry(seq, at, position, &entry);
         }
     }
 

@@ -22,6 +22,7 @@ use super::{
 };
 use crate::archive::{ArchiveError, Source};
 use crate::catalogue::{Catalogue, Stamp, is_sealed};
+use crate::hide::Hide;
 
 /// A log, or one session of several in it.
 type Part = (PathBuf, Option<String>);
@@ -82,6 +83,8 @@ impl Store {
             damaged.sources.entry(key).or_insert(problem.what);
         }
         store.heal(damaged, host, options, progress, &mut report)?;
+        store.mask_receipts(&mut report)?;
+        store.hide(&mut report)?;
         store.catalogue.seal()?;
         let Self { catalogue, .. } = store;
         catalogue.take_place_of(&old)?;
@@ -143,6 +146,7 @@ impl Store {
 
     /// Puts down what is kept beside logs, so that it is noticed when it is lost.
     fn put_beside(&self, beside: &[Source]) -> Result<(), ImportError> {
+        let mut hide = Hide::new(self.guard()?);
         self.catalogue.at_once(|| {
             for source in beside {
                 let Some(last) = source.versions.last() else {
@@ -160,6 +164,7 @@ impl Store {
                     place: None,
                 };
                 let mut reading = super::many::seen(&seen, &source.key.agent, BESIDE);
+                hide.address(&mut reading.path, &mut reading.part);
                 reading.manifest = Some(last.manifest_end());
                 self.catalogue.put(&reading)?;
             }

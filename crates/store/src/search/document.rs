@@ -9,6 +9,8 @@ use quipu_model::{NoteKind, Status, Timestamp};
 use quipu_redact::Guard;
 use quipu_search::{Document, Facet, Tag};
 
+use crate::hide::Hide;
+
 /// A longer text becomes several documents with the same number.
 pub const PIECE: usize = 1 << 20;
 
@@ -95,28 +97,37 @@ pub struct Said {
     tape: Tape,
     text: String,
     paths: String,
-    guard: Option<Arc<Guard>>,
+    hide: Option<Hide>,
 }
 
 impl Said {
     /// Hides what a guard finds.
-    pub fn guarded(guard: Arc<Guard>) -> Self {
+    pub fn guarded(guard: &Arc<Guard>) -> Self {
         Self {
-            guard: Some(guard),
+            hide: Some(Hide::new(guard)),
             ..Self::default()
         }
     }
 
     fn hide<'t>(&self, text: &'t str, name: Option<&str>) -> Cow<'t, str> {
-        match &self.guard {
-            Some(guard) => guard.mask(text, name),
+        match &self.hide {
+            Some(hide) => hide.text(text, name),
             None => Cow::Borrowed(text),
+        }
+    }
+
+    /// An event whose names hold no secret.
+    pub(super) fn named<'e, 'a>(&mut self, entry: &'e Entry<'a>) -> Cow<'e, Entry<'a>> {
+        match &mut self.hide {
+            Some(hide) => hide.entry(entry),
+            None => Cow::Borrowed(entry),
         }
     }
 
     /// What an event says. This is the text that offsets of matches refer to.
     pub fn text(&mut self, entry: &Entry<'_>) -> &str {
-        self.take(entry);
+        let entry = self.named(entry);
+        self.take(&entry);
         &self.text
     }
 
@@ -204,10 +215,11 @@ impl Said {
         if is_object(&text) && self.json(&text, paths) {
             return;
         }
+        let text = self.hide(&text, None);
         if paths {
             patched(&text, &mut self.paths);
         }
-        self.tell(&text);
+        line(&mut self.text, &text);
     }
 
     /// Adds a text.
@@ -242,14 +254,16 @@ impl Said {
                     return;
                 }
                 let said = node.as_str().unwrap_or_default();
-                if is_input {
-                    if key.is_some_and(|key| PATHS.contains(&key)) {
-                        line(&mut self.paths, &said);
-                    } else {
-                        patched(&said, &mut self.paths);
-                    }
+                let is_path = is_input && key.is_some_and(|key| PATHS.contains(&key));
+                let said = match &self.hide {
+                    Some(hide) if is_path => hide.path(&said),
+                    _ => self.hide(&said, key),
+                };
+                if is_path {
+                    line(&mut self.paths, &said);
+                } else if is_input {
+                    patched(&said, &mut self.paths);
                 }
-                let said = self.hide(&said, key);
                 line(&mut self.text, &said);
             }
             Kind::Number => {

@@ -69,7 +69,7 @@ impl Filling {
         Self {
             part: None,
             finished: Vec::new(),
-            said: Said::guarded(Arc::clone(guard)),
+            said: Said::guarded(guard),
         }
     }
 }
@@ -134,6 +134,10 @@ pub(crate) fn unfit(home: &Path, catalogue: &Catalogue) -> Result<Option<Anew>, 
 pub(crate) fn prepare(home: &Path, catalogue: &Catalogue) -> Result<Option<Anew>, ImportError> {
     let path = index_path(home);
     let why = match fitness(home, catalogue)? {
+        // What is taken out of an index stays in its files for a while.
+        Fitness::Fit if catalogue.outdated()? > 0 => {
+            Some("an earlier version made it, which masked fewer secrets".to_owned())
+        }
         Fitness::Fit => return Ok(None),
         Fitness::Unfit(why) => Some(why),
         Fitness::Never => None,

@@ -59,6 +59,7 @@ pub(super) fn event(
     if row.size <= SHORT {
         return None;
     }
+    let row = &*crate::transcript::located(archive, row).ok()?;
     let (family, dialect) = row.dialect.as_deref().and_then(quipu_agents::dialect)?;
     if dialect.framing != Framing::Lines {
         return None;
@@ -91,7 +92,7 @@ pub(super) fn event(
 
 /// What takes the text out of events.
 pub(super) fn said(guard: Option<&Arc<Guard>>) -> Said {
-    guard.map_or_else(Said::default, |guard| Said::guarded(Arc::clone(guard)))
+    guard.map_or_else(Said::default, Said::guarded)
 }
 
 struct Window {
@@ -105,6 +106,7 @@ struct Window {
 impl Sink for Window {
     fn entry(&mut self, seq: u64, _at: Timestamp, _position: Position, entry: &Entry<'_>) {
         if (self.first..=self.last).contains(&seq) {
+            let entry = self.said.named(entry);
             let tool = match &entry.what {
                 What::Call { name, .. } | What::Result { name, .. } if !name.is_empty() => {
                     Some(name.clone().into_owned())
@@ -116,7 +118,7 @@ impl Sink for Window {
                 at: entry.at,
                 role: role(&entry.what),
                 tool,
-                text: self.said.text(entry).to_owned(),
+                text: self.said.text(&entry).to_owned(),
             });
         }
         self.passed |= seq >= self.last;

@@ -11,7 +11,7 @@ use super::calendar::slot_of_millis;
 use super::cost::Spent;
 use super::table::{Of, Place, Subject, Table, Tally};
 use super::{By, Question};
-use crate::catalogue::{Catalogue, Filter, Result, is_outdated_sql};
+use crate::catalogue::{Catalogue, Filter, Result};
 
 /// The table that answers a question.
 pub(super) fn table(catalogue: &Catalogue, question: &Question<'_>) -> Result<Table> {
@@ -33,13 +33,9 @@ pub(super) fn table(catalogue: &Catalogue, question: &Question<'_>) -> Result<Ta
         read.activity(&mut tally)?;
     }
     let undated = read.undated()?;
-    let outdated = catalogue.run(|database| {
-        let query = format!("select count(*) from source where {}", is_outdated_sql());
-        database.query_row(&query, [], |row| row.get::<_, i64>(0))
-    })?;
     Ok(Table {
         undated,
-        outdated: outdated.unsigned_abs(),
+        outdated: catalogue.outdated()?,
         ..tally.finish()
     })
 }

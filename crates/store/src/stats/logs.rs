@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use quipu_agents::{Entry, Host, Position, Sink, Summary, slot};
 use quipu_model::{Timestamp, Usage};
+use quipu_redact::Guard;
 
 use super::cost::Spent;
 use super::facts::{Bounds, plain_address};
@@ -18,7 +19,7 @@ use super::table::{Of, Place, Subject, Table, Tally};
 use super::{By, Question};
 use crate::catalogue::{Filter, Lineage, native_id};
 use crate::import::link::{self, Shared};
-use crate::import::loose::{self, Loose, LooseRead, Reading};
+use crate::import::loose::{self, Loose, LooseRead, Reading, Sums};
 use crate::import::{Found, Problem, Search};
 
 /// What was found, beside the figures.
@@ -54,7 +55,14 @@ pub fn from_logs(
         paths => Search::of_paths(host, paths, agents),
     };
     let temporary = tempfile::tempdir()?;
+    // Where only sums are asked for, nothing is shown that a log names.
+    let guard = if question.by.is_empty() {
+        None
+    } else {
+        Some(Arc::new(Guard::secrets().map_err(io::Error::other)?))
+    };
     let how = Reading {
+        guard: guard.as_ref(),
         agents,
         // What was done is not asked for where it cannot be told.
         skim: only_spent || question.by.contains(&By::Model) || question.filter.model.is_some(),
@@ -65,7 +73,7 @@ pub fn from_logs(
     // Whoever is first must not depend on which thread was faster.
     logs.sort_by(|a, b| (&a.place.path, &a.place.part).cmp(&(&b.place.path, &b.place.part)));
     let natives: Vec<String> = logs.iter().map(native).collect();
-    settle(&mut logs, &natives, temporary.path(), &mut read);
+    settle(&mut logs, &natives, how, &mut read);
     read.logs = logs.len() as u64;
     let mut tally = Tally::new(question);
     if only_spent {
@@ -138,12 +146,7 @@ fn native(log: &Loose) -> String {
 }
 
 /// Leaves in each log what is its own.
-fn settle(
-    logs: &mut [Loose],
-    natives: &[String],
-    temporary: &std::path::Path,
-    read: &mut LogsRead,
-) {
+fn settle(logs: &mut [Loose], natives: &[String], how: Reading<'_>, read: &mut LogsRead) {
     let mut members: BTreeMap<usize, Vec<Lineage>> = BTreeMap::new();
     for (at, group) in groups(logs, natives).into_iter().enumerate() {
         let lineage = lineage(at, &logs[at], &natives[at]);
@@ -155,7 +158,7 @@ fn settle(
                 && (shared.copy_of.is_some() || !shared.owners.is_empty())
             {
                 read.copies += u64::from(shared.copy_of.is_some());
-                logs[at].summary = match rest(&logs[at], &shared, temporary) {
+                logs[at].summary = match rest(&logs[at], &shared, how) {
                     Ok(rest) => rest,
                     Err(problem) => {
                         read.problems.push(problem);
@@ -228,8 +231,8 @@ fn groups(logs: &[Loose], natives: &[String]) -> Vec<usize> {
 }
 
 /// What of a log is not a copy.
-fn rest(log: &Loose, shared: &Shared, temporary: &std::path::Path) -> Result<Summary, Problem> {
-    struct Own<'o>(&'o HashMap<u64, i64>, Summary);
+fn rest(log: &Loose, shared: &Shared, how: Reading<'_>) -> Result<Summary, Problem> {
+    struct Own<'o>(&'o HashMap<u64, i64>, Sums);
     impl Sink for Own<'_> {
         fn entry(&mut self, _seq: u64, _at: Timestamp, _position: Position, entry: &Entry<'_>) {
             if entry.unit.is_none_or(|unit| !self.0.contains_key(&unit)) {
@@ -240,9 +243,9 @@ fn rest(log: &Loose, shared: &Shared, temporary: &std::path::Path) -> Result<Sum
     if log.units.is_empty() {
         return Ok(Summary::default());
     }
-    let mut own = Own(&shared.owners, Summary::default());
-    log.place.again(temporary, &mut own)?;
-    Ok(own.1)
+    let mut own = Own(&shared.owners, Sums::new(how.guard));
+    log.place.again(how.temporary, &mut own)?;
+    Ok(own.1.summary)
 }
 
 /// Adds what is meant. Gives the tokens that are left out for want of a time.

@@ -91,6 +91,15 @@ fn a_log_may_end_anywhere() {
     }
 }
 
+/// Of what a message held back some may say nothing: that makes nothing of the record that ends the message.
+#[test]
+fn parts_that_never_ended_are_handed_over_with_their_message() {
+    let ends = |line: &&str| !line.contains("\"end\":") && !line.contains("part.delta");
+    let told: Vec<String> = told().lines().filter(ends).map(str::to_owned).collect();
+    let read = read_as(&OpenCode, EVENTS, told.join("\n").as_bytes(), "x");
+    assert!(read.lines().contains("bash"), "{}", read.lines());
+}
+
 #[test]
 fn other_rows_are_left_alone() {
     for text in [

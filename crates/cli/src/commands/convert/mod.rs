@@ -1,5 +1,6 @@
 //! `quipu convert`
 
+mod secrets;
 pub(crate) mod trace;
 mod work;
 

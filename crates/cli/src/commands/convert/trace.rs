@@ -16,6 +16,7 @@ use quipu_prices::Prices;
 use quipu_store::blobs::{Blobs, beside};
 use quipu_store::catalogue::TranscriptRow;
 use quipu_store::traces::Survey;
+use quipu_store::transcript::Transcript;
 
 use super::refused;
 use crate::error::{CommandError, Exit, Result, io_error};
@@ -94,9 +95,17 @@ pub(crate) fn project(meant: Meant, blobs: Option<PathBuf>, out: &mut impl Write
                 source.copy(lines.out).map_err(refused)?;
                 return Ok(Loss::default());
             }
-            let transcript = store.read(row)?;
-            let problem = transcript.problem.map(|problem| problem.to_string());
-            imported(&transcript.row, &transcript.events, problem, &mut lines)
+            let Transcript {
+                mut row,
+                session,
+                events,
+                problem,
+            } = store.read(row)?;
+            // As the log has it: what the catalogue knows is masked.
+            row.title = session.title.or(row.title);
+            (row.cwd, row.branch) = (session.cwd, session.branch);
+            let problem = problem.map(|problem| problem.to_string());
+            imported(&row, &events, problem, &mut lines)
         }
     }
 }

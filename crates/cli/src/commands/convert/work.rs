@@ -18,6 +18,7 @@ use quipu_formats::{claude, codex, sts};
 use quipu_model::{Attachment, Header};
 use quipu_store::traces::{Checks, Traces};
 
+use super::secrets::{self, Counter};
 use super::{refused, trace};
 use crate::args::Target;
 use crate::commands::keep_first;
@@ -460,7 +461,18 @@ impl<'a> Work<'a> {
         if self.target.to == Format::Agentlog && is_recorded {
             return recorded(source, out, beside.blobs);
         }
-        quipu_convert::write(source, self.target.to, &self.options, out, beside).map_err(refused)
+        let write = |source: &mut dyn Source, out| {
+            quipu_convert::write(source, self.target.to, &self.options, out, beside)
+                .map_err(refused)
+        };
+        // What is in a sealed page cannot be seen in what is written.
+        if !secrets::is_for_people(self.target.to) || self.options.html.seal.is_some() {
+            return write(source, out);
+        }
+        let (counter, out) = Counter::begin(self.target.to, out)?;
+        let mut report = write(source, out)?;
+        report.secrets = counter.finish();
+        Ok(report)
     }
 
     /// Whether a log goes to the Hub as it is.
@@ -529,6 +541,9 @@ impl<'a> Work<'a> {
             for line in loss.to_string().lines() {
                 say(line);
             }
+        }
+        for line in secrets::told(&self.reports) {
+            say(&line);
         }
         for hint in &self.hints {
             say(hint);
@@ -720,6 +735,7 @@ fn recorded(
         to: Format::Agentlog.as_str(),
         run_id: run.to_string(),
         reading,
+        secrets: None,
         loss,
     })
 }

@@ -1,14 +1,16 @@
 //! A record in a few words.
 
-use std::borrow::Cow;
-
 use quipu_formats::agentlog::{Kind, Record};
 use quipu_model::json::{Kind as JsonKind, Node};
 
+use crate::redaction::secrets;
 use crate::terminal::{bytes, duration, tokens};
 
-/// How much of a text is looked at.
-const LOOKED_AT: usize = 400;
+/// How much of a text is shown, in characters.
+const SHOWN: usize = 400;
+
+/// How much of a text is looked at, in bytes: what is hidden must not be cut short before.
+const LOOKED_AT: usize = 16 << 10;
 
 /// What a record comes to.
 #[derive(Debug, Default)]
@@ -26,7 +28,7 @@ pub(super) fn of(record: &Record<'_>) -> Summary {
     let Some(payload) = record.payload() else {
         return Summary::default();
     };
-    let word = |key: &str| payload.text(key).map(Cow::into_owned);
+    let word = |key: &str| payload.text(key).map(|text| head(&text));
     let number = |key: &str| payload.get(key).and_then(|it| it.as_u64());
     let mut summary = Summary {
         model: word("model"),
@@ -38,9 +40,9 @@ pub(super) fn of(record: &Record<'_>) -> Summary {
     let mut said = None;
     match record.kind() {
         Some(Kind::Metadata) => {
-            let tag = |key: &str| payload.path(&["tags", key])?.as_str().map(Cow::into_owned);
+            let tag = |key: &str| Some(head(&payload.path(&["tags", key])?.as_str()?));
             let sdk = payload.path(&["sdk", "name"]).and_then(|it| it.as_str());
-            parts.extend(tag("agent").or(sdk.map(Cow::into_owned)));
+            parts.extend(tag("agent").or(sdk.map(|name| head(&name))));
             parts.extend(tag("project"));
             said = tag("title");
         }
@@ -91,7 +93,7 @@ pub(super) fn of(record: &Record<'_>) -> Summary {
         Some(Kind::HarnessEvent) => {
             parts.extend([word("category"), word("name")].into_iter().flatten());
             let attributes = payload.get("attributes");
-            let about = |key: &str| attributes?.text(key).map(Cow::into_owned);
+            let about = |key: &str| attributes?.text(key).map(|text| head(&text));
             said = about("text")
                 .or_else(|| about("error"))
                 .or_else(|| about("path"));
@@ -122,9 +124,14 @@ pub(super) fn of(record: &Record<'_>) -> Summary {
     summary
 }
 
-/// The beginning of a text.
+/// The beginning of a text, without its secrets.
 fn head(text: &str) -> String {
-    text.chars().take(LOOKED_AT).collect()
+    let looked_at = text.char_indices().take_while(|(at, _)| *at < LOOKED_AT);
+    let end = looked_at
+        .last()
+        .map_or(0, |(at, last)| at + last.len_utf8());
+    let masked = secrets().mask(&text[..end], None);
+    masked.chars().take(SHOWN).collect()
 }
 
 fn value(node: Node<'_>) -> String {
@@ -138,7 +145,7 @@ fn value(node: Node<'_>) -> String {
 fn message(message: Node<'_>) -> Option<String> {
     let said = content(message.get("content")?)?;
     Some(match message.text("role") {
-        Some(role) if role != "user" => format!("{role}: {said}"),
+        Some(role) if role != "user" => format!("{}: {said}", head(&role)),
         _ => said,
     })
 }
@@ -150,7 +157,7 @@ fn content(node: Node<'_>) -> Option<String> {
     }
     let part = |part: Node<'_>| {
         let kind = part.text("type").unwrap_or_default();
-        let named = |key: &str| part.text(key).unwrap_or_default().into_owned();
+        let named = |key: &str| head(&part.text(key).unwrap_or_default());
         match kind.as_ref() {
             "text" => part.get("text").map(value),
             "tool_use" => Some(format!("[{}]", named("name"))),

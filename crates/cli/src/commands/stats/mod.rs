@@ -158,7 +158,7 @@ fn remarks(table: &Table, args: &Stats, place: &Place) {
     if table.outdated > 0 {
         let (logs, flag) = (count(table.outdated, "log"), place.flag());
         say(&format!(
-            "{logs} read by an earlier version count on the day the session began; `quipu {flag}import` reads them again"
+            "{logs} read by an earlier version may count differently now; `quipu {flag}import` reads them again"
         ));
     }
 }
