@@ -10,10 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quipu_agents::{Checkpoint, Entry, Ledger, Session, Summary, What};
+use quipu_model::json::{Kind, Node, Tape};
 use quipu_redact::Guard;
 
 /// How many names are remembered to hold no secret. Most events name a tool or a model that one before them named.
 const CLEAN: usize = 64;
+
+/// How deep the parts of records nest.
+const DEEPEST: usize = 128;
 
 /// Whether what the catalogue knows as the address of a log may be masked. The archive has it as it is.
 pub(crate) fn is_masked(path: &Path, part: Option<&str>) -> bool {
@@ -192,9 +196,29 @@ impl Hide {
     /// Whether a checkpoint may be put down. One that holds a secret is not: reading it again from the beginning
     /// is what is left.
     pub(crate) fn may_keep(&mut self, checkpoint: &Checkpoint) -> bool {
-        checkpoint
-            .texts()
-            .iter()
-            .all(|text| self.name(text).is_none())
+        let texts = checkpoint.texts();
+        let mut tape = Tape::new();
+        texts.iter().all(|text| {
+            // Parts of records that a reader holds on to are JSON, and a secret is looked for as it reads.
+            let is_json = matches!(text.trim_start().as_bytes(), [b'{' | b'[', ..]);
+            let record = tape.read(text, DEEPEST).ok().filter(|_| is_json);
+            let is_clean = record.is_none_or(|record| !self.is_in(record, None));
+            is_clean && self.name(text).is_none()
+        })
+    }
+
+    /// Whether a secret is in a value.
+    fn is_in(&self, value: Node<'_>, name: Option<&str>) -> bool {
+        let hides = |text: &str| matches!(self.guard.mask(text, name), Cow::Owned(_));
+        match value.kind() {
+            Kind::Object => value.fields().any(|(key, value)| {
+                let key = key.to_text_lossy();
+                hides(&key) || self.is_in(value, Some(&key))
+            }),
+            Kind::List => value.items().any(|item| self.is_in(item, name)),
+            Kind::String => value.as_str().is_some_and(|text| hides(&text)),
+            Kind::Number => hides(value.raw().get()),
+            Kind::Null | Kind::Bool => false,
+        }
     }
 }

@@ -235,7 +235,10 @@ fn every_other(mut backslashes: u64) -> u64 {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn places(block: &[u8; BLOCK], of: u8) -> u64 {
-    #[expect(unsafe_code, reason = "every processor of this kind has these instructions")]
+    #[expect(
+        unsafe_code,
+        reason = "every processor of this kind has these instructions"
+    )]
     unsafe {
         compared(block, of)
     }
