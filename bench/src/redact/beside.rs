@@ -23,6 +23,8 @@ pub(super) struct Peer {
     pub(super) bytes: usize,
     pub(super) all: usize,
     pub(super) hits: usize,
+    /// Which of the secrets it found, in the order of the corpus.
+    pub(super) found: Vec<bool>,
     /// Findings on lines without a secret.
     pub(super) clean: usize,
     /// Those of them on lines with a decoy.
@@ -79,7 +81,8 @@ impl<'a> Slice<'a> {
                 .push(what.as_deref());
         }
         let (mut all, mut hits, mut taken) = (0, 0, BTreeSet::new());
-        for planted in &self.corpus.planted {
+        let mut each = vec![false; self.corpus.planted.len()];
+        for (planted, is_found) in self.corpus.planted.iter().zip(&mut each) {
             let place = (planted.log, planted.line);
             taken.insert(place);
             let is_secret =
@@ -89,11 +92,10 @@ impl<'a> Slice<'a> {
             }
             all += 1;
             let found = by_line.get(&place).into_iter().flatten();
-            hits += usize::from(
-                found
-                    .into_iter()
-                    .any(|what| overlaps(*what, planted.secret.as_deref())),
-            );
+            *is_found = found
+                .into_iter()
+                .any(|what| overlaps(*what, planted.secret.as_deref()));
+            hits += usize::from(*is_found);
         }
         let lures: BTreeSet<_> = self
             .corpus
@@ -113,6 +115,7 @@ impl<'a> Slice<'a> {
             bytes: self.bytes,
             all,
             hits,
+            found: each,
             clean,
             decoys,
         }

@@ -108,7 +108,14 @@ pub(crate) fn measure(table: &mut Table, options: &Options) -> Result<()> {
         }
     }
     if wanted("unseen") {
-        unseen::measure(table, &precise, options.seed)?;
+        let others = if options.no_peers {
+            None
+        } else {
+            Some(place_of_peers(options)?)
+        };
+        let others = others.as_ref();
+        let others = others.map(|(work, peers)| (work.as_path(), peers.as_path()));
+        unseen::measure(table, &precise, options.seed, others)?;
     }
     let (name, largest) = &corpora[0];
     let mut normal = 0.0;
@@ -321,6 +328,15 @@ fn details(name: &str, found: &Score) -> Result<String> {
     Ok(text)
 }
 
+/// Where other tools work, and where they are.
+fn place_of_peers(options: &Options) -> Result<(PathBuf, PathBuf)> {
+    let peers = match &options.peers {
+        Some(peers) => std::fs::canonicalize(peers)?,
+        None => place(&options.directory, "peers")?,
+    };
+    Ok((place(&options.directory, "redact/peers")?, peers))
+}
+
 fn peers(
     table: &mut Table,
     options: &Options,
@@ -332,12 +348,8 @@ fn peers(
         return Ok(());
     }
     now(&format!("other tools: {name}"));
-    let place_of_peers = match &options.peers {
-        Some(peers) => std::fs::canonicalize(peers)?,
-        None => place(&options.directory, "peers")?,
-    };
-    let work = place(&options.directory, "redact/peers")?;
-    let (all, absent) = beside::measure(corpus, &work, &place_of_peers, options.slow_bytes)?;
+    let (work, peers) = place_of_peers(options)?;
+    let (all, absent) = beside::measure(corpus, &work, &peers, options.slow_bytes)?;
     let (_, _, ours) = found
         .part(|from| !is_of_people(from))
         .unwrap_or((0, 0, 0.0));

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use quipu_redact::Engine;
@@ -12,9 +13,10 @@ use quipu_redact::rule::expand;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::corpus::{Corpus, From, Log, Planted};
 use super::held_out::HELD_OUT;
-use super::ours;
 use super::settings::{SETTINGS, plain};
+use super::{beside, ours};
 use crate::table::{Goal, Table, now};
 
 /// How many characters in a row are too many.
@@ -427,7 +429,60 @@ fn grid(tallies: &BTreeMap<(String, &'static str), Tally>) -> Result<String> {
     Ok(out)
 }
 
-pub(super) fn measure(table: &mut Table, engine: &Engine, seed: u64) -> Result<()> {
+/// What other tools find of the same values. A tool that names a line only is believed, and half of a value counts for
+/// all of it.
+fn beside_others(all: &[Carried], work: &Path, peers: &Path) -> Result<String> {
+    let mut bytes = Vec::new();
+    for carried in all {
+        bytes.extend_from_slice(carried.line.as_bytes());
+        bytes.push(b'\n');
+    }
+    let planted = all.iter().enumerate().map(|(line, carried)| Planted {
+        log: 0,
+        line,
+        kind: carried.kind.clone(),
+        setting: carried.carrier.to_owned(),
+        secret: Some(carried.value.clone()),
+        from: From::HeldOut,
+    });
+    let corpus = Corpus {
+        planted: planted.collect(),
+        decoys: Vec::new(),
+        bytes: bytes.len(),
+        logs: vec![Log {
+            name: "unseen.jsonl".to_owned(),
+            bytes,
+        }],
+    };
+    let (found, absent) = beside::measure(&corpus, work, peers, usize::MAX)?;
+    let mut text = String::new();
+    for peer in found {
+        let mut tallies: BTreeMap<(String, &'static str), Tally> = BTreeMap::new();
+        for (carried, is_found) in all.iter().zip(&peer.found) {
+            let place = (carried.class.clone(), carried.carrier);
+            let tally = tallies.entry(place).or_default();
+            tally.all += 1;
+            tally.found += usize::from(*is_found);
+        }
+        write!(
+            text,
+            "\n{}, on the same lines:\n{}",
+            peer.name,
+            grid(&tallies)?
+        )?;
+    }
+    for name in absent {
+        writeln!(text, "{name} could not be installed: not measured")?;
+    }
+    Ok(text)
+}
+
+pub(super) fn measure(
+    table: &mut Table,
+    engine: &Engine,
+    seed: u64,
+    others: Option<(&Path, &Path)>,
+) -> Result<()> {
     now("looking for kinds that no rule was written by");
     let mut lists = Vec::new();
     for (what, text) in LISTS {
@@ -464,6 +519,10 @@ pub(super) fn measure(table: &mut Table, engine: &Engine, seed: u64) -> Result<(
                 .map(|(place, n)| format!("{place} {n}"))
                 .collect();
             writeln!(note, "  missed {kind}: {}", places.join(", "))?;
+        }
+        if let Some((work, peers)) = others {
+            now(&format!("other tools: {what}"));
+            note += &beside_others(&all, work, peers)?;
         }
         table.note(note);
     }
