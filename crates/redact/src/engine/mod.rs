@@ -16,6 +16,7 @@
 
 mod allow;
 mod assign;
+mod attempts;
 mod boundary;
 mod check;
 mod encoded;

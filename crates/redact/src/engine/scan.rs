@@ -8,6 +8,7 @@ use regex_automata::util::captures::Captures;
 use regex_automata::{Anchored, Input};
 
 use super::assign::Assignment;
+use super::attempts::{Around, Attempts};
 use super::judge::Job;
 use super::nameless::Nameless;
 use super::overlap::{Candidate, settle};
@@ -27,8 +28,8 @@ pub struct Scratch {
     engine: u64,
     epoch: u64,
     rules: Vec<PerRule>,
-    attempts: Vec<(usize, usize)>,
-    around: Vec<(usize, usize, usize)>,
+    attempts: Attempts,
+    around: Around,
     names: Vec<(usize, usize)>,
     candidates: Vec<Candidate>,
     joined: Vec<u8>,
@@ -184,7 +185,7 @@ fn plain(engine: &Engine, scratch: &mut Scratch, text: &str, context: Context<'_
         attempts(&job, scratch, sure);
         names.read(&job, scratch, sure);
         if scratch.around.len() > PART {
-            merge(&mut scratch.around);
+            scratch.around.merge();
         }
         begin = end;
     }
@@ -226,7 +227,7 @@ fn gather(job: &Job<'_>, scratch: &mut Scratch, part: Range<usize>) {
                     if start + program.least <= text.len()
                         && (!program.boundary || boundary::begins(text, start))
                     {
-                        attempts.push((start, rule));
+                        attempts.push(start, rule);
                     }
                 }
                 Action::Around { rule, reach } => {
@@ -234,15 +235,15 @@ fn gather(job: &Job<'_>, scratch: &mut Scratch, part: Range<usize>) {
                     let end = reach.behind.map_or(text.len(), |behind| {
                         text.len().min(at.saturating_add(behind))
                     });
-                    around.push((rule, begin, end));
+                    around.push(rule, begin, end);
                 }
-                Action::Whole { rule } => around.push((rule, 0, text.len())),
+                Action::Whole { rule } => around.push(rule, 0, text.len()),
             }
         }
     });
     if part.start == 0 {
         for rule in &plan.always {
-            around.push((*rule, 0, text.len()));
+            around.push(*rule, 0, text.len());
         }
     }
     plan.triggers.gather(text, part, survey, attempts, around);
@@ -254,9 +255,7 @@ fn attempts(job: &Job<'_>, scratch: &mut Scratch, sure: usize) {
         return;
     }
     let mut attempts = std::mem::take(&mut scratch.attempts);
-    attempts.sort_unstable();
-    let count = attempts.partition_point(|(start, _)| *start < sure);
-    for (start, rule) in attempts.drain(..count) {
+    for (start, rule) in attempts.before(sure) {
         attempt(job, scratch, start, rule);
     }
     scratch.attempts = attempts;
@@ -396,18 +395,6 @@ fn sweep(job: &Job<'_>, scratch: &mut Scratch, rule: usize, from: usize) {
     }
 }
 
-/// Puts stretches of a rule together that overlap or touch.
-fn merge(around: &mut Vec<(usize, usize, usize)>) {
-    around.sort_unstable();
-    around.dedup_by(|next, last| {
-        let joined = next.0 == last.0 && next.1 <= last.2;
-        if joined {
-            last.2 = last.2.max(next.2);
-        }
-        joined
-    });
-}
-
 /// Searches for rules around their words, no byte twice.
 fn around(job: &Job<'_>, scratch: &mut Scratch) {
     let Scratch {
@@ -417,8 +404,7 @@ fn around(job: &Job<'_>, scratch: &mut Scratch) {
         work,
         ..
     } = scratch;
-    merge(around);
-    for (rule, begin, end) in around.drain(..) {
+    for (rule, begin, end) in around.drain() {
         let Some(regex) = job.engine.plan.programs[rule].searched() else {
             continue;
         };

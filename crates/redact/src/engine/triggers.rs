@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::attempts::{Around, Attempts};
 use super::boundary;
 use super::numbers::{self, Trigger};
 use super::prefix::Prefixes;
@@ -61,8 +62,8 @@ impl Triggers {
         text: &[u8],
         part: Range<usize>,
         survey: &Survey,
-        attempts: &mut Vec<(usize, usize)>,
-        around: &mut Vec<(usize, usize, usize)>,
+        attempts: &mut Attempts,
+        around: &mut Around,
     ) {
         let places = |byte: u8| {
             let places = memchr::memchr_iter(byte, &text[part.clone()]);
@@ -74,14 +75,14 @@ impl Triggers {
                     let end = behind.map_or(text.len(), |behind| {
                         text.len().min(at.saturating_add(behind))
                     });
-                    around.push((*rule, at.saturating_sub(*before), end));
+                    around.push(*rule, at.saturating_sub(*before), end);
                 }
             }
         }
         if !self.plus.is_empty() && survey.has_here(has::PLUS) {
             for at in places(b'+') {
                 if text.get(at + 1).is_some_and(u8::is_ascii_digit) {
-                    attempts.extend(self.plus.iter().map(|rule| (at, *rule)));
+                    self.plus.iter().for_each(|rule| attempts.push(at, *rule));
                 }
             }
         }
@@ -92,7 +93,7 @@ impl Triggers {
                         && (one.address || !address)
                         && boundary::begins(text, one.begin)
                     {
-                        attempts.push((one.begin, *rule));
+                        attempts.push(one.begin, *rule);
                     }
                 }
             });
@@ -100,7 +101,7 @@ impl Triggers {
         for (rule, before, between) in &self.dots {
             numbers::dots(text, survey.new_rows(), *before, *between, |at| {
                 if boundary::begins(text, at) {
-                    attempts.push((at, *rule));
+                    attempts.push(at, *rule);
                 }
             });
         }
@@ -129,7 +130,7 @@ impl Triggers {
     }
 
     /// Tries what can begin where digits do, or a little before.
-    fn number(&self, text: &[u8], at: usize, attempts: &mut Vec<(usize, usize)>) {
+    fn number(&self, text: &[u8], at: usize, attempts: &mut Attempts) {
         self.begun(text, at, at, attempts);
         if let Some(before) = at.checked_sub(1)
             && matches!(text[before], b'+' | b'(')
@@ -138,27 +139,27 @@ impl Triggers {
         }
     }
 
-    fn begun(&self, text: &[u8], start: usize, at: usize, attempts: &mut Vec<(usize, usize)>) {
+    fn begun(&self, text: &[u8], start: usize, at: usize, attempts: &mut Attempts) {
         let possible = self.prefixes.possible(&text[start..]);
         if possible == 0 || !boundary::begins(text, at) {
             return;
         }
         for (index, rule) in self.numbers.iter().enumerate() {
             if Prefixes::is_among(possible, index) {
-                attempts.push((start, *rule));
+                attempts.push(start, *rule);
             }
         }
     }
 
     /// Tries what begins with letters before a digit.
-    fn with_letters(&self, text: &[u8], start: usize, attempts: &mut Vec<(usize, usize)>) {
+    fn with_letters(&self, text: &[u8], start: usize, attempts: &mut Attempts) {
         let possible = self.prefixes.possible(&text[start..]);
         if possible == 0 || !boundary::begins(text, start) {
             return;
         }
         for (index, rule) in self.lettered.iter().enumerate() {
             if Prefixes::is_among(possible, self.numbers.len() + index) {
-                attempts.push((start, *rule));
+                attempts.push(start, *rule);
             }
         }
     }
