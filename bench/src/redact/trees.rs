@@ -102,6 +102,10 @@ pub(super) fn measure(
     }
     files.sort();
     let (found, bytes) = scan(engine, &files, &classes)?;
+    ensure!(
+        bytes > 0,
+        "no files in the trees: fetch some with `cargo xtask trees`"
+    );
     let (secrets, others): (Vec<Finding>, Vec<Finding>) =
         found.into_iter().partition(|it| it.kind == Kind::Secret);
     let counts = |of: &dyn Fn(&Finding) -> bool| secrets.iter().filter(|it| of(it)).count();
