@@ -7,7 +7,7 @@ use memchr::memmem::Finder;
 
 use super::allow::Fields;
 use super::asked;
-use crate::sensitive::is_sensitive;
+use crate::sensitive::is_secret_throughout;
 use crate::{Engine, is_placeholder};
 
 /// How every placeholder begins.
@@ -46,7 +46,7 @@ impl<'e> Plan<'e> {
             near: options.near,
             file,
             files: options.files,
-            secret_file: options.files && file.is_some_and(is_sensitive),
+            secret_file: options.files && file.is_some_and(is_secret_throughout),
             passes: asked::passes(engine, file),
         }
     }

@@ -9,4 +9,4 @@ mod path;
 
 pub use command::{Exposes, exposed_by, looks_secret, named_in, written_by};
 pub use patch::in_patch;
-pub use path::is_sensitive;
+pub use path::{is_secret_throughout, is_sensitive};

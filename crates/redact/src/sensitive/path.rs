@@ -169,6 +169,17 @@ pub fn is_sensitive(path: &str) -> bool {
     by_name(folder, name) || by_folder(folder, name)
 }
 
+/// Whether all of a file is to be removed that is there to be looked into. A `.pem` may hold certificates alone; where it
+/// holds a private key, that is known by its content.
+pub fn is_secret_throughout(path: &str) -> bool {
+    let lower = path.to_ascii_lowercase();
+    let is_neutral = lower.strip_suffix(".pem").is_some_and(|stem| {
+        let name = stem.rsplit(['/', '\\']).next().unwrap_or(stem);
+        !["key", "priv"].iter().any(|word| name.contains(word))
+    });
+    !is_neutral && is_sensitive(path)
+}
+
 /// Whether it is worth a closer look: most paths are of sources, and end in what sources end in.
 fn may_be(path: &str) -> bool {
     const SOURCES: [&str; 14] = [
@@ -390,6 +401,22 @@ mod tests {
             "a.key\nb",
         ] {
             assert!(!is_sensitive(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_pem_with_a_neutral_name_is_looked_into() {
+        for path in ["server.pem", "test/nullbytecert.pem", "tls\\ffdh3072.PEM"] {
+            assert!(!is_secret_throughout(path), "{path}");
+        }
+        for path in [
+            "privkey.pem",
+            "tls/cert-key.pem",
+            "ssl_key.pem",
+            "a/.env",
+            "store.p12",
+        ] {
+            assert!(is_secret_throughout(path), "{path}");
         }
     }
 }

@@ -208,3 +208,31 @@ fn a_secret_file_itself() {
     );
     assert_eq!(done.findings, []);
 }
+
+/// A certificate stays; a private key beside it goes.
+#[test]
+fn a_file_of_certificates_and_keys_is_looked_into() {
+    let options = Options {
+        file: Some("/etc/tls/server.pem".into()),
+        ..options()
+    };
+    let body = "MIIBUjCB2qADAgECAhB3pQ7kV1mZx9sD2fG5hJ8LMAoGCCqGSM49BAMCMA8xDTALBgNV";
+    let certificate = format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n");
+    let left = run(&engine(), &options, certificate.as_bytes());
+    assert_eq!(
+        (left.text(), left.findings.len()),
+        (certificate.as_str(), 0)
+    );
+    let key = format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n");
+    let done = run(
+        &engine(),
+        &options,
+        format!("{certificate}{key}").as_bytes(),
+    );
+    assert!(done.text().starts_with(&certificate), "{}", done.text());
+    assert!(
+        !done.text()[certificate.len()..].contains("MIIB"),
+        "{}",
+        done.text()
+    );
+}
