@@ -112,7 +112,7 @@ fn identify(path: &Path, head: &[u8]) -> io::Result<Option<Known>> {
 }
 
 /// Whose log at this path begins with these bytes: by its content, and by its place on this machine where the content
-/// leaves a doubt. `whole` says that there are no more bytes.
+/// leaves a doubt. `whole` is true where these are all bytes of the log.
 pub fn whose(path: &Path, bytes: &[u8], whole: bool) -> Option<Known> {
     let host = machine();
     let lies = host.as_ref().and_then(|host| Lies::at(host, path));

@@ -20,7 +20,7 @@ fn the_review_shows_as_much_as_is_removed() {
             super::documents::files(&below, &mut paths);
         } else {
             tell(format_args!(
-                "SKIPPED: there are no logs at {}",
+                "SKIPPED: found no logs at {}",
                 below.display()
             ));
         }

@@ -163,7 +163,7 @@ impl Planted {
         }
     }
 
-    /// The secrets that stand in bytes.
+    /// The secrets that some bytes hold.
     pub(crate) fn found_in(&self, bytes: &[u8], found: &mut HashSet<usize>) {
         for window in bytes.windows(PIECE) {
             if self.begins[begin(window)]

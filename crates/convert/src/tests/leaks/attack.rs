@@ -269,7 +269,7 @@ impl Facts {
                         "transcriptId is an unkeyed hash of the session's id",
                     );
                 }
-                // Which agent it was is no secret, whatever somebody is called.
+                // The name of the agent may stay, also where a person has the same name.
                 if !path.starts_with(".source.a") {
                     self.names_in(text, &mut add);
                 }
@@ -370,13 +370,13 @@ fn parts(name: &str) -> Vec<String> {
     parts
 }
 
-/// Whether a name stands in a text, by itself or as part of a longer one.
+/// Whether a text has a name, by itself or as part of a longer one.
 fn has(text: &str, name: &str) -> bool {
     let joins = |c: char| c.is_alphanumeric() || name.len() < 4 && matches!(c, '_' | '-');
     text.match_indices(name).any(|(at, found)| {
         let before = text[..at].chars().next_back();
         let behind = text[at + found.len()..].chars().next();
-        // Seven letters in a row are no accident.
+        // Seven letters in a row are the same by intent.
         name.len() >= 7 || !before.is_some_and(joins) && !behind.is_some_and(joins)
     })
 }

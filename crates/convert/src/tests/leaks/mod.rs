@@ -169,7 +169,7 @@ fn corpus(below: &Path) -> Vec<PathBuf> {
         super::documents::files(below, &mut paths);
     } else {
         tell(format_args!(
-            "SKIPPED: there are no logs at {}",
+            "SKIPPED: found no logs at {}",
             below.display()
         ));
     }
