@@ -198,7 +198,9 @@ impl Naming<'_> {
             self.add(NameOf::Directory, cwd, cwd, Whose::Own);
             // How some agents name a folder after a directory.
             let folder = cwd.replace(['/', '.', '\\', ':', '_'], "-");
-            self.add(NameOf::Directory, &folder, cwd, Whose::Own);
+            if !is_stand_in(cwd) {
+                self.add(NameOf::Directory, &folder, cwd, Whose::Own);
+            }
         }
         if let Some(address) = at.repository.as_deref() {
             self.add(NameOf::Repository, address, address, Whose::Own);
@@ -237,6 +239,10 @@ impl Naming<'_> {
 
     /// A name of the session itself, with the names that are made of it. `whole` is what stands-ins are made of.
     fn own(&mut self, of: NameOf, text: &str, whole: &str) {
+        // What stands for a name has no parts of its own.
+        if is_stand_in(text) {
+            return;
+        }
         self.add(of, text, whole, Whose::Own);
         let parts = parts(text);
         if parts.len() < 2 {
@@ -615,5 +621,24 @@ mod tests {
         assert!(is_stand_in(&key.pseudonym("dir", "/code")));
         assert!(is_stand_in("[REDACTED:dir]"));
         assert!(!is_stand_in("dir_x") && !is_stand_in("/code"));
+    }
+
+    /// A copy that is shared again has stand-ins where the names were. Nothing in it is a part of them.
+    #[test]
+    fn what_stands_for_a_name_has_no_parts() {
+        let key = Key::from_bytes([3; 32]);
+        for hash in ["6e88b62a5890115e", "abcdefabcdefabcd", "0123456789012345"] {
+            let mut header = Header::new(RunId::new("r").unwrap());
+            let dir = format!("dir_{hash}");
+            header.environment.cwd = Some(dir.clone());
+            header.environment.repository =
+                Some(format!("https://example.com/user_{hash}/repo_{hash}"));
+            let how = Environment::Pseudonym;
+            let names = Names::of(&header, &[], &Learned::default(), how, &key);
+            for text in [dir.clone(), format!("dir-{hash}"), format!("user_{hash}")] {
+                let found = names.find(&text);
+                assert!(found.is_empty(), "{text}: {found:?}");
+            }
+        }
     }
 }
