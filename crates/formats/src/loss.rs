@@ -177,7 +177,7 @@ impl Loss {
             (Field::Undated, flags.undated),
             (Field::Dangling, flags.dangling),
         ];
-        // Most events have nothing that is left out, which is seen without looking at each field.
+        // Most formats carry all fields of an event: one comparison of masks shows that.
         let bits = set
             .iter()
             .map(|(field, is_set)| u64::from(*is_set) << *field as u32);

@@ -1,7 +1,7 @@
 //! What stands where a secret would, and is something that programs and people call by a name: a name of code, the name of
 //! a model, a version or a date, the number of a request.
 //!
-//! Each of these is told by its parts. A machine that draws a token does not spell words; somebody who names a thing does
+//! Each of these is known by its parts. A machine that draws a token does not spell words; somebody who names a thing does
 //! little else.
 
 /// Names of tokens that tell one request from another, or where a list goes on. In lower case and joined.

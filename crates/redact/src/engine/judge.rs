@@ -234,7 +234,7 @@ impl<'a> Job<'a> {
     fn is_sample(value: &str) -> bool {
         let has = |word: &str| memchr::memmem::find(value.as_bytes(), word.as_bytes()).is_some();
         let short = value.len() < 200;
-        // Seven capitals in a row are no chance, however long the value.
+        // Seven capitals in a row are not there by chance, however long the value is.
         has("EXAMPLE")
             || short
                 && (has("example")

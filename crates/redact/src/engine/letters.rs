@@ -5,7 +5,7 @@
 
 /// How much more often two letters follow each other in words than by chance, in quarters of a bit: the row is the first
 /// letter, the column the second. Counted over the words and parts of names in source code and its documentation, each word
-/// by the root of how often it stands there.
+/// by the root of how often the word has it.
 const PAIRS: [[i8; 26]; 26] = [
     [
         -6, 5, 8, 6, -6, -3, 4, -12, 3, -16, -4, 10, 6, 10, -15, 5, -18, 10, 7, 13, 1, -3, -7, -4,

@@ -104,7 +104,7 @@ pub(super) fn is_everyday(word: &str) -> bool {
     word.len() >= 4 && fours.all(is_common)
 }
 
-/// More of them that stand in words of rules. They are passed over for another part of the word where there is one.
+/// More of them, from words of rules. Another part of the word is taken where it has one.
 const OFTEN: &[u8] = b"\
     \x20add\x20api\x20aut\x20cod\x20com\x20dat\x20fil\x20ins\x20is\x20\x20key\x20log\x20nam\x20now\x20num\x20of\x20\
     \x20pas\x20req\x20ses\x20set\x20str\x20to\x20\x20tok\x20was\x20wor-----des-r---ses.clo.com.org.str/api/hom/hoo\

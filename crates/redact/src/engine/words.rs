@@ -2,7 +2,7 @@
 //!
 //! Four bytes at a time, their case folded, are looked up in a table of bits that stays in the first cache. The look-ups do
 //! not wait for each other, which is what makes this several times as fast as an automaton; processors that can do so make
-//! eight of them at once. Only where the bits are set is it seen whether one of the words stands there.
+//! eight of them at once. Only where the bits are set is the text compared with the words.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ const ROWS: usize = 1 << 13;
 type Bits = [u32; ROWS];
 /// How many lists of entries there are.
 const LISTS: usize = 4096;
-/// How many places are looked at before words are compared with what stands there.
+/// How many places are looked at before the text is compared with words.
 const STRIDE: usize = 512;
 /// How many places are looked at at once, and how many bytes that takes.
 const PLACES: usize = 8;

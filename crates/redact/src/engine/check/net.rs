@@ -93,7 +93,7 @@ fn versioned(place: &Place<'_>) -> bool {
         || among_numbers(place)
 }
 
-/// Whether it stands between numbers that are no addresses, as in the path of a drawing: `.37.22 1.15.36.55 0 .78`.
+/// Whether the numbers beside it are not addresses, as in the path of a drawing: `.37.22 1.15.36.55 0 .78`.
 fn among_numbers(place: &Place<'_>) -> bool {
     let Some(before) = place.before.strip_suffix(b" ") else {
         return false;
