@@ -27,7 +27,11 @@ struct Args {
 #[derive(Subcommand)]
 enum Task {
     /// Run everything: format, lints, tests, doctests, interleavings, documentation
-    Test,
+    Test {
+        /// Only the tests, in one build: for the inner loop
+        #[arg(long)]
+        quick: bool,
+    },
     /// Measure beside the raw limit and peers: `record`, `import`, `search`, `stats`, `agentlog`,
     /// `formats`, `redact`, `versions`
     Bench {
@@ -39,6 +43,12 @@ enum Task {
     Kill {
         /// How often
         #[arg(long, default_value_t = 500)]
+        rounds: u32,
+    },
+    /// Run the tests again and again, with other cases for the property tests each time
+    Soak {
+        /// How often
+        #[arg(long, default_value_t = 10)]
         rounds: u32,
     },
     /// Measure the line coverage of model, formats and record; fails below 85 %
@@ -61,9 +71,11 @@ enum Task {
 
 fn main() -> Result<ExitCode> {
     match Args::parse().task {
-        Task::Test => test::run(),
+        Task::Test { quick: false } => test::run(),
+        Task::Test { quick: true } => test::quick(),
         Task::Bench { args } => return bench(&args),
         Task::Kill { rounds } => test::kill(rounds),
+        Task::Soak { rounds } => test::soak(rounds),
         Task::Coverage => coverage::run(),
         Task::Fuzz { seconds } => fuzz::run(seconds),
         Task::Trees => trees::run(),

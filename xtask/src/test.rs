@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::tool::{cargo, cargo_nightly};
+use crate::tool::{Tool, cargo, cargo_nightly};
 
 pub(crate) fn run() -> Result<()> {
     if cargo(["fmt", "--version"]).works() {
@@ -36,13 +36,36 @@ pub(crate) fn run() -> Result<()> {
         .args(interleavings)
         .run()?;
     cargo(["test", "--workspace", "--doc"]).run()?;
-    if cargo(["nextest", "--version"]).works() {
-        cargo(["nextest", "run", "--workspace", "--no-fail-fast"]).run()?;
-    } else {
-        cargo(["test", "--workspace", "--all-targets", "--no-fail-fast"]).run()?;
-    }
+    tests().run()?;
     println!("\nall of it passed");
     Ok(())
+}
+
+/// The inner loop: the tests alone, in one build.
+pub(crate) fn quick() -> Result<()> {
+    tests().run()
+}
+
+/// The tests with other cases each time. A seed that fails is shown, and shows the failure again.
+pub(crate) fn soak(rounds: u32) -> Result<()> {
+    let began = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+    for round in 0..rounds {
+        let seed = (began.as_secs() + u64::from(round)).to_string();
+        println!(
+            "\nround {} of {rounds}: PROPTEST_RNG_SEED={seed}",
+            round + 1
+        );
+        tests().env("PROPTEST_RNG_SEED", seed).run()?;
+    }
+    Ok(())
+}
+
+fn tests() -> Tool {
+    if cargo(["nextest", "--version"]).works() {
+        cargo(["nextest", "run", "--workspace", "--no-fail-fast"])
+    } else {
+        cargo(["test", "--workspace", "--all-targets", "--no-fail-fast"])
+    }
 }
 
 /// Licences, banned crates and sources of the dependencies (`deny.toml`), and known vulnerabilities.

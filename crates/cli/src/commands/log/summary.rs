@@ -137,7 +137,47 @@ fn head(text: &str) -> String {
 fn value(node: Node<'_>) -> String {
     match node.as_raw_str() {
         Some(raw) => head(&raw.to_text_lossy()),
-        None => head(node.raw().get()),
+        None => {
+            let mut text = String::new();
+            write_masked(node, &mut text);
+            head(&text)
+        }
+    }
+}
+
+/// Writes the beginning of a value as JSON. Each text is masked as it reads: a rule may not know it by its escapes.
+fn write_masked(node: Node<'_>, text: &mut String) {
+    let quoted = |said: &str| serde_json::Value::from(head(said)).to_string();
+    match node.kind() {
+        JsonKind::Object => {
+            text.push('{');
+            for (nth, (key, value)) in node.fields().enumerate() {
+                if text.len() > LOOKED_AT {
+                    break;
+                }
+                text.push_str(if nth > 0 { "," } else { "" });
+                text.push_str(&quoted(&key.to_text_lossy()));
+                text.push(':');
+                write_masked(value, text);
+            }
+            text.push('}');
+        }
+        JsonKind::List => {
+            text.push('[');
+            for (nth, item) in node.items().enumerate() {
+                if text.len() > LOOKED_AT {
+                    break;
+                }
+                text.push_str(if nth > 0 { "," } else { "" });
+                write_masked(item, text);
+            }
+            text.push(']');
+        }
+        JsonKind::String => {
+            let said = node.as_raw_str().map(|raw| raw.to_text_lossy());
+            text.push_str(&quoted(&said.unwrap_or_default()));
+        }
+        JsonKind::Null | JsonKind::Bool | JsonKind::Number => text.push_str(node.raw().get()),
     }
 }
 

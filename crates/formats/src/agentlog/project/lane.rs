@@ -290,7 +290,8 @@ impl Call {
             );
         }
         if let Some(more) = notes.duration_ms {
-            *self.duration.get_or_insert(0) += more;
+            let mine = self.duration.get_or_insert(0);
+            *mine = mine.saturating_add(more);
         }
         let answered = self.queue.iter().any(|it| matches!(it, Queued::Answer(_)));
         if !answered && !notes.flags.undated {

@@ -164,9 +164,16 @@ fn password() -> impl Strategy<Value = String> {
         .prop_map(|(a, b, c, d, e, f)| format!("{a}{b}{c}{d}{e}{f}"))
 }
 
+/// Whether a password, without quotes around it, could as well be a shorter one with a pair behind it: `abc1&user=ada`.
+fn reads_as_two_pairs(password: &str) -> bool {
+    let mut parts = password.split(['&', ',']).skip(1);
+    parts.any(|part| part.find(['=', ':']).is_some_and(|at| at > 0))
+}
+
 proptest! {
     #[test]
     fn no_password_is_half_removed(password in password(), carrier in prop::sample::select(CARRIERS)) {
+        prop_assume!(carrier.contains(['"', '\'', '`']) || !reads_as_two_pairs(&password));
         let text = carrier.replace("@@", &password);
         let fate = fate(&mut Scratch::default(), &text, &password, carrier);
         prop_assert_ne!(fate, Fate::Half, "{}", text);
