@@ -1,7 +1,7 @@
 //! A record in a few words.
 
 use quipu_formats::agentlog::{Kind, Record};
-use quipu_model::json::{Kind as JsonKind, Node};
+use quipu_model::json::{Kind as JsonKind, Node, RawStr};
 
 use crate::redaction::secrets;
 use crate::terminal::{bytes, duration, tokens};
@@ -135,14 +135,12 @@ fn head(text: &str) -> String {
 }
 
 fn value(node: Node<'_>) -> String {
-    match node.as_raw_str() {
-        Some(raw) => head(&raw.to_text_lossy()),
-        None => {
-            let mut text = String::new();
-            write_masked(node, &mut text);
-            head(&text)
-        }
+    if let Some(raw) = node.as_raw_str() {
+        return head(&raw.to_text_lossy());
     }
+    let mut text = String::new();
+    write_masked(node, &mut text);
+    head(&text)
 }
 
 /// Writes the beginning of a value as JSON. Each text is masked as it reads: a rule may not know it by its escapes.
@@ -174,7 +172,7 @@ fn write_masked(node: Node<'_>, text: &mut String) {
             text.push(']');
         }
         JsonKind::String => {
-            let said = node.as_raw_str().map(|raw| raw.to_text_lossy());
+            let said = node.as_raw_str().map(RawStr::to_text_lossy);
             text.push_str(&quoted(&said.unwrap_or_default()));
         }
         JsonKind::Null | JsonKind::Bool | JsonKind::Number => text.push_str(node.raw().get()),
