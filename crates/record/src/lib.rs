@@ -78,10 +78,15 @@ mod fanout;
 )]
 mod faulty;
 mod follow;
+mod history;
+mod hub;
+mod index;
 mod journal;
 mod medium;
 mod recorder;
 mod recover;
+#[cfg(all(test, feature = "shuttle"))]
+mod shuttle_tests;
 mod storage;
 mod sync;
 #[cfg(all(test, not(feature = "shuttle")))]
@@ -94,7 +99,7 @@ pub use error::Error;
 pub use fanout::{
     Batch, FanOutStats, LagWarning, Line, Next, SubscriberStats, Subscription, TryNextError,
 };
-pub use follow::{Followed, Follower};
+pub use follow::Follower;
 pub use journal::{Journal, repair};
 pub use medium::Medium;
 pub use recorder::{Masker, OnLag, Options, Recorder};

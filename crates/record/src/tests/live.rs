@@ -107,15 +107,17 @@ fn history_and_live_join_without_gap_or_repeat() {
         let followers: Vec<_> = [1, 2, 500, 1_000, 1_001, 1_500]
             .into_iter()
             .map(|from| {
-                let mut follower = recorder.subscribe_from(from);
+                let mut follower = recorder.follow(from);
                 scope.spawn(move || {
                     let mut expected = from;
-                    while let Some(event) = follower.recv().unwrap() {
-                        assert_eq!((event.seq, seq_in(&event.line)), (expected, expected));
-                        expected += 1;
-                        // Slow enough to fall behind and have to read the file again.
-                        if expected % 512 == 0 {
-                            std::thread::sleep(Duration::from_millis(2));
+                    while let Some(batch) = follower.recv().unwrap() {
+                        for (seq, line) in batch.lines() {
+                            assert_eq!((seq, seq_in(line)), (expected, expected));
+                            expected += 1;
+                            // Slow enough to fall behind and have to read the file again.
+                            if expected % 512 == 0 {
+                                std::thread::sleep(Duration::from_millis(2));
+                            }
                         }
                     }
                     expected
@@ -137,14 +139,14 @@ fn a_follower_can_be_asked_without_waiting() {
     let site = Site::new();
     let recorder = site.record("r");
     recorder.record(&said("one")).unwrap();
-    let mut follower = recorder.subscribe_from(0);
-    assert_eq!(follower.try_recv().unwrap().unwrap().seq, 1);
+    let mut follower = recorder.follow(0);
+    assert_eq!(follower.try_recv().unwrap().unwrap().seqs(), 1..=1);
     assert_eq!(
         follower.try_recv().unwrap().unwrap_err(),
         TryNextError::Empty
     );
     recorder.record(&said("two")).unwrap();
-    assert_eq!(follower.try_recv().unwrap().unwrap().seq, 2);
+    assert_eq!(follower.try_recv().unwrap().unwrap().seqs(), 2..=2);
     recorder.close().unwrap();
     assert_eq!(
         follower.try_recv().unwrap().unwrap_err(),
