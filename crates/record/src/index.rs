@@ -247,18 +247,10 @@ fn open(path: &Path, create: bool) -> io::Result<Option<File>> {
 /// Makes a file hold exactly these entries. What is right already is not written again.
 fn bring_up_to_date(mut file: &File, entries: &[Entry]) -> io::Result<()> {
     let found = stored(file, entries.len())?;
-    let right = found.as_ref().is_some_and(|found| {
-        // An entry is made from the file's bytes, so if the last one is the same, so are those before.
-        found.len() <= entries.len()
-            && found.last() == found.len().checked_sub(1).map(|at| &entries[at])
-    });
-    let there = if right {
-        found.map_or(0, |found| found.len())
-    } else {
-        0
-    };
+    let found = found.filter(|found| entries.starts_with(found));
+    let there = found.as_ref().map_or(0, Vec::len);
     let mut bytes = Vec::new();
-    if !right {
+    if found.is_none() {
         file.set_len(0)?;
         bytes.extend_from_slice(MAGIC);
     } else {

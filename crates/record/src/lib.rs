@@ -82,6 +82,7 @@ mod history;
 mod hub;
 mod index;
 mod journal;
+mod log;
 mod medium;
 mod recorder;
 mod recover;
@@ -101,6 +102,7 @@ pub use fanout::{
 };
 pub use follow::Follower;
 pub use journal::{Journal, repair};
+pub use log::{BadLine, LogFollower, News, Page, PageEvent, RunLog};
 pub use medium::Medium;
 pub use recorder::{Masker, OnLag, Options, Recorder};
 pub use recover::{Mended, SetAside, torn_path};

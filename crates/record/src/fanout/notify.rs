@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use super::FanOut;
 use super::segment::SEGMENT_LINES;
 use super::subscription::Cursor;
+use crate::log::Watched;
 use crate::recorder::OnLag;
 use crate::sync::{
     Arc, AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, thread,
@@ -33,6 +34,10 @@ const PAUSE: std::ops::RangeInclusive<Duration> =
 /// up; waking it as often would slow the writer down and still not help it.
 const PAUSE_OVERLOADED: Duration = Duration::from_millis(20);
 const CROWD: u32 = 64;
+
+/// How long files of other processes are left alone between two looks. Longer as long as none of them changes.
+const LOOK: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(5)..=Duration::from_millis(100);
 
 /// How often a subscriber that misses events is spoken of.
 const WARN_EVERY: Duration = Duration::from_secs(1);
@@ -167,6 +172,12 @@ enum Round {
     Again { woken: u32, is_behind: bool },
 }
 
+/// When files are looked at.
+struct Looks {
+    next: Instant,
+    pause: Duration,
+}
+
 /// The thread that wakes the subscribers of all runs of a process.
 #[derive(Default)]
 pub(crate) struct Wakes {
@@ -179,6 +190,8 @@ pub(crate) struct Wakes {
 struct Inbox {
     /// Runs that have something new and were not looked at before.
     runs: Vec<Arc<FanOut>>,
+    /// Files of other processes that somebody waits for.
+    files: Vec<Arc<Watched>>,
     stopped: bool,
 }
 
@@ -215,10 +228,57 @@ impl Wakes {
         self.tell.notify_one();
     }
 
+    /// Has a file looked at until it changes. False when there is no thread to do it.
+    pub(crate) fn watch(self: &Arc<Self>, file: &Arc<Watched>) -> bool {
+        let mut inbox = self.lock();
+        inbox.files.retain(|other| !Arc::ptr_eq(other, file));
+        inbox.files.push(file.clone());
+        drop(inbox);
+        self.tell.notify_one();
+        self.start()
+    }
+
+    /// Forgets a file that nobody waits for any more.
+    pub(crate) fn unwatch(&self, file: &Arc<Watched>) {
+        let mut inbox = self.lock();
+        inbox.files.retain(|other| !Arc::ptr_eq(other, file));
+    }
+
+    /// Looks at the files that are due. Those that have changed are not looked at again until somebody asks.
+    fn look_at_files(&self, looks: &mut Looks) {
+        let now = Instant::now();
+        if looks.next > now {
+            return;
+        }
+        let files = self.lock().files.clone();
+        let changed: Vec<_> = files
+            .into_iter()
+            .filter(|file| file.has_changed())
+            .collect();
+        looks.pause = if changed.is_empty() {
+            (2 * looks.pause).min(*LOOK.end())
+        } else {
+            *LOOK.start()
+        };
+        if !changed.is_empty() {
+            let is_same = |file: &Arc<Watched>| !changed.iter().any(|it| Arc::ptr_eq(it, file));
+            self.lock().files.retain(is_same);
+        }
+        for file in changed {
+            unharmed(|| file.wake());
+        }
+        looks.next = now + looks.pause;
+    }
+
     fn run(&self) {
         // The runs that are looked at, and when next.
         let mut active: Vec<(Instant, Arc<FanOut>)> = Vec::new();
-        while self.wait(&mut active) {
+        let mut looks = Looks {
+            next: Instant::now(),
+            pause: *LOOK.start(),
+        };
+        while self.wait(&mut active, &looks) {
+            self.look_at_files(&mut looks);
             let began = Instant::now();
             let (due, mut later): (Vec<_>, Vec<_>) = std::mem::take(&mut active)
                 .into_iter()
@@ -247,8 +307,8 @@ impl Wakes {
         }
     }
 
-    /// Waits until a run is to be looked at; gives whether to go on.
-    fn wait(&self, active: &mut Vec<(Instant, Arc<FanOut>)>) -> bool {
+    /// Waits until a run or a file is to be looked at; gives whether to go on.
+    fn wait(&self, active: &mut Vec<(Instant, Arc<FanOut>)>, looks: &Looks) -> bool {
         let mut inbox = self.lock();
         loop {
             if inbox.stopped {
@@ -259,7 +319,8 @@ impl Wakes {
                 active.extend(inbox.runs.drain(..).map(|run| (now, run)));
                 return true;
             }
-            let next = active.iter().map(|(at, _)| *at).min();
+            let files = (!inbox.files.is_empty()).then_some(looks.next);
+            let next = active.iter().map(|(at, _)| *at).chain(files).min();
             let left = next.map(|at| at.saturating_duration_since(now));
             if left.is_some_and(|left| left.is_zero() || cfg!(feature = "shuttle")) {
                 return true;
