@@ -60,6 +60,8 @@ pub(crate) struct Commit {
     dirty: AtomicBool,
     /// How long the last sync by that thread took, in microseconds.
     took: AtomicU64,
+    /// Whether that thread is to leave it alone. Changed with the queue's lock held.
+    closed: AtomicBool,
 }
 
 impl Commit {
@@ -75,6 +77,7 @@ impl Commit {
             round: Condvar::new(),
             dirty: AtomicBool::new(false),
             took: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
         }
     }
 
@@ -225,6 +228,10 @@ impl Syncs {
     /// Adds a run that is to be synced after `delay`. False when there is no thread to do it.
     fn add(self: &Arc<Self>, commit: &Arc<Commit>, delay: Duration) -> bool {
         let mut queue = self.lock();
+        if commit.closed.load(Ordering::SeqCst) {
+            // Whoever closes it brings everything to disk.
+            return true;
+        }
         if !queue.started {
             let syncs = self.clone();
             let thread = thread::Builder::new()
@@ -253,9 +260,9 @@ impl Syncs {
 
     /// Forgets a run that is closed, and lets go of its file.
     pub(crate) fn forget(&self, commit: &Arc<Commit>) {
-        self.lock()
-            .due
-            .retain(|_, other| !Arc::ptr_eq(other, commit));
+        let mut queue = self.lock();
+        commit.closed.store(true, Ordering::SeqCst);
+        queue.due.retain(|_, other| !Arc::ptr_eq(other, commit));
     }
 
     pub(crate) fn stop(&self) {

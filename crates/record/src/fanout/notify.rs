@@ -89,8 +89,12 @@ impl Notifier {
         if !watch && self.waiting.load(Ordering::SeqCst) == 0 {
             return;
         }
-        if self.asleep.load(Ordering::SeqCst) && self.asleep.swap(false, Ordering::SeqCst) {
-            fanout.hub.wakes.add(fanout.clone());
+        if !self.asleep.load(Ordering::SeqCst) || !self.asleep.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        if !fanout.hub.wakes.add(fanout) {
+            // Without a thread, whoever publishes wakes them.
+            while let Round::Again { .. } = self.announce(fanout) {}
         }
     }
 
@@ -200,9 +204,8 @@ impl Wakes {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the thread, if it does not run; gives whether it does. Without one, subscribers look for themselves now
-    /// and then.
-    pub(crate) fn start(self: &Arc<Self>) -> bool {
+    /// Starts the thread, if it does not run; gives whether it does.
+    fn start(self: &Arc<Self>) -> bool {
         if self.started.load(Ordering::SeqCst) || self.started.swap(true, Ordering::SeqCst) {
             return true;
         }
@@ -216,11 +219,14 @@ impl Wakes {
         thread.is_ok()
     }
 
-    /// Has a run looked at.
-    fn add(self: &Arc<Self>, run: Arc<FanOut>) {
-        self.start();
-        self.lock().runs.push(run);
-        self.tell.notify_one();
+    /// Has a run looked at. False when there is no thread to do it.
+    fn add(self: &Arc<Self>, run: &Arc<FanOut>) -> bool {
+        let is_started = self.start();
+        if is_started {
+            self.lock().runs.push(run.clone());
+            self.tell.notify_one();
+        }
+        is_started
     }
 
     pub(crate) fn stop(&self) {

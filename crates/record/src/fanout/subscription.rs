@@ -9,9 +9,6 @@ use super::segment::{SEGMENT_LINES, Segment};
 use super::{FanOut, SubscriberStats};
 use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Ordering};
 
-/// How often a subscriber looks for itself when there is no thread to wake it.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-
 /// Where a subscriber stands, visible to the writer.
 pub(super) struct Cursor {
     pub(super) id: u64,
@@ -268,7 +265,6 @@ impl Subscription {
 
     /// Asks to be woken when there is more.
     fn ask(&self, waker: &Waker) {
-        self.fanout.hub.wakes.start();
         self.fanout.notifier.register(&self.cursor, waker);
         if self.fanout.tail.seq() >= self.next {
             // It is there already, but perhaps nobody is awake to announce it.
@@ -378,10 +374,6 @@ impl Subscription {
         let there = known >= self.next;
         self.served = false;
         if !there && !self.fanout.is_closed() {
-            let timeout = match timeout {
-                None if !self.fanout.hub.wakes.start() => Some(LOOK_EVERY),
-                timeout => timeout,
-            };
             self.parker.park(timeout);
         }
     }
