@@ -184,7 +184,7 @@ impl Commit {
         // The sync has to be done by then, so it begins earlier by as long as the last one took. But not much
         // earlier: a disk that is slow would otherwise be asked all the time.
         let took = Duration::from_micros(self.took.load(Ordering::Relaxed));
-        if syncs.add(self, interval - took.min(interval / 6)) {
+        if syncs.add(self, interval.saturating_sub(took.min(interval / 6))) {
             return Ok(());
         }
         // Without a thread, whoever records pays for the sync.

@@ -233,9 +233,9 @@ fn a_thousand_followers_of_a_hundred_runs_take_two_threads() {
     let expected = BTreeMap::from([("quipu-sync".to_owned(), 1), ("quipu-wake".to_owned(), 1)]);
     assert_eq!(our_threads(), expected);
     drop(followers);
-    recorders
-        .iter()
-        .for_each(|recorder| recorder.close().unwrap());
+    for recorder in &recorders {
+        recorder.close().unwrap();
+    }
     drop(recorders);
     let began = Instant::now();
     while !our_threads().is_empty() {
