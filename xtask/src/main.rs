@@ -59,7 +59,7 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         seconds: u32,
     },
-    /// Run the recorder's tests under ThreadSanitizer (needs a nightly toolchain with rust-src)
+    /// Run the recorder's tests under the thread sanitizer (needs a nightly toolchain with rust-src)
     Tsan,
     /// Fetch source trees for `bench redact --trees` (needs npm and pip)
     Trees,

@@ -60,7 +60,7 @@ pub(crate) fn soak(rounds: u32) -> Result<()> {
     Ok(())
 }
 
-/// The recorder's tests under ThreadSanitizer, which tells every access to memory that is not in order with another.
+/// The recorder's tests under `ThreadSanitizer`, which tells every access to memory that is not in order with another.
 ///
 /// The standard library is built with it as well; otherwise its locks would be unknown to it, and every use of them a race.
 pub(crate) fn tsan() -> Result<()> {

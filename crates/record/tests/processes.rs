@@ -66,11 +66,18 @@ fn the_writer() {
 
 struct Writer(Child);
 
+/// This binary again, doing one thing.
+fn again(what: &str, home: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", what, "--ignored", "--nocapture"])
+        .env(HOME, home);
+    command
+}
+
 impl Writer {
     fn start(home: &Path, events: u64) -> Self {
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "the_writer", "--ignored", "--nocapture"])
-            .env(HOME, home)
+        let child = again("the_writer", home)
             .env(EVENTS, events.to_string())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -245,4 +252,46 @@ fn a_thousand_followers_of_a_hundred_runs_take_two_threads() {
         );
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Not a test: what the visitors do when this binary is run again. In a process of their own, because the memory
+/// that other tests take is not theirs.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "the visitors that another test starts"]
+fn the_visitors() {
+    let home = std::env::var_os(HOME).expect("started by another test");
+    let recorder = open(Path::new(&home), "r");
+    recorder.record(&said("one")).unwrap();
+    let come_and_go = |times: u32| {
+        for _ in 0..times {
+            let mut follower = recorder.follow(2);
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(follower.poll_next(&mut context).is_pending());
+        }
+    };
+    come_and_go(2_000);
+    let before = resident();
+    come_and_go(20_000);
+    let grown = resident().saturating_sub(before);
+    // A sanitizer keeps books of its own, hence not less. A cursor and its waker alone would be more.
+    assert!(grown < 2 << 20, "{grown} bytes for 20,000 that left");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn twenty_thousand_subscribers_that_come_and_go_on_a_quiet_run_leave_memory_as_it_was() {
+    let home = tempfile::tempdir().unwrap();
+    let ran = again("the_visitors", home.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{said}");
+    assert!(String::from_utf8_lossy(&ran.stdout).contains("1 passed"));
+}
+
+/// How much memory this process has.
+#[cfg(target_os = "linux")]
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages = statm.split(' ').nth(1).and_then(|n| n.parse::<u64>().ok());
+    pages.unwrap() * 4096
 }
