@@ -125,7 +125,9 @@ fn followers_are_given_every_event_once_whenever_they_come() {
                 recorder.record(&said("x")).unwrap();
             }
             recorder.close().unwrap();
-            followers.into_iter().for_each(|f| f.join().unwrap());
+            for follower in followers {
+                follower.join().unwrap();
+            }
         },
         3_000,
     );
