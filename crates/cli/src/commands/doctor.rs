@@ -250,6 +250,19 @@ impl Findings {
         );
         let remedy = "`quipu import` goes on with it".to_owned();
         need(waiting, one, many, remedy);
+        let remedy = "`quipu import --rebuild` makes them again".to_owned();
+        let (one, many) = (
+            "session has damaged events",
+            "sessions have damaged events",
+        );
+        need(health.events.len(), one, many, remedy);
+        let without = usize::try_from(health.without_events).unwrap_or(usize::MAX);
+        let (one, many) = (
+            "session has no events yet",
+            "sessions have no events yet",
+        );
+        let remedy = "`quipu import` makes them again".to_owned();
+        need(without, one, many, remedy);
         let outdated = usize::try_from(health.outdated).unwrap_or(usize::MAX);
         let (one, many) = (
             "log was read by an earlier version, which masked fewer secrets",
@@ -272,10 +285,11 @@ impl Findings {
             archive,
             blobs,
             loose_blobs,
+            events,
             index,
             ..
         } = &self.health;
-        let all = [catalogue, archive, blobs, loose_blobs, index];
+        let all = [catalogue, archive, blobs, loose_blobs, events, index];
         all.into_iter().flatten()
     }
 
@@ -499,6 +513,8 @@ impl Findings {
             "lost": self.health.lost.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
             "blobs_damaged": self.health.blobs.iter().chain(&self.health.loose_blobs).collect::<Vec<_>>(),
             "outdated_logs": self.health.outdated,
+            "events_damaged": self.health.events,
+            "sessions_without_events": self.health.without_events,
             "search_index_damaged": self.health.index.iter().chain(&self.health.index_anew).collect::<Vec<_>>(),
             "unreadable": self.unreadable.iter().map(|(path, what)| json!({
                 "path": path.display().to_string(),

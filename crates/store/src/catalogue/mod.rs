@@ -21,7 +21,7 @@ pub(crate) use lineage::{Copied, Lineage};
 pub use passes::{Pass, Passed};
 pub use query::{DriftRow, Figures, Filter, NotFound, Order, Sum, TranscriptRow};
 pub(crate) use seal::is_sealed;
-pub(crate) use write::native_id;
+pub(crate) use write::{ADAPTERS, native_id};
 pub use write::{Reading, SourceRow, Stamp};
 
 use rusqlite::{Connection, OpenFlags};

@@ -117,6 +117,15 @@ impl Catalogue {
         })
     }
 
+    /// The logs that have a transcript, by the names of their manifests.
+    pub(crate) fn transcript_keys(&self) -> Result<Vec<String>> {
+        self.run(|database| {
+            let query = "select s.key from transcript t join source s on s.id = t.source";
+            let mut statement = database.prepare(query)?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+
     /// How many transcripts are not wholly in the index.
     pub fn count_not_indexed(&self) -> Result<u64> {
         // Every pass belongs to a log that has a transcript, so that it is enough to count.

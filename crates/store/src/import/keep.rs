@@ -19,6 +19,7 @@ use super::{Options, Progress, Store, database};
 use crate::archive::{self, ArchiveError, Prefix, Snapshot, SnapshotWriter, SourceKey};
 use crate::blobs::Blobs;
 use crate::catalogue::{Reading, Stamp};
+use crate::events::Events;
 use crate::hide::Hide;
 use crate::search::indexing::Indexing;
 
@@ -83,6 +84,7 @@ pub(super) enum Done {
 pub(super) struct Keeper<'s> {
     pub(super) archive: &'s archive::Archive,
     pub(super) blobs: &'s Blobs,
+    pub(super) events: Events,
     pub(super) temporary: PathBuf,
     now: Timestamp,
     pub(super) agents: Vec<String>,
@@ -140,6 +142,7 @@ impl<'s> Keeper<'s> {
             said: std::sync::Mutex::default(),
             archive: &store.archive,
             blobs: &store.blobs,
+            events: Events::of(&store.home),
             temporary: store.home.join("tmp"),
             now: options.now,
             agents: options.agents.clone(),

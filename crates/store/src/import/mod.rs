@@ -42,7 +42,7 @@ pub mod watch;
 pub(crate) mod tests;
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -60,6 +60,7 @@ pub use report::{AgentReport, Problem, Report};
 use crate::archive::{Archive, ArchiveError};
 use crate::blobs::{BlobError, Blobs};
 use crate::catalogue::{Catalogue, CatalogueError, SourceRow};
+use crate::events::Events;
 use crate::hide::{Hide, is_masked};
 use crate::search::index_path;
 use crate::search::indexing::{self, Adding, Indexing};
@@ -134,6 +135,23 @@ pub enum ImportError {
     /// The rules for what is hidden cannot be used.
     #[error(transparent)]
     Rules(#[from] quipu_redact::RuleError),
+    /// Nothing is kept of a log.
+    #[error("{path}: nothing of it is in the archive", path = .0.display())]
+    NotKept(PathBuf),
+    /// A log is kept, but no adapter reads it.
+    #[error("{path}: no adapter knows how it reads", path = .0.display())]
+    Unread(PathBuf),
+    /// What is kept of a log could not be read.
+    #[error("{path}: could not read what is kept of it: {source}", path = .path.display())]
+    Archived {
+        /// The log.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Events could not be read.
+    #[error(transparent)]
+    Events(#[from] crate::events::Fault),
     /// The home could not be made.
     #[error("cannot use {path}: {source}", path = .path.display())]
     Home {
@@ -303,7 +321,7 @@ impl Store {
             report.dry_run(&jobs);
             return Ok(report);
         }
-        jobs.extend(self.not_indexed(&jobs, &mut report)?);
+        jobs.extend(self.to_read_again(&jobs, &mut report)?);
         self.work(jobs, options, progress, &mut report)?;
         self.report_lost(lost, &mut report);
         for (_, problem) in std::mem::take(&mut report.damaged) {
@@ -345,11 +363,15 @@ impl Store {
         Ok(())
     }
 
-    /// What is kept but cannot be looked for: it is read again, unless that is to be done anyway.
-    fn not_indexed(&self, jobs: &[Job], report: &mut Report) -> Result<Vec<Job>, ImportError> {
+    /// What is kept but cannot be looked for, or has no events: it is read again, unless that is to be done anyway.
+    fn to_read_again(&self, jobs: &[Job], report: &mut Report) -> Result<Vec<Job>, ImportError> {
         let planned: HashSet<&Path> = jobs.iter().map(Job::path).collect();
         let mut more = Vec::new();
-        for key in self.catalogue.not_indexed()? {
+        let mut keys: BTreeSet<String> = self.catalogue.not_indexed()?.into_iter().collect();
+        let there = Events::of(&self.home).keys();
+        let transcripts = self.catalogue.transcript_keys()?.into_iter();
+        keys.extend(transcripts.filter(|key| !there.contains(key)));
+        for key in keys {
             let source = match self.archive.source_by_id(&key) {
                 Ok(source) => source,
                 Err(error) => {

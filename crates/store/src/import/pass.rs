@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quipu_agents::{
-    Checkpoint, Dialect, Dropped, Entry, Feed, Framing, Ledger, Origin, Position, Session, Sink,
+    About, Checkpoint, Dialect, Dropped, Entry, Feed, Framing, Ledger, Origin, Position, Session, Sink,
     Summary, state,
 };
 use quipu_model::{Attachment, Timestamp};
@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::keep::{Input, Keeper};
 use crate::archive::Snapshot;
 use crate::blobs::Blobs;
-use crate::catalogue::{Passed, Reading};
+use crate::catalogue::{ADAPTERS, Passed, Reading};
+use crate::events::{State, Writer};
 use crate::hide::Hide;
 use crate::search::indexing::Scribe;
 
@@ -80,6 +81,7 @@ impl<'k> Pass<'k> {
                 kept: Vec::new(),
                 failed: None,
                 scribe: None,
+                events: None,
             },
         };
         let Some((family, dialect)) = input.dialect else {
@@ -94,6 +96,9 @@ impl<'k> Pass<'k> {
         if let Some(stopped) = stopped
             && stopped.dialect == dialect.name
             && let Some(reader) = family.open(&dialect, &origin, Some(stopped.feed.reader_state()))
+            && let Some(version) = version
+            && let last = stopped.feed.last_seq()
+            && let Some(events) = Writer::resume(&keeper.events, key, last, version)
         {
             pass.from = stopped.feed.offset;
             let feed = Feed::resume(stopped.feed, reader);
@@ -101,11 +106,16 @@ impl<'k> Pass<'k> {
             pass.taker.summary = stopped.summary;
             pass.feed = Some(feed);
             pass.taker.scribe = keeper.scribe(input, false);
+            pass.taker.events = Some(events);
             return pass;
         }
         if let Some(reader) = family.open(&dialect, &origin, None) {
             pass.feed = Some(Feed::new(dialect.framing, reader));
             pass.taker.scribe = keeper.scribe(input, true);
+            match Writer::new(&keeper.events, key) {
+                Ok(events) => pass.taker.events = Some(events),
+                Err(error) => pass.taker.failed = Some(no_events(&error)),
+            }
         }
         pass
     }
@@ -134,7 +144,7 @@ impl<'k> Pass<'k> {
         read_bytes: u64,
         new_bytes: u64,
     ) -> Read1 {
-        let mut problem = None;
+        let mut problem;
         let mut checkpoint = None;
         let (mut ledger, mut session) = (Ledger::default(), Session::default());
         match &mut self.feed {
@@ -159,8 +169,18 @@ impl<'k> Pass<'k> {
                 for (name, bytes) in sidecars {
                     feed.sidecar(name, bytes, &mut self.taker);
                 }
-                if let Err(error) = feed.finish(&mut self.taker) {
-                    problem = Some(error.to_string());
+                let error = feed.finish(&mut self.taker).err();
+                problem = error.as_ref().map(ToString::to_string);
+                if let Some(events) = self.taker.events.take() {
+                    let state = State {
+                        version: snapshot.version,
+                        read_to: snapshot.size,
+                        adapters: ADAPTERS,
+                    };
+                    let about = About::new(feed, error.as_ref());
+                    if let Err(error) = events.finish(state, about) {
+                        self.taker.failed = Some(no_events(&error));
+                    }
                 }
                 ledger = feed.ledger().clone();
                 session = feed.session().clone();
@@ -249,10 +269,20 @@ struct Taker<'k> {
     kept: Vec<String>,
     failed: Option<String>,
     scribe: Option<Scribe<'k>>,
+    events: Option<Writer>,
+}
+
+/// Why the events of a log are not kept, in a sentence.
+fn no_events(error: &std::io::Error) -> String {
+    format!("its events could not be kept: {error}; they are made again when they are asked for")
 }
 
 impl Sink for Taker<'_> {
     fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>) {
+        // Like the archive, the event log has what was there.
+        if let Some(events) = &mut self.events {
+            events.take(seq, at, position, entry);
+        }
         let entry = self.hide.entry(entry);
         self.hide.observe(&mut self.summary, &entry);
         if let Some(scribe) = &mut self.scribe {
