@@ -64,7 +64,7 @@ impl Bytes for Kept {
 /// The events of a log, and what stood inside of it.
 struct KeptEntries {
     events: EventFile,
-    blobs: Blobs,
+    blobs: Arc<Blobs>,
 }
 
 impl Entries for KeptEntries {
@@ -121,7 +121,7 @@ impl Store {
         log.run_id = Some(quipu_agents::run_id(&row.run_id));
         log.entries = Some(Box::new(KeptEntries {
             events: self.kept().open(row, &ALL)?,
-            blobs: Blobs::open(&self.home().join("blobs"))?,
+            blobs: Arc::clone(&self.blobs),
         }));
         Ok(Box::new(log))
     }

@@ -296,10 +296,7 @@ impl Findings {
     /// What the catalogue tells of what was read.
     fn read(&mut self, store: &Store) -> Result<()> {
         let catalogue = store.catalogue();
-        let version = catalogue
-            .database()
-            .query_row("pragma user_version", [], |row| row.get::<_, i64>(0));
-        self.catalogue_version = version.ok();
+        self.catalogue_version = catalogue.version().ok();
         self.census = Census::of(store)?;
         for source in catalogue.sources()? {
             if let Some(problem) = source.problem {

@@ -71,14 +71,14 @@ use plan::Job;
 /// The search index, while it is written to.
 type Open = (Arc<Indexing>, Adding);
 
-/// Where everything is kept.
-#[derive(Debug)]
+/// Where everything is kept. Cheap to clone and to share between threads.
+#[derive(Debug, Clone)]
 pub struct Store {
     home: PathBuf,
     archive: Archive,
-    blobs: Blobs,
+    pub(crate) blobs: Arc<Blobs>,
     catalogue: Catalogue,
-    guard: OnceLock<Arc<Guard>>,
+    guard: Arc<OnceLock<Arc<Guard>>>,
 }
 
 /// How to import.
@@ -196,9 +196,9 @@ impl Store {
         Ok(Self {
             home: home.to_owned(),
             archive: Archive::open(&home.join("archive"))?,
-            blobs: Blobs::open(&home.join("blobs"))?,
+            blobs: Arc::new(Blobs::open(&home.join("blobs"))?),
             catalogue: Catalogue::open(catalogue)?,
-            guard: OnceLock::new(),
+            guard: Arc::default(),
         })
     }
 
@@ -246,7 +246,7 @@ impl Store {
     /// Uses another guard. Before anything is imported or looked for.
     #[must_use]
     pub fn with_guard(mut self, guard: Guard) -> Self {
-        self.guard = OnceLock::from(Arc::new(guard));
+        self.guard = Arc::new(OnceLock::from(Arc::new(guard)));
         self
     }
 
@@ -639,3 +639,9 @@ fn private_file(path: &Path) -> std::io::Result<std::fs::File> {
         .mode(0o600)
         .open(path)
 }
+
+/// Programs share a store between their threads.
+const _: () = {
+    const fn shared<T: Send + Sync + Clone>() {}
+    shared::<Store>();
+};
