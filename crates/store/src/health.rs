@@ -75,7 +75,7 @@ impl Health {
 
     fn look_at_events(&mut self, home: &Path, store: Option<&Store>, all: bool) {
         let events = Events::of(home);
-        let keys = store.map(|store| store.catalogue().transcript_keys());
+        let keys = store.map(|store| store.catalogue().kept_keys());
         for key in keys.into_iter().flatten().flatten() {
             let looked_at = match events.open(&key) {
                 Ok(file) if all => file.check(&ALL),

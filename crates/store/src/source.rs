@@ -4,8 +4,8 @@ use std::io::{self, BufRead as _, Read as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quipu_convert::Source;
 use quipu_agents::{About, Sink};
+use quipu_convert::Source;
 use quipu_convert::source::{Bytes, Document, Entries, Log, Transcript};
 use quipu_model::Timestamp;
 use quipu_prices::Prices;

@@ -256,9 +256,7 @@ pub(crate) fn read_again(
         path: &row.path,
         part: row.part.as_deref(),
     };
-    let reader = family
-        .open(&dialect, &origin, None)
-        .ok_or_else(unknown)?;
+    let reader = family.open(&dialect, &origin, None).ok_or_else(unknown)?;
     let mut feed = Feed::new(dialect.framing, reader);
     let mut from = archive.read(snapshot);
     loop {

@@ -251,16 +251,10 @@ impl Findings {
         let remedy = "`quipu import` goes on with it".to_owned();
         need(waiting, one, many, remedy);
         let remedy = "`quipu import --rebuild` makes them again".to_owned();
-        let (one, many) = (
-            "session has damaged events",
-            "sessions have damaged events",
-        );
+        let (one, many) = ("session has damaged events", "sessions have damaged events");
         need(health.events.len(), one, many, remedy);
         let without = usize::try_from(health.without_events).unwrap_or(usize::MAX);
-        let (one, many) = (
-            "session has no events yet",
-            "sessions have no events yet",
-        );
+        let (one, many) = ("session has no events yet", "sessions have no events yet");
         let remedy = "`quipu import` makes them again".to_owned();
         need(without, one, many, remedy);
         let outdated = usize::try_from(health.outdated).unwrap_or(usize::MAX);

@@ -117,10 +117,11 @@ impl Catalogue {
         })
     }
 
-    /// The logs that have a transcript, by the names of their manifests.
-    pub(crate) fn transcript_keys(&self) -> Result<Vec<String>> {
+    /// The logs that have a transcript and are in the archive, by the names of their manifests.
+    pub(crate) fn kept_keys(&self) -> Result<Vec<String>> {
         self.run(|database| {
-            let query = "select s.key from transcript t join source s on s.id = t.source";
+            let query = "select s.key from transcript t join source s on s.id = t.source
+                where s.version > 0";
             let mut statement = database.prepare(query)?;
             statement.query_map([], |row| row.get(0))?.collect()
         })

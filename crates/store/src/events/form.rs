@@ -114,7 +114,8 @@ impl Current {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             read => read?,
         }
-        let is_ours = head[..8] == MAGIC && number(&head[8..]) == u64::from(quipu_agents::kept::FORM);
+        let is_ours =
+            head[..8] == MAGIC && number(&head[8..]) == u64::from(quipu_agents::kept::FORM);
         let (_, slots) = head.split_at(16);
         let slots = slots.chunks_exact(SLOT).filter_map(|slot| {
             let known = number(&slot[24..]) == hash(&slot[..24]);

@@ -32,8 +32,8 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-pub use read::{EventFile, Fault};
 pub(crate) use form::State;
+pub use read::{EventFile, Fault};
 pub(crate) use write::Writer;
 
 use crate::FileError;

@@ -62,7 +62,8 @@ impl EventFile {
         let foreign = || Fault::Foreign(path.to_owned());
         let current = Current::read(&file).map_err(refused)?.ok_or_else(foreign)?;
         let len = file.metadata().map_err(refused)?.len();
-        let sensible = current.offset >= HEAD && current.len <= LONGEST_TAIL && current.end() <= len;
+        let sensible =
+            current.offset >= HEAD && current.len <= LONGEST_TAIL && current.end() <= len;
         let damaged = || Fault::Damaged {
             path: path.to_owned(),
             what: "the list of its blocks".to_owned(),

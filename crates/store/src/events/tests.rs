@@ -85,7 +85,12 @@ fn pages_and_the_whole_are_what_adapters_make() {
     for row in rows {
         let expected = as_adapted(&store, &row);
         assert!(file(&store, &row).is_file(), "{}", row.path.display());
-        assert_eq!(by_pages(&store, &row, 7), expected, "{}", row.path.display());
+        assert_eq!(
+            by_pages(&store, &row, 7),
+            expected,
+            "{}",
+            row.path.display()
+        );
         let whole = store.read(row).unwrap();
         assert_eq!(whole.events, expected);
     }
@@ -93,7 +98,8 @@ fn pages_and_the_whole_are_what_adapters_make() {
 
 fn long(lines: std::ops::Range<usize>) -> String {
     let pair = |n: usize| {
-        prompt("s1", &format!("u{n}"), "ask") + &reply("s1", &format!("a{n}"), &"word ".repeat(n % 90))
+        prompt("s1", &format!("u{n}"), "ask")
+            + &reply("s1", &format!("a{n}"), &"word ".repeat(n % 90))
     };
     lines.map(pair).collect()
 }
@@ -119,14 +125,19 @@ fn a_log_that_grows_by_any_steps_has_the_events_of_one_that_is_read_at_once() {
             append(&path, piece);
             machine.import(&store);
             let row = rows(&store).remove(0);
-            assert_eq!(store.read(row.clone()).unwrap().events, as_adapted(&store, &row));
+            assert_eq!(
+                store.read(row.clone()).unwrap().events,
+                as_adapted(&store, &row)
+            );
         }
         let row = rows(&store).remove(0);
         assert_eq!(by_pages(&store, &row, 250).len(), 1_200);
         let (_other, at_once) = self::machine();
         let (grown, at_once) = (
             fs::metadata(file(&store, &row)).unwrap().len(),
-            fs::metadata(file(&at_once, &rows(&at_once)[0])).unwrap().len(),
+            fs::metadata(file(&at_once, &rows(&at_once)[0]))
+                .unwrap()
+                .len(),
         );
         assert!(grown < at_once * 2 + (256 << 10), "{grown} and {at_once}");
     }
@@ -172,7 +183,11 @@ fn events_that_are_deleted_or_damaged_are_made_again() {
     }
     for len in (0..sound.len()).step_by(sound.len() / 61) {
         write(&path, &sound[..len]);
-        assert_eq!(store.read(row.clone()).unwrap().events, whole, "{len} bytes");
+        assert_eq!(
+            store.read(row.clone()).unwrap().events,
+            whole,
+            "{len} bytes"
+        );
     }
 }
 
@@ -188,7 +203,10 @@ fn what_a_killed_import_left_does_no_harm() {
     append(&machine.session("s1.jsonl"), long(600..700));
     machine.import(&store);
     let row = rows(&store).remove(0);
-    assert_eq!(store.read(row.clone()).unwrap().events, as_adapted(&store, &row));
+    assert_eq!(
+        store.read(row.clone()).unwrap().events,
+        as_adapted(&store, &row)
+    );
     // The log was kept, and the import ended before its events were.
     let (archive, kept) = (store.archive(), snapshot(store.archive(), &row).unwrap());
     let mut writer = archive.grow(&kept).unwrap();
@@ -197,7 +215,10 @@ fn what_a_killed_import_left_does_no_harm() {
     assert_eq!(store.read(row.clone()).unwrap().events.len(), 1_420);
     machine.import(&store);
     let row = rows(&store).remove(0);
-    assert_eq!(store.read(row.clone()).unwrap().events, as_adapted(&store, &row));
+    assert_eq!(
+        store.read(row.clone()).unwrap().events,
+        as_adapted(&store, &row)
+    );
 }
 
 #[test]

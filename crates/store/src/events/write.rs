@@ -45,7 +45,8 @@ pub(crate) struct Writer {
 impl Writer {
     /// Begins a file.
     pub(crate) fn new(events: &Events, key: &str) -> io::Result<Self> {
-        let (file, written) = create_temporary(&events.temporary()).map_err(|error| error.source)?;
+        let (file, written) =
+            create_temporary(&events.temporary()).map_err(|error| error.source)?;
         write_head(&file)?;
         Ok(Self {
             file,
@@ -73,9 +74,18 @@ impl Writer {
             return None;
         }
         let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).mode(0o600).open(&path).ok()?;
+        let file = options
+            .read(true)
+            .write(true)
+            .mode(0o600)
+            .open(&path)
+            .ok()?;
         let current = Current::read(&file).ok()??;
-        let Tail { mut blocks, mut voids, .. } = there.tail().clone();
+        let Tail {
+            mut blocks,
+            mut voids,
+            ..
+        } = there.tail().clone();
         // Provisional events are read again, and a block is filled up.
         voids.retain(|voids| voids.by <= last);
         let mut writer = Self {
@@ -93,7 +103,9 @@ impl Writer {
             failed: None,
         };
         let mut is_short = false;
-        while let Some(block) = blocks.pop_if(|block| block.end() > last + 1 || is_short_block(block) && !is_short) {
+        while let Some(block) =
+            blocks.pop_if(|block| block.end() > last + 1 || is_short_block(block) && !is_short)
+        {
             if block.first > last {
                 continue;
             }
@@ -120,7 +132,11 @@ impl Writer {
 
     /// How many bytes of the file are of no use.
     fn unused(&self) -> u64 {
-        let used: u64 = self.blocks.iter().map(|block| u64::from(block.packed)).sum();
+        let used: u64 = self
+            .blocks
+            .iter()
+            .map(|block| u64::from(block.packed))
+            .sum();
         (self.at - HEAD).saturating_sub(used)
     }
 
@@ -253,6 +269,8 @@ fn is_short_block(block: &Block) -> bool {
 
 /// The length that stands before a line.
 fn length(lines: &[u8]) -> Option<usize> {
-    let length = lines.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))?;
+    let length = lines
+        .first_chunk()
+        .map(|bytes| u32::from_le_bytes(*bytes))?;
     usize::try_from(length).ok()
 }

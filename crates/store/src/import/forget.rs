@@ -103,7 +103,9 @@ impl Store {
         self.archive.sync()?;
         let events = Events::of(&self.home);
         for holding in holdings {
-            events.remove(&holding.row.key).map_err(|error| super::refused(error.path)(error.source))?;
+            events
+                .remove(&holding.row.key)
+                .map_err(|error| super::refused(error.path)(error.source))?;
         }
         // What was a copy of something that goes is a copy no longer.
         let mut left = Vec::new();

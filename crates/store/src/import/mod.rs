@@ -18,6 +18,7 @@
 //! | `lost` | notices what the archive has lost |
 //! | `database` | makes private copies of databases, so that no agent's file is locked or touched |
 //! | `link` | tells originals from copies |
+//! | `runs` | reads recorded runs, which are not copied |
 //! | `forget` | removes what was kept of a session |
 //! | `report` | what was done |
 //! | `watch` | waits for logs to change |
@@ -35,6 +36,7 @@ mod pass;
 mod plan;
 mod rebuild;
 mod report;
+mod runs;
 mod scrub;
 pub mod watch;
 
@@ -56,6 +58,7 @@ use quipu_redact::{Engine, Guard};
 pub use find::{Candidate, Found, Search};
 pub use forget::Holding;
 pub use report::{AgentReport, Problem, Report};
+pub use runs::RECORDED;
 
 use crate::archive::{Archive, ArchiveError};
 use crate::blobs::{BlobError, Blobs};
@@ -208,7 +211,7 @@ impl Store {
     ///
     /// [`ImportError::NoCatalogue`] when logs are kept there but nothing is known of them.
     pub fn open_existing(home: &Path) -> Result<Option<Self>, ImportError> {
-        if catalogue_path(home).exists() {
+        if catalogue_path(home).exists() || runs::has_runs(home) {
             return Self::open(home).map(Some);
         }
         let archive = Archive::open(&home.join("archive"))?;
@@ -323,6 +326,7 @@ impl Store {
         }
         jobs.extend(self.to_read_again(&jobs, &mut report)?);
         self.work(jobs, options, progress, &mut report)?;
+        self.refresh_runs_locked(progress, &mut report)?;
         self.report_lost(lost, &mut report);
         for (_, problem) in std::mem::take(&mut report.damaged) {
             report.problem(problem);
@@ -369,7 +373,7 @@ impl Store {
         let mut more = Vec::new();
         let mut keys: BTreeSet<String> = self.catalogue.not_indexed()?.into_iter().collect();
         let there = Events::of(&self.home).keys();
-        let transcripts = self.catalogue.transcript_keys()?.into_iter();
+        let transcripts = self.catalogue.kept_keys()?.into_iter();
         keys.extend(transcripts.filter(|key| !there.contains(key)));
         for key in keys {
             let source = match self.archive.source_by_id(&key) {

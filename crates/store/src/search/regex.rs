@@ -20,8 +20,8 @@ use super::window::{self, Spoken};
 use crate::archive::Archive;
 use crate::catalogue::{Filter, Order, TranscriptRow};
 use crate::events::ALL;
-use crate::transcript::Kept;
 use crate::import::Store;
+use crate::transcript::Kept;
 
 /// How large a pattern may become.
 const LARGEST: usize = 10 << 20;
