@@ -13,7 +13,7 @@ use quipu_prices::Prices;
 use crate::archive::{Archive, Snapshot, SourceKey};
 use crate::blobs::Blobs;
 use crate::catalogue::TranscriptRow;
-use crate::events::{ALL, EventFile};
+use crate::events::{ALL, EventLog};
 use crate::import::{BESIDE, ImportError, Store};
 use crate::transcript::{WithBlobs, located, snapshot};
 
@@ -63,7 +63,7 @@ impl Bytes for Kept {
 
 /// The events of a log, and what stood inside of it.
 struct KeptEntries {
-    events: EventFile,
+    events: EventLog,
     blobs: Arc<Blobs>,
 }
 
@@ -74,9 +74,8 @@ impl Entries for KeptEntries {
             sink,
         };
         self.events
-            .replay(ALL, &mut sink)
-            .map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))?;
-        Ok(self.events.about().clone())
+            .replay(&ALL, &mut sink)
+            .map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))
     }
 }
 
@@ -87,6 +86,9 @@ impl Store {
         row: &TranscriptRow,
         prices: &Arc<Prices>,
     ) -> Result<Box<dyn Source>, ImportError> {
+        if row.recorded {
+            return Ok(Box::new(Transcript::new(&row.path)));
+        }
         let row = &*located(self.archive(), row)?;
         let dialect = row.dialect.as_deref().and_then(quipu_agents::dialect);
         let found = dialect.ok_or_else(|| ImportError::Unread(row.path.clone()))?;

@@ -5,14 +5,14 @@ use std::io::{self, BufRead as _, Read as _};
 use std::ops::RangeInclusive;
 
 use quipu_agents::{
-    About, Collect, Dialect, Entry, Family, Feed, HEAD, Limits, Origin, Position, Session, Sink,
+    About, Dialect, Entry, Family, Feed, HEAD, Limits, Origin, Position, Session, Sink,
 };
 use quipu_model::{Attachment, Event, LogBody, Timestamp};
 
 use crate::archive::{Archive, Snapshot, SourceKey};
 use crate::blobs::Blobs;
 use crate::catalogue::{ADAPTERS, TranscriptRow};
-use crate::events::{ALL, EventFile, Events, State, Writer};
+use crate::events::{ALL, EventFile, EventLog, Events, Page, State, Writer};
 use crate::hide::is_masked;
 use crate::import::{BESIDE, ImportError, Store};
 
@@ -29,23 +29,14 @@ pub struct Transcript {
     pub problem: Option<String>,
 }
 
-/// Some events of a transcript.
-#[derive(Debug)]
-pub struct Page {
-    /// The events, in order, marked where only the whole log tells.
-    pub events: Vec<Event<LogBody>>,
-    /// How many events the transcript has.
-    pub len: u64,
-}
-
 impl Store {
     /// Reads a transcript.
     pub fn read(&self, row: TranscriptRow) -> Result<Transcript, ImportError> {
         let kept = self.kept().open(&row, &ALL)?;
-        let Page { events, .. } = page(&kept, &row, ALL)?;
+        let events = kept.events(ALL)?;
         let About {
             session, problem, ..
-        } = kept.about().clone();
+        } = kept.about()?;
         Ok(Transcript {
             session,
             events,
@@ -54,12 +45,17 @@ impl Store {
         })
     }
 
+    /// The events of a transcript, whether it was imported or recorded.
+    pub fn events(&self, row: &TranscriptRow) -> Result<EventLog, ImportError> {
+        self.kept().open(row, &ALL)
+    }
+
     /// Reads up to `most` events of a transcript, from event `from` on.
-    pub fn page(&self, row: &TranscriptRow, from: u64, most: u64) -> Result<Page, ImportError> {
+    pub fn page(&self, row: &TranscriptRow, from: u64, most: usize) -> Result<Page, ImportError> {
         let from = from.max(1);
-        let wanted = from..=from.saturating_add(most).saturating_sub(1);
+        let wanted = from..=from.saturating_add(most as u64).saturating_sub(1);
         let kept = self.kept().open(row, &wanted)?;
-        page(&kept, row, wanted)
+        Ok(kept.page(from, most, &|_| true)?)
     }
 
     /// What events are read from.
@@ -71,34 +67,13 @@ impl Store {
     }
 }
 
-fn page(
-    kept: &EventFile,
-    row: &TranscriptRow,
-    wanted: RangeInclusive<u64>,
-) -> Result<Page, ImportError> {
-    let run_id = quipu_agents::run_id(&row.run_id);
-    let mut collect = Collect::new(run_id, &row.path.to_string_lossy());
-    kept.replay(wanted, &mut collect)?;
-    let mut events = collect.events;
-    let mut marks = kept.marks();
-    for event in &mut events {
-        marks.mark(event);
-    }
-    Ok(Page {
-        events,
-        len: kept.len(),
-    })
-}
-
 /// Gives all events of a transcript to a sink.
 pub(crate) fn feed(
     store: &Store,
     row: &TranscriptRow,
     sink: &mut dyn Sink,
 ) -> Result<About, ImportError> {
-    let kept = store.kept().open(row, &ALL)?;
-    kept.replay(ALL, sink)?;
-    Ok(kept.about().clone())
+    Ok(store.kept().open(row, &ALL)?.replay(&ALL, sink)?)
 }
 
 /// The events of kept logs, and the logs to make them again from.
@@ -112,6 +87,18 @@ impl Kept {
     /// The events of a transcript, of which these are wanted. Events that are missing, damaged or of an earlier state
     /// of the log are made again.
     pub(crate) fn open(
+        &self,
+        row: &TranscriptRow,
+        wanted: &RangeInclusive<u64>,
+    ) -> Result<EventLog, ImportError> {
+        if row.recorded {
+            return Ok(EventLog::run(row.clone())?);
+        }
+        let file = self.file(row, wanted)?;
+        Ok(EventLog::kept(row.clone(), file))
+    }
+
+    fn file(
         &self,
         row: &TranscriptRow,
         wanted: &RangeInclusive<u64>,
@@ -213,7 +200,7 @@ pub(crate) fn located<'r>(
     archive: &Archive,
     row: &'r TranscriptRow,
 ) -> Result<Cow<'r, TranscriptRow>, ImportError> {
-    if !is_masked(&row.path, row.part.as_deref()) {
+    if row.recorded || !is_masked(&row.path, row.part.as_deref()) {
         return Ok(Cow::Borrowed(row));
     }
     Ok(match archive.source_by_id(&row.key)? {

@@ -23,7 +23,9 @@
 //! Files hold what the archive holds, secrets included, and are as private.
 
 mod form;
+mod log;
 mod read;
+mod run;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -33,6 +35,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 pub(crate) use form::State;
+pub use log::{EventLog, Page};
 pub use read::{EventFile, Fault};
 pub(crate) use write::Writer;
 

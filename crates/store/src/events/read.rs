@@ -31,6 +31,9 @@ pub enum Fault {
         /// What of it.
         what: String,
     },
+    /// The file of a recorded run cannot be read.
+    #[error(transparent)]
+    Run(quipu_record::Error),
     /// The system refused.
     #[error("could not read {path}: {source}", path = .path.display())]
     Refused {

@@ -309,7 +309,15 @@ fn read(
             for event in events {
                 match event.seq.cmp(&hit.seq) {
                     std::cmp::Ordering::Less => before.push(event),
-                    std::cmp::Ordering::Equal => found = Some(event),
+                    // A message of a run has several parts with the same number: the one that matches is meant.
+                    std::cmp::Ordering::Equal => {
+                        let better = found
+                            .as_ref()
+                            .is_none_or(|found: &Spoken| marker.marks(&found.text).is_empty());
+                        if better {
+                            found = Some(event);
+                        }
+                    }
                     std::cmp::Ordering::Greater => after.push(event),
                 }
             }

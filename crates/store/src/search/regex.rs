@@ -240,7 +240,7 @@ fn one(
     };
     let events = kept.open(row, &ALL).map_err(|error| error.to_string())?;
     events
-        .replay(ALL, &mut matching)
+        .replay(&ALL, &mut matching)
         .map_err(|error| error.to_string())?;
     Ok(matching.found.into_iter().rev().collect())
 }

@@ -39,7 +39,7 @@ pub(super) fn events(
         found: Vec::new(),
     };
     let wanted = first..=last;
-    kept.open(row, &wanted)?.replay(wanted, &mut window)?;
+    kept.open(row, &wanted)?.replay(&wanted, &mut window)?;
     Ok(window.found)
 }
 
