@@ -75,11 +75,11 @@ pub(crate) fn run(args: &List, place: &Place) -> Result<Exit> {
     let mut out = out();
     if args.jsonl {
         for row in &rows {
-            writeln!(out, "{}", json::line(&json::transcript(row)))?;
+            writeln!(out, "{}", json::line(&json::transcript(row))?)?;
         }
     } else if args.json {
         let rows: Vec<_> = rows.iter().map(json::transcript).collect();
-        writeln!(out, "{}", json::document(&rows.into()))?;
+        writeln!(out, "{}", json::document(&rows)?)?;
     } else if !rows.is_empty() {
         let ids = Ids::of(store.as_ref(), &home)?;
         write_rows(&mut out, &rows, store.as_ref(), &ids, |_| None)?;

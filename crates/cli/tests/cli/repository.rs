@@ -30,6 +30,7 @@ fn packages() -> BTreeMap<String, serde_json::Value> {
 #[test]
 fn crates_depend_in_one_direction() {
     let order = [
+        "quipu-api",
         "quipu-model",
         "quipu-formats",
         "quipu-redact",
