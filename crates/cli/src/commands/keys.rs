@@ -27,7 +27,7 @@ pub(crate) fn run(command: &KeysCommand, place: &Place) -> Result<Exit> {
             if *json {
                 let document = NewKey {
                     entry: of(&entry),
-                    key: key.expose().to_owned(),
+                    key: key.expose(),
                 };
                 writeln!(out, "{}", json::document(&document)?)?;
             } else {
