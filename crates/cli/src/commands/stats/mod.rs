@@ -180,7 +180,9 @@ impl Asked {
         let config = Config::load(&place.home()?)?;
         let zone = config.zone(which.zone.as_deref())?;
         let at = |text: &Option<String>| match text {
-            Some(text) => when::point_in(text, now, &zone).map(|at| Some(at.as_millisecond())),
+            Some(text) => {
+                when::point_in(text, now, zone.clone()).map(|at| Some(at.as_millisecond()))
+            }
             None => Ok(None),
         };
         Ok(Self {
