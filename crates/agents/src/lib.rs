@@ -56,6 +56,7 @@ mod head;
 pub mod history;
 mod host;
 mod ledger;
+pub mod kept;
 mod marks;
 mod out;
 mod recognise;
