@@ -4,14 +4,10 @@ use std::borrow::Cow;
 
 use quipu_formats::exchange::{Changes, decode_text, into_log};
 use quipu_model::json::{Node, Tape};
-use quipu_model::{
-    Attachment, Money, NoteKind, Place, Source, Status, Timestamp, Usage,
-};
+use quipu_model::{Attachment, Money, NoteKind, Place, Source, Status, Timestamp, Usage};
 
 use super::DEPTH;
-use crate::{
-    Charge, Entry, Extra, InRun, Missed, Position, Repeat, Text, Value, What, service_of,
-};
+use crate::{Charge, Entry, Extra, InRun, Missed, Position, Repeat, Text, Value, What, service_of};
 
 /// An entry, and what its sink was told with it.
 #[derive(Debug, Clone)]
@@ -140,9 +136,7 @@ fn facts<'a>(line: Node<'a>, at: Timestamp, entry: &mut Entry<'a>) -> Option<()>
                 let mut parts = value.items();
                 let retry = parts.next()?.as_u64()? == 1;
                 let blamed = match (parts.next(), parts.next()) {
-                    (Some(charged), Some(tokens)) => {
-                        Some((charge(charged)?, usage(tokens).into()))
-                    }
+                    (Some(charged), Some(tokens)) => Some((charge(charged)?, usage(tokens).into())),
                     _ => None,
                 };
                 entry.repeat = Some(Repeat { retry, blamed });

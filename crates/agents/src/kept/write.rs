@@ -6,18 +6,10 @@ use std::io::Write as _;
 use quipu_formats::exchange::encode_log;
 use quipu_model::{Event, Notes, Timestamp, Usage};
 
-use crate::{
-    Charge, Entry, InRun, Position, Repeat, Text, Value, What, run_id, service_number,
-};
+use crate::{Charge, Entry, InRun, Position, Repeat, Text, Value, What, run_id, service_number};
 
 /// Writes an entry as a line, without a line end. Values may have line ends in them.
-pub fn write(
-    seq: u64,
-    at: Timestamp,
-    position: Position,
-    entry: &Entry<'_>,
-    out: &mut Vec<u8>,
-) {
+pub fn write(seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>, out: &mut Vec<u8>) {
     let mut line = Line { out };
     line.number("{\"s\":", seq);
     line.time(",\"a\":", at);
@@ -195,7 +187,10 @@ impl Line<'_> {
         self.some(",\"un\":", entry.unit);
         self.usage(",\"rp\":", entry.repeats.as_ref());
         self.charge(",\"cg\":", entry.charge.as_ref());
-        self.some(",\"am\":", (entry.active_ms != 0).then_some(entry.active_ms));
+        self.some(
+            ",\"am\":",
+            (entry.active_ms != 0).then_some(entry.active_ms),
+        );
         if let Some(missed) = &entry.missed {
             self.number(",\"mi\":[", u8::from(missed.pause));
             self.usage(",", Some(&missed.tokens.into()));

@@ -10,10 +10,10 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use quipu_model::hex;
 use serde::{Deserialize, Serialize};
 
 use super::{ArchiveError, CHUNK, ChunkRef, Inner, Meta, Snapshot, Source, SourceKey};
-use crate::address::{hex, unhex};
 use crate::{FileError, files};
 
 /// The format of the lines. It is kept for good: readers must know every format there ever was.
@@ -57,7 +57,7 @@ pub(super) fn line_of(snapshot: &Snapshot, grown: bool, kept: usize) -> io::Resu
         v: FORMAT,
         agent: key.agent.clone(),
         path: String::from_utf8_lossy(bytes).into_owned(),
-        path_hex: key.path.to_str().is_none().then(|| hex(bytes)),
+        path_hex: key.path.to_str().is_none().then(|| hex::encode(bytes)),
         part: key.part.clone().filter(|part| !part.is_empty()),
         taken: snapshot.taken.to_string(),
         size: snapshot.size,
@@ -232,7 +232,7 @@ fn path_of(path: String, path_hex: Option<String>) -> Result<PathBuf, String> {
     let Some(digits) = path_hex else {
         return Ok(path.into());
     };
-    let bytes = unhex(&digits).ok_or_else(|| format!("{digits:?} is not hex"))?;
+    let bytes = hex::decode(&digits).ok_or_else(|| format!("{digits:?} is not hex"))?;
     Ok(std::ffi::OsString::from_vec(bytes).into())
 }
 

@@ -8,13 +8,13 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 
 use quipu_model::Timestamp;
+use quipu_model::hex;
 use quipu_record::Clock;
 use quipu_redact::{Key, KeyError};
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq as _;
 
 use super::{KeyId, Keys, Refused, SecretKey};
-use crate::bytes::{from_hex, to_hex};
 
 /// The longest file that is read: some ten thousand keys.
 const MAX_FILE: u64 = 16 << 20;
@@ -78,7 +78,10 @@ impl KeyEntry {
     }
 
     fn is_of(&self, key: &SecretKey) -> bool {
-        let (Some(salt), Some(hash)) = (from_hex(&self.salt), from_hex::<32>(&self.hash)) else {
+        let (Some(salt), Some(hash)) = (
+            hex::decode_array(&self.salt),
+            hex::decode_array::<32>(&self.hash),
+        ) else {
             return false;
         };
         key.hash(&Key::from_bytes(salt)).ct_eq(&hash).into()
@@ -165,8 +168,8 @@ impl KeyStore {
             label: label.to_owned(),
             created_at: clock.now(),
             revoked_at: None,
-            salt: to_hex(salt.as_bytes()),
-            hash: to_hex(&key.hash(&salt)),
+            salt: hex::encode(salt.as_bytes()),
+            hash: hex::encode(&key.hash(&salt)),
         };
         entries.push(entry.clone());
         self.replace(&entries)?;

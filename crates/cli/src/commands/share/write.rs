@@ -1,7 +1,6 @@
 //! Writing what is shared, and looking at it once more.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
@@ -159,11 +158,10 @@ fn digest(path: &Path) -> Result<String> {
         }
         hash.update(&piece[..read]);
     }
-    let mut digest = "sha256:".to_owned();
-    for byte in hash.finalize() {
-        write!(digest, "{byte:02x}").unwrap_or_default();
-    }
-    Ok(digest)
+    Ok(format!(
+        "sha256:{}",
+        quipu_model::hex::encode(&hash.finalize())
+    ))
 }
 
 fn summary(privacy: &Privacy) -> api::Privacy {
