@@ -1,9 +1,7 @@
 //! `quipu prune`: forgets sessions, with a receipt.
 
 use std::collections::HashSet;
-use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use quipu_api::Time;
@@ -238,10 +236,7 @@ fn removal(args: &Prune, now: Timestamp, holdings: &[Holding], swept: Option<Swe
 /// Writes the receipt before anything goes; what was swept is added afterwards.
 fn new_receipt(home: &Path, text: &str, now: Timestamp) -> Result<PathBuf> {
     let directory = home.join("receipts");
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&directory)
+    quipu_files::create_directory(&directory)
         .map_err(io_error(format!("could not make {}", directory.display())))?;
     let path = directory.join(format!("prune-{}.json", now.strftime("%Y%m%dT%H%M%S%.fZ")));
     write_private(&path, text, false)?;
@@ -249,12 +244,8 @@ fn new_receipt(home: &Path, text: &str, now: Timestamp) -> Result<PathBuf> {
 }
 
 fn write_private(path: &Path, text: &str, again: bool) -> Result<()> {
-    let mut options = OpenOptions::new();
-    options
-        .write(true)
-        .truncate(again)
-        .create_new(!again)
-        .mode(0o600);
+    let mut options = quipu_files::options();
+    options.write(true).truncate(again).create_new(!again);
     options
         .open(path)
         .and_then(|mut file| {

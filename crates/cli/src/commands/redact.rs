@@ -6,7 +6,7 @@ use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use quipu_api::redact::{Redacted, Rule, SecretFinding};
-use quipu_convert::output::{NewFile, make_directory};
+use quipu_convert::output::NewFile;
 use quipu_redact::raw::{self, Finding, RawError, Summary};
 use quipu_redact::{Certainty, Engine, Key, Severity};
 
@@ -301,7 +301,7 @@ impl Work<'_> {
             let target = directory.join(&file.below);
             let within = target.parent().unwrap_or(directory);
             let about = format!("could not make {}", within.display());
-            make_directory(within).map_err(io_error(about))?;
+            quipu_files::create_directory(within).map_err(io_error(about))?;
             if target.canonicalize().ok() == path.canonicalize().ok() {
                 let error = format!("{} would be written over itself", path.display());
                 return Err(CommandError::usage(error).hint("--in-place does that"));

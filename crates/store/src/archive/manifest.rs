@@ -3,7 +3,7 @@
 //! A line counts when its newline is there. What follows the last newline is what a crash left of a
 //! line that nobody was told of: it is not read, and cut off before the next line is appended.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -297,8 +297,8 @@ pub(super) fn remove(archive: &Inner, key: &SourceKey) -> Result<bool, ArchiveEr
 /// Opens a manifest and keeps other writers out until the file is dropped. `None` when it is not there
 /// and not to be made, or when it keeps being replaced.
 pub(super) fn open_locked(path: &Path, create: bool) -> Result<Option<File>, FileError> {
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).create(create).mode(0o600);
+    let mut options = quipu_files::options();
+    options.read(true).append(true).create(create);
     // A link could lead anywhere.
     options.custom_flags(libc::O_NOFOLLOW);
     // The file may be removed between opening and locking it; then the lock is on the wrong one.

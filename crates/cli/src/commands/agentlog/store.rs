@@ -1,8 +1,7 @@
 //! Traces that are kept.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use quipu_api::Time;
@@ -385,10 +384,10 @@ pub(super) fn give(mut from: impl Read, path: &Path, to: Option<&PathBuf>) -> Re
         out.flush()?;
         return Ok(Exit::Done);
     };
-    let mut options = OpenOptions::new();
-    let options = options.write(true).create_new(true).mode(0o600);
+    let mut options = quipu_files::options();
     let refused = io_error(format!("could not create {}", to.display()));
-    let mut file = options.open(to).map_err(refused)?;
+    let opened = options.write(true).create_new(true).open(to);
+    let mut file = opened.map_err(refused)?;
     let written = io::copy(&mut from, &mut file).and_then(|_| file.sync_all());
     if written.is_err() {
         // Half of it would look like all of it. The first error is the one to tell.

@@ -6,7 +6,7 @@ use std::io::{self, BufReader, Read, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use quipu_api::share as api;
-use quipu_convert::output::{NewFile, make_directory};
+use quipu_convert::output::NewFile;
 use quipu_convert::source::Redacted;
 use quipu_convert::{Format, Options, Source as _};
 use quipu_formats::normalized::{Privacy, embedded, transcript_id};
@@ -122,7 +122,7 @@ fn look_again(engine: &Engine, format: Format, mut file: File) -> Result<()> {
 
 /// A directory with everything in it: the transcript, a page, and what was removed.
 fn bundle(source: &mut Redacted, path: &Path, force: bool, engine: &Engine) -> Result<()> {
-    make_directory(path).map_err(not_made(path))?;
+    quipu_files::create_directory(path).map_err(not_made(path))?;
     let mut files = BTreeMap::new();
     for (name, format) in [
         ("transcript.json", Format::Normalized),
