@@ -259,7 +259,7 @@ impl<'o> Out<'o> {
         let attachment = Attachment {
             mime: mime.to_owned(),
             bytes: bytes.len() as u64,
-            sha256: hex(&sha2::Sha256::digest(&bytes)),
+            sha256: quipu_model::hex::encode(&sha2::Sha256::digest(&bytes)),
         };
         self.sink.blob(&attachment, &bytes);
         self.detached = Some((known, attachment.clone()));
@@ -398,16 +398,6 @@ const SMALL_KEYS: [&str; 4] = ["data", "blob", "base64", "bytes"];
 pub fn data_url(text: &str) -> Option<(&str, &str)> {
     let (head, data) = text.strip_prefix("data:")?.split_once(',')?;
     Some((head.strip_suffix(";base64")?, data))
-}
-
-/// Lowercase hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .map(|digit| char::from(DIGITS[usize::from(digit)]))
-        .collect()
 }
 
 impl What<'_> {

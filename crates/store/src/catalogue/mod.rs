@@ -75,7 +75,8 @@ impl Catalogue {
     pub fn open(path: &Path) -> Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let opened = Connection::open_with_flags(path, flags).and_then(|database| {
-            restrict(path);
+            // Titles and paths are nobody else's business.
+            quipu_files::restrict(path);
             database.execute_batch(
                 "pragma busy_timeout = 10000;
                  pragma journal_mode = wal;
@@ -275,18 +276,4 @@ fn is_refusal(error: &rusqlite::Error) -> bool {
                 | rusqlite::ErrorCode::PermissionDenied
         )
     )
-}
-
-/// Titles and paths are nobody else's business.
-fn restrict(path: &Path) {
-    use std::os::unix::fs::PermissionsExt as _;
-    if let Ok(metadata) = path.metadata()
-        && metadata.permissions().mode() & 0o077 != 0
-    {
-        // Where it is not ours to restrict, it is not ours to complain either.
-        drop(std::fs::set_permissions(
-            path,
-            std::fs::Permissions::from_mode(0o600),
-        ));
-    }
 }

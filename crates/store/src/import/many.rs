@@ -197,7 +197,7 @@ impl Keeper<'_> {
     }
 
     pub(super) fn temporary_directory(&self) -> Result<&Path, KeepError> {
-        super::make_private(&self.temporary)?;
+        quipu_files::create_directory(&self.temporary)?;
         Ok(&self.temporary)
     }
 }

@@ -191,7 +191,7 @@ impl Store {
             path: home.to_owned(),
             source,
         };
-        make_private(home).map_err(refuse)?;
+        quipu_files::create_directory(home).map_err(refuse)?;
         Self::with_catalogue(home, &catalogue_path(home))
     }
 
@@ -625,23 +625,10 @@ pub fn catalogue_path(home: &Path) -> PathBuf {
     home.join("index.sqlite")
 }
 
-pub(crate) fn make_private(directory: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-}
-
 fn private_file(path: &Path) -> std::io::Result<std::fs::File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
+    let mut options = quipu_files::options();
+    options.read(true).write(true).create(true);
+    options.truncate(false).open(path)
 }
 
 /// Programs share a store between their threads.
