@@ -41,6 +41,7 @@ mod block;
 mod distinct;
 mod event;
 mod header;
+pub mod hex;
 mod id;
 pub mod json;
 mod log;
