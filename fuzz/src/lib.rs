@@ -291,7 +291,7 @@ pub fn agent(family: &str, bytes: &[u8]) {
 }
 
 type Read = (
-    Vec<quipu_model::Event<quipu_model::LogBody>>,
+    Vec<quipu_model::Event>,
     quipu_agents::Session,
     u64,
 );

@@ -235,7 +235,7 @@ fn step(id: usize, node: &Node, link: Option<&Link>) -> Value {
         "parent": node.parent,
         "children": node.children,
         "path": node.place.path,
-        "iteration": node.place.iteration,
+        "iteration": node.place.iteration(),
         "name": node.name,
         "kind": node.kind,
         "state": state(&node.state),

@@ -6,7 +6,7 @@ use std::io::{self, BufRead as _, Read as _};
 use quipu_agents::{
     Collect, Dialect, Entry, Family, Feed, FeedError, HEAD, Limits, Origin, Position, Session, Sink,
 };
-use quipu_model::{Attachment, Event, LogBody, Timestamp};
+use quipu_model::{Attachment, Body, Event, Timestamp};
 
 use crate::archive::{Archive, Snapshot, SourceKey};
 use crate::catalogue::TranscriptRow;
@@ -21,7 +21,7 @@ pub struct Transcript {
     /// What its log says of the session.
     pub session: Session,
     /// Its events, in order, marked where only the whole log tells.
-    pub events: Vec<Event<LogBody>>,
+    pub events: Vec<Event>,
     /// Why it could not be read wholly.
     pub problem: Option<FeedError>,
 }

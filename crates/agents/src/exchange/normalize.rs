@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use quipu_formats::exchange::{Changes, Warning, decode_text, into_log};
 use quipu_model::json::Node;
 use quipu_model::{
-    Body, Event, EventType, LogBody, Money, Note, NoteKind, Notes, ToolCall, ToolResult, Usage,
+    Body, Event, EventType, Money, Note, NoteKind, Notes, ToolCall, ToolResult, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,7 @@ impl Reader for Run {
         let mut first = true;
         for what in entries(&event.body, record) {
             let mut entry = entry(what, &event, &notes);
-            if let LogBody::Exchange(body) = &event.body
+            if let body = &event.body
                 && let Some(child) = body.child_run_id()
             {
                 entry.child = Some(child.to_string().into());
@@ -76,13 +76,13 @@ impl Reader for Run {
 }
 
 impl Run {
-    fn learn(&mut self, event: &Event<LogBody>) {
+    fn learn(&mut self, event: &Event) {
         let session = &mut self.session;
         learn(&mut session.id, || Some(event.run_id.as_str().into()));
         learn(&mut session.parent, || {
             event.parent_run_id.as_ref().map(|id| id.as_str().into())
         });
-        if let LogBody::Exchange(Body::RunStarted(Some(step))) = &event.body {
+        if let Body::RunStarted(Some(step)) = &event.body {
             learn(&mut session.title, || Some(step.name.as_str().into()));
         }
     }
@@ -118,7 +118,7 @@ impl Run {
 }
 
 /// The entries of an event: one, but for messages of several blocks.
-fn entries<'a>(body: &LogBody, record: Node<'a>) -> Vec<What<'a>> {
+fn entries<'a>(body: &Body, record: Node<'a>) -> Vec<What<'a>> {
     let blocks = |blocks: &[quipu_model::Block], said: fn(Text<'a>) -> What<'a>| {
         blocks
             .iter()
@@ -127,15 +127,15 @@ fn entries<'a>(body: &LogBody, record: Node<'a>) -> Vec<What<'a>> {
             .collect()
     };
     let body = match body {
-        LogBody::System(all) => return blocks(all, What::System),
-        LogBody::Note(Note { kind, text, raw }) => {
+        Body::SystemMessage(all) => return blocks(all, What::System),
+        Body::Note(Note { kind, text, raw }) => {
             return vec![What::Note {
                 kind: *kind,
                 text: text.clone().map(Text::from),
                 raw: raw.clone().map(Value::Owned),
             }];
         }
-        LogBody::Exchange(body) => body,
+        body => body,
     };
     match body {
         Body::UserMessage(all) => blocks(all, What::User),

@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use quipu_model::LogBody;
+use quipu_model::Body;
 
 use crate::testkit::{hostile, read};
 
@@ -83,7 +83,7 @@ fn a_stream() {
         ]
     );
     assert_eq!(read.usage().total(), 3);
-    let LogBody::Exchange(last) = &read.events[5].body else {
+    let last = &read.events[5].body else {
         panic!("{:?}", read.events[5]);
     };
     assert!(format!("{last:?}").contains("and th"));

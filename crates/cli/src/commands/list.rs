@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write};
 use std::path::Path;
 
 use quipu_formats::exchange::Reader;
-use quipu_model::{AnyBody, Body, Usage};
+use quipu_model::{Body, Usage};
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
 use quipu_store::catalogue::{Figures, Filter, Order, TranscriptRow};
@@ -373,7 +373,7 @@ pub(crate) fn recorded_run(path: &Path) -> io::Result<Option<TranscriptRow>> {
         }
     }
     let title = match &first.body {
-        AnyBody::Known(Body::RunStarted(Some(step))) => Some(masked(&step.name)),
+        Body::RunStarted(Some(step)) => Some(masked(&step.name)),
         _ => None,
     };
     Ok(Some(TranscriptRow {

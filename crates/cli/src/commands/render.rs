@@ -2,10 +2,7 @@
 
 use std::io::{self, Write};
 
-use quipu_model::{
-    AnyBlock, AnyBody, Block, Body, Content, Event, EventType, Json, LogBody, Step, StepEnd,
-    Timestamp,
-};
+use quipu_model::{Block, Body, Content, Event, EventType, Json, Step, StepEnd, Timestamp};
 
 use crate::terminal::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean, clean_line, count};
 use crate::when;
@@ -49,21 +46,21 @@ pub(crate) struct Renderer {
 }
 
 impl Renderer {
-    pub(crate) fn event(self, out: &mut impl Write, event: &Event<AnyBody>) -> io::Result<()> {
+    pub(crate) fn event(self, out: &mut impl Write, event: &Event) -> io::Result<()> {
         let body = &event.body;
         Self::begin(out, event, body.event_type(), body.type_word())?;
         match body {
-            AnyBody::Known(body) => self.body(out, body)?,
-            AnyBody::Message { blocks, .. } => {
+            body => self.body(out, body)?,
+            Body::Message { blocks, .. } => {
                 writeln!(out)?;
                 for block in blocks {
                     match block {
-                        AnyBlock::Known(block) => self.block(out, block)?,
-                        AnyBlock::Unknown(json) => self.text(out, "unknown block", json.get())?,
+                        block => self.block(out, block)?,
+                        Block::unknown(json) => self.text(out, "unknown block", json.get())?,
                     }
                 }
             }
-            AnyBody::Foreign(foreign) => {
+            Body::Unknown(foreign) => {
                 writeln!(out)?;
                 self.text(out, "payload", foreign.payload.get())?;
             }
@@ -72,19 +69,19 @@ impl Renderer {
     }
 
     /// An event of an imported session.
-    pub(crate) fn log_event(self, out: &mut impl Write, event: &Event<LogBody>) -> io::Result<()> {
+    pub(crate) fn log_event(self, out: &mut impl Write, event: &Event) -> io::Result<()> {
         let body = &event.body;
         match body {
-            LogBody::Exchange(known) => {
+            known => {
                 Self::begin(out, event, body.event_type(), body.type_word())?;
                 self.body(out, known)?;
             }
-            LogBody::System(blocks) => {
+            Body::SystemMessage(blocks) => {
                 Self::begin(out, event, Some(EventType::UserMessage), body.type_word())?;
                 writeln!(out)?;
                 blocks.iter().try_for_each(|block| self.block(out, block))?;
             }
-            LogBody::Note(note) => {
+            Body::Note(note) => {
                 Self::begin(out, event, Some(EventType::RunStarted), body.type_word())?;
                 writeln!(out, "  {}", note.kind.as_str())?;
                 if let Some(text) = &note.text {
@@ -124,8 +121,8 @@ impl Renderer {
         if !event.place.path.is_empty() {
             write!(out, "  {}", clean_line(&event.place.path, 80))?;
         }
-        if event.place.iteration > 0 {
-            write!(out, "{DIM}#{}{DIM:#}", event.place.iteration)?;
+        if event.place.iteration() > 0 {
+            write!(out, "{DIM}#{}{DIM:#}", event.place.iteration())?;
         }
         Ok(())
     }

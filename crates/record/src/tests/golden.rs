@@ -7,8 +7,8 @@ use std::sync::Arc;
 use quipu_formats::exchange::{Reader, parse_draft};
 use quipu_formats::lines::Limits;
 use quipu_model::{
-    AnyBody, Attachment, Block, BlockType, Body, Content, Draft, EventType, Fidelity, Flags, Json,
-    Money, Place, Source, Status, Step, Timestamp, ToolCall, ToolResult, Usage,
+    Attachment, Block, BlockType, Body, Content, Draft, EventType, Fidelity, Flags, Json, Money,
+    Place, Source, Status, Step, Timestamp, ToolCall, ToolResult, Usage,
 };
 
 use super::{Site, events, run_id};
@@ -126,14 +126,14 @@ fn every_draft() -> Vec<Draft> {
         })),
         at(Body::StepCompleted(review().succeeded(Some(json("false"))))),
         Draft::new(
-            Place::step("ship.deploy").iteration(2),
+            Place::flat("ship.deploy", 2),
             Body::CallStarted {
                 child_run_id: run_id("child-1"),
                 step: call(),
             },
         ),
         Draft::new(
-            Place::step("ship.deploy").iteration(2),
+            Place::flat("ship.deploy", 2),
             Body::CallCompleted {
                 child_run_id: run_id("child-1"),
                 end: call().failed("exit 1"),
@@ -234,7 +234,7 @@ fn the_page_about_the_format_shows_events_as_they_are() {
             .iter()
             .filter(|it| **it != quipu_formats::exchange::Warning::Unterminated);
         assert_eq!(odd.count(), 0, "{line}");
-        let AnyBody::Known(body) = decoded.event.body else {
+        let body = decoded.event.body else {
             panic!("{line}")
         };
         types.insert(body.event_type());

@@ -6,7 +6,7 @@ use std::io;
 use quipu_formats::normalized::path::{self, Characters, Target};
 use quipu_formats::normalized::{self, Beyond, Options, Writer};
 use quipu_model::json::{Kind, Node, Tape};
-use quipu_model::{Event, Header, LogBody, Money, Timestamp};
+use quipu_model::{Body, Event, Header, Money, Timestamp};
 use rustc_hash::FxHashMap;
 use sha2::Digest as _;
 
@@ -153,7 +153,7 @@ impl<R: io::Read> Against<R> {
     /// # Errors
     ///
     /// The shared copy cannot be read.
-    pub fn event(&mut self, event: &Event<LogBody>, beyond: &Beyond) -> io::Result<()> {
+    pub fn event(&mut self, event: &Event, beyond: &Beyond) -> io::Result<()> {
         while let Some((_, seq, _)) = self.next.as_ref().filter(|(_, seq, _)| *seq < event.seq) {
             let seq = *seq;
             self.check.report.add(Some(seq), "", What::NotInOriginal);

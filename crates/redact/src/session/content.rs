@@ -2,8 +2,8 @@
 
 use quipu_formats::normalized::{self, AsIs, Beyond, ToolOutput};
 use quipu_model::{
-    Annotations, Block, Body, Content, Event, Json, LogBody, Note, NoteKind, Step, StepEnd,
-    ToolCall, ToolResult,
+    Annotations, Block, Body, Content, Event, Json, Note, NoteKind, Step, StepEnd, ToolCall,
+    ToolResult,
 };
 
 use super::files::{Access, Files, SENSITIVE, Tool, exposed};
@@ -28,25 +28,20 @@ pub(super) struct Shaper<'s, 'a> {
 
 impl Shaper<'_, '_> {
     /// Changes all of an event. `given` are parts of its blocks that were found together with other events.
-    pub(super) fn event(
-        &mut self,
-        event: &mut Event<LogBody>,
-        beyond: &mut Beyond,
-        given: &[(usize, Cut)],
-    ) {
+    pub(super) fn event(&mut self, event: &mut Event, beyond: &mut Beyond, given: &[(usize, Cut)]) {
         if is_own(event, beyond) {
             return;
         }
         self.beyond(event, beyond);
         match &mut event.body {
-            LogBody::Exchange(body) => {
+            body => {
                 if let Some(note) = self.body(body, given, beyond) {
                     event.body = note;
                     event.annotations.flags.synthetic = true;
                 }
             }
-            LogBody::System(blocks) => self.message(blocks, false, given),
-            LogBody::Note(note) => {
+            Body::SystemMessage(blocks) => self.message(blocks, false, given),
+            Body::Note(note) => {
                 if self.note(note, beyond) {
                     event.annotations.flags.synthetic = true;
                 }
@@ -90,7 +85,7 @@ impl Shaper<'_, '_> {
         body: &mut Body,
         given: &[(usize, Cut)],
         beyond: &mut Beyond,
-    ) -> Option<LogBody> {
+    ) -> Option<Body> {
         match body {
             Body::UserMessage(blocks) => self.message(blocks, false, given),
             Body::AssistantMessage(blocks) => {
@@ -117,7 +112,7 @@ impl Shaper<'_, '_> {
     }
 
     /// A note in place of what a model thought.
-    fn unthought(&mut self, mut text: String, beyond: &mut Beyond) -> LogBody {
+    fn unthought(&mut self, mut text: String, beyond: &mut Beyond) -> Body {
         self.mask.whole(
             "text",
             &mut text,
@@ -128,7 +123,7 @@ impl Shaper<'_, '_> {
         beyond
             .meta
             .push((REPLACES.to_owned(), Json::string("reasoning")));
-        LogBody::Note(Note {
+        Body::Note(Note {
             kind: NoteKind::Truncated,
             text: Some(text),
             raw: None,
@@ -479,11 +474,8 @@ impl Shaper<'_, '_> {
     }
 
     /// Fields that are not known here.
-    fn beyond(&mut self, event: &Event<LogBody>, beyond: &mut Beyond) {
-        let is_tool = matches!(
-            event.body,
-            LogBody::Exchange(Body::ToolCall(_) | Body::ToolResult(_))
-        );
+    fn beyond(&mut self, event: &Event, beyond: &mut Beyond) {
+        let is_tool = matches!(event.body, Body::ToolCall(_) | Body::ToolResult(_));
         for (key, value) in &mut beyond.extra {
             let words = [
                 "role",
@@ -551,8 +543,8 @@ fn text_of(block: &Block) -> Option<&str> {
 }
 
 /// Whether a note was put there by this.
-pub(crate) fn is_own(event: &Event<LogBody>, beyond: &Beyond) -> bool {
-    let LogBody::Note(note) = &event.body else {
+pub(crate) fn is_own(event: &Event, beyond: &Beyond) -> bool {
+    let Body::Note(note) = &event.body else {
         return false;
     };
     event.annotations.flags.synthetic

@@ -2,7 +2,7 @@
 //! a profile removes. What was linked by them is linked by what stands for them.
 
 use quipu_formats::normalized::Beyond;
-use quipu_model::{Block, Body, Content, Event, Header, LogBody, RunId};
+use quipu_model::{Block, Body, Content, Event, Header, RunId};
 
 use super::names::is_stand_in;
 use crate::Key;
@@ -75,7 +75,7 @@ impl Ids {
     }
 
     /// Replaces those that an event has.
-    pub(super) fn event(&self, event: &mut Event<LogBody>, beyond: &mut Beyond) {
+    pub(super) fn event(&self, event: &mut Event, beyond: &mut Beyond) {
         if self.0.is_none() {
             return;
         }
@@ -83,9 +83,9 @@ impl Ids {
         event.parent_run_id.iter_mut().for_each(|run| self.run(run));
         self.optional(&mut beyond.id);
         match &mut event.body {
-            LogBody::Exchange(body) => self.body(body),
-            LogBody::System(blocks) => self.blocks(blocks),
-            LogBody::Note(_) => {}
+            body => self.body(body),
+            Body::SystemMessage(blocks) => self.blocks(blocks),
+            Body::Note(_) => {}
         }
         // To change annotations is to make them.
         if event.annotations.is_empty() {
@@ -104,7 +104,7 @@ impl Ids {
     }
 
     /// Replaces the hashes of attachments that are not shared: what they are of can be looked up.
-    pub(super) fn attachments(&self, event: &mut Event<LogBody>) {
+    pub(super) fn attachments(&self, event: &mut Event) {
         let Some(key) = &self.0 else { return };
         if event.annotations.attachments.is_empty() {
             return;

@@ -1,7 +1,7 @@
 //! Numbers with two digits. Exact counts of tokens, costs, durations and sizes tell which session it is to whoever has
 //! them from elsewhere.
 
-use quipu_model::{Event, LogBody, Money, Usage};
+use quipu_model::{Body, Event, Money, Usage};
 
 /// A number, rounded to two digits.
 pub(crate) fn round(n: u64) -> u64 {
@@ -34,7 +34,7 @@ pub(super) fn round_usage(usage: &mut Usage) {
 }
 
 /// Rounds what an event counts.
-pub(super) fn round_event(event: &mut Event<LogBody>) {
+pub(super) fn round_event(event: &mut Event) {
     // To change annotations is to make them.
     if event.annotations.is_empty() {
         return;

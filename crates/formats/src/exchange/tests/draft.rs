@@ -19,7 +19,7 @@ fn drafts_that_are_taken() {
     .unwrap();
     assert_eq!(request.parent_run_id, RunId::new("p1").ok());
     assert!(!request.stamped);
-    assert_eq!(request.draft.place, Place::step("a.b").iteration(2));
+    assert_eq!(request.draft.place, Place::flat("a.b", 2));
     assert_eq!(request.draft.annotations.model.as_deref(), Some("m"));
     let child_run_id = RunId::new("c1").unwrap();
     let step = step("call_workflow");

@@ -9,7 +9,7 @@ mod reader;
 mod seal;
 mod verify;
 
-use quipu_model::{Annotations, AnyBody, Body, Event, Place, RunId, Step};
+use quipu_model::{Annotations, Body, Event, Place, RunId, Step};
 
 use super::{Decoded, Escapes, Reader};
 
@@ -71,7 +71,7 @@ fn read_one(text: &str) -> Decoded {
 #[track_caller]
 fn known(decoded: &Decoded) -> &Body {
     match &decoded.event.body {
-        AnyBody::Known(body) => body,
-        other => panic!("{other:?}"),
+        other @ Body::Unknown(_) => panic!("{other:?}"),
+        body => body,
     }
 }

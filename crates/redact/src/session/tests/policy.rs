@@ -6,28 +6,26 @@ use std::sync::Arc;
 
 use quipu_formats::normalized::{Beyond, Options};
 use quipu_model::{
-    Block, Body, Content, Draft, EventType, Fidelity, Json, LogBody, Note, NoteKind, Place, RunId,
+    Block, Body, Content, Draft, EventType, Fidelity, Json, Note, NoteKind, Place, RunId,
 };
 
 use super::{call, check, engine, key, result, said, session, share, share_with, token, written};
 use crate::session::{Decisions, Name, NameOf, Redactor, ValueHash, masker};
 use crate::{Certainty, Profile};
 
-fn stream(text: &str) -> LogBody {
-    LogBody::Exchange(Body::AssistantMessage(vec![Block {
+fn stream(text: &str) -> Body {
+    Body::AssistantMessage(vec![Block {
         fidelity: Fidelity::AgentEmitted,
         content: Content::Stream(text.to_owned()),
-    }]))
+    }])
 }
 
-fn blocks(contents: Vec<Content>) -> LogBody {
+fn blocks(contents: Vec<Content>) -> Body {
     let block = |content| Block {
         fidelity: Fidelity::AgentEmitted,
         content,
     };
-    LogBody::Exchange(Body::AssistantMessage(
-        contents.into_iter().map(block).collect(),
-    ))
+    Body::AssistantMessage(contents.into_iter().map(block).collect())
 }
 
 fn mine(text: &str) -> Profile {
@@ -398,7 +396,7 @@ fn what_is_beyond_a_cap_is_cut_and_said_so() {
 #[test]
 fn what_nobody_knows_is_kept_only_where_all_is() {
     let note = |text: &str| {
-        LogBody::Note(Note {
+        Body::Note(Note {
             kind: NoteKind::FileSnapshot,
             text: Some(text.to_owned()),
             raw: Some(Json::parse(r#"{"thread":"indigo"}"#).unwrap()),

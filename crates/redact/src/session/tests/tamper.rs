@@ -272,9 +272,6 @@ fn one_span_is_opened_and_no_other() {
     let first = &document["events"][0]["redactions"];
     assert_eq!(first[0]["placeholder"], first[1]["placeholder"]);
     assert_ne!(first[0]["commitment"], first[1]["commitment"]);
-    assert!(matches!(
-        events[1].0.body,
-        quipu_model::LogBody::Exchange(Body::ToolCall(_))
-    ));
+    assert!(matches!(events[1].0.body, quipu_model::Body::ToolCall(_)));
     assert_eq!(header.totals.events, 4);
 }

@@ -141,7 +141,7 @@ pub(crate) fn texts(store: &Store, run_id: &str) -> Vec<String> {
         .events
         .iter()
         .filter_map(|event| match &event.body {
-            quipu_model::LogBody::Exchange(body) => body.texts().next().map(str::to_owned),
+            quipu_model::body => body.texts().next().map(str::to_owned),
             _ => None,
         })
         .collect()
