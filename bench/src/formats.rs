@@ -13,7 +13,7 @@ use quipu_convert::source::Receiver;
 use quipu_convert::{Format, Options as Choices, Reading, Shape, open, write, writer};
 use quipu_formats::parquet::Tables;
 use quipu_formats::projection::Nowhere;
-use quipu_model::{Attachment, Body, Event, Header};
+use quipu_model::{Attachment, Event, Header};
 
 use crate::command::{clean, middle, run};
 use crate::corpus;

@@ -1,6 +1,6 @@
 //! A sink that keeps events.
 
-use quipu_model::{Attachment, Body, Event, RunId, Timestamp};
+use quipu_model::{Attachment, Event, RunId, Timestamp};
 
 use crate::{Entry, Ledger, Marks, Position, Sink};
 

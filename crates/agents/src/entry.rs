@@ -296,7 +296,7 @@ impl<'a> Entry<'a> {
     /// Whether it is a note. That a step of a run began or ended is an event.
     pub fn is_note(&self) -> bool {
         let body = self.in_run.as_deref().and_then(|run| run.body.as_ref());
-        let is_event = matches!(body, Some(_));
+        let is_event = body.is_some_and(|body| !matches!(body, Body::Note(_)));
         matches!(self.what, What::Note { .. }) && !is_event
     }
 

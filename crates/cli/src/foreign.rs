@@ -10,7 +10,7 @@ use quipu_agents::{
 };
 use quipu_agents::{Entry, Position, Sink, is_credential};
 use quipu_convert::whose;
-use quipu_model::{Attachment, Body, Event, Timestamp, Usage};
+use quipu_model::{Attachment, Event, Timestamp, Usage};
 use quipu_store::catalogue::{Figures, TranscriptRow};
 
 /// A log, read.

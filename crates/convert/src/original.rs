@@ -11,7 +11,7 @@ use quipu_formats::agentlog::verify;
 use quipu_formats::html;
 use quipu_formats::loss::Loss;
 use quipu_formats::projection::{Beside, Nowhere, Projection};
-use quipu_model::{Body, Event, Header};
+use quipu_model::{Event, Header};
 
 use crate::target::{report, writer};
 use crate::{Account, Format, Options, Report, Source, SourceError, pump};

@@ -195,6 +195,7 @@ fn weight(body: &Body) -> usize {
             | Content::Stream(text) => text.len(),
             Content::ToolUse { input, .. } => json(input),
             Content::ToolResult { content, .. } => json(content),
+            Content::Unknown(json) => json.get().len(),
         };
         blocks.iter().map(size).sum()
     };
@@ -207,7 +208,16 @@ fn weight(body: &Body) -> usize {
         Body::RunCompleted(Some(end))
         | Body::StepCompleted(end)
         | Body::CallCompleted { end, .. } => json(&end.result),
-        _ => 0,
         Body::Note(note) => json(&note.raw) + note.text.as_ref().map_or(0, String::len),
+        Body::ModelCall(call) => json(&call.params),
+        Body::Chunk(chunk) => json(&chunk.delta) + chunk.text.len(),
+        Body::Harness(event) => json(&event.attributes),
+        Body::Error(failure) => failure.message.len(),
+        Body::Unknown(unknown) => unknown.payload.get().len(),
+        Body::RunStarted(_)
+        | Body::RunCompleted(None)
+        | Body::StepStarted(_)
+        | Body::CallStarted { .. }
+        | Body::Blob(_) => 0,
     }
 }

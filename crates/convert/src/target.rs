@@ -9,9 +9,9 @@ use quipu_formats::projection::{Beside, Projection};
 use quipu_formats::{
     agentlog, atif, claude, codex, exchange, flow, html, markdown, normalized, otlp, sts, text,
 };
-use quipu_model::Header;
 #[cfg(feature = "parquet")]
-use quipu_model::{Body, Event};
+use quipu_model::Event;
+use quipu_model::Header;
 
 use crate::{Account, Format, Report, Source, SourceError, original, pump};
 

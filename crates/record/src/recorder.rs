@@ -225,7 +225,7 @@ impl Recorder {
             }
         };
         let seq = TEMPLATE.with_borrow_mut(|template| {
-            template.fill(&self.run_id, self.parent_run_id.as_ref(), draft);
+            template.fill(&self.run_id, self.parent_run_id.as_ref(), draft)?;
             let (len, limit) = (template.max_len(), self.options.limits.max_line_bytes);
             let result = if len > limit {
                 Err(Error::TooLarge { len, limit })

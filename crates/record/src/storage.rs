@@ -340,8 +340,7 @@ fn names_child(path: &Path, child: &RunId) -> bool {
     let mut reader = Reader::new(file);
     while let Ok(Some(item)) = reader.next_decoded() {
         if let Ok(decoded) = item
-            && let body = &decoded.event.body
-            && body.child_run_id() == Some(child)
+            && decoded.event.body.child_run_id() == Some(child)
         {
             return true;
         }

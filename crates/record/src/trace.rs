@@ -227,7 +227,7 @@ impl Trace {
         let Some(Ok(decoded)) = reader.next_decoded()? else {
             return Err(TraceError::Event(event.seq));
         };
-        self.guard(|trace| projector.any(&decoded.event, trace))?;
+        self.guard(|trace| projector.event(&decoded.event, trace))?;
         let closed = self.file.as_ref().is_some_and(|file| {
             file.passed < file.found && file.closed_after.binary_search(&event.seq).is_ok()
         });

@@ -6,7 +6,7 @@ use std::io::{self, BufRead as _, Read as _};
 use quipu_agents::{
     Collect, Dialect, Entry, Family, Feed, FeedError, HEAD, Limits, Origin, Position, Session, Sink,
 };
-use quipu_model::{Attachment, Body, Event, Timestamp};
+use quipu_model::{Attachment, Event, Timestamp};
 
 use crate::archive::{Archive, Snapshot, SourceKey};
 use crate::catalogue::TranscriptRow;

@@ -226,15 +226,13 @@ fn message(
             };
             (what, false)
         }
+        Content::Unknown(json) => (said(Text::from(json.get().to_owned())), false),
     })
 }
 
 /// What a beginning or an end says to a person.
 fn mark(body: &Body) -> (NoteKind, String) {
     let word = body.type_word();
-    let body = body else {
-        return (NoteKind::Session, word.to_owned());
-    };
     let (kind, name, error) = match body {
         Body::StepStarted(step) => (NoteKind::Turn, Some(&step.name), None),
         Body::StepCompleted(end) => (NoteKind::Turn, Some(&end.step.name), end.error.as_ref()),

@@ -259,7 +259,7 @@ fn entries<'a>(body: Body, beyond: &Beyond, node: Node<'a>) -> Vec<What<'a>> {
         // What happened to a run or a step of a workflow.
         body => all.push(What::Note {
             kind: NoteKind::Session,
-            text: Some(Text::from(body.event_type().as_str())),
+            text: Some(Text::from(body.type_word().to_owned())),
             raw: node.get("meta").map(Value::from),
         }),
     }
@@ -284,5 +284,6 @@ pub(crate) fn part<'a>(block: Block, said: fn(Text<'a>) -> What<'a>) -> What<'a>
                 .map(Value::Owned),
             error: None,
         },
+        Content::Unknown(json) => said(json.get().to_owned().into()),
     }
 }

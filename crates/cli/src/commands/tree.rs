@@ -124,9 +124,7 @@ fn steps(args: &Tree, events: &[Event]) -> Result<Exit> {
     let mut flow: Option<Place> = None;
     let mut times: HashMap<&str, u64> = HashMap::new();
     for event in events {
-        let body = &event.body else {
-            continue;
-        };
+        let body = &event.body;
         let of = event.place.path.split_once('.').map(|(of, _)| of);
         let begins = matches!(body, Body::StepStarted(_));
         let is_other = flow.as_ref().map(|flow| flow.path.as_str()) != of;
@@ -169,7 +167,7 @@ fn at(event: &Event, place: Place, body: Body) -> Event {
         parent_run_id: event.parent_run_id.clone(),
         timestamp: event.timestamp,
         place,
-        body: body,
+        body,
         annotations: event.annotations.clone(),
     }
 }

@@ -98,7 +98,7 @@ impl Source for RunDirectory {
 mod tests {
     use std::io::{self, Write as _};
 
-    use quipu_model::{Attachment, Body, Event};
+    use quipu_model::{Attachment, Event};
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use quipu_formats::html::{self, Content};
 use quipu_formats::normalized::{self, Beyond, NormalizedError, embedded, read_with};
-use quipu_model::{Attachment, Body, Event, Header};
+use quipu_model::{Attachment, Event, Header};
 
 use super::{Account, Bytes, LogFile, Receiver, Source, SourceError, unreadable};
 use crate::Format;

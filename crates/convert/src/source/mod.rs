@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use quipu_formats::flow::Originals;
 use quipu_formats::normalized::{self, Beyond};
-use quipu_model::{Attachment, Body, Event, Header, Timestamp};
+use quipu_model::{Attachment, Event, Header, Timestamp};
 use quipu_prices::Prices;
 use serde::Serialize;
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quipu_formats::normalized::{self, Beyond, Submitter};
-use quipu_model::{Attachment, Body, Event, Header};
+use quipu_model::{Attachment, Event, Header};
 use quipu_redact::profile::Environment;
 use quipu_redact::session::{Decisions, Learned, Outcome, Redactor, Review};
 use quipu_redact::{Engine, Key, Profile};

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use quipu_formats::projection::{Beside, Nowhere};
-use quipu_model::{Attachment, Body, Event, Header};
+use quipu_model::{Attachment, Event, Header};
 
 use crate::output::Folder;
 use crate::source::Receiver;

@@ -143,9 +143,7 @@ fn conversation(events: &[quipu_model::Event]) -> Vec<String> {
     use quipu_model::Body;
     let mut said = Vec::new();
     for event in events {
-        let body = &event.body else {
-            continue;
-        };
+        let body = &event.body;
         match body {
             Body::UserMessage(_) => said.extend(body.texts().map(|text| format!("user {text}"))),
             Body::AssistantMessage(_) => {

@@ -4,7 +4,7 @@ use std::io;
 
 use quipu_formats::loss::Loss;
 use quipu_formats::projection::Projection;
-use quipu_model::{Body, Event, Header};
+use quipu_model::{Event, Header};
 
 use super::{READING, fixture, read};
 use crate::{SourceError, open, pump};

@@ -412,7 +412,7 @@ fn told(events: &[Event]) -> Told {
                 Content::ToolUse { name, id, .. } => told.calls.push((id.clone(), name.clone())),
                 Content::ToolResult { id, .. } => told.results.push(id.clone()),
                 // Chunks are records, and notes of their own.
-                Content::Stream(_) => {}
+                Content::Stream(_) | Content::Unknown(_) => {}
             }
         }
     };

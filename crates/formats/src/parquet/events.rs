@@ -93,7 +93,7 @@ columns! {
 pub(super) fn write<W: Write + Send>(
     table: &mut Table<W>,
     header: &Header,
-    event: &Event,
+    (event, word): (&Event, &str),
     at: Option<Timestamp>,
     loss: &mut Loss,
 ) -> io::Result<()> {
@@ -103,6 +103,7 @@ pub(super) fn write<W: Write + Send>(
         loss,
     };
     row.event(event, at, header);
+    row.text(Col::Type, word);
     row.body(&event.body);
     row.child(event);
     row.notes(&event.annotations);
@@ -137,7 +138,6 @@ impl<W: Write + Send> Row<'_, W> {
             values::micros(at, event.seq, self.loss);
             self.table.time(Col::Time as usize, at);
         }
-        self.text(Col::Type, event.body.type_word());
         self.text(Col::Path, &event.place.path);
         self.table
             .count(Col::Iteration as usize, event.place.iteration());

@@ -137,12 +137,13 @@ impl<E: Write + Send, C: Write + Send> Tables<E, C> {
         loss.events += 1;
         loss.carried += 1;
         plain::count(event, loss);
+        let word = event.body.type_word();
         let event = &*plain::plain(event);
         loss.fields(event, CARRIES);
         for _ in &event.annotations.attachments {
             loss.dropped("attachment bytes", event.seq);
         }
-        events::write(&mut self.events, header, event, at, loss)?;
+        events::write(&mut self.events, header, (event, word), at, loss)?;
         match &event.body {
             Body::ToolCall(call) => self.joins.called(&mut self.calls, header, event, call),
             Body::ToolResult(result) => {

@@ -35,10 +35,7 @@ pub(crate) fn said(text: &str) -> Draft {
 
 /// What a message said.
 pub(crate) fn text_of(event: &Event) -> String {
-    match &event.body {
-        body => body.texts().collect(),
-        other => format!("{other:?}"),
-    }
+    event.body.texts().collect()
 }
 
 /// A storage in a directory of its own.

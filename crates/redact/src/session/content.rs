@@ -34,15 +34,14 @@ impl Shaper<'_, '_> {
         }
         self.beyond(event, beyond);
         match &mut event.body {
-            body => {
-                if let Some(note) = self.body(body, given, beyond) {
-                    event.body = note;
+            Body::Note(note) => {
+                if self.note(note, beyond) {
                     event.annotations.flags.synthetic = true;
                 }
             }
-            Body::SystemMessage(blocks) => self.message(blocks, false, given),
-            Body::Note(note) => {
-                if self.note(note, beyond) {
+            body => {
+                if let Some(note) = self.body(body, given, beyond) {
+                    event.body = note;
                     event.annotations.flags.synthetic = true;
                 }
             }
@@ -87,7 +86,9 @@ impl Shaper<'_, '_> {
         beyond: &mut Beyond,
     ) -> Option<Body> {
         match body {
-            Body::UserMessage(blocks) => self.message(blocks, false, given),
+            Body::UserMessage(blocks) | Body::SystemMessage(blocks) => {
+                self.message(blocks, false, given);
+            }
             Body::AssistantMessage(blocks) => {
                 if !self.profile.reasoning
                     && let [
@@ -107,6 +108,15 @@ impl Shaper<'_, '_> {
             Body::StepStarted(step) | Body::CallStarted { step, .. } => self.step(step),
             Body::RunCompleted(end) => end.iter_mut().for_each(|end| self.step_end(end)),
             Body::StepCompleted(end) | Body::CallCompleted { end, .. } => self.step_end(end),
+            Body::Note(note) => {
+                self.note(note, beyond);
+            }
+            Body::ModelCall(_)
+            | Body::Chunk(_)
+            | Body::Harness(_)
+            | Body::Blob(_)
+            | Body::Error(_)
+            | Body::Unknown(_) => self.other_kind(body, given),
         }
         None
     }
@@ -181,6 +191,7 @@ impl Shaper<'_, '_> {
                     let access = files.result(id, "", None);
                     self.output(&field("content"), content, &access);
                 }
+                Content::Unknown(whole) => self.unknown(&field("value"), whole),
             }
         }
     }
@@ -334,7 +345,7 @@ impl Shaper<'_, '_> {
             .whole_json(field, json, SENSITIVE, Kind::Secret.as_str(), label);
     }
 
-    fn error(&mut self, field: &str, error: &mut String, exposes: Option<Exposes>) {
+    pub(super) fn error(&mut self, field: &str, error: &mut String, exposes: Option<Exposes>) {
         let exposes = exposes.filter(|_| self.mask.secrets);
         if exposes.is_some_and(|exposes| !exposed(exposes, error).is_empty()) {
             let label = format!("[REDACTED:{SENSITIVE}]");

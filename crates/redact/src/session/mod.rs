@@ -27,6 +27,7 @@ mod files;
 mod head;
 mod ids;
 mod json;
+mod kinds;
 mod learn;
 mod mask;
 mod names;
@@ -46,8 +47,8 @@ use std::io;
 
 use quipu_formats::normalized::{self, Beyond, Options, Redaction, ToolOutput};
 use quipu_model::{
-    Annotations, Block, Body, Content, Event, Header, Json, Money, Note, NoteKind, Notes, Place,
-    Timestamp, Usage,
+    Annotations, Block, Body, Chunk, Content, Event, Header, Json, Money, Note, NoteKind, Notes,
+    Place, Timestamp, Usage,
 };
 use rustc_hash::FxHashSet;
 
@@ -506,6 +507,13 @@ impl<'a> Redactor<'a> {
             *shift = times::from(event.timestamp);
         }
         event.timestamp = times::moved(event.timestamp, *shift);
+        if let Body::Chunk(Chunk {
+            arrived_at: Some(at),
+            ..
+        }) = &mut event.body
+        {
+            *at = times::moved(*at, *shift);
+        }
     }
 
     /// The note that says what caps cut off.
@@ -559,6 +567,9 @@ fn receipts(mask: &mut Mask<'_>) -> Vec<Redaction> {
 
 /// How long the chunks of a stream are that an event is made of; `None` when it is something else.
 fn streamed(event: &Event) -> Option<usize> {
+    if let Body::Chunk(chunk) = &event.body {
+        return Some(chunk.text.len());
+    }
     let (Body::AssistantMessage(blocks) | Body::UserMessage(blocks)) = &event.body else {
         return None;
     };
@@ -567,14 +578,16 @@ fn streamed(event: &Event) -> Option<usize> {
 }
 
 fn chunks(event: &Event) -> impl Iterator<Item = &str> {
-    let blocks = match &event.body {
-        Body::AssistantMessage(blocks) | Body::UserMessage(blocks) => blocks.as_slice(),
-        _ => &[],
+    let (blocks, chunk) = match &event.body {
+        Body::AssistantMessage(blocks) | Body::UserMessage(blocks) => (blocks.as_slice(), None),
+        Body::Chunk(chunk) => (&[][..], Some(chunk.text.as_str())),
+        _ => (&[][..], None),
     };
-    blocks.iter().map(|block| match &block.content {
+    let of_blocks = blocks.iter().map(|block| match &block.content {
         Content::Stream(text) => text.as_str(),
         _ => "",
-    })
+    });
+    of_blocks.chain(chunk)
 }
 
 /// The ids of a session that texts may name: in paths of its files, in links to it.

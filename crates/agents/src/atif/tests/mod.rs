@@ -215,10 +215,8 @@ fn real_trajectories() {
 #[test]
 fn copied_context_is_not_counted_twice() {
     let read = read(FOREIGN.as_bytes(), "t.json").unwrap();
-    let copied = read.events.iter().find(|event| match &event.body {
-        body => body.texts().any(|text| text == "copied"),
-        _ => false,
-    });
+    let mut events = read.events.iter();
+    let copied = events.find(|event| event.body.texts().any(|text| text == "copied"));
     let copied = copied.unwrap();
     assert!(copied.annotations.flags.synthetic);
     assert_eq!(copied.annotations.usage, None);

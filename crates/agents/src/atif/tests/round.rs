@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use quipu_formats::atif::{Options, writer};
 use quipu_formats::projection::Nowhere;
-use quipu_model::{Body, Event, Header};
+use quipu_model::{Event, Header};
 
 use super::story::{done, noted, said, session, usage};
 use crate::testkit::read;

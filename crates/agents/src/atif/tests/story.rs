@@ -205,7 +205,13 @@ pub(crate) fn said(events: &[Event]) -> Vec<(Option<String>, &'static str, Strin
         };
         for block in blocks {
             let (kind, text) = match &block.content {
-                Content::Text(text) => (event.body.type_word(), text),
+                Content::Text(text) => (
+                    event
+                        .body
+                        .event_type()
+                        .map_or("", quipu_model::EventType::as_str),
+                    text,
+                ),
                 Content::Thinking(text) => ("thinking", text),
                 _ => continue,
             };
@@ -221,7 +227,10 @@ pub(crate) fn done(events: &[Event]) -> Vec<(&'static str, String, String, Optio
     let mut found: Vec<_> = events
         .iter()
         .filter_map(|event| {
-            let word = event.body.type_word();
+            let word = event
+                .body
+                .event_type()
+                .map_or("", quipu_model::EventType::as_str);
             let json = |json: &Option<Json>| json.as_ref().map(|json| json.get().to_owned());
             match &event.body {
                 Body::ToolCall(call) => Some((

@@ -8,7 +8,7 @@ mod tool;
 use std::io::{BufWriter, Write as _};
 
 use quipu_formats::exchange::encode_log;
-use quipu_model::{Body, Event, EventType};
+use quipu_model::{Event, EventType};
 use quipu_store::catalogue::TranscriptRow;
 
 use super::render::{Days, Renderer, write_day};
@@ -114,7 +114,7 @@ fn show(
                 if let Some(day) = days.changed(event) {
                     write_day(&mut out, day)?;
                 }
-                renderer.log_event(&mut out, event)?;
+                renderer.event(&mut out, event)?;
             }
         } else {
             view.conversation(&mut out, row, events)?;

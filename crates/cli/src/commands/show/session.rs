@@ -194,7 +194,6 @@ impl<'v> View<'v> {
         let mut withheld = false;
         let (folded, instructions) = self.instructions(events);
         for (at, event) in events.iter().enumerate() {
-            let notes: &Notes = &event.annotations;
             let wanted = self.args.wants(event.seq, event.body.type_word());
             if !wanted {
                 continue;
@@ -204,9 +203,9 @@ impl<'v> View<'v> {
                 // Shown with its call.
                 continue;
             }
-            if let body = &event.body
-                && step(out, event, body)?
-            {
+            let event = &*quipu_formats::plain::plain(event);
+            let notes: &Notes = &event.annotations;
+            if step(out, event, &event.body)? {
                 speaker = Speaker::Nobody;
                 continue;
             }
@@ -250,26 +249,24 @@ impl<'v> View<'v> {
             match &event.body {
                 Body::Note(note) => self.note(out, note, notes, &mut model)?,
                 Body::SystemMessage(blocks) => self.blocks(out, blocks, DIM, THOUGHT)?,
-                body => match body {
-                    Body::UserMessage(blocks) if notes.flags.synthetic => {
-                        self.blocks(out, blocks, DIM, THOUGHT)?;
-                    }
-                    Body::UserMessage(blocks) => self.blocks(out, blocks, BOLD, PROMPT)?,
-                    Body::AssistantMessage(blocks) => {
-                        let style = if notes.flags.superseded {
-                            DIM
-                        } else {
-                            Style::new()
-                        };
-                        self.blocks(out, blocks, style, REPLY)?;
-                    }
-                    Body::ToolCall(call) => {
-                        let result = results.get(&at).map(|at| &events[*at]);
-                        self.call(out, call, notes, result, row.cwd.as_deref())?;
-                    }
-                    Body::ToolResult(result) => self.orphan(out, result, notes)?,
-                    _ => {}
-                },
+                Body::UserMessage(blocks) if notes.flags.synthetic => {
+                    self.blocks(out, blocks, DIM, THOUGHT)?;
+                }
+                Body::UserMessage(blocks) => self.blocks(out, blocks, BOLD, PROMPT)?,
+                Body::AssistantMessage(blocks) => {
+                    let style = if notes.flags.superseded {
+                        DIM
+                    } else {
+                        Style::new()
+                    };
+                    self.blocks(out, blocks, style, REPLY)?;
+                }
+                Body::ToolCall(call) => {
+                    let result = results.get(&at).map(|at| &events[*at]);
+                    self.call(out, call, notes, result, row.cwd.as_deref())?;
+                }
+                Body::ToolResult(result) => self.orphan(out, result, notes)?,
+                _ => {}
             }
             for attachment in &notes.attachments {
                 let mime = fit(&attachment.mime, 40);
@@ -375,6 +372,9 @@ impl<'v> View<'v> {
                 Content::ToolResult { content, .. } => {
                     let text = content.as_ref().map(tool::text).unwrap_or_default();
                     self.prose(out, "  ", &text, DIM, self.most(OUTPUT))?;
+                }
+                Content::Unknown(json) => {
+                    self.prose(out, "  ", json.get(), DIM, self.most(OUTPUT))?;
                 }
             }
         }

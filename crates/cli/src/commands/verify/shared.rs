@@ -8,7 +8,7 @@ use quipu_convert::Reading;
 use quipu_convert::source::Receiver;
 use quipu_formats::exchange::verify::Severity;
 use quipu_formats::normalized::{self, Beyond};
-use quipu_model::{Attachment, Body, Event};
+use quipu_model::{Attachment, Event};
 use quipu_redact::receipt::{self, Against, Report, What};
 
 use super::other::{Checked, Finding};

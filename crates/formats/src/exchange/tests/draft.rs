@@ -55,7 +55,8 @@ fn drafts_that_are_refused() {
             concat!(
                 r#"bad field "type": unknown event type: "run.paused"; types are run.started, run.completed, "#,
                 "step.started, step.completed, step.call_workflow.started, step.call_workflow.completed, ",
-                "message.user, message.assistant, tool.call, tool.result"
+                "message.user, message.assistant, tool.call, tool.result, message.system, model.call, ",
+                "chunk, harness, blob, error, note"
             ),
         ),
         (

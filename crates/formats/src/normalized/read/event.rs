@@ -12,7 +12,7 @@ use super::head::Said;
 use super::value::{
     attachments, money, of_kind, redactions, run_id, set, set_mark, set_text, source, usage, word,
 };
-use crate::exchange::{from_fields, sentence};
+use crate::exchange::from_fields;
 use crate::normalized::{AsIs, Beyond, OTHER, Redaction};
 use crate::text::said;
 
@@ -703,11 +703,7 @@ fn other(node: Node<'_>, found: &mut Found<'_>) -> Option<Body> {
             payload: fields.into(),
         })
     });
-    // The text follows from the fields, unless somebody changed it.
-    let expected = sentence(&body, found.notes.model.as_deref());
-    if found.said().is_some_and(|said| said != expected) {
-        found.unused(&[("text", found.text)]);
-    }
+    found.unused(&[("text", found.text)]);
     found.beyond.meta.extend(kept);
     Some(body)
 }

@@ -51,7 +51,7 @@ proptest! {
         prop_assert!(read.mismatches.is_empty(), "{:?}", read.mismatches);
         prop_assert!(read.unread.is_empty(), "{:?}", read.unread);
 
-        let attached = events.iter().map(|event| event.annotations.attachments.len() as u64).sum();
+        let attached = events.iter().map(|event| event.blobs().count() as u64).sum();
         prop_assert_eq!((loss.events, loss.carried), (events.len() as u64, events.len() as u64));
         let dropped: Vec<_> = loss.dropped.iter().map(|(what, tally)| (what.as_ref(), tally.count)).collect();
         let expected: Vec<(&str, u64)> = Some(("attachment bytes", attached)).filter(|(_, n)| *n > 0).into_iter().collect();

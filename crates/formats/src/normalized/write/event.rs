@@ -8,7 +8,7 @@ use quipu_model::{
 };
 
 use super::json::Object;
-use crate::exchange::{fields_json, sentence};
+use crate::exchange::fields_json;
 use crate::normalized::{AsIs, Beyond, OTHER, Redaction, ToolOutput};
 use crate::text::said;
 
@@ -254,7 +254,7 @@ fn body(object: &mut Object<'_>, event: &Event, beyond: &Beyond) -> bool {
         | Body::Error(_)
         | Body::Unknown(_) => {
             other(object, event, beyond);
-            true
+            false
         }
         body => {
             step(object, body, beyond);
@@ -437,7 +437,7 @@ fn step(object: &mut Object<'_>, body: &Body, beyond: &Beyond) {
     });
 }
 
-/// An event of another kind: what it says in short, and its fields.
+/// An event of another kind: its fields.
 fn other(object: &mut Object<'_>, event: &Event, beyond: &Beyond) {
     let body = &event.body;
     let (child, fields) = match body {
@@ -447,8 +447,6 @@ fn other(object: &mut Object<'_>, event: &Event, beyond: &Beyond) {
         }
         known => (None, fields_json(known).map(Cow::Owned)),
     };
-    let said = sentence(body, event.annotations.model.as_deref());
-    object.string("text", &said);
     object.object("meta", |meta| {
         meta.string("kind", OTHER);
         meta.string("event", body.type_word());

@@ -65,6 +65,7 @@ fn plant(events: &mut Events, secret: &str) {
                         }
                         Content::ToolUse { input, .. } => json(input),
                         Content::ToolResult { content, .. } => json(content),
+                        Content::Unknown(whole) => json(&Some(whole.clone())),
                     }
                 }
             }
@@ -81,6 +82,23 @@ fn plant(events: &mut Events, secret: &str) {
             Body::Note(note) => {
                 note.text = Some(format!("x{secret}"));
                 json(&mut note.raw);
+            }
+            Body::ModelCall(call) => {
+                call.provider = Some(secret.to_owned());
+                json(&mut call.params);
+                call.error = Some(secret.to_owned());
+            }
+            Body::Chunk(chunk) => {
+                chunk.text = format!("x {secret}");
+                json(&mut chunk.delta);
+            }
+            Body::Harness(harness) => {
+                harness.name = format!("x {secret}");
+                json(&mut harness.attributes);
+            }
+            Body::Error(failure) => {
+                failure.code = Some(secret.to_owned());
+                failure.message = format!("no {secret}");
             }
             _ => {}
         }
@@ -115,6 +133,7 @@ fn texts(events: &Events) -> Vec<String> {
                         }
                         Content::ToolUse { input, .. } => json(input),
                         Content::ToolResult { content, .. } => json(content),
+                        Content::Unknown(whole) => json(&Some(whole.clone())),
                     }
                 }
             }
@@ -128,6 +147,16 @@ fn texts(events: &Events) -> Vec<String> {
                 said.extend(note.text.clone());
                 json(&note.raw);
             }
+            Body::ModelCall(call) => {
+                said.extend(call.error.clone());
+                json(&call.params);
+            }
+            Body::Chunk(chunk) => {
+                said.push(chunk.text.clone());
+                json(&chunk.delta);
+            }
+            Body::Harness(harness) => json(&harness.attributes),
+            Body::Error(failure) => said.push(failure.message.clone()),
             _ => {}
         }
     }
