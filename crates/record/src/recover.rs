@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use quipu_formats::exchange::{Bad, Chain, Fault, Item, Reader};
 use quipu_formats::lines::Limits;
-use quipu_model::{Body, Event, RunId};
+use quipu_model::{Event, RunId};
 
 use crate::Error;
 use crate::medium::{DiskFile, Medium};

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use quipu_formats::exchange::verify::{Finding, Report, Rule, verify};
 use quipu_formats::exchange::{Fault, Position, Reader, Warning};
 use quipu_formats::lines::Limits;
+use quipu_model::RunId;
 use quipu_model::tree::{Forest, RunTree, TreeBuilder};
-use quipu_model::{Body, RunId};
 
 use crate::{Error, Options, Recorder};
 

@@ -6,7 +6,7 @@ use std::io;
 use quipu_formats::normalized::path::{self, Characters, Target};
 use quipu_formats::normalized::{self, Beyond, Options, Writer};
 use quipu_model::json::{Kind, Node, Tape};
-use quipu_model::{Body, Event, Header, Money, Timestamp};
+use quipu_model::{Event, Header, Money, Timestamp};
 use rustc_hash::FxHashMap;
 use sha2::Digest as _;
 

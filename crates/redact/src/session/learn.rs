@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use quipu_formats::normalized::{self, Beyond};
 use quipu_model::json::{Kind, Node, Tape};
-use quipu_model::{Body, Event, Header};
+use quipu_model::{Event, Header};
 use rustc_hash::FxHashMap;
 
 use super::common::{is_common, is_public_owner};

@@ -1,7 +1,7 @@
 //! Numbers with two digits. Exact counts of tokens, costs, durations and sizes tell which session it is to whoever has
 //! them from elsewhere.
 
-use quipu_model::{Body, Event, Money, Usage};
+use quipu_model::{Event, Money, Usage};
 
 /// A number, rounded to two digits.
 pub(crate) fn round(n: u64) -> u64 {

@@ -32,7 +32,7 @@ fn step(kind: &str) -> Step {
 
 fn encode(event: &Event, escapes: Escapes) -> String {
     let mut line = Vec::new();
-    super::encode(event, escapes, &mut line);
+    super::encode(event, escapes, &mut line).unwrap();
     String::from_utf8(line).unwrap()
 }
 

@@ -65,7 +65,7 @@ fn plant(events: &mut Events, secret: &str) {
                         }
                         Content::ToolUse { input, .. } => json(input),
                         Content::ToolResult { content, .. } => json(content),
-                        Content::Unknown(whole) => json(&Some(whole.clone())),
+                        Content::Unknown(whole) => *whole = Json::string(secret),
                     }
                 }
             }

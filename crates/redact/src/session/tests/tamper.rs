@@ -1,7 +1,6 @@
 //! Whatever is changed in a shared copy is found.
 
 use quipu_formats::normalized::{Beyond, Options};
-use quipu_model::Body;
 use serde_json::Value;
 
 use super::{Events, call, key, result, said, session, share, token};
