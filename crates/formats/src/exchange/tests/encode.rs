@@ -345,7 +345,7 @@ fn times_are_utc_without_trailing_zeros() {
 fn a_line_is_never_longer_than_its_template_says() {
     let mut template = Template::new(Escapes::Plain);
     let draft = Draft::new(Place::step("a"), Body::RunStarted(None));
-    template.fill(&child(), None, &draft);
+    template.fill(&child(), None, &draft).unwrap();
     for timestamp in [Timestamp::MIN, Timestamp::MAX, Timestamp::UNIX_EPOCH] {
         let (mut time, mut line) = (Vec::new(), Vec::new());
         write_timestamp(timestamp, &mut time);

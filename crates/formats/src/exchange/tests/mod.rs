@@ -7,6 +7,7 @@ mod encode;
 mod hostile;
 mod reader;
 mod seal;
+mod strict;
 mod verify;
 
 use quipu_model::{Annotations, Body, Event, Place, RunId, Step};
