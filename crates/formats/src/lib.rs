@@ -64,6 +64,7 @@ pub mod normalized;
 pub mod otlp;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+pub mod plain;
 pub mod projection;
 pub mod sts;
 pub mod text;

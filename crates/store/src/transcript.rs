@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use quipu_agents::{
     About, Dialect, Entry, Family, Feed, HEAD, Limits, Origin, Position, Session, Sink,
 };
-use quipu_model::{Attachment, Event, LogBody, Timestamp};
+use quipu_model::{Attachment, Event, Timestamp};
 
 use crate::archive::{Archive, Snapshot, SourceKey};
 use crate::blobs::Blobs;
@@ -24,7 +24,7 @@ pub struct Transcript {
     /// What its log says of the session.
     pub session: Session,
     /// Its events, in order, marked where only the whole log tells.
-    pub events: Vec<Event<LogBody>>,
+    pub events: Vec<Event>,
     /// Why it could not be read wholly.
     pub problem: Option<String>,
 }

@@ -256,7 +256,10 @@ impl Line<'_> {
         } = in_run;
         self.key(",\"run\":{\"place\":[");
         self.string(&place.path);
-        self.number(",", place.iteration);
+        self.number(",", place.attempt);
+        for iteration in &place.iterations {
+            self.number(",", *iteration);
+        }
         self.key("]");
         if let Some(body) = body {
             self.key(",\"body\":");

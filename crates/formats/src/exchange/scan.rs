@@ -6,10 +6,27 @@
 
 use std::borrow::Cow;
 
-use quipu_model::Shape;
 use quipu_model::json::{Cursor, RawJson, SyntaxError};
 
 use super::Fault;
+
+/// What a payload looks like, by the five dispatch rules of the exchange format. It depends on the
+/// payload alone, not on the event's type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// Null or missing.
+    Null,
+    /// Rule 1: an array of blocks.
+    Blocks,
+    /// Rule 2: an object with `role`.
+    Message,
+    /// Rule 3: an object with `call_id`.
+    Tool,
+    /// Rule 4: an object with `kind`.
+    Step,
+    /// Rule 5: anything else.
+    Other,
+}
 
 /// An event as slices of its line.
 #[derive(Debug)]
@@ -107,6 +124,10 @@ raw_object! {
         path = "path",
         iteration = "iteration",
         timestamp = "timestamp",
+        iterations = "iterations",
+        attempt = "attempt",
+        as_kind = "as",
+        event = "event",
         check = "check",
     }
     { payload: Payload = "payload", }

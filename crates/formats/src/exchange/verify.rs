@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::{self, Read};
 
-use quipu_model::{AnyBody, Body, Event, Place, RunId, StepEnd, Timestamp};
+use quipu_model::{Body, Event, Place, RunId, StepEnd, Timestamp};
 
 use super::seal::Seals;
 use super::{Bad, Decoded, Fault, Position, Reader, Warning};
@@ -279,7 +279,7 @@ impl Check {
         self.report.events += 1;
         for warning in &decoded.warnings {
             let rule = match warning {
-                Warning::UnknownEventType(_) => Rule::EventType,
+                Warning::UnknownEventType(_) | Warning::OpenType(_) => Rule::EventType,
                 Warning::UnknownBlockType { .. } => Rule::BlockType,
                 Warning::BlockShape { .. }
                 | Warning::PayloadShape { .. }
@@ -297,12 +297,10 @@ impl Check {
         }
         self.order(at, event);
         self.identity(at, event);
-        if let AnyBody::Known(body) = &event.body {
-            self.pairing(at, event, body);
-        }
+        self.pairing(at, event);
     }
 
-    fn order(&mut self, at: Position, event: &Event<AnyBody>) {
+    fn order(&mut self, at: Position, event: &Event) {
         let (seq, last) = (event.seq, self.report.last_seq);
         if seq <= last {
             let message = format!("seq {seq} comes after {last}");
@@ -322,7 +320,7 @@ impl Check {
         self.time = Some(event.timestamp);
     }
 
-    fn identity(&mut self, at: Position, event: &Event<AnyBody>) {
+    fn identity(&mut self, at: Position, event: &Event) {
         let first = self.report.events == 1;
         if first {
             self.report.run_id = Some(event.run_id.clone());
@@ -341,8 +339,8 @@ impl Check {
         }
     }
 
-    fn pairing(&mut self, at: Position, event: &Event<AnyBody>, body: &Body) {
-        match body {
+    fn pairing(&mut self, at: Position, event: &Event) {
+        match &event.body {
             Body::StepStarted(_) => self.step_begins(event, None),
             Body::CallStarted { child_run_id, .. } => {
                 self.step_begins(event, Some(child_run_id));
@@ -370,14 +368,12 @@ impl Check {
                     self.find(Rule::ToolOrphan, Some(at), Some(event.seq), message);
                 }
             }
-            Body::RunStarted(_)
-            | Body::RunCompleted(_)
-            | Body::UserMessage(_)
-            | Body::AssistantMessage(_) => {}
+            // The others pair with nothing.
+            _ => {}
         }
     }
 
-    fn step_begins(&mut self, event: &Event<AnyBody>, child: Option<&RunId>) {
+    fn step_begins(&mut self, event: &Event, child: Option<&RunId>) {
         if self.open_steps >= MAX_WAITING {
             self.capped = true;
             return;
@@ -389,13 +385,7 @@ impl Check {
             .push(event.seq);
     }
 
-    fn step_ends(
-        &mut self,
-        at: Position,
-        event: &Event<AnyBody>,
-        end: &StepEnd,
-        child: Option<&RunId>,
-    ) {
+    fn step_ends(&mut self, at: Position, event: &Event, end: &StepEnd, child: Option<&RunId>) {
         let key = (event.place.clone(), child.cloned());
         let Some(begun) = self.steps.get_mut(&key) else {
             if !self.capped {

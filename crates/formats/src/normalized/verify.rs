@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 
 use quipu_model::json::{Node, Part, Parts, PartsError, Tape};
-use quipu_model::{Body, Header, Json, LogBody, Timestamp};
+use quipu_model::{Body, Header, Json, Timestamp};
 
 use super::path::{self, Characters, Target};
 use super::read::{Base, Head, LISTS, MAX_DEPTH, MAX_PART, decode};
@@ -364,14 +364,14 @@ impl Check {
         let (event, _) = decode(node, index, base);
         let run = &base.run_id;
         let counted = self.counted.get_or_insert_with(|| Header::new(run.clone()));
-        counted.observe_log(&event);
+        counted.observe(&event);
         match &event.body {
-            LogBody::Exchange(Body::ToolCall(call)) => {
+            Body::ToolCall(call) => {
                 let entry = self.calls.entry(hash(&call.call_id)).or_default();
                 entry.asked.get_or_insert(event.seq);
                 entry.dangling |= event.annotations.flags.dangling;
             }
-            LogBody::Exchange(Body::ToolResult(result)) => {
+            Body::ToolResult(result) => {
                 let entry = self.calls.entry(hash(&result.call_id)).or_default();
                 entry.answered.get_or_insert(event.seq);
             }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use quipu_agents::{About, Collect, Sink};
-use quipu_model::{Event, LogBody};
+use quipu_model::Event;
 
 use super::run::RunFile;
 use super::{ALL, EventFile, Fault};
@@ -13,7 +13,7 @@ use crate::catalogue::TranscriptRow;
 #[derive(Debug)]
 pub struct Page {
     /// The events, in order, marked where only the whole log tells.
-    pub events: Vec<Event<LogBody>>,
+    pub events: Vec<Event>,
     /// How many events the transcript has.
     pub len: u64,
 }
@@ -84,7 +84,7 @@ impl EventLog {
         &self,
         from: u64,
         most: usize,
-        filter: &dyn Fn(&Event<LogBody>) -> bool,
+        filter: &dyn Fn(&Event) -> bool,
     ) -> Result<Page, Fault> {
         let len = self.len()?;
         let (mut events, mut from) = (Vec::new(), from.max(1));
@@ -106,7 +106,7 @@ impl EventLog {
     /// # Errors
     ///
     /// When they cannot be read.
-    pub fn events(&self, wanted: RangeInclusive<u64>) -> Result<Vec<Event<LogBody>>, Fault> {
+    pub fn events(&self, wanted: RangeInclusive<u64>) -> Result<Vec<Event>, Fault> {
         let file = match &self.from {
             From::Kept(file) => file,
             From::Run(file) => return file.events(&wanted),

@@ -8,7 +8,7 @@ mod tool;
 use std::io::{BufWriter, Write as _};
 
 use quipu_formats::exchange::encode_log;
-use quipu_model::{Event, EventType, LogBody};
+use quipu_model::{Event, EventType};
 use quipu_store::catalogue::TranscriptRow;
 
 use super::render::{Days, Renderer, write_day};
@@ -22,7 +22,8 @@ pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
     let meant = place.meant(&args.run)?;
     for word in &args.types {
         let known = EventType::from_word(word).is_some()
-            || [LogBody::SYSTEM, LogBody::NOTE].contains(&word.as_str());
+            || [EventType::SystemMessage.as_str(), EventType::Note.as_str()]
+                .contains(&word.as_str());
         if !known {
             say(&format!("note: {word:?} is not a known event type"));
         }
@@ -68,7 +69,7 @@ fn show(
     args: &Show,
     row: &TranscriptRow,
     children: u64,
-    events: &[Event<LogBody>],
+    events: &[Event],
     problem: Option<String>,
 ) -> Result<Exit> {
     let wanted = events
@@ -113,7 +114,7 @@ fn show(
                 if let Some(day) = days.changed(event) {
                     write_day(&mut out, day)?;
                 }
-                renderer.log_event(&mut out, event)?;
+                renderer.event(&mut out, event)?;
             }
         } else {
             view.conversation(&mut out, row, events)?;
