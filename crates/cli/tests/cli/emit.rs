@@ -75,7 +75,7 @@ fn a_bad_line_is_refused_with_its_number_and_the_rest_goes_on() {
          line 3: not a JSON object: expected a value (column 1)\n\
          line 4: bad field \"type\": unknown event type: \"step.exploded\"; types are run.started, run.completed, \
          step.started, step.completed, step.call_workflow.started, step.call_workflow.completed, message.user, \
-         message.assistant, tool.call, tool.result\n\
+         message.assistant, tool.call, tool.result, message.system, model.call, chunk, harness, blob, error, note\n\
          line 5: bad field \"payload\": \"kind\" does not belong to a tool event\n\
          line 6: not an event: unknown block type \"smell\" in block 0\n\
          line 7: not an event: unknown field \"colour\"\n\
