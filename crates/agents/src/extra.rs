@@ -25,6 +25,8 @@ enum From<'a> {
     But(Node<'a>, Option<RawJson<'a>>),
     /// A value as it is.
     Made(Json),
+    /// All fields, as one object.
+    Whole(RawJson<'a>),
 }
 
 impl<'a> Extra<'a> {
@@ -53,6 +55,14 @@ impl<'a> Extra<'a> {
         self.put(name, From::Made(value));
     }
 
+    /// What [`Self::to_json`] gave.
+    pub(crate) fn whole(object: RawJson<'a>) -> Self {
+        Self(vec![Part {
+            name: "",
+            from: From::Whole(object),
+        }])
+    }
+
     /// Adds what another has.
     pub fn append(&mut self, mut other: Self) {
         if self.0.is_empty() {
@@ -68,8 +78,15 @@ impl<'a> Extra<'a> {
 
     /// The fields as one object; `None` where there are none.
     pub fn to_json(&self) -> Option<Json> {
-        if self.0.is_empty() {
-            return None;
+        match &self.0[..] {
+            [] => return None,
+            [
+                Part {
+                    from: From::Whole(object),
+                    ..
+                },
+            ] => return Some((*object).into()),
+            _ => {}
         }
         let mut object = Building::default();
         for part in &self.0 {
@@ -95,6 +112,8 @@ impl<'a> Extra<'a> {
                     }
                 }
                 From::Made(value) => object.named(part.name, value.as_raw()),
+                // Nothing is added to what was read back.
+                From::Whole(value) => object.named("", *value),
             }
         }
         finished(object)

@@ -47,6 +47,11 @@ fn cases() -> Vec<Case> {
     cases
 }
 
+/// The logs, by name.
+pub(crate) fn logs() -> impl Iterator<Item = (String, Vec<u8>)> {
+    cases().into_iter().map(|case| (case.name, case.log))
+}
+
 #[test]
 fn every_dialect_has_a_log_of_our_own() {
     let there: BTreeSet<String> = cases().into_iter().map(|case| case.dialect).collect();

@@ -27,6 +27,16 @@ pub trait Sink {
 
     /// Takes content that stood inside the log, such as an image. By default it is not wanted.
     fn blob(&mut self, _attachment: &Attachment, _bytes: &[u8]) {}
+
+    /// Whether such content is wanted. Whoever has to fetch it asks first.
+    fn wants_blobs(&self) -> bool {
+        false
+    }
+
+    /// Whether nothing more is wanted.
+    fn is_done(&self) -> bool {
+        false
+    }
 }
 
 /// Takes entries from an adapter, numbers and links them, and keeps the account of records.
@@ -249,7 +259,7 @@ impl<'o> Out<'o> {
         let attachment = Attachment {
             mime: mime.to_owned(),
             bytes: bytes.len() as u64,
-            sha256: hex(&sha2::Sha256::digest(&bytes)),
+            sha256: quipu_model::hex::encode(&sha2::Sha256::digest(&bytes)),
         };
         self.sink.blob(&attachment, &bytes);
         self.detached = Some((known, attachment.clone()));
@@ -388,16 +398,6 @@ const SMALL_KEYS: [&str; 4] = ["data", "blob", "base64", "bytes"];
 pub fn data_url(text: &str) -> Option<(&str, &str)> {
     let (head, data) = text.strip_prefix("data:")?.split_once(',')?;
     Some((head.strip_suffix(";base64")?, data))
-}
-
-/// Lowercase hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .map(|digit| char::from(DIGITS[usize::from(digit)]))
-        .collect()
 }
 
 impl What<'_> {

@@ -172,7 +172,7 @@ impl Cell {
             Self::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             Self::Blob(bytes) => match std::str::from_utf8(bytes) {
                 Ok(text) => text.to_owned(),
-                Err(_) => format!("x'{}'", crate::out::hex(bytes)),
+                Err(_) => format!("x'{}'", quipu_model::hex::encode(bytes)),
             },
         }
     }

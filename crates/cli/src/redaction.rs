@@ -1,8 +1,7 @@
 //! What is removed: rules and profiles as they are named on the command line and in the configuration.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -190,14 +189,10 @@ pub(crate) fn identity(place: &Place) -> Result<Key> {
     if let Some(key) = read_identity(&path)? {
         return Ok(key);
     }
-    quipu_convert::output::make_directory(&home).map_err(io_error(about()))?;
+    quipu_files::create_directory(&home).map_err(io_error(about()))?;
     let key = Key::random().map_err(|error| CommandError::new(Exit::Environment, error))?;
-    let mut file = match OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&path)
-    {
+    let mut options = quipu_files::options();
+    let mut file = match options.write(true).create_new(true).open(&path) {
         Ok(file) => file,
         // Another process was quicker.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {

@@ -1,82 +1,30 @@
 //! Times and sizes, as people write and read them.
 
-use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp, ToSpan as _};
+use jiff::{Timestamp, ToSpan as _};
+use quipu_search::when::{self, Clock, WhenError};
 
 use crate::error::{CommandError, Result};
 
-/// A point in time: RFC 3339, a date or a time of the local zone, `today`, `yesterday`, or an age (`7d`).
+/// A point in time: RFC 3339, a date or a time of the local zone, `today`, a weekday, or an age (`7d`). A day is
+/// its first moment.
 pub(crate) fn point(text: &str, now: Timestamp) -> Result<Timestamp> {
-    point_in(text, now, &TimeZone::system())
+    point_in(text, now, TimeZone::system())
 }
 
 /// The same, with days of another zone.
-pub(crate) fn point_in(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp> {
-    if let Some(at) = before(text, now) {
-        return at;
-    }
-    if let Ok(at) = text.parse::<Timestamp>() {
-        return Ok(at);
-    }
-    let today = now.to_zoned(zone.clone()).date();
-    let local = match (text, text.parse::<Date>()) {
-        ("today", _) => Ok(today.at(0, 0, 0, 0)),
-        ("yesterday", _) => today.yesterday().map(|date| date.at(0, 0, 0, 0)),
-        // The parser of dates is content with a time behind the date.
-        (_, Ok(date)) if text.len() <= "+002026-11-15".len() && !text.contains([':', 'T', ' ']) => {
-            Ok(date.at(0, 0, 0, 0))
-        }
-        _ => text.parse::<DateTime>(),
-    };
-    local
-        .and_then(|at| zone.to_timestamp(at))
-        .map_err(|_| {
-            CommandError::usage(format!("{text:?} is no time")).hint(
-                "write a date (2026-11-15), a time (2026-11-15T08:00:00Z), today, yesterday or an age (24h, 7d, 2w, 3mo, 1y)",
-            )
-        })
+pub(crate) fn point_in(text: &str, now: Timestamp, zone: TimeZone) -> Result<Timestamp> {
+    when::since(text, &Clock { now, zone }).map_err(|error| wrong(&error))
 }
 
 /// An age before now.
 pub(crate) fn age(text: &str, now: Timestamp) -> Result<Timestamp> {
-    before(text, now).unwrap_or_else(|| {
-        Err(CommandError::usage(format!("{text:?} is no age"))
-            .hint("write 24h, 90d, 12w, 6mo or 1y"))
-    })
+    let zone = TimeZone::system();
+    when::age(text, &Clock { now, zone }).map_err(|error| wrong(&error))
 }
 
-/// So long before now: `24h`, `7d`, `2w`, `3mo`, `1y`. A day has 24 hours here; months and years are those
-/// of the calendar. `None` when it is not written like that.
-fn before(text: &str, now: Timestamp) -> Option<Result<Timestamp>> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let hours = match &text[digits.len()..] {
-        "h" => Some(1),
-        "d" => Some(24),
-        "w" => Some(24 * 7),
-        "mo" | "y" => None,
-        _ => return None,
-    };
-    let number: Option<i64> = digits.parse().ok();
-    let at = number.and_then(|number| {
-        if let Some(hours) = hours {
-            let hours = i32::try_from(number.checked_mul(hours)?).ok()?;
-            let age = SignedDuration::from_hours(1).checked_mul(hours)?;
-            return now.checked_sub(age).ok();
-        }
-        let span = jiff::Span::new();
-        let span = if text.ends_with("mo") {
-            span.try_months(number)
-        } else {
-            span.try_years(number)
-        };
-        let zoned = now.to_zoned(TimeZone::system());
-        Some(zoned.checked_sub(span.ok()?).ok()?.timestamp())
-    });
-    Some(at.ok_or_else(|| CommandError::usage(format!("{text:?} is too long ago"))))
+fn wrong(error: &WhenError) -> CommandError {
+    CommandError::usage(error.to_string()).hint(error.hint())
 }
 
 /// `500`, `20kB`, `500MB`, `2GB`, `1.5G`: decimal, as disks are sold.
@@ -183,18 +131,17 @@ mod tests {
     #[test]
     fn times_are_read() {
         let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
-        let hours = |text: &str| (now.as_second() - point(text, now).unwrap().as_second()) / 3_600;
-        assert_eq!(["24h", "7d", "2w", "1y"].map(hours), [24, 168, 336, 8_760]);
-        assert_eq!(hours("2026-11-15T10:00:00Z"), 2);
-        assert_eq!([hours("3mo"), hours("0mo")], [92 * 24, 0]);
         let day = |text: &str| local_day(point(text, now).unwrap());
         assert_eq!(day("today"), local_day(now));
         assert_eq!(day("yesterday"), local_day(days_before(now, 1)));
-        assert!(point("2026-11-01", now).is_ok() && point("2026-11-01T08:00", now).is_ok());
-        for wrong in ["", "d", "-3d", "7", "soon", "2026-13-01", "99999999999999y"] {
-            assert!(point(wrong, now).is_err(), "{wrong}");
+        // Calendars are those of the zone that was asked for, also of months.
+        let kiritimati = TimeZone::fixed(jiff::tz::offset(14));
+        let month = point_in("1mo", "2026-03-30T12:00:00Z".parse().unwrap(), kiritimati);
+        assert_eq!(month.unwrap().to_string(), "2026-02-27T12:00:00Z");
+        for (wrong, age) in [(point("soon", now), false), (age("2026-11-01", now), true)] {
+            let told = wrong.unwrap_err();
+            assert_eq!(told.to_string().contains("is no age"), age, "{told}");
         }
-        assert!(age("2026-11-01", now).is_err());
     }
 
     #[test]

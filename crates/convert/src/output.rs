@@ -2,9 +2,9 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
+use quipu_files::create_directory;
 use quipu_formats::projection::Beside;
 
 /// A file that is there once it is whole, private, and not over another unless that is asked for.
@@ -95,7 +95,7 @@ impl NewFile {
     pub fn finish(self) -> io::Result<()> {
         let Self { path, force, made } = self;
         if !matches!(made, Made::There(_)) {
-            make_directory(directory_of(&path))?;
+            create_directory(directory_of(&path))?;
         }
         match made {
             Made::There(_) => Ok(()),
@@ -162,10 +162,9 @@ fn make(directory: &Path) -> io::Result<Made> {
     #[cfg(target_os = "linux")]
     {
         use std::os::unix::fs::OpenOptionsExt as _;
-        let unnamed = File::options()
+        let unnamed = quipu_files::options()
             .write(true)
             .read(true)
-            .mode(0o600)
             .custom_flags(libc::O_TMPFILE)
             .open(directory);
         match unnamed {
@@ -245,7 +244,7 @@ impl Folder {
 
     /// Makes the directories of a name, none of which may be a link to somewhere else.
     fn directories(&self, name: &Path) -> io::Result<()> {
-        make_directory(&self.root)?;
+        create_directory(&self.root)?;
         let mut path = self.root.clone();
         for part in name.parent().into_iter().flat_map(Path::components) {
             path.push(part);
@@ -255,23 +254,11 @@ impl Folder {
                     let why = format!("{} is no directory of ours", path.display());
                     return Err(io::Error::new(io::ErrorKind::NotADirectory, why));
                 }
-                Err(_) => make_directory(&path)?,
+                Err(_) => create_directory(&path)?,
             }
         }
         Ok(())
     }
-}
-
-/// Makes a private directory and those above it.
-///
-/// # Errors
-///
-/// What the system says.
-pub fn make_directory(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
 }
 
 impl Beside for Folder {
@@ -295,7 +282,7 @@ impl Beside for Folder {
         // What is there under the hash of something else was not written to its end.
         let file = NewFile::begin(&path, self.keep)?;
         file.as_file()
-            .set_permissions(fs::Permissions::from_mode(0o600))?;
+            .set_permissions(quipu_files::file_permissions())?;
         file.writer().write_all(bytes)?;
         file.finish()?;
         self.written.push(path);
@@ -305,6 +292,8 @@ impl Beside for Folder {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn names(directory: &Path) -> Vec<String> {

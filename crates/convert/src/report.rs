@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use quipu_formats::loss::Loss;
-use serde::Serialize;
 
 use crate::source::Account;
 
 /// What became of a session on its way to another format.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Report {
     /// What it was read from.
     pub source: PathBuf,
@@ -21,10 +20,8 @@ pub struct Report {
     /// What could not be read.
     pub reading: Account,
     /// How many different secrets are in what was written, where it is for people to read and that was counted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub secrets: Option<u64>,
     /// What could not be written.
-    #[serde(flatten)]
     pub loss: Loss,
 }
 

@@ -42,6 +42,7 @@ mod body;
 mod distinct;
 mod event;
 mod header;
+pub mod hex;
 mod id;
 pub mod json;
 mod money;

@@ -57,13 +57,8 @@ impl Key {
     /// A name for something that says nothing of it, and is the same whenever the thing and the key are:
     /// `anon_7c41…` for `pseudonym("anon", …)`.
     pub fn pseudonym(&self, prefix: &str, of: &str) -> String {
-        use std::fmt::Write as _;
-        let mut name = format!("{prefix}_");
-        for byte in &self.hash(prefix, &[of.as_bytes()])[..8] {
-            // Writing to a string does not fail.
-            write!(name, "{byte:02x}").unwrap_or_default();
-        }
-        name
+        let hash = self.hash(prefix, &[of.as_bytes()]);
+        format!("{prefix}_{}", quipu_model::hex::encode(&hash[..8]))
     }
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use quipu_model::hex;
 use sha2::Digest as _;
 
 use crate::FileError;
@@ -41,7 +42,7 @@ impl From<[u8; 32]> for Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex(&self.0))
+        f.write_str(&hex::encode(&self.0))
     }
 }
 
@@ -61,37 +62,12 @@ impl FromStr for Digest {
 
     fn from_str(text: &str) -> Result<Self, NotADigest> {
         // One spelling only, because names of files are compared as text.
-        unhex(text)
-            .and_then(|bytes| bytes.try_into().ok())
+        let digits = Some(text).filter(|text| hex::is_lowercase(text));
+        digits
+            .and_then(hex::decode_array)
             .map(Self)
             .ok_or_else(|| NotADigest(text.to_owned()))
     }
-}
-
-/// Bytes as lowercase hex.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-        .collect()
-}
-
-/// The bytes that lowercase hex stands for.
-pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
-    let value = |digit: u8| match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    };
-    let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
-        return None;
-    };
-    pairs
-        .iter()
-        .map(|&[high, low]| Some(value(high)? << 4 | value(low)?))
-        .collect()
 }
 
 /// A directory of files that are named by a digest: `ab/cdef…`, so that no directory gets too large.
@@ -127,7 +103,7 @@ impl Shelf {
             Err(e) => (Vec::new(), Some(Err(e))),
         };
         let files = fans.into_iter().flat_map(move |(fan, directory)| {
-            let is_fan = fan.len() == 2 && unhex(&fan).is_some();
+            let is_fan = fan.len() == 2 && hex::is_lowercase(&fan);
             let listed = if is_fan {
                 list(&directory)
             } else {
@@ -169,7 +145,6 @@ fn list(directory: &Path) -> Result<Vec<(String, PathBuf)>, FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn a_digest_has_one_spelling() {
@@ -206,12 +181,5 @@ mod tests {
         std::fs::File::create(root.path().join("00")).unwrap();
         assert!(shelf.entries().next().unwrap().is_err());
         assert_eq!(shelf.entries().flatten().count(), 4);
-    }
-
-    proptest! {
-        #[test]
-        fn hex_and_back(bytes: Vec<u8>) {
-            prop_assert_eq!(unhex(&hex(&bytes)), Some(bytes));
-        }
     }
 }

@@ -1,8 +1,7 @@
 //! Private directories, and files that appear whole or not at all.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -39,11 +38,7 @@ impl FileError {
 
 /// Makes a directory, private to the user, and all that it is in.
 pub(crate) fn create_directory(directory: &Path) -> Result<(), FileError> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-        .map_err(FileError::at("create directory", directory))
+    quipu_files::create_directory(directory).map_err(FileError::at("create directory", directory))
 }
 
 /// Tries something that needs the directory of `path`, making the directory if that was missing.
@@ -77,13 +72,14 @@ pub(crate) fn place(path: &Path, bytes: &[u8], tmp: &Path) -> Result<(), FileErr
     result
 }
 
-fn create_temporary(tmp: &Path) -> Result<(File, PathBuf), FileError> {
+/// A file of its own in `tmp`, and where it is.
+pub(crate) fn create_temporary(tmp: &Path) -> Result<(File, PathBuf), FileError> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = tmp.join(format!("{}-{number}", std::process::id()));
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
+        let mut options = quipu_files::options();
+        options.write(true).create_new(true);
         match with_directory_of(&path, "create", || options.open(&path)) {
             // Left by a process that had our id, or made by one that has it in another container.
             Err(e) if e.source.kind() == io::ErrorKind::AlreadyExists => {}

@@ -1,31 +1,9 @@
-//! Bytes as text and back, and how many there were.
+//! Bytes that are counted and hashed as they are read.
 
-use std::fmt::Write as _;
 use std::io::{self, Read};
 
+use quipu_model::hex;
 use sha2::{Digest as _, Sha256};
-
-/// Bytes in hex.
-pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // Writing to a string does not fail.
-        write!(text, "{byte:02x}").unwrap_or_default();
-    }
-    text
-}
-
-/// What hex stands for, when it is as many bytes as are wanted.
-pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    if text.len() != 2 * N || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
-    }
-    Some(bytes)
-}
 
 /// Reads, and keeps account of what was read.
 pub(crate) struct Measured<R> {
@@ -46,7 +24,7 @@ impl<R: Read> Measured<R> {
 
     /// How much was read, and its SHA-256 in hex.
     pub(crate) fn finish(self) -> (u64, String) {
-        (self.bytes, to_hex(&self.hash.finalize()))
+        (self.bytes, hex::encode(&self.hash.finalize()))
     }
 }
 
@@ -103,7 +81,6 @@ impl<R: Read> Read for Limited<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn a_limit_is_an_error_and_no_end() {
@@ -118,21 +95,5 @@ mod tests {
             .read_to_end(&mut out)
             .unwrap_err();
         assert_eq!(error.to_string(), "there are more than 3 bytes");
-    }
-
-    proptest! {
-        #[test]
-        fn hex_reads_back(bytes: [u8; 16]) {
-            prop_assert_eq!(from_hex::<16>(&to_hex(&bytes)), Some(bytes));
-            prop_assert_eq!(from_hex::<15>(&to_hex(&bytes)), None);
-        }
-
-        #[test]
-        fn what_is_no_hex_is_none(text in ".{0,8}") {
-            prop_assert_eq!(
-                from_hex::<2>(&text).is_some(),
-                text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-            );
-        }
     }
 }

@@ -3,9 +3,8 @@
 use std::fmt;
 
 use quipu_model::Timestamp;
+use quipu_model::hex;
 use serde::{Deserialize, Serialize};
-
-use crate::bytes::{from_hex, to_hex};
 
 /// The header that has the SHA-256 of the document, in hex. `Digest` and `Repr-Digest` are of the encoded bytes, so
 /// that neither says it.
@@ -87,13 +86,13 @@ impl Sha256 {
     ///
     /// It is something else.
     pub fn parse(text: &str) -> Result<Self, NotADigest> {
-        from_hex(text).map(Self).ok_or(NotADigest)
+        hex::decode_array(text).map(Self).ok_or(NotADigest)
     }
 }
 
 impl fmt::Display for Sha256 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&to_hex(&self.0))
+        f.write_str(&hex::encode(&self.0))
     }
 }
 

@@ -40,7 +40,7 @@ impl Log {
 
     fn under(&mut self, parent: &Value, kind: &str, payload: &Value) -> Value {
         use sha2::Digest as _;
-        let hash = crate::out::hex(&sha2::Sha256::digest(payload.to_string()));
+        let hash = quipu_model::hex::encode(&sha2::Sha256::digest(payload.to_string()));
         let id = json!(format!("sha256:{hash}"));
         let (minute, second) = (self.seconds / 60, self.seconds % 60);
         let ts = format!("2026-04-21T10:{minute:02}:{second:02}.000Z");

@@ -333,7 +333,7 @@ impl Chat {
         let Some(bytes) = value(database, "select value from meta where key = ?1", "0")? else {
             return Ok(None);
         };
-        let bytes = unhex(&bytes).unwrap_or(bytes);
+        let bytes = quipu_model::hex::decode(&bytes).unwrap_or(bytes);
         let text = String::from_utf8_lossy(&bytes);
         let mut tape = Tape::new();
         let Ok(meta) = tape.read(&text, DEPTH) else {
@@ -359,24 +359,6 @@ impl Chat {
     }
 }
 
-fn unhex(text: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| {
-        char::from(byte)
-            .to_digit(16)
-            .and_then(|d| u8::try_from(d).ok())
-    };
-    let pairs = text.chunks_exact(2);
-    if !pairs.remainder().is_empty() {
-        return None;
-    }
-    pairs
-        .map(|pair| match pair {
-            [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-            _ => None,
-        })
-        .collect()
-}
-
 /// The blobs that the root names, in order: the first field of a message in the encoding of Protocol
 /// Buffers, as often as there are messages, each a hash of 32 bytes.
 fn named(root: &[u8]) -> Vec<String> {
@@ -391,7 +373,7 @@ fn named(root: &[u8]) -> Vec<String> {
                 let length = usize::try_from(length).ok()?;
                 let (value, behind) = behind.split_at_checked(length)?;
                 if tag >> 3 == 1 && value.len() == 32 {
-                    ids.push(crate::out::hex(value));
+                    ids.push(quipu_model::hex::encode(value));
                 }
                 Some(behind)
             }),

@@ -225,7 +225,7 @@ fn the_database_of_the_command_line() {
     for (index, message) in messages.iter().enumerate() {
         let mut id = [0_u8; 32];
         id[0] = u8::try_from(index + 1).unwrap();
-        let name = crate::out::hex(&id);
+        let name = quipu_model::hex::encode(&id);
         database
             .execute(
                 "insert into blobs values (?1, ?2)",
@@ -247,7 +247,7 @@ fn the_database_of_the_command_line() {
     let meta = format!(
         r#"{{"agentId":"a1","latestRootBlobId":"{name}","name":"List","createdAt":1767323045000}}"#
     );
-    let hex = crate::out::hex(meta.as_bytes());
+    let hex = quipu_model::hex::encode(meta.as_bytes());
     database
         .execute("insert into meta values ('0', ?1)", [hex])
         .unwrap();

@@ -230,7 +230,7 @@ fn is_split(database: &Connection) -> Result<bool, GatherError> {
 /// An id as a text: bytes are spelled in hexadecimal, as the program itself shows them.
 fn name(id: &Cell) -> String {
     match id {
-        Cell::Blob(bytes) => crate::out::hex(bytes),
+        Cell::Blob(bytes) => quipu_model::hex::encode(bytes),
         id => id.text(),
     }
 }

@@ -64,7 +64,7 @@ pub(crate) struct ListTraces {
     /// Only traces in which this tool was called (can be repeated)
     #[arg(long = "tool", value_name = "NAME")]
     pub(crate) tools: Vec<String>,
-    /// Only traces that went on at or after this: a date, a time, today, yesterday, or an age such as 24h, 7d, 2w, 3mo, 1y
+    /// Only traces that went on at or after this: a date, a time, today, yesterday, a weekday, or an age such as 24h, 7d, 2w, 3mo, 1y
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
     /// Only traces that began before this

@@ -76,7 +76,7 @@ pub(crate) struct Which {
     /// Only sessions whose title has this text in it
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
-    /// Only calls at or after this: a date, a time, today, yesterday, or an age such as 24h, 7d, 2w, 3mo, 1y
+    /// Only calls at or after this: a date, a time, today, yesterday, a weekday, or an age such as 24h, 7d, 2w, 3mo, 1y
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
     /// Only calls before this

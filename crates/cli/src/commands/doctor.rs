@@ -9,17 +9,18 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use quipu_agents::{FAMILIES, Host};
+use quipu_api::doctor as api;
 use quipu_store::Store;
 use quipu_store::catalogue::{CatalogueError, DriftRow};
 use quipu_store::health::Health;
 use quipu_store::import::Search;
-use serde_json::{Value, json};
 
 use super::import::explain;
 use super::list::Census;
 use crate::args::Doctor;
 use crate::config::Config;
 use crate::error::{Exit, Result};
+use crate::json;
 use crate::locate::Place;
 use crate::table::Table;
 use crate::terminal::{DIM, GREEN, RED, YELLOW, bytes, clean, columns, count, out};
@@ -120,8 +121,8 @@ pub(crate) fn run(args: &Doctor, place: &Place) -> Result<Exit> {
     }
     let mut out = out();
     if args.json {
-        let document = found.json(&home, &places);
-        writeln!(out, "{}", crate::json::document(&document))?;
+        let document = found.document(&home, &places);
+        writeln!(out, "{}", json::document(&document)?)?;
     } else if args.drift {
         found.write_drift(&mut out)?;
     } else {
@@ -250,6 +251,13 @@ impl Findings {
         );
         let remedy = "`quipu import` goes on with it".to_owned();
         need(waiting, one, many, remedy);
+        let remedy = "`quipu import --rebuild` makes them again".to_owned();
+        let (one, many) = ("session has damaged events", "sessions have damaged events");
+        need(health.events.len(), one, many, remedy);
+        let without = usize::try_from(health.without_events).unwrap_or(usize::MAX);
+        let (one, many) = ("session has no events yet", "sessions have no events yet");
+        let remedy = "`quipu import` makes them again".to_owned();
+        need(without, one, many, remedy);
         let outdated = usize::try_from(health.outdated).unwrap_or(usize::MAX);
         let (one, many) = (
             "log was read by an earlier version, which masked fewer secrets",
@@ -272,20 +280,18 @@ impl Findings {
             archive,
             blobs,
             loose_blobs,
+            events,
             index,
             ..
         } = &self.health;
-        let all = [catalogue, archive, blobs, loose_blobs, index];
+        let all = [catalogue, archive, blobs, loose_blobs, events, index];
         all.into_iter().flatten()
     }
 
     /// What the catalogue tells of what was read.
     fn read(&mut self, store: &Store) -> Result<()> {
         let catalogue = store.catalogue();
-        let version = catalogue
-            .database()
-            .query_row("pragma user_version", [], |row| row.get::<_, i64>(0));
-        self.catalogue_version = version.ok();
+        self.catalogue_version = catalogue.version().ok();
         self.census = Census::of(store)?;
         for source in catalogue.sources()? {
             if let Some(problem) = source.problem {
@@ -478,62 +484,67 @@ impl Findings {
         Ok(())
     }
 
-    fn json(&self, home: &Path, places: &BTreeMap<&str, Vec<PathBuf>>) -> Value {
-        let roots = |roots: &[PathBuf]| -> Vec<String> {
-            roots
-                .iter()
-                .map(|root| root.display().to_string())
-                .collect()
-        };
-        json!({
-            "home": home.display().to_string(),
-            "mode": self.permissions.map(|mode| format!("{mode:o}")),
-            "catalogue_version": self.catalogue_version,
-            "unreachable": self.unreachable,
-            "transcripts": self.census.sessions + self.census.subagents + self.census.copies,
-            "sessions": self.census.sessions,
-            "subagents": self.census.subagents,
-            "copies": self.census.copies,
-            "uncatalogued": self.health.uncatalogued,
-            "catalogue_damaged": self.health.catalogue,
-            "lost": self.health.lost.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
-            "blobs_damaged": self.health.blobs.iter().chain(&self.health.loose_blobs).collect::<Vec<_>>(),
-            "outdated_logs": self.health.outdated,
-            "search_index_damaged": self.health.index.iter().chain(&self.health.index_anew).collect::<Vec<_>>(),
-            "unreadable": self.unreadable.iter().map(|(path, what)| json!({
-                "path": path.display().to_string(),
-                "what": what,
-            })).collect::<Vec<_>>(),
-            "archive": {
-                "sources": self.health.usage.sources,
-                "versions": self.health.usage.versions,
-                "original_bytes": self.health.usage.original_bytes,
-                "chunks": self.health.usage.chunks,
-                "compressed_bytes": self.health.usage.compressed_bytes,
-                "checked": self.health.checked,
-                "damaged": self.health.archive,
+    fn document(&self, home: &Path, places: &BTreeMap<&str, Vec<PathBuf>>) -> api::Doctor {
+        let Self { census, health, .. } = self;
+        let paths = |paths: &[PathBuf]| paths.iter().map(|path| json::path(path)).collect();
+        let unreadable = self.unreadable.iter().map(|(path, what)| api::Unreadable {
+            path: json::path(path),
+            what: what.clone(),
+        });
+        let agents = places.iter().map(|(brand, there)| api::AgentPlaces {
+            agent: (*brand).to_owned(),
+            places: paths(there),
+        });
+        let problems = self.problems.iter();
+        let problems = problems.map(|(what, (logs, path))| api::LogProblem {
+            what: what.clone(),
+            logs: *logs,
+            path: path.clone(),
+        });
+        let drift = self.drift.iter().map(|row| api::Drift {
+            agent: row.agent.clone(),
+            version: row.version.clone(),
+            name: row.name.clone(),
+            sightings: row.sightings,
+            logs: row.logs,
+            path: json::path(&row.path),
+            line: row.line,
+            offset: row.offset,
+        });
+        let index = health.index.iter().chain(&health.index_anew);
+        let blobs = health.blobs.iter().chain(&health.loose_blobs);
+        api::Doctor {
+            home: json::path(home),
+            mode: self.permissions.map(|mode| format!("{mode:o}")),
+            catalogue_version: self.catalogue_version,
+            unreachable: self.unreachable.clone(),
+            transcripts: census.sessions + census.subagents + census.copies,
+            sessions: census.sessions,
+            subagents: census.subagents,
+            copies: census.copies,
+            uncatalogued: health.uncatalogued,
+            catalogue_damaged: health.catalogue.clone(),
+            lost: paths(&health.lost),
+            blobs_damaged: blobs.cloned().collect(),
+            outdated_logs: health.outdated,
+            events_damaged: health.events.clone(),
+            sessions_without_events: health.without_events,
+            search_index_damaged: index.cloned().collect(),
+            unreadable: unreadable.collect(),
+            archive: api::ArchiveHealth {
+                sources: health.usage.sources,
+                versions: health.usage.versions,
+                original_bytes: health.usage.original_bytes,
+                chunks: health.usage.chunks,
+                compressed_bytes: health.usage.compressed_bytes,
+                checked: health.checked,
+                damaged: health.archive.clone(),
             },
-            "agents": places.iter().map(|(brand, there)| json!({
-                "agent": brand,
-                "places": roots(there),
-            })).collect::<Vec<_>>(),
-            "problems": self.problems.iter().map(|(what, (logs, path))| json!({
-                "what": what,
-                "logs": logs,
-                "path": path,
-            })).collect::<Vec<_>>(),
-            "dropped": self.dropped.iter().cloned().collect::<BTreeMap<String, u64>>(),
-            "drift": self.drift.iter().map(|row| json!({
-                "agent": row.agent,
-                "version": row.version,
-                "name": row.name,
-                "sightings": row.sightings,
-                "logs": row.logs,
-                "path": row.path.display().to_string(),
-                "line": row.line,
-                "offset": row.offset,
-            })).collect::<Vec<_>>(),
-            "attention": self.attention,
-        })
+            agents: agents.collect(),
+            problems: problems.collect(),
+            dropped: self.dropped.iter().cloned().collect(),
+            drift: drift.collect(),
+            attention: self.attention.clone(),
+        }
     }
 }

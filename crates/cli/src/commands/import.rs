@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Import, place: &Place) -> Result<Exit> {
     };
     let mut out = out();
     if args.json {
-        writeln!(out, "{}", json::document(&json::import(&report)))?;
+        writeln!(out, "{}", json::document(&json::import(&report))?)?;
     } else {
         let census = match &store {
             Some(store) => Some(Census::of(store)?),

@@ -2,10 +2,11 @@
 
 use std::io::Write as _;
 
+use quipu_api::Time;
+use quipu_api::keys::{Key, NewKey};
 use quipu_record::SystemClock;
 use quipu_submit::KeyStore;
 use quipu_submit::keys::{KeyEntry, KeyStoreError};
-use serde_json::{Value, json};
 
 use crate::args::KeysCommand;
 use crate::error::{CommandError, Exit, Result};
@@ -24,9 +25,11 @@ pub(crate) fn run(command: &KeysCommand, place: &Place) -> Result<Exit> {
         KeysCommand::New { label, json } => {
             let (entry, key) = store.create(label, &SystemClock).map_err(failed)?;
             if *json {
-                let mut document = of(&entry);
-                document["key"] = key.expose().into();
-                writeln!(out, "{}", json::document(&document))?;
+                let document = NewKey {
+                    entry: of(&entry),
+                    key: key.expose(),
+                };
+                writeln!(out, "{}", json::document(&document)?)?;
             } else {
                 writeln!(out, "{}", key.expose())?;
             }
@@ -41,7 +44,7 @@ pub(crate) fn run(command: &KeysCommand, place: &Place) -> Result<Exit> {
             let entries = store.list().map_err(failed)?;
             if *json {
                 let all = entries.iter().map(of).collect::<Vec<_>>();
-                writeln!(out, "{}", json::document(&all.into()))?;
+                writeln!(out, "{}", json::document(&all)?)?;
             } else if entries.is_empty() {
                 say("there are no submission keys; `quipu keys new` makes one");
             } else {
@@ -68,14 +71,14 @@ pub(crate) fn run(command: &KeysCommand, place: &Place) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn of(entry: &KeyEntry) -> Value {
-    json!({
-        "keyId": entry.key_id(),
-        "pseudonym": entry.pseudonym(),
-        "label": entry.label(),
-        "createdAt": entry.created_at().to_string(),
-        "revokedAt": entry.revoked_at().map(|at| at.to_string()),
-    })
+fn of(entry: &KeyEntry) -> Key {
+    Key {
+        key_id: entry.key_id().to_owned(),
+        pseudonym: entry.pseudonym().to_owned(),
+        label: entry.label().to_owned(),
+        created_at: Time::of(entry.created_at()),
+        revoked_at: entry.revoked_at().map(Time::of),
+    }
 }
 
 fn failed(error: KeyStoreError) -> CommandError {

@@ -8,11 +8,11 @@ use std::io::{self, BufWriter, Read, Seek as _, Write};
 use std::path::{Path, PathBuf};
 
 use anstyle::Style;
+use quipu_api::trace::{LogEnd, LogRecord};
 use quipu_formats::agentlog::record::Field;
 use quipu_formats::agentlog::{Fault, Item, Kind, LIMITS, Reader, Record};
 use quipu_formats::lines::Limits;
 use quipu_store::traces::{TraceError, Traces};
-use serde_json::{Value, json};
 
 use self::graph::{Drawn, Family, Painter};
 use super::convert;
@@ -263,7 +263,7 @@ fn write_json<R: Read>(args: &Log, family: &Family, reader: &mut Reader<R>) -> R
         if !is_wanted {
             return Ok(());
         }
-        let text = documents::line(&document(row, record, family));
+        let text = documents::line(&document(row, record, family))?;
         if args.json {
             write!(out, "{before}\n{text}")?;
             before = ",";
@@ -272,34 +272,36 @@ fn write_json<R: Read>(args: &Log, family: &Family, reader: &mut Reader<R>) -> R
         writeln!(out, "{text}")
     })?;
     if args.json {
-        let about = json!({ "bad_lines": shown.bad, "left_out": shown.left_out });
-        let about = documents::line(&about);
+        let about = documents::line(&LogEnd {
+            bad_lines: shown.bad,
+            left_out: shown.left_out,
+        })?;
         writeln!(out, "\n],{}", &about[1..])?;
     }
     out.flush()?;
     Ok(shown)
 }
 
-fn document(row: u32, record: &Record<'_>, family: &Family) -> Value {
+fn document(row: u32, record: &Record<'_>, family: &Family) -> LogRecord {
     let text = |field| {
         let value = record.get(field).and_then(|value| value.as_str());
         value.map(|text| masked(&text))
     };
     let summary = summary::of(record);
-    json!({
-        "record": u64::from(row) + 1,
-        "line": record.at.line,
-        "id": text(Field::Id),
-        "kind": text(Field::Kind),
-        "ts": text(Field::Ts),
-        "parent": text(Field::Parent),
-        "parent_record": family.parent(row).map(|parent| u64::from(parent) + 1),
-        "repeated": family.is_repeated(row),
-        "summary": summary.text,
-        "model": summary.model,
-        "tool": summary.tool,
-        "stop_reason": summary.stop_reason,
-        "input_tokens": summary.input_tokens,
-        "output_tokens": summary.output_tokens,
-    })
+    LogRecord {
+        record: u64::from(row) + 1,
+        line: record.at.line,
+        id: text(Field::Id),
+        kind: text(Field::Kind),
+        ts: text(Field::Ts),
+        parent: text(Field::Parent),
+        parent_record: family.parent(row).map(|parent| u64::from(parent) + 1),
+        repeated: family.is_repeated(row),
+        summary: summary.text,
+        model: summary.model,
+        tool: summary.tool,
+        stop_reason: summary.stop_reason,
+        input_tokens: summary.input_tokens,
+        output_tokens: summary.output_tokens,
+    }
 }

@@ -24,6 +24,8 @@ pub(crate) mod tree;
 pub(crate) mod up;
 pub(crate) mod verify;
 
+use quipu_api::verify::Failed;
+
 use crate::error::CommandError;
 
 /// Of several things that went wrong, the first is what the command ends with; the others are reported
@@ -32,5 +34,13 @@ pub(crate) fn keep_first(failed: &mut Option<CommandError>, error: CommandError)
     match failed {
         None => *failed = Some(error),
         Some(_) => error.report(),
+    }
+}
+
+/// That a file could not be read, as a document.
+pub(crate) fn failed(file: &str, error: &CommandError) -> Failed {
+    Failed {
+        file: file.to_owned(),
+        error: error.to_string(),
     }
 }

@@ -1,17 +1,16 @@
 //! `quipu prune`: forgets sessions, with a receipt.
 
 use std::collections::HashSet;
-use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use quipu_api::Time;
+use quipu_api::prune::{self, PruneFilters, Pruned, Removal, RemovedSource, RemovedTranscript};
 use quipu_model::Timestamp;
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::archive::Swept;
 use quipu_store::catalogue::{Filter, Order, TranscriptRow};
 use quipu_store::import::Holding;
-use serde_json::{Value, json};
 
 use super::list::{Census, Ids, agents_of, write_rows};
 use super::scan::packed;
@@ -21,7 +20,7 @@ use crate::filter::{Naming, Project, check_agents};
 use crate::locate::Place;
 use crate::redaction::masked;
 use crate::terminal::{YELLOW, bytes, count, out, say};
-use crate::when;
+use crate::{json, when};
 
 pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
     let Prune {
@@ -52,7 +51,8 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
         ..Filter::default()
     };
     let mut rows = store.catalogue().list(&filter, Order::Oldest, None)?;
-    rows.retain(|row| wanted.has(row));
+    // Recorded runs are originals, and are not ours to forget.
+    rows.retain(|row| !row.recorded && wanted.has(row));
     let holdings = store.holdings(rows)?;
     let rows: Vec<TranscriptRow> = holdings.iter().map(|it| it.row.clone()).collect();
     let size: u64 = rows.iter().map(|row| row.size).sum();
@@ -69,26 +69,26 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
     }
     let mut out = out();
     let receipt = if args.yes && !rows.is_empty() {
-        let path = new_receipt(store.home(), &receipt(args, now, &holdings, None), now)?;
+        let path = new_receipt(store.home(), &receipt(args, now, &holdings, None)?, now)?;
         let swept = store.forget(&holdings, now)?;
-        write_private(&path, &receipt(args, now, &holdings, Some(swept)), true)?;
+        write_private(&path, &receipt(args, now, &holdings, Some(swept))?, true)?;
         Some((path, swept))
     } else {
         None
     };
     if args.json {
-        let mut document = receipt_json(args, now, &holdings, receipt.as_ref().map(|it| it.1));
-        if !args.yes
-            && let Some(fields) = document.as_object_mut()
-            && let Some(rows) = fields.remove("removed")
-        {
-            fields.insert("would_remove".to_owned(), rows);
+        let swept = receipt.as_ref().map(|(_, swept)| *swept);
+        let mut removal = removal(args, now, &holdings, swept);
+        if !args.yes {
+            removal.would_remove = removal.removed.take();
         }
-        document["removed_from_disk"] = json!(receipt.is_some());
-        document["only_here"] = json!(only);
-        let path = receipt.as_ref().map(|(path, _)| path.display().to_string());
-        document["receipt"] = json!(path);
-        writeln!(out, "{}", crate::json::document(&document))?;
+        let document = Pruned {
+            removal,
+            removed_from_disk: receipt.is_some(),
+            only_here: only,
+            receipt: receipt.as_ref().map(|(file, _)| json::path(file)),
+        };
+        writeln!(out, "{}", json::document(&document)?)?;
         out.flush()?;
         return Ok(Exit::Done);
     }
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
         writeln!(out, "Forgot {transcripts}; {freed} freed.")?;
         writeln!(out, "{}", path.display())?;
     } else {
-        let ids = Ids::of(Some(&store), store.home())?;
+        let ids = Ids::of(Some(&store))?;
         let mark = |row: &TranscriptRow| gone.contains(&row.id).then_some("only here");
         write_rows(&mut out, &rows, Some(&store), &ids, mark)?;
         let flags = match only {
@@ -178,63 +178,66 @@ fn last(row: &TranscriptRow) -> Option<Timestamp> {
 }
 
 /// What went, so that it can be told later what is not there any more, and why.
-fn receipt(args: &Prune, now: Timestamp, holdings: &[Holding], swept: Option<Swept>) -> String {
-    let document = receipt_json(args, now, holdings, swept);
-    format!("{}\n", crate::json::document(&document))
+fn receipt(
+    args: &Prune,
+    now: Timestamp,
+    holdings: &[Holding],
+    swept: Option<Swept>,
+) -> Result<String> {
+    let document = json::document(&removal(args, now, holdings, swept))?;
+    Ok(format!("{document}\n"))
 }
 
-fn receipt_json(args: &Prune, now: Timestamp, holdings: &[Holding], swept: Option<Swept>) -> Value {
+fn removal(args: &Prune, now: Timestamp, holdings: &[Holding], swept: Option<Swept>) -> Removal {
     let removed = holdings.iter().map(|holding| {
         let row = &holding.row;
         let sources = holding.sources.iter().map(|source| {
             let last = source.versions.last();
             let chunks = last.into_iter().flat_map(|last| &last.chunks);
-            json!({
-                "path": masked(&source.key.path.display().to_string()),
-                "part": source.key.part.as_deref().map(masked),
-                "manifest": source.key.id().to_string(),
-                "versions": source.versions.len(),
-                "size": last.map(|last| last.size),
-                "chunks": chunks.map(|chunk| chunk.id.to_string()).collect::<Vec<_>>(),
-            })
+            RemovedSource {
+                path: masked(&json::path(&source.key.path)),
+                part: source.key.part.as_deref().map(masked),
+                manifest: source.key.id().to_string(),
+                versions: source.versions.len() as u64,
+                size: last.map(|last| last.size),
+                chunks: chunks.map(|chunk| chunk.id.to_string()).collect(),
+            }
         });
-        json!({
-            "run_id": row.run_id,
-            "agent": row.agent,
-            "title": row.title,
-            "project": row.cwd,
-            "path": row.path.display().to_string(),
-            "part": row.part,
-            "size": row.size,
-            "ended_at": last(row).map(|at| at.to_string()),
-            "sources": sources.collect::<Vec<_>>(),
-        })
+        RemovedTranscript {
+            run_id: row.run_id.clone(),
+            agent: row.agent.clone(),
+            title: row.title.clone(),
+            project: row.cwd.clone(),
+            path: json::path(&row.path),
+            part: row.part.clone(),
+            size: row.size,
+            ended_at: last(row).map(Time::of),
+            sources: sources.collect(),
+        }
     });
-    json!({
-        "quipu": env!("CARGO_PKG_VERSION"),
-        "time": now.to_string(),
-        "filters": {
-            "older_than": args.older_than,
-            "larger_than": args.larger_than,
-            "project": args.project,
-            "agents": args.agents,
+    Removal {
+        quipu: env!("CARGO_PKG_VERSION").to_owned(),
+        time: Time::of(now),
+        filters: PruneFilters {
+            older_than: args.older_than.clone(),
+            larger_than: args.larger_than.clone(),
+            project: args.project.clone(),
+            agents: args.agents.clone(),
         },
-        "removed": removed.collect::<Vec<_>>(),
-        "swept": swept.map(|swept| json!({
-            "chunks": swept.chunks,
-            "temporary": swept.temporary,
-            "bytes": swept.bytes,
-        })),
-    })
+        removed: Some(removed.collect()),
+        would_remove: None,
+        swept: swept.map(|swept| prune::Swept {
+            chunks: swept.chunks,
+            temporary: swept.temporary,
+            bytes: swept.bytes,
+        }),
+    }
 }
 
 /// Writes the receipt before anything goes; what was swept is added afterwards.
 fn new_receipt(home: &Path, text: &str, now: Timestamp) -> Result<PathBuf> {
     let directory = home.join("receipts");
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&directory)
+    quipu_files::create_directory(&directory)
         .map_err(io_error(format!("could not make {}", directory.display())))?;
     let path = directory.join(format!("prune-{}.json", now.strftime("%Y%m%dT%H%M%S%.fZ")));
     write_private(&path, text, false)?;
@@ -242,12 +245,8 @@ fn new_receipt(home: &Path, text: &str, now: Timestamp) -> Result<PathBuf> {
 }
 
 fn write_private(path: &Path, text: &str, again: bool) -> Result<()> {
-    let mut options = OpenOptions::new();
-    options
-        .write(true)
-        .truncate(again)
-        .create_new(!again)
-        .mode(0o600);
+    let mut options = quipu_files::options();
+    options.write(true).truncate(again).create_new(!again);
     options
         .open(path)
         .and_then(|mut file| {

@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
-use quipu_convert::output::{NewFile, make_directory};
+use quipu_api::redact::{Redacted, Rule, SecretFinding};
+use quipu_convert::output::NewFile;
 use quipu_redact::raw::{self, Finding, RawError, Summary};
 use quipu_redact::{Certainty, Engine, Key, Severity};
-use serde_json::{Value, json};
 
 use crate::args::{Redact, Shape};
 use crate::error::{CommandError, Exit, Result, io_error};
@@ -301,7 +301,7 @@ impl Work<'_> {
             let target = directory.join(&file.below);
             let within = target.parent().unwrap_or(directory);
             let about = format!("could not make {}", within.display());
-            make_directory(within).map_err(io_error(about))?;
+            quipu_files::create_directory(within).map_err(io_error(about))?;
             if target.canonicalize().ok() == path.canonicalize().ok() {
                 let error = format!("{} would be written over itself", path.display());
                 return Err(CommandError::usage(error).hint("--in-place does that"));
@@ -326,7 +326,7 @@ impl Work<'_> {
             ));
         }
         if self.args.json {
-            let document = json::document(&self.document());
+            let document = json::document(&self.document())?;
             if self.args.check {
                 let mut out = out();
                 writeln!(out, "{document}")?;
@@ -407,42 +407,34 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn document(&self) -> Value {
-        let findings = self.findings.iter().map(|(name, finding)| {
-            let certainty = match finding.certainty {
+    fn document(&self) -> Redacted {
+        let findings = self.findings.iter().map(|(name, finding)| SecretFinding {
+            file: name.clone(),
+            line: finding.line,
+            column: finding.column,
+            offset: finding.offset,
+            length: finding.length as u64,
+            field: finding.field.clone(),
+            rule: finding.what.id(self.engine).to_owned(),
+            r#type: finding.what.kind(self.engine).as_str().to_owned(),
+            severity: finding.what.severity(self.engine).as_str().to_owned(),
+            placeholder: finding.placeholder.clone(),
+            hash: finding.hash.clone(),
+            nearly: match finding.certainty {
                 Certainty::Sure => None,
-                Certainty::Near(why) => Some(why.as_str()),
-            };
-            json!({
-                "file": name,
-                "line": finding.line,
-                "column": finding.column,
-                "offset": finding.offset,
-                "length": finding.length,
-                "field": finding.field,
-                "rule": finding.what.id(self.engine),
-                "type": finding.what.kind(self.engine).as_str(),
-                "severity": finding.what.severity(self.engine).as_str(),
-                "placeholder": finding.placeholder,
-                "hash": finding.hash,
-                "nearly": certainty,
-            })
+                Certainty::Near(why) => Some(why.as_str().to_owned()),
+            },
         });
-        let by_rule: serde_json::Map<String, Value> = self
-            .by_rule
-            .iter()
-            .filter(|(_, counts)| counts.0 > 0)
-            .map(|(rule, counts)| (rule.clone(), counts.0.into()))
-            .collect();
-        json!({
-            "files": self.looked_at,
-            "binary": self.binary,
-            "total": self.total,
-            "told": self.findings.len(),
-            "rules": by_rule,
-            "rulesDigest": self.engine.rules().digest(),
-            "findings": findings.collect::<Vec<_>>(),
-        })
+        let found = self.by_rule.iter().filter(|(_, counts)| counts.0 > 0);
+        Redacted {
+            files: self.looked_at,
+            binary: self.binary,
+            total: self.total,
+            told: self.findings.len() as u64,
+            rules: json::counts(found.map(|(rule, counts)| (rule, counts.0))),
+            rules_digest: self.engine.rules().digest(),
+            findings: findings.collect(),
+        }
     }
 }
 
@@ -488,21 +480,19 @@ fn list_rules(engine: &Engine, as_json: bool) -> Result<Exit> {
     let mut out = out();
     let rules = &engine.rules().rules;
     if as_json {
-        let each = rules.iter().map(|rule| {
-            json!({
-                "id": rule.id,
-                "description": rule.description,
-                "group": rule.group,
-                "type": rule.kind.as_str(),
-                "severity": rule.severity.as_str(),
-                "placeholder": format!("[REDACTED:{}]", rule.label),
-            })
+        let each = rules.iter().map(|rule| Rule {
+            id: rule.id.clone(),
+            description: rule.description.clone(),
+            group: rule.group.clone(),
+            r#type: rule.kind.as_str().to_owned(),
+            severity: rule.severity.as_str().to_owned(),
+            placeholder: format!("[REDACTED:{}]", rule.label),
         });
-        let document = json!({
-            "digest": engine.rules().digest(),
-            "rules": each.collect::<Vec<_>>(),
-        });
-        writeln!(out, "{}", json::document(&document))?;
+        let document = quipu_api::redact::Rules {
+            digest: engine.rules().digest(),
+            rules: each.collect(),
+        };
+        writeln!(out, "{}", json::document(&document)?)?;
     } else {
         let mut table = Table::new(&["RULE", "GROUP", "SEVERITY", "FINDS"]);
         for rule in rules {

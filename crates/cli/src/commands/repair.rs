@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 
+use quipu_api::repair as api;
 use quipu_formats::exchange::{Item, Reader};
 use quipu_formats::lines::Limits;
 use quipu_record::Mended;
@@ -26,7 +27,7 @@ pub(crate) fn run(args: &Repair, place: &locate::Place) -> Result<Exit> {
             Ok(mended) => mended,
             Err(error) => {
                 // The others are still worth mending.
-                documents.push(serde_json::json!({ "file": run, "error": error.to_string() }));
+                documents.push(api::Mended::Failed(super::failed(run, &error)));
                 super::keep_first(&mut failed, error);
                 continue;
             }
@@ -37,13 +38,13 @@ pub(crate) fn run(args: &Repair, place: &locate::Place) -> Result<Exit> {
                     exit = Exit::Found;
                 }
                 if args.json {
-                    documents.push(outcome.json(run));
+                    documents.push(api::Mended::Trace(Box::new(outcome.document(run))));
                 } else {
                     outcome.write(&mut out, run)?;
                 }
             }
             What::Transcript(name, mended) if args.json => {
-                documents.push(json::mended(&name, &mended));
+                documents.push(api::Mended::Transcript(json::mended(&name, &mended)));
             }
             What::Transcript(name, mended) => {
                 if mended.is_empty() {
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &Repair, place: &locate::Place) -> Result<Exit> {
         }
     }
     if args.json {
-        writeln!(out, "{}", json::document(&documents.into()))?;
+        writeln!(out, "{}", json::document(&documents)?)?;
     }
     out.flush()?;
     failed.map_or(Ok(exit), Err)

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
 use quipu_agents::{FAMILIES, Host};
+use quipu_api::home::{self, AgentPlace, FoundAgent, Home};
+use quipu_api::{Time, Usd};
 use quipu_model::{Money, Timestamp};
 use quipu_prices::Prices;
 use quipu_record::{Clock as _, SystemClock};
@@ -13,7 +15,7 @@ use quipu_store::Store;
 use quipu_store::catalogue::{Filter, SourceRow};
 use quipu_store::import::{Found, Search};
 use quipu_store::stats::{Question, Spent};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::import::report_problems;
 use super::stats::cost;
@@ -22,7 +24,7 @@ use crate::error::{Exit, Result};
 use crate::locate::Place;
 use crate::table::Table;
 use crate::terminal::{BOLD, YELLOW, bytes, clean, columns, count, out, tokens};
-use crate::when;
+use crate::{json, when};
 
 /// Claude Code deletes what it has not written to for so many days, unless its settings say otherwise.
 const EXPIRES: (&str, i64) = ("claude-code", 30);
@@ -59,24 +61,25 @@ pub(crate) fn run(as_json: bool, place: &Place) -> Result<Exit> {
     };
     let mut out = out();
     if as_json {
-        let places: Vec<PathBuf> = FAMILIES
-            .iter()
-            .flat_map(|family| family.places(&host))
-            .map(|place| place.root)
-            .collect();
-        let document = json!({
-            "home": home.display().to_string(),
-            "agents": agents.iter().map(|(name, agent)| agent.json(name, now, days)).collect::<Vec<_>>(),
-            "kept": kept.as_ref().map(Kept::json),
-            "credentials": search.credentials,
-            "empty": search.empty,
-            "problems": search.problems.iter().map(crate::json::problem).collect::<Vec<_>>(),
-            "places": places.iter().map(|path| json!({
-                "path": path.display().to_string(),
-                "exists": path.exists(),
-            })).collect::<Vec<_>>(),
-        });
-        writeln!(out, "{}", crate::json::document(&document))?;
+        let places = FAMILIES.iter().flat_map(|family| family.places(&host));
+        let agents = agents.iter();
+        let document = Home {
+            home: json::path(&home),
+            agents: agents
+                .map(|(name, agent)| agent.document(name, now, days))
+                .collect(),
+            kept: kept.as_ref().map(Kept::document),
+            credentials: search.credentials,
+            empty: search.empty,
+            problems: search.problems.iter().map(json::problem).collect(),
+            places: places
+                .map(|place| AgentPlace {
+                    path: json::path(&place.root),
+                    exists: place.root.exists(),
+                })
+                .collect(),
+        };
+        writeln!(out, "{}", json::document(&document)?)?;
         out.flush()?;
         return Ok(Exit::Done);
     }
@@ -233,20 +236,19 @@ fn found(
 }
 
 impl Agent {
-    fn json(&self, name: &str, now: Timestamp, days: i64) -> Value {
-        let at = |nanos: Option<i64>| nanos.and_then(when::of_nanos).map(|at| at.to_string());
+    fn document(&self, name: &str, now: Timestamp, days: i64) -> FoundAgent {
         let oldest = self.oldest_expiring.and_then(when::of_nanos);
-        json!({
-            "agent": name,
-            "logs": self.logs,
-            "bytes": self.bytes,
-            "newest": at(self.newest),
-            "kept": self.kept,
-            "changed": self.changed,
-            "expiring": self.expiring,
-            "expiring_new": self.expiring_new,
-            "days_left": oldest.map(|at| (days - when::days(at, now)).max(0)),
-        })
+        FoundAgent {
+            agent: name.to_owned(),
+            logs: self.logs,
+            bytes: self.bytes,
+            newest: self.newest.and_then(when::of_nanos).map(Time::of),
+            kept: self.kept,
+            changed: self.changed,
+            expiring: self.expiring,
+            expiring_new: self.expiring_new,
+            days_left: oldest.map(|at| (days - when::days(at, now)).max(0)),
+        }
     }
 }
 
@@ -331,18 +333,18 @@ impl Kept {
         Ok(())
     }
 
-    fn json(&self) -> Value {
-        json!({
-            "sessions": self.transcripts - self.subagents,
-            "subagents": self.subagents,
-            "events": self.events,
-            "bytes": self.bytes,
-            "tokens": self.tokens,
-            "usd": self.spent.dollars().map(|sum| sum.to_string()),
-            "unpriced_tokens": self.spent.unpriced,
-            "gone": self.gone,
-            "first": self.first.and_then(when::of_millis).map(|at| at.to_string()),
-        })
+    fn document(&self) -> home::Kept {
+        home::Kept {
+            sessions: self.transcripts - self.subagents,
+            subagents: self.subagents,
+            events: self.events,
+            bytes: self.bytes,
+            tokens: self.tokens,
+            usd: self.spent.dollars().map(Usd::of),
+            unpriced_tokens: self.spent.unpriced,
+            gone: self.gone,
+            first: self.first.and_then(when::of_millis).map(Time::of),
+        }
     }
 }
 

@@ -6,11 +6,12 @@ use std::sync::atomic::AtomicBool;
 
 use anstyle::Style;
 use jiff::tz::TimeZone;
+use quipu_api::Time;
+use quipu_api::search::{Hit, HitEvent, Matches};
 use quipu_record::{Clock as _, SystemClock};
 use quipu_search::query::{Clock, Query, QueryError};
 use quipu_store::Store;
 use quipu_store::search::{Ask, Found, Pattern, SearchError, Show, Sort, Spoken};
-use serde_json::{Value, json};
 
 use super::list::{Ids, project};
 use super::resume::quote;
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &Search, place: &Place) -> Result<Exit> {
             "nothing is kept yet; `quipu {flag}up --once` imports what is on this machine"
         ));
         if args.json {
-            writeln!(out(), "{}", json::document(&json!([])))?;
+            writeln!(out(), "{}", json::document(&Vec::<Hit>::new())?)?;
         }
         return Ok(Exit::Done);
     };
@@ -66,7 +67,7 @@ pub(crate) fn run(args: &Search, place: &Place) -> Result<Exit> {
         let matches = store.count_matches(&query, &prices).map_err(failed)?;
         let mut out = out();
         if args.json || args.jsonl {
-            writeln!(out, "{}", json::line(&json!({ "matches": matches })))?;
+            writeln!(out, "{}", json::line(&Matches { matches })?)?;
         } else {
             writeln!(out, "{matches}")?;
         }
@@ -182,13 +183,13 @@ fn write(args: &Search, found: &[Found], store: &Store, place: &Place) -> Result
     let mut out = out();
     if args.jsonl {
         for it in found {
-            writeln!(out, "{}", json::line(&document(it)))?;
+            writeln!(out, "{}", json::line(&document(it))?)?;
         }
     } else if args.json {
-        let all: Vec<Value> = found.iter().map(document).collect();
-        writeln!(out, "{}", json::document(&all.into()))?;
+        let all: Vec<Hit> = found.iter().map(document).collect();
+        writeln!(out, "{}", json::document(&all)?)?;
     } else if !found.is_empty() {
-        let ids = Ids::of(Some(store), &place.home()?)?;
+        let ids = Ids::of(Some(store))?;
         for (n, it) in found.iter().enumerate() {
             if n > 0 {
                 writeln!(out)?;
@@ -311,36 +312,37 @@ fn one_line(text: &str) -> String {
     clean(&line).into_owned()
 }
 
-fn document(found: &Found) -> Value {
+fn document(found: &Found) -> Hit {
     let row = &found.row;
-    let event = |event: &Spoken| {
-        json!({
-            "seq": event.seq,
-            "timestamp": event.at.map(|at| at.to_string()),
-            "role": event.role,
-            "tool": event.tool,
-            "text": event.text,
-        })
+    let event = |event: &Spoken| HitEvent {
+        seq: event.seq,
+        timestamp: event.at.map(Time::of),
+        role: event.role.to_owned(),
+        tool: event.tool.clone(),
+        text: event.text.clone(),
     };
-    let marks = found.marks.iter().map(|mark| json!([mark.start, mark.end]));
-    json!({
-        "id": row.run_id,
-        "seq": found.event.seq,
-        "agent": row.agent,
-        "project": row.cwd,
-        "branch": row.branch,
-        "title": row.title,
-        "timestamp": found.event.at.map(|at| at.to_string()),
-        "role": found.event.role,
-        "tool": found.event.tool,
-        "snippet": found.event.text.get(found.snippet.clone()),
-        "snippet_offset": found.snippet.start,
-        "matches": marks.collect::<Vec<_>>(),
-        "text_bytes": found.event.text.len(),
-        "score": found.score,
-        "copies": found.copies,
-        "before": found.before.iter().map(event).collect::<Vec<_>>(),
-        "after": found.after.iter().map(event).collect::<Vec<_>>(),
-        "problem": found.problem,
-    })
+    let snippet = found.event.text.get(found.snippet.clone());
+    let matches = found.marks.iter();
+    Hit {
+        id: row.run_id.clone(),
+        seq: found.event.seq,
+        agent: row.agent.clone(),
+        project: row.cwd.clone(),
+        branch: row.branch.clone(),
+        title: row.title.clone(),
+        timestamp: found.event.at.map(Time::of),
+        role: found.event.role.to_owned(),
+        tool: found.event.tool.clone(),
+        snippet: snippet.map(str::to_owned),
+        snippet_offset: found.snippet.start as u64,
+        matches: matches
+            .map(|mark| [mark.start as u64, mark.end as u64])
+            .collect(),
+        text_bytes: found.event.text.len() as u64,
+        score: f64::from(found.score),
+        copies: found.copies,
+        before: found.before.iter().map(event).collect(),
+        after: found.after.iter().map(event).collect(),
+        problem: found.problem.clone(),
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use quipu_api::tree::{SessionTree, TreeSession};
 use quipu_formats::exchange::Warning;
 use quipu_formats::lines::Limits;
 use quipu_model::tree::{Forest, Link, Node, Placed, RunTree, State, Tally, TreeBuilder};
@@ -83,7 +84,7 @@ fn write_tree(args: &Tree, mut forest: Forest) -> Result<()> {
     }
     let mut out = out();
     if args.json {
-        writeln!(out, "{}", json::document(&json::forest(&forest)))?;
+        writeln!(out, "{}", json::document(&json::forest(&forest))?)?;
     } else {
         write_forest(&mut out, &forest, Drawing::for_locale())?;
     }
@@ -193,7 +194,7 @@ fn sessions(args: &Tree, store: &Store, root: TranscriptRow) -> Result<Exit> {
         last: true,
     }];
     let mut seen = std::collections::HashSet::new();
-    let (mut out, mut documents) = (out(), Vec::new());
+    let (mut out, mut sessions) = (out(), Vec::new());
     while let Some(Branch {
         row,
         depth,
@@ -203,9 +204,10 @@ fn sessions(args: &Tree, store: &Store, root: TranscriptRow) -> Result<Exit> {
     {
         let again = !seen.insert(row.run_id.clone());
         if args.json {
-            let mut document = json::transcript(&row);
-            document["depth"] = depth.into();
-            documents.push(document);
+            sessions.push(TreeSession {
+                transcript: json::transcript(&row),
+                depth: depth as u64,
+            });
         } else {
             if depth > 0 {
                 let branch = if last { drawing.last } else { drawing.branch };
@@ -237,8 +239,7 @@ fn sessions(args: &Tree, store: &Store, root: TranscriptRow) -> Result<Exit> {
         }
     }
     if args.json {
-        let document = serde_json::json!({ "sessions": documents });
-        writeln!(out, "{}", crate::json::document(&document))?;
+        writeln!(out, "{}", json::document(&SessionTree { sessions })?)?;
     }
     out.flush()?;
     Ok(Exit::Done)

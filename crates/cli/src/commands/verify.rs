@@ -7,6 +7,7 @@ pub(crate) mod trace;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use quipu_api::verify as api;
 use quipu_formats::exchange::verify::{Report, Severity};
 use quipu_formats::lines::Limits;
 use quipu_record::Storage;
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &Verify, place: &locate::Place) -> Result<Exit> {
             Ok(checked) => checked,
             Err(error) => {
                 // The others are still worth checking.
-                documents.push(serde_json::json!({ "file": run, "error": error.to_string() }));
+                documents.push(api::Checked::Failed(super::failed(run, &error)));
                 super::keep_first(&mut failed, error);
                 continue;
             }
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &Verify, place: &locate::Place) -> Result<Exit> {
             Checked::Trace(report) => {
                 clean &= report.is_clean();
                 if args.json {
-                    documents.push(trace::json(run, &report));
+                    documents.push(api::Checked::Trace(Box::new(trace::document(run, &report))));
                 } else {
                     trace::write(&mut out, run, &report, args.quiet)?;
                 }
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &Verify, place: &locate::Place) -> Result<Exit> {
             Checked::Other(report) => {
                 clean &= report.is_clean();
                 if args.json {
-                    documents.push(report.json(run));
+                    documents.push(api::Checked::Other(report.document(run)));
                 } else {
                     report.write(&mut out, run, args.quiet)?;
                 }
@@ -50,7 +51,8 @@ pub(crate) fn run(args: &Verify, place: &locate::Place) -> Result<Exit> {
             Checked::Transcript(path, report) => {
                 clean &= report.is_clean();
                 if args.json {
-                    documents.push(json::report(&path.display().to_string(), &report));
+                    let report = json::report(&json::path(&path), &report);
+                    documents.push(api::Checked::Transcript(Box::new(report)));
                 } else {
                     write_report(&mut out, &path, &report, args.quiet)?;
                 }
@@ -58,7 +60,7 @@ pub(crate) fn run(args: &Verify, place: &locate::Place) -> Result<Exit> {
         }
     }
     if args.json {
-        writeln!(out, "{}", json::document(&documents.into()))?;
+        writeln!(out, "{}", json::document(&documents)?)?;
     }
     out.flush()?;
     match failed {

@@ -6,9 +6,8 @@
 
 mod run;
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use quipu_agents::Host;
@@ -134,11 +133,8 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
         return Ok(());
     }
     let directory = path.parent().unwrap_or(path);
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)?;
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
+    quipu_files::create_directory(directory)?;
+    let mut options = quipu_files::options();
+    options.write(true).create(true).truncate(true);
     options.open(path)?.write_all(text.as_bytes())
 }

@@ -7,6 +7,7 @@ mod convert;
 mod damage;
 mod derived;
 mod doctor;
+mod documents;
 mod emit;
 mod env;
 mod exchange;

@@ -30,6 +30,8 @@ fn packages() -> BTreeMap<String, serde_json::Value> {
 #[test]
 fn crates_depend_in_one_direction() {
     let order = [
+        "quipu-api",
+        "quipu-files",
         "quipu-model",
         "quipu-formats",
         "quipu-redact",

@@ -368,10 +368,10 @@ fn keys_are_shown_once_listed_and_revoked() {
     let secret = key.splitn(3, '_').nth(2).unwrap();
     assert!(!kept.contains(secret) && kept.contains("laptop"));
     let list = json(&env.run(&["keys", "list", "--json"]).stdout);
-    let id = list[0]["keyId"].as_str().unwrap();
-    assert_eq!(list[0]["revokedAt"], Value::Null);
+    let id = list[0]["key_id"].as_str().unwrap();
+    assert_eq!(list[0]["revoked_at"], Value::Null);
     done(&env.run(&["keys", "revoke", id]));
     let list = json(&env.run(&["keys", "list", "--json"]).stdout);
-    assert!(list[0]["revokedAt"].is_string());
+    assert!(list[0]["revoked_at"].is_string());
     assert_eq!(env.run(&["keys", "revoke", "key_ffffffff"]).code, 2);
 }

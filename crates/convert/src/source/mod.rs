@@ -22,14 +22,13 @@ use quipu_formats::flow::Originals;
 use quipu_formats::normalized::{self, Beyond};
 use quipu_model::{Attachment, Event, Header, Timestamp};
 use quipu_prices::Prices;
-use serde::Serialize;
 
 use crate::Format;
 
 pub use directory::RunDirectory;
 pub use document::Document;
 pub use exchange::Transcript;
-pub use log::{Bytes, Log, LogFile};
+pub use log::{Bytes, Entries, Log, LogFile};
 pub use redacted::{Redacted, Removal};
 pub use sniff::{open, open_as, whose};
 
@@ -147,7 +146,7 @@ pub trait Receiver {
 }
 
 /// What became of the records of a source.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Account {
     /// How many records there were.
     pub records: u64,
@@ -160,10 +159,8 @@ pub struct Account {
     /// What is not as it should be, though all of it was read.
     pub remarks: Vec<String>,
     /// Fields of records that are in no event, by their names.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub unkept: BTreeMap<String, u64>,
     /// What was taken for something else, and for what.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub read_as: BTreeMap<String, u64>,
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use quipu_model::hex;
+
 /// The id of a record: the SHA-256 of its payload's canonical form.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentId(pub [u8; 32]);
@@ -17,7 +19,7 @@ impl ContentId {
 
     /// The 64 digits without what comes before them.
     pub fn hex(&self) -> String {
-        self.to_string().split_off(Self::PREFIX.len())
+        hex::encode(&self.0)
     }
 }
 
@@ -25,10 +27,7 @@ impl fmt::Display for ContentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = [0; 71];
         text[..7].copy_from_slice(Self::PREFIX.as_bytes());
-        for (pair, byte) in text[7..].chunks_exact_mut(2).zip(self.0) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
+        hex::write_into(&self.0, &mut text[7..]);
         f.write_str(str::from_utf8(&text).expect("it is ASCII"))
     }
 }
@@ -43,33 +42,11 @@ impl FromStr for ContentId {
     type Err = NotAnId;
 
     fn from_str(text: &str) -> Result<Self, NotAnId> {
-        let digits = text.strip_prefix(Self::PREFIX).ok_or(NotAnId)?.as_bytes();
-        let digits: &[u8; 64] = digits.try_into().map_err(|_| NotAnId)?;
-        let mut id = [0; 32];
-        let mut wrong = false;
-        for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
-            let (high, low) = (VALUES[usize::from(pair[0])], VALUES[usize::from(pair[1])]);
-            wrong |= (high | low) > 15;
-            *byte = (high << 4) | (low & 15);
-        }
-        if wrong { Err(NotAnId) } else { Ok(Self(id)) }
+        let digits = text.strip_prefix(Self::PREFIX);
+        let digits = digits.filter(|digits| hex::is_lowercase(digits));
+        digits.and_then(hex::decode_array).map(Self).ok_or(NotAnId)
     }
 }
-
-/// The value of each lowercase hexadecimal digit; more than 15 for anything else.
-const VALUES: [u8; 256] = {
-    let mut values = [0xff; 256];
-    let mut n = 0;
-    while n < 16 {
-        #[expect(clippy::cast_possible_truncation, reason = "it is below 16")]
-        let value = n as u8;
-        values[DIGITS[n] as usize] = value;
-        n += 1;
-    }
-    values
-};
-
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 #[cfg(test)]
 mod tests {

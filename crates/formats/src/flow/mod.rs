@@ -79,13 +79,3 @@ const PROGRAM: &str = "flow-studio";
 
 /// The version of the receipts that are written. One that names none is 1.0.0.
 pub const SCHEMA_VERSION: &str = "1.1.0";
-
-/// Lowercase hexadecimal.
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .map(|digit| char::from(DIGITS[usize::from(digit)]))
-        .collect()
-}

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use quipu_model::hex;
 use sha2::Digest as _;
 
 /// What a file name says.
@@ -200,7 +201,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
             made.push(char::from(byte));
         } else {
             made.push('%');
-            made.push_str(&super::hex(&[byte]).to_ascii_uppercase());
+            made.push_str(&hex::encode(&[byte]).to_ascii_uppercase());
         }
         if made.len() > LONGEST {
             break;
@@ -213,7 +214,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
         made.truncate(LONGEST - 17);
         made.push('~');
         let hash = sha2::Sha256::digest(text.as_bytes());
-        made.push_str(&super::hex(&hash[..8]));
+        made.push_str(&hex::encode(&hash[..8]));
     }
     Cow::Owned(made)
 }

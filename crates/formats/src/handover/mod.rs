@@ -10,6 +10,7 @@ pub(crate) mod testkit;
 
 use std::io::{self, Write};
 
+use quipu_model::hex;
 use quipu_model::{Body, Event, Header, Note, NoteKind, Timestamp, Usage};
 use serde::Serialize as _;
 use sha2::{Digest as _, Sha256};
@@ -143,29 +144,23 @@ pub(crate) fn is_finer(at: Timestamp) -> bool {
 /// An id that follows from what it is the id of: the same each time, and no one else's.
 pub(crate) fn uuid(parts: &[&str]) -> String {
     let hash = digest(parts);
-    let hex = |range: std::ops::Range<usize>| to_hex(&hash[range]);
+    let digits = |range: std::ops::Range<usize>| hex::encode(&hash[range]);
     // Version 8 is for ids of one's own making.
     let version = 0x80 | (hash[6] & 0x0f);
     let variant = 0x80 | (hash[8] & 0x3f);
     format!(
         "{}-{}-{version:02x}{:02x}-{variant:02x}{:02x}-{}",
-        hex(0..4),
-        hex(4..6),
+        digits(0..4),
+        digits(4..6),
         hash[7],
         hash[9],
-        hex(10..16)
+        digits(10..16)
     )
 }
 
 /// A short id of this kind, for what needs no UUID.
 pub(crate) fn short(parts: &[&str]) -> String {
-    to_hex(&digest(parts)[..12])
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    let digit = |n: u8| char::from(b"0123456789abcdef"[usize::from(n & 15)]);
-    let pair = |byte: &u8| [digit(byte >> 4), digit(*byte)];
-    bytes.iter().flat_map(pair).collect()
+    hex::encode(&digest(parts)[..12])
 }
 
 fn digest(parts: &[&str]) -> [u8; 32] {

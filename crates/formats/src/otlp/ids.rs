@@ -2,9 +2,8 @@
 //! says the same spans and not new ones.
 
 use quipu_model::RunId;
+use quipu_model::hex;
 use sha2::{Digest as _, Sha256};
-
-use super::json;
 
 /// The id of a trace: one per run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +45,7 @@ impl TraceId {
     }
 
     pub(super) fn write(self, out: &mut Vec<u8>) {
-        json::hex(&self.0, out);
+        hex::write(&self.0, out);
     }
 }
 
@@ -64,7 +63,7 @@ impl SpanId {
     }
 
     pub(super) fn write(self, out: &mut Vec<u8>) {
-        json::hex(&self.0, out);
+        hex::write(&self.0, out);
     }
 }
 

@@ -4,6 +4,7 @@
 //! strings. An attribute names the type of its value: `{"key":"k","value":{"intValue":"1"}}`.
 
 use quipu_model::Money;
+use quipu_model::hex;
 
 /// Which bytes of a string have to be escaped.
 const ESCAPED: [bool; 256] = {
@@ -17,8 +18,6 @@ const ESCAPED: [bool; 256] = {
     table[b'\\' as usize] = true;
     table
 };
-
-const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Writes what stands between the quotes of a JSON string.
 pub(super) fn escape(text: &[u8], out: &mut Vec<u8>) {
@@ -46,7 +45,7 @@ pub(super) fn escape(text: &[u8], out: &mut Vec<u8>) {
                 b'\t' => out.extend_from_slice(b"\\t"),
                 byte => {
                     out.extend_from_slice(b"\\u00");
-                    hex(&[byte], out);
+                    hex::write(&[byte], out);
                 }
             }
         }
@@ -70,14 +69,6 @@ pub(super) fn string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     escape(text.as_bytes(), out);
     out.push(b'"');
-}
-
-/// Writes bytes in lowercase hexadecimal.
-pub(super) fn hex(bytes: &[u8], out: &mut Vec<u8>) {
-    for byte in bytes {
-        out.push(HEX[usize::from(byte >> 4)]);
-        out.push(HEX[usize::from(byte & 15)]);
-    }
 }
 
 /// Writes a number.

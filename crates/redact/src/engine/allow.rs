@@ -6,7 +6,7 @@ use std::sync::{LazyLock, OnceLock};
 use memchr::memmem::Finder;
 use regex_automata::meta::Regex;
 
-use crate::rule::{Allow, Expression, RuleSet, Target, build, hex};
+use crate::rule::{Allow, Expression, RuleSet, Target, build};
 
 /// How much of a line is looked at around a finding, to either side.
 const LINE: usize = 512;
@@ -172,7 +172,7 @@ impl List {
 /// SHA-256 in hex.
 pub(super) fn hash(value: &str) -> String {
     use sha2::{Digest as _, Sha256};
-    hex(&Sha256::digest(value.as_bytes()))
+    quipu_model::hex::encode(&Sha256::digest(value.as_bytes()))
 }
 
 /// The line that something stands on, as far as it is looked at.

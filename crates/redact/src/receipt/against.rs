@@ -5,6 +5,7 @@ use std::io;
 
 use quipu_formats::normalized::path::{self, Characters, Target};
 use quipu_formats::normalized::{self, Beyond, Options, Writer};
+use quipu_model::hex;
 use quipu_model::json::{Kind, Node, Tape};
 use quipu_model::{Event, Header, Money, Timestamp};
 use rustc_hash::FxHashMap;
@@ -12,7 +13,7 @@ use sha2::Digest as _;
 
 use super::tree::DEEPEST;
 use super::verify::{Check, Shared, Span};
-use super::{Report, What, begun, hex, salt, salts};
+use super::{Report, What, begun, salt, salts};
 use crate::Key;
 use crate::profile::Pseudonyms;
 use crate::session::{
@@ -675,7 +676,7 @@ fn opened(
     next: Option<&str>,
 ) -> Option<usize> {
     let mut hash = begun(&salt(salts, seq, &span.field, n));
-    let is_it = |hash: sha2::Sha256| hex(&hash.finalize().into()) == span.commitment;
+    let is_it = |hash: sha2::Sha256| hex::encode(&hash.finalize()) == span.commitment;
     let Some(next) = next else {
         hash.update(rest);
         return is_it(hash).then_some(rest.len());

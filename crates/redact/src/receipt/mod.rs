@@ -20,6 +20,7 @@ use std::io;
 
 use quipu_formats::normalized::{Commitment, Options, Writer};
 use quipu_model::Header;
+use quipu_model::hex;
 use quipu_model::json::{Parts, Tape};
 use sha2::{Digest as _, Sha256};
 
@@ -48,7 +49,8 @@ impl std::fmt::Debug for Opening {
 impl Opening {
     /// Whether this is what a commitment is of.
     pub fn opens(&self, commitment: &str) -> bool {
-        unhex(&self.salt).is_some_and(|salt| hex(&committed(&salt, &self.value)) == commitment)
+        hex::decode_array(&self.salt)
+            .is_some_and(|salt| hex::encode(&committed(&salt, &self.value)) == commitment)
     }
 }
 
@@ -66,7 +68,7 @@ pub fn open(
     let salt = salt(&salts(key, transcript), seq, field, n);
     let opening = Opening {
         value: value.to_owned(),
-        salt: hex(&salt),
+        salt: hex::encode(&salt),
     };
     opening.opens(commitment).then_some(opening)
 }
@@ -97,7 +99,7 @@ fn committed(salt: &[u8; 32], value: &str) -> [u8; 32] {
 
 /// Commits to what stood at a span.
 pub(crate) fn commit(salts: &Key, seq: u64, field: &str, n: u64, value: &str) -> String {
-    hex(&committed(&salt(salts, seq, field, n), value))
+    hex::encode(&committed(&salt(salts, seq, field, n), value))
 }
 
 /// Takes in the sections that a document will have, and gives what it commits to.
@@ -131,27 +133,7 @@ fn commitment(leaves: Leaves) -> Commitment {
     let (root, leaves) = leaves.end().root();
     Commitment {
         algorithm: ALGORITHM.to_owned(),
-        root: hex(&root),
+        root: hex::encode(&root),
         leaves,
     }
-}
-
-/// Bytes in lowercase hexadecimal.
-pub(crate) fn hex(bytes: &[u8; 32]) -> String {
-    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-        .collect()
-}
-
-fn unhex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
-    }
-    Some(bytes)
 }

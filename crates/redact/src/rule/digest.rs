@@ -14,18 +14,8 @@ impl RuleSet {
             sum.rule(rule);
         }
         sum.allow(&self.allow);
-        hex(&sum.0.finalize())
+        quipu_model::hex::encode(&sum.0.finalize())
     }
-}
-
-/// Bytes in hex.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 15)]);
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(*byte)])
-        .collect()
 }
 
 /// Every text with its length before it, so that no two sets of rules run into the same bytes.

@@ -49,7 +49,6 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use digest::hex;
 pub(crate) use expression::{Expression, build, build_with};
 pub use load::Remark;
 pub use sample::{Sample, expand};

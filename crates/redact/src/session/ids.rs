@@ -21,7 +21,7 @@ pub(crate) fn stands_for(key: &Key, id: &str) -> Option<String> {
 
 /// What stands for the hash of an attachment: of the same shape.
 pub(crate) fn stands_for_hash(key: &Key, sha256: &str) -> String {
-    crate::receipt::hex(&key.hash("attachment", &[sha256.as_bytes()]))
+    quipu_model::hex::encode(&key.hash("attachment", &[sha256.as_bytes()]))
 }
 
 impl Ids {

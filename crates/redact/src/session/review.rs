@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use quipu_model::hex;
 use rustc_hash::FxHashSet;
 
 use super::mask::Cut;
@@ -21,20 +22,13 @@ impl ValueHash {
 
     /// Reads what [`fmt::Display`] writes.
     pub fn parse(text: &str) -> Option<Self> {
-        let mut bytes = [0; 16];
-        if text.len() != 32 || !text.is_ascii() {
-            return None;
-        }
-        for (index, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
-        }
-        Some(Self(bytes))
+        hex::decode_array(text).map(Self)
     }
 }
 
 impl fmt::Display for ValueHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(&self.0))
     }
 }
 

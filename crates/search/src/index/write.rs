@@ -193,19 +193,12 @@ impl Writer {
 
 /// What was said is nobody else's business.
 fn restrict(directory: &Path) {
-    use std::os::unix::fs::PermissionsExt as _;
     let Ok(files) = std::fs::read_dir(directory) else {
         return;
     };
     for file in files.flatten() {
-        let open = file
-            .metadata()
-            .is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o077 != 0);
-        if open {
-            // The directory is private as well; where this is refused, that has to do.
-            let private = std::fs::Permissions::from_mode(0o600);
-            drop(std::fs::set_permissions(file.path(), private));
-        }
+        // The directory is private as well; where this is refused, that has to do.
+        quipu_files::restrict(&file.path());
     }
 }
 

@@ -3,17 +3,17 @@
 //! A line counts when its newline is there. What follows the last newline is what a crash left of a
 //! line that nobody was told of: it is not read, and cut off before the next line is appended.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use quipu_model::hex;
 use serde::{Deserialize, Serialize};
 
 use super::{ArchiveError, CHUNK, ChunkRef, Inner, Meta, Snapshot, Source, SourceKey};
-use crate::address::{hex, unhex};
 use crate::{FileError, files};
 
 /// The format of the lines. It is kept for good: readers must know every format there ever was.
@@ -57,7 +57,7 @@ pub(super) fn line_of(snapshot: &Snapshot, grown: bool, kept: usize) -> io::Resu
         v: FORMAT,
         agent: key.agent.clone(),
         path: String::from_utf8_lossy(bytes).into_owned(),
-        path_hex: key.path.to_str().is_none().then(|| hex(bytes)),
+        path_hex: key.path.to_str().is_none().then(|| hex::encode(bytes)),
         part: key.part.clone().filter(|part| !part.is_empty()),
         taken: snapshot.taken.to_string(),
         size: snapshot.size,
@@ -232,7 +232,7 @@ fn path_of(path: String, path_hex: Option<String>) -> Result<PathBuf, String> {
     let Some(digits) = path_hex else {
         return Ok(path.into());
     };
-    let bytes = unhex(&digits).ok_or_else(|| format!("{digits:?} is not hex"))?;
+    let bytes = hex::decode(&digits).ok_or_else(|| format!("{digits:?} is not hex"))?;
     Ok(std::ffi::OsString::from_vec(bytes).into())
 }
 
@@ -297,8 +297,8 @@ pub(super) fn remove(archive: &Inner, key: &SourceKey) -> Result<bool, ArchiveEr
 /// Opens a manifest and keeps other writers out until the file is dropped. `None` when it is not there
 /// and not to be made, or when it keeps being replaced.
 pub(super) fn open_locked(path: &Path, create: bool) -> Result<Option<File>, FileError> {
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).create(create).mode(0o600);
+    let mut options = quipu_files::options();
+    options.read(true).append(true).create(create);
     // A link could lead anywhere.
     options.custom_flags(libc::O_NOFOLLOW);
     // The file may be removed between opening and locking it; then the lock is on the wrong one.

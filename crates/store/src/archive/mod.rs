@@ -41,8 +41,7 @@ mod sweep;
 mod tests;
 mod write;
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -229,9 +228,8 @@ impl Inner {
     /// Opens the lock, making the archive if need be. Locked until it is dropped.
     fn lock_shared(&self) -> Result<File, FileError> {
         let path = self.lock_path();
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600);
-        let file = files::with_directory_of(&path, "open", || options.open(&path))?;
+        let open = || quipu_files::open_lock(&path);
+        let file = files::with_directory_of(&path, "open", open)?;
         file.lock_shared().map_err(FileError::at("lock", &path))?;
         let readme = self.root.join("README.txt");
         if !readme.exists() {

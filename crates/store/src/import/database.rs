@@ -68,7 +68,7 @@ impl Copy {
     /// Copies a database into a directory of its own below `temporary`.
     pub(super) fn of(path: &Path, temporary: &Path) -> Result<Self, KeepError> {
         let directory = tempfile::Builder::new()
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))
+            .permissions(quipu_files::directory_permissions())
             .tempdir_in(temporary)?;
         let copy = directory.path().join("copy.db");
         let state = |path: &Path| fs::metadata(path).map(|metadata| find::stamp(&metadata));

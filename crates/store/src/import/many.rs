@@ -191,12 +191,13 @@ impl Keeper<'_> {
             },
             dialect: Some((part.family, part.gather.dialect())),
             by_place: false,
+            recorded: false,
         };
         self.read(&input, &mut file, size, part.brand, &[], progress)
     }
 
     pub(super) fn temporary_directory(&self) -> Result<&Path, KeepError> {
-        super::make_private(&self.temporary)?;
+        quipu_files::create_directory(&self.temporary)?;
         Ok(&self.temporary)
     }
 }

@@ -18,7 +18,7 @@ use super::plan::Job;
 use super::report::{Problem, Report};
 use super::{
     BESIDE, Candidate, Found, ImportError, Options, Progress, Search, Store, beside_path,
-    catalogue_path, lock, make_private,
+    catalogue_path, lock,
 };
 use crate::archive::{ArchiveError, Source};
 use crate::catalogue::{Catalogue, Stamp, is_sealed};
@@ -48,7 +48,7 @@ impl Store {
             path: home.to_owned(),
             source,
         };
-        make_private(home).map_err(refuse)?;
+        quipu_files::create_directory(home).map_err(refuse)?;
         let _lock = lock(home)?;
         let mut report = Report::default();
         let old = catalogue_path(home);

@@ -142,7 +142,7 @@ pub(crate) fn prepare(home: &Path, catalogue: &Catalogue) -> Result<Option<Anew>
         Fitness::Unfit(why) => Some(why),
         Fitness::Never => None,
     };
-    crate::import::make_private(&path).map_err(|source| ImportError::Home {
+    quipu_files::create_directory(&path).map_err(|source| ImportError::Home {
         path: path.clone(),
         source,
     })?;

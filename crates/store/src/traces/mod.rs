@@ -46,9 +46,9 @@ mod uses;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use quipu_formats::agentlog::{ContentId, LIMITS};
@@ -417,11 +417,7 @@ impl Traces {
     /// Keeps others from placing a trace for as long as it is held.
     fn lock(&self) -> Result<File> {
         let path = self.directory.join(".lock");
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600);
-        let file = options
-            .open(&path)
-            .map_err(FileError::at("create", &path))?;
+        let file = quipu_files::open_lock(&path).map_err(FileError::at("create", &path))?;
         file.lock().map_err(FileError::at("lock", &path))?;
         Ok(file)
     }

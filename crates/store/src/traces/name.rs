@@ -8,8 +8,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use quipu_formats::agentlog::ContentId;
+use quipu_model::hex;
 
-use crate::address::{Digest, unhex};
+use crate::address::Digest;
 
 /// How files of traces end.
 pub(super) const EXTENSION: &str = ".agentlog";
@@ -57,12 +58,13 @@ pub(super) fn root_of(fan: &str, file: &str) -> Option<ContentId> {
         Some((rest, content)) => (rest, Some(content)),
         None => (stem, None),
     };
-    if content.is_some_and(|content| ![SHORT, 64].contains(&content.len()) || !is_hex(content)) {
+    if content
+        .is_some_and(|content| ![SHORT, 64].contains(&content.len()) || !hex::is_lowercase(content))
+    {
         return None;
     }
-    let bytes = unhex(&format!("{fan}{rest}"))?;
-    (fan.len() == 2).then_some(())?;
-    Some(ContentId(bytes.try_into().ok()?))
+    let digits = Some(format!("{fan}{rest}")).filter(|it| fan.len() == 2 && hex::is_lowercase(it));
+    digits.and_then(hex::decode_array).map(ContentId)
 }
 
 /// The beginning of a name, as somebody asks for it: digits of the root's id, with or without `sha256:`, and
@@ -77,14 +79,9 @@ impl<'a> Asked<'a> {
     pub(super) fn read(argument: &'a str) -> Option<Self> {
         let text = argument.strip_prefix("sha256:").unwrap_or(argument);
         let (root, content) = text.split_once('~').unwrap_or((text, ""));
-        let fits = |digits: &str| digits.len() <= 64 && is_hex(digits);
+        let fits = |digits: &str| digits.len() <= 64 && hex::is_lowercase(digits);
         (!root.is_empty() && fits(root) && fits(content)).then_some(Self { root, content })
     }
-}
-
-fn is_hex(text: &str) -> bool {
-    text.bytes()
-        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 #[cfg(test)]

@@ -330,7 +330,7 @@ impl Temporary {
         let mut builder = tempfile::Builder::new();
         // Private, as everything is that is kept.
         let made = builder
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
+            .permissions(quipu_files::file_permissions())
             .tempfile_in(directory)
             .map_err(FileError::at("create a file in", directory))?;
         let (file, path) = made.into_parts();

@@ -10,11 +10,10 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use quipu_model::hex;
 use quipu_redact::{Key, KeyError};
 
 pub use store::{KeyEntry, KeyStore, KeyStoreError};
-
-use crate::bytes::{from_hex, to_hex};
 
 /// How every key begins.
 const BEGIN: &str = "qk_";
@@ -26,13 +25,15 @@ pub struct KeyId([u8; 6]);
 impl KeyId {
     /// Reads `key_` and 12 hex digits.
     pub fn parse(text: &str) -> Option<Self> {
-        text.strip_prefix("key_").and_then(from_hex).map(Self)
+        text.strip_prefix("key_")
+            .and_then(hex::decode_array)
+            .map(Self)
     }
 }
 
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "key_{}", to_hex(&self.0))
+        write!(f, "key_{}", hex::encode(&self.0))
     }
 }
 
@@ -81,7 +82,7 @@ impl SecretKey {
         if id.bytes().any(|byte| byte.is_ascii_uppercase()) {
             return Err(NotAKey);
         }
-        let id = from_hex(id).ok_or(NotAKey)?;
+        let id = hex::decode_array(id).ok_or(NotAKey)?;
         let secret = URL_SAFE_NO_PAD.decode(secret).map_err(|_| NotAKey)?;
         let secret: [u8; 32] = secret.try_into().map_err(|_| NotAKey)?;
         Ok(Self {
@@ -93,7 +94,7 @@ impl SecretKey {
     /// The key as a text, to be shown to its owner, or to the server it is for.
     pub fn expose(&self) -> String {
         let secret = URL_SAFE_NO_PAD.encode(self.secret.as_bytes());
-        format!("{BEGIN}{}_{secret}", to_hex(&self.id.0))
+        format!("{BEGIN}{}_{secret}", hex::encode(&self.id.0))
     }
 
     /// Its public id.

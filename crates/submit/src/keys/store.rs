@@ -2,19 +2,18 @@
 //!
 //! The file is read whenever it is asked, so that a key that was revoked by one process is refused by the other.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use quipu_model::Timestamp;
+use quipu_model::hex;
 use quipu_record::Clock;
 use quipu_redact::{Key, KeyError};
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq as _;
 
 use super::{KeyId, Keys, Refused, SecretKey};
-use crate::bytes::{from_hex, to_hex};
 
 /// The longest file that is read: some ten thousand keys.
 const MAX_FILE: u64 = 16 << 20;
@@ -78,7 +77,10 @@ impl KeyEntry {
     }
 
     fn is_of(&self, key: &SecretKey) -> bool {
-        let (Some(salt), Some(hash)) = (from_hex(&self.salt), from_hex::<32>(&self.hash)) else {
+        let (Some(salt), Some(hash)) = (
+            hex::decode_array(&self.salt),
+            hex::decode_array::<32>(&self.hash),
+        ) else {
             return false;
         };
         key.hash(&Key::from_bytes(salt)).ct_eq(&hash).into()
@@ -165,8 +167,8 @@ impl KeyStore {
             label: label.to_owned(),
             created_at: clock.now(),
             revoked_at: None,
-            salt: to_hex(salt.as_bytes()),
-            hash: to_hex(&key.hash(&salt)),
+            salt: hex::encode(salt.as_bytes()),
+            hash: hex::encode(&key.hash(&salt)),
         };
         entries.push(entry.clone());
         self.replace(&entries)?;
@@ -257,17 +259,10 @@ impl KeyStore {
             path: directory.to_owned(),
             source,
         };
-        let mut builder = fs::DirBuilder::new();
-        builder
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
-            .map_err(at)?;
+        quipu_files::create_directory(directory).map_err(at)?;
         let mut path = self.path.clone().into_os_string();
         path.push(".lock");
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true).mode(0o600);
-        let file = options.open(path).map_err(|source| self.io(source))?;
+        let file = quipu_files::open_lock(path.as_ref()).map_err(|source| self.io(source))?;
         file.lock().map_err(|source| self.io(source))?;
         Ok(file)
     }
@@ -275,9 +270,8 @@ impl KeyStore {
     /// The old file or the new one is there, and never a part of one.
     fn replace(&self, entries: &[KeyEntry]) -> Result<(), KeyStoreError> {
         let write = || -> io::Result<()> {
-            let private = fs::Permissions::from_mode(0o600);
             let mut file = tempfile::Builder::new()
-                .permissions(private)
+                .permissions(quipu_files::file_permissions())
                 .tempfile_in(self.directory())?;
             for entry in entries {
                 serde_json::to_writer(&mut file, entry)?;
@@ -312,6 +306,9 @@ impl Keys for KeyStore {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
     use quipu_record::SystemClock;
 

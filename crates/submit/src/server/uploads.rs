@@ -3,12 +3,13 @@
 use std::io::{self, Read};
 
 use jiff::SignedDuration;
+use quipu_model::hex;
 use quipu_record::Clock;
 
 use super::accept::{Body, again, reading};
 use super::answer::{Answer, Problem};
 use super::{OpenUpload, Request, Response, Service, Storage};
-use crate::bytes::{Limited, to_hex};
+use crate::bytes::Limited;
 use crate::keys::KeyEntry;
 use crate::protocol::{Code, NewUpload, UPLOAD_OFFSET};
 
@@ -46,7 +47,7 @@ impl<S: Storage, C: Clock> Service<S, C> {
         let mut id = [0; 16];
         getrandom::fill(&mut id).map_err(|_| Problem::internal())?;
         let upload = OpenUpload {
-            id: to_hex(&id),
+            id: hex::encode(&id),
             key_id: key.key_id().to_owned(),
             what,
             offset: 0,

@@ -1,10 +1,10 @@
 //! Documents to submit.
 
 use quipu_formats::normalized::Submitter;
+use quipu_model::hex;
 use serde_json::json;
 
 use crate::TranscriptId;
-use crate::bytes::to_hex;
 
 /// An id that no transcript has.
 ///
@@ -14,7 +14,7 @@ use crate::bytes::to_hex;
 pub fn fresh_id() -> std::io::Result<TranscriptId> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
-    let hex = to_hex(&bytes);
+    let hex = hex::encode(&bytes);
     let id = format!(
         "{}-{}-4{}-8{}-{}",
         &hex[..8],

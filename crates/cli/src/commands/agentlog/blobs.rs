@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 
+use quipu_api::trace::{Blob, Phash, UnusedBlob, UnusedBlobs};
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::blobs::gc::{self, Collected, GcError};
 use quipu_store::blobs::phash::{self, DHash};
 use quipu_store::blobs::{BlobError, BlobId};
 use quipu_store::traces::{BlobRow, TraceError, Traces};
-use serde_json::{Value, json};
 
 use super::store::{give, open};
 use crate::args::{AtDirectory, Gc, GetBlob, ListBlobs};
@@ -88,8 +88,8 @@ pub(super) fn list(args: &ListBlobs, place: &Place) -> Result<Exit> {
     }
     let mut out = out();
     if args.json {
-        let rows: Vec<Value> = rows.iter().map(|row| row_json(row, &distances)).collect();
-        writeln!(out, "{}", json::document(&rows.into()))?;
+        let rows: Vec<Blob> = rows.iter().map(|row| document(row, &distances)).collect();
+        writeln!(out, "{}", json::document(&rows)?)?;
         out.flush()?;
         return Ok(Exit::Done);
     }
@@ -169,19 +169,22 @@ fn hash_of(traces: &Traces, argument: &str) -> Result<DHash> {
     })
 }
 
-fn row_json(row: &BlobRow, distances: &BTreeMap<BlobId, u32>) -> Value {
-    json!({
-        "blob_id": row.id.prefixed(),
-        "uri": row.id.uri(),
-        "mime": row.mime,
-        "size_bytes": row.size,
-        "phash": row.phash.map(|hash| json!({"algo": phash::ALGORITHM, "hex": hash.to_string()})),
-        "distance": distances.get(&row.id),
-        "is_here": row.is_here,
-        "is_damaged": row.is_damaged,
-        "traces": row.traces,
-        "in_session": row.in_session,
-    })
+fn document(row: &BlobRow, distances: &BTreeMap<BlobId, u32>) -> Blob {
+    Blob {
+        blob_id: row.id.prefixed(),
+        uri: row.id.uri(),
+        mime: row.mime.clone(),
+        size_bytes: row.size,
+        phash: row.phash.map(|hash| Phash {
+            algo: phash::ALGORITHM.to_owned(),
+            hex: hash.to_string(),
+        }),
+        distance: distances.get(&row.id).copied().map(u64::from),
+        is_here: row.is_here,
+        is_damaged: row.is_damaged,
+        traces: row.traces.clone(),
+        in_session: row.in_session,
+    }
 }
 
 pub(super) fn get(args: &GetBlob, place: &Place) -> Result<Exit> {
@@ -196,7 +199,7 @@ pub(super) fn gc(args: &Gc, place: &Place) -> Result<Exit> {
     let found = gc::collect(&place.home()?, SystemClock.now(), args.yes)?;
     let mut out = out();
     if args.json {
-        writeln!(out, "{}", json::document(&gc_json(&found, args.yes)))?;
+        writeln!(out, "{}", json::document(&unused(&found, args.yes))?)?;
         out.flush()?;
         return Ok(Exit::Done);
     }
@@ -225,16 +228,16 @@ pub(super) fn gc(args: &Gc, place: &Place) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn gc_json(found: &Collected, removed: bool) -> Value {
-    let blobs = found
-        .unused
-        .iter()
-        .map(|(id, size)| json!({"blob_id": id.prefixed(), "size_bytes": size}));
-    json!({
-        "removed": removed,
-        "unused": blobs.collect::<Vec<_>>(),
-        "bytes": found.bytes(),
-        "young": found.young,
-        "used": found.used,
-    })
+fn unused(found: &Collected, removed: bool) -> UnusedBlobs {
+    let unused = found.unused.iter().map(|(id, size)| UnusedBlob {
+        blob_id: id.prefixed(),
+        size_bytes: *size,
+    });
+    UnusedBlobs {
+        removed,
+        unused: unused.collect(),
+        bytes: found.bytes(),
+        young: found.young,
+        used: found.used,
+    }
 }

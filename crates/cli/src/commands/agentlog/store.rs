@@ -1,14 +1,14 @@
 //! Traces that are kept.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use quipu_api::Time;
+use quipu_api::trace::{KeptHow, KeptTrace, Trace};
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::blobs::{Blobs, beside};
 use quipu_store::traces::{Checks, Filter, How, Kept, TraceError, TraceRow, Traces};
-use serde_json::{Value, json};
 
 use super::blobs::BLOBS_ARE_LISTED;
 use crate::args::{AtDirectory, Get, Keep, ListTraces};
@@ -97,7 +97,7 @@ pub(super) fn keep(args: &Keep, place: &Place) -> Result<Exit> {
     let mut out = out();
     for file in &args.files {
         match keep_one(&traces, file, &checks) {
-            Ok(kept) if args.json => documents.push(kept_json(file, &kept)),
+            Ok(kept) if args.json => documents.push(kept_document(file, &kept)),
             Ok(kept) => write_kept(&mut out, file, &kept)?,
             Err(error) => {
                 // The others are kept all the same.
@@ -108,7 +108,7 @@ pub(super) fn keep(args: &Keep, place: &Place) -> Result<Exit> {
         }
     }
     if args.json {
-        writeln!(out, "{}", json::document(&documents.into()))?;
+        writeln!(out, "{}", json::document(&documents)?)?;
     }
     out.flush()?;
     drop(out);
@@ -171,27 +171,27 @@ fn lines_are(n: u64) -> String {
     format!("{} {}", count(n, "line"), if n == 1 { "is" } else { "are" })
 }
 
-fn kept_json(file: &Path, kept: &Kept) -> Value {
-    json!({
-        "file": file.display().to_string(),
-        "id": kept.name.root.to_string(),
-        "name": kept.name.to_string(),
-        "sha256": kept.name.content.to_string(),
-        "path": kept.path.display().to_string(),
-        "how": match kept.how {
-            How::New => "new",
-            How::Already => "already",
-            How::AlreadyLonger => "already_longer",
-            How::Continued => "continued",
-            How::Beside => "beside",
+fn kept_document(file: &Path, kept: &Kept) -> KeptTrace {
+    KeptTrace {
+        file: json::path(file),
+        id: kept.name.root.to_string(),
+        name: kept.name.to_string(),
+        sha256: kept.name.content.to_string(),
+        path: json::path(&kept.path),
+        how: match kept.how {
+            How::New => KeptHow::New,
+            How::Already => KeptHow::Already,
+            How::AlreadyLonger => KeptHow::AlreadyLonger,
+            How::Continued => KeptHow::Continued,
+            How::Beside => KeptHow::Beside,
         },
-        "size": kept.size,
-        "records": kept.survey.records,
-        "bad_lines": kept.survey.bad_lines,
-        "wrong_ids": kept.survey.wrong_ids,
-        "first_wrong_line": kept.survey.first_wrong,
-        "unindexed": kept.unindexed,
-    })
+        size: kept.size,
+        records: kept.survey.records,
+        bad_lines: kept.survey.bad_lines,
+        wrong_ids: kept.survey.wrong_ids,
+        first_wrong_line: kept.survey.first_wrong,
+        unindexed: kept.unindexed.clone(),
+    }
 }
 
 pub(super) fn list(args: &ListTraces, place: &Place) -> Result<Exit> {
@@ -235,11 +235,11 @@ pub(super) fn list(args: &ListTraces, place: &Place) -> Result<Exit> {
     let mut out = out();
     if args.jsonl {
         for row in &rows {
-            writeln!(out, "{}", json::line(&row_json(row)))?;
+            writeln!(out, "{}", json::line(&document(row))?)?;
         }
     } else if args.json {
-        let rows: Vec<Value> = rows.iter().map(row_json).collect();
-        writeln!(out, "{}", json::document(&rows.into()))?;
+        let rows: Vec<Trace> = rows.iter().map(document).collect();
+        writeln!(out, "{}", json::document(&rows)?)?;
     } else if !rows.is_empty() {
         write_rows(&mut out, &rows)?;
     }
@@ -338,37 +338,33 @@ fn marks(row: &TraceRow) -> String {
     marks.join(", ")
 }
 
-fn row_json(row: &TraceRow) -> Value {
-    let at = |millis: Option<i64>| {
-        millis
-            .and_then(when::of_millis)
-            .map(|at| format!("{at:.3}"))
-    };
-    json!({
-        "id": row.id,
-        "name": row.name(),
-        "sha256": row.sha256,
-        "same_id": row.same_id,
-        "path": row.path,
-        "size": row.size,
-        "records": row.records,
-        "bad_lines": row.bad_lines,
-        "wrong_ids": row.wrong_ids,
-        "first_wrong_line": row.first_wrong,
-        "is_rooted": row.is_rooted,
-        "created_at": at(Some(row.created_at)),
-        "first_ts": at(row.first_ts),
-        "last_ts": at(row.last_ts),
-        "session_tag": row.session_tag,
-        "session_tags": row.session_tags,
-        "trace_ids": row.trace_ids,
-        "tags": row.tags,
-        "kinds": row.kinds,
-        "models": row.models,
-        "tools": row.tools,
-        "replay_of": row.replay_of,
-        "left_out": row.left_out,
-    })
+fn document(row: &TraceRow) -> Trace {
+    let at = |millis: i64| when::of_millis(millis).map(|at| Time::of(format_args!("{at:.3}")));
+    Trace {
+        id: row.id.clone(),
+        name: row.name(),
+        sha256: row.sha256.clone(),
+        same_id: row.same_id,
+        path: row.path.clone(),
+        size: row.size,
+        records: row.records,
+        bad_lines: row.bad_lines,
+        wrong_ids: row.wrong_ids,
+        first_wrong_line: row.first_wrong,
+        is_rooted: row.is_rooted,
+        created_at: at(row.created_at),
+        first_ts: row.first_ts.and_then(at),
+        last_ts: row.last_ts.and_then(at),
+        session_tag: row.session_tag.clone(),
+        session_tags: row.session_tags.clone(),
+        trace_ids: row.trace_ids.clone(),
+        tags: row.tags.clone(),
+        kinds: row.kinds.clone(),
+        models: row.models.clone(),
+        tools: row.tools.clone(),
+        replay_of: row.replay_of.clone(),
+        left_out: row.left_out,
+    }
 }
 
 pub(super) fn get(args: &Get, place: &Place) -> Result<Exit> {
@@ -388,10 +384,10 @@ pub(super) fn give(mut from: impl Read, path: &Path, to: Option<&PathBuf>) -> Re
         out.flush()?;
         return Ok(Exit::Done);
     };
-    let mut options = OpenOptions::new();
-    let options = options.write(true).create_new(true).mode(0o600);
+    let mut options = quipu_files::options();
     let refused = io_error(format!("could not create {}", to.display()));
-    let mut file = options.open(to).map_err(refused)?;
+    let opened = options.write(true).create_new(true).open(to);
+    let mut file = opened.map_err(refused)?;
     let written = io::copy(&mut from, &mut file).and_then(|_| file.sync_all());
     if written.is_err() {
         // Half of it would look like all of it. The first error is the one to tell.

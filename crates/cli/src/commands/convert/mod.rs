@@ -1,5 +1,6 @@
 //! `quipu convert`
 
+mod report;
 mod secrets;
 pub(crate) mod trace;
 mod work;

@@ -6,9 +6,10 @@ use std::io::{self, IsTerminal as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use quipu_convert::output::{Folder, NewFile, make_directory, there_already};
+use quipu_convert::output::{Folder, NewFile, there_already};
 use quipu_convert::send::{self, Encoding, Sender, Sent};
 use quipu_convert::{Account, Format, Options, Reading, Report, Shape, Source};
+use quipu_files::create_directory;
 use quipu_formats::html::{Passphrase, Seal};
 use quipu_formats::loss::Loss;
 use quipu_formats::otlp::Convention;
@@ -19,7 +20,7 @@ use quipu_model::{Attachment, Header};
 use quipu_store::traces::{Checks, Traces};
 
 use super::secrets::{self, Counter};
-use super::{refused, trace};
+use super::{refused, report, trace};
 use crate::args::Target;
 use crate::commands::keep_first;
 use crate::error::{CommandError, Exit, Result, io_error};
@@ -321,7 +322,7 @@ impl<'a> Work<'a> {
                 return Err(not_made(&path)(error));
             }
         } else {
-            make_directory(directory).map_err(not_made(directory))?;
+            create_directory(directory).map_err(not_made(directory))?;
             std::fs::rename(made.path(), &path).map_err(not_made(&path))?;
         }
         drop(made.keep());
@@ -551,7 +552,8 @@ impl<'a> Work<'a> {
         let (Some(path), Some(file)) = (&self.target.report, self.report.take()) else {
             return Ok(());
         };
-        let document = match &*self.reports {
+        let all: Vec<_> = self.reports.iter().map(report::document).collect();
+        let document = match &*all {
             [one] => serde_json::to_string_pretty(one),
             many => serde_json::to_string_pretty(many),
         };
@@ -696,7 +698,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
 fn staged(directory: &Path) -> Result<tempfile::TempDir> {
     tempfile::Builder::new()
         .prefix(".quipu-")
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))
+        .permissions(quipu_files::directory_permissions())
         .tempdir_in(directory)
         .map_err(not_made(directory))
 }

@@ -3,15 +3,16 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use quipu_api::repair::{self, MendedTrace};
 use quipu_formats::agentlog::Fault;
 use quipu_formats::agentlog::repair::{Change, Options, RepairError, Report, repair};
 use quipu_formats::agentlog::verify::{self, verify};
-use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
 use super::super::verify::trace as check;
 use crate::args::Repair;
 use crate::error::{CommandError, Exit, Result, io_error};
+use crate::json;
 use crate::terminal::{clean, count};
 
 /// What came of a trace.
@@ -119,23 +120,19 @@ impl Outcome {
         if done { Exit::Done } else { Exit::Found }
     }
 
-    /// As JSON. Field names are part of the contract with scripts.
-    pub(crate) fn json(&self, file: &str) -> Value {
-        let counts: serde_json::Map<_, _> = self
-            .report
-            .counts
-            .iter()
-            .map(|(sort, n)| (sort.name().to_owned(), json!(n)))
-            .collect();
-        json!({
-            "file": file,
-            "format": "agentlog",
-            "written": self.written.as_ref().map(|(path, _)| path),
-            "records": self.report.records,
-            "counts": counts,
-            "changes": self.report.changes.iter().map(change).collect::<Vec<_>>(),
-            "left": self.written.as_ref().map(|(path, left)| check::json(path, left)),
-        })
+    /// As a document.
+    pub(crate) fn document(&self, file: &str) -> MendedTrace {
+        let counts = self.report.counts.iter();
+        let written = self.written.as_ref();
+        MendedTrace {
+            file: file.to_owned(),
+            format: "agentlog".to_owned(),
+            written: written.map(|(path, _)| path.clone()),
+            records: self.report.records,
+            counts: json::counts(counts.map(|(sort, n)| (sort.name(), *n))),
+            changes: self.report.changes.iter().map(change).collect(),
+            left: written.map(|(path, left)| check::document(path, left)),
+        }
     }
 
     /// For people.
@@ -187,14 +184,14 @@ impl Outcome {
     }
 }
 
-fn change(change: &Change) -> Value {
-    json!({
-        "line": change.line,
-        "change": change.sort.name(),
-        "field": change.field,
-        "from": change.from,
-        "to": change.to,
-    })
+fn change(change: &Change) -> repair::Change {
+    repair::Change {
+        line: change.line,
+        change: change.sort.name().to_owned(),
+        field: change.field.to_owned(),
+        from: change.from.clone(),
+        to: change.to.clone(),
+    }
 }
 
 fn describe(change: &Change) -> String {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
+use quipu_api::share::{Review, ReviewedValue, ValuePlace};
 use quipu_convert::source::Redacted;
 use quipu_redact::session::{Decisions, Excerpt, Finding, Outcome, ValueHash};
 use quipu_redact::{Certainty, Profile, Severity};
-use serde_json::{Value, json};
 
 use crate::args::Share;
 use crate::commands::convert::refused;
@@ -210,7 +210,7 @@ pub(super) fn decide(args: &Share, seen: &Seen, profile: &Profile) -> Result<Opt
     decisions.remove.extend(args.remove.iter().filter_map(hash));
     if args.json {
         let mut out = out();
-        writeln!(out, "{}", json::document(&document(seen, profile)))?;
+        writeln!(out, "{}", json::document(&document(seen, profile))?)?;
         out.flush()?;
     }
     let on_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
@@ -352,31 +352,34 @@ fn ask(seen: &Seen, mut decisions: Decisions) -> Result<Option<Decisions>> {
     }
 }
 
-fn document(seen: &Seen, profile: &Profile) -> Value {
-    let values = seen.each().map(|(mark, value)| {
-        let places = value.places.iter();
-        let places = places.map(|(seq, field)| json!({ "seq": seq, "field": field }));
-        json!({
-            "mark": mark,
-            "rule": value.rule,
-            "type": value.kind,
-            "severity": value.severity.map(Severity::as_str),
-            "removed": value.certainty == Certainty::Sure,
-            "nearly": match value.certainty {
-                Certainty::Sure => None,
-                Certainty::Near(why) => Some(why.as_str()),
-            },
-            "risky": value.is_risky(),
-            "placeholder": value.placeholder,
-            "count": value.count,
-            "places": places.collect::<Vec<_>>(),
-        })
+fn document(seen: &Seen, profile: &Profile) -> Review {
+    let values = seen.each().map(|(mark, value)| ReviewedValue {
+        mark: mark.to_owned(),
+        rule: value.rule.clone(),
+        r#type: value.kind.clone(),
+        severity: value.severity.map(|it| it.as_str().to_owned()),
+        removed: value.certainty == Certainty::Sure,
+        nearly: match value.certainty {
+            Certainty::Sure => None,
+            Certainty::Near(why) => Some(why.as_str().to_owned()),
+        },
+        risky: value.is_risky(),
+        placeholder: value.placeholder.clone(),
+        count: value.count,
+        places: value
+            .places
+            .iter()
+            .map(|(seq, field)| ValuePlace {
+                seq: *seq,
+                field: field.clone(),
+            })
+            .collect(),
     });
-    json!({
-        "profile": profile.name,
-        "redactions": seen.counted().removed,
-        "redactedBefore": seen.counted().before,
-        "values": values.collect::<Vec<_>>(),
-        "notListed": seen.beyond,
-    })
+    Review {
+        profile: profile.name.clone(),
+        redactions: seen.counted().removed,
+        redacted_before: seen.counted().before,
+        values: values.collect(),
+        not_listed: seen.beyond,
+    }
 }

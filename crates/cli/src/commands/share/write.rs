@@ -1,11 +1,12 @@
 //! Writing what is shared, and looking at it once more.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-use quipu_convert::output::{NewFile, make_directory};
+use quipu_api::share as api;
+use quipu_convert::output::NewFile;
 use quipu_convert::source::Redacted;
 use quipu_convert::{Format, Options, Source as _};
 use quipu_formats::normalized::{Privacy, embedded, transcript_id};
@@ -14,7 +15,6 @@ use quipu_redact::raw;
 use quipu_redact::{Certainty, Engine, Key, Kind};
 use quipu_submit::client::{Client, ClientError, Packed};
 use quipu_submit::{Encoding, SecretKey, TranscriptId};
-use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::args::{Share, ShareAs};
@@ -122,27 +122,27 @@ fn look_again(engine: &Engine, format: Format, mut file: File) -> Result<()> {
 
 /// A directory with everything in it: the transcript, a page, and what was removed.
 fn bundle(source: &mut Redacted, path: &Path, force: bool, engine: &Engine) -> Result<()> {
-    make_directory(path).map_err(not_made(path))?;
-    let mut files = serde_json::Map::new();
+    quipu_files::create_directory(path).map_err(not_made(path))?;
+    let mut files = BTreeMap::new();
     for (name, format) in [
         ("transcript.json", Format::Normalized),
         ("transcript.html", Format::Html),
     ] {
         let at = path.join(name);
         file(source, format, &at, force, engine)?;
-        files.insert(name.to_owned(), digest(&at)?.into());
+        files.insert(name.to_owned(), digest(&at)?);
     }
     let privacy = source
         .outcome()
         .and_then(|outcome| outcome.options.privacy.as_ref());
-    let document = json!({
-        "files": files,
-        "privacy": privacy.map(summary),
-        "check": "quipu verify transcript.json",
-    });
+    let document = api::Bundle {
+        files,
+        privacy: privacy.map(summary),
+        check: "quipu verify transcript.json".to_owned(),
+    };
     let at = path.join("receipt.json");
     let new = NewFile::begin(&at, force).map_err(not_made(&at))?;
-    writeln!(new.writer(), "{}", json::document(&document)).map_err(not_made(&at))?;
+    writeln!(new.writer(), "{}", json::document(&document)?).map_err(not_made(&at))?;
     new.finish().map_err(not_made(&at))
 }
 
@@ -158,27 +158,26 @@ fn digest(path: &Path) -> Result<String> {
         }
         hash.update(&piece[..read]);
     }
-    let mut digest = "sha256:".to_owned();
-    for byte in hash.finalize() {
-        write!(digest, "{byte:02x}").unwrap_or_default();
-    }
-    Ok(digest)
+    Ok(format!(
+        "sha256:{}",
+        quipu_model::hex::encode(&hash.finalize())
+    ))
 }
 
-fn summary(privacy: &Privacy) -> Value {
-    json!({
-        "profile": privacy.profile,
-        "redactionCount": privacy.redaction_count,
-        "rulesDigest": privacy.rules_digest,
-        "rulesMatched": privacy.rules_matched.as_ref().map(|matched| {
-            matched.iter().cloned().collect::<std::collections::BTreeMap<_, _>>()
+fn summary(privacy: &Privacy) -> api::Privacy {
+    let matched = privacy.rules_matched.as_ref();
+    let commitment = privacy.commitment.as_ref();
+    api::Privacy {
+        profile: privacy.profile.clone(),
+        redaction_count: privacy.redaction_count,
+        rules_digest: privacy.rules_digest.clone(),
+        rules_matched: matched.map(|matched| matched.iter().cloned().collect()),
+        commitment: commitment.map(|commitment| api::Commitment {
+            algorithm: commitment.algorithm.clone(),
+            root: commitment.root.clone(),
+            leaves: commitment.leaves,
         }),
-        "commitment": privacy.commitment.as_ref().map(|commitment| json!({
-            "algorithm": commitment.algorithm,
-            "root": commitment.root,
-            "leaves": commitment.leaves,
-        })),
-    })
+    }
 }
 
 fn tell(privacy: &Privacy) {

@@ -80,7 +80,7 @@ fn show(
             write!(
                 out,
                 "{{\"session\":{},\n\"events\":[",
-                json::line(&json::transcript(row))
+                json::line(&json::transcript(row))?
             )?;
         }
         for event in wanted {
@@ -96,7 +96,7 @@ fn show(
             }
         }
         if args.json {
-            let problem = json::line(&problem.clone().into());
+            let problem = json::line(&problem)?;
             writeln!(out, "\n],\"problem\":{problem}}}")?;
         }
         out.flush()?;

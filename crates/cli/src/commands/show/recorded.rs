@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 
+use quipu_api::show::BadLine;
 use quipu_formats::exchange::{Bad, Item, Reader};
 use quipu_model::Header;
 
@@ -136,12 +137,13 @@ fn document(args: &Show, mut reader: Reader<File>) -> Result<u64> {
                 if bad > SHOWN {
                     continue;
                 }
-                kept.push(serde_json::json!({
-                    "line": line.at.line,
-                    "offset": line.at.offset,
-                    "fault": line.fault.to_string(),
-                    "text": String::from_utf8_lossy(&line.bytes[..line.bytes.len().min(1000)]),
-                }));
+                let head = &line.bytes[..line.bytes.len().min(1000)];
+                kept.push(BadLine {
+                    line: line.at.line,
+                    offset: line.at.offset,
+                    fault: line.fault.to_string(),
+                    text: String::from_utf8_lossy(head).into_owned(),
+                });
             }
             Item::Event(found) if args.wants(found.scan.seq, &found.scan.kind()) => {
                 write!(out, "{before}\n{}", escape(found.text))?;
@@ -151,7 +153,7 @@ fn document(args: &Show, mut reader: Reader<File>) -> Result<u64> {
         }
     }
     let before = if before == "," { "" } else { before };
-    let kept = json::line(&kept.into());
+    let kept = json::line(&kept)?;
     writeln!(
         out,
         "{before}\n],\"bad_line_count\":{bad},\"bad_lines\":{kept}}}"

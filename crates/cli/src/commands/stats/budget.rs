@@ -2,10 +2,11 @@
 
 use std::io::Write as _;
 
+use quipu_api::Usd;
+use quipu_api::stats::{self, Budget};
 use quipu_model::Money;
 use quipu_store::Store;
 use quipu_store::stats::{Balance, Budgets};
-use serde_json::json;
 
 use super::{Asked, dollars, spent};
 use crate::args::{BudgetArgs, Which};
@@ -46,8 +47,8 @@ pub(super) fn run(args: &BudgetArgs, place: &Place) -> Result<Exit> {
     };
     let mut out = out();
     if args.json {
-        let all: Vec<_> = balances.iter().map(document).collect();
-        writeln!(out, "{}", documents::document(&json!({ "budgets": all })))?;
+        let budgets = balances.iter().map(document).collect();
+        writeln!(out, "{}", documents::document(&stats::Budgets { budgets })?)?;
     } else if !balances.is_empty() {
         let mut table = Table::new(&["BUDGET", "OF", ">SPENT", ">LIMIT", ""]);
         for balance in &balances {
@@ -85,15 +86,15 @@ fn limit(flag: &str, asked: Option<&str>, set: Option<Money>) -> Result<Option<M
     }
 }
 
-fn document(balance: &Balance) -> serde_json::Value {
+fn document(balance: &Balance) -> Budget {
     let (what, of) = balance.of.parts();
-    json!({
-        "budget": what,
-        "of": of,
-        "limit_usd": balance.limit.to_string(),
-        "spent": spent(&balance.spent),
-        "exceeded": balance.is_exceeded(),
-    })
+    Budget {
+        budget: what.to_owned(),
+        of: of.to_owned(),
+        limit_usd: Usd::of(balance.limit),
+        spent: spent(&balance.spent),
+        exceeded: balance.is_exceeded(),
+    }
 }
 
 /// What was spent of the budgets: those given, or those of the configuration.

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
+use quipu_api::{Time, Usd, explain as api};
 use quipu_model::Usage;
 use quipu_store::Store;
 use quipu_store::catalogue::{Filter, Order, TranscriptRow};
 use quipu_store::stats::{Call, Explained, LeftOut, PricedBy, Reason, Spent, Why, explain};
-use serde_json::{Value, json};
 
 use super::rates::{self, Rates};
 use super::{Asked, cost, searches, spent, told, usage};
@@ -45,13 +45,17 @@ pub(super) fn run(args: &Explain, place: &Place) -> Result<Exit> {
         explained_any = true;
         sum.add(&explained.spent);
         if args.jsonl {
-            writeln!(out, "{}", documents::line(&document(&explained)))?;
+            writeln!(out, "{}", documents::line(&document(&explained))?)?;
         } else {
             write_one(&mut out, &explained, args, &asked)?;
         }
     }
     if args.jsonl {
-        writeln!(out, "{}", documents::line(&json!({ "sum": spent(&sum) })))?;
+        writeln!(
+            out,
+            "{}",
+            documents::line(&api::ExplainedSum { sum: spent(&sum) })?
+        )?;
     } else if explained_any {
         writeln!(out, "{BOLD}sum{BOLD:#}  {}  {}", exact(&sum), counted(&sum))?;
     }
@@ -255,62 +259,50 @@ fn vendor(explained: &Explained) -> Vec<String> {
     lines
 }
 
-fn document(explained: &Explained) -> Value {
-    let call = |call: &Call| {
-        let price = call.quote.as_ref().ok().map(rates::document);
-        let by = call.by.map(|by| match by {
-            PricedBy::Table => "table",
-            PricedBy::Log => "log",
-        });
-        json!({
-            "seq": call.seq,
-            "line": call.line,
-            "at": call.at.map(|at| at.to_string()),
-            "model": call.model,
-            "subagent": call.subagent,
-            "service": call.service.as_str(),
-            "tokens": usage(&call.tokens),
-            "searches": call.searches,
-            "usd": call.cost().map(|sum| sum.to_string()),
-            "priced_by": by,
-            "told_usd": call.told.map(|sum| sum.to_string()),
-            "price": price,
-            "no_price": call.quote.as_ref().err().map(ToString::to_string),
-        })
+fn document(explained: &Explained) -> api::ExplainedSession {
+    let call = |call: &Call| api::ExplainedCall {
+        seq: call.seq,
+        line: call.line,
+        at: call.at.map(Time::of),
+        model: call.model.clone(),
+        subagent: call.subagent.clone(),
+        service: call.service.as_str().to_owned(),
+        tokens: usage(&call.tokens),
+        searches: call.searches,
+        usd: call.cost().map(Usd::of),
+        priced_by: call.by.map(|by| match by {
+            PricedBy::Table => api::PricedBy::Table,
+            PricedBy::Log => api::PricedBy::Log,
+        }),
+        told_usd: call.told.map(Usd::of),
+        price: call.quote.as_ref().ok().map(rates::document),
+        no_price: call.quote.as_ref().err().map(ToString::to_string),
     };
-    let left_out = |left: &LeftOut| {
-        let of = match &left.why {
-            Why::Copied(of) | Why::Retold(of) => Some(of),
+    let left_out = |left: &LeftOut| api::LeftOut {
+        why: left.why.as_str().to_owned(),
+        of: match &left.why {
+            Why::Copied(of) | Why::Retold(of) => Some(of.clone()),
             _ => None,
-        };
-        json!({
-            "why": left.why.as_str(),
-            "of": of,
-            "times": left.times,
-            "tokens": usage(&left.tokens),
-        })
+        },
+        times: left.times,
+        tokens: usage(&left.tokens),
     };
     let row = &explained.row;
     let theirs: Usage = row.vendor_usage;
     let why = explained.compared_tokens().map(|it| it.why);
     let why_cost = explained.compared_cost().map(|it| it.why);
-    let differs: Vec<String> = [why, why_cost]
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|reason| reason.to_string())
-        .collect();
-    json!({
-        "session": row.run_id,
-        "agent": row.agent,
-        "title": row.title,
-        "calls": explained.calls.iter().map(call).collect::<Vec<_>>(),
-        "left_out": explained.left_out.iter().map(left_out).collect::<Vec<_>>(),
-        "spent": spent(&explained.spent),
-        "log_tokens": usage(&explained.log),
-        "vendor_tokens": (!theirs.is_empty()).then(|| usage(&theirs)),
-        "vendor_usd": row.vendor_cost,
-        "differs": differs,
-        "cost": cost(&explained.spent),
-    })
+    let differs = [why, why_cost].into_iter().flatten().flatten();
+    api::ExplainedSession {
+        session: row.run_id.clone(),
+        agent: row.agent.clone(),
+        title: row.title.clone(),
+        calls: explained.calls.iter().map(call).collect(),
+        left_out: explained.left_out.iter().map(left_out).collect(),
+        spent: spent(&explained.spent),
+        log_tokens: usage(&explained.log),
+        vendor_tokens: (!theirs.is_empty()).then(|| usage(&theirs)),
+        vendor_usd: row.vendor_cost.clone(),
+        differs: differs.map(|reason| reason.to_string()).collect(),
+        cost: cost(&explained.spent),
+    }
 }

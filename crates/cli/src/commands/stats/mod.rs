@@ -7,17 +7,18 @@ mod rates;
 mod show;
 mod waste;
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
+use quipu_api::{Usd, stats as api};
 use quipu_model::{Money, Timestamp, Usage};
 use quipu_prices::Prices;
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
 use quipu_store::catalogue::Filter;
 use quipu_store::stats::{By, Question, Row, Spent, Table, Ungroupable, from_logs};
-use serde_json::{Value, json};
 
 use crate::args::{Stats, StatsCommand, Which};
 use crate::commands::import::report_problems;
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &Stats, place: &Place) -> Result<Exit> {
     let mut out = out();
     if args.json {
         let document = document(&table);
-        writeln!(out, "{}", documents::document(&document))?;
+        writeln!(out, "{}", documents::document(&document)?)?;
     } else if args.csv {
         csv::write(&mut out, &table)?;
     } else if !table.rows.is_empty() {
@@ -80,7 +81,7 @@ fn nothing(args: &Stats, place: &Place) -> Result<Exit> {
     let mut out = out();
     if args.json {
         let document = document(&Table::default());
-        writeln!(out, "{}", documents::document(&document))?;
+        writeln!(out, "{}", documents::document(&document)?)?;
         out.flush()?;
         return Ok(Exit::Done);
     }
@@ -179,7 +180,9 @@ impl Asked {
         let config = Config::load(&place.home()?)?;
         let zone = config.zone(which.zone.as_deref())?;
         let at = |text: &Option<String>| match text {
-            Some(text) => when::point_in(text, now, &zone).map(|at| Some(at.as_millisecond())),
+            Some(text) => {
+                when::point_in(text, now, zone.clone()).map(|at| Some(at.as_millisecond()))
+            }
             None => Ok(None),
         };
         Ok(Self {
@@ -288,65 +291,64 @@ pub(crate) fn cost(spent: &Spent) -> String {
     }
 }
 
-pub(super) fn usage(usage: &Usage) -> Value {
-    json!({
-        "input": usage.input,
-        "cache_read": usage.cache_read,
-        "cache_write": usage.cache_write,
-        "cache_write_1h": usage.cache_write_1h,
-        "output": usage.output,
-        "reasoning": usage.reasoning,
-        "total": usage.total(),
-    })
+pub(super) fn usage(usage: &Usage) -> api::Tokens {
+    api::Tokens {
+        input: usage.input,
+        cache_read: usage.cache_read,
+        cache_write: usage.cache_write,
+        cache_write_1h: usage.cache_write_1h,
+        output: usage.output,
+        reasoning: usage.reasoning,
+        total: usage.total(),
+    }
 }
 
-/// Figures as a document has them. Dollars are decimal numbers as text, exact to the last digit.
-pub(super) fn spent(spent: &Spent) -> Value {
-    json!({
-        "calls": spent.calls,
-        "tokens": usage(&spent.tokens),
-        "searches": spent.searches,
-        "usd": spent.dollars().map(|sum| sum.to_string()),
-        "unpriced_tokens": spent.unpriced,
-        "unpriced_searches": spent.unpriced_searches,
-    })
+pub(super) fn spent(spent: &Spent) -> api::Spent {
+    api::Spent {
+        calls: spent.calls,
+        tokens: usage(&spent.tokens),
+        searches: spent.searches,
+        usd: spent.dollars().map(Usd::of),
+        unpriced_tokens: spent.unpriced,
+        unpriced_searches: spent.unpriced_searches,
+    }
 }
 
-fn document(table: &Table) -> Value {
+fn document(table: &Table) -> api::Stats {
     let row = |row: &Row| {
-        let mut object = serde_json::Map::new();
+        let mut group = BTreeMap::new();
         for (by, key) in table.by.iter().zip(&row.key) {
-            object.insert(by.as_str().to_owned(), key.as_str().into());
+            group.insert(by.as_str().to_owned(), Some(key.clone()));
             if *by == By::Session {
-                object.insert("title".to_owned(), table.titles.get(key).cloned().into());
+                group.insert("title".to_owned(), table.titles.get(key).cloned());
             }
         }
         let session = row.did.and_then(|did| did.session);
-        object.insert("spent".to_owned(), row.spent.as_ref().map(spent).into());
-        let did = row.did.map(|did| {
-            json!({
-                "tool_calls": did.tool_calls,
-                "failures": did.failures,
-                "turns": session.map(|it| it.prompts),
-                "replies": session.map(|it| it.replies),
-                "denials": session.map(|it| it.denials),
-                "active_ms": session.map(|it| it.active_ms),
-            })
-        });
-        object.insert("did".to_owned(), did.into());
-        Value::Object(object)
+        api::StatsRow {
+            group,
+            spent: row.spent.as_ref().map(spent),
+            did: row.did.map(|did| api::Did {
+                tool_calls: did.tool_calls,
+                failures: did.failures,
+                turns: session.map(|it| it.prompts),
+                replies: session.map(|it| it.replies),
+                denials: session.map(|it| it.denials),
+                active_ms: session.map(|it| it.active_ms),
+            }),
+        }
     };
-    json!({
-        "by": table.by.iter().map(|by| by.as_str()).collect::<Vec<_>>(),
-        "rows": table.rows.iter().map(row).collect::<Vec<_>>(),
-        "total": row(&table.total),
-        "unpriced": table.unpriced.iter().map(|it| json!({
-            "model": it.model,
-            "calls": it.calls,
-            "tokens": it.tokens,
-            "searches": it.searches,
-        })).collect::<Vec<_>>(),
-        "undated_tokens": table.undated,
-        "outdated_logs": table.outdated,
-    })
+    let unpriced = table.unpriced.iter().map(|it| api::UnpricedModel {
+        model: it.model.clone(),
+        calls: it.calls,
+        tokens: it.tokens,
+        searches: it.searches,
+    });
+    api::Stats {
+        by: table.by.iter().map(|by| by.as_str().to_owned()).collect(),
+        rows: table.rows.iter().map(row).collect(),
+        total: row(&table.total),
+        unpriced: unpriced.collect(),
+        undated_tokens: table.undated,
+        outdated_logs: table.outdated,
+    }
 }

@@ -1,8 +1,9 @@
 //! The prices behind the calls of a session: what a million tokens of each kind cost, and since when.
 
+use quipu_api::Usd;
+use quipu_api::explain::{Price, Rate};
 use quipu_prices::{Bucket, Quote};
 use quipu_store::stats::{Call, PricedBy};
-use serde_json::{Map, Value, json};
 
 use crate::terminal::tokens;
 
@@ -81,24 +82,23 @@ fn told(quote: &Quote) -> String {
     )
 }
 
-/// A price as a document has it. Rates are dollars per million tokens, as text.
-pub(super) fn document(quote: &Quote) -> Value {
+/// A price as a document has it.
+pub(super) fn document(quote: &Quote) -> Price {
     let rate = |bucket: Bucket| {
         let (rate, assumed) = quote.rate(bucket);
-        let name = bucket.as_str().to_owned();
-        (name, json!({ "usd": rate.to_string(), "assumed": assumed }))
+        let usd = Usd::of(rate);
+        (bucket.as_str().to_owned(), Rate { usd, assumed })
     };
-    let rates: Map<String, Value> = Bucket::ALL.into_iter().map(rate).collect();
-    json!({
-        "provider": quote.provider(),
-        "model": quote.model(),
-        "from": quote.from().map(|day| day.to_string()),
-        "service": quote.service().as_str(),
-        "above": quote.above(),
-        "source": quote.source().as_str(),
-        "source_date": quote.source().about(),
-        "rule": quote.rule().as_str(),
-        "per_million": rates,
-        "per_thousand_searches": quote.thousand_searches().map(|sum| sum.to_string()),
-    })
+    Price {
+        provider: quote.provider().to_owned(),
+        model: quote.model().to_owned(),
+        from: quote.from().map(|day| day.to_string()),
+        service: quote.service().as_str().to_owned(),
+        above: quote.above(),
+        source: quote.source().as_str().to_owned(),
+        source_date: quote.source().about().map(str::to_owned),
+        rule: quote.rule().as_str().to_owned(),
+        per_million: Bucket::ALL.into_iter().map(rate).collect(),
+        per_thousand_searches: quote.thousand_searches().map(Usd::of),
+    }
 }

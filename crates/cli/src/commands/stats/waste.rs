@@ -3,8 +3,8 @@
 use std::io::Write as _;
 
 use quipu_agents::Waste as Kind;
+use quipu_api::{Usd, stats as api};
 use quipu_store::stats::{Waste, Wasted};
-use serde_json::{Value, json};
 
 use super::{Asked, dollars, usage};
 use crate::args::WasteArgs;
@@ -25,8 +25,8 @@ pub(super) fn run(args: &WasteArgs, place: &Place) -> Result<Exit> {
     };
     let mut out = out();
     if args.json {
-        let all: Vec<Value> = waste.iter().map(document).collect();
-        writeln!(out, "{}", documents::document(&json!({ "waste": all })))?;
+        let waste = waste.iter().map(document).collect();
+        writeln!(out, "{}", documents::document(&api::WasteReport { waste })?)?;
         out.flush()?;
         return Ok(Exit::Done);
     }
@@ -89,23 +89,24 @@ fn cells(kind: Kind, wasted: &Wasted) -> [String; 3] {
     [wasted.times.to_string(), tokens(count), cost]
 }
 
-fn document(waste: &Waste) -> Value {
-    let figures = |wasted: &Wasted| {
-        json!({
-            "times": wasted.times,
-            "tokens": usage(&wasted.tokens),
-            "usd": wasted.cost.to_string(),
-            "unpriced_tokens": wasted.unpriced,
-        })
+fn document(waste: &Waste) -> api::Waste {
+    let figures = |wasted: &Wasted| api::Wasted {
+        times: wasted.times,
+        tokens: usage(&wasted.tokens),
+        usd: Usd::of(wasted.cost),
+        unpriced_tokens: wasted.unpriced,
     };
-    json!({
-        "kind": waste.kind.as_str(),
-        "at_most": matches!(waste.kind, Kind::Repeat | Kind::Retry),
-        "all": figures(&waste.all),
-        "sessions": waste.sessions.iter().map(|(session, wasted)| json!({
-            "session": session.run_id,
-            "title": session.title,
-            "wasted": figures(wasted),
-        })).collect::<Vec<_>>(),
-    })
+    let sessions = waste.sessions.iter();
+    api::Waste {
+        kind: waste.kind.as_str().to_owned(),
+        at_most: matches!(waste.kind, Kind::Repeat | Kind::Retry),
+        all: figures(&waste.all),
+        sessions: sessions
+            .map(|(session, wasted)| api::WastedSession {
+                session: session.run_id.clone(),
+                title: session.title.clone(),
+                wasted: figures(wasted),
+            })
+            .collect(),
+    }
 }

@@ -5,10 +5,10 @@ use std::io::{Read as _, Write};
 use std::path::Path;
 
 use quipu_agents::HEAD;
+use quipu_api::verify::{CheckedOther, OtherFinding};
 use quipu_formats::exchange::verify::Severity;
 use quipu_formats::exchange::{Item, Reader};
 use quipu_formats::{atif, flow, normalized};
-use serde_json::{Value, json};
 
 use super::shared;
 use crate::error::{CommandError, Exit, Result, io_error};
@@ -78,26 +78,24 @@ impl Checked {
         worst.is_none_or(|worst| worst == Severity::Note)
     }
 
-    pub(crate) fn json(&self, name: &str) -> Value {
-        let findings = self.findings.iter().map(|finding| {
-            json!({
-                "rule": finding.rule,
-                "severity": finding.severity.to_string(),
-                "file": finding.file,
-                "line": finding.line,
-                "seq": finding.seq,
-                "path": finding.path,
-                "count": finding.count,
-                "message": finding.message,
-                "hint": finding.hint,
-            })
+    pub(crate) fn document(&self, name: &str) -> CheckedOther {
+        let findings = self.findings.iter().map(|finding| OtherFinding {
+            rule: finding.rule.to_owned(),
+            severity: finding.severity.to_string(),
+            file: finding.file.clone(),
+            line: finding.line,
+            seq: finding.seq,
+            path: finding.path.clone(),
+            count: finding.count,
+            message: finding.message.clone(),
+            hint: finding.hint.map(str::to_owned),
         });
-        json!({
-            "file": name,
-            "format": self.what,
-            "clean": self.is_clean(),
-            "findings": findings.collect::<Vec<_>>(),
-        })
+        CheckedOther {
+            file: name.to_owned(),
+            format: self.what.to_owned(),
+            clean: self.is_clean(),
+            findings: findings.collect(),
+        }
     }
 
     pub(crate) fn write(&self, out: &mut impl Write, name: &str, quiet: bool) -> Result<()> {

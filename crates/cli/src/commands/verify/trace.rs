@@ -4,12 +4,13 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use quipu_api::verify::{CheckedTrace, PassedOver, TraceFinding};
 use quipu_formats::agentlog::verify::{Finding, Options, Report, Severity, verify};
 use quipu_formats::agentlog::{Item, Reader};
 use quipu_formats::lines::Limits;
-use serde_json::{Value, json};
 
 use crate::error::{CommandError, Exit, Result, io_error};
+use crate::json;
 use crate::terminal::{BOLD, DIM, GREEN, RED, YELLOW, clean, count};
 
 /// Where a trace comes from.
@@ -103,56 +104,48 @@ pub(crate) fn threads(asked: Option<u16>) -> usize {
     asked.map_or_else(processors, usize::from)
 }
 
-/// The JSON of a check. Field names are part of the contract with scripts.
-pub(crate) fn json(file: &str, report: &Report) -> Value {
-    let counts: serde_json::Map<_, _> = report
-        .counts
-        .iter()
-        .map(|(rule, n)| (rule.name().to_owned(), json!(n)))
-        .collect();
-    let kinds: serde_json::Map<_, _> = report
-        .kinds
-        .iter()
-        .map(|(kind, n)| (kind.as_str().to_owned(), json!(n)))
-        .collect();
-    json!({
-        "file": file,
-        "format": "agentlog",
-        "clean": report.is_clean(),
-        "strict": report.strict,
-        "root": report.root.map(|id| id.to_string()),
-        "records": report.records,
-        "bytes": report.bytes,
-        "kinds": kinds,
-        "unknown_kinds": report.unknown_kinds,
-        "sessions": report.sessions,
-        "repeated_ids": report.repeated_ids,
-        "blobs": report.blobs,
-        "blob_bytes": u64::try_from(report.blob_bytes).unwrap_or(u64::MAX),
-        "passed_over": {
-            "byte_order_mark": report.passed.bom,
-            "cr_lf": report.passed.cr_lf,
-            "blank_lines": report.passed.blank,
-            "unterminated": report.passed.unterminated,
+/// What a check found, as a document.
+pub(crate) fn document(file: &str, report: &Report) -> CheckedTrace {
+    let counts = report.counts.iter().map(|(rule, n)| (rule.name(), *n));
+    let kinds = report.kinds.iter().map(|(kind, n)| (kind.as_str(), *n));
+    CheckedTrace {
+        file: file.to_owned(),
+        format: "agentlog".to_owned(),
+        clean: report.is_clean(),
+        strict: report.strict,
+        root: report.root.map(|id| id.to_string()),
+        records: report.records,
+        bytes: report.bytes,
+        kinds: json::counts(kinds),
+        unknown_kinds: report.unknown_kinds,
+        sessions: report.sessions,
+        repeated_ids: report.repeated_ids,
+        blobs: report.blobs,
+        blob_bytes: u64::try_from(report.blob_bytes).unwrap_or(u64::MAX),
+        passed_over: PassedOver {
+            byte_order_mark: report.passed.bom,
+            cr_lf: report.passed.cr_lf,
+            blank_lines: report.passed.blank,
+            unterminated: report.passed.unterminated,
         },
-        "dialects": report.dialects,
-        "counts": counts,
-        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
-    })
+        dialects: report.dialects.clone(),
+        counts: json::counts(counts),
+        findings: report.findings.iter().map(finding).collect(),
+    }
 }
 
-fn finding(finding: &Finding) -> Value {
-    json!({
-        "rule": finding.rule.name(),
-        "section": finding.rule.section(),
-        "severity": finding.severity.to_string(),
-        "line": finding.at.map(|at| at.line),
-        "offset": finding.at.map(|at| at.offset),
-        "field": finding.field,
-        "message": finding.message,
-        "dialect": finding.dialect,
-        "hint": finding.rule.hint(),
-    })
+fn finding(finding: &Finding) -> TraceFinding {
+    TraceFinding {
+        rule: finding.rule.name().to_owned(),
+        section: finding.rule.section().to_owned(),
+        severity: finding.severity.to_string(),
+        line: finding.at.map(|at| at.line),
+        offset: finding.at.map(|at| at.offset),
+        field: finding.field.clone(),
+        message: finding.message.clone(),
+        dialect: finding.dialect.clone(),
+        hint: finding.rule.hint().to_owned(),
+    }
 }
 
 /// What a check found, for people.

@@ -134,7 +134,7 @@ fn run_id_of(id: &str) -> RunId {
         .map(|c| if fits(c) { c } else { '-' })
         .take(80)
         .collect();
-    let hash = super::hex(&sha2::Sha256::digest(id.as_bytes())[..8]);
+    let hash = quipu_model::hex::encode(&sha2::Sha256::digest(id.as_bytes())[..8]);
     let plain = plain.trim_start_matches(['.', '-']);
     RunId::new(&format!(
         "{plain}{}{hash}",

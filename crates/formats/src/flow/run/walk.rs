@@ -285,7 +285,9 @@ impl Walk<'_> {
                 Record::Line(part)
             })?;
         }
-        let hash = hasher.hash.map(|hash| crate::flow::hex(&hash.finalize()));
+        let hash = hasher
+            .hash
+            .map(|hash| quipu_model::hex::encode(&hash.finalize()));
         if let (Some(hash), Some(expected)) = (hash, expected)
             && !expected.eq_ignore_ascii_case(&hash)
         {

@@ -1,5 +1,6 @@
 //! Documents of a run, as the program itself lays them out: two spaces a level, no line end at the end.
 
+use quipu_model::hex;
 use quipu_model::{Header, Timestamp};
 use sha2::Digest as _;
 
@@ -7,7 +8,7 @@ use super::told::Told;
 use super::unit::{Done, elapsed_ms};
 use super::{Key, UNKNOWN};
 use crate::flow::receipt::is_success;
-use crate::flow::{SCHEMA_VERSION, hex, time};
+use crate::flow::{SCHEMA_VERSION, time};
 
 /// An object that is being written.
 #[derive(Debug, Default)]
@@ -165,7 +166,7 @@ pub(super) fn receipt(header: &Header, key: &Key, done: &Done, transcript_path: 
     }
     if done.missing().is_none() {
         let hash = sha2::Sha256::digest(&done.transcript);
-        made.text("transcript_sha256", &hex(&hash));
+        made.text("transcript_sha256", &hex::encode(&hash));
     }
     made.text("schema_version", SCHEMA_VERSION);
     made.end().into_bytes()

@@ -118,7 +118,7 @@ fn protobuf() {
     // As hexadecimal, so that the file is one of text.
     let mut hex = Vec::new();
     for line in made.chunks(64) {
-        crate::otlp::json::hex(line, &mut hex);
+        quipu_model::hex::write(line, &mut hex);
         hex.push(b'\n');
     }
     compare("otlp/tests/golden/open-inference-content.pb.hex", &hex);

@@ -73,7 +73,8 @@ impl Index {
     fn open_file(path: &Path, is_ours: bool) -> Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let database = Connection::open_with_flags(path, flags).map_err(fault(path))?;
-        restrict(path);
+        // Tags and names are nobody else's business.
+        quipu_files::restrict(path);
         let pragmas = "pragma busy_timeout = 10000;
              pragma journal_mode = wal;
              pragma synchronous = normal;";
@@ -162,14 +163,4 @@ fn is_writable(path: &Path) -> bool {
         // Permissions are not all there is: the file system may be read only.
         tempfile::Builder::new().tempfile_in(directory).is_ok()
     }
-}
-
-/// Tags and names are nobody else's business.
-fn restrict(path: &Path) {
-    use std::os::unix::fs::PermissionsExt as _;
-    // Where it is not ours to restrict, it is not ours to complain either.
-    drop(std::fs::set_permissions(
-        path,
-        std::fs::Permissions::from_mode(0o600),
-    ));
 }
