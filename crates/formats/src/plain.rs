@@ -31,7 +31,7 @@ pub fn count(event: &Event, loss: &mut Loss) {
     let word = event.body.type_word();
     match &event.body {
         Body::ModelCall(_) | Body::Chunk(_) | Body::Harness(_) | Body::Blob(_) | Body::Error(_) => {
-            loss.wrapped(format!("{word} as note"), event.seq)
+            loss.wrapped(format!("{word} as note"), event.seq);
         }
         Body::Unknown(_) => {
             loss.wrapped(format!("{:?} as note", start_of(word)), event.seq);

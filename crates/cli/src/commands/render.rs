@@ -98,7 +98,6 @@ impl Renderer {
 
     fn body(self, out: &mut impl Write, body: &Body) -> io::Result<()> {
         match body {
-            Body::RunStarted(None) | Body::RunCompleted(None) => writeln!(out),
             Body::RunStarted(Some(step)) | Body::StepStarted(step) => {
                 writeln!(out, "  {}", step_name(step))
             }
@@ -142,8 +141,10 @@ impl Renderer {
                 writeln!(out, "  {}", note.kind.as_str())?;
                 self.note(out, note)
             }
-            // They are shown by the note that stands for them.
-            Body::ModelCall(_)
+            // Nothing more is said, or it is said by the note that stands for the event.
+            Body::RunStarted(None)
+            | Body::RunCompleted(None)
+            | Body::ModelCall(_)
             | Body::Chunk(_)
             | Body::Harness(_)
             | Body::Blob(_)

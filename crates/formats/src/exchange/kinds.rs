@@ -11,7 +11,6 @@
 //! | all others | `message.assistant` | one text block: a short sentence | all of it |
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use quipu_model::json::{Cursor, RawJson, SyntaxError};
 use quipu_model::{
@@ -44,54 +43,41 @@ pub(super) fn carrier(event_type: EventType) -> EventType {
 /// What an event says, in a short sentence, for readers that do not know its kind. Empty for messages, tools and
 /// steps.
 pub fn sentence(body: &Body, model: Option<&str>) -> String {
-    let mut text = String::new();
-    // Writing to a String does not fail.
-    let _ = match body {
+    match body {
         Body::ModelCall(call) => {
             let model = model.map_or("a model", start_of);
-            let said = match &call.error {
-                Some(error) => write!(text, "Call to {model} failed: {}", start_of(error)),
-                None => write!(text, "Call to {model}"),
-            };
-            match &call.provider {
-                Some(provider) => said.and(write!(text, " ({provider})")),
-                None => said,
+            let by = call.provider.as_deref().map(start_of);
+            let by = by.map_or_else(String::new, |by| format!(" ({by})"));
+            match &call.error {
+                Some(error) => format!("Call to {model}{by} failed: {}", start_of(error)),
+                None => format!("Call to {model}{by}"),
             }
         }
-        Body::Harness(event) => write!(
-            text,
+        Body::Chunk(chunk) => format!("Chunk {} of a response", chunk.index),
+        Body::Harness(event) => format!(
             "Harness event: {}, {}",
             start_of(&event.category),
             start_of(&event.name)
         ),
-        Body::Chunk(chunk) => write!(text, "Chunk {} of a response", chunk.index),
-        Body::Blob(blob) => write!(
-            text,
-            "Blob: {} bytes of {}, sha256 {}",
-            blob.bytes,
-            if blob.mime.is_empty() {
-                "unknown type"
-            } else {
-                start_of(&blob.mime)
-            },
-            start_of(&blob.sha256)
-        ),
-        Body::Error(failure) => match &failure.code {
-            Some(code) => write!(
-                text,
-                "Error {}: {}",
-                start_of(code),
-                start_of(&failure.message)
-            ),
-            None => write!(text, "Error: {}", start_of(&failure.message)),
-        },
+        Body::Blob(blob) => {
+            let mime = match blob.mime.as_str() {
+                "" => "unknown type",
+                mime => start_of(mime),
+            };
+            let hash = start_of(&blob.sha256);
+            format!("Blob: {} bytes of {mime}, sha256 {hash}", blob.bytes)
+        }
+        Body::Error(failure) => {
+            let code = failure.code.as_deref().map(start_of);
+            let code = code.map_or_else(String::new, |code| format!(" {code}"));
+            format!("Error{code}: {}", start_of(&failure.message))
+        }
         Body::Note(note) => match &note.text {
-            Some(said) => write!(text, "Note ({}): {}", note.kind, start_of(said)),
-            None => write!(text, "Note ({})", note.kind),
+            Some(said) => format!("Note ({}): {}", note.kind, start_of(said)),
+            None => format!("Note ({})", note.kind),
         },
-        _ => Ok(()),
-    };
-    text
+        _ => String::new(),
+    }
 }
 
 /// The fields of an event of a kind that the vocabulary has no type for, as one object.

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use quipu_model::EventType;
 use quipu_model::json::{Cursor, RawJson, SyntaxError};
 
 use super::Fault;
@@ -66,6 +67,17 @@ impl<'a> Scan<'a> {
             event_type,
             envelope,
         })
+    }
+
+    /// The kind of the event: the type, or what a line of that type says that it carries.
+    pub fn kind(&self) -> Cow<'_, str> {
+        let carried = self.envelope.as_kind.and_then(|raw| raw.as_str());
+        let is_kind = |word: &Cow<'_, str>| {
+            EventType::from_word(word).is_some_and(|kind| !kind.is_exchange())
+        };
+        carried
+            .filter(is_kind)
+            .unwrap_or(Cow::Borrowed(&*self.event_type))
     }
 
     /// The run as written; `None` when it is missing or not a string.

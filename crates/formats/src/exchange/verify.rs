@@ -362,11 +362,11 @@ impl Check {
                     self.find(Rule::ToolRepeat, Some(at), Some(event.seq), message);
                 }
             }
-            Body::ToolResult(result) => {
-                if self.calls.remove(&result.call_id).is_none() && !self.capped {
-                    let message = format!("no call {:?} waits for a result", result.call_id);
-                    self.find(Rule::ToolOrphan, Some(at), Some(event.seq), message);
-                }
+            Body::ToolResult(result)
+                if self.calls.remove(&result.call_id).is_none() && !self.capped =>
+            {
+                let message = format!("no call {:?} waits for a result", result.call_id);
+                self.find(Rule::ToolOrphan, Some(at), Some(event.seq), message);
             }
             // The others pair with nothing.
             _ => {}

@@ -111,7 +111,6 @@ impl Session {
 
     pub(crate) fn step(&mut self, path: &str, body: Body) -> &mut Self {
         self.at += std::time::Duration::from_secs(1);
-        let body = body;
         self.add_at(self.at, Place::step(path), body, Notes::default())
     }
 
