@@ -65,6 +65,7 @@ pub mod otlp;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod projection;
+mod rules;
 pub mod sts;
 pub mod text;
 
