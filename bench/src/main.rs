@@ -16,6 +16,7 @@ mod corpus;
 mod cpu;
 mod fanout;
 mod files;
+mod follow;
 mod formats;
 mod group;
 mod import;
@@ -174,6 +175,10 @@ fn record(table: &mut Table, what: &Record) -> Result<()> {
     }
     if wanted("group") {
         group::measure(table, disk, *rounds)?;
+        follow::steady(table, disk)?;
+    }
+    if wanted("follow") {
+        follow::measure(table, disk, *rounds)?;
     }
     if wanted("fanout") {
         let dir = if memory.is_dir() { memory } else { disk };

@@ -59,6 +59,8 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         seconds: u32,
     },
+    /// Run the recorder's tests under ThreadSanitizer (needs a nightly toolchain with rust-src)
+    Tsan,
     /// Fetch source trees for `bench redact --trees` (needs npm and pip)
     Trees,
     /// Make the table of prices again from the packages it is taken from (needs Python and pip)
@@ -78,6 +80,7 @@ fn main() -> Result<ExitCode> {
         Task::Soak { rounds } => test::soak(rounds),
         Task::Coverage => coverage::run(),
         Task::Fuzz { seconds } => fuzz::run(seconds),
+        Task::Tsan => test::tsan(),
         Task::Trees => trees::run(),
         Task::Prices { check } => prices::run(check),
     }

@@ -60,6 +60,19 @@ pub(crate) fn soak(rounds: u32) -> Result<()> {
     Ok(())
 }
 
+/// The recorder's tests under ThreadSanitizer, which tells every access to memory that is not in order with another.
+///
+/// The standard library is built with it as well; otherwise its locks would be unknown to it, and every use of them a race.
+pub(crate) fn tsan() -> Result<()> {
+    let target = "x86_64-unknown-linux-gnu";
+    cargo_nightly(["test", "-Zbuild-std", "--target", target])
+        .args(["--target-dir", "target/tsan"])
+        .args(["--package", "quipu-record", "--lib", "--tests"])
+        .env("RUSTFLAGS", "-Zsanitizer=thread")
+        .env("TSAN_OPTIONS", "halt_on_error=1")
+        .run()
+}
+
 fn tests() -> Tool {
     if cargo(["nextest", "--version"]).works() {
         cargo(["nextest", "run", "--workspace", "--no-fail-fast"])

@@ -37,7 +37,7 @@ impl Collect {
     /// Marks what only the whole log tells: events that later ones took the place of, and calls without
     /// a result.
     pub fn mark(&mut self, ledger: &Ledger) {
-        self.marks.close(ledger);
+        self.marks.close(ledger.open_calls());
         for event in &mut self.events {
             self.marks.mark(event);
         }
@@ -53,5 +53,9 @@ impl Sink for Collect {
 
     fn blob(&mut self, attachment: &Attachment, bytes: &[u8]) {
         self.blobs.push((attachment.clone(), bytes.to_vec()));
+    }
+
+    fn wants_blobs(&self) -> bool {
+        true
     }
 }

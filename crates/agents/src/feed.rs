@@ -111,6 +111,11 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// The last event that was handed over.
+    pub fn last_seq(&self) -> u64 {
+        self.ledger.seq
+    }
+
     /// As bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         crate::state::bytes(self)

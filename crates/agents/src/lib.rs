@@ -42,6 +42,7 @@
 //! # Ok::<(), quipu_agents::FeedError>(())
 //! ```
 
+mod about;
 mod bounds;
 mod calls;
 mod capture;
@@ -113,6 +114,7 @@ mod handover;
 #[cfg(test)]
 mod testkit;
 
+pub use about::About;
 pub use calls::{Charge, Missed, Repeat, SLOT_MS, service_number, service_of, slot};
 pub use collect::Collect;
 pub use drift::{Drift, Sighting};

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use quipu_model::{Body, Event, LogBody};
 
-use crate::{Entry, Ledger};
+use crate::Entry;
 
 /// Which events later ones took the place of, and which calls have no result.
 ///
@@ -21,14 +21,27 @@ pub struct Marks {
 }
 
 impl Marks {
+    /// Marks that are known already: which events were taken back, and which calls have no result.
+    pub fn new(
+        voids: impl IntoIterator<Item = Range<u64>>,
+        open: impl IntoIterator<Item = u64>,
+    ) -> Self {
+        let mut marks = Self {
+            voids: voids.into_iter().collect(),
+            ..Self::default()
+        };
+        marks.close(open);
+        marks
+    }
+
     /// Takes in an entry.
     pub fn observe(&mut self, entry: &Entry<'_>) {
         self.voids.extend(entry.voids.clone());
     }
 
-    /// Takes in how the log ended. From now on events can be marked, from the first one on.
-    pub fn close(&mut self, ledger: &Ledger) {
-        self.open = ledger.open_calls().collect();
+    /// Takes in which calls have no result. From now on events can be marked, from any of them on, in order.
+    pub fn close(&mut self, open: impl IntoIterator<Item = u64>) {
+        self.open = open.into_iter().collect();
         // Both are walked once, in order: a hostile log may take back as much as it says.
         self.voids.sort_by_key(|range| range.start);
         (self.passed, self.void_until) = (0, 0);

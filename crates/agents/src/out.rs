@@ -27,6 +27,16 @@ pub trait Sink {
 
     /// Takes content that stood inside the log, such as an image. By default it is not wanted.
     fn blob(&mut self, _attachment: &Attachment, _bytes: &[u8]) {}
+
+    /// Whether such content is wanted. Whoever has to fetch it asks first.
+    fn wants_blobs(&self) -> bool {
+        false
+    }
+
+    /// Whether nothing more is wanted.
+    fn is_done(&self) -> bool {
+        false
+    }
 }
 
 /// Takes entries from an adapter, numbers and links them, and keeps the account of records.

@@ -33,6 +33,10 @@ document! {
         pub blobs_damaged: Vec<String>,
         /// How many logs an earlier version read, which masked fewer secrets.
         pub outdated_logs: u64,
+        /// What is wrong with the events of sessions.
+        pub events_damaged: Vec<String>,
+        /// How many sessions have no events yet.
+        pub sessions_without_events: u64,
         /// What is wrong with the search index.
         pub search_index_damaged: Vec<String>,
         /// Logs and directories of agents that cannot be read.

@@ -85,6 +85,7 @@ impl Log {
             key: String::new(),
             size: metadata.map_or(0, |metadata| metadata.len()),
             modified: None,
+            recorded: false,
         }
     }
 }

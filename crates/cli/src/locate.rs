@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use etcetera::BaseStrategy as _;
 use quipu_agents::Host;
@@ -13,11 +14,11 @@ use quipu_store::Store;
 use quipu_store::catalogue::{NotFound as SessionNotFound, TranscriptRow};
 
 use crate::commands::import::KNOWN_LOG;
-use crate::commands::list::{Ids, recorded_run};
+use crate::commands::list::Ids;
 use crate::commands::resume::quote;
 use crate::error::{CommandError, Exit, Result};
 use crate::table::Table;
-use crate::terminal::columns;
+use crate::terminal::{columns, say};
 use crate::{foreign, when};
 
 /// What an argument means.
@@ -35,11 +36,16 @@ pub(crate) enum Meant {
 #[derive(Debug)]
 pub(crate) struct Place {
     home: Option<PathBuf>,
+    /// Opened when it is first needed.
+    store: OnceLock<Store>,
 }
 
 impl Place {
     pub(crate) fn new(home: Option<PathBuf>) -> Self {
-        Self { home }
+        Self {
+            home,
+            store: OnceLock::new(),
+        }
     }
 
     /// `--home`, else `$QUIPU_HOME`, else `quipu` in the platform's data directory.
@@ -71,9 +77,18 @@ impl Place {
         }
     }
 
-    /// What is kept, if anything is. Nothing is made.
+    /// What is kept, if anything is, with recorded runs as they are now.
     pub(crate) fn store(&self) -> Result<Option<Store>> {
-        Ok(Store::open_existing(&self.home()?)?)
+        if let Some(store) = self.store.get() {
+            return Ok(Some(store.clone()));
+        }
+        let Some(store) = Store::open_existing(&self.home()?)? else {
+            return Ok(None);
+        };
+        for problem in store.refresh_runs()?.problems {
+            say(&format!("{}: {}", problem.path.display(), problem.what));
+        }
+        Ok(Some(self.store.get_or_init(|| store).clone()))
     }
 
     /// Whether a person named it.
@@ -123,68 +138,40 @@ impl Place {
         if let Some(path) = given_path(argument)? {
             return Ok(Meant::Run(path));
         }
-        let run = Storage::at(&self.home()?).find_by_prefix(argument);
         let store = self.store()?;
-        let session = match &store {
+        let found = match &store {
             Some(store) => store.catalogue().find(argument),
             None => Err(SessionNotFound::None(argument.to_owned())),
         };
-        let exact = |path: &Path| path.file_stem().is_some_and(|stem| stem == argument);
-        match (run, session, store) {
-            (Ok(path), _, _) if exact(&path) => Ok(Meant::Run(path)),
-            (_, Ok(row), Some(store)) if row.run_id == argument => {
-                Ok(Meant::Session(Box::new((store, row))))
+        match (found, store) {
+            (Ok(row), Some(_)) if row.recorded => Ok(Meant::Run(row.path)),
+            (Ok(row), Some(store)) => Ok(Meant::Session(Box::new((store, row)))),
+            (Err(SessionNotFound::Several(_, ids)), Some(store)) => {
+                Self::ambiguous(argument, &ids, &store)
             }
-            (Ok(path), Err(SessionNotFound::None(_)), _) => Ok(Meant::Run(path)),
-            (Err(RunNotFound::None(..)), Ok(row), Some(store)) => {
-                Ok(Meant::Session(Box::new((store, row))))
-            }
-            (Err(RunNotFound::None(..)), Err(SessionNotFound::None(_)), _) => {
-                let error = anyhow::anyhow!("no session or run begins with {argument:?}");
-                let flag = self.flag();
-                Err(CommandError::new(Exit::Data, error)
-                    .hint(format!("`quipu {flag}list --all` shows what there is")))
-            }
-            (_, Err(SessionNotFound::Catalogue(error)), _) => Err(error.into()),
-            (run, session, store) => self.ambiguous(argument, run, session, store.as_ref()),
+            (Err(SessionNotFound::Catalogue(error)), _) => Err(error.into()),
+            _ => match Storage::at(&self.home()?).find_by_prefix(argument) {
+                // Known by a label before its id, or not an event in it yet.
+                Ok(path) => Ok(Meant::Run(path)),
+                Err(error @ RunNotFound::Several(..)) => {
+                    Err(CommandError::new(Exit::Data, anyhow::Error::new(error))
+                        .hint("give more of the id"))
+                }
+                Err(RunNotFound::None(..)) => {
+                    let error = anyhow::anyhow!("no session or run begins with {argument:?}");
+                    let flag = self.flag();
+                    Err(CommandError::new(Exit::Data, error)
+                        .hint(format!("`quipu {flag}list --all` shows what there is")))
+                }
+            },
         }
     }
 
     /// Several begin so: which?
-    fn ambiguous<T>(
-        &self,
-        argument: &str,
-        run: Result<PathBuf, RunNotFound>,
-        session: Result<TranscriptRow, SessionNotFound>,
-        store: Option<&Store>,
-    ) -> Result<T> {
-        let home = self.home()?;
-        let mut rows = Vec::new();
-        let runs = match run {
-            Ok(path) => vec![path],
-            Err(RunNotFound::Several(_, names)) => names
-                .iter()
-                .map(|name| home.join("transcripts").join(format!("{name}.jsonl")))
-                .collect(),
-            Err(RunNotFound::None(..)) => Vec::new(),
-        };
-        for path in &runs {
-            if let (Ok(Some(mut row)), Some(name)) = (recorded_run(path), path.file_stem()) {
-                // A label may be behind the id in the name, and tells more.
-                row.run_id = name.to_string_lossy().into_owned();
-                rows.push(row);
-            }
-        }
-        match session {
-            Ok(row) => rows.push(row),
-            Err(SessionNotFound::Several(_, ids)) => {
-                let catalogue = store.map(Store::catalogue);
-                let found = |id: &String| catalogue.and_then(|it| it.find(id).ok());
-                rows.extend(ids.iter().filter_map(found));
-            }
-            Err(_) => {}
-        }
-        let ids = Ids::of(store, &home)?;
+    fn ambiguous<T>(argument: &str, ids: &[String], store: &Store) -> Result<T> {
+        let found = |id: &String| store.catalogue().find(id).ok();
+        let rows: Vec<TranscriptRow> = ids.iter().filter_map(found).collect();
+        let ids = Ids::of(Some(store))?;
         let mut table = Table::new(&["ID", "WHEN", "AGENT", "TITLE"]);
         for row in &rows {
             let at = row.ended_at.or(row.started_at).and_then(when::of_millis);
@@ -251,7 +238,7 @@ impl Place {
             Meant::Run(path) | Meant::Log(path) => Ok(path),
             Meant::Session(found) => {
                 let (store, row) = *found;
-                let id = Ids::of(Some(&store), store.home())?.short(&row.run_id);
+                let id = Ids::of(Some(&store))?.short(&row.run_id);
                 let (run_id, flag) = (&row.run_id, self.flag());
                 let error = anyhow::anyhow!("{run_id} is an imported session, not a recorded run");
                 Err(CommandError::new(Exit::Data, error).hint(format!(

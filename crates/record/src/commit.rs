@@ -3,16 +3,22 @@
 //! Whoever needs an event to be durable waits for it here. The first to wait brings to disk all that
 //! was written so far, for everyone; those who come meanwhile share the next round. So one `fdatasync`
 //! serves as many events as were written while the one before it ran.
+//!
+//! With [`Durability::Group`] nobody waits: the first event after a sync puts the run into a queue, and one thread for
+//! all runs of the process ([`Syncs`]) syncs it an interval later.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use crate::Error;
+use crate::fanout::unharmed;
 use crate::journal::in_place;
 use crate::medium::Medium;
+use crate::sync::{
+    Arc, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, thread, wait_at_most,
+};
 
 /// How safe an event is when [`crate::Recorder::record`] returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +56,11 @@ pub(crate) struct Commit {
     failed: AtomicBool,
     state: Mutex<State>,
     round: Condvar,
-    /// Whether the background thread has something to do.
+    /// Whether the thread that syncs knows that there is something to do.
     dirty: AtomicBool,
+    /// How long the last sync by that thread took, in microseconds.
+    took: AtomicU64,
+    /// Whether that thread is to leave it alone. Changed with the queue's lock held.
     closed: AtomicBool,
 }
 
@@ -67,12 +76,9 @@ impl Commit {
             state: Mutex::default(),
             round: Condvar::new(),
             dirty: AtomicBool::new(false),
+            took: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         }
-    }
-
-    pub(crate) fn medium(&self) -> Arc<dyn Medium> {
-        self.medium.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -166,65 +172,122 @@ impl Commit {
 }
 
 impl Commit {
-    /// Waits, unless it is closed.
-    fn pause(&self, interval: Duration) {
+    /// Has the thread that syncs bring what was written to disk, at most `interval` later.
+    pub(crate) fn sync_later(
+        self: &Arc<Self>,
+        syncs: &Arc<Syncs>,
+        interval: Duration,
+    ) -> Result<(), Error> {
+        if self.dirty.load(Ordering::SeqCst) || self.dirty.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        // The sync has to be done by then, so it begins earlier by as long as the last one took. But not much
+        // earlier: a disk that is slow would otherwise be asked all the time.
+        let took = Duration::from_micros(self.took.load(Ordering::Relaxed));
+        if syncs.add(self, interval - took.min(interval / 6)) {
+            return Ok(());
+        }
+        // Without a thread, whoever records pays for the sync.
+        self.dirty.store(false, Ordering::SeqCst);
+        self.wait(self.written())
+    }
+
+    /// What the thread that syncs does.
+    fn sync_now(&self) {
+        // Before asking what was written: whatever comes later makes it dirty again.
+        self.dirty.store(false, Ordering::SeqCst);
         let began = Instant::now();
-        while !self.closed.load(Ordering::SeqCst) {
-            let left = interval.saturating_sub(began.elapsed());
-            if left.is_zero() {
-                return;
-            }
-            std::thread::park_timeout(left);
+        // A failure is kept, and told to whoever records next.
+        drop(self.wait(self.written()));
+        let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.took.store(took, Ordering::Relaxed);
+    }
+}
+
+/// The runs that have something to sync, and the thread that does it when it is due.
+#[derive(Default)]
+pub(crate) struct Syncs {
+    queue: Mutex<Queue>,
+    tell: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// By when they are due. The number tells those apart that are due at the same time.
+    due: BTreeMap<(Instant, u64), Arc<Commit>>,
+    added: u64,
+    started: bool,
+    stopped: bool,
+}
+
+impl Syncs {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a run that is to be synced after `delay`. False when there is no thread to do it.
+    fn add(self: &Arc<Self>, commit: &Arc<Commit>, delay: Duration) -> bool {
+        let mut queue = self.lock();
+        if commit.closed.load(Ordering::SeqCst) {
+            // Whoever closes it brings everything to disk.
+            return true;
         }
-    }
-
-    /// Says that there will be no more events: a background thread ends, or does not begin.
-    pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
-    }
-}
-
-/// The thread that syncs a while after something was written. Sleeps while nothing is.
-#[derive(Debug)]
-pub(crate) struct Background {
-    thread: JoinHandle<()>,
-}
-
-impl Background {
-    pub(crate) fn start(commit: Arc<Commit>, interval: Duration) -> std::io::Result<Self> {
-        let run = move || {
-            while !commit.closed.load(Ordering::SeqCst) {
-                if !commit.dirty.load(Ordering::SeqCst) {
-                    std::thread::park();
-                    continue;
-                }
-                // All that is written until then shares one sync. While it is dirty nobody wakes the thread but to end it.
-                commit.pause(interval);
-                // Before asking what was written: whatever comes later makes it dirty again.
-                commit.dirty.store(false, Ordering::SeqCst);
-                // A failure is kept, and told to whoever records next.
-                if commit.wait(commit.written()).is_err() {
-                    return;
-                }
+        if !queue.started {
+            let syncs = self.clone();
+            let thread = thread::Builder::new()
+                .name("quipu-sync".to_owned())
+                .spawn(move || syncs.run());
+            queue.started = thread.is_ok();
+            if !queue.started {
+                return false;
             }
+        }
+        let now = Instant::now();
+        // An interval that ends after all time is one that closing ends.
+        let Some(due) = now.checked_add(delay) else {
+            return true;
         };
-        let thread = std::thread::Builder::new()
-            .name("quipu-sync".to_owned())
-            .spawn(run)?;
-        Ok(Self { thread })
-    }
-
-    /// Says that something was written.
-    pub(crate) fn wake(&self, commit: &Commit) {
-        if !commit.dirty.load(Ordering::SeqCst) && !commit.dirty.swap(true, Ordering::SeqCst) {
-            self.thread.thread().unpark();
+        queue.added += 1;
+        let key = (due, queue.added);
+        let is_first = queue.due.first_key_value().is_none_or(|(at, _)| key < *at);
+        queue.due.insert(key, commit.clone());
+        drop(queue);
+        if is_first {
+            self.tell.notify_one();
         }
+        true
     }
 
-    pub(crate) fn stop(self, commit: &Commit) {
-        commit.close();
-        self.thread.thread().unpark();
-        // It has no result, and if it panicked there is nothing left to undo.
-        drop(self.thread.join());
+    /// Forgets a run that is closed, and lets go of its file.
+    pub(crate) fn forget(&self, commit: &Arc<Commit>) {
+        let mut queue = self.lock();
+        commit.closed.store(true, Ordering::SeqCst);
+        queue.due.retain(|_, other| !Arc::ptr_eq(other, commit));
+    }
+
+    pub(crate) fn stop(&self) {
+        self.lock().stopped = true;
+        self.tell.notify_one();
+    }
+
+    fn run(&self) {
+        let mut queue = self.lock();
+        while !queue.stopped {
+            let Some(first) = queue.due.first_entry() else {
+                queue = wait_at_most(&self.tell, queue, None);
+                continue;
+            };
+            let left = first.key().0.saturating_duration_since(Instant::now());
+            if !left.is_zero() && cfg!(not(feature = "shuttle")) {
+                queue = wait_at_most(&self.tell, queue, Some(left));
+                continue;
+            }
+            let commit = first.remove();
+            drop(queue);
+            // The medium may be somebody else's, and other runs need this thread.
+            unharmed(|| commit.sync_now());
+            drop(commit);
+            queue = self.lock();
+        }
     }
 }

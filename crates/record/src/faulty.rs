@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::medium::Medium;
 
@@ -28,6 +29,8 @@ pub(crate) struct FaultyFile {
     pub(crate) fail_truncate: AtomicBool,
     pub(crate) fail_sync: AtomicBool,
     pub(crate) away: AtomicBool,
+    /// How long it takes to bring it to disk.
+    pub(crate) sync_takes: Mutex<Duration>,
     /// How often it was brought to disk.
     pub(crate) syncs: AtomicUsize,
     /// What has been brought to disk.
@@ -81,6 +84,13 @@ impl Medium for FaultyFile {
     fn sync(&self) -> io::Result<()> {
         if self.fail_sync.load(Ordering::SeqCst) {
             return Err(io::Error::other("the disk is broken"));
+        }
+        let takes = *self
+            .sync_takes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !takes.is_zero() {
+            std::thread::sleep(takes);
         }
         self.syncs.fetch_add(1, Ordering::SeqCst);
         let len = self

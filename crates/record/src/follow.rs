@@ -1,141 +1,142 @@
 //! History and live events as one stream.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
-use crate::fanout::{Next, Subscription, TryNextError};
-use crate::medium::Medium;
-
-/// How much of the file is read at a time.
-const CHUNK: usize = 64 * 1024;
+use crate::fanout::{Batch, Subscription, TryNextError};
+use crate::history::History;
 
 /// Every event of a run from one on, each once, in order.
 ///
 /// Reads what is past from the file and what is new from the recorder. If it falls further behind
 /// than its buffer, it reads the file again instead of missing anything; the writer does not wait for
-/// it either way.
+/// it either way. Lines are shared with all others who are given them.
+///
+/// Blocking ([`Follower::recv`]), polling ([`Follower::try_recv`]) and async ([`Follower::poll_next`]) use may be mixed.
+/// Dropping it ends it.
+#[derive(Debug)]
 pub struct Follower {
     live: Subscription,
-    medium: Arc<dyn Medium>,
+    history: Arc<History>,
     /// The event to give next.
     next: u64,
-    /// The first event that was asked for; those before are passed over.
-    from: u64,
     /// Up to which event the file is to be read.
     in_file: u64,
-    /// Where the line of `next` begins.
-    offset: u64,
-    buffer: Vec<u8>,
-    /// How much of the buffer is before `offset`.
-    used: usize,
-}
-
-/// An event as it is in the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Followed {
-    /// Its sequence number.
-    pub seq: u64,
-    /// Its line, the line end included.
-    pub line: Vec<u8>,
 }
 
 impl Follower {
-    pub(crate) fn new(live: Subscription, medium: Arc<dyn Medium>, from: u64) -> Self {
-        let in_file = live.next_seq() - 1;
-        let from = from.max(1);
-        // Where the file need not be read, there is no need to find the line in it either.
-        let (next, offset) = if from > in_file {
-            (in_file + 1, live.offset())
-        } else {
-            (1, 0)
-        };
+    pub(crate) fn new(live: Subscription, history: Arc<History>, from: u64) -> Self {
         Self {
+            in_file: live.next_seq() - 1,
             live,
-            medium,
-            next,
-            from,
-            in_file,
-            offset,
-            buffer: Vec::new(),
-            used: 0,
+            history,
+            next: from.max(1),
         }
     }
 
-    /// Waits for the next event; `None` once the recorder is closed and everything was given.
+    /// The next event this will give.
+    pub fn next_seq(&self) -> u64 {
+        self.next
+    }
+
+    /// Waits for events; `None` once the recorder is closed and everything was given.
     ///
     /// # Errors
     ///
     /// When the file cannot be read.
-    pub fn recv(&mut self) -> io::Result<Option<Followed>> {
-        self.pull(Subscription::recv)
+    pub fn recv(&mut self) -> io::Result<Option<Batch>> {
+        let got = self.pull(|live| live.recv_batch().ok_or(TryNextError::Closed))?;
+        Ok(got.ok())
     }
 
-    /// The next event, if there is one.
+    /// Waits for events, but not longer than `timeout`.
     ///
     /// # Errors
     ///
     /// When the file cannot be read. No event yet is not an error.
-    pub fn try_recv(&mut self) -> io::Result<Result<Followed, TryNextError>> {
-        let mut why = TryNextError::Closed;
-        let found = self.pull(|live| live.try_recv().map_err(|e| why = e).ok())?;
-        Ok(found.ok_or(why))
+    pub fn recv_timeout(&mut self, timeout: Duration) -> io::Result<Result<Batch, TryNextError>> {
+        self.pull(|live| live.recv_batch_timeout(timeout))
     }
 
-    fn pull(
-        &mut self,
-        mut live: impl FnMut(&mut Subscription) -> Option<Next>,
-    ) -> io::Result<Option<Followed>> {
+    /// The next events, if there are any.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read. No event yet is not an error.
+    pub fn try_recv(&mut self) -> io::Result<Result<Batch, TryNextError>> {
+        self.pull(Subscription::try_batch)
+    }
+
+    /// Like [`Follower::recv`], for use in a future or a stream. The waker is called when there is more, or the recorder
+    /// is closed.
+    ///
+    /// Reads the file when it is behind, at most some 64 KiB or a line at a time.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Batch>>> {
         loop {
-            while self.next <= self.in_file {
-                let line = self.read_line()?;
-                let seq = self.passed(line.len());
-                if seq >= self.from {
-                    return Ok(Some(Followed { seq, line }));
-                }
+            match self.past() {
+                Ok(None) => {}
+                Ok(Some(batch)) => return Poll::Ready(Some(Ok(batch))),
+                Err(error) => return Poll::Ready(Some(Err(error))),
             }
-            match live(&mut self.live) {
-                None => return Ok(None),
-                Some(Next::Missed(gap)) => self.in_file = *gap.end(),
-                Some(Next::Line(line)) => {
-                    // What was read ahead of here is no longer at the offset.
-                    self.buffer.clear();
-                    self.used = 0;
-                    let line = line.bytes().to_vec();
-                    let seq = self.passed(line.len());
-                    if seq >= self.from {
-                        return Ok(Some(Followed { seq, line }));
+            match self.live.poll_batch(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Ready(Some(live)) => {
+                    if let Some(batch) = self.fresh(live) {
+                        return Poll::Ready(Some(Ok(batch)));
                     }
                 }
             }
         }
     }
 
-    fn passed(&mut self, len: usize) -> u64 {
-        self.offset += len as u64;
-        self.next += 1;
-        self.next - 1
-    }
-
-    /// The line at the offset, which is wholly in the file.
-    fn read_line(&mut self) -> io::Result<Vec<u8>> {
-        let mut scanned = self.used;
+    fn pull(
+        &mut self,
+        mut live: impl FnMut(
+            &mut Subscription,
+        ) -> Result<Result<Batch, RangeInclusive<u64>>, TryNextError>,
+    ) -> io::Result<Result<Batch, TryNextError>> {
         loop {
-            if let Some(at) = memchr::memchr(b'\n', &self.buffer[scanned..]) {
-                let line = self.buffer[self.used..=scanned + at].to_vec();
-                self.used = scanned + at + 1;
-                return Ok(line);
+            if let Some(batch) = self.past()? {
+                return Ok(Ok(batch));
             }
-            self.buffer.drain(..self.used);
-            self.used = 0;
-            scanned = self.buffer.len();
-            self.buffer.resize(scanned + CHUNK, 0);
-            let at = self.offset + scanned as u64;
-            let n = self.medium.read_at(&mut self.buffer[scanned..], at)?;
-            self.buffer.truncate(scanned + n);
-            if n == 0 {
-                let message = format!("event {} is no longer in the file", self.next);
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+            match live(&mut self.live) {
+                Err(why) => return Ok(Err(why)),
+                Ok(live) => {
+                    if let Some(batch) = self.fresh(live) {
+                        return Ok(Ok(batch));
+                    }
+                }
             }
         }
+    }
+
+    /// Events that are to be read from the file; `None` when there are none.
+    fn past(&mut self) -> io::Result<Option<Batch>> {
+        if self.next > self.in_file {
+            return Ok(None);
+        }
+        let segment = self.history.segment(self.next, self.in_file)?;
+        Ok(self.give(Batch::of(segment)))
+    }
+
+    /// What came live: events to give, if there are any that are not given yet.
+    fn fresh(&mut self, live: Result<Batch, RangeInclusive<u64>>) -> Option<Batch> {
+        match live {
+            Ok(batch) => self.give(batch),
+            Err(gap) => {
+                self.in_file = *gap.end();
+                None
+            }
+        }
+    }
+
+    fn give(&mut self, batch: Batch) -> Option<Batch> {
+        let batch = batch.from(self.next)?;
+        self.next = batch.seqs().end() + 1;
+        Some(batch)
     }
 }

@@ -15,6 +15,8 @@ use quipu_formats::lines::Limits;
 use quipu_model::RunId;
 
 use crate::Error;
+use crate::history::History;
+use crate::index::{Index, Mark};
 use crate::medium::{DiskFile, Medium};
 use crate::recover::{Mended, mend, survey, sync_directory_of};
 
@@ -23,7 +25,9 @@ pub struct Journal {
     run_id: RunId,
     parent_run_id: Option<RunId>,
     path: PathBuf,
-    medium: Arc<dyn Medium>,
+    history: Arc<History>,
+    /// The last event whose place was noted.
+    noted: Mark,
     last_seq: u64,
     /// Where the last whole line ends.
     len: u64,
@@ -72,11 +76,14 @@ impl Journal {
         let mended = mend(&file, path, &mut found)?;
         // The name of a new file is in its directory, which has to reach the disk as well.
         sync_directory_of(path)?;
+        let mut index = Index::of(found.entries);
+        index.keep_beside(path);
         Ok(Self {
             run_id: run_id.clone(),
+            noted: index.last(),
+            history: Arc::new(History::new(Arc::new(file), index)),
             parent_run_id: found.identity.and_then(|(_, parent)| parent),
             path: path.to_owned(),
-            medium: Arc::new(file),
             last_seq: found.last_seq,
             len: found.end,
             fragment: 0,
@@ -91,7 +98,8 @@ impl Journal {
             run_id: run_id.clone(),
             parent_run_id: None,
             path: path.to_owned(),
-            medium,
+            history: Arc::new(History::new(medium, Index::default())),
+            noted: Mark::START,
             last_seq: 0,
             len: 0,
             fragment: 0,
@@ -131,7 +139,11 @@ impl Journal {
     }
 
     pub(crate) fn medium(&self) -> &Arc<dyn Medium> {
-        &self.medium
+        self.history.medium()
+    }
+
+    pub(crate) fn history(&self) -> &Arc<History> {
+        &self.history
     }
 
     /// Appends the line of event `last_seq + 1`, whole or not at all. Puts its checksum into it before.
@@ -140,17 +152,32 @@ impl Journal {
         let chain = self.chain.seal(line);
         let mut done = 0;
         while done < line.len() {
-            match self.medium.append(&line[done..]) {
+            match self.medium().append(&line[done..]) {
                 Ok(0) => return Err(self.give_up(done, io::ErrorKind::WriteZero.into())),
                 Ok(n) => done += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(self.give_up(done, e)),
             }
         }
+        self.note(line);
         self.len += line.len() as u64;
         self.last_seq += 1;
         self.chain = chain;
         Ok(self.last_seq)
+    }
+
+    /// Notes the place of the line that was just written, if it is far enough from the last that was.
+    fn note(&mut self, line: &[u8]) {
+        let next = self.last_seq + 1;
+        let mark = Mark {
+            event: next,
+            line: next,
+            offset: self.len,
+        };
+        if self.noted.is_far_from(&mark) {
+            self.history.note(mark, line);
+            self.noted = mark;
+        }
     }
 
     /// Undoes a write that failed after `done` bytes.
@@ -168,7 +195,7 @@ impl Journal {
             return Ok(());
         }
         self.check_length(self.fragment)?;
-        self.medium
+        self.medium()
             .truncate(self.len)
             .map_err(Error::io("undo a partial write to", &self.path))?;
         self.fragment = 0;
@@ -177,13 +204,13 @@ impl Journal {
 
     /// Checks that nobody moved, replaced or changed the file.
     pub(crate) fn check_in_place(&self) -> Result<(), Error> {
-        in_place(&*self.medium, &self.path)?;
+        in_place(&**self.medium(), &self.path)?;
         self.check_length(self.fragment)
     }
 
     fn check_length(&self, fragment: u64) -> Result<(), Error> {
         let found = self
-            .medium
+            .medium()
             .size()
             .map_err(Error::io("look at", &self.path))?;
         let expected = self.len + fragment;
@@ -202,7 +229,7 @@ impl Drop for Journal {
     fn drop(&mut self) {
         // Readers may keep the file open; the lock must not last as long. If this fails, the end of
         // the process still releases it.
-        drop(self.medium.unlock());
+        drop(self.medium().unlock());
     }
 }
 

@@ -17,7 +17,10 @@
 //!   an event is on disk.
 //! * **Subscribers never hold up the writer.** Each has a bounded buffer; what does not fit is missed,
 //!   the subscriber is told exactly which events, and they can be had from the file
-//!   ([`Recorder::subscribe_from`] does that by itself).
+//!   ([`Recorder::follow`] does that by itself).
+//! * **Any event is found quickly**, by way of a sparse index beside a long run. [`RunLog`] reads pages of events and
+//!   follows a run from any process, while it is recorded and after.
+//! * **Many runs cost two threads**: all recorders of a process share one that syncs and one that wakes.
 //!
 //! # Threat model
 //!
@@ -63,7 +66,11 @@
 //! | `recover` | the end of a file: survey, set aside, mend |
 //! | `commit` | group commit |
 //! | `fanout` | live events |
+//! | `hub` | the two threads that all runs of a process share |
+//! | `index` | where events begin in a file, and the `.idx` file beside it |
+//! | `history` | events that are in the file of a run that is recorded to |
 //! | `follow` | history and live as one |
+//! | `log` | a run's file read by its events, from any process |
 //! | `storage` | the directory: names, links, permissions, trees |
 //! | `trace` | the same run as an `.agentlog` trace, live |
 
@@ -78,10 +85,16 @@ mod fanout;
 )]
 mod faulty;
 mod follow;
+mod history;
+mod hub;
+mod index;
 mod journal;
+mod log;
 mod medium;
 mod recorder;
 mod recover;
+#[cfg(all(test, feature = "shuttle"))]
+mod shuttle_tests;
 mod storage;
 mod sync;
 #[cfg(all(test, not(feature = "shuttle")))]
@@ -94,8 +107,9 @@ pub use error::Error;
 pub use fanout::{
     Batch, FanOutStats, LagWarning, Line, Next, SubscriberStats, Subscription, TryNextError,
 };
-pub use follow::{Followed, Follower};
+pub use follow::Follower;
 pub use journal::{Journal, repair};
+pub use log::{BadLine, LogFollower, News, Page, PageEvent, RunLog};
 pub use medium::Medium;
 pub use recorder::{Masker, OnLag, Options, Recorder};
 pub use recover::{Mended, SetAside, torn_path};

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::PoisonError;
 
 use quipu_formats::exchange::Template;
 use quipu_formats::lines::Limits;
@@ -10,11 +10,13 @@ use quipu_model::{Draft, RunId, Timestamp};
 
 use crate::Error;
 use crate::clock::{Clock, SystemClock, TimeWriter};
-use crate::commit::{Background, Commit, Durability};
+use crate::commit::{Commit, Durability};
 use crate::fanout::{FanOut, FanOutStats, LagWarning, Producer, Subscription};
 use crate::follow::Follower;
+use crate::hub::Hub;
 use crate::journal::Journal;
 use crate::recover::Mended;
+use crate::sync::{Arc, Mutex, MutexGuard, thread_local};
 
 /// How often a recorder that does not sync looks whether its file is still in its place.
 const LOOK_EVERY_MS: i64 = 100;
@@ -28,7 +30,8 @@ const KEEP_BYTES: usize = 1 << 20;
 /// or fails that one call and nothing else.
 pub type Masker = dyn Fn(&mut Draft) + Send + Sync;
 
-/// Told of subscribers that miss events, at most once a second each.
+/// Told of subscribers that miss events, at most once a second each. One thread calls it for all runs of the process, so
+/// it should be quick.
 pub type OnLag = dyn Fn(LagWarning) + Send + Sync;
 
 /// How a recorder behaves.
@@ -84,7 +87,7 @@ pub struct Recorder {
     /// section, and this is it.
     writer: Mutex<Writer>,
     commit: Arc<Commit>,
-    background: OnceLock<Mutex<Option<Background>>>,
+    hub: Arc<Hub>,
     fanout: Arc<FanOut>,
     closing: Mutex<()>,
 }
@@ -136,17 +139,19 @@ impl Recorder {
         let last_seq = journal.last_seq();
         let (medium, path) = (journal.medium().clone(), journal.path().to_owned());
         let commit = Commit::new(medium, path, last_seq, journal.len());
+        let hub = Hub::of_process();
         Ok(Self {
             run_id: journal.run_id().clone(),
             parent_run_id,
             mended: journal.mended().clone(),
             commit: Arc::new(commit),
-            background: OnceLock::new(),
             fanout: Arc::new(FanOut::new(
                 last_seq,
-                journal.medium().clone(),
+                journal.history().clone(),
+                hub.clone(),
                 options.on_lag.clone(),
             )),
+            hub,
             closing: Mutex::default(),
             options,
             writer: Mutex::new(Writer {
@@ -224,7 +229,8 @@ impl Recorder {
                 &masked
             }
         };
-        let seq = TEMPLATE.with_borrow_mut(|template| {
+        let seq = TEMPLATE.with(|template| {
+            let template = &mut *template.borrow_mut();
             template.fill(&self.run_id, self.parent_run_id.as_ref(), draft);
             let (len, limit) = (template.max_len(), self.options.limits.max_line_bytes);
             let result = if len > limit {
@@ -240,7 +246,7 @@ impl Recorder {
         match self.options.durability {
             Durability::None => {}
             Durability::Each => self.commit.wait(seq)?,
-            Durability::Group(interval) => self.sync_later(interval)?,
+            Durability::Group(interval) => self.commit.sync_later(&self.hub.syncs, interval)?,
         }
         Ok(seq)
     }
@@ -277,7 +283,7 @@ impl Recorder {
         template.render(journal.last_seq() + 1, time, line);
         let seq = journal.append(line)?;
         self.commit.wrote(seq, journal.len());
-        self.fanout.publish(producer, seq, journal.len(), line);
+        self.fanout.publish(producer, seq, line);
         if line.capacity() > KEEP_BYTES {
             *line = Vec::new();
         }
@@ -298,34 +304,20 @@ impl Recorder {
         self.commit.wait(seq)
     }
 
-    /// Has the background thread sync what was written, starting it if need be.
-    fn sync_later(&self, interval: std::time::Duration) -> Result<(), Error> {
-        let background = self.background.get_or_init(|| {
-            // Without a thread, whoever records pays for the sync.
-            Mutex::new(Background::start(self.commit.clone(), interval).ok())
-        });
-        match &*background.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(background) => background.wake(&self.commit),
-            None => self.commit.wait(self.commit.written())?,
-        }
-        Ok(())
-    }
-
     /// Receives events from now on. At most [`Options::buffer`] of them wait; when more come, the
     /// newest are dropped and the subscriber is told which.
     pub fn subscribe(&self) -> Subscription {
         // Under the writer's lock, so that "now" is between two events.
         let mut writer = self.lock();
-        let end = writer.journal.as_ref().map_or(0, Journal::len);
         self.fanout
-            .subscribe(&mut writer.producer, end, self.options.buffer)
+            .subscribe(&mut writer.producer, self.options.buffer)
     }
 
     /// Receives every event from `seq` on, first from the file and then live, none twice and none
-    /// left out: where the subscriber falls behind, it reads the file again.
-    pub fn subscribe_from(&self, seq: u64) -> Follower {
-        let subscription = self.subscribe();
-        Follower::new(subscription, self.commit.medium(), seq)
+    /// left out: where the follower falls behind, it reads the file again. Begins at any event without reading those
+    /// before it.
+    pub fn follow(&self, seq: u64) -> Follower {
+        Follower::new(self.subscribe(), self.fanout.history(), seq)
     }
 
     /// What subscribers received and missed.
@@ -345,15 +337,7 @@ impl Recorder {
         let Some(journal) = self.lock().journal.take() else {
             return Ok(());
         };
-        self.commit.close();
-        if let Some(background) = self.background.get()
-            && let Some(background) = background
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take()
-        {
-            background.stop(&self.commit);
-        }
+        self.hub.syncs.forget(&self.commit);
         let whole = journal.check_in_place();
         let synced = match self.options.durability {
             Durability::None => Ok(()),

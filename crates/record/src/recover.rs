@@ -18,6 +18,8 @@ use quipu_formats::lines::Limits;
 use quipu_model::{AnyBody, Event, RunId};
 
 use crate::Error;
+use crate::history::entry_of;
+use crate::index::{Entry, Mark};
 use crate::medium::{DiskFile, Medium};
 
 /// What a look at a file found.
@@ -35,6 +37,8 @@ pub(crate) struct Survey {
     pub(crate) lacks_newline: bool,
     /// What the checksums of the lines go on from.
     pub(crate) chain: Chain,
+    /// The places of some events, where the lines are the events 1 to n.
+    pub(crate) entries: Vec<Entry>,
 }
 
 /// What was mended when a run was opened or repaired.
@@ -86,7 +90,9 @@ pub(crate) fn survey(
         tail: 0,
         lacks_newline: false,
         chain: Chain::default(),
+        entries: Vec::new(),
     };
+    let mut noted = Mark::START;
     let mut last = String::new();
     // Where the last event itself ends, and the line it is on.
     let (mut event_end, mut event_line) = (0, 0);
@@ -131,6 +137,16 @@ pub(crate) fn survey(
         // In a line that was mended, places are not those of the file.
         event_line = if found.is_mended() { 0 } else { line };
         event_end = found.at.offset + found.text.len() as u64;
+        let mark = Mark {
+            event: seq,
+            line,
+            offset: reader.line().offset,
+        };
+        if dense && noted.is_far_from(&mark) {
+            let entry = entry_of(medium, mark).map_err(Error::io("read", path))?;
+            survey.entries.push(entry);
+            noted = mark;
+        }
         survey.last_seq = seq;
         survey.lacks_newline = !reader.line().terminated;
         survey.end = reader.position();

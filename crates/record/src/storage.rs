@@ -3,17 +3,18 @@
 //! ```text
 //! <root>/transcripts/<run-id>.jsonl        0600, in a directory that is 0700
 //! <root>/transcripts/<run-id>.jsonl.torn   what was cut off from it, if anything ever was
+//! <root>/transcripts/<run-id>.jsonl.idx    where its events begin, once it is long; can be deleted
 //! ```
 //!
 //! One file per run; runs find each other by name. Other engines put a label before the run id
 //! (`nightly__<run-id>.jsonl`); such files are found as well.
 
-use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use quipu_formats::exchange::verify::{Finding, Report, Rule, verify};
 use quipu_formats::exchange::{Fault, Position, Reader, Warning};
@@ -30,7 +31,7 @@ const EXTENSION: &str = ".jsonl";
 pub struct Storage {
     directory: PathBuf,
     /// Read once, when first needed.
-    listing: OnceCell<HashMap<String, Vec<PathBuf>>>,
+    listing: OnceLock<HashMap<String, Vec<PathBuf>>>,
 }
 
 /// Why a run was not found.
@@ -74,7 +75,7 @@ impl Storage {
     pub fn directory(directory: PathBuf) -> Self {
         Self {
             directory,
-            listing: OnceCell::new(),
+            listing: OnceLock::new(),
         }
     }
 

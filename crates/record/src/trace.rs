@@ -28,8 +28,8 @@ use quipu_formats::loss::Loss;
 use quipu_model::Attachment;
 
 use crate::commit::Durability;
-use crate::fanout::TryNextError;
-use crate::follow::{Followed, Follower};
+use crate::fanout::{Batch, TryNextError};
+use crate::follow::Follower;
 use crate::journal::{create_directory, in_place, open_locked};
 use crate::medium::{DiskFile, Medium as _};
 use crate::recover::{SetAside, Source, make_private, set_aside, sync_directory_of};
@@ -130,7 +130,7 @@ impl TraceWriter {
     ///
     /// When no thread can be started. What goes wrong later is told by [`Self::finish`].
     pub fn follow(recorder: &Recorder, options: TraceOptions) -> io::Result<Self> {
-        let events = recorder.subscribe_from(1);
+        let events = recorder.follow(1);
         let facts = Facts::recorded(recorder.run_id().clone());
         let thread = std::thread::Builder::new()
             .name("trace".to_owned())
@@ -160,11 +160,11 @@ fn write(mut events: Follower, facts: Facts, options: TraceOptions) -> Result<Tr
     let mut trace = Trace::new(options);
     loop {
         match events.try_recv()? {
-            Ok(event) => trace.take(&event, &mut projector)?,
+            Ok(batch) => trace.take_all(&batch, &mut projector)?,
             Err(TryNextError::Empty) => {
                 trace.rest()?;
                 match events.recv()? {
-                    Some(event) => trace.take(&event, &mut projector)?,
+                    Some(batch) => trace.take_all(&batch, &mut projector)?,
                     None => break,
                 }
             }
@@ -221,15 +221,21 @@ impl Trace {
         }
     }
 
-    fn take(&mut self, event: &Followed, projector: &mut Projector) -> Result<(), TraceError> {
-        let limits = Limits::default();
-        let mut reader = exchange::Reader::with_limits(&event.line[..], limits);
+    fn take_all(&mut self, batch: &Batch, projector: &mut Projector) -> Result<(), TraceError> {
+        for (seq, line) in batch.lines() {
+            self.take(seq, line, projector)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, seq: u64, line: &[u8], projector: &mut Projector) -> Result<(), TraceError> {
+        let mut reader = exchange::Reader::with_limits(line, Limits::default());
         let Some(Ok(decoded)) = reader.next_decoded()? else {
-            return Err(TraceError::Event(event.seq));
+            return Err(TraceError::Event(seq));
         };
         self.guard(|trace| projector.any(&decoded.event, trace))?;
         let closed = self.file.as_ref().is_some_and(|file| {
-            file.passed < file.found && file.closed_after.binary_search(&event.seq).is_ok()
+            file.passed < file.found && file.closed_after.binary_search(&seq).is_ok()
         });
         if closed {
             self.guard(|trace| projector.flush(trace))?;

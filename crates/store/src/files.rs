@@ -72,7 +72,8 @@ pub(crate) fn place(path: &Path, bytes: &[u8], tmp: &Path) -> Result<(), FileErr
     result
 }
 
-fn create_temporary(tmp: &Path) -> Result<(File, PathBuf), FileError> {
+/// A file of its own in `tmp`, and where it is.
+pub(crate) fn create_temporary(tmp: &Path) -> Result<(File, PathBuf), FileError> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

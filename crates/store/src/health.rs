@@ -11,6 +11,7 @@ use quipu_search::index::Index;
 
 use crate::archive::{Archive, Usage};
 use crate::blobs::{BlobError, BlobId, Blobs};
+use crate::events::{ALL, Events, Fault};
 use crate::import::{BESIDE, Store};
 use crate::search::{index_path, indexing};
 
@@ -33,6 +34,10 @@ pub struct Health {
     pub blobs: Vec<String>,
     /// Blobs that are damaged and that no session uses.
     pub loose_blobs: Vec<String>,
+    /// What is wrong with the events of sessions. The next import, or whoever asks for them, makes them again.
+    pub events: Vec<String>,
+    /// Sessions whose events are not kept.
+    pub without_events: u64,
     /// What is wrong with the search index.
     pub index: Vec<String>,
     /// Why the next import makes the search index anew.
@@ -63,8 +68,25 @@ impl Health {
             Ok(blobs) => health.look_at_blobs(&blobs, store, all),
             Err(error) => health.blobs.push(error.to_string()),
         }
+        health.look_at_events(home, store, all);
         health.look_at_index(home, store, all);
         health
+    }
+
+    fn look_at_events(&mut self, home: &Path, store: Option<&Store>, all: bool) {
+        let events = Events::of(home);
+        let keys = store.map(|store| store.catalogue().kept_keys());
+        for key in keys.into_iter().flatten().flatten() {
+            let looked_at = match events.open(&key) {
+                Ok(file) if all => file.check(&ALL),
+                opened => opened.map(drop),
+            };
+            match looked_at {
+                Ok(()) => {}
+                Err(Fault::Missing) => self.without_events += 1,
+                Err(fault) => self.events.push(fault.to_string()),
+            }
+        }
     }
 
     fn look_at_archive(&mut self, archive: &Archive, store: Option<&Store>, all: bool) {

@@ -71,6 +71,7 @@ pub mod archive;
 pub mod blobs;
 pub mod catalogue;
 mod durable;
+pub mod events;
 mod files;
 pub mod health;
 mod hide;

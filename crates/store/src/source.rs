@@ -4,15 +4,18 @@ use std::io::{self, BufRead as _, Read as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use quipu_agents::{About, Sink};
 use quipu_convert::Source;
-use quipu_convert::source::{Bytes, Document, Log, Transcript};
+use quipu_convert::source::{Bytes, Document, Entries, Log, Transcript};
 use quipu_model::Timestamp;
 use quipu_prices::Prices;
 
 use crate::archive::{Archive, Snapshot, SourceKey};
+use crate::blobs::Blobs;
 use crate::catalogue::TranscriptRow;
+use crate::events::{ALL, EventLog};
 use crate::import::{BESIDE, ImportError, Store};
-use crate::transcript::{located, snapshot};
+use crate::transcript::{WithBlobs, located, snapshot};
 
 /// The bytes that were kept of a log.
 struct Kept {
@@ -58,6 +61,24 @@ impl Bytes for Kept {
     }
 }
 
+/// The events of a log, and what stood inside of it.
+struct KeptEntries {
+    events: EventLog,
+    blobs: Arc<Blobs>,
+}
+
+impl Entries for KeptEntries {
+    fn replay(&self, sink: &mut dyn Sink) -> io::Result<About> {
+        let mut sink = WithBlobs {
+            blobs: &self.blobs,
+            sink,
+        };
+        self.events
+            .replay(&ALL, &mut sink)
+            .map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))
+    }
+}
+
 impl Store {
     /// A kept session, to be converted.
     pub fn source(
@@ -65,12 +86,12 @@ impl Store {
         row: &TranscriptRow,
         prices: &Arc<Prices>,
     ) -> Result<Box<dyn Source>, ImportError> {
+        if row.recorded {
+            return Ok(Box::new(Transcript::new(&row.path)));
+        }
         let row = &*located(self.archive(), row)?;
         let dialect = row.dialect.as_deref().and_then(quipu_agents::dialect);
-        let found = dialect.ok_or_else(|| ImportError::Home {
-            path: row.path.clone(),
-            source: io::Error::other("no adapter knows how it reads"),
-        })?;
+        let found = dialect.ok_or_else(|| ImportError::Unread(row.path.clone()))?;
         let bytes = Kept {
             archive: self.archive().clone(),
             snapshot: snapshot(self.archive(), row)?,
@@ -100,6 +121,10 @@ impl Store {
         log.agent = Some(row.agent.clone());
         log.parent_call.clone_from(&row.parent_call);
         log.run_id = Some(quipu_agents::run_id(&row.run_id));
+        log.entries = Some(Box::new(KeptEntries {
+            events: self.kept().open(row, &ALL)?,
+            blobs: Arc::clone(&self.blobs),
+        }));
         Ok(Box::new(log))
     }
 }

@@ -1,15 +1,18 @@
-//! Reading a transcript back from the archive.
+//! Reading the events of a kept transcript.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead as _, Read as _};
+use std::ops::RangeInclusive;
 
 use quipu_agents::{
-    Collect, Dialect, Entry, Family, Feed, FeedError, HEAD, Limits, Origin, Position, Session, Sink,
+    About, Dialect, Entry, Family, Feed, HEAD, Limits, Origin, Position, Session, Sink,
 };
 use quipu_model::{Attachment, Event, LogBody, Timestamp};
 
 use crate::archive::{Archive, Snapshot, SourceKey};
-use crate::catalogue::TranscriptRow;
+use crate::blobs::Blobs;
+use crate::catalogue::{ADAPTERS, TranscriptRow};
+use crate::events::{ALL, EventFile, EventLog, Events, Page, State, Writer};
 use crate::hide::is_masked;
 use crate::import::{BESIDE, ImportError, Store};
 
@@ -23,52 +26,172 @@ pub struct Transcript {
     /// Its events, in order, marked where only the whole log tells.
     pub events: Vec<Event<LogBody>>,
     /// Why it could not be read wholly.
-    pub problem: Option<FeedError>,
+    pub problem: Option<String>,
 }
 
 impl Store {
-    /// Reads a transcript from what was kept of its log.
+    /// Reads a transcript.
     pub fn read(&self, row: TranscriptRow) -> Result<Transcript, ImportError> {
-        let run_id = quipu_agents::run_id(&row.run_id);
-        let mut events = Collect::new(run_id, &row.path.to_string_lossy());
-        let (feed, problem) = feed_through(self, &row, &mut events)?;
-        events.mark(feed.ledger());
+        let kept = self.kept().open(&row, &ALL)?;
+        let events = kept.events(ALL)?;
+        let About {
+            session, problem, ..
+        } = kept.about()?;
         Ok(Transcript {
-            session: feed.session().clone(),
-            events: events.events,
+            session,
+            events,
             problem,
             row,
         })
     }
+
+    /// The events of a transcript, whether it was imported or recorded.
+    pub fn events(&self, row: &TranscriptRow) -> Result<EventLog, ImportError> {
+        self.kept().open(row, &ALL)
+    }
+
+    /// Reads up to `most` events of a transcript, from event `from` on.
+    pub fn page(&self, row: &TranscriptRow, from: u64, most: usize) -> Result<Page, ImportError> {
+        let from = from.max(1);
+        let wanted = from..=from.saturating_add(most as u64).saturating_sub(1);
+        let kept = self.kept().open(row, &wanted)?;
+        Ok(kept.page(from, most, &|_| true)?)
+    }
+
+    /// What events are read from.
+    pub(crate) fn kept(&self) -> Kept {
+        Kept {
+            archive: self.archive().clone(),
+            events: Events::of(self.home()),
+        }
+    }
 }
 
-/// Reads a transcript again, into a sink.
+/// Gives all events of a transcript to a sink.
 pub(crate) fn feed(
     store: &Store,
     row: &TranscriptRow,
     sink: &mut dyn Sink,
-) -> Result<Feed, ImportError> {
-    feed_through(store, row, sink).map(|(feed, _)| feed)
+) -> Result<About, ImportError> {
+    Ok(store.kept().open(row, &ALL)?.replay(&ALL, sink)?)
 }
 
-fn feed_through(
-    store: &Store,
-    row: &TranscriptRow,
-    sink: &mut dyn Sink,
-) -> Result<(Feed, Option<FeedError>), ImportError> {
-    let mut sink = Through(sink);
-    feed_until(store.archive(), row, &mut sink, |_| false)
+/// The events of kept logs, and the logs to make them again from.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    archive: Archive,
+    events: Events,
 }
 
-struct Through<'s>(&'s mut dyn Sink);
-
-impl Sink for Through<'_> {
-    fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>) {
-        self.0.entry(seq, at, position, entry);
+impl Kept {
+    /// The events of a transcript, of which these are wanted. Events that are missing, damaged or of an earlier state
+    /// of the log are made again.
+    pub(crate) fn open(
+        &self,
+        row: &TranscriptRow,
+        wanted: &RangeInclusive<u64>,
+    ) -> Result<EventLog, ImportError> {
+        if row.recorded {
+            return Ok(EventLog::run(row.clone())?);
+        }
+        let file = self.file(row, wanted)?;
+        Ok(EventLog::kept(row.clone(), file))
     }
 
-    fn blob(&mut self, attachment: &Attachment, bytes: &[u8]) {
-        self.0.blob(attachment, bytes);
+    fn file(
+        &self,
+        row: &TranscriptRow,
+        wanted: &RangeInclusive<u64>,
+    ) -> Result<EventFile, ImportError> {
+        let row = &*located(&self.archive, row)?;
+        let snapshot = snapshot(&self.archive, row)?;
+        let state = State {
+            version: snapshot.version,
+            read_to: snapshot.size,
+            adapters: ADAPTERS,
+        };
+        match self.events.open(&row.key) {
+            Ok(file) if file.state() == state && file.check(wanted).is_ok() => Ok(file),
+            _ => self.make(row, &snapshot, state),
+        }
+    }
+
+    /// Makes the events of a log again: in their place, or where nobody else sees them if nothing may be written there.
+    fn make(
+        &self,
+        row: &TranscriptRow,
+        snapshot: &Snapshot,
+        state: State,
+    ) -> Result<EventFile, ImportError> {
+        match self.make_in(&self.events, row, snapshot, state) {
+            Err(ImportError::Home { .. }) => {
+                let refused = |source| ImportError::Home {
+                    path: std::env::temp_dir(),
+                    source,
+                };
+                // What is open can be read after its directory is gone.
+                let elsewhere = tempfile::tempdir().map_err(refused)?;
+                self.make_in(&Events::of(elsewhere.path()), row, snapshot, state)
+            }
+            made => made,
+        }
+    }
+
+    fn make_in(
+        &self,
+        events: &Events,
+        row: &TranscriptRow,
+        snapshot: &Snapshot,
+        state: State,
+    ) -> Result<EventFile, ImportError> {
+        let refused = |source| ImportError::Home {
+            path: events.path(&row.key),
+            source,
+        };
+        let mut writer = Writer::new(events, &row.key).map_err(refused)?;
+        let about = read_again(&self.archive, row, snapshot, &mut Into(&mut writer))?;
+        writer.finish(state, about).map_err(refused)?;
+        Ok(events.open(&row.key)?)
+    }
+}
+
+struct Into<'w>(&'w mut Writer);
+
+impl Sink for Into<'_> {
+    fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>) {
+        self.0.take(seq, at, position, entry);
+    }
+}
+
+/// Gives a sink what stood inside of a log as well, from where it is kept.
+pub(crate) struct WithBlobs<'s> {
+    pub(crate) blobs: &'s Blobs,
+    pub(crate) sink: &'s mut dyn Sink,
+}
+
+impl Sink for WithBlobs<'_> {
+    fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>) {
+        if self.sink.wants_blobs() {
+            for attachment in &entry.attachments {
+                self.give(attachment);
+            }
+        }
+        self.sink.entry(seq, at, position, entry);
+    }
+
+    fn is_done(&self) -> bool {
+        self.sink.is_done()
+    }
+}
+
+impl WithBlobs<'_> {
+    /// Gives what is kept of an attachment. What stood outside of the log was never kept.
+    fn give(&mut self, attachment: &Attachment) {
+        if let Ok(id) = attachment.sha256.parse()
+            && let Ok(bytes) = self.blobs.get(&id)
+        {
+            self.sink.blob(attachment, &bytes);
+        }
     }
 }
 
@@ -77,7 +200,7 @@ pub(crate) fn located<'r>(
     archive: &Archive,
     row: &'r TranscriptRow,
 ) -> Result<Cow<'r, TranscriptRow>, ImportError> {
-    if !is_masked(&row.path, row.part.as_deref()) {
+    if row.recorded || !is_masked(&row.path, row.part.as_deref()) {
         return Ok(Cow::Borrowed(row));
     }
     Ok(match archive.source_by_id(&row.key)? {
@@ -97,38 +220,32 @@ pub(crate) fn snapshot(archive: &Archive, row: &TranscriptRow) -> Result<Snapsho
     if let Some(part) = &row.part {
         key = key.with_part(part);
     }
-    let nothing = || ImportError::Home {
-        path: row.path.clone(),
-        source: io::Error::other("nothing of it is in the archive"),
-    };
-    archive.latest(&key)?.ok_or_else(nothing)
+    archive
+        .latest(&key)?
+        .ok_or_else(|| ImportError::NotKept(row.path.clone()))
 }
 
-/// Reads a transcript again, into a sink, as far as it is wanted.
-pub(crate) fn feed_until<S: Sink>(
+/// Has an adapter read a log again.
+pub(crate) fn read_again(
     archive: &Archive,
     row: &TranscriptRow,
-    sink: &mut S,
-    enough: impl Fn(&S) -> bool,
-) -> Result<(Feed, Option<FeedError>), ImportError> {
-    let row = &*located(archive, row)?;
-    let refuse = |source| ImportError::Home {
+    snapshot: &Snapshot,
+    sink: &mut dyn Sink,
+) -> Result<About, ImportError> {
+    let refuse = |source| ImportError::Archived {
         path: row.path.clone(),
         source,
     };
-    let snapshot = snapshot(archive, row)?;
+    let unknown = || ImportError::Unread(row.path.clone());
     let dialect = row.dialect.as_deref().and_then(quipu_agents::dialect);
-    let (family, dialect) =
-        dialect.ok_or_else(|| refuse(io::Error::other("no adapter knows how it reads")))?;
+    let (family, dialect) = dialect.ok_or_else(unknown)?;
     let origin = Origin {
         path: &row.path,
         part: row.part.as_deref(),
     };
-    let reader = family
-        .open(&dialect, &origin, None)
-        .ok_or_else(|| refuse(io::Error::other("no adapter reads it")))?;
+    let reader = family.open(&dialect, &origin, None).ok_or_else(unknown)?;
     let mut feed = Feed::new(dialect.framing, reader);
-    let mut from = archive.read(&snapshot);
+    let mut from = archive.read(snapshot);
     loop {
         let bytes = from.fill_buf().map_err(refuse)?;
         if bytes.is_empty() {
@@ -137,9 +254,6 @@ pub(crate) fn feed_until<S: Sink>(
         let read = bytes.len();
         feed.push(bytes, sink);
         from.consume(read);
-        if enough(sink) {
-            return Ok((feed, None));
-        }
     }
     for beside in family.sidecars(&row.path) {
         let of = SourceKey::new(row.agent.clone(), beside.clone()).with_part(BESIDE);
@@ -154,7 +268,7 @@ pub(crate) fn feed_until<S: Sink>(
         }
     }
     let problem = feed.finish(sink).err();
-    Ok((feed, problem))
+    Ok(About::new(&feed, problem.as_ref()))
 }
 
 /// Whose log a snapshot is.

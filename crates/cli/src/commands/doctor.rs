@@ -251,6 +251,13 @@ impl Findings {
         );
         let remedy = "`quipu import` goes on with it".to_owned();
         need(waiting, one, many, remedy);
+        let remedy = "`quipu import --rebuild` makes them again".to_owned();
+        let (one, many) = ("session has damaged events", "sessions have damaged events");
+        need(health.events.len(), one, many, remedy);
+        let without = usize::try_from(health.without_events).unwrap_or(usize::MAX);
+        let (one, many) = ("session has no events yet", "sessions have no events yet");
+        let remedy = "`quipu import` makes them again".to_owned();
+        need(without, one, many, remedy);
         let outdated = usize::try_from(health.outdated).unwrap_or(usize::MAX);
         let (one, many) = (
             "log was read by an earlier version, which masked fewer secrets",
@@ -273,20 +280,18 @@ impl Findings {
             archive,
             blobs,
             loose_blobs,
+            events,
             index,
             ..
         } = &self.health;
-        let all = [catalogue, archive, blobs, loose_blobs, index];
+        let all = [catalogue, archive, blobs, loose_blobs, events, index];
         all.into_iter().flatten()
     }
 
     /// What the catalogue tells of what was read.
     fn read(&mut self, store: &Store) -> Result<()> {
         let catalogue = store.catalogue();
-        let version = catalogue
-            .database()
-            .query_row("pragma user_version", [], |row| row.get::<_, i64>(0));
-        self.catalogue_version = version.ok();
+        self.catalogue_version = catalogue.version().ok();
         self.census = Census::of(store)?;
         for source in catalogue.sources()? {
             if let Some(problem) = source.problem {
@@ -522,6 +527,8 @@ impl Findings {
             lost: paths(&health.lost),
             blobs_damaged: blobs.cloned().collect(),
             outdated_logs: health.outdated,
+            events_damaged: health.events.clone(),
+            sessions_without_events: health.without_events,
             search_index_damaged: index.cloned().collect(),
             unreadable: unreadable.collect(),
             archive: api::ArchiveHealth {

@@ -1,11 +1,7 @@
 //! `quipu export`
 
-use std::path::Path;
-
 use quipu_convert::source::Transcript;
 use quipu_convert::{Format, Reading, Source};
-use quipu_store::Store;
-use quipu_store::catalogue::TranscriptRow;
 
 use super::convert::{Sessions, Work, open, reading, redacted};
 use super::list;
@@ -71,30 +67,11 @@ pub(super) fn of(meant: Meant, reading: &Reading) -> Result<Vec<Box<dyn Source>>
 
 fn filtered(args: &Export, place: &Place, reading: &Reading) -> Result<Vec<Box<dyn Source>>> {
     let store = place.store()?;
-    let rows = list::wanted(&args.only, args.all, store.as_ref(), place)?;
+    let rows = list::wanted(&args.only, args.all, store.as_ref())?;
+    let Some(store) = store else {
+        return Ok(Vec::new());
+    };
     rows.iter()
-        .map(|row| source(row, store.as_ref(), &place.home()?, reading))
+        .map(|row| Ok(store.source(row, &reading.prices)?))
         .collect()
-}
-
-fn source(
-    row: &TranscriptRow,
-    store: Option<&Store>,
-    home: &Path,
-    reading: &Reading,
-) -> Result<Box<dyn Source>> {
-    match store {
-        Some(store) if row.agent != list::RECORDED => Ok(store.source(row, &reading.prices)?),
-        _ => {
-            let path = home
-                .join("transcripts")
-                .join(format!("{}.jsonl", row.run_id));
-            let path = if row.path.is_file() {
-                row.path.clone()
-            } else {
-                path
-            };
-            Ok(Box::new(Transcript::new(&path)))
-        }
-    }
 }

@@ -1,28 +1,21 @@
 //! `quipu list`
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write};
+use std::io::Write;
 use std::path::Path;
 
-use quipu_formats::exchange::Reader;
-use quipu_model::{AnyBody, Body, Usage};
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
-use quipu_store::catalogue::{Figures, Filter, Order, TranscriptRow};
+use quipu_store::catalogue::{Filter, Order, TranscriptRow};
+use quipu_store::import::RECORDED;
 
 use crate::args::{List, Only, Sort};
 use crate::error::{Exit, Result};
 use crate::filter::{Naming, Project, check_agents};
 use crate::locate::Place;
-use crate::redaction::masked;
 use crate::table::{Give, Table};
 use crate::terminal::{DIM, RED, YELLOW, columns, count, out, say, tokens};
 use crate::{json, when};
-
-/// What recorded runs are listed as.
-pub(crate) const RECORDED: &str = "quipu";
 
 /// The shortest beginning of an id that is shown.
 const SHORT_ID: usize = 8;
@@ -56,14 +49,13 @@ pub(crate) fn run(args: &List, place: &Place) -> Result<Exit> {
     let mut wanted = Wanted::of(&args.only, order)?;
     wanted.filter.subagents = args.all;
     wanted.filter.duplicates = args.all;
-    let home = place.home()?;
     let store = place.store()?;
     check(&args.only, store.as_ref())?;
     // One more than is shown tells whether there are more.
     wanted.limit = (args.limit > 0).then_some(args.limit.saturating_add(1));
     let mut rows = match &store {
-        Some(store) => rows(store, &home, &wanted)?,
-        None => merged(Vec::new(), recorded(&home), &wanted),
+        Some(store) => rows(store, &wanted)?,
+        None => Vec::new(),
     };
     let limit = if args.limit > 0 {
         args.limit
@@ -81,7 +73,7 @@ pub(crate) fn run(args: &List, place: &Place) -> Result<Exit> {
         let rows: Vec<_> = rows.iter().map(json::transcript).collect();
         writeln!(out, "{}", json::document(&rows)?)?;
     } else if !rows.is_empty() {
-        let ids = Ids::of(store.as_ref(), &home)?;
+        let ids = Ids::of(store.as_ref())?;
         write_rows(&mut out, &rows, store.as_ref(), &ids, |_| None)?;
     }
     out.flush()?;
@@ -101,8 +93,8 @@ pub(crate) fn run(args: &List, place: &Place) -> Result<Exit> {
     if is_cut {
         wanted.limit = None;
         let all = match &store {
-            Some(store) => how_many(store, &home, &wanted)?,
-            None => merged(Vec::new(), recorded(&home), &wanted).len() as u64,
+            Some(store) => how_many(store, &wanted)?,
+            None => 0,
         };
         say(&format!("the first {limit} of {all}; --limit 0 shows all"));
     }
@@ -110,19 +102,13 @@ pub(crate) fn run(args: &List, place: &Place) -> Result<Exit> {
 }
 
 /// What an export asks for: in the order in which it began. All of it has sub-agents as well, and no copies.
-pub(super) fn wanted(
-    only: &Only,
-    all: bool,
-    store: Option<&Store>,
-    place: &Place,
-) -> Result<Vec<TranscriptRow>> {
+pub(super) fn wanted(only: &Only, all: bool, store: Option<&Store>) -> Result<Vec<TranscriptRow>> {
     let mut wanted = Wanted::of(only, Order::Oldest)?;
     wanted.filter.subagents = all;
     check(only, store)?;
-    let home = place.home()?;
     match store {
-        Some(store) => rows(store, &home, &wanted),
-        None => Ok(merged(Vec::new(), recorded(&home), &wanted)),
+        Some(store) => rows(store, &wanted),
+        None => Ok(Vec::new()),
     }
 }
 
@@ -253,164 +239,29 @@ impl Wanted {
             && since.is_none()
             && until.is_none()
     }
-
-    /// Whether a recorded run is asked for.
-    fn wants_run(&self, row: &TranscriptRow) -> bool {
-        let filter = &self.filter;
-        let agents = &filter.agents;
-        let title = row.title.as_deref().unwrap_or_default().to_lowercase();
-        (agents.is_empty()
-            || agents
-                .iter()
-                .any(|it| row.agent.starts_with(&it.to_lowercase())))
-            && self.project.is_none()
-            && filter.branch.is_none()
-            && filter.model.is_none()
-            && filter
-                .title
-                .as_ref()
-                .is_none_or(|it| title.contains(&it.to_lowercase()))
-            && filter
-                .since
-                .is_none_or(|since| row.ended_at.or(row.started_at) >= Some(since))
-            && filter
-                .until
-                .is_none_or(|until| row.started_at.is_some_and(|at| at < until))
-            && (filter.subagents || row.parent.is_none())
-    }
 }
 
-/// The transcripts that are asked for: imported sessions and recorded runs.
-pub(super) fn rows(store: &Store, home: &Path, wanted: &Wanted) -> Result<Vec<TranscriptRow>> {
+/// The transcripts that are asked for.
+pub(super) fn rows(store: &Store, wanted: &Wanted) -> Result<Vec<TranscriptRow>> {
     // The catalogue does not know what a directory is.
     let limit = wanted.limit.filter(|_| wanted.project.is_none());
-    let mut imported = store
+    let mut rows = store
         .catalogue()
         .list(&wanted.filter, wanted.order, limit)?;
     if let Some(project) = &wanted.project {
-        imported.retain(|row| row.cwd.as_deref().is_some_and(|cwd| project.has(cwd)));
+        rows.retain(|row| row.cwd.as_deref().is_some_and(|cwd| project.has(cwd)));
+        rows.truncate(wanted.limit.unwrap_or(usize::MAX));
     }
-    Ok(merged(imported, recorded(home), wanted))
+    Ok(rows)
 }
 
 /// How many transcripts are asked for, whatever the limit.
-fn how_many(store: &Store, home: &Path, wanted: &Wanted) -> Result<u64> {
+fn how_many(store: &Store, wanted: &Wanted) -> Result<u64> {
     if wanted.project.is_some() {
-        return Ok(rows(store, home, wanted)?.len() as u64);
+        return Ok(rows(store, wanted)?.len() as u64);
     }
     let sums = store.catalogue().by_agent(&wanted.filter)?;
-    let imported: u64 = sums.iter().map(|sum| sum.transcripts).sum();
-    let runs = merged(Vec::new(), recorded(home), wanted).len() as u64;
-    Ok(imported + runs)
-}
-
-fn merged(
-    mut rows: Vec<TranscriptRow>,
-    mut runs: Vec<TranscriptRow>,
-    wanted: &Wanted,
-) -> Vec<TranscriptRow> {
-    runs.retain(|run| wanted.wants_run(run));
-    if !runs.is_empty() {
-        rows.append(&mut runs);
-        let latest = |row: &TranscriptRow| row.ended_at.or(row.started_at);
-        // The catalogue's own order goes by the same, so what it left out comes behind.
-        match wanted.order {
-            Order::Newest => rows.sort_by_key(|row| Reverse(latest(row))),
-            Order::Oldest => {
-                let first = |row: &TranscriptRow| row.started_at.or(row.ended_at);
-                rows.sort_by_key(|row| (first(row).is_none(), first(row)));
-            }
-            Order::Tokens => rows.sort_by_key(|row| Reverse(row.usage.total())),
-            Order::Size => rows.sort_by_key(|row| Reverse(row.size)),
-            Order::Events => rows.sort_by_key(|row| Reverse(row.figures.events)),
-        }
-    }
-    rows.truncate(wanted.limit.unwrap_or(usize::MAX));
-    rows
-}
-
-/// The recorded runs of a home, by their first and last lines.
-fn recorded(home: &Path) -> Vec<TranscriptRow> {
-    let mut rows = Vec::new();
-    let Ok(listing) = std::fs::read_dir(home.join("transcripts")) else {
-        return rows;
-    };
-    for entry in listing.flatten() {
-        let path = entry.path();
-        if path.extension().is_some_and(|ending| ending == "jsonl")
-            && path.is_file()
-            && let Ok(Some(row)) = recorded_run(&path)
-        {
-            rows.push(row);
-        }
-    }
-    rows.sort_by(|a, b| a.run_id.cmp(&b.run_id));
-    rows
-}
-
-pub(crate) fn recorded_run(path: &Path) -> io::Result<Option<TranscriptRow>> {
-    /// The last line of a run is looked for in this much of its end.
-    const TAIL: u64 = 64 << 10;
-    let mut reader = Reader::new(File::open(path)?);
-    let Some(Ok(first)) = reader.next_decoded()? else {
-        return Ok(None);
-    };
-    let first = first.event;
-    let mut file = File::open(path)?;
-    let size = file.metadata()?.len();
-    let from = size.saturating_sub(TAIL);
-    file.seek(SeekFrom::Start(from))?;
-    let mut tail = BufReader::new(file.take(TAIL));
-    if from > 0 {
-        // The middle of a line.
-        io::BufRead::skip_until(&mut tail, b'\n')?;
-    }
-    let mut reader = Reader::new(tail);
-    let (mut events, mut ended) = (first.seq, first.timestamp);
-    while let Some(item) = reader.next_decoded()? {
-        if let Ok(last) = item {
-            (events, ended) = (last.event.seq, last.event.timestamp);
-        }
-    }
-    let title = match &first.body {
-        AnyBody::Known(Body::RunStarted(Some(step))) => Some(masked(&step.name)),
-        _ => None,
-    };
-    Ok(Some(TranscriptRow {
-        id: 0,
-        run_id: first.run_id.to_string(),
-        native: first.run_id.to_string(),
-        agent: RECORDED.to_owned(),
-        agent_version: None,
-        title,
-        cwd: None,
-        branch: None,
-        repository: None,
-        commit: None,
-        parent: first.parent_run_id.map(|parent| parent.to_string()),
-        parent_call: None,
-        forked_from: None,
-        copy_of: None,
-        copied_events: 0,
-        duplicate: false,
-        reconstructed: false,
-        started_at: Some(first.timestamp.as_millisecond()),
-        ended_at: Some(ended.as_millisecond()),
-        figures: Figures {
-            events,
-            ..Figures::default()
-        },
-        usage: Usage::default(),
-        vendor_usage: Usage::default(),
-        vendor_cost: None,
-        models: Vec::new(),
-        path: path.to_owned(),
-        part: None,
-        dialect: None,
-        key: String::new(),
-        size,
-        modified: None,
-    }))
+    Ok(sums.iter().map(|sum| sum.transcripts).sum())
 }
 
 /// The ids of everything that is kept, sorted.
@@ -418,22 +269,11 @@ pub(crate) fn recorded_run(path: &Path) -> io::Result<Option<TranscriptRow>> {
 pub(crate) struct Ids(Vec<String>);
 
 impl Ids {
-    pub(crate) fn of(store: Option<&Store>, home: &Path) -> Result<Self> {
+    pub(crate) fn of(store: Option<&Store>) -> Result<Self> {
         let mut ids = match store {
             Some(store) => store.catalogue().run_ids()?,
             None => Vec::new(),
         };
-        let listing = std::fs::read_dir(home.join("transcripts"));
-        for entry in listing.into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.extension().is_some_and(|ending| ending == "jsonl") {
-                ids.extend(
-                    path.file_stem()
-                        .and_then(|stem| stem.to_str())
-                        .map(str::to_owned),
-                );
-            }
-        }
         ids.sort();
         ids.dedup();
         Ok(Self(ids))
@@ -447,7 +287,7 @@ impl Ids {
     /// What a transcript is shown as. Who names a run means the name to be read.
     pub(crate) fn shown(&self, row: &TranscriptRow) -> String {
         let short = self.short(&row.run_id);
-        if row.agent != RECORDED || short.len() >= ID_WIDTH {
+        if !row.recorded || short.len() >= ID_WIDTH {
             return short;
         }
         row.run_id.get(..ID_WIDTH).unwrap_or(&row.run_id).to_owned()
@@ -484,15 +324,6 @@ pub(super) fn write_rows(
     let plain = anstyle::Style::new();
     for row in rows {
         let at = row.ended_at.or(row.started_at).and_then(when::of_millis);
-        // A trace of a recorded run that was imported has been read as well.
-        let recorded = row.dialect.is_none();
-        let number = |n: u64| {
-            if recorded {
-                String::new()
-            } else {
-                n.to_string()
-            }
-        };
         let total = if row.usage.is_empty() {
             String::new()
         } else {
@@ -508,8 +339,8 @@ pub(super) fn write_rows(
             (row.agent.clone(), plain),
             (project(row), plain),
             (row.title.clone().unwrap_or_default(), plain),
-            (number(row.figures.prompts), plain),
-            (number(row.figures.tool_calls), plain),
+            (row.figures.prompts.to_string(), plain),
+            (row.figures.tool_calls.to_string(), plain),
             (total, plain),
             (marks.join(", "), style),
         ]);

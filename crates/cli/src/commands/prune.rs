@@ -51,7 +51,8 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
         ..Filter::default()
     };
     let mut rows = store.catalogue().list(&filter, Order::Oldest, None)?;
-    rows.retain(|row| wanted.has(row));
+    // Recorded runs are originals, and are not ours to forget.
+    rows.retain(|row| !row.recorded && wanted.has(row));
     let holdings = store.holdings(rows)?;
     let rows: Vec<TranscriptRow> = holdings.iter().map(|it| it.row.clone()).collect();
     let size: u64 = rows.iter().map(|row| row.size).sum();
@@ -101,7 +102,7 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
         writeln!(out, "Forgot {transcripts}; {freed} freed.")?;
         writeln!(out, "{}", path.display())?;
     } else {
-        let ids = Ids::of(Some(&store), store.home())?;
+        let ids = Ids::of(Some(&store))?;
         let mark = |row: &TranscriptRow| gone.contains(&row.id).then_some("only here");
         write_rows(&mut out, &rows, Some(&store), &ids, mark)?;
         let flags = match only {

@@ -189,7 +189,7 @@ fn write(args: &Search, found: &[Found], store: &Store, place: &Place) -> Result
         let all: Vec<Hit> = found.iter().map(document).collect();
         writeln!(out, "{}", json::document(&all)?)?;
     } else if !found.is_empty() {
-        let ids = Ids::of(Some(store), &place.home()?)?;
+        let ids = Ids::of(Some(store))?;
         for (n, it) in found.iter().enumerate() {
             if n > 0 {
                 writeln!(out)?;

@@ -1,24 +1,21 @@
 //! `quipu tail`
 //!
-//! Follows a file by its path: what is appended, a file that is cut short and written anew, and one that
-//! is moved away and replaced. Woken by the file system; looks once a second where that is silent, as on
-//! network mounts.
+//! Follows a file by its path ([`quipu_record::LogFollower`]). Woken by the file system; looks once a second where
+//! that is silent, as on network mounts.
 
-use std::collections::VecDeque;
-use std::fs::{File, Metadata};
-use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use notify::Watcher as _;
-use quipu_formats::exchange::{Bad, Found, Item, Reader};
+use quipu_formats::exchange::{Fault, Found, Item, Position, Reader};
 use quipu_formats::lines::Limits;
+use quipu_record::{LogFollower, News, RunLog};
 
 use super::render::Renderer;
 use crate::args::Tail;
-use crate::error::{CommandError, Exit, Result, io_error};
+use crate::error::{CommandError, Exit, Result};
 use crate::terminal::{out, say};
 use crate::{json, locate};
 
@@ -26,25 +23,68 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &Tail, place: &locate::Place) -> Result<Exit> {
     let path = place.transcript(&args.run)?;
-    let mut follow = Follow::open(&path)?;
+    // It may be a file of another engine's, beside which nothing is written.
+    let log = RunLog::open_read_only(&path)?;
     let mut printer = Printer::new(args);
     // Watching begins before reading, so that nothing falls in between.
     let changes = args.follow.then(|| Changes::of(&path));
-    match args.from {
-        Some(from) => printer.from = from,
-        None => follow.skip_to_last(args.events)?,
-    }
-    follow.read(&mut printer)?;
+    let from = match args.from {
+        Some(from) => {
+            printer.from = from;
+            start_of(&log, from)?
+        }
+        // By their place in the file, not their number: another writer may have begun to count anew.
+        None => log.len()?.saturating_sub(args.events) + 1,
+    };
+    let follower = log.follow(from)?;
     let Some(changes) = changes else {
+        print_all(&mut follower.to_the_last_byte(), &mut printer, &path)?;
         return match printer.bad {
             0 => Ok(Exit::Done),
             n => Err(CommandError::bad_lines(n, &path)),
         };
     };
+    let mut follower = follower;
     loop {
+        print_all(&mut follower, &mut printer, &path)?;
         changes.wait();
-        follow.catch_up(&mut printer)?;
     }
+}
+
+/// Where to begin to read for the event with this number. A file of another engine's may number its events otherwise; that is
+/// read from its start.
+fn start_of(log: &RunLog, seq: u64) -> Result<u64> {
+    let page = log.page(seq, 1)?;
+    let first = page.events.first();
+    let is_there = first.is_some_and(|it| it.decoded.event.seq == it.number);
+    Ok(if is_there { seq } else { 1 })
+}
+
+/// Prints what is there.
+fn print_all(follower: &mut LogFollower, printer: &mut Printer, path: &Path) -> Result<()> {
+    while let Some(news) = follower.try_next()? {
+        let what = match news {
+            News::Events { batch, mut at } => {
+                for (_, line) in batch.lines() {
+                    printer.line(line, at)?;
+                    at.line += 1;
+                    at.offset += line.len() as u64;
+                }
+                continue;
+            }
+            News::Bad(bad) => {
+                printer.bad(bad.at, &bad.fault)?;
+                continue;
+            }
+            News::Gone => "is gone; waiting for it",
+            News::Replaced => "is a new file; reading it from its start",
+            News::Cut => "was cut short; reading it from its start",
+        };
+        printer.flush()?;
+        printer.from = 0;
+        say(&format!("note: {} {what}", path.display()));
+    }
+    printer.flush()
 }
 
 /// Tells when something in the directory of a file has changed.
@@ -91,160 +131,10 @@ impl Changes {
     }
 }
 
-/// A file that is followed by its path.
-struct Follow {
-    path: PathBuf,
-    file: Option<File>,
-    identity: (u64, u64),
-    /// What was read so far.
-    offset: u64,
-    lines: u64,
-}
-
-impl Follow {
-    fn open(path: &Path) -> Result<Self> {
-        let file =
-            File::open(path).map_err(io_error(format!("could not open {}", path.display())))?;
-        let identity = identity(&file.metadata()?);
-        Ok(Self {
-            path: path.to_owned(),
-            file: Some(file),
-            identity,
-            offset: 0,
-            lines: 0,
-        })
-    }
-
-    /// Moves to the last `n` events. By their place in the file, not their number: another writer may
-    /// have begun to count anew.
-    fn skip_to_last(&mut self, n: u64) -> Result<()> {
-        let Some(file) = &mut self.file else {
-            return Ok(());
-        };
-        file.seek(SeekFrom::Start(0))?;
-        let keep = usize::try_from(n).unwrap_or(usize::MAX);
-        let mut last = VecDeque::new();
-        let mut end = (0, 0);
-        let mut reader = Reader::new(&*file);
-        while let Some(item) = reader.next()? {
-            let is_event = matches!(item, Item::Event(_));
-            let line = *reader.line();
-            if is_event {
-                last.push_back((line.offset, line.number - 1));
-                if last.len() > keep {
-                    last.pop_front();
-                }
-            }
-            if line.terminated {
-                end = (reader.position(), line.number);
-            }
-        }
-        (self.offset, self.lines) = last.front().copied().unwrap_or(end);
-        Ok(())
-    }
-
-    /// Reads whole lines to the end of the file.
-    fn read(&mut self, printer: &mut Printer) -> Result<()> {
-        let Some(file) = &mut self.file else {
-            return Ok(());
-        };
-        file.seek(SeekFrom::Start(self.offset))?;
-        let mut reader = Reader::resuming(&*file, Limits::default(), self.offset, self.lines);
-        while let Some(item) = reader.next()? {
-            if printer.follow && item.is_unterminated() {
-                // The rest of the line is still to come; it is read again then.
-                break;
-            }
-            match item {
-                Item::Event(found) => printer.event(&found)?,
-                Item::Bad(bad) => printer.bad(&bad)?,
-            }
-            let line = reader.line();
-            self.offset = line.offset + line.len + u64::from(line.terminated);
-            self.lines = line.number;
-        }
-        printer.flush()?;
-        Ok(())
-    }
-
-    /// Reads what is new, whatever became of the file.
-    fn catch_up(&mut self, printer: &mut Printer) -> Result<()> {
-        let there = match std::fs::metadata(&self.path) {
-            Ok(metadata) => Some(metadata),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-            Err(e) => {
-                return Err(io_error(format!(
-                    "could not look at {}",
-                    self.path.display()
-                ))(e));
-            }
-        };
-        let other = |there: &Metadata| identity(there) != self.identity;
-        let replaced = self.file.is_none() || there.as_ref().is_none_or(other);
-        // To the end of the old file first: something may have been written before it was moved.
-        self.read_or_restart(printer)?;
-        if !replaced {
-            return Ok(());
-        }
-        if self.file.take().is_some() && there.is_none() {
-            say(&format!(
-                "note: {} is gone; waiting for it",
-                self.path.display()
-            ));
-        }
-        match File::open(&self.path) {
-            Ok(file) => {
-                self.identity = identity(&file.metadata()?);
-                say(&format!(
-                    "note: {} is a new file; reading it from its start",
-                    self.path.display()
-                ));
-                self.restart(file, printer)
-            }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(e) => Err(io_error(format!("could not open {}", self.path.display()))(
-                e,
-            )),
-        }
-    }
-
-    fn read_or_restart(&mut self, printer: &mut Printer) -> Result<()> {
-        let Some(file) = &self.file else {
-            return Ok(());
-        };
-        let len = file.metadata()?.len();
-        if len < self.offset {
-            say(&format!(
-                "note: {} was cut short; reading it from its start",
-                self.path.display()
-            ));
-            let file = file.try_clone()?;
-            return self.restart(file, printer);
-        }
-        if len == self.offset {
-            return Ok(());
-        }
-        self.read(printer)
-    }
-
-    fn restart(&mut self, file: File, printer: &mut Printer) -> Result<()> {
-        self.file = Some(file);
-        self.offset = 0;
-        self.lines = 0;
-        printer.from = 0;
-        self.read(printer)
-    }
-}
-
-fn identity(metadata: &Metadata) -> (u64, u64) {
-    (metadata.dev(), metadata.ino())
-}
-
 struct Printer {
     out: Box<dyn Write>,
     renderer: Renderer,
     jsonl: bool,
-    follow: bool,
     from: u64,
     bad: u64,
 }
@@ -260,9 +150,18 @@ impl Printer {
             },
             renderer: Renderer { full: args.full },
             jsonl: args.output.jsonl,
-            follow: args.follow,
             from: 0,
             bad: 0,
+        }
+    }
+
+    /// Prints the event on a line.
+    fn line(&mut self, line: &[u8], at: Position) -> Result<()> {
+        let mut reader = Reader::resuming(line, Limits::default(), at.offset, at.line - 1);
+        match reader.next()? {
+            Some(Item::Event(found)) => self.event(&found),
+            Some(Item::Bad(bad)) => self.bad(bad.at, &bad.fault),
+            None => Ok(()),
         }
     }
 
@@ -279,93 +178,18 @@ impl Printer {
         }
         match found.decode() {
             Ok(decoded) => Ok(self.renderer.event(&mut self.out, &decoded.event)?),
-            Err(fault) => self.bad(&Bad {
-                at: found.at,
-                bytes: found.text.as_bytes(),
-                fault,
-                terminated: true,
-            }),
+            Err(fault) => self.bad(found.at, &fault),
         }
     }
 
-    fn bad(&mut self, bad: &Bad<'_>) -> Result<()> {
+    fn bad(&mut self, at: Position, fault: &Fault) -> Result<()> {
         self.bad += 1;
         self.out.flush()?;
-        say(&format!("{}: {}", bad.at, bad.fault));
+        say(&format!("{at}: {fault}"));
         Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {
         Ok(self.out.flush()?)
-    }
-}
-
-#[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests write plain files")]
-mod tests {
-    use std::sync::{Arc, Mutex};
-
-    use super::*;
-
-    #[derive(Clone, Default)]
-    struct Screen(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Screen {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl Screen {
-        fn lines(&self) -> usize {
-            let bytes = self.0.lock().unwrap();
-            memchr::memchr_iter(b'\n', &bytes).count()
-        }
-    }
-
-    fn started(seq: u64) -> String {
-        format!(
-            concat!(
-                r#"{{"seq":{},"run_id":"r","type":"run.started","path":"","iteration":0,"#,
-                r#""timestamp":"2026-06-08T08:14:42Z","payload":null}}"#,
-                "\n"
-            ),
-            seq
-        )
-    }
-
-    /// Wherever a line is cut off when it is looked at, nothing is printed before its end is there.
-    #[test]
-    fn half_a_line_is_not_an_event() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("r.jsonl");
-        let screen = Screen::default();
-        let mut printer = Printer {
-            out: Box::new(screen.clone()),
-            renderer: Renderer { full: false },
-            jsonl: true,
-            follow: true,
-            from: 0,
-            bad: 0,
-        };
-        std::fs::write(&path, started(1)).unwrap();
-        let mut follow = Follow::open(&path).unwrap();
-        follow.read(&mut printer).unwrap();
-        assert_eq!(screen.lines(), 1);
-        let mut file = std::fs::OpenOptions::new()
-            .append(true)
-            .open(&path)
-            .unwrap();
-        for byte in started(2).bytes() {
-            assert_eq!(screen.lines(), 1);
-            file.write_all(&[byte]).unwrap();
-            follow.catch_up(&mut printer).unwrap();
-        }
-        assert_eq!((screen.lines(), printer.bad), (2, 0));
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Up, place: &Place) -> Result<Exit> {
         let rows = store
             .catalogue()
             .list(&Filter::default(), Order::Newest, Some(SHOWN))?;
-        let ids = Ids::of(Some(&store), &home)?;
+        let ids = Ids::of(Some(&store))?;
         list::write_rows(&mut out, &rows, Some(&store), &ids, |_| None)?;
         let first = rows.first().map(|row| ids.short(&row.run_id));
         next(&mut out, &place.flag(), first.as_deref().unwrap_or("ID"))?;
@@ -95,8 +95,8 @@ fn show_samples(home: &Path, why: &str) -> Result<()> {
     let store = Store::open(&samples)?;
     write_report(&mut out, &report, Some(Census::of(&store)?))?;
     writeln!(out)?;
-    let rows = list::rows(&store, &samples, &list::Wanted::default())?;
-    let ids = Ids::of(Some(&store), &samples)?;
+    let rows = list::rows(&store, &list::Wanted::default())?;
+    let ids = Ids::of(Some(&store))?;
     list::write_rows(&mut out, &rows, Some(&store), &ids, |_| None)?;
     let flag = Place::new(Some(samples)).flag();
     let claude = rows.iter().find(|row| row.agent == "claude-code");

@@ -108,6 +108,12 @@ fn inspect(
     let mut files = Vec::new();
     for entry in fs::read_dir(env.path("transcripts")).unwrap() {
         let path = entry.unwrap().path();
+        if path
+            .extension()
+            .is_none_or(|extension| extension != "jsonl")
+        {
+            continue;
+        }
         let (last, torn) = read(&path)?;
         let id = path.file_stem().unwrap().to_str().unwrap();
         let promised = acknowledged.get(id).copied().unwrap_or(0);

@@ -152,8 +152,7 @@ pub(crate) fn database(env: &TestEnv) -> quipu_store::catalogue::Catalogue {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let database = quipu_store::catalogue::Catalogue::open(&path).unwrap();
     database
-        .database()
-        .execute_batch(
+        .execute(
             r#"create table session (id text primary key, project_id text, parent_id text, slug text,
                    directory text, title text, version text, time_created integer, time_updated integer);
                create table message (id text primary key, session_id text, time_created integer,

@@ -262,7 +262,7 @@ fn a_home_that_could_not_be_used_opens_again() {
             "update transcript set input = 9223372036854775807, cache_read = 9223372036854775807;
             update spend set input = 9223372036854775807, cache_read = 9223372036854775807;
             update source set adapters = 2;";
-        catalogue.database().execute_batch(set).unwrap();
+        catalogue.execute(set).unwrap();
     }
     for args in [&["list"][..], &["stats"], &["doctor"], &[]] {
         let ran = env.run(args);

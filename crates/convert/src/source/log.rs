@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quipu_agents::{
-    Dialect, Entry, Family, Feed, Ledger, Marks, Origin as LogOrigin, Position, Session, Sink,
+    About, Dialect, Entry, Family, Feed, Marks, Origin as LogOrigin, Position, Session, Sink,
     Summary, What, is_credential,
 };
 use quipu_formats::flow::record::Record;
@@ -64,6 +64,16 @@ pub trait Bytes: Send {
     ///
     /// Whatever keeps them from being read.
     fn beside(&self, names: &[PathBuf]) -> io::Result<Vec<(String, Vec<u8>)>>;
+}
+
+/// The entries of a log, which were kept when it was read.
+pub trait Entries: Send {
+    /// Gives all of them, in order, for as long as the sink wants more.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps them from being read.
+    fn replay(&self, sink: &mut dyn Sink) -> io::Result<About>;
 }
 
 /// A log that is a file.
@@ -130,6 +140,8 @@ pub struct Log<B> {
     pub prices: Arc<Prices>,
     /// What is doubtful about whose log it is.
     pub doubt: Option<String>,
+    /// Its entries, where they are kept: then no adapter reads it again.
+    pub entries: Option<Box<dyn Entries>>,
     /// What the first reading found.
     surveyed: Option<(RunId, Marks)>,
 }
@@ -154,16 +166,16 @@ impl<B: Bytes> Log<B> {
             run_id: None,
             prices: Arc::clone(prices),
             doubt: None,
+            entries: None,
             surveyed: None,
         }
     }
 
     /// Reads all of it into a sink, as far as that wants more.
-    fn feed<S: Sink>(
-        &self,
-        sink: &mut S,
-        wants_more: impl Fn(&S) -> bool,
-    ) -> Result<(Feed, Vec<String>), SourceError> {
+    fn feed(&self, sink: &mut dyn Sink) -> Result<About, SourceError> {
+        if let Some(entries) = &self.entries {
+            return entries.replay(sink).map_err(unreadable(&self.path));
+        }
         let origin = LogOrigin {
             path: &self.path,
             part: self.part.as_deref(),
@@ -173,18 +185,18 @@ impl<B: Bytes> Log<B> {
         let mut feed = Feed::new(self.dialect.framing, reader);
         let read = self.bytes.pieces(&mut |piece| {
             feed.push(piece, sink);
-            wants_more(sink)
+            !sink.is_done()
         });
         read.map_err(unreadable(&self.path))?;
-        if !wants_more(sink) {
-            return Ok((feed, Vec::new()));
+        if sink.is_done() {
+            return Ok(About::new(&feed, None));
         }
         let beside = self.bytes.beside(&self.family.sidecars(&self.path));
         for (name, bytes) in beside.map_err(unreadable(&self.path))? {
             feed.sidecar(&name, &bytes, sink);
         }
         let problem = feed.finish(sink).err();
-        Ok((feed, problem.iter().map(ToString::to_string).collect()))
+        Ok(About::new(&feed, problem.as_ref()))
     }
 
     fn header_of(&self, session: &Session, survey: &Survey<'_>) -> Header {
@@ -300,9 +312,9 @@ impl<B: Bytes> Source for Log<B> {
     fn header(&mut self) -> Result<Header, SourceError> {
         let prices = Arc::clone(&self.prices);
         let mut survey = Survey::new(&prices);
-        let (feed, _) = self.feed(&mut survey, |_| true)?;
-        survey.marks.close(feed.ledger());
-        let header = self.header_of(feed.session(), &survey);
+        let about = self.feed(&mut survey)?;
+        about.close(&mut survey.marks);
+        let header = self.header_of(&about.session, &survey);
         self.surveyed = Some((header.run_id.clone(), survey.marks));
         Ok(header)
     }
@@ -323,34 +335,33 @@ impl<B: Bytes> Source for Log<B> {
             pricing: Pricing::new(&prices),
             refused: None,
         };
-        let (feed, problems) = self.feed(&mut giving, |giving| giving.refused.is_none())?;
+        let about = self.feed(&mut giving)?;
         if let Some(refused) = giving.refused {
             return Err(SourceError::Refused(refused));
         }
-        let ledger = feed.ledger();
-        let dropped = ledger.dropped.iter();
-        let mended = ledger.mended.iter();
+        let dropped = about.dropped.iter();
+        let mended = about.mended.iter();
         Ok(Account {
-            records: ledger.records,
+            records: about.records,
             dropped: dropped
                 .map(|(why, n)| (why.as_str().to_owned(), *n))
                 .collect(),
             mended: mended
                 .map(|(what, n)| (what.as_str().to_owned(), *n))
                 .collect(),
-            problems,
-            remarks: self.doubt.iter().cloned().chain(left_out(ledger)).collect(),
+            remarks: self.doubt.iter().cloned().chain(left_out(&about)).collect(),
+            problems: about.problem.into_iter().collect(),
             ..Account::default()
         })
     }
 }
 
 /// Fields of the log that are known and reach no event, in a sentence.
-fn left_out(ledger: &Ledger) -> Vec<String> {
+fn left_out(about: &About) -> Vec<String> {
     const MOST: usize = 8;
-    let names: Vec<String> = ledger
-        .drift
-        .names_left_out()
+    let names: Vec<String> = about
+        .left_out
+        .iter()
         .map(|(name, count)| format!("{count} {name}"))
         .collect();
     if names.is_empty() {
@@ -456,5 +467,13 @@ impl Sink for Giving<'_, '_> {
         if self.refused.is_none() {
             self.refused = self.to.blob(attachment, bytes).err();
         }
+    }
+
+    fn wants_blobs(&self) -> bool {
+        true
+    }
+
+    fn is_done(&self) -> bool {
+        self.refused.is_some()
     }
 }

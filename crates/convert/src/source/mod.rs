@@ -28,7 +28,7 @@ use crate::Format;
 pub use directory::RunDirectory;
 pub use document::Document;
 pub use exchange::Transcript;
-pub use log::{Bytes, Log, LogFile};
+pub use log::{Bytes, Entries, Log, LogFile};
 pub use redacted::{Redacted, Removal};
 pub use sniff::{open, open_as, whose};
 

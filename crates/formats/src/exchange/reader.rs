@@ -197,8 +197,12 @@ impl<R: Read> Reader<R> {
         self.next_looked_at(|_| {})
     }
 
-    /// As [`Reader::next_decoded`]; also shows the text of an event.
-    pub(super) fn next_looked_at(
+    /// As [`Reader::next_decoded`]; also shows the text of an event, even of one that cannot be decoded.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::next`].
+    pub fn next_looked_at(
         &mut self,
         look: impl FnOnce(&str),
     ) -> io::Result<Option<Result<Decoded, Bad<'_>>>> {

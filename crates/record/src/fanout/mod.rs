@@ -8,8 +8,8 @@
 //!
 //! The writer does the same work however many subscribers there are: it copies the line behind those
 //! that nobody has read yet and moves the tail. The first subscriber that wants them seals them into a
-//! segment, which all others then read without a lock, many lines at a time. A thread of its own wakes
-//! those that wait, so waking a thousand of them is not the writer's business either.
+//! segment, which all others then read without a lock, many lines at a time. One thread for all runs of the process
+//! wakes those that wait, so waking a thousand of them is not the writer's business either.
 //!
 //! # The contract on top
 //!
@@ -30,7 +30,6 @@
 mod notify;
 mod segment;
 mod subscription;
-mod tail;
 
 #[cfg(all(test, feature = "shuttle"))]
 mod shuttle_tests;
@@ -38,20 +37,21 @@ mod shuttle_tests;
 mod tests;
 
 pub use notify::LagWarning;
+pub(crate) use notify::{Wakes, unharmed};
+pub(crate) use segment::Segment;
+pub(crate) use subscription::Parker;
 pub use subscription::{Batch, Line, Next, Subscription, TryNextError};
 
 use std::collections::VecDeque;
-use std::io;
-use std::ops::RangeInclusive;
 use std::sync::PoisonError;
 
-use crate::medium::Medium;
+use crate::history::History;
+use crate::hub::Hub;
 use crate::recorder::OnLag;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 use notify::Notifier;
-use segment::{Pending, SEGMENT_BYTES, SEGMENT_LINES, Segment};
+use segment::{Pending, SEGMENT_LINES};
 use subscription::Cursor;
-use tail::Tail;
 
 /// What is kept for subscribers that are behind, in lines and bytes. Whoever is further behind reads
 /// the file.
@@ -60,7 +60,8 @@ const KEPT_BYTES: usize = 8 << 20;
 
 /// Hands lines to subscribers.
 pub(crate) struct FanOut {
-    medium: std::sync::Arc<dyn Medium>,
+    hub: Arc<Hub>,
+    history: Arc<History>,
     /// Whether there are subscribers at all.
     active: AtomicBool,
     tail: Tail,
@@ -72,6 +73,22 @@ pub(crate) struct FanOut {
     pending: Mutex<Pending>,
     shared: Mutex<Shared>,
     notifier: Notifier,
+}
+
+/// The last event published. On a cache line of its own, because the writer changes it for every event.
+#[repr(align(128))]
+struct Tail(AtomicU64);
+
+impl Tail {
+    fn seq(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Moves on. Only one thread at a time.
+    fn set(&self, seq: u64) {
+        // In order with the flags by which subscribers ask for events, hence not weaker.
+        self.0.store(seq, Ordering::SeqCst);
+    }
 }
 
 #[derive(Default)]
@@ -157,17 +174,18 @@ impl Shared {
 }
 
 impl FanOut {
-    /// A fan-out for the lines that are appended to `medium`, behind those of the first `last_seq`
-    /// events.
+    /// A fan-out for the lines behind those of the first `last_seq` events, which are in the file.
     pub(crate) fn new(
         last_seq: u64,
-        medium: std::sync::Arc<dyn Medium>,
-        on_lag: Option<std::sync::Arc<OnLag>>,
+        history: Arc<History>,
+        hub: Arc<Hub>,
+        on_lag: Option<Arc<OnLag>>,
     ) -> Self {
         Self {
-            medium,
+            hub,
+            history,
             active: AtomicBool::new(false),
-            tail: Tail::new(last_seq),
+            tail: Tail(AtomicU64::new(last_seq)),
             sealed: AtomicU64::new(last_seq),
             demand: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -185,17 +203,10 @@ impl FanOut {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands out the line of event `seq`, which is the one after the last, and ends at `end` in the
-    /// file.
-    pub(crate) fn publish(
-        self: &Arc<Self>,
-        producer: &mut Producer,
-        seq: u64,
-        end: u64,
-        line: &[u8],
-    ) {
+    /// Hands out the line of event `seq`, which is the one after the last.
+    pub(crate) fn publish(self: &Arc<Self>, producer: &mut Producer, seq: u64, line: &[u8]) {
         if !self.active.load(Ordering::SeqCst) {
-            self.tail.set_seq(seq);
+            self.tail.set(seq);
             return;
         }
         producer.unasked += 1;
@@ -206,12 +217,12 @@ impl FanOut {
         }
         if self.demand.load(Ordering::SeqCst) {
             let mut pending = self.pending();
-            pending.push(seq, end, line);
+            pending.push(seq, line);
             if pending.is_full() {
                 self.seal(&mut pending);
             }
         }
-        self.tail.set(seq, end);
+        self.tail.set(seq);
         self.notifier.poke(self, ask);
     }
 
@@ -245,11 +256,10 @@ impl FanOut {
     }
 
     /// Adds a subscriber. `producer` shows that the caller holds the recorder's lock, so that no
-    /// event is published meanwhile; `end` is where the last line ends in the file.
+    /// event is published meanwhile.
     pub(crate) fn subscribe(
         self: &Arc<Self>,
         producer: &mut Producer,
-        end: u64,
         capacity: usize,
     ) -> Subscription {
         producer.unasked = 0;
@@ -260,7 +270,6 @@ impl FanOut {
             pending.clear();
             shared.clear();
         }
-        self.tail.set(self.tail.seq(), end);
         shared.next_id += 1;
         let from = self.tail.seq() + 1;
         let cursor = Arc::new(Cursor::new(shared.next_id, from, capacity.max(1) as u64));
@@ -268,7 +277,7 @@ impl FanOut {
         self.active.store(true, Ordering::SeqCst);
         self.demand.store(true, Ordering::SeqCst);
         drop((shared, pending));
-        Subscription::new(self.clone(), cursor, end)
+        Subscription::new(self.clone(), cursor)
     }
 
     fn unsubscribe(&self, cursor: &Arc<Cursor>) {
@@ -298,32 +307,6 @@ impl FanOut {
         self.lock().find(seq)
     }
 
-    /// Reads the lines of some events from the file, as many as are worth reading at once.
-    fn read(&self, seqs: RangeInclusive<u64>, offset: u64) -> io::Result<Segment> {
-        let wanted = usize::try_from(seqs.end() + 1 - seqs.start()).unwrap_or(usize::MAX);
-        let mut bytes = Vec::new();
-        let (mut lines, mut end) = (0, 0);
-        while lines < wanted && (lines == 0 || bytes.len() < SEGMENT_BYTES) {
-            let have = bytes.len();
-            bytes.resize(have + SEGMENT_BYTES / 4, 0);
-            let n = self
-                .medium
-                .read_at(&mut bytes[have..], offset + have as u64)?;
-            bytes.truncate(have + n);
-            if n == 0 {
-                break;
-            }
-            for at in memchr::memchr_iter(b'\n', &bytes[have..]).take(wanted - lines) {
-                (lines, end) = (lines + 1, have + at + 1);
-            }
-        }
-        if lines == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        bytes.truncate(end);
-        Ok(Segment::from_file(*seqs.start(), offset, bytes))
-    }
-
     pub(crate) fn stats(&self) -> FanOutStats {
         let head = self.tail.seq();
         let shared = self.lock();
@@ -340,6 +323,10 @@ impl FanOut {
         }
     }
 
+    pub(crate) fn history(&self) -> Arc<History> {
+        self.history.clone()
+    }
+
     fn cursors(&self) -> Vec<Arc<Cursor>> {
         self.lock().cursors.clone()
     }
@@ -351,6 +338,6 @@ impl FanOut {
     /// Ends all subscriptions, once they are drained.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        self.notifier.stop();
+        self.notifier.wake_all();
     }
 }

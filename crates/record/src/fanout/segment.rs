@@ -15,8 +15,6 @@ const SPARE_BUFFERS: usize = 4;
 #[derive(Default)]
 pub(super) struct Pending {
     first: u64,
-    /// Where the line of `first` begins in the file.
-    offset: u64,
     bytes: Vec<u8>,
     /// Where each line ends in `bytes`.
     ends: Vec<usize>,
@@ -25,10 +23,10 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Collects the line of event `seq`, which ends at `end` in the file.
-    pub(super) fn push(&mut self, seq: u64, end: u64, line: &[u8]) {
+    /// Collects the line of event `seq`.
+    pub(super) fn push(&mut self, seq: u64, line: &[u8]) {
         if self.ends.is_empty() {
-            (self.first, self.offset) = (seq, end - line.len() as u64);
+            self.first = seq;
         }
         self.bytes.extend_from_slice(line);
         self.ends.push(self.bytes.len());
@@ -55,7 +53,6 @@ impl Pending {
         };
         let segment = Segment {
             first: self.first,
-            offset: self.offset,
             bytes,
             ends,
         };
@@ -88,47 +85,31 @@ impl Pending {
 }
 
 /// Lines that do not change any more.
-pub(super) struct Segment {
+pub(crate) struct Segment {
     first: u64,
-    /// Where the first line begins in the file.
-    offset: u64,
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
 impl Segment {
-    /// Lines that were read from the file: all of `bytes`, which begin with that of event `first`.
-    pub(super) fn from_file(first: u64, offset: u64, bytes: Vec<u8>) -> Self {
-        let ends = memchr::memchr_iter(b'\n', &bytes)
-            .map(|at| at + 1)
-            .collect();
-        Self {
-            first,
-            offset,
-            bytes,
-            ends,
-        }
+    /// Lines that were read from a file. The first is that of event `first`; `ends` is where each ends in `bytes`.
+    pub(crate) fn new(first: u64, bytes: Vec<u8>, ends: Vec<usize>) -> Self {
+        Self { first, bytes, ends }
     }
 
     pub(super) fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Where the line behind that of event `seq` begins in the file.
-    pub(super) fn end_of(&self, seq: u64) -> u64 {
-        let at = usize::try_from(seq.saturating_sub(self.first)).unwrap_or(usize::MAX);
-        self.offset + self.ends.get(at).copied().unwrap_or(0) as u64
-    }
-
     pub(super) fn seqs(&self) -> RangeInclusive<u64> {
-        self.first..=self.first + self.len() - 1
+        self.first..=(self.first + self.len()).saturating_sub(1)
     }
 
     pub(super) fn len(&self) -> u64 {
         self.ends.len() as u64
     }
 
-    pub(super) fn covers(&self, seq: u64) -> bool {
+    pub(crate) fn covers(&self, seq: u64) -> bool {
         self.seqs().contains(&seq)
     }
 

@@ -9,9 +9,6 @@ use super::segment::{SEGMENT_LINES, Segment};
 use super::{FanOut, SubscriberStats};
 use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Ordering};
 
-/// How often a subscriber looks for itself when there is no thread to wake it.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-
 /// Where a subscriber stands, visible to the writer.
 pub(super) struct Cursor {
     pub(super) id: u64,
@@ -86,12 +83,10 @@ pub struct Subscription {
     cursor: Arc<Cursor>,
     segment: Option<Arc<Segment>>,
     next: u64,
-    /// Where the line of `next` begins in the file.
-    offset: u64,
     /// The end of what the last look ahead found, exclusive.
     end: u64,
-    /// What the last look ahead found to be missed, behind `end`, and where that ends in the file.
-    gap: Option<(RangeInclusive<u64>, u64)>,
+    /// What the last look ahead found to be missed, behind `end`.
+    gap: Option<RangeInclusive<u64>>,
     parker: Arc<Parker>,
     waker: Waker,
     /// Whether it has been given anything since it last waited.
@@ -114,7 +109,7 @@ pub struct Line {
     seq: u64,
 }
 
-/// Lines in a row.
+/// Lines in a row. All who are given the same lines share them; a clone copies none.
 #[derive(Clone)]
 pub struct Batch {
     segment: Arc<Segment>,
@@ -133,17 +128,15 @@ pub enum TryNextError {
 }
 
 impl Subscription {
-    pub(super) fn new(fanout: Arc<FanOut>, cursor: Arc<Cursor>, offset: u64) -> Self {
+    pub(super) fn new(fanout: Arc<FanOut>, cursor: Arc<Cursor>) -> Self {
         let next = cursor.next.load(Ordering::SeqCst);
         let parker = Arc::<Parker>::default();
-        // A waker needs std's `Arc`; shuttle's is another type.
-        let waker = Waker::from(std::sync::Arc::new(Unpark(parker.clone())));
+        let waker = Waker::from(parker.clone());
         Self {
             fanout,
             cursor,
             segment: None,
             next,
-            offset,
             end: next,
             gap: None,
             parker,
@@ -155,11 +148,6 @@ impl Subscription {
     /// The next event this will give, unless it is missed.
     pub fn next_seq(&self) -> u64 {
         self.next
-    }
-
-    /// Where the line of the next event begins in the file.
-    pub(crate) fn offset(&self) -> u64 {
-        self.offset
     }
 
     /// What it received and missed.
@@ -184,10 +172,26 @@ impl Subscription {
     ///
     /// When there is none.
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Next, TryNextError> {
+        self.take_within(1, timeout).map(Next::from)
+    }
+
+    /// Waits for events, but not longer than `timeout`, and gives as many as can be had at once.
+    ///
+    /// # Errors
+    ///
+    /// When there are none.
+    pub fn recv_batch_timeout(
+        &mut self,
+        timeout: Duration,
+    ) -> Result<Result<Batch, RangeInclusive<u64>>, TryNextError> {
+        self.take_within(SEGMENT_LINES, timeout).map(Into::into)
+    }
+
+    fn take_within(&mut self, most: u64, timeout: Duration) -> Result<Taken, TryNextError> {
         let began = Instant::now();
         loop {
             let left = timeout.saturating_sub(began.elapsed());
-            match self.try_recv() {
+            match self.take(most, Look::AtAll) {
                 Err(TryNextError::Empty) if !left.is_zero() => self.park(Some(left)),
                 other => return other,
             }
@@ -261,9 +265,7 @@ impl Subscription {
 
     /// Asks to be woken when there is more.
     fn ask(&self, waker: &Waker) {
-        self.fanout
-            .notifier
-            .register(&self.fanout, &self.cursor, waker);
+        self.fanout.notifier.register(&self.cursor, waker);
         if self.fanout.tail.seq() >= self.next {
             // It is there already, but perhaps nobody is awake to announce it.
             self.fanout.notifier.poke(&self.fanout, false);
@@ -272,24 +274,21 @@ impl Subscription {
 
     fn take(&mut self, most: u64, look: Look) -> Result<Taken, TryNextError> {
         if self.next == self.end {
-            if let Some((gap, offset)) = self.gap.take() {
-                return Ok(self.miss(gap, offset));
+            if let Some(gap) = self.gap.take() {
+                return Ok(self.miss(gap));
             }
             self.look_ahead(look)?;
         }
         self.served = true;
         let Some(segment) = self.segment_at_next() else {
             // The file was cut or taken away; what it held is missed, not made up.
-            let (last, offset) = self.fanout.tail.get();
+            let last = self.fanout.tail.seq();
             let gap = self.next..=last;
-            let known = self
-                .gap
-                .take()
-                .map_or(0, |(gap, _)| gap.end() + 1 - gap.start());
+            let known = self.gap.take().map_or(0, |gap| gap.end() + 1 - gap.start());
             let missed = (last + 1 - self.next).saturating_sub(known);
             self.cursor.missed.fetch_add(missed, Ordering::SeqCst);
             self.cursor.undecided.store(last + 1, Ordering::SeqCst);
-            return Ok(self.miss(gap, offset));
+            return Ok(self.miss(gap));
         };
         let last = (self.end - 1)
             .min(*segment.seqs().end())
@@ -299,16 +298,14 @@ impl Subscription {
             .delivered
             .fetch_add(last + 1 - self.next, Ordering::SeqCst);
         self.next = last + 1;
-        self.offset = segment.end_of(last);
         self.cursor.next.store(self.next, Ordering::SeqCst);
         Ok(Taken::Batch(Batch { segment, seqs }))
     }
 
-    /// Passes over events that are missed; the line behind them begins at `offset`.
-    fn miss(&mut self, gap: RangeInclusive<u64>, offset: u64) -> Taken {
+    /// Passes over events that are missed.
+    fn miss(&mut self, gap: RangeInclusive<u64>) -> Taken {
         self.next = gap.end() + 1;
         self.end = self.next;
-        self.offset = offset;
         self.cursor.next.store(self.next, Ordering::SeqCst);
         self.segment = None;
         Taken::Missed(gap)
@@ -328,12 +325,11 @@ impl Subscription {
         }
         let room = self.next.saturating_add(self.cursor.capacity);
         let undecided = if head >= room {
-            let (head, offset) = self.fanout.tail.get();
             self.cursor
                 .missed
                 .fetch_add(head + 1 - room, Ordering::SeqCst);
             self.end = room;
-            self.gap = Some((room..=head, offset));
+            self.gap = Some(room..=head);
             head + 1
         } else {
             // What is in segments, or was announced to all, can be had without troubling the writer
@@ -361,8 +357,8 @@ impl Subscription {
             .take()
             .filter(|segment| segment.covers(self.next));
         self.segment = held.or_else(|| self.fanout.segment(self.next)).or_else(|| {
-            let wanted = self.next..=self.end - 1;
-            self.fanout.read(wanted, self.offset).ok().map(Arc::new)
+            let history = &self.fanout.history;
+            history.segment(self.next, self.end - 1).ok()
         });
         self.segment.clone()
     }
@@ -378,10 +374,6 @@ impl Subscription {
         let there = known >= self.next;
         self.served = false;
         if !there && !self.fanout.is_closed() {
-            let timeout = match timeout {
-                None if !self.fanout.notifier.is_started() => Some(LOOK_EVERY),
-                timeout => timeout,
-            };
             self.parker.park(timeout);
         }
     }
@@ -442,6 +434,21 @@ impl Line {
 }
 
 impl Batch {
+    /// All lines of a segment, which has some.
+    pub(crate) fn of(segment: Arc<Segment>) -> Self {
+        let seqs = segment.seqs();
+        Self { segment, seqs }
+    }
+
+    /// The lines from event `seq` on; `None` when there are none.
+    pub(crate) fn from(self, seq: u64) -> Option<Self> {
+        let (start, end) = (seq.max(*self.seqs.start()), *self.seqs.end());
+        (start <= end).then_some(Self {
+            segment: self.segment,
+            seqs: start..=end,
+        })
+    }
+
     /// The sequence numbers of the events.
     pub fn seqs(&self) -> RangeInclusive<u64> {
         self.seqs.clone()
@@ -483,13 +490,13 @@ impl Eq for Line {}
 
 /// Lets a thread wait to be woken.
 #[derive(Default)]
-struct Parker {
+pub(crate) struct Parker {
     woken: Mutex<bool>,
     wake: Condvar,
 }
 
 impl Parker {
-    fn park(&self, timeout: Option<Duration>) {
+    pub(crate) fn park(&self, timeout: Option<Duration>) {
         let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
         while !*woken {
             match timeout {
@@ -515,10 +522,8 @@ impl Parker {
     }
 }
 
-struct Unpark(Arc<Parker>);
-
-impl Wake for Unpark {
-    fn wake(self: std::sync::Arc<Self>) {
-        self.0.unpark();
+impl Wake for Parker {
+    fn wake(self: Arc<Self>) {
+        self.unpark();
     }
 }

@@ -107,15 +107,17 @@ fn history_and_live_join_without_gap_or_repeat() {
         let followers: Vec<_> = [1, 2, 500, 1_000, 1_001, 1_500]
             .into_iter()
             .map(|from| {
-                let mut follower = recorder.subscribe_from(from);
+                let mut follower = recorder.follow(from);
                 scope.spawn(move || {
                     let mut expected = from;
-                    while let Some(event) = follower.recv().unwrap() {
-                        assert_eq!((event.seq, seq_in(&event.line)), (expected, expected));
-                        expected += 1;
-                        // Slow enough to fall behind and have to read the file again.
-                        if expected % 512 == 0 {
-                            std::thread::sleep(Duration::from_millis(2));
+                    while let Some(batch) = follower.recv().unwrap() {
+                        for (seq, line) in batch.lines() {
+                            assert_eq!((seq, seq_in(line)), (expected, expected));
+                            expected += 1;
+                            // Slow enough to fall behind and have to read the file again.
+                            if expected % 512 == 0 {
+                                std::thread::sleep(Duration::from_millis(2));
+                            }
                         }
                     }
                     expected
@@ -137,14 +139,14 @@ fn a_follower_can_be_asked_without_waiting() {
     let site = Site::new();
     let recorder = site.record("r");
     recorder.record(&said("one")).unwrap();
-    let mut follower = recorder.subscribe_from(0);
-    assert_eq!(follower.try_recv().unwrap().unwrap().seq, 1);
+    let mut follower = recorder.follow(0);
+    assert_eq!(follower.try_recv().unwrap().unwrap().seqs(), 1..=1);
     assert_eq!(
         follower.try_recv().unwrap().unwrap_err(),
         TryNextError::Empty
     );
     recorder.record(&said("two")).unwrap();
-    assert_eq!(follower.try_recv().unwrap().unwrap().seq, 2);
+    assert_eq!(follower.try_recv().unwrap().unwrap().seqs(), 2..=2);
     recorder.close().unwrap();
     assert_eq!(
         follower.try_recv().unwrap().unwrap_err(),
@@ -224,4 +226,123 @@ fn a_warning_hook_that_panics_does_not_stop_the_others() {
         assert_eq!(last.join().unwrap(), 2_001);
     });
     assert!(recorder.subscribe().recv_timeout(Duration::ZERO).is_err());
+}
+
+#[test]
+fn a_follower_begins_at_the_end_of_a_long_run_without_reading_the_rest() {
+    let site = Site::new();
+    let recorder = site.record("r");
+    (0..5_000).for_each(|_| assert!(recorder.record(&said(&"x".repeat(200))).is_ok()));
+    // Nothing but the end can be read any more.
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(site.path("r"))
+        .unwrap();
+    let len = file.metadata().unwrap().len();
+    std::os::unix::fs::FileExt::write_all_at(&file, &vec![b'#'; 1_000_000], 0).unwrap();
+    assert!(len > 1_500_000);
+    let mut follower = recorder.follow(4_990);
+    let mut seqs = Vec::new();
+    while let Ok(batch) = follower.try_recv().unwrap() {
+        for (seq, line) in batch.lines() {
+            assert_eq!(seq_in(line), seq);
+            seqs.push(seq);
+        }
+    }
+    assert_eq!(seqs, (4_990..=5_000).collect::<Vec<_>>());
+}
+
+#[test]
+fn followers_that_read_the_same_events_share_their_lines() {
+    let site = Site::new();
+    let recorder = site.record("r");
+    (0..1_000).for_each(|n| assert!(recorder.record(&said(&n.to_string())).is_ok()));
+    let where_it_is = |batch: &crate::Batch| {
+        let (_, line) = batch.lines().next().unwrap();
+        line.as_ptr()
+    };
+    let (mut one, mut other) = (recorder.follow(300), recorder.follow(300));
+    let (first, again) = (one.recv().unwrap().unwrap(), other.recv().unwrap().unwrap());
+    assert_eq!(where_it_is(&first), where_it_is(&again), "history");
+    while one.try_recv().unwrap().is_ok() {}
+    while other.try_recv().unwrap().is_ok() {}
+    recorder.record(&said("live")).unwrap();
+    let (first, again) = (one.recv().unwrap().unwrap(), other.recv().unwrap().unwrap());
+    assert_eq!(first.seqs(), 1_001..=1_001);
+    assert_eq!(where_it_is(&first), where_it_is(&again), "live");
+}
+
+#[test]
+fn an_executor_can_follow() {
+    use std::task::{Context, Poll, Wake, Waker};
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let site = Site::new();
+    let recorder = site.record("r");
+    (0..600).for_each(|n| assert!(recorder.record(&said(&n.to_string())).is_ok()));
+    let mut follower = recorder.follow(2);
+    let reader = std::thread::spawn(move || {
+        let waker = Waker::from(std::sync::Arc::new(Unpark(std::thread::current())));
+        let mut next = 2;
+        loop {
+            match follower.poll_next(&mut Context::from_waker(&waker)) {
+                Poll::Pending => std::thread::park(),
+                Poll::Ready(None) => return next,
+                Poll::Ready(Some(batch)) => {
+                    for (seq, line) in batch.unwrap().lines() {
+                        assert_eq!((seq, seq_in(line)), (next, next));
+                        next += 1;
+                    }
+                }
+            }
+        }
+    });
+    for n in 0..2_000 {
+        recorder.record(&said(&n.to_string())).unwrap();
+    }
+    recorder.close().unwrap();
+    assert_eq!(reader.join().unwrap(), 2_601);
+}
+
+#[test]
+fn subscribers_that_come_and_go_on_a_quiet_run_leave_nothing_behind() {
+    use std::sync::Arc;
+    use std::task::{Context, Wake, Waker};
+    struct Quiet;
+    impl Wake for Quiet {
+        fn wake(self: Arc<Self>) {}
+    }
+    let site = Site::new();
+    let recorder = site.record("r");
+    recorder.record(&said("one")).unwrap();
+    let flag = Arc::new(Quiet);
+    let waker = Waker::from(flag.clone());
+    let come_and_go = |times: u32| {
+        for _ in 0..times {
+            let mut follower = recorder.follow(2);
+            let polled = follower.poll_next(&mut Context::from_waker(&waker));
+            assert!(polled.is_pending());
+        }
+    };
+    come_and_go(1_000);
+    let before = resident();
+    come_and_go(20_000);
+    let grown = resident().saturating_sub(before);
+    assert_eq!(Arc::strong_count(&flag), 2, "no waker is kept");
+    assert_eq!(recorder.stats().subscribers, []);
+    assert!(
+        grown < 1 << 20,
+        "{grown} bytes for 20,000 subscribers that left"
+    );
+}
+
+/// How much memory this process has.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|n| n.parse::<u64>().ok());
+    pages.unwrap_or(0) * 4096
 }

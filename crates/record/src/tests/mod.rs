@@ -11,6 +11,7 @@
 mod faults;
 mod golden;
 mod live;
+mod log;
 mod recording;
 mod recovery;
 mod storage;

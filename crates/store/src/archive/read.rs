@@ -33,30 +33,6 @@ impl Archive {
         }
     }
 
-    /// The line that begins at an offset, without what ends it, read as quickly as it can be: only so much is
-    /// unpacked as is needed, and not checked against its name. For looking at, not for keeping. `None` when
-    /// the line goes on in another chunk, or is longer than a chunk.
-    pub(crate) fn peek_line(
-        &self,
-        snapshot: &Snapshot,
-        offset: u64,
-    ) -> io::Result<Option<Vec<u8>>> {
-        let chunks = &snapshot.chunks;
-        let at = chunks.partition_point(|chunk| chunk.end() <= offset);
-        let Some(chunk) = chunks.get(at) else {
-            return Ok(None);
-        };
-        let file = std::fs::File::open(self.inner.chunks.path_of(&chunk.id))?;
-        let mut from = io::BufReader::new(zstd::Decoder::new(file)?).take(u64::from(chunk.len));
-        io::copy(
-            &mut (&mut from).take(offset - chunk.offset),
-            &mut io::sink(),
-        )?;
-        let mut line = Vec::new();
-        from.read_until(b'\n', &mut line)?;
-        Ok((line.pop() == Some(b'\n')).then_some(line))
-    }
-
     /// Reads a snapshot to its end and says what is wrong with it.
     ///
     /// # Errors

@@ -282,10 +282,10 @@ mod tests {
         drop(held);
         // A session uses it.
         let store = Store::open(home.path()).unwrap();
-        let database = store.catalogue().database();
-        database.execute_batch("pragma foreign_keys = off").unwrap();
-        let insert = "insert into blob_use (transcript, blob) values (1, ?1)";
-        database.execute(insert, [id.to_string()]).unwrap();
+        let insert = format!(
+            "pragma foreign_keys = off; insert into blob_use (transcript, blob) values (1, '{id}')"
+        );
+        store.catalogue().execute(&insert).unwrap();
         assert_eq!(collect(home.path(), later(), true).unwrap().used, 1);
         assert!(blobs.get(&id).is_ok());
     }

@@ -16,20 +16,23 @@ mod write;
 mod tests;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub(crate) use lineage::{Copied, Lineage};
 pub use passes::{Pass, Passed};
 pub use query::{DriftRow, Figures, Filter, NotFound, Order, Sum, TranscriptRow};
 pub(crate) use seal::is_sealed;
-pub(crate) use write::native_id;
+pub(crate) use write::{ADAPTERS, native_id};
 pub use write::{Reading, SourceRow, Stamp};
 
+use parking_lot::ReentrantMutex;
 use rusqlite::{Connection, OpenFlags};
 
-/// The catalogue's file.
-#[derive(Debug)]
+/// The catalogue's file. Cheap to clone and to share between threads: what one of them does at once, no other comes
+/// between.
+#[derive(Debug, Clone)]
 pub struct Catalogue {
-    database: Connection,
+    database: Arc<ReentrantMutex<Connection>>,
     path: PathBuf,
 }
 
@@ -61,6 +64,13 @@ pub enum CatalogueError {
 pub(crate) type Result<T, E = CatalogueError> = std::result::Result<T, E>;
 
 impl Catalogue {
+    fn new(database: Connection, path: &Path) -> Self {
+        Self {
+            database: Arc::new(ReentrantMutex::new(database)),
+            path: path.to_owned(),
+        }
+    }
+
     /// Opens the catalogue, or makes one. An older one is brought up to date.
     pub fn open(path: &Path) -> Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
@@ -77,10 +87,7 @@ impl Catalogue {
             Ok(database)
         });
         let catalogue = match opened {
-            Ok(database) => Self {
-                database,
-                path: path.to_owned(),
-            },
+            Ok(database) => Self::new(database, path),
             Err(error) if path.exists() && is_refusal(&error) => return Self::open_read_only(path),
             Err(error) => return Err(fault(path)(error)),
         };
@@ -104,10 +111,8 @@ impl Catalogue {
             .collect();
         let address = format!("file:{}?immutable=1", name.concat());
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-        let catalogue = Self {
-            database: Connection::open_with_flags(address, flags).map_err(fault(path))?,
-            path: path.to_owned(),
-        };
+        let database = Connection::open_with_flags(address, flags).map_err(fault(path))?;
+        let catalogue = Self::new(database, path);
         schema::check(&catalogue)?;
         Ok(catalogue)
     }
@@ -136,10 +141,7 @@ impl Catalogue {
         let Ok(database) = Connection::open_with_flags(path, flags) else {
             return Ok(());
         };
-        let catalogue = Self {
-            database,
-            path: path.to_owned(),
-        };
+        let catalogue = Self::new(database, path);
         match schema::check_newer(&catalogue) {
             Err(error @ CatalogueError::Newer { .. }) => Err(error),
             _ => Ok(()),
@@ -170,7 +172,10 @@ impl Catalogue {
             database.query_row("pragma journal_mode = delete", [], |_| Ok(()))
         })?;
         let Self { database, path } = self;
-        database.close().map_err(|(_, error)| fault(&path)(error))?;
+        if let Some(database) = Arc::into_inner(database) {
+            let closed = database.into_inner().close();
+            closed.map_err(|(_, error)| fault(&path)(error))?;
+        }
         let refused = |error: std::io::Error| CatalogueError::Database {
             path: other.to_owned(),
             why: format!("it cannot be replaced: {error}"),
@@ -197,17 +202,20 @@ impl Catalogue {
     /// A catalogue that is in memory only.
     pub fn in_memory() -> Result<Self> {
         let path = Path::new(":memory:");
-        let catalogue = Self {
-            database: Connection::open_in_memory().map_err(fault(path))?,
-            path: path.to_owned(),
-        };
+        let database = Connection::open_in_memory().map_err(fault(path))?;
+        let catalogue = Self::new(database, path);
         schema::migrate(&catalogue)?;
         Ok(catalogue)
     }
 
-    /// The database, for queries of one's own.
-    pub fn database(&self) -> &Connection {
-        &self.database
+    /// Runs statements of one's own, as tests do.
+    pub fn execute(&self, statements: &str) -> Result<()> {
+        self.run(|database| database.execute_batch(statements))
+    }
+
+    /// The version of its tables.
+    pub fn version(&self) -> Result<i64> {
+        schema::version(self)
     }
 
     /// The catalogue's file.
@@ -216,7 +224,7 @@ impl Catalogue {
     }
 
     pub(crate) fn run<T>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
-        run(&self.database).map_err(fault(&self.path))
+        run(&self.database.lock()).map_err(fault(&self.path))
     }
 
     /// Does several things as one: all of them, or none when the process dies in between.
@@ -224,6 +232,7 @@ impl Catalogue {
         &self,
         act: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
+        let _alone = self.database.lock();
         self.run(|database| database.execute_batch("begin immediate"))?;
         match act() {
             Ok(done) => {

@@ -117,6 +117,16 @@ impl Catalogue {
         })
     }
 
+    /// The logs that have a transcript and are in the archive, by the names of their manifests.
+    pub(crate) fn kept_keys(&self) -> Result<Vec<String>> {
+        self.run(|database| {
+            let query = "select s.key from transcript t join source s on s.id = t.source
+                where s.version > 0";
+            let mut statement = database.prepare(query)?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+
     /// How many transcripts are not wholly in the index.
     pub fn count_not_indexed(&self) -> Result<u64> {
         // Every pass belongs to a log that has a transcript, so that it is enough to count.

@@ -73,6 +73,8 @@ pub struct TranscriptRow {
     pub size: u64,
     /// When the log was last written to, in nanoseconds since 1970.
     pub modified: Option<i64>,
+    /// Whether Quipu recorded it: then its file is its own original.
+    pub recorded: bool,
 }
 
 /// How much of what.
@@ -192,7 +194,8 @@ const COLUMNS: &str = "t.id, t.run_id, t.native, t.agent, t.agent_version, t.tit
     t.vendor_cache_read, t.vendor_cache_write, t.vendor_output, t.vendor_reasoning, t.vendor_cost,
     s.path, s.part, s.dialect, s.key, s.size, s.modified,
     (select group_concat(m.model, char(10)) from
-        (select model from model_named where transcript = t.id order by 1) m), t.cache_write_1h";
+        (select model from model_named where transcript = t.id order by 1) m), t.cache_write_1h,
+    s.version = 0 and s.part is null";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
     let count = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
@@ -258,6 +261,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
         key: row.get(46)?,
         size: count(47)?,
         modified: row.get(48)?,
+        recorded: row.get(51)?,
         models: models
             .iter()
             .flat_map(|names| names.split('\n'))

@@ -14,7 +14,7 @@ fn known() -> i64 {
     i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }
 
-fn version(catalogue: &Catalogue) -> Result<i64> {
+pub(super) fn version(catalogue: &Catalogue) -> Result<i64> {
     catalogue.run(|database| database.query_row("pragma user_version", [], |row| row.get(0)))
 }
 

@@ -210,7 +210,8 @@ fn forgetting_a_source_forgets_all_of_it() {
     for table in ["transcript", "spend", "tool_use"] {
         let query = format!("select count(*) from {table}");
         let left: i64 = catalogue
-            .database()
+            .database
+            .lock()
             .query_row(&query, [], |row| row.get(0))
             .unwrap();
         assert_eq!(left, 2, "{table}");
@@ -294,7 +295,7 @@ fn a_catalogue_that_may_not_be_written_to_can_be_read() {
 #[test]
 fn sums_hold_whatever_is_in_the_rows() {
     let catalogue = three();
-    let database = catalogue.database();
+    let database = catalogue.database.lock();
     let columns = |table: &str| -> Vec<String> {
         let mut statement = database
             .prepare("select name from pragma_table_info(?1) where lower(type) = 'integer'")
@@ -357,7 +358,7 @@ fn what_is_changed_by_nobody_is_noticed() {
         .unwrap();
     assert_eq!(catalogue.damages(true), Vec::<String>::new());
     catalogue.seal().unwrap();
-    let database = catalogue.database();
+    let database = catalogue.database.lock();
     let triggers = "select group_concat('drop trigger ' || name, ';') from sqlite_schema where type = 'trigger'";
     let drop: String = database.query_row(triggers, [], |row| row.get(0)).unwrap();
     database.execute_batch(&drop).unwrap();

@@ -112,6 +112,11 @@ impl SourceRow {
         (1..ADAPTERS).contains(&self.adapters)
     }
 
+    /// Whether it is a recorded run, which is not copied into the archive.
+    pub fn is_run(&self) -> bool {
+        self.version == 0 && self.part.is_none()
+    }
+
     /// Whether today's adapters read it.
     pub fn is_current(&self) -> bool {
         self.adapters == ADAPTERS
@@ -120,7 +125,7 @@ impl SourceRow {
 
 /// Changes when what is made of the same bytes changes, so that logs are read again: by adapters, or by what masks
 /// secrets.
-pub(crate) const ADAPTERS: i64 = 4;
+pub(crate) const ADAPTERS: i64 = 5;
 
 impl Catalogue {
     /// Every log that was read, without its checkpoint.
@@ -167,6 +172,11 @@ impl Catalogue {
             })?;
             rows.collect()
         })
+    }
+
+    /// Every recorded run.
+    pub(crate) fn runs(&self) -> Result<Vec<SourceRow>> {
+        self.sources_where("version = 0 and part is null", &[])
     }
 
     /// How many logs an earlier version read. What it put down may hold more than it would now.
@@ -476,7 +486,7 @@ impl Catalogue {
     /// Forgets sources that are not among these.
     pub(crate) fn keep_only(&self, keys: &std::collections::HashSet<String>) -> Result<()> {
         for row in self.sources()? {
-            if !keys.contains(&row.key) {
+            if !keys.contains(&row.key) && !row.is_run() {
                 self.forget(&row.key)?;
             }
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::Progress;
 use super::keep::{BY_PLACE, Done, Input, KeepError, Keeper, PIECE, SIDECAR};
-use super::pass::{Pass, Read1};
+use super::pass::{Pass, Read1, Taken};
 use super::plan::BESIDE;
 use super::report::Problem;
 use crate::archive::{self, SourceKey};
@@ -58,6 +58,7 @@ impl Keeper<'_> {
             stamp,
             dialect: found,
             by_place,
+            recorded: false,
         };
         let mut sidecars = Vec::new();
         if let Some((family, _)) = found {
@@ -89,6 +90,7 @@ impl Keeper<'_> {
                 .fetch_add(read as u64, Ordering::Relaxed);
         }
         let size = snapshot.size;
-        Ok(reading.done(&input, &id, &key.agent, snapshot, &sidecars, size, 0))
+        let taken = Taken::of(snapshot);
+        Ok(reading.done(&input, &id, &key.agent, &taken, &sidecars, size, 0))
     }
 }

@@ -12,6 +12,7 @@ use super::{BESIDE, ImportError, Store};
 use crate::archive::{Source, SourceKey, Swept};
 use crate::blobs::gc::{self, GcError};
 use crate::catalogue::TranscriptRow;
+use crate::events::Events;
 use crate::search::indexing::Indexing;
 use crate::transcript::located;
 
@@ -100,6 +101,12 @@ impl Store {
             self.archive.forget(&source.key)?;
         }
         self.archive.sync()?;
+        let events = Events::of(&self.home);
+        for holding in holdings {
+            events
+                .remove(&holding.row.key)
+                .map_err(|error| super::refused(error.path)(error.source))?;
+        }
         // What was a copy of something that goes is a copy no longer.
         let mut left = Vec::new();
         for holding in holdings {

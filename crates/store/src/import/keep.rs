@@ -12,13 +12,14 @@ use quipu_redact::{Engine, Guard};
 
 use super::find::{self, Candidate, Found};
 use super::many::poisoned;
-use super::pass::{Pass, Read1};
+use super::pass::{Pass, Read1, Taken};
 use super::plan::{BESIDE, Job, plain_path};
 use super::report::Problem;
 use super::{Options, Progress, Store, database};
 use crate::archive::{self, ArchiveError, Prefix, Snapshot, SnapshotWriter, SourceKey};
 use crate::blobs::Blobs;
 use crate::catalogue::{Reading, Stamp};
+use crate::events::Events;
 use crate::hide::Hide;
 use crate::search::indexing::Indexing;
 
@@ -83,6 +84,7 @@ pub(super) enum Done {
 pub(super) struct Keeper<'s> {
     pub(super) archive: &'s archive::Archive,
     pub(super) blobs: &'s Blobs,
+    pub(super) events: Events,
     pub(super) temporary: PathBuf,
     now: Timestamp,
     pub(super) agents: Vec<String>,
@@ -111,6 +113,8 @@ pub(super) struct Input<'i> {
     pub(super) dialect: Option<(&'static dyn Family, Dialect)>,
     /// Whether that is known by where it lies, and not by its content.
     pub(super) by_place: bool,
+    /// Whether it is a recorded run: then its own file has its events.
+    pub(super) recorded: bool,
 }
 
 impl Input<'_> {
@@ -140,6 +144,7 @@ impl<'s> Keeper<'s> {
             said: std::sync::Mutex::default(),
             archive: &store.archive,
             blobs: &store.blobs,
+            events: Events::of(&store.home),
             temporary: store.home.join("tmp"),
             now: options.now,
             agents: options.agents.clone(),
@@ -184,6 +189,7 @@ impl<'s> Keeper<'s> {
     pub(super) fn work(&self, job: &Job, progress: &Progress, take: &mut dyn FnMut(Done)) {
         match job {
             Job::Archived(source) => take(self.archived(source, progress)),
+            Job::Run(run) => take(self.run(run, progress)),
             Job::Found(candidate) => match candidate.found {
                 Found::Log => self.log(candidate, progress, take),
                 Found::Keep => take(self.keep(candidate, progress)),
@@ -250,6 +256,7 @@ impl<'s> Keeper<'s> {
             stamp,
             dialect: sniffed,
             by_place: known.is_some_and(|known| known.is_by_place()),
+            recorded: false,
         };
         let mut sidecars = Vec::new();
         for beside in sniffed.map_or_else(Vec::new, |(family, _)| family.sidecars(path)) {
@@ -341,7 +348,7 @@ impl<'s> Keeper<'s> {
             input,
             &key,
             brand,
-            &snapshot,
+            &Taken::of(&snapshot),
             sidecars,
             at - start,
             new_bytes,

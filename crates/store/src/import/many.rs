@@ -191,6 +191,7 @@ impl Keeper<'_> {
             },
             dialect: Some((part.family, part.gather.dialect())),
             by_place: false,
+            recorded: false,
         };
         self.read(&input, &mut file, size, part.brand, &[], progress)
     }

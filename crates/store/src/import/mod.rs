@@ -18,6 +18,7 @@
 //! | `lost` | notices what the archive has lost |
 //! | `database` | makes private copies of databases, so that no agent's file is locked or touched |
 //! | `link` | tells originals from copies |
+//! | `runs` | reads recorded runs, which are not copied |
 //! | `forget` | removes what was kept of a session |
 //! | `report` | what was done |
 //! | `watch` | waits for logs to change |
@@ -35,6 +36,7 @@ mod pass;
 mod plan;
 mod rebuild;
 mod report;
+mod runs;
 mod scrub;
 pub mod watch;
 
@@ -42,7 +44,7 @@ pub mod watch;
 pub(crate) mod tests;
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -56,10 +58,12 @@ use quipu_redact::{Engine, Guard};
 pub use find::{Candidate, Found, Search};
 pub use forget::Holding;
 pub use report::{AgentReport, Problem, Report};
+pub use runs::RECORDED;
 
 use crate::archive::{Archive, ArchiveError};
 use crate::blobs::{BlobError, Blobs};
 use crate::catalogue::{Catalogue, CatalogueError, SourceRow};
+use crate::events::Events;
 use crate::hide::{Hide, is_masked};
 use crate::search::index_path;
 use crate::search::indexing::{self, Adding, Indexing};
@@ -70,14 +74,14 @@ use plan::Job;
 /// The search index, while it is written to.
 type Open = (Arc<Indexing>, Adding);
 
-/// Where everything is kept.
-#[derive(Debug)]
+/// Where everything is kept. Cheap to clone and to share between threads.
+#[derive(Debug, Clone)]
 pub struct Store {
     home: PathBuf,
     archive: Archive,
-    blobs: Blobs,
+    pub(crate) blobs: Arc<Blobs>,
     catalogue: Catalogue,
-    guard: OnceLock<Arc<Guard>>,
+    guard: Arc<OnceLock<Arc<Guard>>>,
 }
 
 /// How to import.
@@ -134,6 +138,23 @@ pub enum ImportError {
     /// The rules for what is hidden cannot be used.
     #[error(transparent)]
     Rules(#[from] quipu_redact::RuleError),
+    /// Nothing is kept of a log.
+    #[error("{path}: nothing of it is in the archive", path = .0.display())]
+    NotKept(PathBuf),
+    /// A log is kept, but no adapter reads it.
+    #[error("{path}: no adapter knows how it reads", path = .0.display())]
+    Unread(PathBuf),
+    /// What is kept of a log could not be read.
+    #[error("{path}: could not read what is kept of it: {source}", path = .path.display())]
+    Archived {
+        /// The log.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Events could not be read.
+    #[error(transparent)]
+    Events(#[from] crate::events::Fault),
     /// The home could not be made.
     #[error("cannot use {path}: {source}", path = .path.display())]
     Home {
@@ -178,9 +199,9 @@ impl Store {
         Ok(Self {
             home: home.to_owned(),
             archive: Archive::open(&home.join("archive"))?,
-            blobs: Blobs::open(&home.join("blobs"))?,
+            blobs: Arc::new(Blobs::open(&home.join("blobs"))?),
             catalogue: Catalogue::open(catalogue)?,
-            guard: OnceLock::new(),
+            guard: Arc::default(),
         })
     }
 
@@ -190,7 +211,7 @@ impl Store {
     ///
     /// [`ImportError::NoCatalogue`] when logs are kept there but nothing is known of them.
     pub fn open_existing(home: &Path) -> Result<Option<Self>, ImportError> {
-        if catalogue_path(home).exists() {
+        if catalogue_path(home).exists() || runs::has_runs(home) {
             return Self::open(home).map(Some);
         }
         let archive = Archive::open(&home.join("archive"))?;
@@ -228,7 +249,7 @@ impl Store {
     /// Uses another guard. Before anything is imported or looked for.
     #[must_use]
     pub fn with_guard(mut self, guard: Guard) -> Self {
-        self.guard = OnceLock::from(Arc::new(guard));
+        self.guard = Arc::new(OnceLock::from(Arc::new(guard)));
         self
     }
 
@@ -303,8 +324,9 @@ impl Store {
             report.dry_run(&jobs);
             return Ok(report);
         }
-        jobs.extend(self.not_indexed(&jobs, &mut report)?);
+        jobs.extend(self.to_read_again(&jobs, &mut report)?);
         self.work(jobs, options, progress, &mut report)?;
+        self.refresh_runs_locked(progress, &mut report)?;
         self.report_lost(lost, &mut report);
         for (_, problem) in std::mem::take(&mut report.damaged) {
             report.problem(problem);
@@ -345,11 +367,15 @@ impl Store {
         Ok(())
     }
 
-    /// What is kept but cannot be looked for: it is read again, unless that is to be done anyway.
-    fn not_indexed(&self, jobs: &[Job], report: &mut Report) -> Result<Vec<Job>, ImportError> {
+    /// What is kept but cannot be looked for, or has no events: it is read again, unless that is to be done anyway.
+    fn to_read_again(&self, jobs: &[Job], report: &mut Report) -> Result<Vec<Job>, ImportError> {
         let planned: HashSet<&Path> = jobs.iter().map(Job::path).collect();
         let mut more = Vec::new();
-        for key in self.catalogue.not_indexed()? {
+        let mut keys: BTreeSet<String> = self.catalogue.not_indexed()?.into_iter().collect();
+        let there = Events::of(&self.home).keys();
+        let transcripts = self.catalogue.kept_keys()?.into_iter();
+        keys.extend(transcripts.filter(|key| !there.contains(key)));
+        for key in keys {
             let source = match self.archive.source_by_id(&key) {
                 Ok(source) => source,
                 Err(error) => {
@@ -604,3 +630,9 @@ fn private_file(path: &Path) -> std::io::Result<std::fs::File> {
     options.read(true).write(true).create(true);
     options.truncate(false).open(path)
 }
+
+/// Programs share a store between their threads.
+const _: () = {
+    const fn shared<T: Send + Sync + Clone>() {}
+    shared::<Store>();
+};

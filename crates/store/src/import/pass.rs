@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use quipu_agents::{
-    Checkpoint, Dialect, Dropped, Entry, Feed, Framing, Ledger, Origin, Position, Session, Sink,
-    Summary, state,
+    About, Checkpoint, Dialect, Dropped, Entry, Feed, Framing, Ledger, Origin, Position, Session,
+    Sink, Summary, state,
 };
 use quipu_model::{Attachment, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::keep::{Input, Keeper};
 use crate::archive::Snapshot;
 use crate::blobs::Blobs;
-use crate::catalogue::{Passed, Reading};
+use crate::catalogue::{ADAPTERS, Passed, Reading};
+use crate::events::{State, Writer};
 use crate::hide::Hide;
 use crate::search::indexing::Scribe;
 
@@ -80,6 +81,8 @@ impl<'k> Pass<'k> {
                 kept: Vec::new(),
                 failed: None,
                 scribe: None,
+                events: None,
+                recorded: input.recorded,
             },
         };
         let Some((family, dialect)) = input.dialect else {
@@ -94,6 +97,9 @@ impl<'k> Pass<'k> {
         if let Some(stopped) = stopped
             && stopped.dialect == dialect.name
             && let Some(reader) = family.open(&dialect, &origin, Some(stopped.feed.reader_state()))
+            && let Some(version) = version
+            && let last = stopped.feed.last_seq()
+            && let Some(events) = resumed(keeper, input, key, last, version)
         {
             pass.from = stopped.feed.offset;
             let feed = Feed::resume(stopped.feed, reader);
@@ -101,11 +107,18 @@ impl<'k> Pass<'k> {
             pass.taker.summary = stopped.summary;
             pass.feed = Some(feed);
             pass.taker.scribe = keeper.scribe(input, false);
+            pass.taker.events = events;
             return pass;
         }
         if let Some(reader) = family.open(&dialect, &origin, None) {
             pass.feed = Some(Feed::new(dialect.framing, reader));
             pass.taker.scribe = keeper.scribe(input, true);
+            if !input.recorded {
+                match Writer::new(&keeper.events, key) {
+                    Ok(events) => pass.taker.events = Some(events),
+                    Err(error) => pass.taker.failed = Some(no_events(&error)),
+                }
+            }
         }
         pass
     }
@@ -129,12 +142,12 @@ impl<'k> Pass<'k> {
         input: &Input<'_>,
         key: &str,
         brand: &str,
-        snapshot: &Snapshot,
+        taken: &Taken,
         sidecars: &[(String, Vec<u8>)],
         read_bytes: u64,
         new_bytes: u64,
     ) -> Read1 {
-        let mut problem = None;
+        let mut problem;
         let mut checkpoint = None;
         let (mut ledger, mut session) = (Ledger::default(), Session::default());
         match &mut self.feed {
@@ -159,8 +172,18 @@ impl<'k> Pass<'k> {
                 for (name, bytes) in sidecars {
                     feed.sidecar(name, bytes, &mut self.taker);
                 }
-                if let Err(error) = feed.finish(&mut self.taker) {
-                    problem = Some(error.to_string());
+                let error = feed.finish(&mut self.taker).err();
+                problem = error.as_ref().map(ToString::to_string);
+                if let Some(events) = self.taker.events.take() {
+                    let state = State {
+                        version: taken.version,
+                        read_to: taken.size,
+                        adapters: ADAPTERS,
+                    };
+                    let about = About::new(feed, error.as_ref());
+                    if let Err(error) = events.finish(state, about) {
+                        self.taker.failed = Some(no_events(&error));
+                    }
                 }
                 ledger = feed.ledger().clone();
                 session = feed.session().clone();
@@ -183,6 +206,11 @@ impl<'k> Pass<'k> {
         if let Some(failed) = self.taker.failed {
             problem = Some(failed);
         }
+        let mut summary = self.taker.summary;
+        if input.recorded {
+            // A message of several blocks is one event.
+            (summary.events, summary.notes) = (ledger.records, 0);
+        }
         let problem = problem.map(|what| self.taker.hide.text(&what, None).into_owned());
         let reading = Reading {
             key: key.to_owned(),
@@ -191,15 +219,15 @@ impl<'k> Pass<'k> {
             path: input.path.to_owned(),
             part: input.part.map(str::to_owned),
             stamp: input.stamp.clone(),
-            version: snapshot.version,
-            read_to: snapshot.size,
-            manifest: Some(snapshot.manifest_end()),
+            version: taken.version,
+            read_to: taken.size,
+            manifest: taken.manifest,
             checkpoint,
             ledger,
             session,
-            summary: self.taker.summary,
+            summary,
             blobs: self.taker.kept,
-            first_modified: super::keep::first_modified(snapshot),
+            first_modified: taken.first_modified,
             passes,
             problem,
         };
@@ -249,13 +277,65 @@ struct Taker<'k> {
     kept: Vec<String>,
     failed: Option<String>,
     scribe: Option<Scribe<'k>>,
+    events: Option<Writer>,
+    /// Whether the log is that of a recorded run, whose lines are numbered: line N has event N.
+    recorded: bool,
+}
+
+/// The event log, behind what was read of it; `None` when that is not there. A run has none but its own file.
+#[expect(
+    clippy::option_option,
+    reason = "it may be there, and it may be needed"
+)]
+fn resumed(
+    keeper: &Keeper<'_>,
+    input: &Input<'_>,
+    key: &str,
+    last: u64,
+    version: u32,
+) -> Option<Option<Writer>> {
+    if input.recorded {
+        return Some(None);
+    }
+    Writer::resume(&keeper.events, key, last, version).map(Some)
+}
+
+/// The bytes that a pass was over.
+pub(super) struct Taken {
+    /// Their version in the archive; 0 for those that are not in it.
+    pub(super) version: u32,
+    pub(super) size: u64,
+    /// How long the manifest is up to that version.
+    pub(super) manifest: Option<u64>,
+    pub(super) first_modified: Option<i64>,
+}
+
+impl Taken {
+    pub(super) fn of(snapshot: &Snapshot) -> Self {
+        Self {
+            version: snapshot.version,
+            size: snapshot.size,
+            manifest: Some(snapshot.manifest_end()),
+            first_modified: super::keep::first_modified(snapshot),
+        }
+    }
+}
+
+/// Why the events of a log are not kept, in a sentence.
+fn no_events(error: &std::io::Error) -> String {
+    format!("its events could not be kept: {error}; they are made again when they are asked for")
 }
 
 impl Sink for Taker<'_> {
     fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>) {
+        // Like the archive, the event log has what was there.
+        if let Some(events) = &mut self.events {
+            events.take(seq, at, position, entry);
+        }
         let entry = self.hide.entry(entry);
         self.hide.observe(&mut self.summary, &entry);
         if let Some(scribe) = &mut self.scribe {
+            let seq = if self.recorded { position.line } else { seq };
             scribe.entry(seq, at, position, &entry);
         }
     }

@@ -9,6 +9,7 @@ use quipu_agents::Family;
 use super::database;
 use super::find::{self, Candidate, Found};
 use super::report::Report;
+use super::runs::{RECORDED, Run};
 use crate::archive;
 use crate::catalogue::SourceRow;
 
@@ -21,6 +22,8 @@ pub(super) enum Job {
     Found(Candidate),
     /// What the archive has of a source.
     Archived(archive::Source),
+    /// A recorded run.
+    Run(Run),
 }
 
 impl Job {
@@ -28,13 +31,14 @@ impl Job {
         match self {
             Self::Found(candidate) => candidate.stamp.size,
             Self::Archived(source) => source.versions.last().map_or(0, |last| last.size),
+            Self::Run(run) => run.stamp.size,
         }
     }
 
     /// The key of what the archive has.
     pub(super) fn key(&self) -> Option<String> {
         match self {
-            Self::Found(_) => None,
+            Self::Found(_) | Self::Run(_) => None,
             Self::Archived(source) => Some(source.key.id().to_string()),
         }
     }
@@ -44,6 +48,7 @@ impl Job {
         match self {
             Self::Found(candidate) => &candidate.path,
             Self::Archived(source) => &source.key.path,
+            Self::Run(run) => &run.path,
         }
     }
 
@@ -51,6 +56,7 @@ impl Job {
         match self {
             Self::Found(candidate) => candidate.place.map(|place| place.0),
             Self::Archived(source) => Some(&source.key.agent),
+            Self::Run(_) => Some(RECORDED),
         }
     }
 

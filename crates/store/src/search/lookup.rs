@@ -14,9 +14,9 @@ use quipu_search::snippet::{Marker, snippet};
 use super::index_path;
 use super::sessions::Known;
 use super::window::{self, Spoken};
-use crate::archive::Archive;
 use crate::catalogue::{CatalogueError, TranscriptRow};
 use crate::import::{ImportError, Store};
+use crate::transcript::Kept;
 
 /// What comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -226,7 +226,7 @@ impl Store {
             if jobs.is_empty() || wanted == 0 {
                 break;
             }
-            for found in read_all(self.archive(), ask, &marker, guard, jobs) {
+            for found in read_all(&self.kept(), ask, &marker, guard, jobs) {
                 take(&mut shown, found, ask.copies);
             }
         }
@@ -258,7 +258,7 @@ fn take(shown: &mut Vec<Found>, found: Found, copies: bool) {
 
 /// Reads what hits say, on as many threads as are of use.
 fn read_all(
-    archive: &Archive,
+    kept: &Kept,
     ask: &Ask<'_>,
     marker: &Marker,
     guard: Option<&Arc<Guard>>,
@@ -275,7 +275,7 @@ fn read_all(
     }
     let read = |jobs: Vec<(Hit, TranscriptRow)>| -> Vec<Found> {
         let all = jobs.into_iter();
-        all.map(|(hit, row)| read(archive, ask, (marker, guard), &hit, row))
+        all.map(|(hit, row)| read(kept, ask, (marker, guard), &hit, row))
             .collect()
     };
     let mut rest = shares.into_iter();
@@ -291,7 +291,7 @@ fn read_all(
 }
 
 fn read(
-    archive: &Archive,
+    kept: &Kept,
     ask: &Ask<'_>,
     (marker, guard): (&Marker, Option<&Arc<Guard>>),
     hit: &Hit,
@@ -301,42 +301,35 @@ fn read(
         *title = guard.mask(title, None).into_owned();
     }
     let mut problem = None;
-    let mut alone = None;
-    if ask.context == 0 {
-        // Some readers make something else of a record when they have not seen those before it.
-        alone = window::event(archive, &row, guard, hit.seq, hit.place)
-            .map(|event| (marker.marks(&event.text), event))
-            .filter(|(marks, _)| !marks.is_empty() || !marker.has_words());
-    }
-    let (mut before, mut after) = (Vec::new(), Vec::new());
-    let (marks, event) = alone.unwrap_or_else(|| {
-        let first = hit.seq.saturating_sub(ask.context);
-        let last = hit.seq.saturating_add(ask.context);
-        match window::events(archive, &row, guard, first, last) {
-            Ok(events) => {
-                let (mut at, mut found) = (Vec::new(), None);
-                for event in events {
-                    match event.seq.cmp(&hit.seq) {
-                        std::cmp::Ordering::Less => before.push(event),
-                        std::cmp::Ordering::Equal => {
-                            at = marker.marks(&event.text);
+    let (mut before, mut after, mut found) = (Vec::new(), Vec::new(), None);
+    let first = hit.seq.saturating_sub(ask.context);
+    let last = hit.seq.saturating_add(ask.context);
+    match window::events(kept, &row, guard, first, last) {
+        Ok(events) => {
+            for event in events {
+                match event.seq.cmp(&hit.seq) {
+                    std::cmp::Ordering::Less => before.push(event),
+                    // A message of a run has several parts with the same number: the one that matches is meant.
+                    std::cmp::Ordering::Equal => {
+                        let better = found
+                            .as_ref()
+                            .is_none_or(|found: &Spoken| marker.marks(&found.text).is_empty());
+                        if better {
                             found = Some(event);
                         }
-                        std::cmp::Ordering::Greater => after.push(event),
                     }
+                    std::cmp::Ordering::Greater => after.push(event),
                 }
-                let event = found.unwrap_or_else(|| title(hit, &row));
-                if event.seq == 0 {
-                    at = marker.marks(&event.text);
-                }
-                (at, event)
-            }
-            Err(error) => {
-                problem = Some(error.to_string());
-                (Vec::new(), title(hit, &row))
             }
         }
-    });
+        Err(error) => problem = Some(error.to_string()),
+    }
+    let event = found.unwrap_or_else(|| title(hit, &row));
+    let marks = if problem.is_none() {
+        marker.marks(&event.text)
+    } else {
+        Vec::new()
+    };
     let shown = snippet(&event.text, &marks, ask.snippet);
     Found {
         snippet: shown.range,

@@ -19,7 +19,9 @@ use super::lookup::{Found, SearchError, Show};
 use super::window::{self, Spoken};
 use crate::archive::Archive;
 use crate::catalogue::{Filter, Order, TranscriptRow};
+use crate::events::ALL;
 use crate::import::Store;
+use crate::transcript::Kept;
 
 /// How large a pattern may become.
 const LARGEST: usize = 10 << 20;
@@ -171,7 +173,7 @@ impl Store {
             ..Filter::default()
         };
         let rows = self.catalogue().list(&filter, Order::Newest, None)?;
-        let archive = self.archive();
+        let (archive, kept) = (self.archive(), self.kept());
         let (next, count) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let done = Mutex::new(Vec::new());
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -184,7 +186,7 @@ impl Store {
                         let Some(row) = rows.get(at) else {
                             return;
                         };
-                        let found = one(archive, row, pattern, guard, limit, snippet);
+                        let found = one((archive, &kept), row, pattern, guard, limit, snippet);
                         if let Ok(found) = &found {
                             count.fetch_add(found.len(), Ordering::Relaxed);
                         }
@@ -218,7 +220,7 @@ impl Store {
 
 /// The events of a session that match, the latest first.
 fn one(
-    archive: &Archive,
+    (archive, kept): (&Archive, &Kept),
     row: &TranscriptRow,
     pattern: &Pattern,
     guard: Option<&Arc<Guard>>,
@@ -236,7 +238,9 @@ fn one(
         said: window::said(guard),
         found: std::collections::VecDeque::new(),
     };
-    crate::transcript::feed_until(archive, row, &mut matching, |_| false)
+    let events = kept.open(row, &ALL).map_err(|error| error.to_string())?;
+    events
+        .replay(&ALL, &mut matching)
         .map_err(|error| error.to_string())?;
     Ok(matching.found.into_iter().rev().collect())
 }

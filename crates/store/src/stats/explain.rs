@@ -133,11 +133,8 @@ pub fn explain(
         log: Usage::default(),
         replies: 0,
     };
-    let feed = crate::transcript::feed(store, &row, &mut reading)?;
-    let totals = feed
-        .ledger()
-        .dropped
-        .get(&quipu_agents::Dropped::RepeatedUsage);
+    let about = crate::transcript::feed(store, &row, &mut reading)?;
+    let totals = about.dropped.get(&quipu_agents::Dropped::RepeatedUsage);
     let Reading {
         counted,
         mut left_out,

@@ -11,8 +11,8 @@ use std::path::Path;
 use self::plant::{Planted, Samples, below, plant};
 use super::env::TestEnv;
 
-/// What holds originals, which are kept as they are.
-const ORIGINALS: [&str; 4] = ["archive", "blobs", "traces", "transcripts"];
+/// What holds originals, which are kept as they are, and the events that adapters made of them.
+const ORIGINALS: [&str; 5] = ["archive", "blobs", "events", "traces", "transcripts"];
 
 /// Where secrets were found, and which.
 #[derive(Default)]

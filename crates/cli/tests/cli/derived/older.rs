@@ -26,7 +26,7 @@ fn older_home(env: &TestEnv, secret: &str) {
              select id, 0, '', '{secret}', 1, 0 from transcript;
          update source set adapters = 3, checkpoint = cast('{secret}' as blob);"
     );
-    catalogue.database().execute_batch(&set).unwrap();
+    catalogue.execute(&set).unwrap();
     drop(catalogue);
     let index = Index::open(&env.path("search")).unwrap().unwrap();
     let mark = index.mark().unwrap().unwrap();

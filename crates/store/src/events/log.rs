@@ -1,0 +1,160 @@
+//! One event log for sessions and runs.
+
+use std::ops::RangeInclusive;
+
+use quipu_agents::{About, Collect, Sink};
+use quipu_model::{Event, LogBody};
+
+use super::run::RunFile;
+use super::{ALL, EventFile, Fault};
+use crate::catalogue::TranscriptRow;
+
+/// Some events of a transcript.
+#[derive(Debug)]
+pub struct Page {
+    /// The events, in order, marked where only the whole log tells.
+    pub events: Vec<Event<LogBody>>,
+    /// How many events the transcript has.
+    pub len: u64,
+}
+
+/// The events of a transcript, whether it was imported or recorded.
+#[derive(Debug)]
+pub struct EventLog {
+    row: TranscriptRow,
+    from: From,
+}
+
+#[derive(Debug)]
+enum From {
+    /// What an adapter made of a log.
+    Kept(EventFile),
+    /// The run's own file, which may grow.
+    Run(RunFile),
+}
+
+impl EventLog {
+    pub(crate) fn kept(row: TranscriptRow, file: EventFile) -> Self {
+        Self {
+            row,
+            from: From::Kept(file),
+        }
+    }
+
+    pub(crate) fn run(row: TranscriptRow) -> Result<Self, Fault> {
+        let file = RunFile::open(&row.path)?;
+        Ok(Self {
+            row,
+            from: From::Run(file),
+        })
+    }
+
+    /// What the catalogue says of the transcript.
+    pub fn header(&self) -> &TranscriptRow {
+        &self.row
+    }
+
+    /// How many events there are. Of a run that is recorded: now.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read.
+    pub fn len(&self) -> Result<u64, Fault> {
+        match &self.from {
+            From::Kept(file) => Ok(file.len()),
+            From::Run(file) => file.len(),
+        }
+    }
+
+    /// Whether there are none.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read.
+    pub fn is_empty(&self) -> Result<bool, Fault> {
+        self.len().map(|len| len == 0)
+    }
+
+    /// Up to `most` events, from one on, of those that a filter wants.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read.
+    pub fn page(
+        &self,
+        from: u64,
+        most: usize,
+        filter: &dyn Fn(&Event<LogBody>) -> bool,
+    ) -> Result<Page, Fault> {
+        let len = self.len()?;
+        let (mut events, mut from) = (Vec::new(), from.max(1));
+        while events.len() < most && from <= len {
+            let step = (most - events.len()).max(HELD) as u64;
+            let last = from.saturating_add(step - 1).min(len);
+            for event in self.events(from..=last)? {
+                if events.len() < most && filter(&event) {
+                    events.push(event);
+                }
+            }
+            from = last + 1;
+        }
+        Ok(Page { events, len })
+    }
+
+    /// These events, in order.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read.
+    pub fn events(&self, wanted: RangeInclusive<u64>) -> Result<Vec<Event<LogBody>>, Fault> {
+        let file = match &self.from {
+            From::Kept(file) => file,
+            From::Run(file) => return file.events(&wanted),
+        };
+        let run_id = quipu_agents::run_id(&self.row.run_id);
+        let mut collect = Collect::new(run_id, &self.row.path.to_string_lossy());
+        file.replay(wanted, &mut collect)?;
+        let mut marks = file.marks();
+        for event in &mut collect.events {
+            marks.mark(event);
+        }
+        Ok(collect.events)
+    }
+
+    /// Gives events to a sink as an adapter read them. Says what the log tells as a whole, if all are wanted.
+    pub(crate) fn replay(
+        &self,
+        wanted: &RangeInclusive<u64>,
+        sink: &mut dyn Sink,
+    ) -> Result<About, Fault> {
+        match &self.from {
+            From::Kept(file) => {
+                file.replay(wanted.clone(), sink)?;
+                Ok(file.about().clone())
+            }
+            From::Run(file) => file.replay(wanted, sink),
+        }
+    }
+
+    /// What the log tells as a whole.
+    pub(crate) fn about(&self) -> Result<About, Fault> {
+        struct Nobody;
+        impl Sink for Nobody {
+            fn entry(
+                &mut self,
+                _seq: u64,
+                _at: quipu_model::Timestamp,
+                _position: quipu_agents::Position,
+                _entry: &quipu_agents::Entry<'_>,
+            ) {
+            }
+        }
+        match &self.from {
+            From::Kept(file) => Ok(file.about().clone()),
+            From::Run(file) => file.replay(&ALL, &mut Nobody),
+        }
+    }
+}
+
+/// Events are looked through so many at a time.
+const HELD: usize = 256;

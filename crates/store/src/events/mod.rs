@@ -1,0 +1,109 @@
+//! The event log: what adapters made of kept logs, to be read from any event on.
+//!
+//! ```text
+//! <home>/events/ab/cdef….events     one file for each log, named like its manifest in the archive
+//! ```
+//!
+//! An adapter runs once, when its log is imported. What it hands over goes to the catalogue, to the search index and
+//! here; whoever wants events later asks for them by number, and no adapter runs again. All of it is derived: a file
+//! that is missing, damaged, or older than the adapters is made again from the archive.
+//!
+//! A file is a head, blocks, and tails:
+//!
+//! | part | holds |
+//! |---|---|
+//! | head | two places for the number and the address of the current tail |
+//! | block | up to [`form::EVENTS`] entries as lines (`quipu_agents::kept`), compressed |
+//! | tail | where each block is, what only the whole log tells of its events, and what the log says of its session |
+//!
+//! A log that grows adds blocks and a tail, and then the head names that tail. What is there is never changed, so
+//! whoever reads meanwhile reads what was there. A process that is killed leaves bytes behind the current tail, which
+//! the next one writes over. When a third of a file is no longer used it is written anew.
+//!
+//! Files hold what the archive holds, secrets included, and are as private.
+
+mod form;
+mod log;
+mod read;
+mod run;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+pub(crate) use form::State;
+pub use log::{EventLog, Page};
+pub use read::{EventFile, Fault};
+pub(crate) use write::Writer;
+
+use crate::FileError;
+
+/// All events.
+pub(crate) const ALL: RangeInclusive<u64> = 1..=u64::MAX;
+
+/// The event logs of a home.
+#[derive(Debug, Clone)]
+pub struct Events {
+    directory: PathBuf,
+}
+
+impl Events {
+    /// Those of this home.
+    pub fn of(home: &Path) -> Self {
+        Self {
+            directory: home.join("events"),
+        }
+    }
+
+    /// Where the file of a log is, by the name of its manifest.
+    pub(crate) fn path(&self, key: &str) -> PathBuf {
+        let (folder, name) = key.split_at_checked(2).unwrap_or(("", key));
+        self.directory.join(folder).join(format!("{name}.events"))
+    }
+
+    fn temporary(&self) -> PathBuf {
+        self.directory.join("tmp")
+    }
+
+    /// Opens the file of a log.
+    pub(crate) fn open(&self, key: &str) -> Result<EventFile, Fault> {
+        EventFile::open(&self.path(key))
+    }
+
+    /// Removes the file of a log.
+    pub(crate) fn remove(&self, key: &str) -> Result<(), FileError> {
+        let path = self.path(key);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(FileError::at("remove", path)),
+        }
+    }
+
+    /// The logs that have a file.
+    pub(crate) fn keys(&self) -> HashSet<String> {
+        let key = |path: PathBuf| {
+            let folder = path.parent()?.file_name()?.to_str()?;
+            let name = path.file_name()?.to_str()?.strip_suffix(".events")?;
+            Some(format!("{folder}{name}"))
+        };
+        self.files().filter_map(key).collect()
+    }
+
+    /// How many bytes all of them take.
+    pub fn bytes(&self) -> u64 {
+        self.files()
+            .filter_map(|file| Some(std::fs::metadata(file).ok()?.len()))
+            .sum()
+    }
+
+    fn files(&self) -> impl Iterator<Item = PathBuf> + use<> {
+        let below = |path: &Path| {
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path())
+        };
+        below(&self.directory).flat_map(move |folder| below(&folder))
+    }
+}

@@ -1,0 +1,197 @@
+//! Reading events, from any of them on.
+
+use std::fs::File;
+use std::io;
+use std::ops::RangeInclusive;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use quipu_agents::{About, Marks, Sink, hash, kept};
+use quipu_model::json::Tape;
+
+use super::form::{Block, Current, HEAD, LARGEST, State, Tail};
+
+/// No tail is longer than this.
+const LONGEST_TAIL: u64 = 64 << 20;
+
+/// Why events cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// The file is not there.
+    #[error("the events of this log are not kept")]
+    Missing,
+    /// The file is of another form, or was never finished.
+    #[error("{path} does not hold the events of a log", path = .0.display())]
+    Foreign(PathBuf),
+    /// Some of it is not what was written.
+    #[error("{path} is damaged: {what}", path = .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What of it.
+        what: String,
+    },
+    /// The file of a recorded run cannot be read.
+    #[error(transparent)]
+    Run(quipu_record::Error),
+    /// The system refused.
+    #[error("could not read {path}: {source}", path = .path.display())]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The events of one log, as they were when it was opened.
+#[derive(Debug)]
+pub struct EventFile {
+    file: File,
+    path: PathBuf,
+    tail: Tail,
+}
+
+impl EventFile {
+    pub(super) fn open(path: &Path) -> Result<Self, Fault> {
+        let refused = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => Fault::Missing,
+            _ => Fault::Refused {
+                path: path.to_owned(),
+                source,
+            },
+        };
+        let file = File::open(path).map_err(refused)?;
+        let foreign = || Fault::Foreign(path.to_owned());
+        let current = Current::read(&file).map_err(refused)?.ok_or_else(foreign)?;
+        let len = file.metadata().map_err(refused)?.len();
+        let sensible =
+            current.offset >= HEAD && current.len <= LONGEST_TAIL && current.end() <= len;
+        let damaged = || Fault::Damaged {
+            path: path.to_owned(),
+            what: "the list of its blocks".to_owned(),
+        };
+        if !sensible {
+            return Err(damaged());
+        }
+        let mut bytes = vec![0; usize::try_from(current.len).unwrap_or(0)];
+        file.read_exact_at(&mut bytes, current.offset)
+            .map_err(refused)?;
+        let tail = Tail::from_bytes(&bytes).ok_or_else(damaged)?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            tail,
+        })
+    }
+
+    /// How many events there are.
+    pub fn len(&self) -> u64 {
+        self.tail.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.tail.state
+    }
+
+    pub(crate) fn about(&self) -> &About {
+        &self.tail.about
+    }
+
+    pub(super) fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// What only the whole log tells of its events.
+    pub(crate) fn marks(&self) -> Marks {
+        let voids = self.tail.voids.iter().map(|voids| voids.from..voids.to);
+        Marks::new(voids, self.tail.about.open.iter().copied())
+    }
+
+    fn damaged(&self, block: &Block, what: &str) -> Fault {
+        Fault::Damaged {
+            path: self.path.clone(),
+            what: format!(
+                "events {} to {}: {what}",
+                block.first,
+                block.end().saturating_sub(1)
+            ),
+        }
+    }
+
+    /// A block as it is in the file.
+    fn packed(&self, block: &Block) -> Result<Vec<u8>, Fault> {
+        let (packed, unpacked) = (block.packed as usize, block.unpacked as usize);
+        if unpacked > LARGEST || packed > LARGEST {
+            return Err(self.damaged(block, "too long"));
+        }
+        let mut bytes = vec![0; packed];
+        self.file
+            .read_exact_at(&mut bytes, block.offset)
+            .map_err(|error| self.damaged(block, &error.to_string()))?;
+        if hash(&bytes) != block.hash {
+            return Err(self.damaged(block, "not as they were written"));
+        }
+        Ok(bytes)
+    }
+
+    /// The lines of a block.
+    pub(super) fn block(&self, block: &Block) -> Result<Vec<u8>, Fault> {
+        zstd::bulk::decompress(&self.packed(block)?, block.unpacked as usize)
+            .map_err(|error| self.damaged(block, &error.to_string()))
+    }
+
+    /// The blocks that have these events.
+    fn blocks(&self, wanted: &RangeInclusive<u64>) -> &[Block] {
+        let blocks = &self.tail.blocks;
+        let begin = blocks.partition_point(|block| block.end() <= *wanted.start());
+        let end = blocks.partition_point(|block| block.first <= *wanted.end());
+        &blocks[begin.min(end)..end]
+    }
+
+    /// Gives these events to a sink, in order, for as long as it wants more.
+    pub(crate) fn replay<S: Sink + ?Sized>(
+        &self,
+        wanted: RangeInclusive<u64>,
+        sink: &mut S,
+    ) -> Result<(), Fault> {
+        let mut tape = Tape::new();
+        for block in self.blocks(&wanted) {
+            let lines = self.block(block)?;
+            let mut rest = &lines[..];
+            for seq in block.first..block.end() {
+                let cut = || self.damaged(block, "cut short");
+                let (line, behind) = next(rest).ok_or_else(cut)?;
+                rest = behind;
+                if seq < *wanted.start() {
+                    continue;
+                }
+                if seq > *wanted.end() || sink.is_done() {
+                    return Ok(());
+                }
+                let line = std::str::from_utf8(line).map_err(|_| cut())?;
+                let entry = kept::read(line, &mut tape)
+                    .ok_or_else(|| self.damaged(block, "not of a form that is known"))?;
+                sink.entry(entry.seq, entry.at, entry.position, &entry.entry);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks whether these events are as they were written.
+    pub(crate) fn check(&self, wanted: &RangeInclusive<u64>) -> Result<(), Fault> {
+        let mut blocks = self.blocks(wanted).iter();
+        blocks.try_for_each(|block| self.packed(block).map(drop))
+    }
+}
+
+/// The next line, and what is behind it.
+fn next(lines: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = lines.split_first_chunk()?;
+    rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
+}

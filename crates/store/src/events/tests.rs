@@ -1,0 +1,253 @@
+//! Events come from the event log as the adapter made them, whatever happened to the log or the file meanwhile.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use quipu_agents::Collect;
+use quipu_model::{Event, LogBody};
+
+use super::{ALL, Events};
+use crate::Store;
+use crate::catalogue::TranscriptRow;
+use crate::import::tests::kit::*;
+use crate::transcript::{read_again, snapshot};
+
+/// What the adapter makes of what is kept of a log.
+fn as_adapted(store: &Store, row: &TranscriptRow) -> Vec<Event<LogBody>> {
+    let run_id = quipu_agents::run_id(&row.run_id);
+    let mut collect = Collect::new(run_id, &row.path.to_string_lossy());
+    let snapshot = snapshot(store.archive(), row).unwrap();
+    let about = read_again(store.archive(), row, &snapshot, &mut collect).unwrap();
+    let mut marks = quipu_agents::Marks::default();
+    // The marks of a collection are its own; those of a second reading are the same.
+    let mut observe = Observe(&mut marks);
+    read_again(store.archive(), row, &snapshot, &mut observe).unwrap();
+    about.close(&mut marks);
+    let mut events = collect.events;
+    events.iter_mut().for_each(|event| marks.mark(event));
+    events
+}
+
+struct Observe<'m>(&'m mut quipu_agents::Marks);
+
+impl quipu_agents::Sink for Observe<'_> {
+    fn entry(
+        &mut self,
+        _seq: u64,
+        _at: quipu_model::Timestamp,
+        _position: quipu_agents::Position,
+        entry: &quipu_agents::Entry<'_>,
+    ) {
+        self.0.observe(entry);
+    }
+}
+
+fn by_pages(store: &Store, row: &TranscriptRow, most: usize) -> Vec<Event<LogBody>> {
+    let mut events = Vec::new();
+    loop {
+        let page = store.page(row, events.len() as u64 + 1, most).unwrap();
+        assert!(page.events.len() <= most);
+        if page.events.is_empty() {
+            assert_eq!(page.len, events.len() as u64);
+            return events;
+        }
+        events.extend(page.events);
+    }
+}
+
+fn file(store: &Store, row: &TranscriptRow) -> PathBuf {
+    Events::of(store.home()).path(&row.key)
+}
+
+/// Ours, and the real ones where they are there.
+fn corpus() -> Vec<PathBuf> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let real = crates.join("../../shared/fixtures");
+    let mut all = vec![crates.join("agents/fixtures")];
+    all.extend(real.is_dir().then_some(real));
+    all
+}
+
+#[test]
+fn pages_and_the_whole_are_what_adapters_make() {
+    let machine = Machine::new();
+    let store = machine.store();
+    store
+        .import_paths(
+            &machine.host(),
+            &corpus(),
+            &options(),
+            &crate::import::Progress::default(),
+        )
+        .unwrap();
+    let rows = rows(&store);
+    assert!(rows.len() > 60, "{}", rows.len());
+    for row in rows {
+        let expected = as_adapted(&store, &row);
+        assert!(file(&store, &row).is_file(), "{}", row.path.display());
+        assert_eq!(
+            by_pages(&store, &row, 7),
+            expected,
+            "{}",
+            row.path.display()
+        );
+        let whole = store.read(row).unwrap();
+        assert_eq!(whole.events, expected);
+    }
+}
+
+fn long(lines: std::ops::Range<usize>) -> String {
+    let pair = |n: usize| {
+        prompt("s1", &format!("u{n}"), "ask")
+            + &reply("s1", &format!("a{n}"), &"word ".repeat(n % 90))
+    };
+    lines.map(pair).collect()
+}
+
+/// A session of 1,200 events.
+fn machine() -> (Machine, Store) {
+    let machine = Machine::new();
+    write(&machine.session("s1.jsonl"), long(0..600));
+    let store = machine.store();
+    machine.import(&store);
+    (machine, store)
+}
+
+#[test]
+fn a_log_that_grows_by_any_steps_has_the_events_of_one_that_is_read_at_once() {
+    let whole = long(0..600);
+    for step in [9_000, 30_001, 111_111] {
+        let machine = Machine::new();
+        let path = machine.session("s1.jsonl");
+        write(&path, "");
+        let store = machine.store();
+        for piece in whole.as_bytes().chunks(step) {
+            append(&path, piece);
+            machine.import(&store);
+            let row = rows(&store).remove(0);
+            assert_eq!(
+                store.read(row.clone()).unwrap().events,
+                as_adapted(&store, &row)
+            );
+        }
+        let row = rows(&store).remove(0);
+        assert_eq!(by_pages(&store, &row, 250).len(), 1_200);
+        let (_other, at_once) = self::machine();
+        let (grown, at_once) = (
+            fs::metadata(file(&store, &row)).unwrap().len(),
+            fs::metadata(file(&at_once, &rows(&at_once)[0]))
+                .unwrap()
+                .len(),
+        );
+        assert!(grown < at_once * 2 + (256 << 10), "{grown} and {at_once}");
+    }
+}
+
+#[test]
+fn a_page_is_read_without_the_events_before_it() {
+    let (_machine, store) = machine();
+    let row = rows(&store).remove(0);
+    let whole = store.read(row.clone()).unwrap().events;
+    let path = file(&store, &row);
+    // All but the last block is lost, and nobody notices who does not look at it.
+    let kept = Events::of(store.home()).open(&row.key).unwrap();
+    let last = kept.tail().blocks.last().unwrap().offset;
+    let mut bytes = fs::read(&path).unwrap();
+    let first = usize::try_from(super::form::HEAD).unwrap();
+    bytes[first..usize::try_from(last).unwrap()].fill(0);
+    write(&path, &bytes);
+    assert_eq!(store.page(&row, 1_190, 20).unwrap().events, whole[1_189..]);
+}
+
+#[test]
+fn events_that_are_deleted_or_damaged_are_made_again() {
+    let (machine, store) = machine();
+    let row = rows(&store).remove(0);
+    let path = file(&store, &row);
+    let whole = store.read(row.clone()).unwrap().events;
+    let sound = fs::read(&path).unwrap();
+
+    fs::remove_file(&path).unwrap();
+    assert_eq!(store.read(row.clone()).unwrap().events, whole);
+    assert!(path.is_file(), "reading made them again");
+    fs::remove_file(&path).unwrap();
+    machine.import(&store);
+    assert!(path.is_file(), "an import made them again");
+
+    for at in (0..sound.len()).step_by(sound.len() / 97) {
+        let mut damaged = sound.clone();
+        damaged[at] ^= 0x20;
+        write(&path, &damaged);
+        assert_eq!(store.read(row.clone()).unwrap().events, whole, "byte {at}");
+    }
+    for len in (0..sound.len()).step_by(sound.len() / 61) {
+        write(&path, &sound[..len]);
+        assert_eq!(
+            store.read(row.clone()).unwrap().events,
+            whole,
+            "{len} bytes"
+        );
+    }
+}
+
+#[test]
+fn what_a_killed_import_left_does_no_harm() {
+    let (machine, store) = machine();
+    let row = rows(&store).remove(0);
+    let path = file(&store, &row);
+    // Blocks behind the current tail, and no tail behind them.
+    append(&path, [7; 5_000]);
+    let before = store.read(row.clone()).unwrap().events;
+    assert_eq!(before.len(), 1_200);
+    append(&machine.session("s1.jsonl"), long(600..700));
+    machine.import(&store);
+    let row = rows(&store).remove(0);
+    assert_eq!(
+        store.read(row.clone()).unwrap().events,
+        as_adapted(&store, &row)
+    );
+    // The log was kept, and the import ended before its events were.
+    let (archive, kept) = (store.archive(), snapshot(store.archive(), &row).unwrap());
+    let mut writer = archive.grow(&kept).unwrap();
+    writer.write(long(700..710).as_bytes()).unwrap();
+    writer.finish(options().now, None, None).unwrap();
+    assert_eq!(store.read(row.clone()).unwrap().events.len(), 1_420);
+    machine.import(&store);
+    let row = rows(&store).remove(0);
+    assert_eq!(
+        store.read(row.clone()).unwrap().events,
+        as_adapted(&store, &row)
+    );
+}
+
+#[test]
+fn whoever_reads_meanwhile_reads_what_was_there() {
+    let (machine, store) = machine();
+    let row = rows(&store).remove(0);
+    let read = |kept: &super::EventLog| kept.events(ALL).unwrap().len();
+    let before = store.kept().open(&row, &ALL).unwrap();
+    append(&machine.session("s1.jsonl"), long(600..650));
+    machine.import(&store);
+    assert_eq!((read(&before), before.len().unwrap()), (1_200, 1_200));
+    let grown = store.kept().open(&rows(&store)[0], &ALL).unwrap();
+    assert_eq!(grown.len().unwrap(), 1_300);
+    // Rewritten by its agent.
+    write(&machine.session("s1.jsonl"), long(0..10));
+    machine.import(&store);
+    assert_eq!((read(&before), read(&grown)), (1_200, 1_300));
+    assert_eq!(
+        store
+            .kept()
+            .open(&rows(&store)[0], &ALL)
+            .unwrap()
+            .len()
+            .unwrap(),
+        20
+    );
+    // Forgotten.
+    let holdings = store.holdings(rows(&store)).unwrap();
+    let path = file(&store, &rows(&store)[0]);
+    store.forget(&holdings, options().now).unwrap();
+    assert!(!path.exists());
+    assert_eq!(read(&grown), 1_300);
+}

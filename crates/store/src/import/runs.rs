@@ -1,0 +1,204 @@
+//! Recorded runs in the catalogue and the search index.
+//!
+//! A run is its own original: its transcript in `<home>/transcripts` is not copied into the archive, and its events are
+//! read from it. What is known of runs is brought up to date whenever it is asked for, also while they are recorded.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use quipu_model::Timestamp;
+
+use super::find;
+use super::keep::{Done, Input, KeepError, Keeper, PIECE};
+use super::pass::{Pass, Read1, Taken};
+use super::plan::Job;
+use super::report::{Problem, Report};
+use super::{ImportError, Options, Progress, Store};
+use crate::archive::SourceKey;
+use crate::catalogue::{SourceRow, Stamp};
+
+/// The agent that recorded runs are listed as.
+pub const RECORDED: &str = "quipu";
+
+/// How a transcript of a run reads.
+const DIALECT: &str = "exchange";
+
+/// A recorded run.
+#[derive(Debug, Clone)]
+pub(super) struct Run {
+    pub(super) path: PathBuf,
+    pub(super) stamp: Stamp,
+}
+
+impl Run {
+    /// What it is known by, wherever its home is.
+    fn key(&self) -> SourceKey {
+        let name = self.path.file_name().unwrap_or_default();
+        SourceKey::new(RECORDED, Path::new("transcripts").join(name))
+    }
+}
+
+/// The recorded runs of a home that hold anything.
+fn runs(home: &Path) -> Vec<Run> {
+    let listing = std::fs::read_dir(home.join("transcripts"));
+    let mut runs = Vec::new();
+    for entry in listing.into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|ending| ending == "jsonl")
+            && let Ok(metadata) = std::fs::symlink_metadata(&path)
+            && metadata.is_file()
+            && metadata.len() > 0
+        {
+            let stamp = find::stamp(&metadata);
+            runs.push(Run { path, stamp });
+        }
+    }
+    runs
+}
+
+/// Whether a home has recorded runs.
+pub(super) fn has_runs(home: &Path) -> bool {
+    !runs(home).is_empty()
+}
+
+impl Store {
+    /// Brings what is known of recorded runs up to date. What another process that writes to the home is doing is not
+    /// waited for; then what is known is a little older.
+    ///
+    /// # Errors
+    ///
+    /// When the catalogue cannot be used. What is wrong with a run is in the report.
+    pub fn refresh_runs(&self) -> Result<Report, ImportError> {
+        let mut report = Report::default();
+        let (jobs, gone) = self.changed_runs()?;
+        if jobs.is_empty() && gone.is_empty() {
+            return Ok(report);
+        }
+        let _lock = match self.lock() {
+            Err(ImportError::Busy(_) | ImportError::Home { .. }) => return Ok(report),
+            lock => lock?,
+        };
+        self.put_runs(jobs, &gone, &Progress::default(), &mut report)?;
+        self.catalogue.seal()?;
+        Ok(report)
+    }
+
+    /// Reads the runs that have changed, and forgets those that are gone.
+    pub(super) fn refresh_runs_locked(
+        &self,
+        progress: &Progress,
+        report: &mut Report,
+    ) -> Result<(), ImportError> {
+        let (jobs, gone) = self.changed_runs()?;
+        self.put_runs(jobs, &gone, progress, report)
+    }
+
+    /// The runs that have to be read, and the keys of those that are gone.
+    fn changed_runs(&self) -> Result<(Vec<Job>, Vec<String>), ImportError> {
+        let runs = runs(&self.home);
+        let known = self.catalogue.runs()?;
+        let mut known: HashMap<String, SourceRow> = known
+            .into_iter()
+            .map(|row| (row.key.clone(), row))
+            .collect();
+        let mut jobs = Vec::new();
+        for run in runs {
+            let row = known.remove(&run.key().id().to_string());
+            if !row.is_some_and(|row| row.unchanged(&run.stamp) && row.path == run.path) {
+                jobs.push(Job::Run(run));
+            }
+        }
+        Ok((jobs, known.into_keys().collect()))
+    }
+
+    fn put_runs(
+        &self,
+        jobs: Vec<Job>,
+        gone: &[String],
+        progress: &Progress,
+        report: &mut Report,
+    ) -> Result<(), ImportError> {
+        if !gone.is_empty() {
+            self.catalogue.at_once(|| {
+                let mut gone = gone.iter();
+                gone.try_for_each(|key| self.catalogue.forget(key))
+            })?;
+        }
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        self.prepare_index(report)?;
+        let options = Options {
+            redact: None,
+            now: Timestamp::now(),
+            agents: Vec::new(),
+            dry_run: false,
+            threads: 0,
+        };
+        self.work(jobs, &options, progress, report)
+    }
+}
+
+impl Keeper<'_> {
+    /// Reads a run, from where reading stopped.
+    pub(super) fn run(&self, run: &Run, progress: &Progress) -> Done {
+        match self.try_run(run, progress) {
+            Ok(read) => Done::Read(Box::new(read)),
+            Err(error) => Done::Failed(Problem::new(&run.path, error.to_string())),
+        }
+    }
+
+    fn try_run(&self, run: &Run, progress: &Progress) -> Result<Read1, KeepError> {
+        let mut file = File::open(&run.path)?;
+        let stamp = find::stamp(&file.metadata()?);
+        let key = run.key();
+        let id = key.id().to_string();
+        let input = Input {
+            key,
+            path: &run.path,
+            part: None,
+            stamp,
+            dialect: quipu_agents::dialect(DIALECT),
+            by_place: false,
+            recorded: true,
+        };
+        let size = input.stamp.size;
+        // A run that was mended is shorter than it was, and a file that took its place is another.
+        let mut pass = Pass::new(self, &input, &id, Some(0));
+        if pass.from() > size || self.is_replaced(&id, &input.stamp)? {
+            pass = Pass::new(self, &input, &id, None);
+        }
+        let from = pass.from();
+        file.seek(SeekFrom::Start(from))?;
+        let mut left = file.take(size - from.min(size));
+        let mut piece =
+            vec![0; PIECE.min(usize::try_from(size - from.min(size)).unwrap_or(PIECE) + 1)];
+        loop {
+            let read = left.read(&mut piece)?;
+            if read == 0 {
+                break;
+            }
+            pass.push(&piece[..read]);
+            progress
+                .bytes_done
+                .fetch_add(read as u64, Ordering::Relaxed);
+        }
+        let taken = Taken {
+            version: 0,
+            size,
+            manifest: None,
+            first_modified: input.stamp.modified,
+        };
+        Ok(pass.done(&input, &id, RECORDED, &taken, &[], size - from.min(size), 0))
+    }
+
+    /// Whether another file is where a run was.
+    fn is_replaced(&self, key: &str, stamp: &Stamp) -> Result<bool, KeepError> {
+        let catalogue = self.catalogue.lock().map_err(|_| super::many::poisoned())?;
+        let known = catalogue.runs()?.into_iter().find(|row| row.key == key);
+        Ok(known.is_some_and(|row| row.stamp.inode != stamp.inode))
+    }
+}
