@@ -66,6 +66,7 @@ pub mod otlp;
 pub mod parquet;
 pub mod plain;
 pub mod projection;
+mod rules;
 pub mod sts;
 pub mod text;
 

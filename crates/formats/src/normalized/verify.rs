@@ -15,37 +15,10 @@ use super::read::{Base, Head, LISTS, MAX_DEPTH, MAX_PART, decode};
 use super::schema::Schema;
 use super::{NormalizedError, SCHEMA_VERSION};
 pub use crate::exchange::verify::Severity;
+use crate::rules::rules;
 
 /// Findings kept per rule; the rest are counted.
 const KEPT_PER_RULE: u64 = 100;
-
-macro_rules! rules {
-    ($($(#[$doc:meta])* $rule:ident = $name:literal, $severity:ident, $hint:literal;)+) => {
-        /// What is checked. The first line of each is its meaning; its name is stable.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum Rule { $($(#[$doc])* $rule,)+ }
-
-        impl Rule {
-            /// Every rule.
-            pub const ALL: &'static [Self] = &[$(Self::$rule,)+];
-
-            /// The rule's stable name.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$rule => $name,)+ }
-            }
-
-            /// How much breaking it matters.
-            pub const fn severity(self) -> Severity {
-                match self { $(Self::$rule => Severity::$severity,)+ }
-            }
-
-            /// What to do about it.
-            pub const fn hint(self) -> &'static str {
-                match self { $(Self::$rule => $hint,)+ }
-            }
-        }
-    };
-}
 
 rules! {
     /// It is no JSON object, or not a whole one.
