@@ -35,7 +35,7 @@ impl Line<'_> {
     fn number(&mut self, key: &str, number: impl std::fmt::Display) {
         self.key(key);
         // A vector takes whatever is written to it.
-        let _ = write!(self.out, "{number}");
+        drop(write!(self.out, "{number}"));
     }
 
     fn some(&mut self, key: &str, number: Option<impl std::fmt::Display>) {
@@ -47,12 +47,13 @@ impl Line<'_> {
     /// A time: seconds and nanoseconds.
     fn time(&mut self, key: &str, at: Timestamp) {
         self.key(key);
-        let _ = write!(self.out, "[{},{}]", at.as_second(), at.subsec_nanosecond());
+        let (seconds, nanoseconds) = (at.as_second(), at.subsec_nanosecond());
+        drop(write!(self.out, "[{seconds},{nanoseconds}]"));
     }
 
     fn string(&mut self, text: &str) {
         // A vector takes whatever is written to it.
-        let _ = serde_json::to_writer(&mut *self.out, text);
+        drop(serde_json::to_writer(&mut *self.out, text));
     }
 
     fn word(&mut self, key: &str, word: Option<&Cow<'_, str>>) {

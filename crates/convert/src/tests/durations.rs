@@ -61,7 +61,7 @@ fn session(dated: [bool; 4]) -> (Header, Vec<Event>) {
                 Timestamp::UNIX_EPOCH
             },
             place: Place::step("review"),
-            body: body,
+            body,
             annotations: Annotations::from(Notes {
                 model: Some("m".to_owned()),
                 flags: Flags {

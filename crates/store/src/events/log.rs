@@ -28,16 +28,16 @@ pub struct EventLog {
 #[derive(Debug)]
 enum From {
     /// What an adapter made of a log.
-    Kept(EventFile),
+    Kept(Box<EventFile>),
     /// The run's own file, which may grow.
-    Run(RunFile),
+    Run(Box<RunFile>),
 }
 
 impl EventLog {
     pub(crate) fn kept(row: TranscriptRow, file: EventFile) -> Self {
         Self {
             row,
-            from: From::Kept(file),
+            from: From::Kept(Box::new(file)),
         }
     }
 
@@ -45,7 +45,7 @@ impl EventLog {
         let file = RunFile::open(&row.path)?;
         Ok(Self {
             row,
-            from: From::Run(file),
+            from: From::Run(Box::new(file)),
         })
     }
 

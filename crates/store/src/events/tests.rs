@@ -24,7 +24,9 @@ fn as_adapted(store: &Store, row: &TranscriptRow) -> Vec<Event> {
     read_again(store.archive(), row, &snapshot, &mut observe).unwrap();
     about.close(&mut marks);
     let mut events = collect.events;
-    events.iter_mut().for_each(|event| marks.mark(event));
+    for event in &mut events {
+        marks.mark(event);
+    }
     events
 }
 

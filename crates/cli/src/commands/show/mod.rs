@@ -47,9 +47,14 @@ pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
         Meant::Session(found) => {
             let (store, row) = *found;
             let children = store.catalogue().children(&row.native)?.len() as u64;
-            let transcript = store.read(row)?;
-            let problem = transcript.problem.map(|problem| problem.to_string());
-            show(args, &transcript.row, children, &transcript.events, problem)
+            let transcript = store.read_part(row, args.from..=args.to)?;
+            show(
+                args,
+                &transcript.row,
+                children,
+                &transcript.events,
+                transcript.problem,
+            )
         }
     }
 }
@@ -117,7 +122,7 @@ fn show(
             view.conversation(&mut out, row, events)?;
         }
         out.flush()?;
-        if events.is_empty() {
+        if events.is_empty() && args.from <= 1 {
             say("nothing of it could be read as a session");
         }
     }
