@@ -6,8 +6,10 @@ use crate::describe::document;
 document! {
     /// What the catalogue says of a transcript: a session of an agent, or a run that was recorded (its agent is `quipu`).
     pub struct Transcript {
-        /// Its id.
+        /// Its id. The best of several copies has the id of the session, so it may become another's.
         pub run_id: String,
+        /// What it is known by for good: given once, to this log of this home. Null for what is not kept.
+        pub address: Option<String>,
         /// The id that the agent gave it; copies share it.
         pub native: String,
         /// The agent.

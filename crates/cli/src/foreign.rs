@@ -86,6 +86,7 @@ impl Log {
             size: metadata.map_or(0, |metadata| metadata.len()),
             modified: None,
             recorded: false,
+            address: String::new(),
         }
     }
 }

@@ -123,6 +123,7 @@ pub(crate) fn transcript(row: &TranscriptRow) -> Transcript {
     let figures = &row.figures;
     Transcript {
         run_id: row.run_id.clone(),
+        address: Some(row.address.clone()).filter(|address| !address.is_empty()),
         native: row.native.clone(),
         agent: row.agent.clone(),
         agent_version: row.agent_version.clone(),

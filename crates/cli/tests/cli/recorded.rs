@@ -143,3 +143,49 @@ fn a_run_that_is_recorded_is_known_as_far_as_it_got() {
     assert_eq!(json(&env, &["list", "--json"]).as_array().unwrap().len(), 0);
     assert_eq!(hits(&env, "forest"), 0);
 }
+
+#[test]
+fn an_address_is_given_once_and_the_latest_has_a_word() {
+    let env = home();
+    let list = json(&env, &["list", "--json"]);
+    let addresses = |list: &Value| -> Vec<(String, String)> {
+        let rows = list.as_array().unwrap().iter();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let mut all: Vec<_> = rows
+            .map(|row| (text(&row["path"]), text(&row["address"])))
+            .collect();
+        all.sort();
+        all
+    };
+    let before = addresses(&list);
+    for (_, address) in &before {
+        let shown = env.run(&["show", address]);
+        assert_eq!(shown.code, 0, "{}", shown.stderr);
+    }
+    // A longer copy of the session takes its id, and nobody's address.
+    let id = "5d2cf00d-0000-4000-8000-000000000003";
+    let log = user(id, 1, "where is the quetzal")
+        + &assistant(id, 2, &text("no quetzal here"))
+        + &user(id, 3, "look again");
+    let log = env.file("logs/copy/s.jsonl", log);
+    assert_eq!(env.run(&["import", &log]).code, 0);
+    let after = addresses(&json(&env, &["list", "--all", "--json"]));
+    assert_eq!(after.len(), 3);
+    assert!(
+        before.iter().all(|known| after.contains(known)),
+        "{after:?}"
+    );
+    assert_eq!(env.run(&["import", "--rebuild"]).code, 0);
+    let rebuilt = addresses(&json(&env, &["list", "--all", "--json"]));
+    assert_eq!(rebuilt, after);
+    let other = home();
+    let theirs = addresses(&json(&other, &["list", "--json"]));
+    assert!(
+        theirs
+            .iter()
+            .all(|(_, it)| before.iter().all(|(_, own)| own != it))
+    );
+    let last = env.run(&["show", "last"]);
+    assert_eq!(last.code, 0, "{}", last.stderr);
+    assert!(last.stdout.contains("nightly"), "{}", last.stdout);
+}

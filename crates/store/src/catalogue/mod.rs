@@ -5,6 +5,7 @@
 //! --rebuild` makes it again.
 
 mod lineage;
+mod origin;
 mod passes;
 mod query;
 mod schema;
@@ -87,7 +88,10 @@ impl Catalogue {
             Ok(database)
         });
         let catalogue = match opened {
-            Ok(database) => Self::new(database, path),
+            Ok(database) => {
+                origin::tell(&database, path.parent()).map_err(fault(path))?;
+                Self::new(database, path)
+            }
             Err(error) if path.exists() && is_refusal(&error) => return Self::open_read_only(path),
             Err(error) => return Err(fault(path)(error)),
         };
@@ -112,6 +116,7 @@ impl Catalogue {
         let address = format!("file:{}?immutable=1", name.concat());
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         let database = Connection::open_with_flags(address, flags).map_err(fault(path))?;
+        origin::tell(&database, path.parent()).map_err(fault(path))?;
         let catalogue = Self::new(database, path);
         schema::check(&catalogue)?;
         Ok(catalogue)
@@ -203,6 +208,7 @@ impl Catalogue {
     pub fn in_memory() -> Result<Self> {
         let path = Path::new(":memory:");
         let database = Connection::open_in_memory().map_err(fault(path))?;
+        origin::tell(&database, None).map_err(fault(path))?;
         let catalogue = Self::new(database, path);
         schema::migrate(&catalogue)?;
         Ok(catalogue)

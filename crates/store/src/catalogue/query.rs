@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use quipu_model::Usage;
 use rusqlite::types::Value;
-use rusqlite::{Row, params_from_iter};
+use rusqlite::{OptionalExtension as _, Row, params_from_iter};
 
 use super::{Catalogue, CatalogueError, Result};
 
@@ -75,6 +75,8 @@ pub struct TranscriptRow {
     pub modified: Option<i64>,
     /// Whether Quipu recorded it: then its file is its own original.
     pub recorded: bool,
+    /// What it is known by for good: given once, to this log of this home.
+    pub address: String,
 }
 
 /// How much of what.
@@ -184,6 +186,9 @@ pub enum NotFound {
     Catalogue(#[from] CatalogueError),
 }
 
+/// The word for the latest transcript.
+const LAST: &str = "last";
+
 const COLUMNS: &str = "t.id, t.run_id, t.native, t.agent, t.agent_version, t.title, t.cwd, t.branch,
     t.repository, t.commit_id, t.parent,
     coalesce(t.parent_call, (select c.call from spawned c join transcript p on p.id = c.transcript
@@ -197,7 +202,8 @@ const COLUMNS: &str = "t.id, t.run_id, t.native, t.agent, t.agent_version, t.tit
     s.path, s.part, s.dialect, s.key, s.size, s.modified,
     (select group_concat(m.model, char(10)) from
         (select model from model_named where transcript = t.id order by 1) m), t.cache_write_1h,
-    s.version = 0 and s.part is null";
+    s.version = 0 and s.part is null,
+    (select origin from temp.home) || '-' || substr(s.key, 1, 16)";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
     let count = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
@@ -264,6 +270,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
         size: count(47)?,
         modified: row.get(48)?,
         recorded: row.get(51)?,
+        address: row.get(52)?,
         models: models
             .iter()
             .flat_map(|names| names.split('\n'))
@@ -452,6 +459,9 @@ impl Catalogue {
 
     /// The transcript with this id, or the only one whose id begins so.
     pub fn find(&self, id: &str) -> Result<TranscriptRow, NotFound> {
+        if let Some(row) = self.at_address(id)? {
+            return Ok(row);
+        }
         let query = format!(
             "select {COLUMNS} from transcript t join source s on s.id = t.source
              where substr(t.run_id, 1, length(?1)) = ?1
@@ -479,6 +489,7 @@ impl Catalogue {
             whole.truncate(1);
         }
         match whole.len() {
+            0 if id == LAST => self.latest(),
             0 => Err(NotFound::None(id.to_owned())),
             1 => Ok(whole.remove(0)),
             _ => Err(NotFound::Several(
@@ -486,6 +497,31 @@ impl Catalogue {
                 whole.into_iter().map(|row| row.run_id).collect(),
             )),
         }
+    }
+
+    /// The transcript in which something happened last, copies and sub-agents aside.
+    fn latest(&self) -> Result<TranscriptRow, NotFound> {
+        let mut rows = self.list(&Filter::default(), Order::Newest, Some(1))?;
+        rows.pop().ok_or_else(|| NotFound::None(LAST.to_owned()))
+    }
+
+    /// The transcript at an address.
+    fn at_address(&self, address: &str) -> Result<Option<TranscriptRow>> {
+        let Some((_, digits)) = address.split_once('-') else {
+            return Ok(None);
+        };
+        if digits.len() != super::origin::DIGITS {
+            return Ok(None);
+        }
+        let query = format!(
+            "select {COLUMNS} from source s join transcript t on t.source = s.id
+             where s.key >= ?2 and s.key < ?2 || 'g'
+                 and (select origin from temp.home) || '-' || substr(s.key, 1, 16) = ?1"
+        );
+        self.run(|database| {
+            let mut statement = database.prepare_cached(&query)?;
+            statement.query_row([address, digits], read).optional()
+        })
     }
 
     /// The transcript with exactly this id.

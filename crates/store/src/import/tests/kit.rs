@@ -121,6 +121,7 @@ pub(crate) fn known(store: &Store) -> Vec<String> {
         .into_iter()
         .map(|mut row| {
             row.id = 0;
+            row.address.clear();
             format!("{row:?}")
         })
         .collect();
