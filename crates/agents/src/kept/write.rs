@@ -6,36 +6,38 @@ use std::io::Write as _;
 use quipu_formats::exchange::encode_log;
 use quipu_model::{Event, Notes, Timestamp, Usage};
 
+use super::Line;
 use crate::{Charge, Entry, InRun, Position, Repeat, Text, Value, What, run_id, service_number};
 
-/// Writes an entry as a line, without a line end. Values may have line ends in them.
-pub fn write(seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>, out: &mut Vec<u8>) {
-    let mut line = Line { out };
-    line.number("{\"s\":", seq);
-    line.time(",\"a\":", at);
-    line.number(",\"o\":", position.offset);
-    line.number(",\"l\":", position.line);
-    line.what(&entry.what);
-    line.facts(at, entry);
+/// Writes an entry as a line, without a line end, in the place of what was there. Values may have line ends in them.
+pub fn write(seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>, line: &mut Line) {
+    line.clear();
+    let mut writing = Writing { line };
+    writing.number("{\"s\":", seq);
+    writing.time(",\"a\":", at);
+    writing.number(",\"o\":", position.offset);
+    writing.number(",\"l\":", position.line);
+    writing.what(&entry.what);
+    writing.facts(at, entry);
     if let Some(in_run) = &entry.in_run {
-        line.in_run(in_run);
+        writing.in_run(in_run);
     }
-    line.out.push(b'}');
+    writing.key("}");
 }
 
-struct Line<'o> {
-    out: &'o mut Vec<u8>,
+struct Writing<'o> {
+    line: &'o mut Line,
 }
 
-impl Line<'_> {
+impl Writing<'_> {
     fn key(&mut self, key: &str) {
-        self.out.extend_from_slice(key.as_bytes());
+        self.line.out().extend_from_slice(key.as_bytes());
     }
 
     fn number(&mut self, key: &str, number: impl std::fmt::Display) {
         self.key(key);
         // A vector takes whatever is written to it.
-        let _ = write!(self.out, "{number}");
+        let _ = write!(self.line.out(), "{number}");
     }
 
     fn some(&mut self, key: &str, number: Option<impl std::fmt::Display>) {
@@ -47,12 +49,16 @@ impl Line<'_> {
     /// A time: seconds and nanoseconds.
     fn time(&mut self, key: &str, at: Timestamp) {
         self.key(key);
-        let _ = write!(self.out, "[{},{}]", at.as_second(), at.subsec_nanosecond());
+        let _ = write!(
+            self.line.out(),
+            "[{},{}]",
+            at.as_second(),
+            at.subsec_nanosecond()
+        );
     }
 
     fn string(&mut self, text: &str) {
-        // A vector takes whatever is written to it.
-        let _ = serde_json::to_writer(&mut *self.out, text);
+        self.line.string(text);
     }
 
     fn word(&mut self, key: &str, word: Option<&Cow<'_, str>>) {
@@ -65,7 +71,7 @@ impl Line<'_> {
     fn text(&mut self, key: &str, text: &Text<'_>) {
         self.key(key);
         match text {
-            Text::Raw(raw) => self.key(raw.raw().get()),
+            Text::Raw(raw) => self.line.raw(raw.raw().get()),
             Text::Plain(text) => self.string(text),
         }
     }
@@ -74,7 +80,7 @@ impl Line<'_> {
         match value {
             Value::Raw(raw) => {
                 self.key(key);
-                self.key(raw.get());
+                self.line.raw(raw.get());
             }
             Value::Text(text) => self.text(key, text),
             Value::Owned(json) => {
@@ -165,10 +171,7 @@ impl Line<'_> {
         if !entry.attachments.is_empty() {
             self.key("]");
         }
-        if let Some(extra) = entry.extra.to_json() {
-            self.key(",\"ex\":");
-            self.key(extra.get());
-        }
+        entry.extra.write(",\"ex\":", self.line);
         let flags = [
             entry.opaque,
             entry.synthetic,
@@ -269,7 +272,7 @@ impl Line<'_> {
                 body: body.clone(),
                 annotations: Notes::default().into(),
             };
-            encode_log(&event, self.out);
+            encode_log(&event, self.line.out());
         }
         if let Some(source) = source {
             self.key(",\"source\":[");

@@ -7,6 +7,7 @@ use quipu_model::{Event, LogBody};
 
 use super::run::RunFile;
 use super::{ALL, EventFile, Fault};
+use crate::archive::Slices;
 use crate::catalogue::TranscriptRow;
 
 /// Some events of a transcript.
@@ -27,17 +28,17 @@ pub struct EventLog {
 
 #[derive(Debug)]
 enum From {
-    /// What an adapter made of a log.
-    Kept(EventFile),
+    /// What an adapter made of a log, and the log.
+    Kept(EventFile, Slices),
     /// The run's own file, which may grow.
     Run(RunFile),
 }
 
 impl EventLog {
-    pub(crate) fn kept(row: TranscriptRow, file: EventFile) -> Self {
+    pub(crate) fn kept(row: TranscriptRow, file: EventFile, log: Slices) -> Self {
         Self {
             row,
-            from: From::Kept(file),
+            from: From::Kept(file, log),
         }
     }
 
@@ -61,7 +62,7 @@ impl EventLog {
     /// When they cannot be read.
     pub fn len(&self) -> Result<u64, Fault> {
         match &self.from {
-            From::Kept(file) => Ok(file.len()),
+            From::Kept(file, _) => Ok(file.len()),
             From::Run(file) => file.len(),
         }
     }
@@ -107,13 +108,13 @@ impl EventLog {
     ///
     /// When they cannot be read.
     pub fn events(&self, wanted: RangeInclusive<u64>) -> Result<Vec<Event<LogBody>>, Fault> {
-        let file = match &self.from {
-            From::Kept(file) => file,
+        let (file, log) = match &self.from {
+            From::Kept(file, log) => (file, log),
             From::Run(file) => return file.events(&wanted),
         };
         let run_id = quipu_agents::run_id(&self.row.run_id);
         let mut collect = Collect::new(run_id, &self.row.path.to_string_lossy());
-        file.replay(wanted, &mut collect)?;
+        file.replay(wanted, log, &mut collect)?;
         let mut marks = file.marks();
         for event in &mut collect.events {
             marks.mark(event);
@@ -128,8 +129,8 @@ impl EventLog {
         sink: &mut dyn Sink,
     ) -> Result<About, Fault> {
         match &self.from {
-            From::Kept(file) => {
-                file.replay(wanted.clone(), sink)?;
+            From::Kept(file, log) => {
+                file.replay(wanted.clone(), log, sink)?;
                 Ok(file.about().clone())
             }
             From::Run(file) => file.replay(wanted, sink),
@@ -150,7 +151,7 @@ impl EventLog {
             }
         }
         match &self.from {
-            From::Kept(file) => Ok(file.about().clone()),
+            From::Kept(file, _) => Ok(file.about().clone()),
             From::Run(file) => file.replay(&ALL, &mut Nobody),
         }
     }
