@@ -13,7 +13,7 @@ use quipu_convert::source::Receiver;
 use quipu_convert::{Format, Options as Choices, Reading, Shape, open, write, writer};
 use quipu_formats::parquet::Tables;
 use quipu_formats::projection::Nowhere;
-use quipu_model::{Attachment, Event, Header, LogBody};
+use quipu_model::{Attachment, Event, Header};
 
 use crate::command::{clean, middle, run};
 use crate::corpus;
@@ -85,7 +85,7 @@ struct Bench {
     bytes: f64,
     reading: Reading,
     header: Header,
-    events: Vec<Event<LogBody>>,
+    events: Vec<Event>,
 }
 
 /// Seconds of wall time and of processor time.
@@ -228,20 +228,20 @@ impl Receiver for Forget {
         Ok(())
     }
 
-    fn event(&mut self, event: Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, event: Event) -> io::Result<()> {
         drop(event);
         Ok(())
     }
 }
 
-struct Keep(Vec<Event<LogBody>>);
+struct Keep(Vec<Event>);
 
 impl Receiver for Keep {
     fn blob(&mut self, _attachment: &Attachment, _bytes: &[u8]) -> io::Result<()> {
         Ok(())
     }
 
-    fn event(&mut self, event: Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, event: Event) -> io::Result<()> {
         self.0.push(event);
         Ok(())
     }

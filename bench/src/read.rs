@@ -192,7 +192,7 @@ fn transcript(dir: &Path, bytes: u64) -> Result<PathBuf> {
         random ^= random >> 7;
         random ^= random << 17;
         line.clear();
-        encode(&event(seq, random), Escapes::Plain, &mut line);
+        encode(&event(seq, random), Escapes::Plain, &mut line).expect("a kind that files hold");
         out.write_all(&line)?;
         written += line.len() as u64;
     }

@@ -13,7 +13,7 @@ pub(crate) fn run_id(n: usize) -> RunId {
 /// A tool result whose line is [`LINE`] bytes long, once there are some 100,000 of them.
 pub(crate) fn draft() -> Draft {
     Draft::new(
-        Place::step("build.test").iteration(3),
+        Place::flat("build.test", 3),
         Body::ToolResult(ToolResult {
             name: "Bash".to_owned(),
             call_id: "toolu_01H8XGJWBWBAQ4Z".to_owned(),

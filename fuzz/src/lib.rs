@@ -58,9 +58,7 @@ pub fn exchange_reader(bytes: &[u8]) {
         let Ok(decoded) = item else { continue };
         decoded_events += 1;
         tree.observe(&decoded.event);
-        if let Ok(event) = decoded.event.into_known() {
-            reads_back(&event);
-        }
+        reads_back(&decoded.event);
     }
     let tree = tree.finish();
     let hung = tree.nodes.iter().map(|node| node.children.len());
@@ -73,19 +71,19 @@ pub fn exchange_reader(bytes: &[u8]) {
     covers(bytes);
 }
 
-fn encode(event: &Event) -> Vec<u8> {
-    let mut line = Vec::new();
-    exchange::encode(event, Escapes::Plain, &mut line);
-    line
-}
-
+/// In the open form any event; as a line of a file whatever such a file may hold.
 fn reads_back(event: &Event) {
-    let line = encode(event);
-    assert_eq!(line.iter().filter(|&&b| b == b'\n').count(), 1);
-    let mut reader = Reader::new(&line[..]);
-    let read = reader.next_decoded().unwrap().unwrap().unwrap();
-    assert_eq!(read.event.into_known().unwrap(), *event);
-    assert!(reader.next_decoded().unwrap().is_none());
+    let (mut open, mut in_file) = (Vec::new(), Vec::new());
+    exchange::encode_log(event, &mut open);
+    let is_written = exchange::encode(event, Escapes::Plain, &mut in_file).is_ok();
+    for line in [Some(open), Some(in_file).filter(|_| is_written)] {
+        let Some(line) = line else { continue };
+        assert_eq!(line.iter().filter(|&&b| b == b'\n').count(), 1);
+        let mut reader = Reader::new(&line[..]);
+        let read = reader.next_decoded().unwrap().unwrap().unwrap();
+        assert_eq!(read.event, *event);
+        assert!(reader.next_decoded().unwrap().is_none());
+    }
 }
 
 /// No line that holds anything goes unmentioned.
@@ -291,7 +289,7 @@ pub fn agent(family: &str, bytes: &[u8]) {
 }
 
 type Read = (
-    Vec<quipu_model::Event<quipu_model::LogBody>>,
+    Vec<quipu_model::Event>,
     quipu_agents::Session,
     u64,
 );

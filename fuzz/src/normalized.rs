@@ -3,9 +3,9 @@
 use quipu_formats::normalized::{
     Beyond, NormalizedError, Read, Writer, embedded, read_with, verify,
 };
-use quipu_model::{Event, LogBody};
+use quipu_model::{Event, Body};
 
-type Document = (Read, Vec<(Event<LogBody>, Beyond)>);
+type Document = (Read, Vec<(Event, Beyond)>);
 
 fn read(bytes: &[u8]) -> Result<Document, NormalizedError> {
     let mut events = Vec::new();
@@ -39,7 +39,7 @@ pub fn reader(bytes: &[u8]) {
         Err(error) => panic!("{error}"),
     };
     assert_eq!(first.0.header, second.0.header);
-    let bodies = |document: &Document| -> Vec<Event<LogBody>> {
+    let bodies = |document: &Document| -> Vec<Event> {
         document.1.iter().map(|(event, _)| event.clone()).collect()
     };
     assert_eq!(bodies(&first), bodies(&second));

@@ -1,6 +1,6 @@
 //! A sink that keeps events.
 
-use quipu_model::{Attachment, Event, LogBody, RunId, Timestamp};
+use quipu_model::{Attachment, Event, RunId, Timestamp};
 
 use crate::{Entry, Ledger, Marks, Position, Sink};
 
@@ -8,7 +8,7 @@ use crate::{Entry, Ledger, Marks, Position, Sink};
 #[derive(Debug)]
 pub struct Collect {
     /// What was read.
-    pub events: Vec<Event<LogBody>>,
+    pub events: Vec<Event>,
     /// The content that was kept outside, in order.
     pub blobs: Vec<(Attachment, Vec<u8>)>,
     run_id: RunId,

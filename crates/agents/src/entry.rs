@@ -9,9 +9,8 @@ use std::ops::Range;
 
 use quipu_model::json::{Node, RawJson, RawStr};
 use quipu_model::{
-    Annotations, Attachment, Block, Body, Content, Event, Fidelity, Flags, Json, LogBody, Money,
-    Note, NoteKind, Notes, Place, RunId, Service, Source, Status, Timestamp, ToolCall, ToolResult,
-    Usage,
+    Annotations, Attachment, Block, Body, Content, Event, Fidelity, Flags, Json, Money, Note,
+    NoteKind, Notes, Place, RunId, Service, Source, Status, Timestamp, ToolCall, ToolResult, Usage,
 };
 
 use crate::calls::{Charge, Missed, Repeat};
@@ -100,7 +99,7 @@ pub struct InRun {
     /// The step that it happened in.
     pub place: Place,
     /// What happened, where that is a step that began or ended, or a block of another kind than text.
-    pub body: Option<LogBody>,
+    pub body: Option<Body>,
     /// Where it stands, as a file below that of the log.
     pub source: Option<Source>,
 }
@@ -297,7 +296,7 @@ impl<'a> Entry<'a> {
     /// Whether it is a note. That a step of a run began or ended is an event.
     pub fn is_note(&self) -> bool {
         let body = self.in_run.as_deref().and_then(|run| run.body.as_ref());
-        let is_event = matches!(body, Some(LogBody::Exchange(_)));
+        let is_event = body.is_some_and(|body| !matches!(body, Body::Note(_)));
         matches!(self.what, What::Note { .. }) && !is_event
     }
 
@@ -330,7 +329,7 @@ impl<'a> Entry<'a> {
         run_id: &RunId,
         position: Position,
         file: &str,
-    ) -> Event<LogBody> {
+    ) -> Event {
         let owned = |text: &Option<Cow<'_, str>>| text.as_deref().map(str::to_owned);
         let in_run = self.in_run.as_deref();
         let body = in_run.and_then(|run| run.body.clone());
@@ -378,45 +377,39 @@ impl<'a> Entry<'a> {
 }
 
 impl What<'_> {
-    fn to_body(&self) -> LogBody {
+    fn to_body(&self) -> Body {
         let fidelity = Fidelity::AgentEmitted;
         let block = |content| vec![Block { fidelity, content }];
         let text = |text: &Text<'_>| text.read().into_owned();
         match self {
-            Self::User(said) => {
-                LogBody::Exchange(Body::UserMessage(block(Content::Text(text(said)))))
-            }
-            Self::Assistant(said) => {
-                LogBody::Exchange(Body::AssistantMessage(block(Content::Text(text(said)))))
-            }
-            Self::Reasoning(said) => {
-                LogBody::Exchange(Body::AssistantMessage(block(Content::Thinking(text(said)))))
-            }
-            Self::System(said) => LogBody::System(block(Content::Text(text(said)))),
-            Self::Call { name, id, input } => LogBody::Exchange(Body::ToolCall(ToolCall {
+            Self::User(said) => Body::UserMessage(block(Content::Text(text(said)))),
+            Self::Assistant(said) => Body::AssistantMessage(block(Content::Text(text(said)))),
+            Self::Reasoning(said) => Body::AssistantMessage(block(Content::Thinking(text(said)))),
+            Self::System(said) => Body::SystemMessage(block(Content::Text(text(said)))),
+            Self::Call { name, id, input } => Body::ToolCall(ToolCall {
                 name: name.clone().into_owned(),
                 call_id: id.clone().into_owned(),
                 input: input.as_ref().map(Value::to_json),
                 fidelity,
-            })),
+            }),
             Self::Result {
                 name,
                 id,
                 output,
                 error,
-            } => LogBody::Exchange(Body::ToolResult(ToolResult {
+            } => Body::ToolResult(ToolResult {
                 name: name.clone().into_owned(),
                 call_id: id.clone().into_owned(),
                 input: None,
                 output: output.as_ref().map(Value::to_json),
                 error: error.as_ref().map(text),
                 fidelity,
-            })),
+            }),
             Self::Note {
                 kind,
                 text: said,
                 raw,
-            } => LogBody::Note(Note {
+            } => Body::Note(Note {
                 kind: *kind,
                 text: said.as_ref().map(text),
                 raw: raw.as_ref().map(Value::to_json),

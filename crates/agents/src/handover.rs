@@ -6,7 +6,7 @@ use std::io;
 use quipu_formats::loss::Loss;
 use quipu_formats::projection::{Nowhere, Projection};
 use quipu_formats::{claude, codex};
-use quipu_model::{Body, Content, Event, Header, LogBody, Origin, Usage};
+use quipu_model::{Body, Content, Event, Header, Origin, Usage};
 
 use crate::corpus::logs;
 use crate::testkit::{Read, read};
@@ -33,7 +33,7 @@ fn header(read: &Read) -> Header {
     header.environment.cwd.clone_from(&session.cwd);
     header.environment.git_branch.clone_from(&session.branch);
     for event in &read.events {
-        header.observe_log(event);
+        header.observe(event);
     }
     header
 }
@@ -69,7 +69,7 @@ fn write(read: &Read, target: Target) -> (Vec<u8>, String, Loss) {
 }
 
 /// What was said and done, in order: who, what.
-fn said(events: &[Event<LogBody>], target: Target) -> Vec<(&'static str, String)> {
+fn said(events: &[Event], target: Target) -> Vec<(&'static str, String)> {
     let mut said = Vec::new();
     let mut called_before = std::collections::BTreeSet::new();
     for event in events {
@@ -79,10 +79,10 @@ fn said(events: &[Event<LogBody>], target: Target) -> Vec<(&'static str, String)
             continue;
         }
         match &event.body {
-            LogBody::Exchange(Body::UserMessage(blocks)) => {
+            Body::UserMessage(blocks) => {
                 said.extend(texts(blocks).map(|text| ("user", text)));
             }
-            LogBody::Exchange(Body::AssistantMessage(blocks)) => {
+            Body::AssistantMessage(blocks) => {
                 said.extend(texts(blocks).map(|text| ("agent", text)));
                 let thought = blocks.iter().filter_map(|block| match &block.content {
                     Content::Thinking(text) if !text.is_empty() => Some(text.clone()),
@@ -90,12 +90,12 @@ fn said(events: &[Event<LogBody>], target: Target) -> Vec<(&'static str, String)
                 });
                 said.extend(thought.map(|text| ("thought", text)));
             }
-            LogBody::Exchange(Body::ToolCall(call)) => {
+            Body::ToolCall(call) => {
                 called_before.insert(call.call_id.clone());
                 said.push(("call", called(call, target)));
             }
             // Codex has no place for a result without a call, nor for a second one.
-            LogBody::Exchange(Body::ToolResult(result))
+            Body::ToolResult(result)
                 if target == Target::Claude || called_before.remove(&result.call_id) =>
             {
                 let output = result.output.as_ref().map(plain).unwrap_or_default();
@@ -218,10 +218,10 @@ fn every_log(mut check: impl FnMut(&str, &Read)) {
 }
 
 /// Whether a log is that of a sub-agent itself: then what it says is the conversation.
-fn is_sub_agents_own(events: &[Event<LogBody>]) -> bool {
+fn is_sub_agents_own(events: &[Event]) -> bool {
     let mut said = events
         .iter()
-        .filter(|event| !matches!(event.body, LogBody::Note(_)));
+        .filter(|event| !matches!(event.body, Body::Note(_)));
     said.all(|event| event.annotations.subagent_id.is_some())
 }
 

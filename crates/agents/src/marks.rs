@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use quipu_model::{Body, Event, LogBody};
+use quipu_model::{Body, Event};
 
 use crate::Entry;
 
@@ -48,7 +48,7 @@ impl Marks {
     }
 
     /// Marks an event. They have to come in order.
-    pub fn mark(&mut self, event: &mut Event<LogBody>) {
+    pub fn mark(&mut self, event: &mut Event) {
         while let Some(range) = self.voids.get(self.passed)
             && range.start <= event.seq
         {
@@ -58,9 +58,7 @@ impl Marks {
         if event.seq < self.void_until {
             event.annotations.flags.superseded = true;
         }
-        if self.open.contains(&event.seq)
-            && matches!(event.body, LogBody::Exchange(Body::ToolCall(_)))
-        {
+        if self.open.contains(&event.seq) && matches!(event.body, Body::ToolCall(_)) {
             event.annotations.flags.dangling = true;
         }
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use proptest::test_runner::{TestRng, TestRunner};
-use quipu_model::{Attachment, Event, LogBody, Timestamp};
+use quipu_model::{Attachment, Body, Event, Timestamp};
 
 use crate::bounds::{MOST_MS, MOST_TOKENS};
 use crate::{
@@ -35,7 +35,7 @@ pub(crate) struct Read {
     pub(crate) session: Session,
     pub(crate) ledger: Ledger,
     pub(crate) summary: Summary,
-    pub(crate) events: Vec<Event<LogBody>>,
+    pub(crate) events: Vec<Event>,
     pub(crate) blobs: usize,
     pub(crate) error: Option<FeedError>,
 }
@@ -328,7 +328,7 @@ impl Read {
         self.events
             .iter()
             .map(|event| match &event.body {
-                LogBody::Note(note) => format!("note.{}", note.kind),
+                Body::Note(note) => format!("note.{}", note.kind),
                 body => body.type_word().to_owned(),
             })
             .collect()

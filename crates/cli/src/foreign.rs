@@ -10,7 +10,7 @@ use quipu_agents::{
 };
 use quipu_agents::{Entry, Position, Sink, is_credential};
 use quipu_convert::whose;
-use quipu_model::{Attachment, Event, LogBody, Timestamp, Usage};
+use quipu_model::{Attachment, Event, Timestamp, Usage};
 use quipu_store::catalogue::{Figures, TranscriptRow};
 
 /// A log, read.
@@ -23,7 +23,7 @@ pub(crate) struct Log {
     pub(crate) session: Session,
     /// What the session comes to.
     pub(crate) summary: Summary,
-    pub(crate) events: Vec<Event<LogBody>>,
+    pub(crate) events: Vec<Event>,
     /// Why it could not be read wholly.
     pub(crate) problem: Option<FeedError>,
     /// What is doubtful about whose log it is.

@@ -258,7 +258,7 @@ fn step(index: usize, node: &Node, link: Option<&Link>) -> tree::Step {
         parent: node.parent.map(|parent| parent as u64),
         children: indexes(&node.children),
         path: node.place.path.clone(),
-        iteration: node.place.iteration,
+        iteration: node.place.iteration(),
         name: node.name.clone(),
         kind: node.kind.clone(),
         state: state(&node.state),

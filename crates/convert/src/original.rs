@@ -11,7 +11,7 @@ use quipu_formats::agentlog::verify;
 use quipu_formats::html;
 use quipu_formats::loss::Loss;
 use quipu_formats::projection::{Beside, Nowhere, Projection};
-use quipu_model::{Event, Header, LogBody};
+use quipu_model::{Event, Header};
 
 use crate::target::{report, writer};
 use crate::{Account, Format, Options, Report, Source, SourceError, pump};
@@ -215,7 +215,7 @@ fn run_directory<'w>(
 struct Counted(Loss);
 
 impl Projection for Counted {
-    fn event(&mut self, _event: &Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, _event: &Event) -> io::Result<()> {
         self.0.events += 1;
         self.0.carried += 1;
         Ok(())

@@ -11,7 +11,7 @@ use std::thread;
 use quipu_formats::loss::Loss;
 use quipu_formats::normalized::Beyond;
 use quipu_formats::projection::Projection;
-use quipu_model::{Attachment, Block, Body, Content, Event, Fidelity, Json, LogBody, Notes};
+use quipu_model::{Attachment, Block, Body, Content, Event, Fidelity, Json, Notes};
 
 use crate::source::{Account, Receiver, Source, SourceError};
 
@@ -23,8 +23,8 @@ const WAITING: usize = 2;
 
 enum Item {
     Blob(Attachment, Vec<u8>),
-    Event(Event<LogBody>),
-    More(Event<LogBody>, Box<Beyond>),
+    Event(Event),
+    More(Event, Box<Beyond>),
 }
 
 /// How it is counted that receipts of what was removed from an event are left behind.
@@ -112,8 +112,8 @@ fn write(batch: &[Item], to: &mut (dyn Projection + '_), left: &mut Loss) -> io:
 }
 
 /// What an agent says in the event with which it calls a tool. Formats but one have it as a message before the call.
-fn said(event: &Event<LogBody>, more: &Beyond) -> Option<Event<LogBody>> {
-    let LogBody::Exchange(Body::ToolCall(_)) = event.body else {
+fn said(event: &Event, more: &Beyond) -> Option<Event> {
+    let Body::ToolCall(_) = event.body else {
         return None;
     };
     let (_, text) = more.extra.iter().find(|(key, _)| key == "text")?;
@@ -123,7 +123,7 @@ fn said(event: &Event<LogBody>, more: &Beyond) -> Option<Event<LogBody>> {
         content: Content::Text(text.into_owned()),
     };
     Some(Event {
-        body: LogBody::Exchange(Body::AssistantMessage(vec![block])),
+        body: Body::AssistantMessage(vec![block]),
         annotations: Notes {
             model: event.annotations.model.clone(),
             model_call: event.annotations.model_call.clone(),
@@ -172,19 +172,19 @@ impl Receiver for Sending {
         self.put(item, bytes.len())
     }
 
-    fn event(&mut self, event: Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, event: Event) -> io::Result<()> {
         let weight = weight(&event.body);
         self.put(Item::Event(event), weight)
     }
 
-    fn event_and_more(&mut self, event: Event<LogBody>, more: Beyond) -> io::Result<()> {
+    fn event_and_more(&mut self, event: Event, more: Beyond) -> io::Result<()> {
         let weight = weight(&event.body);
         self.put(Item::More(event, Box::new(more)), weight)
     }
 }
 
 /// About how much memory an event takes.
-fn weight(body: &LogBody) -> usize {
+fn weight(body: &Body) -> usize {
     const BASE: usize = 512;
     let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.get().len());
     let blocks = |blocks: &[Block]| -> usize {
@@ -195,20 +195,29 @@ fn weight(body: &LogBody) -> usize {
             | Content::Stream(text) => text.len(),
             Content::ToolUse { input, .. } => json(input),
             Content::ToolResult { content, .. } => json(content),
+            Content::Unknown(json) => json.get().len(),
         };
         blocks.iter().map(size).sum()
     };
     BASE + match body {
-        LogBody::Exchange(Body::UserMessage(said) | Body::AssistantMessage(said))
-        | LogBody::System(said) => blocks(said),
-        LogBody::Exchange(Body::ToolCall(call)) => json(&call.input),
-        LogBody::Exchange(Body::ToolResult(result)) => json(&result.input) + json(&result.output),
-        LogBody::Exchange(
-            Body::RunCompleted(Some(end))
-            | Body::StepCompleted(end)
-            | Body::CallCompleted { end, .. },
-        ) => json(&end.result),
-        LogBody::Exchange(_) => 0,
-        LogBody::Note(note) => json(&note.raw) + note.text.as_ref().map_or(0, String::len),
+        Body::UserMessage(said) | Body::AssistantMessage(said) | Body::SystemMessage(said) => {
+            blocks(said)
+        }
+        Body::ToolCall(call) => json(&call.input),
+        Body::ToolResult(result) => json(&result.input) + json(&result.output),
+        Body::RunCompleted(Some(end))
+        | Body::StepCompleted(end)
+        | Body::CallCompleted { end, .. } => json(&end.result),
+        Body::Note(note) => json(&note.raw) + note.text.as_ref().map_or(0, String::len),
+        Body::ModelCall(call) => json(&call.params),
+        Body::Chunk(chunk) => json(&chunk.delta) + chunk.text.len(),
+        Body::Harness(event) => json(&event.attributes),
+        Body::Error(failure) => failure.message.len(),
+        Body::Unknown(unknown) => unknown.payload.get().len(),
+        Body::RunStarted(_)
+        | Body::RunCompleted(None)
+        | Body::StepStarted(_)
+        | Body::CallStarted { .. }
+        | Body::Blob(_) => 0,
     }
 }

@@ -16,16 +16,18 @@ mod tests;
 
 use std::fmt;
 use std::io::{self, Write};
-use std::thread;
 use std::time::Duration;
 
 use quipu_formats::loss::Loss;
 use quipu_formats::otlp::{NotARequest, protobuf};
-use ureq::http::{HeaderName, HeaderValue, StatusCode};
+use quipu_http::{Answer, Patience};
+use ureq::http::{HeaderName, HeaderValue};
 
 use self::endpoint::Endpoint;
-use self::response::Answer;
 use self::secrets::Secrets;
+
+/// How much of an answer is read.
+const MAX_ANSWER: u64 = 64 << 10;
 
 /// How a batch is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -187,21 +189,7 @@ impl Sender {
         for value in all.iter().filter_map(|(_, value)| value.to_str().ok()) {
             secrets.add(value);
         }
-        // What is on this machine is not reached by way of another.
-        let proxy = if endpoint.is_loopback() {
-            None
-        } else {
-            ureq::Proxy::try_from_env()
-        };
-        let agent = ureq::Agent::config_builder()
-            .proxy(proxy)
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .timeout_global(Some(options.timeout))
-            .user_agent("quipu")
-            .build()
-            .new_agent();
+        let agent = quipu_http::agent(endpoint.uri(), options.timeout);
         Ok(Self {
             agent,
             endpoint,
@@ -225,43 +213,45 @@ impl Sender {
 
     fn send(&self, body: &[u8], kind: &str) -> Result<Accepted, SendError> {
         let endpoint = || self.endpoint.shown().to_owned();
-        let mut wait = self.options.first_wait;
-        let mut attempts = 0;
+        let Options {
+            attempts,
+            first_wait,
+            longest_wait,
+            ..
+        } = self.options;
+        let mut patience = Patience::new(attempts, first_wait, longest_wait);
         loop {
-            attempts += 1;
+            let attempts = patience.attempts();
             let answer = self.once(body, kind)?;
             let status = answer.status;
-            if status.is_success() && answer.is_page() {
-                let (endpoint, status) = (endpoint(), status.as_u16());
+            if answer.is_success() && response::is_page(&answer) {
+                let endpoint = endpoint();
                 return Err(SendError::Page { endpoint, status });
             }
-            if status.is_success() {
+            if answer.is_success() {
                 return Ok(Accepted {
                     attempts,
-                    ..answer.accepted(&self.secrets)
+                    ..response::accepted(&answer, &self.secrets)
                 });
             }
-            if status.is_redirection() {
-                let (endpoint, status) = (endpoint(), status.as_u16());
+            if answer.is_redirect() {
+                let endpoint = endpoint();
                 return Err(SendError::Redirected { endpoint, status });
             }
             if !is_busy(status) {
                 return Err(SendError::Refused {
                     endpoint: endpoint(),
-                    status: status.as_u16(),
-                    message: answer.complaint(&self.secrets),
+                    status,
+                    message: response::complaint(&answer, &self.secrets),
                 });
             }
-            if attempts >= self.options.attempts {
+            if !patience.wait(answer.retry_after) {
                 return Err(SendError::Busy {
                     endpoint: endpoint(),
-                    status: status.as_u16(),
+                    status,
                     attempts,
                 });
             }
-            let asked = answer.retry_after.unwrap_or(wait);
-            thread::sleep(asked.min(self.options.longest_wait));
-            wait = wait.saturating_mul(2);
         }
     }
 
@@ -273,7 +263,7 @@ impl Sender {
         }
         let response = request.send(body);
         response
-            .map(Answer::read)
+            .map(|response| Answer::read(response, MAX_ANSWER))
             .map_err(|error| SendError::Unreachable {
                 endpoint: self.endpoint.shown().to_owned(),
                 reason: self.secrets.hide(&error.to_string()),
@@ -282,8 +272,8 @@ impl Sender {
 }
 
 /// Whether it is worth to try again.
-fn is_busy(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 429 | 502 | 503 | 504)
+fn is_busy(status: u16) -> bool {
+    matches!(status, 429 | 502 | 503 | 504)
 }
 
 /// Sends one batch.

@@ -9,9 +9,9 @@ use quipu_formats::projection::{Beside, Projection};
 use quipu_formats::{
     agentlog, atif, claude, codex, exchange, flow, html, markdown, normalized, otlp, sts, text,
 };
-use quipu_model::Header;
 #[cfg(feature = "parquet")]
-use quipu_model::{Event, LogBody};
+use quipu_model::Event;
+use quipu_model::Header;
 
 use crate::{Account, Format, Report, Source, SourceError, original, pump};
 
@@ -164,7 +164,7 @@ struct Rows<'t, E: Write + Send, C: Write + Send>(&'t mut Tables<E, C>);
 
 #[cfg(feature = "parquet")]
 impl<E: Write + Send, C: Write + Send> Projection for Rows<'_, E, C> {
-    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
         self.0.event(event)
     }
 

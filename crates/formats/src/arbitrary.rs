@@ -7,9 +7,10 @@ use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use quipu_model::{
-    Annotations, Attachment, Block, Body, Content, Environment, Event, Fidelity, Flags, Header,
-    Json, LogBody, Money, Note, NoteKind, Notes, Origin, Place, RunId, Source, Status, Step,
-    StepEnd, Timestamp, ToolCall, ToolResult, Usage,
+    Annotations, Attachment, Block, Body, Chunk, Content, Environment, Event, Failure, Fidelity,
+    Flags, HarnessEvent, Header, Json, ModelCall, Money, Note, NoteKind, Notes, Origin, Place,
+    RunId, Severity, Source, Status, Step, StepEnd, Timestamp, ToolCall, ToolResult, Unknown,
+    Usage,
 };
 
 /// Text with what is awkward in JSON, in Go's JSON and in lines.
@@ -159,7 +160,8 @@ fn tool() -> BoxedStrategy<ToolResult> {
         .boxed()
 }
 
-fn body() -> BoxedStrategy<Body> {
+/// What the exchange format has a type for.
+fn exchange_body() -> BoxedStrategy<Body> {
     prop_oneof![
         of(step()).prop_map(Body::RunStarted),
         of(step_end()).prop_map(Body::RunCompleted),
@@ -178,6 +180,126 @@ fn body() -> BoxedStrategy<Body> {
             fidelity: tool.fidelity,
         })),
         tool().prop_map(Body::ToolResult),
+    ]
+    .boxed()
+}
+
+fn attachment() -> BoxedStrategy<Attachment> {
+    ("[a-z]{2,5}/[a-z]{2,5}", any::<u64>(), "[0-9a-f]{64}")
+        .prop_map(|(mime, bytes, sha256)| Attachment {
+            mime,
+            bytes,
+            sha256,
+        })
+        .boxed()
+}
+
+/// The kinds that the exchange format has no type for.
+fn other_kind() -> BoxedStrategy<Body> {
+    let call = (
+        (of(text()), of(json())),
+        (of(attachment()), of(attachment())),
+        (of(any::<u64>()), of(text())),
+    );
+    let call = call.prop_map(
+        |((provider, params), (request, response), (first_token_ms, error))| {
+            Body::ModelCall(ModelCall {
+                provider,
+                params,
+                request,
+                response,
+                first_token_ms,
+                error,
+            })
+        },
+    );
+    let chunk = (
+        (any::<u64>(), text(), of(json())),
+        (of(timestamp()), any::<bool>(), fidelity()),
+    );
+    let chunk = chunk.prop_map(|((index, text, delta), (arrived_at, is_last, fidelity))| {
+        Body::Chunk(Chunk {
+            index,
+            text,
+            delta,
+            arrived_at,
+            is_last,
+            fidelity,
+        })
+    });
+    let harness = (
+        text(),
+        text(),
+        of(prop::sample::select(Severity::ALL)),
+        of(json()),
+    );
+    let harness = harness.prop_map(|(category, name, severity, attributes)| {
+        Body::Harness(HarnessEvent {
+            category,
+            name,
+            severity,
+            attributes,
+        })
+    });
+    let failure = (of(text()), of(text()), text(), of(any::<bool>()));
+    let failure = failure.prop_map(|(source, code, message, retryable)| {
+        Body::Error(Failure {
+            source,
+            code,
+            message,
+            retryable,
+        })
+    });
+    let kind = prop::sample::select(NoteKind::ALL);
+    let note =
+        (kind, of(text()), of(json())).prop_map(|(kind, text, raw)| Note { kind, text, raw });
+    prop_oneof![
+        1 => vec(block(), 0..3).prop_map(Body::SystemMessage),
+        2 => note.prop_map(Body::Note),
+        1 => call,
+        1 => chunk,
+        1 => harness,
+        1 => attachment().prop_map(Body::Blob),
+        1 => failure,
+    ]
+    .boxed()
+}
+
+/// What was read and not understood: an event of another type, and a message with a block of another type.
+pub fn unknown() -> BoxedStrategy<Body> {
+    let event = ("[a-z]{1,5}\\.[a-z]{1,5}x", of(text()), json()).prop_map(
+        |(event_type, child_run_id, payload)| {
+            Body::Unknown(Unknown {
+                event_type,
+                child_run_id,
+                payload,
+            })
+        },
+    );
+    let odd = json().prop_map(|json| {
+        let block = format!(r#"{{"type":"odd","value":{}}}"#, json.get());
+        Block::unknown(Json::parse(&block).unwrap_or(json))
+    });
+    let message = vec(prop_oneof![block(), odd], 1..3);
+    let message = (0..3, message).prop_map(|(role, blocks)| match role {
+        0 => Body::UserMessage(blocks),
+        1 => Body::AssistantMessage(blocks),
+        _ => Body::SystemMessage(blocks),
+    });
+    prop_oneof![event, message].boxed()
+}
+
+fn place() -> BoxedStrategy<Place> {
+    let number = || prop_oneof![Just(0), any::<u64>()];
+    prop_oneof![
+        3 => (text(), number()).prop_map(|(path, iteration)| Place::flat(path, iteration)),
+        1 => (text(), vec(number(), 0..4), 1..u64::MAX).prop_map(|(path, iterations, attempt)| {
+            Place {
+                path,
+                iterations,
+                attempt,
+            }
+        }),
     ]
     .boxed()
 }
@@ -251,14 +373,12 @@ fn timestamp() -> BoxedStrategy<Timestamp> {
 /// Any event.
 pub fn event() -> BoxedStrategy<Event> {
     let annotations = prop_oneof![Just(Annotations::default()), annotations()];
-    let place = (text(), prop_oneof![Just(0), any::<u64>()])
-        .prop_map(|(path, iteration)| Place { path, iteration });
     (
         any::<u64>(),
         run_id(),
         of(run_id()),
         timestamp(),
-        place,
+        place(),
         body(),
         annotations,
     )
@@ -276,26 +396,12 @@ pub fn event() -> BoxedStrategy<Event> {
         .boxed()
 }
 
-/// What imported logs say, and recorded runs.
-fn log_body() -> BoxedStrategy<LogBody> {
-    let kind = prop::sample::select(NoteKind::ALL);
-    let note =
-        (kind, of(text()), of(json())).prop_map(|(kind, text, raw)| Note { kind, text, raw });
-    prop_oneof![
-        4 => body().prop_map(LogBody::Exchange),
-        1 => vec(block(), 0..3).prop_map(LogBody::System),
-        2 => note.prop_map(LogBody::Note),
-    ]
-    .boxed()
+/// Any kind that a file of the exchange format can hold.
+fn body() -> BoxedStrategy<Body> {
+    prop_oneof![3 => exchange_body(), 2 => other_kind()].boxed()
 }
 
 fn log_annotations() -> BoxedStrategy<Annotations> {
-    let attachment = ("[a-z]{2,5}/[a-z]{2,5}", any::<u64>(), "[0-9a-f]{64}");
-    let attachment = attachment.prop_map(|(mime, bytes, sha256)| Attachment {
-        mime,
-        bytes,
-        sha256,
-    });
     let status = prop::sample::select(Status::ALL);
     let extra = vec(json(), 0..3).prop_map(|values| {
         let fields = values.iter().enumerate();
@@ -304,7 +410,12 @@ fn log_annotations() -> BoxedStrategy<Annotations> {
             .collect();
         Json::parse(&format!("{{{}}}", fields.join(","))).expect("fields of JSON are JSON")
     });
-    let more = (of(text()), of(status), of(run_id()), vec(attachment, 0..2));
+    let more = (
+        of(text()),
+        of(status),
+        of(run_id()),
+        vec(attachment(), 0..2),
+    );
     (annotations(), more, of(text()), of(extra))
         .prop_map(
             |(mut annotations, (model_call, status, child, attachments), stop_reason, extra)| {
@@ -322,15 +433,13 @@ fn log_annotations() -> BoxedStrategy<Annotations> {
 
 /// A session: what is known of it as a whole, and its events. They have the same run, and dense numbers
 /// from 1; of the rest, nothing need make sense.
-pub fn session() -> BoxedStrategy<(Header, Vec<Event<LogBody>>)> {
+pub fn session() -> BoxedStrategy<(Header, Vec<Event>)> {
     let annotations = prop_oneof![Just(Annotations::default()), log_annotations()];
-    let place = (text(), prop_oneof![Just(0), any::<u64>()])
-        .prop_map(|(path, iteration)| Place { path, iteration });
-    let event = (timestamp(), place, log_body(), annotations);
+    let event = (timestamp(), place(), body(), annotations);
     (header(), vec(event, 0..12))
         .prop_map(|(mut header, events)| {
             let (run_id, parent) = (header.run_id.clone(), header.parent_run_id.clone());
-            let events: Vec<Event<LogBody>> = (1..)
+            let events: Vec<Event> = (1..)
                 .zip(events)
                 .map(|(seq, (timestamp, place, body, annotations))| Event {
                     seq,
@@ -343,7 +452,7 @@ pub fn session() -> BoxedStrategy<(Header, Vec<Event<LogBody>>)> {
                 })
                 .collect();
             for event in &events {
-                header.observe_log(event);
+                header.observe(event);
             }
             (header, events)
         })

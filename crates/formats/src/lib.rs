@@ -64,7 +64,9 @@ pub mod normalized;
 pub mod otlp;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+pub mod plain;
 pub mod projection;
+mod rules;
 pub mod sts;
 pub mod text;
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use quipu_model::{Block, Body, Event, Fidelity, Header, LogBody, Usage};
+use quipu_model::{Body, Event, Fidelity, Header, Usage};
 use serde::Serialize;
 
 /// What became of the events that a format was given.
@@ -68,6 +68,8 @@ fields! {
     RunLinks = "parent_run_id",
     /// Where in a workflow it happened, and in which iteration.
     Place = "path",
+    /// In which passes of nested loops, and at which attempt.
+    Passes = "iterations, attempt",
     /// That a router saw it, not the agent alone.
     Fidelity = "fidelity",
     /// Its id in the log.
@@ -142,7 +144,7 @@ fields! {
 
 impl Loss {
     /// Counts the fields of an event that are set and that the format has no place for.
-    pub fn fields(&mut self, event: &Event<LogBody>, carried: &[Field]) {
+    pub fn fields(&mut self, event: &Event, carried: &[Field]) {
         let notes = &event.annotations;
         let flags = notes.flags;
         let usage = notes.usage.unwrap_or_default();
@@ -151,6 +153,7 @@ impl Loss {
             (Field::Timestamp, !flags.undated),
             (Field::RunLinks, event.parent_run_id.is_some()),
             (Field::Place, event.place != quipu_model::Place::run()),
+            (Field::Passes, !event.place.is_flat()),
             (Field::Fidelity, is_of_router(&event.body)),
             (Field::NativeId, notes.native_id.is_some()),
             (Field::ParentId, notes.parent_id.is_some()),
@@ -269,18 +272,15 @@ fn mask(fields: &[Field]) -> u64 {
     fields.iter().fold(0, |all, field| all | 1 << *field as u32)
 }
 
-fn is_of_router(body: &LogBody) -> bool {
-    let seen = |blocks: &[Block]| {
-        blocks
-            .iter()
-            .any(|block| block.fidelity == Fidelity::Router)
-    };
+fn is_of_router(body: &Body) -> bool {
+    let is_router = |fidelity| fidelity == Fidelity::Router;
     match body {
-        LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks))
-        | LogBody::System(blocks) => seen(blocks),
-        LogBody::Exchange(Body::ToolCall(call)) => call.fidelity == Fidelity::Router,
-        LogBody::Exchange(Body::ToolResult(result)) => result.fidelity == Fidelity::Router,
-        LogBody::Exchange(_) | LogBody::Note(_) => false,
+        Body::ToolCall(call) => is_router(call.fidelity),
+        Body::ToolResult(result) => is_router(result.fidelity),
+        Body::Chunk(chunk) => is_router(chunk.fidelity),
+        body => body
+            .blocks()
+            .is_some_and(|blocks| blocks.iter().any(|block| is_router(block.fidelity))),
     }
 }
 

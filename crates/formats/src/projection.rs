@@ -6,7 +6,7 @@
 
 use std::io;
 
-use quipu_model::{Attachment, Event, LogBody};
+use quipu_model::{Attachment, Event};
 
 use crate::loss::Loss;
 use crate::normalized::Beyond;
@@ -27,7 +27,7 @@ pub trait Projection {
     /// # Errors
     ///
     /// Those of whatever is written to.
-    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()>;
+    fn event(&mut self, event: &Event) -> io::Result<()>;
 
     /// Whether it has a place for what a normalized transcript says of an event that the model has no place for. Then
     /// [`Projection::event_and_more`] is called for events that have such.
@@ -40,7 +40,7 @@ pub trait Projection {
     /// # Errors
     ///
     /// Those of whatever is written to.
-    fn event_and_more(&mut self, event: &Event<LogBody>, _more: &Beyond) -> io::Result<()> {
+    fn event_and_more(&mut self, event: &Event, _more: &Beyond) -> io::Result<()> {
         self.event(event)
     }
 

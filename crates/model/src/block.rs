@@ -38,6 +38,8 @@ pub enum Content {
     Command(String),
     /// One chunk of a provider's stream.
     Stream(String),
+    /// A block of another type, as it was read.
+    Unknown(Json),
 }
 
 impl Block {
@@ -49,15 +51,24 @@ impl Block {
         }
     }
 
-    /// The block's type.
-    pub fn block_type(&self) -> BlockType {
-        match self.content {
+    /// A block that was read and does not fit the vocabulary, as it is.
+    pub fn unknown(block: Json) -> Self {
+        Self {
+            fidelity: Fidelity::AgentEmitted,
+            content: Content::Unknown(block),
+        }
+    }
+
+    /// The block's type; `None` when the vocabulary does not have it.
+    pub fn block_type(&self) -> Option<BlockType> {
+        Some(match self.content {
             Content::Text(_) => BlockType::Text,
             Content::Thinking(_) => BlockType::Thinking,
             Content::ToolUse { .. } => BlockType::ToolUse,
             Content::ToolResult { .. } => BlockType::ToolResult,
             Content::Command(_) => BlockType::Command,
             Content::Stream(_) => BlockType::Stream,
-        }
+            Content::Unknown(_) => return None,
+        })
     }
 }

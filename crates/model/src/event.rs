@@ -4,16 +4,11 @@ use std::ops::{Deref, DerefMut};
 
 use jiff::Timestamp;
 
-use crate::{
-    Attachment, Block, Content, EventType, Fidelity, Json, Money, Role, RunId, Status, Usage,
-};
+use crate::{Attachment, Body, Json, Money, Place, RunId, Status, Usage};
 
-/// One event of a run, complete: a line of a transcript.
-///
-/// `B` is [`Body`] wherever events are made, so nothing outside the vocabulary can be. A reader
-/// yields `Event<AnyBody>`, because files hold what their writers put there.
+/// One event of a transcript. The recorder, the readers of logs, the store and every format share this type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event<B = Body> {
+pub struct Event {
     /// The place in the run's order, from 1, dense. The only order there is: times may collide or
     /// run backwards.
     pub seq: u64,
@@ -26,39 +21,21 @@ pub struct Event<B = Body> {
     /// Where in the workflow it happened.
     pub place: Place,
     /// What happened.
-    pub body: B,
+    pub body: Body,
     /// What other sources know beyond the exchange format.
     pub annotations: Annotations,
 }
 
-/// Where in a workflow an event belongs.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Place {
-    /// Dot-separated step path, e.g. `build.lint`; empty for the run itself.
-    pub path: String,
-    /// Zero-based iteration of the innermost loop; 0 outside loops.
-    pub iteration: u64,
-}
-
-impl Place {
-    /// The run itself.
-    pub fn run() -> Self {
-        Self::default()
-    }
-
-    /// A step outside loops.
-    pub fn step(path: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            iteration: 0,
-        }
-    }
-
-    /// The same step in another iteration.
-    #[must_use]
-    pub fn iteration(mut self, iteration: u64) -> Self {
-        self.iteration = iteration;
-        self
+impl Event {
+    /// The blobs that it refers to, whatever for.
+    pub fn blobs(&self) -> impl Iterator<Item = &Attachment> {
+        let of_body = match &self.body {
+            Body::Blob(blob) => [Some(blob), None],
+            Body::ModelCall(call) => [call.request.as_ref(), call.response.as_ref()],
+            _ => [None, None],
+        };
+        let of_body = of_body.into_iter().flatten();
+        of_body.chain(&self.annotations.attachments)
     }
 }
 
@@ -83,148 +60,6 @@ impl Draft {
             annotations: Annotations::default(),
         }
     }
-}
-
-/// What an event reports. Each variant holds the payload of its event type, so a payload that does
-/// not belong to the type cannot be expressed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Body {
-    /// `run.started`
-    RunStarted(Option<Step>),
-    /// `run.completed`
-    RunCompleted(Option<StepEnd>),
-    /// `step.started`
-    StepStarted(Step),
-    /// `step.completed`
-    StepCompleted(StepEnd),
-    /// `step.call_workflow.started`
-    CallStarted {
-        /// The run that is called.
-        child_run_id: RunId,
-        /// The calling step.
-        step: Step,
-    },
-    /// `step.call_workflow.completed`
-    CallCompleted {
-        /// The run that was called.
-        child_run_id: RunId,
-        /// The calling step and how it ended.
-        end: StepEnd,
-    },
-    /// `message.user`
-    UserMessage(Vec<Block>),
-    /// `message.assistant`
-    AssistantMessage(Vec<Block>),
-    /// `tool.call`
-    ToolCall(ToolCall),
-    /// `tool.result`
-    ToolResult(ToolResult),
-}
-
-impl Body {
-    /// The event type this is the body of.
-    pub fn event_type(&self) -> EventType {
-        match self {
-            Self::RunStarted(_) => EventType::RunStarted,
-            Self::RunCompleted(_) => EventType::RunCompleted,
-            Self::StepStarted(_) => EventType::StepStarted,
-            Self::StepCompleted(_) => EventType::StepCompleted,
-            Self::CallStarted { .. } => EventType::CallStarted,
-            Self::CallCompleted { .. } => EventType::CallCompleted,
-            Self::UserMessage(_) => EventType::UserMessage,
-            Self::AssistantMessage(_) => EventType::AssistantMessage,
-            Self::ToolCall(_) => EventType::ToolCall,
-            Self::ToolResult(_) => EventType::ToolResult,
-        }
-    }
-
-    /// The run this event links down to.
-    pub fn child_run_id(&self) -> Option<&RunId> {
-        match self {
-            Self::CallStarted { child_run_id, .. } | Self::CallCompleted { child_run_id, .. } => {
-                Some(child_run_id)
-            }
-            _ => None,
-        }
-    }
-}
-
-/// A step, or the workflow itself on `run.*` events.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
-    /// The step's name in the workflow, or the workflow's name.
-    pub name: String,
-    /// `agent`, `command`, `parallel`, … or a custom step type.
-    pub kind: String,
-}
-
-impl Step {
-    /// A step by name and kind.
-    pub fn new(name: impl Into<String>, kind: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            kind: kind.into(),
-        }
-    }
-
-    /// The end of this step, without an error.
-    pub fn succeeded(self, result: Option<Json>) -> StepEnd {
-        StepEnd {
-            step: self,
-            error: None,
-            result,
-        }
-    }
-
-    /// The end of this step with an error.
-    pub fn failed(self, error: impl Into<String>) -> StepEnd {
-        StepEnd {
-            step: self,
-            error: Some(error.into()),
-            result: None,
-        }
-    }
-}
-
-/// How a step ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepEnd {
-    /// The step.
-    pub step: Step,
-    /// Why it failed; `None` when it did not.
-    pub error: Option<String>,
-    /// What it produced.
-    pub result: Option<Json>,
-}
-
-/// A tool invocation as it begins.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolCall {
-    /// The tool's name.
-    pub name: String,
-    /// The token its result will carry.
-    pub call_id: String,
-    /// The arguments; `None` is written as `null`.
-    pub input: Option<Json>,
-    /// Who saw it.
-    pub fidelity: Fidelity,
-}
-
-/// A tool invocation as it ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolResult {
-    /// The tool's name.
-    pub name: String,
-    /// The token of the call.
-    pub call_id: String,
-    /// The arguments again, where the source repeats them; `None` is written as `null`.
-    pub input: Option<Json>,
-    /// What the tool gave back; `None` is written as `null`.
-    pub output: Option<Json>,
-    /// Why it failed; `None` when it did not.
-    pub error: Option<String>,
-    /// Who saw it.
-    pub fidelity: Fidelity,
 }
 
 /// What sources other than a workflow engine know of an event. Readers of the exchange format
@@ -359,122 +194,4 @@ pub struct Flags {
     pub undated: bool,
     /// A tool call whose result is not there.
     pub dangling: bool,
-}
-
-/// What a reader found. Everything that fits the vocabulary is [`AnyBody::Known`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AnyBody {
-    /// Inside the vocabulary.
-    Known(Body),
-    /// A message of a known type with at least one block that is not.
-    Message {
-        /// Who speaks.
-        role: Role,
-        /// The blocks, in order, none left out.
-        blocks: Vec<AnyBlock>,
-    },
-    /// An unknown event type, or a payload that does not fit its type.
-    Foreign(Foreign),
-}
-
-/// A block as read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AnyBlock {
-    /// Inside the vocabulary.
-    Known(Block),
-    /// Anything else, intact.
-    Unknown(Json),
-}
-
-/// An event that does not fit the vocabulary, intact.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Foreign {
-    /// The type as written.
-    pub event_type: String,
-    /// The child run as written.
-    pub child_run_id: Option<String>,
-    /// What the payload looks like.
-    pub shape: Shape,
-    /// The payload as written.
-    pub payload: Json,
-}
-
-/// What a payload looks like, by the five dispatch rules of the exchange format. It depends on the
-/// payload alone, not on the event's type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Shape {
-    /// Null or missing.
-    Null,
-    /// Rule 1: an array of blocks.
-    Blocks,
-    /// Rule 2: an object with `role`.
-    Message,
-    /// Rule 3: an object with `call_id`.
-    Tool,
-    /// Rule 4: an object with `kind`.
-    Step,
-    /// Rule 5: anything else.
-    Other,
-}
-
-impl AnyBody {
-    /// The event type; `None` when it is not in the vocabulary.
-    pub fn event_type(&self) -> Option<EventType> {
-        match self {
-            Self::Known(body) => Some(body.event_type()),
-            Self::Message {
-                role: Role::User, ..
-            } => Some(EventType::UserMessage),
-            Self::Message {
-                role: Role::Assistant,
-                ..
-            } => Some(EventType::AssistantMessage),
-            Self::Foreign(foreign) => EventType::from_word(&foreign.event_type),
-        }
-    }
-
-    /// The event type as written.
-    pub fn type_word(&self) -> &str {
-        match (self, self.event_type()) {
-            (_, Some(known)) => known.as_str(),
-            (Self::Foreign(foreign), None) => &foreign.event_type,
-            (_, None) => "",
-        }
-    }
-}
-
-impl Event<AnyBody> {
-    /// The event, when all of it is inside the vocabulary.
-    ///
-    /// # Errors
-    ///
-    /// Hands the event back when it is not.
-    pub fn into_known(self) -> Result<Event, Box<Self>> {
-        match self.body {
-            AnyBody::Known(body) => Ok(Event {
-                seq: self.seq,
-                run_id: self.run_id,
-                parent_run_id: self.parent_run_id,
-                timestamp: self.timestamp,
-                place: self.place,
-                body,
-                annotations: self.annotations,
-            }),
-            _ => Err(Box::new(self)),
-        }
-    }
-}
-
-impl Body {
-    /// The text blocks of a message, in order.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
-        let blocks = match self {
-            Self::UserMessage(blocks) | Self::AssistantMessage(blocks) => blocks.as_slice(),
-            _ => &[],
-        };
-        blocks.iter().filter_map(|block| match &block.content {
-            Content::Text(text) => Some(text.as_str()),
-            _ => None,
-        })
-    }
 }

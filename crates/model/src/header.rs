@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::{AnyBody, Body, Distinct, Event, LogBody, Money, RunId, Usage};
+use crate::{Body, Content, Distinct, Event, Money, RunId, Usage};
 
 /// Identity, origin, timing and links of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,33 +103,9 @@ impl Header {
         self.origin.as_ref().map(|origin| origin.agent.as_str())
     }
 
-    /// Takes in the next event of a recorded run.
-    pub fn observe(&mut self, event: &Event<AnyBody>) {
-        let body = match &event.body {
-            AnyBody::Known(body) => Some(body),
-            AnyBody::Message { .. } => {
-                self.totals.messages += 1;
-                None
-            }
-            AnyBody::Foreign(_) => None,
-        };
-        self.take(event, body);
-    }
-
-    /// Takes in the next event of any transcript.
-    pub fn observe_log(&mut self, event: &Event<LogBody>) {
-        let body = match &event.body {
-            LogBody::Exchange(body) => Some(body),
-            LogBody::System(_) => {
-                self.totals.messages += 1;
-                None
-            }
-            LogBody::Note(_) => None,
-        };
-        self.take(event, body);
-    }
-
-    fn take<B>(&mut self, event: &Event<B>, body: Option<&Body>) {
+    /// Takes in the next event.
+    pub fn observe(&mut self, event: &Event) {
+        let body = &event.body;
         let notes = &event.annotations;
         let totals = &mut self.totals;
         totals.events += 1;
@@ -145,8 +121,9 @@ impl Header {
             totals.models.push(model.clone());
         }
         match body {
-            Some(Body::ToolCall(_)) => totals.tool_calls += 1,
-            Some(body) if body.texts().next().is_some() => totals.messages += 1,
+            Body::ToolCall(_) => totals.tool_calls += 1,
+            Body::SystemMessage(_) => totals.messages += 1,
+            body if says_something(body) => totals.messages += 1,
             _ => {}
         }
         let at = event.timestamp;
@@ -157,36 +134,44 @@ impl Header {
         if self.parent_run_id.is_none() {
             self.parent_run_id.clone_from(&event.parent_run_id);
         }
-        let child = body.and_then(Body::child_run_id).or(notes.child.as_ref());
+        let child = body.child_run_id().or(notes.child.as_ref());
         if let Some(child) = child {
             self.children.add(child);
         }
-        if let Some(Body::RunStarted(Some(step))) = body {
+        if let Body::RunStarted(Some(step)) = body {
             self.title.get_or_insert_with(|| step.name.clone());
         }
     }
 }
 
+/// Whether a message has a text, or a block that may be one.
+fn says_something(body: &Body) -> bool {
+    let blocks = body.blocks().unwrap_or_default();
+    blocks
+        .iter()
+        .any(|block| matches!(block.content, Content::Text(_) | Content::Unknown(_)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Annotations, Foreign, Json, Place, Shape, Step};
+    use crate::{Annotations, Json, Place, Step, Unknown};
 
     /// Twice as many child runs take twice as long, not four times.
     #[test]
     fn a_run_may_call_very_many_runs() {
         let mut header = Header::new(RunId::new("r").unwrap());
         for n in 0..200_000 {
-            header.observe_log(&Event {
+            header.observe(&Event {
                 seq: n + 1,
                 run_id: RunId::new("r").unwrap(),
                 parent_run_id: None,
                 timestamp: Timestamp::UNIX_EPOCH,
                 place: Place::run(),
-                body: LogBody::Exchange(Body::CallStarted {
+                body: Body::CallStarted {
                     child_run_id: RunId::new(&format!("c{}", n / 2)).unwrap(),
                     step: Step::new("call", "call_workflow"),
-                }),
+                },
                 annotations: Annotations::default(),
             });
         }
@@ -201,20 +186,19 @@ mod tests {
             child_run_id: run(child),
             step: Step::new("call", "call_workflow"),
         };
-        let foreign = AnyBody::Foreign(Foreign {
+        let foreign = Body::Unknown(Unknown {
             event_type: "run.paused".to_owned(),
             child_run_id: None,
-            shape: Shape::Null,
             payload: Json::null(),
         });
         let started = |name| Body::RunStarted(Some(Step::new(name, "workflow")));
         let mut header = Header::new(run("r"));
         for (second, parent, body) in [
-            (5, None, AnyBody::Known(started("ship"))),
-            (9, Some("p"), AnyBody::Known(call("b"))),
-            (3, Some("q"), AnyBody::Known(call("a"))),
-            (4, None, AnyBody::Known(call("b"))),
-            (4, None, AnyBody::Known(started("again"))),
+            (5, None, started("ship")),
+            (9, Some("p"), call("b")),
+            (3, Some("q"), call("a")),
+            (4, None, call("b")),
+            (4, None, started("again")),
             (2, None, foreign),
         ] {
             header.observe(&Event {

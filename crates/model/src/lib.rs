@@ -8,11 +8,11 @@
 //! # What it promises
 //!
 //! * **Order is `seq`.** Times may collide and run backwards; [`Event::seq`] does neither.
-//! * **The vocabulary is closed for whoever makes events.** [`Body`] has one variant per event
-//!   type, each with the payload of that type, so a `tool.result` with a step's payload does not
-//!   compile.
-//! * **And open for whoever reads them.** A reader yields `Event<AnyBody>`: what does not fit is
-//!   handed over whole as [`Foreign`] or [`AnyBlock::Unknown`], never dropped.
+//! * **There is one event.** The recorder, the readers of logs, the store and every format use [`Event`]. [`Body`]
+//!   has one variant per event type, each with the payload of that type, so a `tool.result` with a
+//!   step's payload does not compile.
+//! * **Nothing is dropped.** What does not fit is handed over whole as [`Body::Unknown`] or
+//!   [`Content::Unknown`]. A format that may hold less says so when it writes.
 //! * **Values are kept as text.** Tool inputs and outputs are [`Json`], so no number, key order or
 //!   spelling changes on the way through.
 //! * **Usage is in disjoint buckets**, and unknown is not zero ([`Usage`]).
@@ -23,10 +23,10 @@
 //! use quipu_model::{Block, Body, Draft, EventType, Fidelity, Place};
 //!
 //! let said = Draft::new(
-//!     Place::step("review").iteration(2),
+//!     Place::step("review").in_iteration(2),
 //!     Body::AssistantMessage(vec![Block::text(Fidelity::AgentEmitted, "Found 2 issues.")]),
 //! );
-//! assert_eq!(said.body.event_type(), EventType::AssistantMessage);
+//! assert_eq!(said.body.event_type(), Some(EventType::AssistantMessage));
 //! assert_eq!(said.body.texts().collect::<Vec<_>>(), ["Found 2 issues."]);
 //! ```
 //!
@@ -38,29 +38,33 @@
 //! ```
 
 mod block;
+mod body;
 mod distinct;
 mod event;
 mod header;
 pub mod hex;
 mod id;
 pub mod json;
-mod log;
 mod money;
+mod note;
+mod place;
 pub mod tree;
 mod usage;
 mod vocabulary;
 
 pub use block::{Block, Content};
-pub use distinct::Distinct;
-pub use event::{
-    Annotations, AnyBlock, AnyBody, Body, Draft, Event, Flags, Foreign, Notes, Place, Shape,
-    Source, Step, StepEnd, ToolCall, ToolResult,
+pub use body::{
+    Body, Chunk, Failure, HarnessEvent, ModelCall, Severity, Step, StepEnd, ToolCall, ToolResult,
+    Unknown,
 };
+pub use distinct::Distinct;
+pub use event::{Annotations, Draft, Event, Flags, Notes, Source};
 pub use header::{Environment, Header, Origin, Totals};
 pub use id::{InvalidRunId, RunId};
 pub use jiff::Timestamp;
 pub use json::{InvalidJson, Json};
-pub use log::{Attachment, LogBody, Note, NoteKind, Status};
 pub use money::Money;
+pub use note::{Attachment, Note, NoteKind, Status};
+pub use place::Place;
 pub use usage::{Service, Usage};
 pub use vocabulary::{BlockType, EventType, Fidelity, Role, UnknownWord};

@@ -1,7 +1,6 @@
-//! The closed vocabularies: event types, block types, fidelity, roles.
+//! The vocabularies: event types, block types, fidelity, roles.
 //!
-//! A writer can only name a member of these enums, so it cannot emit anything else. A reader that
-//! meets another word keeps it as a string (see [`crate::Foreign`] and [`crate::AnyBlock`]).
+//! A reader that meets another word keeps it as a string (see [`crate::Unknown`] and [`crate::Content::Unknown`]).
 
 /// A word that is not in the closed vocabulary it was looked up in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,6 +75,30 @@ vocabulary! {
         ToolCall = "tool.call",
         /// A tool invocation ends.
         ToolResult = "tool.result",
+        /// What a program put into the conversation.
+        SystemMessage = "message.system",
+        /// A request to a model, and what came of it.
+        ModelCall = "model.call",
+        /// One chunk of a response that was streamed.
+        Chunk = "chunk",
+        /// The program around the model did or met something.
+        Harness = "harness",
+        /// Bytes are kept outside of events.
+        Blob = "blob",
+        /// Something went wrong outside of a tool.
+        Error = "error",
+        /// Something was written down beside the conversation.
+        Note = "note",
+    }
+}
+
+impl EventType {
+    /// The ten types that a file of the exchange format may name, in the order of its specification.
+    pub const EXCHANGE: &'static [Self] = Self::ALL.split_at(10).0;
+
+    /// Whether a file of the exchange format may name it. The other types are carried by lines of these.
+    pub fn is_exchange(self) -> bool {
+        Self::EXCHANGE.contains(&self)
     }
 }
 
@@ -114,6 +137,8 @@ vocabulary! {
         User = "user",
         /// The agent.
         Assistant = "assistant",
+        /// A program.
+        System = "system",
     }
 }
 
@@ -132,7 +157,8 @@ mod tests {
         for f in Fidelity::ALL {
             assert_eq!(Fidelity::from_word(f.as_str()), Some(*f));
         }
-        assert_eq!((EventType::ALL.len(), BlockType::ALL.len()), (10, 6));
+        assert_eq!((EventType::EXCHANGE.len(), BlockType::ALL.len()), (10, 6));
+        assert!(EventType::ToolResult.is_exchange() && !EventType::SystemMessage.is_exchange());
     }
 
     #[test]

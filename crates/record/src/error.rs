@@ -13,6 +13,9 @@ pub enum Error {
     /// The recorder was closed.
     #[error("the recorder of run {0} is closed")]
     Closed(RunId),
+    /// A file of the exchange format may not hold the event.
+    #[error(transparent)]
+    Unwritable(#[from] quipu_formats::exchange::Closed),
     /// The event would be longer than allowed.
     #[error("the event is {len} bytes long, more than the {limit} allowed")]
     TooLarge {

@@ -231,7 +231,7 @@ impl Recorder {
         };
         let seq = TEMPLATE.with(|template| {
             let template = &mut *template.borrow_mut();
-            template.fill(&self.run_id, self.parent_run_id.as_ref(), draft);
+            template.fill(&self.run_id, self.parent_run_id.as_ref(), draft)?;
             let (len, limit) = (template.max_len(), self.options.limits.max_line_bytes);
             let result = if len > limit {
                 Err(Error::TooLarge { len, limit })

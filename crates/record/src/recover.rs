@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use quipu_formats::exchange::{Bad, Chain, Fault, Item, Reader};
 use quipu_formats::lines::Limits;
-use quipu_model::{AnyBody, Event, RunId};
+use quipu_model::{Event, RunId};
 
 use crate::Error;
 use crate::history::entry_of;
@@ -198,7 +198,7 @@ fn is_beyond_limits(part: &Bad<'_>) -> bool {
     }
 }
 
-fn decode(text: &str, limits: Limits) -> Result<Event<AnyBody>, Fault> {
+fn decode(text: &str, limits: Limits) -> Result<Event, Fault> {
     match Reader::with_limits(text.as_bytes(), limits).next_decoded() {
         Ok(Some(Ok(decoded))) => Ok(decoded.event),
         Ok(Some(Err(bad))) => Err(bad.fault),

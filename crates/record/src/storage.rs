@@ -19,8 +19,8 @@ use std::sync::OnceLock;
 use quipu_formats::exchange::verify::{Finding, Report, Rule, verify};
 use quipu_formats::exchange::{Fault, Position, Reader, Warning};
 use quipu_formats::lines::Limits;
+use quipu_model::RunId;
 use quipu_model::tree::{Forest, RunTree, TreeBuilder};
-use quipu_model::{AnyBody, RunId};
 
 use crate::{Error, Options, Recorder};
 
@@ -341,8 +341,7 @@ fn names_child(path: &Path, child: &RunId) -> bool {
     let mut reader = Reader::new(file);
     while let Ok(Some(item)) = reader.next_decoded() {
         if let Ok(decoded) = item
-            && let AnyBody::Known(body) = &decoded.event.body
-            && body.child_run_id() == Some(child)
+            && decoded.event.body.child_run_id() == Some(child)
         {
             return true;
         }

@@ -233,7 +233,7 @@ impl Trace {
         let Some(Ok(decoded)) = reader.next_decoded()? else {
             return Err(TraceError::Event(seq));
         };
-        self.guard(|trace| projector.any(&decoded.event, trace))?;
+        self.guard(|trace| projector.event(&decoded.event, trace))?;
         let closed = self.file.as_ref().is_some_and(|file| {
             file.passed < file.found && file.closed_after.binary_search(&seq).is_ok()
         });

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use quipu_formats::exchange::Reader;
-use quipu_model::{AnyBody, Block, Body, Draft, Fidelity, Place, RunId};
+use quipu_model::{Block, Body, Draft, Fidelity, Place, RunId};
 use quipu_record::{Durability, LogFollower, News, Options, Recorder, RunLog, Storage};
 
 const HOME: &str = "QUIPU_TEST_WRITER_HOME";
@@ -37,10 +37,7 @@ fn open(home: &Path, run: &str) -> Recorder {
 fn text_in(line: &[u8]) -> String {
     let mut reader = Reader::new(line);
     let decoded = reader.next_decoded().unwrap().unwrap().unwrap();
-    match decoded.event.body {
-        AnyBody::Known(body) => body.texts().collect(),
-        other => panic!("{other:?}"),
-    }
+    decoded.event.body.texts().collect()
 }
 
 /// Not a test: what the writer does when this binary is run again. Records event N as "N", says so, and waits to be

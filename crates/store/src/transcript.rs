@@ -5,10 +5,9 @@ use std::io::{self, BufRead as _, Read as _};
 use std::ops::RangeInclusive;
 
 use quipu_agents::{
-    About, Dialect, Entry, Family, Feed, HEAD, Limits, Origin, Position, Record, Session,
-    Sink,
+    About, Dialect, Entry, Family, Feed, HEAD, Limits, Origin, Position, Record, Session, Sink,
 };
-use quipu_model::{Attachment, Event, LogBody, Timestamp};
+use quipu_model::{Attachment, Event, Timestamp};
 
 use crate::archive::{Archive, Slices, Snapshot, SourceKey};
 use crate::blobs::Blobs;
@@ -25,24 +24,33 @@ pub struct Transcript {
     /// What its log says of the session.
     pub session: Session,
     /// Its events, in order, marked where only the whole log tells.
-    pub events: Vec<Event<LogBody>>,
+    pub events: Vec<Event>,
     /// Why it could not be read wholly.
     pub problem: Option<String>,
 }
 
 impl Store {
-    /// Reads a transcript.
+    /// Reads a transcript whole.
     pub fn read(&self, row: TranscriptRow) -> Result<Transcript, ImportError> {
-        let kept = self.kept().open(&row, &ALL)?;
-        let events = kept.events(ALL)?;
+        self.read_part(row, ALL)
+    }
+
+    /// Reads a transcript, with these of its events.
+    pub fn read_part(
+        &self,
+        row: TranscriptRow,
+        wanted: RangeInclusive<u64>,
+    ) -> Result<Transcript, ImportError> {
+        let kept = self.kept().open(&row, &wanted)?;
+        let events = kept.events(wanted)?;
         let About {
             session, problem, ..
         } = kept.about()?;
         Ok(Transcript {
+            row,
             session,
             events,
             problem,
-            row,
         })
     }
 

@@ -3,7 +3,7 @@
 mod repeats;
 
 use insta::assert_snapshot;
-use quipu_model::{Body, LogBody, NoteKind, Usage};
+use quipu_model::{Body, NoteKind, Usage};
 use serde_json::{Value, json};
 
 use super::{AgentLog, TRACE};
@@ -91,21 +91,21 @@ fn assistant(text: &str) -> Value {
 
 /// Who said what, without notes: `user: hello`.
 fn talk(read: &Read) -> Vec<String> {
-    let said = |body: &LogBody| {
+    let said = |body: &Body| {
         Some(match body {
-            LogBody::Note(_) => return None,
-            LogBody::System(blocks) => format!("system: {}", words(blocks)),
-            LogBody::Exchange(Body::UserMessage(blocks)) => format!("user: {}", words(blocks)),
-            LogBody::Exchange(Body::AssistantMessage(blocks)) => {
+            Body::Note(_) => return None,
+            Body::SystemMessage(blocks) => format!("system: {}", words(blocks)),
+            Body::UserMessage(blocks) => format!("user: {}", words(blocks)),
+            Body::AssistantMessage(blocks) => {
                 format!("assistant: {}", words(blocks))
             }
-            LogBody::Exchange(Body::ToolCall(call)) => format!("call {}", call.call_id),
-            LogBody::Exchange(Body::ToolResult(result)) => {
+            Body::ToolCall(call) => format!("call {}", call.call_id),
+            Body::ToolResult(result) => {
                 let output = result.output.as_ref().map_or("", |json| json.get());
                 let error = result.error.as_deref().unwrap_or_default();
                 format!("result {} {output}{error}", result.call_id)
             }
-            LogBody::Exchange(other) => panic!("{other:?}"),
+            other => panic!("{other:?}"),
         })
     };
     read.events
@@ -327,7 +327,7 @@ fn what_the_harness_does_is_noted() {
             &json!({"category": category, "name": "what", "severity": severity}),
         );
         let read = log.read();
-        let LogBody::Note(note) = &read.events[1].body else {
+        let Body::Note(note) = &read.events[1].body else {
             panic!("{category}");
         };
         assert_eq!(

@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use quipu_model::{Body, LogBody, Usage};
+use quipu_model::{Body, Usage};
 use serde_json::Value;
 
 use super::{Anthropic, BODY as BODY_DIALECT, CHUNKS, SSE};
@@ -51,7 +51,7 @@ const BODY: &str = r#"{"id":"msg_1","type":"message","role":"assistant","model":
 {"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls"}}],
 "stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":12,"cache_read_input_tokens":3,"output_tokens":20}}"#;
 
-fn bodies(read: &Read) -> Vec<&LogBody> {
+fn bodies(read: &Read) -> Vec<&Body> {
     read.events.iter().map(|event| &event.body).collect()
 }
 
@@ -110,9 +110,7 @@ fn inputs_that_are_empty_or_cut_off() {
         .events
         .iter()
         .filter_map(|event| match &event.body {
-            LogBody::Exchange(Body::ToolCall(call)) => {
-                call.input.as_ref().map(quipu_model::Json::get)
-            }
+            Body::ToolCall(call) => call.input.as_ref().map(quipu_model::Json::get),
             _ => None,
         })
         .collect();

@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use quipu_model::{LogBody, Status};
+use quipu_model::Status;
 
 use crate::corpus::logs;
 use crate::testkit::{Read, read, read_as};
@@ -372,7 +372,7 @@ fn a_prompt_that_was_pasted_is_kept() {
     let read = read(log.as_bytes(), "history.jsonl").unwrap();
     assert_eq!(read.dialect.name, "claude-history");
     assert!(read.session.reconstructed);
-    assert!(matches!(read.events[1].body, LogBody::Exchange(_)));
+    assert_eq!(read.events[1].body.type_word(), "message.user");
     assert_eq!(read.events.len(), 2);
 }
 

@@ -5,7 +5,7 @@ mod real;
 use std::path::Path;
 
 use insta::assert_snapshot;
-use quipu_model::{Body, LogBody, NoteKind, Status, Usage};
+use quipu_model::{Body, NoteKind, Status, Usage};
 
 use super::{Codex, EXEC, ROLLOUT};
 use crate::testkit::{Read, read, read_as};
@@ -366,7 +366,7 @@ fn sub_agents() {
     let children: Vec<&str> = read
         .events
         .iter()
-        .filter(|event| matches!(event.body, LogBody::Exchange(Body::ToolResult(_))))
+        .filter(|event| matches!(event.body, Body::ToolResult(_)))
         .filter_map(|event| event.annotations.child.as_ref())
         .map(quipu_model::RunId::as_str)
         .collect();

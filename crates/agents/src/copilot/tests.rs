@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use quipu_model::{Body, LogBody, Status, Usage};
+use quipu_model::{Body, Status, Usage};
 
 use super::{CHAT, CHAT_JOURNAL, Copilot, EVENTS, HISTORY, TRACES};
 use crate::Pick;
@@ -86,13 +86,11 @@ fn calls_that_share_an_id_keep_their_names_and_arguments() {
         .events
         .iter()
         .filter_map(|event| match &event.body {
-            LogBody::Exchange(Body::ToolCall(call)) => {
+            Body::ToolCall(call) => {
                 let input = call.input.as_ref().map(|it| it.get().to_owned());
                 Some((call.name.clone(), input.unwrap_or_default()))
             }
-            LogBody::Exchange(Body::ToolResult(result)) => {
-                Some((result.name.clone(), "result".to_owned()))
-            }
+            Body::ToolResult(result) => Some((result.name.clone(), "result".to_owned())),
             _ => None,
         })
         .collect();
@@ -135,7 +133,7 @@ fn a_call_is_timed_by_when_it_ran() {
     let result = read
         .events
         .iter()
-        .find(|event| matches!(event.body, LogBody::Exchange(Body::ToolResult(_))))
+        .find(|event| matches!(event.body, Body::ToolResult(_)))
         .unwrap();
     assert_eq!(result.annotations.duration_ms, Some(250));
     assert_eq!(result.annotations.status, Some(Status::Denied));
@@ -199,15 +197,10 @@ fn a_chat_reads_alike_as_document_and_as_journal() {
     let journal = read(log.as_bytes(), "s1.jsonl").unwrap();
     assert_eq!(journal.dialect, CHAT_JOURNAL);
     assert_eq!(journal.session.title, document.session.title);
-    let texts = |read: &Read| -> Vec<LogBody> {
+    let texts = |read: &Read| -> Vec<Body> {
         let bodies = read.events.iter().map(|event| event.body.clone());
         bodies
-            .filter(|body| {
-                matches!(
-                    body,
-                    LogBody::Exchange(Body::AssistantMessage(_) | Body::UserMessage(_))
-                )
-            })
+            .filter(|body| matches!(body, Body::AssistantMessage(_) | Body::UserMessage(_)))
             .collect()
     };
     assert_eq!(texts(&journal), texts(&document));
@@ -303,7 +296,7 @@ fn the_result_of_a_sub_agents_call_is_the_sub_agents() {
         .events
         .iter()
         .filter_map(|event| match &event.body {
-            LogBody::Exchange(Body::ToolResult(result)) => Some((
+            Body::ToolResult(result) => Some((
                 result.call_id.as_str(),
                 event.annotations.subagent_id.as_deref(),
             )),

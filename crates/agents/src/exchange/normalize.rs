@@ -1,18 +1,18 @@
 //! What a line means.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use quipu_formats::exchange::{Changes, Warning, decode_text, into_log};
+use quipu_formats::plain;
 use quipu_model::json::Node;
-use quipu_model::{
-    Body, Event, EventType, LogBody, Money, Note, NoteKind, Notes, ToolCall, ToolResult, Usage,
-};
+use quipu_model::{Body, Event, Money, Note, NoteKind, Notes, ToolCall, ToolResult, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::wire;
 use crate::normalized::{entry, part};
 use crate::session::{Tokens, learn};
-use crate::{Dropped, Out, Reader, Session, Text, Value, What, hash, state};
+use crate::{Dropped, InRun, Out, Reader, Session, Text, Value, What, hash, state};
 
 /// How many calls to models are added up at a time. Events of one call stand close together.
 const CALLS: usize = 1024;
@@ -46,11 +46,17 @@ impl Reader for Run {
         let mut notes = Notes::clone(&event.annotations);
         let (usage, cost) = self.add_up(&mut notes);
         let mut first = true;
-        for what in entries(&event.body, record) {
+        let noted = plain::plain(&event);
+        for what in entries(&noted.body, record) {
             let mut entry = entry(what, &event, &notes);
-            if let LogBody::Exchange(body) = &event.body
-                && let Some(child) = body.child_run_id()
-            {
+            if matches!(noted, Cow::Owned(_)) {
+                entry.in_run = Some(Box::new(InRun {
+                    place: event.place.clone(),
+                    body: Some(event.body.clone()),
+                    source: None,
+                }));
+            }
+            if let Some(child) = event.body.child_run_id() {
                 entry.child = Some(child.to_string().into());
             }
             if first {
@@ -76,13 +82,13 @@ impl Reader for Run {
 }
 
 impl Run {
-    fn learn(&mut self, event: &Event<LogBody>) {
+    fn learn(&mut self, event: &Event) {
         let session = &mut self.session;
         learn(&mut session.id, || Some(event.run_id.as_str().into()));
         learn(&mut session.parent, || {
             event.parent_run_id.as_ref().map(|id| id.as_str().into())
         });
-        if let LogBody::Exchange(Body::RunStarted(Some(step))) = &event.body {
+        if let Body::RunStarted(Some(step)) = &event.body {
             learn(&mut session.title, || Some(step.name.as_str().into()));
         }
     }
@@ -118,7 +124,7 @@ impl Run {
 }
 
 /// The entries of an event: one, but for messages of several blocks.
-fn entries<'a>(body: &LogBody, record: Node<'a>) -> Vec<What<'a>> {
+fn entries<'a>(body: &Body, record: Node<'a>) -> Vec<What<'a>> {
     let blocks = |blocks: &[quipu_model::Block], said: fn(Text<'a>) -> What<'a>| {
         blocks
             .iter()
@@ -126,18 +132,13 @@ fn entries<'a>(body: &LogBody, record: Node<'a>) -> Vec<What<'a>> {
             .map(|block| part(block, said))
             .collect()
     };
-    let body = match body {
-        LogBody::System(all) => return blocks(all, What::System),
-        LogBody::Note(Note { kind, text, raw }) => {
-            return vec![What::Note {
-                kind: *kind,
-                text: text.clone().map(Text::from),
-                raw: raw.clone().map(Value::Owned),
-            }];
-        }
-        LogBody::Exchange(body) => body,
-    };
     match body {
+        Body::SystemMessage(all) => blocks(all, What::System),
+        Body::Note(Note { kind, text, raw }) => vec![What::Note {
+            kind: *kind,
+            text: text.clone().map(Text::from),
+            raw: raw.clone().map(Value::Owned),
+        }],
         Body::UserMessage(all) => blocks(all, What::User),
         Body::AssistantMessage(all) => blocks(all, What::Assistant),
         Body::ToolCall(ToolCall {
@@ -164,8 +165,8 @@ fn entries<'a>(body: &LogBody, record: Node<'a>) -> Vec<What<'a>> {
         }],
         // What happened to a run or a step. The line says more than a note has room for, and is kept.
         other => vec![What::Note {
-            kind: match other.event_type() {
-                EventType::RunStarted | EventType::RunCompleted => NoteKind::Session,
+            kind: match other {
+                Body::RunStarted(_) | Body::RunCompleted(_) => NoteKind::Session,
                 _ => NoteKind::Turn,
             },
             text: Some(Text::from(described(other))),
@@ -175,7 +176,7 @@ fn entries<'a>(body: &LogBody, record: Node<'a>) -> Vec<What<'a>> {
 }
 
 fn described(body: &Body) -> String {
-    let word = body.event_type().as_str();
+    let word = body.type_word();
     let (step, error) = match body {
         Body::RunStarted(step) => (step.as_ref(), None),
         Body::StepStarted(step) | Body::CallStarted { step, .. } => (Some(step), None),

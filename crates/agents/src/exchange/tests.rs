@@ -37,7 +37,7 @@ fn a_run_of_another_engine() {
     assert_eq!((usage.input, usage.output), (Some(3), Some(4)));
     assert_eq!(read.ledger.records, 7);
     assert!(read.error.is_none());
-    let quipu_model::LogBody::Note(note) = &read.events[6].body else {
+    let quipu_model::Body::Note(note) = &read.events[6].body else {
         panic!()
     };
     assert_eq!(

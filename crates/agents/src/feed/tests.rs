@@ -1,7 +1,7 @@
 //! Documents that are read in parts.
 
 use quipu_model::json::Node;
-use quipu_model::{LogBody, NoteKind};
+use quipu_model::{Body, NoteKind};
 
 use super::*;
 use crate::{Collect, What};
@@ -61,8 +61,8 @@ fn read(text: &[u8], piece: usize, line: usize) -> (Collect, Feed, Result<(), Fe
 }
 
 fn words(sink: &Collect) -> Vec<String> {
-    let word = |body: &LogBody| match body {
-        LogBody::Note(note) => format!("note.{}", note.kind),
+    let word = |body: &Body| match body {
+        Body::Note(note) => format!("note.{}", note.kind),
         body => body.type_word().to_owned(),
     };
     sink.events.iter().map(|event| word(&event.body)).collect()

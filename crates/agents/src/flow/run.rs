@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use quipu_formats::flow::record::Record;
 use quipu_formats::flow::{Became, Teller, Told};
 use quipu_model::json::Node;
-use quipu_model::{
-    Block, Body, Content, Json, LogBody, Note, NoteKind, Timestamp, ToolCall, ToolResult,
-};
+use quipu_model::{Block, Body, Content, Json, Note, NoteKind, Timestamp, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
 use crate::entry::InRun;
@@ -54,7 +52,7 @@ impl Run {
                 let run = self.session.id.as_deref().unwrap_or_default();
                 let (place, agent) = (execution.place(), &execution.agent);
                 let at = execution.started_at.unwrap_or_default();
-                let (path, iteration) = (&place.path, place.iteration);
+                let (path, iteration) = (&place.path, place.iteration());
                 let unit = format!("flow-run:{run}:{path}:{iteration}:{agent}:{at}");
                 out.ledger().unit(&unit);
             }
@@ -131,23 +129,23 @@ fn entry(told: Told) -> Entry<'static> {
 }
 
 /// What happened, and its body where that says more.
-fn what(body: LogBody) -> (What<'static>, Option<LogBody>) {
+fn what(body: Body) -> (What<'static>, Option<Body>) {
     let said = match &body {
-        LogBody::Exchange(Body::UserMessage(blocks)) => message(blocks, What::User),
-        LogBody::Exchange(Body::AssistantMessage(blocks)) => message(blocks, What::Assistant),
-        LogBody::System(blocks) => message(blocks, What::System),
+        Body::UserMessage(blocks) => message(blocks, What::User),
+        Body::AssistantMessage(blocks) => message(blocks, What::Assistant),
+        Body::SystemMessage(blocks) => message(blocks, What::System),
         _ => None,
     };
     if let Some((what, is_whole)) = said {
         return (what, (!is_whole).then_some(body));
     }
     match body {
-        LogBody::Exchange(Body::ToolCall(ToolCall {
+        Body::ToolCall(ToolCall {
             name,
             call_id,
             input,
             ..
-        })) => {
+        }) => {
             let what = What::Call {
                 name: name.into(),
                 id: call_id.into(),
@@ -155,13 +153,13 @@ fn what(body: LogBody) -> (What<'static>, Option<LogBody>) {
             };
             (what, None)
         }
-        LogBody::Exchange(Body::ToolResult(ToolResult {
+        Body::ToolResult(ToolResult {
             name,
             call_id,
             output,
             error,
             ..
-        })) => {
+        }) => {
             let what = What::Result {
                 name: name.into(),
                 id: call_id.into(),
@@ -170,7 +168,7 @@ fn what(body: LogBody) -> (What<'static>, Option<LogBody>) {
             };
             (what, None)
         }
-        LogBody::Note(Note { kind, text, raw }) => {
+        Body::Note(Note { kind, text, raw }) => {
             let what = What::Note {
                 kind,
                 text: text.map(Text::from),
@@ -228,15 +226,13 @@ fn message(
             };
             (what, false)
         }
+        Content::Unknown(json) => (said(Text::from(json.get().to_owned())), false),
     })
 }
 
 /// What a beginning or an end says to a person.
-fn mark(body: &LogBody) -> (NoteKind, String) {
+fn mark(body: &Body) -> (NoteKind, String) {
     let word = body.type_word();
-    let LogBody::Exchange(body) = body else {
-        return (NoteKind::Session, word.to_owned());
-    };
     let (kind, name, error) = match body {
         Body::StepStarted(step) => (NoteKind::Turn, Some(&step.name), None),
         Body::StepCompleted(end) => (NoteKind::Turn, Some(&end.step.name), end.error.as_ref()),

@@ -190,7 +190,7 @@ fn a_run_is_one_session_however_it_is_cut() {
             .filter(|event| event.body.type_word() == "step.started");
         assert_eq!(begun.count(), steps, "{name}");
         // Where a note of the journal stands is a file below that of the log, which has no name here.
-        let in_journal = |event: &quipu_model::Event<quipu_model::LogBody>| {
+        let in_journal = |event: &quipu_model::Event| {
             let source = event.annotations.source.as_ref();
             source.is_some_and(|source| source.file == "/events.jsonl")
         };

@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use quipu_model::{Body, LogBody, NoteKind, Status, Usage};
+use quipu_model::{Body, NoteKind, Status, Usage};
 
 use super::{ANSWER, ANTIGRAVITY, DOCUMENT, Gemini, JOURNAL, STREAM};
 use crate::Pick;
@@ -55,7 +55,7 @@ fn a_document_reads_as_its_journal() {
     let bodies = |read: &Read| -> Vec<String> {
         let events = read.events.iter().map(|event| &event.body);
         let mut bodies: Vec<String> = events
-            .filter(|body| !matches!(body, LogBody::Note(note) if note.kind != NoteKind::Error))
+            .filter(|body| !matches!(body, Body::Note(note) if note.kind != NoteKind::Error))
             .map(|body| format!("{body:?}"))
             .collect();
         bodies.sort();
@@ -73,9 +73,7 @@ fn a_call_and_its_result_are_two_events() {
         .events
         .iter()
         .filter_map(|event| match &event.body {
-            LogBody::Exchange(Body::ToolResult(result)) => {
-                Some((result.call_id.as_str(), event.annotations.status))
-            }
+            Body::ToolResult(result) => Some((result.call_id.as_str(), event.annotations.status)),
             _ => None,
         })
         .collect();

@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use quipu_model::{Body, LogBody};
+use quipu_model::Body;
 use serde_json::Value;
 
 use super::{BODY, CHUNKS, Google, SSE};
@@ -20,7 +20,7 @@ const CHUNKED: &str = concat!(
 const WHOLE: &str = r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"let me see","thought":true},{"text":"hello"},{"functionCall":{"name":"ls","args":{"path":"/"}}}]},"finishReason":"STOP","index":0}],
 "usageMetadata":{"promptTokenCount":10,"cachedContentTokenCount":4,"thoughtsTokenCount":3,"candidatesTokenCount":5,"totalTokenCount":18},"modelVersion":"gemini-x","responseId":"R1","createTime":"2026-01-02T03:04:05Z"}"#;
 
-fn bodies(read: &Read) -> Vec<&LogBody> {
+fn bodies(read: &Read) -> Vec<&Body> {
     read.events.iter().map(|event| &event.body).collect()
 }
 
@@ -28,7 +28,7 @@ fn inputs(read: &Read) -> Vec<String> {
     read.events
         .iter()
         .filter_map(|event| match &event.body {
-            LogBody::Exchange(Body::ToolCall(call)) => call.input.as_ref(),
+            Body::ToolCall(call) => call.input.as_ref(),
             _ => None,
         })
         .map(|json| json.get().to_owned())

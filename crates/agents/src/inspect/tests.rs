@@ -1,6 +1,6 @@
 use std::io::Write as _;
 
-use quipu_model::{LogBody, NoteKind};
+use quipu_model::{Body, NoteKind};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -59,7 +59,7 @@ fn nothing_is_told_twice() {
         .events
         .iter()
         .filter_map(|event| match &event.body {
-            LogBody::Exchange(quipu_model::Body::ToolResult(result)) => Some(&*result.call_id),
+            quipu_model::Body::ToolResult(result) => Some(&*result.call_id),
             _ => None,
         })
         .collect();
@@ -154,7 +154,7 @@ fn a_sample_without_events_has_what_its_messages_say() {
         .events
         .iter()
         .filter_map(|event| match &event.body {
-            LogBody::Note(note) => Some(note.kind),
+            Body::Note(note) => Some(note.kind),
             _ => None,
         })
         .collect();

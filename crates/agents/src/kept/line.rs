@@ -104,7 +104,7 @@ impl Line {
             self.bytes.push(b'"');
         } else {
             // A vector takes whatever is written to it.
-            let _ = serde_json::to_writer(&mut self.bytes, text);
+            drop(serde_json::to_writer(&mut self.bytes, text));
         }
     }
 

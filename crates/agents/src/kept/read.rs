@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use quipu_formats::exchange::{Changes, decode_text, into_log};
+use quipu_formats::exchange::decode_text;
 use quipu_model::json::{Node, Tape};
 use quipu_model::{Attachment, Money, NoteKind, Place, Source, Status, Timestamp, Usage};
 
@@ -184,12 +184,13 @@ fn in_run(node: Node<'_>) -> Option<InRun> {
     let mut place = node.get("place")?.items();
     let place = Place {
         path: place.next()?.as_str()?.into_owned(),
-        iteration: place.next()?.as_u64()?,
+        attempt: place.next()?.as_u64()?,
+        iterations: place.map(|it| it.as_u64()).collect::<Option<_>>()?,
     };
     let body = match node.get("body") {
         Some(body) => {
             let (event, _) = decode_text(body.raw().get()).ok()?;
-            Some(into_log(event, &mut Changes::default()).body)
+            Some(event.body)
         }
         None => None,
     };

@@ -1,7 +1,6 @@
 //! From an entry to its line.
 
 use std::borrow::Cow;
-use std::io::Write as _;
 
 use quipu_formats::exchange::encode_log;
 use quipu_model::{Event, Notes, Timestamp, Usage};
@@ -34,13 +33,13 @@ impl Writing<'_> {
         self.line.out().extend_from_slice(key.as_bytes());
     }
 
-    fn number(&mut self, key: &str, number: impl std::fmt::Display) {
+    fn number(&mut self, key: &str, number: impl serde::Serialize) {
         self.key(key);
         // A vector takes whatever is written to it.
-        let _ = write!(self.line.out(), "{number}");
+        drop(serde_json::to_writer(self.line.out(), &number));
     }
 
-    fn some(&mut self, key: &str, number: Option<impl std::fmt::Display>) {
+    fn some(&mut self, key: &str, number: Option<impl serde::Serialize>) {
         if let Some(number) = number {
             self.number(key, number);
         }
@@ -49,12 +48,9 @@ impl Writing<'_> {
     /// A time: seconds and nanoseconds.
     fn time(&mut self, key: &str, at: Timestamp) {
         self.key(key);
-        let _ = write!(
-            self.line.out(),
-            "[{},{}]",
-            at.as_second(),
-            at.subsec_nanosecond()
-        );
+        self.number("[", at.as_second());
+        self.number(",", at.subsec_nanosecond());
+        self.key("]");
     }
 
     fn string(&mut self, text: &str) {
@@ -224,7 +220,10 @@ impl Writing<'_> {
             let before = if nth == 0 { "[" } else { "," };
             match bucket {
                 Some(tokens) => self.number(before, tokens),
-                None => self.number(before, "null"),
+                None => {
+                    self.key(before);
+                    self.key("null");
+                }
             }
         }
         self.key("]");
@@ -259,7 +258,10 @@ impl Writing<'_> {
         } = in_run;
         self.key(",\"run\":{\"place\":[");
         self.string(&place.path);
-        self.number(",", place.iteration);
+        self.number(",", place.attempt);
+        for iteration in &place.iterations {
+            self.number(",", *iteration);
+        }
         self.key("]");
         if let Some(body) = body {
             self.key(",\"body\":");

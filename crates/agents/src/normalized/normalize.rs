@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use quipu_formats::normalized::{Base, Beyond, EVENT_FIELDS, Head, LISTS, decode};
 use quipu_model::json::{Kind, Node};
 use quipu_model::{
-    Block, Body, Content, Event, Json, LogBody, Money, Note, NoteKind, Notes, Timestamp, ToolCall,
+    Block, Body, Content, Event, Json, Money, Note, NoteKind, Notes, Timestamp, ToolCall,
     ToolResult, Usage,
 };
 
@@ -135,7 +135,7 @@ impl Transcript {
             // of one record.
             out.ledger().unit(id);
         }
-        let body = std::mem::replace(&mut event.body, LogBody::System(Vec::new()));
+        let body = std::mem::replace(&mut event.body, Body::SystemMessage(Vec::new()));
         let mut first = true;
         for what in entries(body, &beyond, node) {
             let mut entry = entry(what, &event, &notes);
@@ -184,7 +184,7 @@ impl Transcript {
     }
 }
 
-pub(crate) fn entry<'a>(what: What<'a>, event: &Event<LogBody>, notes: &Notes) -> Entry<'a> {
+pub(crate) fn entry<'a>(what: What<'a>, event: &Event, notes: &Notes) -> Entry<'a> {
     let owned = |text: &Option<String>| text.clone().map(Cow::Owned);
     let is_tool = matches!(what, What::Call { .. } | What::Result { .. });
     Entry {
@@ -207,19 +207,19 @@ pub(crate) fn entry<'a>(what: What<'a>, event: &Event<LogBody>, notes: &Notes) -
 }
 
 /// The entries of an event: one, but for messages of several blocks and calls that say something.
-fn entries<'a>(body: LogBody, beyond: &Beyond, node: Node<'a>) -> Vec<What<'a>> {
+fn entries<'a>(body: Body, beyond: &Beyond, node: Node<'a>) -> Vec<What<'a>> {
     let mut all = Vec::new();
     match body {
-        LogBody::Exchange(Body::UserMessage(blocks)) => {
+        Body::UserMessage(blocks) => {
             all.extend(blocks.into_iter().map(|block| part(block, What::User)));
         }
-        LogBody::Exchange(Body::AssistantMessage(blocks)) => {
+        Body::AssistantMessage(blocks) => {
             all.extend(blocks.into_iter().map(|block| part(block, What::Assistant)));
         }
-        LogBody::System(blocks) => {
+        Body::SystemMessage(blocks) => {
             all.extend(blocks.into_iter().map(|block| part(block, What::System)));
         }
-        LogBody::Exchange(Body::ToolCall(call)) => {
+        Body::ToolCall(call) => {
             let said = beyond.extra.iter().find(|(key, _)| key == "text");
             if let Some(said) = said.and_then(|(_, text)| text.as_str()) {
                 all.push(What::Assistant(said.into_owned().into()));
@@ -236,7 +236,7 @@ fn entries<'a>(body: LogBody, beyond: &Beyond, node: Node<'a>) -> Vec<What<'a>> 
                 input: input.map(Value::Owned),
             });
         }
-        LogBody::Exchange(Body::ToolResult(result)) => {
+        Body::ToolResult(result) => {
             let ToolResult {
                 name,
                 call_id,
@@ -251,15 +251,15 @@ fn entries<'a>(body: LogBody, beyond: &Beyond, node: Node<'a>) -> Vec<What<'a>> 
                 error: error.map(Text::from),
             });
         }
-        LogBody::Note(Note { kind, text, raw }) => all.push(What::Note {
+        Body::Note(Note { kind, text, raw }) => all.push(What::Note {
             kind,
             text: text.map(Text::from),
             raw: raw.map(Value::Owned),
         }),
         // What happened to a run or a step of a workflow.
-        LogBody::Exchange(body) => all.push(What::Note {
+        body => all.push(What::Note {
             kind: NoteKind::Session,
-            text: Some(Text::from(body.event_type().as_str())),
+            text: Some(Text::from(body.type_word().to_owned())),
             raw: node.get("meta").map(Value::from),
         }),
     }
@@ -284,5 +284,6 @@ pub(crate) fn part<'a>(block: Block, said: fn(Text<'a>) -> What<'a>) -> What<'a>
                 .map(Value::Owned),
             error: None,
         },
+        Content::Unknown(json) => said(json.get().to_owned().into()),
     }
 }

@@ -1,7 +1,7 @@
 //! Transcripts of others, and our own.
 
 use quipu_formats::normalized::{Options, Writer};
-use quipu_model::{Body, Header, LogBody, RunId, Status, Usage};
+use quipu_model::{Body, Header, RunId, Status, Usage};
 
 use super::{Normalized, TRANSCRIPT};
 use crate::testkit::{hostile, read};
@@ -89,7 +89,7 @@ fn our_own_transcript_of_a_log_reads_as_the_log_does() {
         ..quipu_model::Origin::default()
     });
     for event in &from_log.events {
-        header.observe_log(event);
+        header.observe(event);
     }
     let mut writer = Writer::new(&header, &Options::default(), Vec::new()).unwrap();
     for event in &from_log.events {
@@ -102,7 +102,7 @@ fn our_own_transcript_of_a_log_reads_as_the_log_does() {
     assert_eq!(from_transcript.session.id, from_log.session.id);
     assert_eq!(from_transcript.usage(), from_log.usage());
     assert_eq!(from_transcript.ledger.units, from_log.ledger.units);
-    let plain = |events: &[quipu_model::Event<LogBody>]| {
+    let plain = |events: &[quipu_model::Event]| {
         let mut events = events.to_vec();
         for event in &mut events {
             event.annotations.source = None;
@@ -123,14 +123,12 @@ fn steps_of_a_workflow_are_notes_that_keep_them() {
         read.words(),
         ["note.session", "message.assistant", "tool.call"]
     );
-    let LogBody::Note(note) = &read.events[0].body else {
+    let Body::Note(note) = &read.events[0].body else {
         panic!()
     };
     assert!(note.raw.as_ref().unwrap().get().contains("build"));
     assert!(read.events[1].annotations.flags.superseded);
-    assert!(
-        matches!(&read.events[2].body, LogBody::Exchange(Body::ToolCall(call)) if call.name == "Bash")
-    );
+    assert!(matches!(&read.events[2].body, Body::ToolCall(call) if call.name == "Bash"));
 }
 
 #[test]

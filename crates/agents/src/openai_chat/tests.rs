@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use quipu_model::LogBody;
+use quipu_model::Body;
 
 use super::{BODY, CHUNKS, OpenAiChat, SSE};
 use crate::corpus::documents;
@@ -33,7 +33,7 @@ const WHOLE: &str = r#"{"id":"chatcmpl-1","object":"chat.completion","created":1
 {"id":"c2","type":"function","function":{"name":"now","arguments":""}}]},"finish_reason":"tool_calls"}],
 "usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":2}}}"#;
 
-fn bodies(read: &Read) -> Vec<&LogBody> {
+fn bodies(read: &Read) -> Vec<&Body> {
     read.events.iter().map(|event| &event.body).collect()
 }
 

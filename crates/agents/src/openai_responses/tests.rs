@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use quipu_model::LogBody;
+use quipu_model::Body;
 
 use super::{BODY, CHUNKS, OpenAiResponses, SSE};
 use crate::corpus::documents;
@@ -37,7 +37,7 @@ const WHOLE: &str = r#"{"id":"resp_1","object":"response","created_at":176732304
 {"id":"fc_3","type":"function_call","call_id":"c1","name":"ls","arguments":"{\"path\":\"/\"}"}],
 "usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":4},"output_tokens":5,"output_tokens_details":{"reasoning_tokens":2},"total_tokens":15}}"#;
 
-fn bodies(read: &Read) -> Vec<&LogBody> {
+fn bodies(read: &Read) -> Vec<&Body> {
     read.events.iter().map(|event| &event.body).collect()
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use insta::assert_snapshot;
 use quipu_model::json::{Node, Tape};
-use quipu_model::{Event, LogBody, Status, Usage};
+use quipu_model::{Body, Event, Status, Usage};
 use rusqlite::Connection;
 
 use super::{EVENTS, EXPORT, OpenCode, ROWS, RUN, SSE, gather::Sessions};
@@ -213,11 +213,11 @@ fn gathered(from: &Gathered<'_>, id: &str) -> Vec<u8> {
 }
 
 /// The events of the conversation, without where they stood.
-fn conversation(read: &Read) -> Vec<Event<LogBody>> {
+fn conversation(read: &Read) -> Vec<Event> {
     let talk = read
         .events
         .iter()
-        .filter(|event| !matches!(event.body, LogBody::Note(_)));
+        .filter(|event| !matches!(event.body, Body::Note(_)));
     talk.cloned()
         .enumerate()
         .map(|(index, mut event)| {

@@ -1,5 +1,4 @@
 use insta::assert_snapshot;
-use quipu_model::LogBody;
 
 use crate::testkit::{hostile, read};
 
@@ -83,9 +82,7 @@ fn a_stream() {
         ]
     );
     assert_eq!(read.usage().total(), 3);
-    let LogBody::Exchange(last) = &read.events[5].body else {
-        panic!("{:?}", read.events[5]);
-    };
+    let last = &read.events[5].body;
     assert!(format!("{last:?}").contains("and th"));
 }
 

@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use quipu_model::{Body, LogBody, Status};
+use quipu_model::{Body, Status};
 
 use super::{Qwen, SESSION as DIALECT};
 use crate::Pick;
@@ -100,7 +100,7 @@ fn what_was_not_allowed_is_denied() {
     let result = read
         .events
         .iter()
-        .find(|event| matches!(event.body, LogBody::Exchange(Body::ToolResult(_))));
+        .find(|event| matches!(event.body, Body::ToolResult(_)));
     assert_eq!(result.unwrap().annotations.status, Some(Status::Denied));
 }
 

@@ -2,10 +2,8 @@
 
 use std::io::{self, Write};
 
-use quipu_model::{
-    AnyBlock, AnyBody, Block, Body, Content, Event, EventType, Json, LogBody, Step, StepEnd,
-    Timestamp,
-};
+use quipu_formats::plain;
+use quipu_model::{Block, Body, Content, Event, EventType, Json, Note, Step, StepEnd, Timestamp};
 
 use crate::terminal::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean, clean_line, count};
 use crate::when;
@@ -25,7 +23,7 @@ impl Days {
     }
 
     /// The day of an event, when it is another than that of the one before it.
-    pub(crate) fn changed<B>(&mut self, event: &Event<B>) -> Option<&str> {
+    pub(crate) fn changed(&mut self, event: &Event) -> Option<&str> {
         if event.annotations.flags.undated {
             return None;
         }
@@ -49,73 +47,41 @@ pub(crate) struct Renderer {
 }
 
 impl Renderer {
-    pub(crate) fn event(self, out: &mut impl Write, event: &Event<AnyBody>) -> io::Result<()> {
-        let body = &event.body;
-        Self::begin(out, event, body.event_type(), body.type_word())?;
-        match body {
-            AnyBody::Known(body) => self.body(out, body)?,
-            AnyBody::Message { blocks, .. } => {
+    pub(crate) fn event(self, out: &mut impl Write, event: &Event) -> io::Result<()> {
+        Self::begin(out, event)?;
+        match (&event.body, plain::note(event)) {
+            (Body::Unknown(unknown), _) => {
                 writeln!(out)?;
-                for block in blocks {
-                    match block {
-                        AnyBlock::Known(block) => self.block(out, block)?,
-                        AnyBlock::Unknown(json) => self.text(out, "unknown block", json.get())?,
-                    }
-                }
+                self.text(out, "payload", unknown.payload.get())?;
             }
-            AnyBody::Foreign(foreign) => {
+            (_, Some(note)) => {
                 writeln!(out)?;
-                self.text(out, "payload", foreign.payload.get())?;
+                self.note(out, &note)?;
             }
+            (body, None) => self.body(out, body)?,
         }
         write_annotations(out, event)
     }
 
-    /// An event of an imported session.
-    pub(crate) fn log_event(self, out: &mut impl Write, event: &Event<LogBody>) -> io::Result<()> {
-        let body = &event.body;
-        match body {
-            LogBody::Exchange(known) => {
-                Self::begin(out, event, body.event_type(), body.type_word())?;
-                self.body(out, known)?;
-            }
-            LogBody::System(blocks) => {
-                Self::begin(out, event, Some(EventType::UserMessage), body.type_word())?;
-                writeln!(out)?;
-                blocks.iter().try_for_each(|block| self.block(out, block))?;
-            }
-            LogBody::Note(note) => {
-                Self::begin(out, event, Some(EventType::RunStarted), body.type_word())?;
-                writeln!(out, "  {}", note.kind.as_str())?;
-                if let Some(text) = &note.text {
-                    self.text(out, "text", text)?;
-                }
-                if let Some(raw) = note
-                    .raw
-                    .as_ref()
-                    .filter(|_| self.full || note.text.is_none())
-                {
-                    self.text(out, "record", raw.get())?;
-                }
-            }
+    fn note(self, out: &mut impl Write, note: &Note) -> io::Result<()> {
+        if let Some(text) = &note.text {
+            self.text(out, "text", text)?;
         }
-        write_annotations(out, event)
+        match &note.raw {
+            Some(raw) if self.full || note.text.is_none() => self.text(out, "record", raw.get()),
+            _ => Ok(()),
+        }
     }
 
     /// The number, time, type and place of an event.
-    fn begin<B>(
-        out: &mut impl Write,
-        event: &Event<B>,
-        known: Option<EventType>,
-        word: &str,
-    ) -> io::Result<()> {
+    fn begin(out: &mut impl Write, event: &Event) -> io::Result<()> {
         let time = if event.annotations.flags.undated {
             format!("{:<12}", when::UNDATED)
         } else {
             when::local_millis(event.timestamp)
         };
-        let style = style_of(known);
-        let kind = clean_line(word, 40);
+        let style = style_of(event.body.event_type());
+        let kind = clean_line(event.body.type_word(), 40);
         write!(
             out,
             "{DIM}{:>6} {time}{DIM:#}  {style}{kind:<18}{style:#}",
@@ -124,15 +90,14 @@ impl Renderer {
         if !event.place.path.is_empty() {
             write!(out, "  {}", clean_line(&event.place.path, 80))?;
         }
-        if event.place.iteration > 0 {
-            write!(out, "{DIM}#{}{DIM:#}", event.place.iteration)?;
+        if event.place.iteration() > 0 {
+            write!(out, "{DIM}#{}{DIM:#}", event.place.iteration())?;
         }
         Ok(())
     }
 
     fn body(self, out: &mut impl Write, body: &Body) -> io::Result<()> {
         match body {
-            Body::RunStarted(None) | Body::RunCompleted(None) => writeln!(out),
             Body::RunStarted(Some(step)) | Body::StepStarted(step) => {
                 writeln!(out, "  {}", step_name(step))
             }
@@ -144,7 +109,9 @@ impl Renderer {
                 write!(out, " {BOLD}→ {child_run_id}{BOLD:#}")?;
                 self.end(out, end)
             }
-            Body::UserMessage(blocks) | Body::AssistantMessage(blocks) => {
+            Body::UserMessage(blocks)
+            | Body::AssistantMessage(blocks)
+            | Body::SystemMessage(blocks) => {
                 writeln!(out)?;
                 blocks.iter().try_for_each(|block| self.block(out, block))
             }
@@ -170,6 +137,19 @@ impl Renderer {
                     None => Ok(()),
                 }
             }
+            Body::Note(note) => {
+                writeln!(out, "  {}", note.kind.as_str())?;
+                self.note(out, note)
+            }
+            // Nothing more is said, or it is said by the note that stands for the event.
+            Body::RunStarted(None)
+            | Body::RunCompleted(None)
+            | Body::ModelCall(_)
+            | Body::Chunk(_)
+            | Body::Harness(_)
+            | Body::Blob(_)
+            | Body::Error(_)
+            | Body::Unknown(_) => writeln!(out),
         }
     }
 
@@ -199,6 +179,7 @@ impl Renderer {
                 self.text(out, "tool_result", id)?;
                 self.value(out, "out", content.as_ref())
             }
+            Content::Unknown(json) => self.text(out, "unknown block", json.get()),
         }
     }
 
@@ -258,13 +239,15 @@ fn step_name(step: &Step) -> String {
 fn style_of(event_type: Option<EventType>) -> anstyle::Style {
     match event_type {
         None => RED,
-        Some(EventType::UserMessage | EventType::AssistantMessage) => CYAN,
+        Some(EventType::UserMessage | EventType::AssistantMessage | EventType::SystemMessage) => {
+            CYAN
+        }
         Some(EventType::ToolCall | EventType::ToolResult) => YELLOW,
         Some(_) => BOLD,
     }
 }
 
-fn write_annotations<B>(out: &mut impl Write, event: &Event<B>) -> io::Result<()> {
+fn write_annotations(out: &mut impl Write, event: &Event) -> io::Result<()> {
     let notes = &event.annotations;
     if notes.is_empty() {
         return Ok(());

@@ -7,7 +7,7 @@ use quipu_api::tree::{SessionTree, TreeSession};
 use quipu_formats::exchange::Warning;
 use quipu_formats::lines::Limits;
 use quipu_model::tree::{Forest, Link, Node, Placed, RunTree, State, Tally, TreeBuilder};
-use quipu_model::{AnyBody, Body, Event, LogBody, Place, Step, StepEnd};
+use quipu_model::{Body, Event, Place, Step, StepEnd};
 use quipu_record::{RemarkKind, Storage};
 
 use quipu_store::Store;
@@ -119,15 +119,13 @@ fn hide(run: &mut RunTree) {
 const RUN: &str = "flow-run";
 
 /// Shows the flows of a run, and the steps of each.
-fn steps(args: &Tree, events: &[Event<LogBody>]) -> Result<Exit> {
+fn steps(args: &Tree, events: &[Event]) -> Result<Exit> {
     let mut builder = TreeBuilder::default();
     // The flow that is shown, and how often each was.
     let mut flow: Option<Place> = None;
     let mut times: HashMap<&str, u64> = HashMap::new();
     for event in events {
-        let LogBody::Exchange(body) = &event.body else {
-            continue;
-        };
+        let body = &event.body;
         let of = event.place.path.split_once('.').map(|(of, _)| of);
         let begins = matches!(body, Body::StepStarted(_));
         let is_other = flow.as_ref().map(|flow| flow.path.as_str()) != of;
@@ -137,7 +135,7 @@ fn steps(args: &Tree, events: &[Event<LogBody>]) -> Result<Exit> {
             }
             if let Some(of) = of.filter(|_| begins) {
                 let nth = times.entry(of).or_default();
-                let place = Place::step(of).iteration(*nth);
+                let place = Place::flat(of, *nth);
                 *nth += 1;
                 let step = Step::new(of, "flow");
                 builder.observe(&at(event, place.clone(), Body::StepStarted(step)));
@@ -154,7 +152,7 @@ fn steps(args: &Tree, events: &[Event<LogBody>]) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn end_of_flow(event: &Event<LogBody>, place: Place) -> Event<AnyBody> {
+fn end_of_flow(event: &Event, place: Place) -> Event {
     let end = StepEnd {
         step: Step::new(place.path.clone(), "flow"),
         error: None,
@@ -163,14 +161,14 @@ fn end_of_flow(event: &Event<LogBody>, place: Place) -> Event<AnyBody> {
     at(event, place, Body::StepCompleted(end))
 }
 
-fn at(event: &Event<LogBody>, place: Place, body: Body) -> Event<AnyBody> {
+fn at(event: &Event, place: Place, body: Body) -> Event {
     Event {
         seq: event.seq,
         run_id: event.run_id.clone(),
         parent_run_id: event.parent_run_id.clone(),
         timestamp: event.timestamp,
         place,
-        body: AnyBody::Known(body),
+        body,
         annotations: event.annotations.clone(),
     }
 }
@@ -390,8 +388,8 @@ fn write_step(out: &mut impl Write, node: &Node, tree: &RunTree) -> io::Result<(
     let in_loop = node
         .parent
         .is_some_and(|parent| matches!(tree.nodes[parent].kind.as_str(), "for_each" | "while"));
-    if in_loop || node.place.iteration > 0 {
-        write!(out, " {DIM}#{}{DIM:#}", node.place.iteration)?;
+    if in_loop || node.place.iteration() > 0 {
+        write!(out, " {DIM}#{}{DIM:#}", node.place.iteration())?;
     }
     write!(out, " {DIM}{}{DIM:#}", clean_line(&node.kind, 30))?;
     write_state(out, &node.state)?;

@@ -141,7 +141,7 @@ fn record_command(
 
 fn record_agent(recorder: &Recorder, n: u64, file: &str) -> Result<()> {
     let step = Step::new("review", "agent");
-    let place = || Place::step("findings.review").iteration(n);
+    let place = || Place::flat("findings.review", n);
     at(recorder, place(), Body::StepStarted(step.clone()))?;
     let prompt = format!("Review {file} and say what is wrong with it.");
     at(

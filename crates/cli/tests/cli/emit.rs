@@ -75,7 +75,7 @@ fn a_bad_line_is_refused_with_its_number_and_the_rest_goes_on() {
          line 3: not a JSON object: expected a value (column 1)\n\
          line 4: bad field \"type\": unknown event type: \"step.exploded\"; types are run.started, run.completed, \
          step.started, step.completed, step.call_workflow.started, step.call_workflow.completed, message.user, \
-         message.assistant, tool.call, tool.result\n\
+         message.assistant, tool.call, tool.result, message.system, model.call, chunk, harness, blob, error, note\n\
          line 5: bad field \"payload\": \"kind\" does not belong to a tool event\n\
          line 6: not an event: unknown block type \"smell\" in block 0\n\
          line 7: not an event: unknown field \"colour\"\n\
@@ -403,5 +403,51 @@ fn acknowledgements_that_cannot_be_written_end_it() {
             "{durability}: {stderr}"
         );
         assert_eq!(env.run(&["verify", "r"]).code, 0);
+    }
+}
+
+#[test]
+fn every_kind_of_event_is_recorded_and_shown_by_its_own_word() {
+    let env = TestEnv::new();
+    let kinds = [
+        r#"{"type":"message.system","payload":{"role":"system","blocks":[{"type":"text","fidelity":"router","text":"Be brief."}]}}"#,
+        r#"{"type":"model.call","payload":{"provider":"anthropic"},"model":"m-1","attempt":2}"#,
+        r#"{"type":"chunk","payload":{"index":0,"text":"Fou","fidelity":"router"}}"#,
+        r#"{"type":"harness","payload":{"category":"retry","name":"backoff"}}"#,
+        r#"{"type":"blob","payload":{"mime":"image/png","bytes":512,"sha256":"9f86"}}"#,
+        r#"{"type":"error","payload":{"message":"Try again later."}}"#,
+        r#"{"type":"note","payload":{"kind":"title","text":"Review"}}"#,
+    ];
+    let lines: Vec<&str> = [STARTED].into_iter().chain(kinds).chain([ENDED]).collect();
+    let ran = emit(&env, "r", &lines);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let checked = env.run(&["verify", "r"]);
+    assert_eq!(checked.code, 0, "{}", checked.stdout);
+    // In the file, every line is of one of the ten types.
+    let file = std::fs::read_to_string(env.run_path("r")).unwrap();
+    for line in file.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let word = line["type"].as_str().unwrap();
+        let known = [
+            "run.started",
+            "run.completed",
+            "message.user",
+            "message.assistant",
+        ];
+        assert!(known.contains(&word), "{line}");
+    }
+    let shown = env.run(&["show", "r", "--events"]).stdout;
+    for word in [
+        "message.system",
+        "model.call",
+        "chunk",
+        "harness",
+        "blob",
+        "error",
+        "note",
+    ] {
+        assert!(shown.contains(&format!("  {word}")), "{word}: {shown}");
+        let one = env.run(&["show", "r", "--jsonl", "--type", word]).stdout;
+        assert_eq!(one.lines().count(), 1, "{word}: {one}");
     }
 }

@@ -236,7 +236,7 @@ fn acknowledge(recorder: &Recorder, seq: u64) {
 fn call(recorder: &Recorder, n: u64) {
     let child_run_id = RunId::new(&format!("child-{n}")).unwrap();
     let step = Step::new("sub", "call_workflow");
-    let place = || Place::step("sub").iteration(n);
+    let place = || Place::flat("sub", n);
     let child = recorder.child(&child_run_id).unwrap();
     let started = Body::CallStarted {
         child_run_id: child_run_id.clone(),

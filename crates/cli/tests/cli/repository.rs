@@ -32,6 +32,7 @@ fn crates_depend_in_one_direction() {
     let order = [
         "quipu-api",
         "quipu-files",
+        "quipu-http",
         "quipu-model",
         "quipu-formats",
         "quipu-redact",

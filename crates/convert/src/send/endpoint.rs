@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use quipu_http::AddressError;
 use ureq::http::header::AUTHORIZATION;
 use ureq::http::{HeaderName, HeaderValue, Uri};
 
@@ -16,34 +17,25 @@ pub(super) struct Endpoint {
     shown: String,
     authorization: Option<HeaderValue>,
     user: Option<String>,
-    is_loopback: bool,
 }
 
 impl Endpoint {
     pub(super) fn parse(text: &str) -> Result<Self, SendError> {
         let wrong = SendError::Endpoint;
-        let uri: Uri = text
-            .trim()
-            .parse()
-            .map_err(|_| wrong("it is not a URL, such as http://localhost:4318"))?;
+        let uri = quipu_http::address(text).map_err(|error| {
+            wrong(match error {
+                AddressError::NotAUrl => "it is not a URL, such as http://localhost:4318",
+                AddressError::Scheme => "it does not begin with http:// or https://",
+                AddressError::NoHost => "it names no host",
+                AddressError::Port => "it is not a URL: there is no such port",
+            })
+        })?;
         let scheme = uri.scheme_str().unwrap_or_default();
-        if !matches!(scheme, "http" | "https") {
-            return Err(wrong("it does not begin with http:// or https://"));
-        }
         let authority = uri.authority().map_or("", |it| it.as_str());
         let (user, host) = match authority.rsplit_once('@') {
             Some((user, host)) => (Some(user), host),
             None => (None, authority),
         };
-        if host.is_empty() {
-            return Err(wrong("it names no host"));
-        }
-        // A port of more than 65535 would be taken for none.
-        let port = host.rsplit_once(':').map(|(_, port)| port);
-        let port = port.filter(|port| !port.is_empty() && !port.ends_with(']'));
-        if port.is_some() && uri.port_u16().is_none_or(|port| port == 0) {
-            return Err(wrong("it is not a URL: there is no such port"));
-        }
         let path = match uri.path() {
             "" | "/" => "/v1/traces",
             path => path,
@@ -53,13 +45,11 @@ impl Endpoint {
             Some(query) => format!("{shown}?{query}"),
             None => shown.clone(),
         };
-        let is_loopback = uri.host().is_some_and(is_loopback);
         Ok(Self {
             uri: whole.parse().map_err(|_| wrong("it is not a URL"))?,
             shown,
             authorization: user.map(basic).transpose()?,
             user: user.map(ToOwned::to_owned),
-            is_loopback,
         })
     }
 
@@ -70,10 +60,6 @@ impl Endpoint {
     /// What may be shown of it.
     pub(super) fn shown(&self) -> &str {
         &self.shown
-    }
-
-    pub(super) fn is_loopback(&self) -> bool {
-        self.is_loopback
     }
 
     pub(super) fn authorization(&self) -> Option<(HeaderName, HeaderValue)> {
@@ -103,12 +89,6 @@ impl Endpoint {
         }
         secrets
     }
-}
-
-fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let address: Option<std::net::IpAddr> = host.parse().ok();
-    host.eq_ignore_ascii_case("localhost") || address.is_some_and(|it| it.is_loopback())
 }
 
 /// `user:password` as a header.

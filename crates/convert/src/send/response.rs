@@ -1,84 +1,49 @@
 //! What an endpoint answers.
 
-use std::time::Duration;
-
+use quipu_http::{Answer, one_line};
 use serde_json::Value;
-use ureq::Body;
-use ureq::http::{Response, StatusCode};
 
 use super::Accepted;
 use super::secrets::Secrets;
 
-/// How much of an answer is read, and how much of what it says is shown.
-const MAX_BODY: u64 = 64 << 10;
-const MAX_MESSAGE: usize = 300;
-
-/// An answer, read.
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
-    pub(super) retry_after: Option<Duration>,
-    kind: String,
-    body: Vec<u8>,
+/// Whether it is a page for people. An endpoint for traces has none; a proxy that asks for a password does, and so
+/// does the front of a product at an address that is not quite right.
+pub(super) fn is_page(answer: &Answer) -> bool {
+    let kind = answer.kind.split(';').next().unwrap_or_default().trim();
+    ["text/html", "application/xhtml+xml"]
+        .iter()
+        .any(|page| kind.eq_ignore_ascii_case(page))
 }
 
-impl Answer {
-    pub(super) fn read(mut response: Response<Body>) -> Self {
-        let header = |name: &str| {
-            let value = response.headers().get(name)?;
-            value.to_str().ok().map(ToOwned::to_owned)
+/// What was taken. The endpoint may take some spans and not others.
+pub(super) fn accepted(answer: &Answer, secrets: &Secrets) -> Accepted {
+    let (rejected, message) = if answer.kind.contains("protobuf") {
+        partial_of_protobuf(&answer.body)
+    } else {
+        partial_of_json(&answer.body)
+    };
+    Accepted {
+        rejected_spans: rejected,
+        message: message.and_then(|message| clean(&message, secrets)),
+        attempts: 0,
+    }
+}
+
+/// What the endpoint says about a batch that it does not take.
+pub(super) fn complaint(answer: &Answer, secrets: &Secrets) -> Option<String> {
+    if answer.kind.contains("protobuf") {
+        // A status: its message is the second field.
+        let fields = fields(&answer.body);
+        let message = fields.into_iter().find(|(field, _)| *field == 2);
+        let (_, Wire::Bytes(message)) = message? else {
+            return None;
         };
-        let seconds = header("retry-after").and_then(|it| it.trim().parse().ok());
-        let kind = header("content-type").unwrap_or_default();
-        let status = response.status();
-        let reader = response.body_mut().with_config().limit(MAX_BODY);
-        Self {
-            status,
-            retry_after: seconds.map(Duration::from_secs),
-            kind,
-            // Whether it was taken is in the status; a body that cannot be read changes nothing of that.
-            body: reader.read_to_vec().unwrap_or_default(),
-        }
+        return clean(&String::from_utf8_lossy(message), secrets);
     }
-
-    /// Whether it is a page for people. An endpoint for traces has none; a proxy that asks for a password does, and so
-    /// does the front of a product at an address that is not quite right.
-    pub(super) fn is_page(&self) -> bool {
-        let kind = self.kind.split(';').next().unwrap_or_default().trim();
-        ["text/html", "application/xhtml+xml"]
-            .iter()
-            .any(|page| kind.eq_ignore_ascii_case(page))
-    }
-
-    /// What was taken. The endpoint may take some spans and not others.
-    pub(super) fn accepted(&self, secrets: &Secrets) -> Accepted {
-        let (rejected, message) = if self.kind.contains("protobuf") {
-            partial_of_protobuf(&self.body)
-        } else {
-            partial_of_json(&self.body)
-        };
-        Accepted {
-            rejected_spans: rejected,
-            message: message.and_then(|message| clean(&message, secrets)),
-            attempts: 0,
-        }
-    }
-
-    /// What the endpoint says about a batch that it does not take.
-    pub(super) fn complaint(&self, secrets: &Secrets) -> Option<String> {
-        if self.kind.contains("protobuf") {
-            // A status: its message is the second field.
-            let fields = fields(&self.body);
-            let message = fields.into_iter().find(|(field, _)| *field == 2);
-            let (_, Wire::Bytes(message)) = message? else {
-                return None;
-            };
-            return clean(&String::from_utf8_lossy(message), secrets);
-        }
-        let json: Option<Value> = serde_json::from_slice(&self.body).ok();
-        let message = json.and_then(|it| it["message"].as_str().map(ToOwned::to_owned));
-        let message = message.unwrap_or_else(|| String::from_utf8_lossy(&self.body).into_owned());
-        clean(&message, secrets)
-    }
+    let json: Option<Value> = serde_json::from_slice(&answer.body).ok();
+    let message = json.and_then(|it| it["message"].as_str().map(ToOwned::to_owned));
+    let message = message.unwrap_or_else(|| String::from_utf8_lossy(&answer.body).into_owned());
+    clean(&message, secrets)
 }
 
 fn partial_of_json(body: &[u8]) -> (u64, Option<String>) {
@@ -154,10 +119,6 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 /// A text of another program, for a line of a terminal. `None` where nothing is left.
 fn clean(text: &str, secrets: &Secrets) -> Option<String> {
-    // Before it is cut: half of a secret would not be found.
-    let text = secrets.hide(text);
-    let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let plain: String = plain.take(MAX_MESSAGE).collect();
-    let plain = plain.trim();
-    (!plain.is_empty()).then(|| plain.to_owned())
+    let plain = one_line(&secrets.hide(text));
+    (!plain.is_empty()).then_some(plain)
 }

@@ -98,7 +98,7 @@ impl Source for RunDirectory {
 mod tests {
     use std::io::{self, Write as _};
 
-    use quipu_model::{Attachment, Event, LogBody};
+    use quipu_model::{Attachment, Event};
 
     use super::*;
 
@@ -109,7 +109,7 @@ mod tests {
             Ok(())
         }
 
-        fn event(&mut self, _: Event<LogBody>) -> io::Result<()> {
+        fn event(&mut self, _: Event) -> io::Result<()> {
             Ok(())
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use quipu_formats::html::{self, Content};
 use quipu_formats::normalized::{self, Beyond, NormalizedError, embedded, read_with};
-use quipu_model::{Attachment, Event, Header, LogBody};
+use quipu_model::{Attachment, Event, Header};
 
 use super::{Account, Bytes, LogFile, Receiver, Source, SourceError, unreadable};
 use crate::Format;
@@ -140,7 +140,7 @@ impl Document {
 }
 
 impl Document {
-    fn give(&self, event: Event<LogBody>, more: Beyond, to: &mut dyn Receiver) -> io::Result<()> {
+    fn give(&self, event: Event, more: Beyond, to: &mut dyn Receiver) -> io::Result<()> {
         for attachment in &event.annotations.attachments {
             if let Some(bytes) = self.image(attachment) {
                 to.blob(attachment, bytes)?;

@@ -99,7 +99,7 @@ impl Source for Transcript {
             let event = into_log(decoded.event, &mut changes);
             header
                 .get_or_insert_with(|| Header::new(event.run_id.clone()))
-                .observe_log(&event);
+                .observe(&event);
             Ok(())
         })?;
         header.ok_or_else(|| SourceError::Empty(self.path.clone()))

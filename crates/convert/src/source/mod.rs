@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use quipu_formats::flow::Originals;
 use quipu_formats::normalized::{self, Beyond};
-use quipu_model::{Attachment, Event, Header, LogBody, Timestamp};
+use quipu_model::{Attachment, Event, Header, Timestamp};
 use quipu_prices::Prices;
 
 use crate::Format;
@@ -133,14 +133,14 @@ pub trait Receiver {
     /// # Errors
     ///
     /// Whatever keeps it from going on. Nothing more is given.
-    fn event(&mut self, event: Event<LogBody>) -> io::Result<()>;
+    fn event(&mut self, event: Event) -> io::Result<()>;
 
     /// Takes the next event, and what a normalized transcript says of it that the model has no place for.
     ///
     /// # Errors
     ///
     /// Whatever keeps it from going on. Nothing more is given.
-    fn event_and_more(&mut self, event: Event<LogBody>, _more: Beyond) -> io::Result<()> {
+    fn event_and_more(&mut self, event: Event, _more: Beyond) -> io::Result<()> {
         self.event(event)
     }
 }

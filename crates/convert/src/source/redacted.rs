@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quipu_formats::normalized::{self, Beyond, Submitter};
-use quipu_model::{Attachment, Event, Header, LogBody};
+use quipu_model::{Attachment, Event, Header};
 use quipu_redact::profile::Environment;
 use quipu_redact::session::{Decisions, Learned, Outcome, Redactor, Review};
 use quipu_redact::{Engine, Key, Profile};
@@ -199,18 +199,18 @@ impl Receiver for Redacting<'_, '_> {
         Ok(())
     }
 
-    fn event(&mut self, event: Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, event: Event) -> io::Result<()> {
         self.event_and_more(event, Beyond::default())
     }
 
-    fn event_and_more(&mut self, event: Event<LogBody>, more: Beyond) -> io::Result<()> {
+    fn event_and_more(&mut self, event: Event, more: Beyond) -> io::Result<()> {
         let to = &mut *self.to;
         self.redactor
             .event(event, more, &mut |event, more| give(to, event, more))
     }
 }
 
-fn give(to: &mut dyn Receiver, event: Event<LogBody>, more: Beyond) -> io::Result<()> {
+fn give(to: &mut dyn Receiver, event: Event, more: Beyond) -> io::Result<()> {
     if more.is_empty() {
         to.event(event)
     } else {
@@ -229,11 +229,11 @@ impl Receiver for Learning<'_> {
         Ok(())
     }
 
-    fn event(&mut self, event: Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, event: Event) -> io::Result<()> {
         self.event_and_more(event, Beyond::default())
     }
 
-    fn event_and_more(&mut self, event: Event<LogBody>, more: Beyond) -> io::Result<()> {
+    fn event_and_more(&mut self, event: Event, more: Beyond) -> io::Result<()> {
         self.learned.event(self.header, &event, &more);
         Ok(())
     }
@@ -247,7 +247,7 @@ impl Receiver for Nobody {
         Ok(())
     }
 
-    fn event(&mut self, _event: Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, _event: Event) -> io::Result<()> {
         Ok(())
     }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use quipu_formats::projection::Nowhere;
 use quipu_model::{
-    Annotations, Block, Body, Event, Fidelity, Flags, Header, Json, LogBody, Notes, Place, RunId,
-    Step, Timestamp, ToolCall, ToolResult,
+    Annotations, Block, Body, Event, Fidelity, Flags, Header, Json, Notes, Place, RunId, Step,
+    Timestamp, ToolCall, ToolResult,
 };
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::{Format, Options, Shape, writer};
 const LONG_MS: f64 = 365.0 * 86_400_000.0;
 
 /// Prompt, call, result and answer; what is not dated has the time that logs without times are read with.
-fn session(dated: [bool; 4]) -> (Header, Vec<Event<LogBody>>) {
+fn session(dated: [bool; 4]) -> (Header, Vec<Event>) {
     let run = RunId::new("r1").unwrap();
     let step = Step::new("review", "agent");
     let text = |text: &str| vec![Block::text(Fidelity::AgentEmitted, text)];
@@ -61,7 +61,7 @@ fn session(dated: [bool; 4]) -> (Header, Vec<Event<LogBody>>) {
                 Timestamp::UNIX_EPOCH
             },
             place: Place::step("review"),
-            body: LogBody::Exchange(body),
+            body,
             annotations: Annotations::from(Notes {
                 model: Some("m".to_owned()),
                 flags: Flags {
@@ -73,7 +73,7 @@ fn session(dated: [bool; 4]) -> (Header, Vec<Event<LogBody>>) {
         })
         .collect();
     for event in &events {
-        header.observe_log(event);
+        header.observe(event);
     }
     (header, events)
 }

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use quipu_formats::projection::{Beside, Nowhere};
-use quipu_model::{Attachment, Event, Header, LogBody};
+use quipu_model::{Attachment, Event, Header};
 
 use crate::output::Folder;
 use crate::source::Receiver;
@@ -44,7 +44,7 @@ fn fixture(name: &str) -> PathBuf {
 /// Everything that a source gives.
 #[derive(Debug, Default, PartialEq)]
 struct Given {
-    events: Vec<Event<LogBody>>,
+    events: Vec<Event>,
     blobs: Vec<(Attachment, usize)>,
 }
 
@@ -54,7 +54,7 @@ impl Receiver for Given {
         Ok(())
     }
 
-    fn event(&mut self, event: Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, event: Event) -> io::Result<()> {
         self.events.push(event);
         Ok(())
     }

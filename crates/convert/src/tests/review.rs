@@ -79,12 +79,12 @@ fn already(source: &mut Box<dyn crate::Source>) -> u64 {
         fn blob(&mut self, _: &quipu_model::Attachment, _: &[u8]) -> std::io::Result<()> {
             Ok(())
         }
-        fn event(&mut self, _: quipu_model::Event<quipu_model::LogBody>) -> std::io::Result<()> {
+        fn event(&mut self, _: quipu_model::Event) -> std::io::Result<()> {
             Ok(())
         }
         fn event_and_more(
             &mut self,
-            _: quipu_model::Event<quipu_model::LogBody>,
+            _: quipu_model::Event,
             more: quipu_formats::normalized::Beyond,
         ) -> std::io::Result<()> {
             self.0 += more.redactions.len() as u64;

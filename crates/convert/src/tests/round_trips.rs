@@ -139,13 +139,11 @@ fn every_format_that_is_read_keeps_the_conversation() {
 }
 
 /// What was said and done, apart from how it was written down.
-fn conversation(events: &[quipu_model::Event<quipu_model::LogBody>]) -> Vec<String> {
-    use quipu_model::{Body, LogBody};
+fn conversation(events: &[quipu_model::Event]) -> Vec<String> {
+    use quipu_model::Body;
     let mut said = Vec::new();
     for event in events {
-        let LogBody::Exchange(body) = &event.body else {
-            continue;
-        };
+        let body = &event.body;
         match body {
             Body::UserMessage(_) => said.extend(body.texts().map(|text| format!("user {text}"))),
             Body::AssistantMessage(_) => {
@@ -181,7 +179,7 @@ fn transcript(home: &std::path::Path, events: &[(&str, String)]) -> std::path::P
 /// Blocks of every kind in a system message are in what was written, or what was written says that they are not.
 #[test]
 fn system_messages_of_every_kind_survive_or_are_counted() {
-    use quipu_model::LogBody;
+    use quipu_model::Body;
     let home = tempfile::tempdir().unwrap();
     let said = r#"{"role":"user","blocks":[{"type":"text","fidelity":"router","text":"go on"}]}"#;
     let answered = r#"{"role":"assistant","blocks":[{"type":"text","fidelity":"agent_emitted","text":"done"}]}"#;
@@ -212,7 +210,7 @@ fn system_messages_of_every_kind_survive_or_are_counted() {
             ],
         );
         let (_, given) = read(&path);
-        let LogBody::System(blocks) = &given.events[1].body else {
+        let Body::SystemMessage(blocks) = &given.events[1].body else {
             panic!("{kind}: {:?}", given.events[1])
         };
         let mut line = Vec::new();
@@ -234,7 +232,7 @@ fn system_messages_of_every_kind_survive_or_are_counted() {
                 blocks.iter().map(|block| block.content.clone()).collect()
             };
             let survives = back.events.iter().any(|event| match &event.body {
-                LogBody::System(read) => contents(read) == contents(blocks),
+                Body::SystemMessage(read) => contents(read) == contents(blocks),
                 _ => false,
             });
             assert!(

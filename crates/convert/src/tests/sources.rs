@@ -4,7 +4,7 @@ use std::io;
 
 use quipu_formats::loss::Loss;
 use quipu_formats::projection::Projection;
-use quipu_model::{Event, Header, LogBody};
+use quipu_model::{Event, Header};
 
 use super::{READING, fixture, read};
 use crate::{SourceError, open, pump};
@@ -14,7 +14,7 @@ fn the_header_is_what_the_events_come_to() {
     let (header, given) = read(&fixture("claude.jsonl"));
     let mut counted = Header::new(header.run_id.clone());
     for event in &given.events {
-        counted.observe_log(event);
+        counted.observe(event);
     }
     assert_eq!(counted.totals, header.totals);
     assert!(header.totals.cost.is_some(), "it is priced");
@@ -58,7 +58,7 @@ fn what_is_not_known_is_refused() {
 struct Full(u64);
 
 impl Projection for Full {
-    fn event(&mut self, _event: &Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, _event: &Event) -> io::Result<()> {
         self.0 = self.0.checked_sub(1).ok_or(io::ErrorKind::StorageFull)?;
         Ok(())
     }

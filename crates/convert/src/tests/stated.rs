@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use quipu_model::{LogBody, Money, NoteKind};
+use quipu_model::{Body, Money, NoteKind};
 use serde_json::Value;
 
 use super::{convert, fixture, read};
@@ -197,7 +197,7 @@ fn an_image_in_a_prompt_is_a_part_of_it() {
         );
         let notes = read(&again).1.events;
         let notes = notes.iter().filter(
-            |event| matches!(&event.body, LogBody::Note(note) if note.kind == NoteKind::Attachment),
+            |event| matches!(&event.body, Body::Note(note) if note.kind == NoteKind::Attachment),
         );
         let notes: Vec<_> = notes.collect();
         assert_eq!(notes.len(), 1);

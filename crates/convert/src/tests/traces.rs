@@ -12,7 +12,7 @@ use quipu_formats::arbitrary;
 use quipu_formats::loss::Loss;
 use quipu_formats::projection::Nowhere;
 use quipu_model::json::Tape;
-use quipu_model::{Body, Content, Event, Header, LogBody, NoteKind, Usage};
+use quipu_model::{Body, Content, Event, Header, NoteKind, Usage};
 use serde_json::{Value, json};
 
 use super::{Given, READING, convert, put, read, tell};
@@ -196,7 +196,7 @@ fn records(trace: &[u8]) -> Vec<Value> {
 }
 
 /// A session as a trace that is made of its events, whatever it was before.
-fn made_anew(header: &Header, events: &[Event<LogBody>]) -> (Vec<u8>, Loss) {
+fn made_anew(header: &Header, events: &[Event]) -> (Vec<u8>, Loss) {
     let mut bytes = Vec::new();
     let out: Box<dyn Write> = Box::new(&mut bytes);
     let mut to = writer(
@@ -360,13 +360,10 @@ fn a_trace_that_is_made_anew_says_what_it_said() {
 fn what_is_known_of_an_answer_stays_known_and_nothing_is_added() {
     let home = tempfile::tempdir().unwrap();
     let (header, given) = read(&Trace::of_every_kind().write(home.path()));
-    let stops = |events: &[Event<LogBody>]| -> Vec<(Option<String>, Option<u64>)> {
-        let of = |event: &Event<LogBody>| {
+    let stops = |events: &[Event]| -> Vec<(Option<String>, Option<u64>)> {
+        let of = |event: &Event| {
             let notes = &event.annotations;
-            let is_answer = matches!(
-                &event.body,
-                LogBody::Exchange(Body::AssistantMessage(_) | Body::ToolCall(_))
-            );
+            let is_answer = matches!(&event.body, Body::AssistantMessage(_) | Body::ToolCall(_));
             (is_answer && notes.stop_reason.is_some())
                 .then(|| (notes.stop_reason.clone(), notes.duration_ms))
         };
@@ -379,7 +376,7 @@ fn what_is_known_of_an_answer_stays_known_and_nothing_is_added() {
         event.annotations.stop_reason = None;
         event.annotations.duration_ms = None;
     }
-    unknown.retain(|event| !matches!(event.body, LogBody::Note(_)));
+    unknown.retain(|event| !matches!(event.body, Body::Note(_)));
     for (events, expected) in [(given.events, known), (unknown, Vec::new())] {
         let (bytes, _) = made_anew(&header, &events);
         let path = home.path().join("again.agentlog");
@@ -388,9 +385,7 @@ fn what_is_known_of_an_answer_stays_known_and_nothing_is_added() {
         assert_eq!(stops(&again.events), expected);
         if expected.is_empty() {
             // That of a result is worked out from the times when it is read.
-            let is_answer = |event: &&Event<LogBody>| {
-                matches!(&event.body, LogBody::Exchange(Body::AssistantMessage(_)))
-            };
+            let is_answer = |event: &&Event| matches!(&event.body, Body::AssistantMessage(_));
             let mut answers = again.events.iter().filter(is_answer);
             assert!(answers.all(|event| event.annotations.duration_ms.is_none()));
         }
@@ -406,7 +401,7 @@ struct Told {
     usage: Usage,
 }
 
-fn told(events: &[Event<LogBody>]) -> Told {
+fn told(events: &[Event]) -> Told {
     let mut told = Told::default();
     let say = |told: &mut Told, blocks: &[quipu_model::Block]| {
         for block in blocks {
@@ -417,20 +412,21 @@ fn told(events: &[Event<LogBody>]) -> Told {
                 Content::ToolUse { name, id, .. } => told.calls.push((id.clone(), name.clone())),
                 Content::ToolResult { id, .. } => told.results.push(id.clone()),
                 // Chunks are records, and notes of their own.
-                Content::Stream(_) => {}
+                Content::Stream(_) | Content::Unknown(_) => {}
             }
         }
     };
     for event in events {
         match &event.body {
-            LogBody::System(blocks)
-            | LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks)) => {
+            Body::SystemMessage(blocks)
+            | Body::UserMessage(blocks)
+            | Body::AssistantMessage(blocks) => {
                 say(&mut told, blocks);
             }
-            LogBody::Exchange(Body::ToolCall(call)) => {
+            Body::ToolCall(call) => {
                 told.calls.push((call.call_id.clone(), call.name.clone()));
             }
-            LogBody::Exchange(Body::ToolResult(result)) => {
+            Body::ToolResult(result) => {
                 told.results.push(result.call_id.clone());
             }
             _ => {}
@@ -482,12 +478,12 @@ proptest! {
             prop_assert_eq!(is.usage.input.unwrap_or(0), was.usage.input.unwrap_or(0));
         }
         for event in &events {
-            let LogBody::Note(note) = &event.body else { continue };
+            let Body::Note(note) = &event.body else { continue };
             if note.text.is_none() && note.raw.is_none() {
                 continue;
             }
-            let is_same = |other: &Event<LogBody>| match &other.body {
-                LogBody::Note(other) => {
+            let is_same = |other: &Event| match &other.body {
+                Body::Note(other) => {
                     let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
                     other.kind == note.kind && text(&other.text) == text(&note.text)
                 }

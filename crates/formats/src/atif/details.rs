@@ -1,6 +1,6 @@
 //! What is known of an event beyond what a step has fields for.
 
-use quipu_model::{Block, Body, Event, Fidelity, LogBody, Notes, Timestamp};
+use quipu_model::{Block, Body, Event, Fidelity, Notes, Timestamp};
 
 use super::attach::Gallery;
 use super::json::{Object, comma};
@@ -9,7 +9,7 @@ use super::json::{Object, comma};
 const DATES: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_207_200;
 
 /// The time of a step, in as many digits as readers of dates take, and whether it is all that the event says.
-pub(super) fn stamp(event: &Event<LogBody>) -> Option<(String, bool)> {
+pub(super) fn stamp(event: &Event) -> Option<(String, bool)> {
     let at = event.timestamp;
     if event.annotations.flags.undated || !DATES.contains(&at.as_second()) {
         return None;
@@ -34,7 +34,7 @@ pub(super) struct Said<'s> {
 
 /// Appends the fields of an event to an object that is open.
 pub(super) fn fields(
-    event: &Event<LogBody>,
+    event: &Event,
     said: Said<'_>,
     gallery: &Gallery<'_>,
     object: &mut Object<'_>,
@@ -70,7 +70,7 @@ pub(super) fn fields(
     object.maybe("parent_run_id", parent.map(quipu_model::RunId::as_str));
     if event.place != quipu_model::Place::run() {
         object.text("path", &event.place.path);
-        object.number("iteration", event.place.iteration);
+        object.number("iteration", event.place.iteration());
     }
     fidelity(&event.body, object);
     for (name, set) in [
@@ -113,13 +113,14 @@ fn attachments(notes: &Notes, gallery: &Gallery<'_>, object: &mut Object<'_>) {
 }
 
 /// Who saw it, where that is not the agent alone: one word, or one for each block.
-fn fidelity(body: &LogBody, object: &mut Object<'_>) {
+fn fidelity(body: &Body, object: &mut Object<'_>) {
     let blocks = match body {
-        LogBody::Exchange(Body::ToolCall(call)) => return one(call.fidelity, object),
-        LogBody::Exchange(Body::ToolResult(result)) => return one(result.fidelity, object),
-        LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks))
-        | LogBody::System(blocks) => blocks.as_slice(),
-        LogBody::Exchange(_) | LogBody::Note(_) => &[],
+        Body::ToolCall(call) => return one(call.fidelity, object),
+        Body::ToolResult(result) => return one(result.fidelity, object),
+        Body::UserMessage(blocks)
+        | Body::AssistantMessage(blocks)
+        | Body::SystemMessage(blocks) => blocks.as_slice(),
+        _ => &[],
     };
     let is_router = |block: &Block| block.fidelity == Fidelity::Router;
     if !blocks.iter().any(is_router) {

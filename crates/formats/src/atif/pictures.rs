@@ -4,7 +4,7 @@
 //! same message, so that every reader sees it; what else the note says stands with the step.
 
 use quipu_model::json::Tape;
-use quipu_model::{Event, Json, LogBody, Note, NoteKind};
+use quipu_model::{Body, Event, Json, Note, NoteKind};
 
 use super::attach::Gallery;
 use super::details;
@@ -18,7 +18,7 @@ use crate::loss::Loss;
 const EARLY: usize = 64;
 
 /// Whether a note may be a part of a message: it says of which, and of one thing that is attached.
-pub(super) fn is_one(event: &Event<LogBody>, note: &Note, gallery: &Gallery<'_>) -> bool {
+pub(super) fn is_one(event: &Event, note: &Note, gallery: &Gallery<'_>) -> bool {
     let notes = &event.annotations;
     note.kind == NoteKind::Attachment
         && notes.native_id.is_some()
@@ -47,13 +47,8 @@ fn part_of<'n>(note: &'n Note, gallery: &Gallery<'_>) -> Option<&'n str> {
 }
 
 /// Adds the part of a note to the message of a step, and the note beside it.
-pub(super) fn show(
-    step: &mut Step,
-    event: &Event<LogBody>,
-    gallery: &Gallery<'_>,
-    loss: &mut Loss,
-) {
-    let LogBody::Note(note) = &event.body else {
+pub(super) fn show(step: &mut Step, event: &Event, gallery: &Gallery<'_>, loss: &mut Loss) {
+    let Body::Note(note) = &event.body else {
         return;
     };
     let notes = &event.annotations;
@@ -95,7 +90,7 @@ pub(super) fn show(
 
 impl Writer<'_> {
     /// Makes a part of a note, now or when its message comes. `false` when there is no place to wait.
-    pub(super) fn picture(&mut self, track: usize, event: &Event<LogBody>) -> bool {
+    pub(super) fn picture(&mut self, track: usize, event: &Event) -> bool {
         let of = &mut self.tracks[track];
         let native = event.annotations.native_id.as_deref().unwrap_or_default();
         if let Some(step) = of.noted_message(native) {
@@ -111,18 +106,15 @@ impl Writer<'_> {
     }
 
     /// Gives up waiting for the message of some notes, unless this is it, or another of them.
-    pub(super) fn settle_early(&mut self, track: usize, next: Option<&Event<LogBody>>) {
+    pub(super) fn settle_early(&mut self, track: usize, next: Option<&Event>) {
         use quipu_model::Body;
         let Some(first) = self.tracks[track].early.first() else {
             return;
         };
         let goes_on = next.is_some_and(|next| {
             let fits = match &next.body {
-                LogBody::Note(note) => note.kind == NoteKind::Attachment,
-                LogBody::System(_) => true,
-                LogBody::Exchange(body) => {
-                    matches!(body, Body::UserMessage(_) | Body::AssistantMessage(_))
-                }
+                Body::Note(note) => note.kind == NoteKind::Attachment,
+                body => body.blocks().is_some(),
             };
             fits && next.annotations.native_id == first.annotations.native_id
         });
@@ -130,7 +122,7 @@ impl Writer<'_> {
             return;
         }
         for event in std::mem::take(&mut self.tracks[track].early) {
-            if let LogBody::Note(note) = &event.body {
+            if let Body::Note(note) = &event.body {
                 self.plain_note(track, &event, note);
             }
         }

@@ -1,6 +1,6 @@
 //! A step while it is put together.
 
-use quipu_model::{Event, LogBody};
+use quipu_model::Event;
 
 use super::details::Said;
 use super::json::{Object, comma, string};
@@ -41,7 +41,7 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    pub(super) fn of(event: &Event<LogBody>) -> Self {
+    pub(super) fn of(event: &Event) -> Self {
         let flags = event.annotations.flags;
         Self {
             synthetic: flags.synthetic,
@@ -174,7 +174,7 @@ pub(super) struct Observed {
 
 impl Step {
     /// A step that begins with this event.
-    pub(super) fn new(source: Source, event: &Event<LogBody>) -> Self {
+    pub(super) fn new(source: Source, event: &Event) -> Self {
         let notes = &event.annotations;
         let agent = source == Source::Agent;
         Self {

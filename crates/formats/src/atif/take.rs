@@ -1,8 +1,9 @@
 //! From events to steps.
 
+use crate::plain;
 use quipu_model::{
-    Attachment, Block, Body, Content as Said, Event, Json, LogBody, Note, NoteKind, Step as Work,
-    StepEnd, ToolCall, ToolResult,
+    Attachment, Block, Body, Content as Said, Event, Json, Note, NoteKind, Step as Work, StepEnd,
+    ToolCall, ToolResult,
 };
 
 use super::details;
@@ -63,13 +64,7 @@ impl<'e> From<&'e ToolResult> for Given<'e> {
 
 impl Writer<'_> {
     /// A message.
-    pub(super) fn said(
-        &mut self,
-        track: usize,
-        event: &Event<LogBody>,
-        source: Source,
-        blocks: &[Block],
-    ) {
+    pub(super) fn said(&mut self, track: usize, event: &Event, source: Source, blocks: &[Block]) {
         let notes = &event.annotations;
         let is_tool = |block: &Block| {
             matches!(
@@ -118,7 +113,7 @@ impl Writer<'_> {
     }
 
     /// The step of a message, without its tools.
-    fn message(&mut self, track: usize, event: &Event<LogBody>, source: Source, blocks: &[Block]) {
+    fn message(&mut self, track: usize, event: &Event, source: Source, blocks: &[Block]) {
         let early = std::mem::take(&mut self.tracks[track].early);
         let step = if source == Source::Agent {
             let reasons =
@@ -153,7 +148,7 @@ impl Writer<'_> {
                 Said::Thinking(text) => (text, Some("block.thinking")),
                 Said::Command(text) => (text, Some("block.command")),
                 Said::Stream(text) => (text, Some("block.stream")),
-                Said::ToolUse { .. } | Said::ToolResult { .. } => continue,
+                Said::ToolUse { .. } | Said::ToolResult { .. } | Said::Unknown(_) => continue,
             };
             if let Some(what) = wrapped {
                 self.loss.wrapped(what, event.seq);
@@ -178,7 +173,7 @@ impl Writer<'_> {
     }
 
     /// A call of a tool.
-    pub(super) fn call(&mut self, track: usize, event: &Event<LogBody>, called: &Called<'_>) {
+    pub(super) fn call(&mut self, track: usize, event: &Event, called: &Called<'_>) {
         let mut extra = Vec::new();
         let arguments = self.arguments(event, called, &mut extra);
         if called.id.is_empty() {
@@ -224,7 +219,7 @@ impl Writer<'_> {
     fn told_before(
         &mut self,
         track: usize,
-        event: &Event<LogBody>,
+        event: &Event,
         called: &Called<'_>,
         arguments: &[u8],
     ) -> bool {
@@ -266,12 +261,7 @@ impl Writer<'_> {
     }
 
     /// The arguments of a call, which have to be an object.
-    fn arguments(
-        &mut self,
-        event: &Event<LogBody>,
-        called: &Called<'_>,
-        extra: &mut Vec<u8>,
-    ) -> Vec<u8> {
+    fn arguments(&mut self, event: &Event, called: &Called<'_>, extra: &mut Vec<u8>) -> Vec<u8> {
         let Some(input) = called.input else {
             Object::within(extra).mark("no_arguments", true);
             return b"{}".to_vec();
@@ -294,7 +284,7 @@ impl Writer<'_> {
     }
 
     /// What a tool gave back.
-    pub(super) fn result(&mut self, track: usize, event: &Event<LogBody>, given: &Given<'_>) {
+    pub(super) fn result(&mut self, track: usize, event: &Event, given: &Given<'_>) {
         let mut observed = self.observed(event, given);
         let of = &mut self.tracks[track];
         let is_linked = !given.id.is_empty() && of.of_tool(given.id).is_some();
@@ -349,7 +339,7 @@ impl Writer<'_> {
         step.results.push(observed);
     }
 
-    fn observed(&mut self, event: &Event<LogBody>, given: &Given<'_>) -> Observed {
+    fn observed(&mut self, event: &Event, given: &Given<'_>) -> Observed {
         let notes = &event.annotations;
         let attachments: &[Attachment] = if given.block { &[] } else { &notes.attachments };
         let mut shown = Vec::new();
@@ -439,7 +429,7 @@ impl Writer<'_> {
     }
 
     /// A note. That the context was condensed is a step; others stand beside one.
-    pub(super) fn note(&mut self, track: usize, event: &Event<LogBody>, note: &Note) {
+    pub(super) fn note(&mut self, track: usize, event: &Event, note: &Note) {
         if pictures::is_one(event, note, &self.gallery) && self.picture(track, event) {
             return;
         }
@@ -447,7 +437,7 @@ impl Writer<'_> {
     }
 
     /// A note that is no part of a message.
-    pub(super) fn plain_note(&mut self, track: usize, event: &Event<LogBody>, note: &Note) {
+    pub(super) fn plain_note(&mut self, track: usize, event: &Event, note: &Note) {
         self.unplaced(&event.annotations.attachments, event.seq);
         if pictures::says_copied(note) && !self.tracks[track].copied() {
             self.loss.dropped("is_copied_context", event.seq);
@@ -480,8 +470,8 @@ impl Writer<'_> {
     }
 
     /// The beginning or the end of a run or a step of a workflow.
-    pub(super) fn lifecycle(&mut self, track: usize, event: &Event<LogBody>, body: &Body) {
-        self.loss.wrapped(event.body.type_word(), event.seq);
+    pub(super) fn lifecycle(&mut self, track: usize, event: &Event, body: &Body) {
+        self.loss.wrapped(plain::name(event), event.seq);
         self.unplaced(&event.annotations.attachments, event.seq);
         self.spend_apart(track, event);
         let mut about = Vec::new();
@@ -493,10 +483,7 @@ impl Writer<'_> {
             Body::StepCompleted(end) | Body::CallCompleted { end, .. } => {
                 (Some(&end.step), Some(end))
             }
-            Body::UserMessage(_)
-            | Body::AssistantMessage(_)
-            | Body::ToolCall(_)
-            | Body::ToolResult(_) => (None, None),
+            _ => (None, None),
         };
         if let Some(work) = work {
             let mut step = Object::begin(object.key("step"));
@@ -518,7 +505,7 @@ impl Writer<'_> {
     }
 
     /// Puts something beside the last step.
-    fn beside(&mut self, track: usize, event: &Event<LogBody>, about: &[u8]) {
+    fn beside(&mut self, track: usize, event: &Event, about: &[u8]) {
         let of = &mut self.tracks[track];
         if of.notes().len() > MAX_NOTES {
             self.loss.inferred("a step for notes", event.seq);
@@ -528,7 +515,7 @@ impl Writer<'_> {
     }
 
     /// The usage of what is no step of an agent: added to the step of its call, or a step of its own.
-    pub(super) fn spend_apart(&mut self, track: usize, event: &Event<LogBody>) {
+    pub(super) fn spend_apart(&mut self, track: usize, event: &Event) {
         if !tells_usage(event) {
             return;
         }
@@ -548,13 +535,13 @@ impl Writer<'_> {
 }
 
 /// Whether an event tells what a call to a model took.
-pub(super) fn tells_usage(event: &Event<LogBody>) -> bool {
+pub(super) fn tells_usage(event: &Event) -> bool {
     let notes = &event.annotations;
     !Metrics::of(notes.usage, notes.cost).is_empty()
 }
 
 /// Adds the usage of an event to its step.
-fn spend(step: &mut Step, event: &Event<LogBody>) {
+fn spend(step: &mut Step, event: &Event) {
     let notes = &event.annotations;
     let more = Metrics::of(notes.usage, notes.cost);
     if !more.is_empty() {

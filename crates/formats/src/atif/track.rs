@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use quipu_model::{Event, LogBody};
+use quipu_model::Event;
 
 use super::json::comma;
 use super::metrics::Metrics;
@@ -28,7 +28,7 @@ pub(super) struct Track {
     /// The first model.
     pub(super) model: Option<String>,
     /// Notes of what is attached to a message that is still to come.
-    pub(super) early: Vec<Event<LogBody>>,
+    pub(super) early: Vec<Event>,
     /// The calls to models that were told.
     calls: HashSet<u64>,
     /// The trajectory that refers to this one, and how many there are below it.
@@ -50,7 +50,7 @@ impl Track {
 
     /// The step of a message: one of which something is there already, such as another text or an image, or else
     /// a new one.
-    pub(super) fn message_step(&mut self, event: &Event<LogBody>, source: Source) -> &mut Step {
+    pub(super) fn message_step(&mut self, event: &Event, source: Source) -> &mut Step {
         let native = event.annotations.native_id.as_ref();
         let is_its = |last: &Step| {
             native.is_some()
@@ -85,12 +85,7 @@ impl Track {
 
     /// The step that something of the agent's belongs to: that of its call to a model, or else the last one
     /// unless something came between. `spends` says that the event tells what a call took.
-    pub(super) fn agent_step(
-        &mut self,
-        event: &Event<LogBody>,
-        stage: Stage,
-        spends: bool,
-    ) -> &mut Step {
+    pub(super) fn agent_step(&mut self, event: &Event, stage: Stage, spends: bool) -> &mut Step {
         match self.joined(event, stage, spends) {
             Some(at) => {
                 let step = &mut self.queue[at];
@@ -106,7 +101,7 @@ impl Track {
         }
     }
 
-    fn joined(&self, event: &Event<LogBody>, stage: Stage, spends: bool) -> Option<usize> {
+    fn joined(&self, event: &Event, stage: Stage, spends: bool) -> Option<usize> {
         let notes = &event.annotations;
         let marks = Marks::of(event);
         let last = self.queue.len().checked_sub(1)?;
@@ -131,7 +126,7 @@ impl Track {
     }
 
     /// The step of a call to a model if it is still held, and else a new one.
-    pub(super) fn call_step(&mut self, event: &Event<LogBody>) -> &mut Step {
+    pub(super) fn call_step(&mut self, event: &Event) -> &mut Step {
         let call = event.annotations.model_call.as_deref();
         let is_its = |step: &Step| call.is_some() && step.call.as_deref() == call;
         match self.queue.iter().rposition(is_its) {
@@ -149,7 +144,7 @@ impl Track {
 
     /// The step that a result goes to: that of its call, or one for results whose calls are not there. One
     /// that names no call belongs to what the agent did last.
-    pub(super) fn result_step(&mut self, event: &Event<LogBody>, id: &str) -> &mut Step {
+    pub(super) fn result_step(&mut self, event: &Event, id: &str) -> &mut Step {
         let of_call = if id.is_empty() {
             None
         } else {

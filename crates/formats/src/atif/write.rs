@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use quipu_model::{Attachment, Body, Event, Header, LogBody, RunId};
+use quipu_model::{Attachment, Body, Event, Header, RunId};
 
 use super::attach::Gallery;
 use super::json::{Object, comma};
@@ -12,6 +12,7 @@ use super::track::Track;
 use super::{CARRIES, Options, Version};
 use crate::loss::Loss;
 use crate::normalized;
+use crate::plain;
 use crate::projection::{Beside, Projection};
 
 /// As much is written at once.
@@ -109,7 +110,7 @@ impl<'w> Writer<'w> {
     }
 
     /// The trajectory that an event belongs to.
-    fn track(&mut self, event: &Event<LogBody>) -> usize {
+    fn track(&mut self, event: &Event) -> usize {
         let Some(name) = &event.annotations.subagent_id else {
             return 0;
         };
@@ -284,26 +285,28 @@ impl Projection for Writer<'_> {
         self.gallery.put(attachment, bytes)
     }
 
-    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
         self.loss.events += 1;
         self.loss.carried += 1;
+        plain::count(event, &mut self.loss);
+        let event = &*plain::plain(event);
         self.loss.fields(event, CARRIES);
         let track = self.track(event);
         self.settle_early(track, Some(event));
         match &event.body {
-            LogBody::Exchange(Body::UserMessage(blocks)) => {
+            Body::UserMessage(blocks) => {
                 self.said(track, event, Source::User, blocks);
             }
-            LogBody::System(blocks) => self.said(track, event, Source::System, blocks),
-            LogBody::Exchange(Body::AssistantMessage(blocks)) => {
+            Body::SystemMessage(blocks) => self.said(track, event, Source::System, blocks),
+            Body::AssistantMessage(blocks) => {
                 self.said(track, event, Source::Agent, blocks);
             }
-            LogBody::Exchange(Body::ToolCall(call)) => self.call(track, event, &call.into()),
-            LogBody::Exchange(Body::ToolResult(result)) => {
+            Body::ToolCall(call) => self.call(track, event, &call.into()),
+            Body::ToolResult(result) => {
                 self.result(track, event, &result.into());
             }
-            LogBody::Exchange(body) => self.lifecycle(track, event, body),
-            LogBody::Note(note) => self.note(track, event, note),
+            Body::Note(note) => self.note(track, event, note),
+            body => self.lifecycle(track, event, body),
         }
         self.release(track, false)
     }

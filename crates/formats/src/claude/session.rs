@@ -5,8 +5,7 @@ use std::io::{self, Write};
 
 use quipu_model::json::Tape;
 use quipu_model::{
-    Attachment, Block, Body, Content, Event, Header, Json, LogBody, Note, NoteKind, Notes,
-    ToolCall, Usage,
+    Attachment, Block, Body, Content, Event, Header, Json, Note, NoteKind, Notes, ToolCall, Usage,
 };
 
 use super::chain::{At, Chain, Lane};
@@ -15,6 +14,7 @@ use crate::ended::Ended;
 use crate::handover::content::{Blobs, Output};
 use crate::handover::{self, counts};
 use crate::loss::Loss;
+use crate::plain;
 use crate::projection::Projection;
 
 /// A call whose result is not there yet.
@@ -341,7 +341,7 @@ impl<'w> Session<'w> {
             Lane::Live if text.trim().is_empty() || (meta && !self.instructed) => {
                 self.loss.wrapped(
                     if meta {
-                        LogBody::SYSTEM
+                        "message.system"
                     } else {
                         "message.user (blank)"
                     },
@@ -399,6 +399,8 @@ impl<'w> Session<'w> {
                     self.loss.wrapped("block.stream", at.seq);
                     self.said_to_agent(text, false, Lane::Aside, at)?;
                 }
+                // It is a text by now.
+                Content::Unknown(_) => {}
             }
         }
         Ok(())
@@ -456,7 +458,7 @@ impl<'w> Session<'w> {
 }
 
 /// Which line of thought an event belongs to. The agents of a workflow take turns; none of them is beside another.
-fn lane(event: &Event<LogBody>) -> Lane<'_> {
+fn lane(event: &Event) -> Lane<'_> {
     let notes = &event.annotations;
     match notes.subagent_id.as_deref() {
         Some(agent) if event.place.path.is_empty() => Lane::Sub(agent),
@@ -478,7 +480,8 @@ impl Projection for Session<'_> {
         Ok(())
     }
 
-    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, given: &Event) -> io::Result<()> {
+        let event = &*plain::plain(given);
         let notes: &Notes = &event.annotations;
         let at = At {
             seq: event.seq,
@@ -492,30 +495,30 @@ impl Projection for Session<'_> {
         let lane = lane(event);
         let mut is_reply = false;
         let carried = match &event.body {
-            LogBody::Exchange(Body::UserMessage(blocks)) => {
+            Body::UserMessage(blocks) => {
                 self.blocks(blocks, false, notes, lane, at)?;
                 !blocks.is_empty()
             }
-            LogBody::Exchange(Body::AssistantMessage(blocks)) => {
+            Body::AssistantMessage(blocks) => {
                 is_reply = !blocks.is_empty();
                 self.blocks(blocks, true, notes, lane, at)?;
                 is_reply
             }
-            LogBody::Exchange(Body::ToolCall(ToolCall {
+            Body::ToolCall(ToolCall {
                 name,
                 call_id,
                 input,
                 ..
-            })) => {
+            }) => {
                 is_reply = true;
                 self.call(name, call_id, input.as_ref(), notes, lane, at)?;
                 true
             }
-            LogBody::Exchange(Body::ToolResult(result)) => {
+            Body::ToolResult(result) => {
                 self.tool_result(result, notes, lane, at)?;
                 true
             }
-            LogBody::System(blocks) => {
+            Body::SystemMessage(blocks) => {
                 for block in blocks {
                     let (Content::Text(text)
                     | Content::Thinking(text)
@@ -529,8 +532,8 @@ impl Projection for Session<'_> {
                 }
                 !blocks.is_empty()
             }
-            LogBody::Note(note) => self.note(note, notes, lane, at)?,
-            LogBody::Exchange(_) => false,
+            Body::Note(note) => self.note(note, notes, lane, at)?,
+            _ => false,
         };
         let spent = notes.usage.filter(counts);
         if !is_reply && (spent.is_some() || notes.cost.is_some()) {
@@ -543,12 +546,9 @@ impl Projection for Session<'_> {
         }
         if carried || handover::is_counter(event) {
             self.loss.carried += u64::from(self.boundary != Some(at.seq));
+            plain::count(given, &mut self.loss);
         } else {
-            let what = match &event.body {
-                LogBody::Note(note) => format!("note:{}", note.kind).into(),
-                body => std::borrow::Cow::Borrowed(body.type_word()),
-            };
-            self.loss.dropped(what, at.seq);
+            self.loss.dropped(plain::name(given), at.seq);
         }
         for _ in 0..self.blobs.settle(&notes.attachments) {
             self.loss.dropped("attachment bytes", at.seq);

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use quipu_model::{Body, Content, Json, LogBody, RunId};
+use quipu_model::{Body, Content, Json, RunId};
 use serde_json::Value;
 
 use super::*;
@@ -131,7 +131,7 @@ fn thinking_is_handed_over_with_its_own_signature_and_with_no_other() {
             agent.clone_into(&mut origin.agent);
         }
         events.truncate(5);
-        let LogBody::Exchange(Body::AssistantMessage(blocks)) = &mut events[3].body else {
+        let Body::AssistantMessage(blocks) = &mut events[3].body else {
             panic!()
         };
         blocks[0].content = Content::Thinking(text.to_owned());

@@ -1,12 +1,11 @@
 //! Events to lines.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::{self, Write};
 
 use quipu_model::json::Tape;
 use quipu_model::{
-    Attachment, Block, Body, Content, Event, Header, Json, LogBody, Note, NoteKind, Notes, Status,
+    Attachment, Block, Body, Content, Event, Header, Json, Note, NoteKind, Notes, Status,
     Timestamp, ToolCall, ToolResult,
 };
 
@@ -15,6 +14,7 @@ use super::{CARRIES, Options};
 use crate::handover;
 use crate::handover::content::{Blobs, Output, Part, whole};
 use crate::loss::Loss;
+use crate::plain;
 use crate::projection::Projection;
 
 /// A call whose result is not there yet.
@@ -330,16 +330,13 @@ impl<'w> Rollout<'w> {
                 self.loss.dropped("block.stream", seq);
                 return Ok(false);
             }
+            // It is a text by now.
+            Content::Unknown(_) => return Ok(false),
         }
         Ok(true)
     }
 
-    fn blocks(
-        &mut self,
-        blocks: &[Block],
-        agent: bool,
-        event: &Event<LogBody>,
-    ) -> io::Result<bool> {
+    fn blocks(&mut self, blocks: &[Block], agent: bool, event: &Event) -> io::Result<bool> {
         let mut any = false;
         for block in blocks {
             any |= self.block(block, agent, &event.annotations, event.seq, event.timestamp)?;
@@ -415,10 +412,10 @@ impl<'w> Rollout<'w> {
     }
 
     /// Writes an event; `false` when there is no place for it.
-    fn write(&mut self, event: &Event<LogBody>) -> io::Result<bool> {
+    fn write(&mut self, event: &Event) -> io::Result<bool> {
         let notes: &Notes = &event.annotations;
         let (seq, at) = (event.seq, event.timestamp);
-        let is_prompt = matches!(&event.body, LogBody::Exchange(Body::UserMessage(blocks))
+        let is_prompt = matches!(&event.body, Body::UserMessage(blocks)
             if blocks.iter().any(|block| matches!(block.content, Content::Text(_))));
         // The agents of a workflow take turns; none of them is beside another.
         if notes.subagent_id.is_some() && event.place.path.is_empty() {
@@ -435,29 +432,29 @@ impl<'w> Rollout<'w> {
                 // Only whole turns can be taken back.
                 None => return Ok(false),
             }
-        } else if !matches!(event.body, LogBody::Note(_)) {
+        } else if !matches!(event.body, Body::Note(_)) {
             self.live()?;
         }
         match &event.body {
-            LogBody::Exchange(Body::UserMessage(blocks)) => self.blocks(blocks, false, event),
-            LogBody::Exchange(Body::AssistantMessage(blocks)) => {
+            Body::UserMessage(blocks) => self.blocks(blocks, false, event),
+            Body::AssistantMessage(blocks) => {
                 self.speaks(notes, seq, at)?;
                 self.blocks(blocks, true, event)
             }
-            LogBody::Exchange(Body::ToolCall(ToolCall {
+            Body::ToolCall(ToolCall {
                 name,
                 call_id,
                 input,
                 ..
-            })) => {
+            }) => {
                 self.speaks(notes, seq, at)?;
                 self.call(name, call_id, input.as_ref(), notes.flags.dangling, seq, at)?;
                 Ok(true)
             }
-            LogBody::Exchange(Body::ToolResult(result)) => self.tool_result(result, notes, seq, at),
-            LogBody::System(blocks) => self.instructions(blocks, seq, at),
-            LogBody::Note(note) => self.note(note, notes, seq, at),
-            LogBody::Exchange(_) => Ok(false),
+            Body::ToolResult(result) => self.tool_result(result, notes, seq, at),
+            Body::SystemMessage(blocks) => self.instructions(blocks, seq, at),
+            Body::Note(note) => self.note(note, notes, seq, at),
+            _ => Ok(false),
         }
     }
 }
@@ -468,7 +465,8 @@ impl Projection for Rollout<'_> {
         Ok(())
     }
 
-    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, given: &Event) -> io::Result<()> {
+        let event = &*plain::plain(given);
         let notes: &Notes = &event.annotations;
         let seq = event.seq;
         self.loss.events += 1;
@@ -483,12 +481,9 @@ impl Projection for Rollout<'_> {
         }
         if carried || handover::is_counter(event) {
             self.loss.carried += 1;
+            plain::count(given, &mut self.loss);
         } else {
-            let what = match &event.body {
-                LogBody::Note(note) => format!("note:{}", note.kind).into(),
-                body => Cow::Borrowed(body.type_word()),
-            };
-            self.loss.dropped(what, seq);
+            self.loss.dropped(plain::name(given), seq);
         }
         for _ in 0..self.blobs.settle(&notes.attachments) {
             self.loss.dropped("attachment bytes", seq);

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::scan::{Block, BlockObject, Blocks, Envelope, Payload, PayloadObject, Scan};
+use super::kinds::{self, carrier};
+use super::scan::{Block, BlockObject, Blocks, Envelope, Payload, PayloadObject, Scan, Shape};
 use super::{Fault, Warning};
 use quipu_model::json::{Cursor, RawJson, SyntaxError};
 use quipu_model::{
-    Annotations, AnyBlock, AnyBody, Attachment, BlockType, Body, Content, Event, EventType,
-    Fidelity, Flags, Foreign, Json, Money, Place, Role, RunId, Shape, Source, Status, Step,
-    StepEnd, Timestamp, ToolCall, ToolResult, UnknownWord, Usage,
+    Annotations, Attachment, BlockType, Body, Content, Event, EventType, Fidelity, Flags, Json,
+    Money, Place, Role, RunId, Source, Status, Step, StepEnd, Timestamp, ToolCall, ToolResult,
+    Unknown, UnknownWord, Usage,
 };
 
 /// Turns scans into events. Keeps the last run ids, which every line of a file repeats.
@@ -26,7 +27,7 @@ impl Decoder {
         scan: &Scan<'_>,
         text: &str,
         warnings: &mut Vec<Warning>,
-    ) -> Result<Event<AnyBody>, Fault> {
+    ) -> Result<Event, Fault> {
         let envelope = &scan.envelope;
         let run_id = run_id("run_id", envelope.run_id, &mut self.run_id)?
             .ok_or_else(|| fault("run_id", "missing"))?;
@@ -36,21 +37,20 @@ impl Decoder {
             &mut self.parent_run_id,
         )?;
         let timestamp = self.second.timestamp(envelope.timestamp)?;
-        let place = place(envelope, Some(warnings))?;
+        let place = place(envelope, warnings)?;
         let body = match EventType::from_word(&scan.event_type) {
             None => {
                 warnings.push(Warning::UnknownEventType(scan.event_type.to_string()));
-                AnyBody::Foreign(foreign(scan, text))
+                Body::Unknown(unknown(scan, text))
             }
             Some(event_type) => match body(event_type, envelope, warnings) {
-                Ok(Some(body)) => AnyBody::Known(body),
-                Ok(None) => message(event_type, scan),
+                Ok(body) => carried(event_type, body, envelope, warnings),
                 Err(why) => {
                     warnings.push(Warning::PayloadShape {
                         event_type: event_type.as_str(),
                         why: why.0,
                     });
-                    AnyBody::Foreign(foreign(scan, text))
+                    Body::Unknown(unknown(scan, text))
                 }
             },
         };
@@ -80,7 +80,7 @@ impl Decoder {
 /// # Errors
 ///
 /// When it is not an event.
-pub fn decode_text(text: &str) -> Result<(Event<AnyBody>, Vec<Warning>), Fault> {
+pub fn decode_text(text: &str) -> Result<(Event, Vec<Warning>), Fault> {
     let (scan, _) = Scan::parse(text, usize::MAX)?;
     let mut warnings = Vec::new();
     let event = Decoder::default().decode(&scan, text, &mut warnings)?;
@@ -194,29 +194,45 @@ fn nanos(fraction: &[u8]) -> Option<i32> {
     Some(nanos)
 }
 
-/// The place of an event. Missing parts are warned of if `warnings` are asked for.
-pub(super) fn place(
-    envelope: &Envelope<'_>,
-    warnings: Option<&mut Vec<Warning>>,
-) -> Result<Place, Fault> {
+/// The place of an event. Missing parts are warned of.
+pub(super) fn place(envelope: &Envelope<'_>, warnings: &mut Vec<Warning>) -> Result<Place, Fault> {
     let path = envelope.path.map(|raw| text("path", raw)).transpose()?;
     let iteration = envelope
         .iteration
         .map(|raw| number("iteration", raw))
         .transpose()?;
-    if let Some(warnings) = warnings {
-        let missing = [("path", path.is_none()), ("iteration", iteration.is_none())];
-        warnings.extend(
-            missing
-                .into_iter()
-                .filter(|m| m.1)
-                .map(|(name, _)| Warning::MissingField(name)),
-        );
+    let missing = [("path", path.is_none()), ("iteration", iteration.is_none())];
+    warnings.extend(
+        missing
+            .into_iter()
+            .filter(|m| m.1)
+            .map(|(name, _)| Warning::MissingField(name)),
+    );
+    let path = path.map(Cow::into_owned).unwrap_or_default();
+    let mut place = Place::flat(path, iteration.unwrap_or(0));
+    let refused = |name, why: String| Warning::Annotation { name, why };
+    if let Some(raw) = envelope.iterations {
+        match parsed::<Vec<u64>>(raw) {
+            Ok(all) if all.last().copied().unwrap_or(0) == place.iteration() => {
+                place.iterations = all;
+            }
+            Ok(_) => warnings.push(refused(
+                "iterations",
+                "the last is not \"iteration\"".to_owned(),
+            )),
+            Err(why) => warnings.push(refused("iterations", why)),
+        }
     }
-    Ok(Place {
-        path: path.map(Cow::into_owned).unwrap_or_default(),
-        iteration: iteration.unwrap_or(0),
-    })
+    if let Some(raw) = envelope.attempt {
+        match raw.as_u64() {
+            Some(attempt @ 1..) => place.attempt = attempt,
+            _ => warnings.push(refused(
+                "attempt",
+                "it is not a whole number from 1".to_owned(),
+            )),
+        }
+    }
+    Ok(place)
 }
 
 fn text<'a>(name: &'static str, raw: RawJson<'a>) -> Result<Cow<'a, str>, Fault> {
@@ -228,12 +244,56 @@ fn number(name: &'static str, raw: RawJson<'_>) -> Result<u64, Fault> {
         .ok_or_else(|| fault(name, "not a whole number that is zero or greater"))
 }
 
-/// The body of an event of a known type; `None` for a message with blocks that are not known.
+/// What a line of one type carries, where it says that it is something else. What does not fit is read by its type.
+pub(super) fn carried(
+    event_type: EventType,
+    body: Body,
+    envelope: &Envelope<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Body {
+    let (raw, event) = (envelope.as_kind, envelope.event);
+    if raw.is_none() && event.is_none() {
+        return body;
+    }
+    let kind = raw
+        .and_then(|raw| EventType::from_word(&raw.as_str()?))
+        .filter(|kind| !kind.is_exchange());
+    let Some(kind) = kind else {
+        // Another writer may use the names for something of its own.
+        let names = [("as", raw.is_some()), ("event", event.is_some())];
+        let unknown = names.into_iter().filter(|(_, is_set)| *is_set);
+        warnings.extend(unknown.map(|(name, _)| Warning::UnknownField(name.to_owned())));
+        return body;
+    };
+    if carrier(kind) != event_type {
+        warnings.push(Warning::Annotation {
+            name: "as",
+            why: format!("{kind} is carried by {}", carrier(kind)),
+        });
+        return body;
+    }
+    match kinds::read_carried(kind, event, body.blocks().unwrap_or_default(), warnings) {
+        Ok(Some(kind)) => kind,
+        Ok(None) => match body {
+            Body::UserMessage(blocks) => Body::SystemMessage(blocks),
+            other => other,
+        },
+        Err(Misfit(why)) => {
+            warnings.push(Warning::Annotation { name: "event", why });
+            body
+        }
+    }
+}
+
+/// The body of an event of a known type.
 pub(super) fn body(
     event_type: EventType,
     envelope: &Envelope<'_>,
     warnings: &mut Vec<Warning>,
-) -> Result<Option<Body>, Misfit> {
+) -> Result<Body, Misfit> {
+    if !event_type.is_exchange() {
+        warnings.push(Warning::OpenType(event_type.as_str()));
+    }
     let child = child_run_id(event_type, envelope)?;
     let object = || match &envelope.payload {
         Payload::Object(object) => Ok(object),
@@ -259,28 +319,30 @@ pub(super) fn body(
         (EventType::CallStarted | EventType::CallCompleted, None) => {
             return Err("child_run_id is missing".into());
         }
-        (EventType::UserMessage | EventType::AssistantMessage, _) => {
-            let found = match &envelope.payload {
+        (EventType::UserMessage | EventType::AssistantMessage | EventType::SystemMessage, _) => {
+            let blocks = match &envelope.payload {
                 Payload::List(list) => {
                     warnings.push(Warning::MissingField("payload.role"));
                     list_of_blocks(list, warnings)
                 }
                 _ => blocks(event_type, object()?, warnings)?,
             };
-            let Some(blocks) = found else {
-                unknown_payload_fields(envelope, warnings);
-                return Ok(None);
-            };
-            match event_type {
-                EventType::UserMessage => Body::UserMessage(blocks),
-                _ => Body::AssistantMessage(blocks),
-            }
+            of_role(role_of(event_type), blocks)
         }
         (EventType::ToolCall, _) => Body::ToolCall(tool_call(object()?, warnings)?),
         (EventType::ToolResult, _) => Body::ToolResult(tool_result(object()?, warnings)?),
+        (
+            EventType::ModelCall
+            | EventType::Chunk
+            | EventType::Harness
+            | EventType::Blob
+            | EventType::Error
+            | EventType::Note,
+            _,
+        ) => return kinds::read_open(event_type, object()?, warnings),
     };
     unknown_payload_fields(envelope, warnings);
-    Ok(Some(body))
+    Ok(body)
 }
 
 fn unknown_payload_fields(envelope: &Envelope<'_>, warnings: &mut Vec<Warning>) {
@@ -315,6 +377,11 @@ fn optional(name: &str, raw: Option<RawJson<'_>>) -> Result<Option<String>, Misf
         None => Ok(None),
         Some(raw) => required(name, Some(raw)).map(|text| Some(text).filter(|t| !t.is_empty())),
     }
+}
+
+/// An optional string, where none is empty.
+pub(super) fn optional_text(name: &str, raw: Option<RawJson<'_>>) -> Result<String, Misfit> {
+    optional(name, raw).map(Option::unwrap_or_default)
 }
 
 fn absent(event: &str, fields: &[(&str, Option<RawJson<'_>>)]) -> Result<(), Misfit> {
@@ -378,7 +445,10 @@ fn step_end(object: &PayloadObject<'_>) -> Result<StepEnd, Misfit> {
 
 /// Who saw it. Engines write an empty word where they do not know; of the two words, the one that claims less is
 /// taken for it, and for words that are not known.
-fn fidelity(raw: Option<RawJson<'_>>, warnings: &mut Vec<Warning>) -> Result<Fidelity, Misfit> {
+pub(super) fn fidelity(
+    raw: Option<RawJson<'_>>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Fidelity, Misfit> {
     let word = optional("fidelity", raw)?.unwrap_or_default();
     Ok(Fidelity::from_word(&word).unwrap_or_else(|| {
         warnings.push(Warning::Fidelity(word));
@@ -429,12 +499,12 @@ fn tool_result(
     })
 }
 
-/// The blocks of a message, or `None` when some are not known.
+/// The blocks of a message.
 fn blocks(
     event_type: EventType,
     object: &PayloadObject<'_>,
     warnings: &mut Vec<Warning>,
-) -> Result<Option<Vec<quipu_model::Block>>, Misfit> {
+) -> Result<Vec<quipu_model::Block>, Misfit> {
     absent(
         "a message",
         &[
@@ -454,28 +524,36 @@ fn blocks(
     }
     let list = match &object.blocks {
         Blocks::Missing => return Err("\"blocks\" is missing".into()),
-        Blocks::Other(raw) if raw.is_null() => return Ok(Some(Vec::new())),
+        Blocks::Other(raw) if raw.is_null() => return Ok(Vec::new()),
         Blocks::Other(_) => return Err("\"blocks\" is not a list".into()),
         Blocks::List(list) => list,
     };
     Ok(list_of_blocks(list, warnings))
 }
 
-fn list_of_blocks(
-    list: &[Block<'_>],
-    warnings: &mut Vec<Warning>,
-) -> Option<Vec<quipu_model::Block>> {
-    let mut known = Vec::with_capacity(list.len());
-    for (index, item) in list.iter().enumerate() {
-        known.extend(block(index, item, warnings));
-    }
-    (known.len() == list.len()).then_some(known)
+/// Blocks in order. Those that do not fit the vocabulary are handed over as they are.
+fn list_of_blocks(list: &[Block<'_>], warnings: &mut Vec<Warning>) -> Vec<quipu_model::Block> {
+    let one = |(index, item): (usize, &Block<'_>)| {
+        block(index, item, warnings)
+            .unwrap_or_else(|| quipu_model::Block::unknown(item.text.into()))
+    };
+    list.iter().enumerate().map(one).collect()
 }
 
 fn role_of(event_type: EventType) -> Role {
     match event_type {
         EventType::UserMessage => Role::User,
+        EventType::SystemMessage => Role::System,
         _ => Role::Assistant,
+    }
+}
+
+/// A message of a role.
+pub(super) fn of_role(role: Role, blocks: Vec<quipu_model::Block>) -> Body {
+    match role {
+        Role::User => Body::UserMessage(blocks),
+        Role::Assistant => Body::AssistantMessage(blocks),
+        Role::System => Body::SystemMessage(blocks),
     }
 }
 
@@ -568,7 +646,7 @@ fn block_content(
             "{name:?} does not belong to a {block_type} block"
         )));
     }
-    let text = |name, raw| optional(name, raw).map(Option::unwrap_or_default);
+    let text = optional_text;
     let content = match block_type {
         BlockType::Text => Content::Text(text("text", object.text)?),
         BlockType::Thinking => Content::Thinking(text("thinking", object.thinking)?),
@@ -609,15 +687,14 @@ fn unknown_fields(at: &str, fields: &[(Cow<'_, str>, RawJson<'_>)], warnings: &m
 }
 
 /// The event as it is written. Walks the text again; such events are rare.
-fn foreign(scan: &Scan<'_>, text: &str) -> Foreign {
-    Foreign {
+fn unknown(scan: &Scan<'_>, text: &str) -> Unknown {
+    Unknown {
         event_type: scan.event_type.to_string(),
         child_run_id: scan
             .envelope
             .child_run_id
             .and_then(|raw| raw.as_str())
             .map(Cow::into_owned),
-        shape: scan.shape(),
         payload: raw_payload(text).map_or_else(Json::null, Json::from),
     }
 }
@@ -635,37 +712,6 @@ fn raw_payload(text: &str) -> Option<RawJson<'_>> {
     walked.ok().and(payload)
 }
 
-/// A message with blocks that are not known, each handed over as it is.
-fn message(event_type: EventType, scan: &Scan<'_>) -> AnyBody {
-    let blocks = match &scan.envelope.payload {
-        Payload::Object(PayloadObject {
-            blocks: Blocks::List(list),
-            ..
-        })
-        | Payload::List(list) => any_blocks(list, &mut Vec::new()),
-        _ => Vec::new(),
-    };
-    AnyBody::Message {
-        role: role_of(event_type),
-        blocks,
-    }
-}
-
-fn any_blocks(list: &[Block<'_>], warnings: &mut Vec<Warning>) -> Vec<AnyBlock> {
-    let known = |(index, item): (usize, &Block<'_>)| match block(index, item, warnings) {
-        Some(block) => AnyBlock::Known(block),
-        None => AnyBlock::Unknown(item.text.into()),
-    };
-    list.iter().enumerate().map(known).collect()
-}
-
-/// What the payload of an event of an unknown type is, by its shape.
-pub(super) enum Probed {
-    /// A message; without a role of the format it is a system message.
-    Message(Option<Role>, Vec<AnyBlock>),
-    Body(Body),
-}
-
 /// Reads a payload by its shape, as the format asks of readers that meet a type they do not know. `None` where the
 /// shape says too little.
 pub(super) fn probe(
@@ -673,7 +719,7 @@ pub(super) fn probe(
     payload: &str,
     max_depth: usize,
     warnings: &mut Vec<Warning>,
-) -> Option<Probed> {
+) -> Option<Body> {
     let payload = Payload::read(&mut Cursor::new(payload, max_depth)).ok()?;
     let shape = payload.shape();
     let Payload::Object(object) = &payload else {
@@ -681,24 +727,19 @@ pub(super) fn probe(
     };
     let probed = match shape {
         Shape::Message => {
-            let role = match &*required("role", object.role).ok()? {
-                "system" => None,
-                role => Some(Role::from_word(role)?),
-            };
+            let role = Role::from_word(&required("role", object.role).ok()?)?;
             let Blocks::List(list) = &object.blocks else {
                 return None;
             };
-            Probed::Message(role, any_blocks(list, warnings))
+            of_role(role, list_of_blocks(list, warnings))
         }
         Shape::Tool if object.output.is_none_or(|it| it.is_null()) && object.error.is_none() => {
-            Probed::Body(Body::ToolCall(tool_call(object, warnings).ok()?))
+            Body::ToolCall(tool_call(object, warnings).ok()?)
         }
-        Shape::Tool => Probed::Body(Body::ToolResult(tool_result(object, warnings).ok()?)),
-        Shape::Step if event_type.ends_with(".started") => {
-            Probed::Body(Body::StepStarted(step(object).ok()?))
-        }
+        Shape::Tool => Body::ToolResult(tool_result(object, warnings).ok()?),
+        Shape::Step if event_type.ends_with(".started") => Body::StepStarted(step(object).ok()?),
         Shape::Step if event_type.ends_with(".completed") => {
-            Probed::Body(Body::StepCompleted(step_end(object).ok()?))
+            Body::StepCompleted(step_end(object).ok()?)
         }
         Shape::Step | Shape::Null | Shape::Blocks | Shape::Other => return None,
     };

@@ -53,6 +53,8 @@ pub fn parse_draft(text: &str, max_depth: usize) -> Result<Request, Fault> {
     let mut warnings = Vec::new();
     let body = decode::body(event_type, &envelope, &mut warnings)
         .map_err(|misfit| field("payload", misfit.0))?;
+    let body = decode::carried(event_type, body, &envelope, &mut warnings);
+    let place = decode::place(&envelope, &mut warnings)?;
     let mut annotations = Annotations::default();
     for (name, value) in &envelope.others {
         match annotate(&mut annotations, name, *value) {
@@ -61,12 +63,19 @@ pub fn parse_draft(text: &str, max_depth: usize) -> Result<Request, Fault> {
             Annotated::Refused(name, why) => return Err(field(name, why)),
         }
     }
-    match (body, warnings.first()) {
-        (_, Some(warning)) => Err(Fault::NotAnEvent(warning.to_string())),
-        (None, None) => Err(Fault::NotAnEvent("a block is not known".to_owned())),
-        (Some(body), None) => Ok(Request {
+    // Any kind may be recorded; a path and an iteration need not be named.
+    let is_fine = |warning: &Warning| {
+        matches!(
+            warning,
+            Warning::OpenType(_) | Warning::MissingField("path" | "iteration")
+        )
+    };
+    match warnings.iter().find(|warning| !is_fine(warning)) {
+        Some(Warning::Annotation { name, why }) => Err(field(name, why.clone())),
+        Some(warning) => Err(Fault::NotAnEvent(warning.to_string())),
+        None => Ok(Request {
             draft: Draft {
-                place: decode::place(&envelope, None)?,
+                place,
                 body,
                 annotations,
             },

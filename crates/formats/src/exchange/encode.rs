@@ -3,11 +3,13 @@
 use std::io::Write as _;
 
 use quipu_model::{
-    Annotations, Block, Body, Content, Draft, Event, Flags, Json, LogBody, Note, Notes, RunId,
-    Step, StepEnd, Timestamp, Usage,
+    Annotations, Attachment, Block, Body, Content, Draft, Event, EventType, Flags, Json, Notes,
+    Place, RunId, Step, StepEnd, Timestamp, Usage,
 };
 use serde::Serialize as _;
 
+use super::Closed;
+use super::kinds::{self, carrier};
 use super::seal::SEAL_LEN;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
@@ -22,8 +24,25 @@ pub enum Escapes {
     Go,
 }
 
-/// Writes an event as one line, its end included.
-pub fn encode(event: &Event, escapes: Escapes, out: &mut Vec<u8>) {
+/// Writes an event as one line of a file, its end included.
+///
+/// # Errors
+///
+/// When a file of this format may not hold it. Nothing is written then.
+pub fn encode(event: &Event, escapes: Escapes, out: &mut Vec<u8>) -> Result<(), Closed> {
+    check(&event.body)?;
+    write_line(event, escapes, Form::File, out);
+    Ok(())
+}
+
+/// Writes an event as one line that may have any type, its end included: what `quipu show --jsonl` writes. It is
+/// a line of the exchange format but for the types that the format does not have, such as `message.system` and
+/// `note`. [`super::decode_text`] gives back the same event.
+pub fn encode_log(event: &Event, out: &mut Vec<u8>) {
+    write_line(event, Escapes::Plain, Form::Open, out);
+}
+
+fn write_line(event: &Event, escapes: Escapes, form: Form, out: &mut Vec<u8>) {
     let mut template = Template::new(escapes);
     let Event {
         seq,
@@ -35,10 +54,9 @@ pub fn encode(event: &Event, escapes: Escapes, out: &mut Vec<u8>) {
         annotations,
     } = event;
     template.write(
-        run_id,
-        parent_run_id.as_ref(),
-        &place.path,
-        place.iteration,
+        form,
+        (run_id, parent_run_id.as_ref()),
+        place,
         body,
         annotations,
     );
@@ -47,41 +65,24 @@ pub fn encode(event: &Event, escapes: Escapes, out: &mut Vec<u8>) {
     template.render(*seq, &time, out);
 }
 
-/// Writes an event of an imported log as one line, its end included. It is a line of the exchange
-/// format but for two more types, `message.system` (a message) and `note` (`kind`, `text`,
-/// `raw`), which readers of that format hand on as they are.
-pub fn encode_log(event: &Event<LogBody>, out: &mut Vec<u8>) {
-    let mut template = Template::new(Escapes::Plain);
-    let child = match &event.body {
-        LogBody::Exchange(body) => body.child_run_id(),
-        LogBody::System(_) | LogBody::Note(_) => None,
-    };
-    let envelope = Envelope {
-        run_id: &event.run_id,
-        parent_run_id: event.parent_run_id.as_ref(),
-        child_run_id: child,
-        event_type: event.body.type_word(),
-        path: &event.place.path,
-        iteration: event.place.iteration,
-    };
-    template.write_with(&envelope, &event.annotations, |json| match &event.body {
-        LogBody::Exchange(body) => json.body(body),
-        LogBody::System(blocks) => json.message("system", blocks),
-        LogBody::Note(note) => json.note(note),
-    });
-    let mut time = Vec::with_capacity(32);
-    write_timestamp(event.timestamp, &mut time);
-    template.render(event.seq, &time, out);
+/// Which lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Those of a file: of one of the ten types.
+    File,
+    /// Of any type.
+    Open,
 }
 
-/// What a line says before its payload.
-struct Envelope<'a> {
-    run_id: &'a RunId,
-    parent_run_id: Option<&'a RunId>,
-    child_run_id: Option<&'a RunId>,
-    event_type: &'static str,
-    path: &'a str,
-    iteration: u64,
+/// Whether a file of this format may hold an event. Its vocabulary is closed, so what was read and not understood
+/// stays outside.
+fn check(body: &Body) -> Result<(), Closed> {
+    let is_unknown = |block: &Block| matches!(block.content, Content::Unknown(_));
+    match body {
+        Body::Unknown(unknown) => Err(Closed::EventType(unknown.event_type.clone())),
+        body if body.blocks().is_some_and(|all| all.iter().any(is_unknown)) => Err(Closed::Block),
+        _ => Ok(()),
+    }
 }
 
 /// Writes a time as RFC 3339 in UTC, to the nanosecond, without trailing zeros.
@@ -111,20 +112,30 @@ impl Template {
     }
 
     /// Fills the template with a draft, in place of what it held.
-    pub fn fill(&mut self, run_id: &RunId, parent_run_id: Option<&RunId>, draft: &Draft) {
+    ///
+    /// # Errors
+    ///
+    /// When a file of this format may not hold it.
+    pub fn fill(
+        &mut self,
+        run_id: &RunId,
+        parent_run_id: Option<&RunId>,
+        draft: &Draft,
+    ) -> Result<(), Closed> {
         let Draft {
             place,
             body,
             annotations,
         } = draft;
+        check(body)?;
         self.write(
-            run_id,
-            parent_run_id,
-            &place.path,
-            place.iteration,
+            Form::File,
+            (run_id, parent_run_id),
+            place,
             body,
             annotations,
         );
+        Ok(())
     }
 
     /// How long the line can become, its checksum included.
@@ -145,56 +156,63 @@ impl Template {
 
     fn write(
         &mut self,
-        run_id: &RunId,
-        parent_run_id: Option<&RunId>,
-        path: &str,
-        iteration: u64,
+        form: Form,
+        (run_id, parent_run_id): (&RunId, Option<&RunId>),
+        place: &Place,
         body: &Body,
         annotations: &Annotations,
-    ) {
-        let envelope = Envelope {
-            run_id,
-            parent_run_id,
-            child_run_id: body.child_run_id(),
-            event_type: body.event_type().as_str(),
-            path,
-            iteration,
-        };
-        self.write_with(&envelope, annotations, |json| json.body(body));
-    }
-
-    fn write_with(
-        &mut self,
-        envelope: &Envelope<'_>,
-        annotations: &Annotations,
-        payload: impl FnOnce(&mut Writer<'_>),
     ) {
         self.bytes.clear();
         let mut json = Writer {
             out: &mut self.bytes,
             escapes: self.escapes,
         };
+        let event_type = body.event_type();
+        let kind = event_type.filter(|it| form == Form::File && !it.is_exchange());
         // Run ids and event types hold nothing that needs an escape.
         json.raw(r#","run_id":""#);
-        json.raw(envelope.run_id.as_str());
-        if let Some(parent) = envelope.parent_run_id {
+        json.raw(run_id.as_str());
+        if let Some(parent) = parent_run_id {
             json.raw(r#"","parent_run_id":""#);
             json.raw(parent.as_str());
         }
-        if let Some(child) = envelope.child_run_id {
+        if let Some(child) = body.child_run_id() {
             json.raw(r#"","child_run_id":""#);
             json.raw(child.as_str());
         }
-        json.raw(r#"","type":""#);
-        json.raw(envelope.event_type);
-        json.raw(r#"","path":"#);
-        json.string(envelope.path);
+        match (body, event_type) {
+            (Body::Unknown(unknown), _) => {
+                if let Some(child) = &unknown.child_run_id {
+                    json.raw(r#"","child_run_id":"#);
+                    json.string(child);
+                    json.raw(r#","type":"#);
+                } else {
+                    json.raw(r#"","type":"#);
+                }
+                json.string(&unknown.event_type);
+                json.raw(r#","path":"#);
+            }
+            (_, event_type) => {
+                json.raw(r#"","type":""#);
+                json.raw(
+                    kind.map(carrier)
+                        .or(event_type)
+                        .map_or("", EventType::as_str),
+                );
+                json.raw(r#"","path":"#);
+            }
+        }
+        json.string(&place.path);
         json.raw(r#","iteration":"#);
-        json.number(envelope.iteration);
+        json.number(place.iteration());
         json.raw(r#","timestamp":""#);
         let hole = json.out.len();
         json.raw(r#"","payload":"#);
-        payload(&mut json);
+        match kind {
+            None => json.body(body),
+            Some(kind) => json.carried(kind, body, annotations),
+        }
+        json.place(place);
         json.annotations(annotations);
         json.raw("}\n");
         self.hole = hole;
@@ -205,21 +223,28 @@ impl Template {
 const SHORT: usize = 48;
 
 /// Writes JSON in the key order of the specification.
-struct Writer<'a> {
+pub(super) struct Writer<'a> {
     out: &'a mut Vec<u8>,
     escapes: Escapes,
 }
 
-impl Writer<'_> {
-    fn raw(&mut self, text: &str) {
+impl<'a> Writer<'a> {
+    pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
+        Self {
+            out,
+            escapes: Escapes::Plain,
+        }
+    }
+
+    pub(super) fn raw(&mut self, text: &str) {
         self.out.extend_from_slice(text.as_bytes());
     }
 
-    fn number(&mut self, n: u64) {
+    pub(super) fn number(&mut self, n: u64) {
         self.raw(itoa::Buffer::new().format(n));
     }
 
-    fn string(&mut self, text: &str) {
+    pub(super) fn string(&mut self, text: &str) {
         // Paths, names and ids need no escape of either kind, and there are several on each line.
         if text.len() <= SHORT
             && text
@@ -271,6 +296,14 @@ impl Writer<'_> {
             | Body::CallCompleted { end, .. } => self.step_end(end),
             Body::UserMessage(blocks) => self.message("user", blocks),
             Body::AssistantMessage(blocks) => self.message("assistant", blocks),
+            Body::SystemMessage(blocks) => self.message("system", blocks),
+            Body::Unknown(unknown) => self.raw(unknown.payload.get()),
+            Body::ModelCall(_)
+            | Body::Chunk(_)
+            | Body::Harness(_)
+            | Body::Blob(_)
+            | Body::Error(_)
+            | Body::Note(_) => self.kind(body, false),
             Body::ToolCall(call) => {
                 self.tool(&call.name, &call.call_id, call.input.as_ref());
                 self.raw(r#","output":null,"fidelity":""#);
@@ -289,16 +322,42 @@ impl Writer<'_> {
         }
     }
 
-    fn note(&mut self, note: &Note) {
-        self.raw(r#"{"kind":""#);
-        self.raw(note.kind.as_str());
-        self.raw("\"");
-        if let Some(text) = &note.text {
-            self.raw(r#","text":"#);
-            self.string(text);
+    /// The payload of a line that carries another kind, and what says which.
+    fn carried(&mut self, kind: EventType, body: &Body, annotations: &Annotations) {
+        let role = match carrier(kind) {
+            EventType::UserMessage => "user",
+            _ => "assistant",
+        };
+        match body {
+            Body::SystemMessage(blocks) => self.message(role, blocks),
+            _ => self.message(role, &[kinds::message(body, annotations)]),
         }
-        self.value_field(r#","raw":"#, note.raw.as_ref());
-        self.raw("}");
+        self.raw(r#","as":""#);
+        self.raw(kind.as_str());
+        self.raw("\"");
+        if kind != EventType::SystemMessage {
+            self.raw(r#","event":"#);
+            self.kind(body, true);
+        }
+    }
+
+    /// What a place says beyond its path and the iteration of its innermost loop.
+    fn place(&mut self, place: &Place) {
+        if !matches!(place.iterations.as_slice(), [] | [1..=u64::MAX]) {
+            for (index, iteration) in place.iterations.iter().enumerate() {
+                self.raw(if index == 0 {
+                    r#","iterations":["#
+                } else {
+                    ","
+                });
+                self.number(*iteration);
+            }
+            self.raw("]");
+        }
+        if place.attempt != 1 {
+            self.raw(r#","attempt":"#);
+            self.number(place.attempt);
+        }
     }
 
     /// A step, its object left open.
@@ -340,8 +399,14 @@ impl Writer<'_> {
     }
 
     fn block(&mut self, block: &Block) {
+        let Some(block_type) = block.block_type() else {
+            if let Content::Unknown(whole) = &block.content {
+                self.raw(whole.get());
+            }
+            return;
+        };
         self.raw(r#"{"type":""#);
-        self.raw(block.block_type().as_str());
+        self.raw(block_type.as_str());
         self.raw(r#"","fidelity":""#);
         self.raw(block.fidelity.as_str());
         self.raw("\"");
@@ -360,6 +425,7 @@ impl Writer<'_> {
                 self.text_field(r#","tool_id":"#, id);
                 self.value_field(r#","tool_content":"#, content.as_ref());
             }
+            Content::Unknown(_) => {}
         }
         self.raw("}");
     }
@@ -386,6 +452,16 @@ impl Writer<'_> {
             self.raw(key);
             self.number(n);
         }
+        self.raw("}");
+    }
+
+    pub(super) fn attachment(&mut self, attachment: &Attachment) {
+        self.raw(r#"{"mime":"#);
+        self.string(&attachment.mime);
+        self.raw(r#","bytes":"#);
+        self.number(attachment.bytes);
+        self.raw(r#","sha256":"#);
+        self.string(&attachment.sha256);
         self.raw("}");
     }
 
@@ -457,13 +533,7 @@ impl Writer<'_> {
             } else {
                 ","
             });
-            self.raw(r#"{"mime":"#);
-            self.string(&attachment.mime);
-            self.raw(r#","bytes":"#);
-            self.number(attachment.bytes);
-            self.raw(r#","sha256":"#);
-            self.string(&attachment.sha256);
-            self.raw("}");
+            self.attachment(attachment);
         }
         if !attachments.is_empty() {
             self.raw("]");

@@ -24,13 +24,16 @@
 //! `native_id`, `parent_id`, `subagent_id`, `model`, `usage` (`input`, `cache_read`, `cache_write`,
 //! `cache_write_1h`, `output`, `reasoning`), `cost_usd`, `model_call`, `stop_reason`, `duration_ms`, `status`, `child`,
 //! `attachments` (`mime`, `bytes`, `sha256`), `source` (`file`, `offset`, `line`), `extra` (an object of fields that
-//! have no place of their own), `flags`. A line that a recorder wrote ends with its checksum, `check` ([`Chain`]).
+//! have no place of their own), `flags`. Kinds of events that the vocabulary has no type for are carried by lines of
+//! types that it has, with `as` and `event` (`kinds.rs`); `iterations` and `attempt` say more of a place than
+//! `iteration` does. A line that a recorder wrote ends with its checksum, `check` ([`Chain`]).
 //!
 //! `docs/formats/exchange.md` is the format for people: every event, what a reader must tolerate, versions.
 
 mod decode;
 mod draft;
 mod encode;
+mod kinds;
 mod problem;
 mod project;
 mod reader;
@@ -45,10 +48,12 @@ mod tests;
 pub use decode::decode_text;
 pub use draft::{Request, parse_draft};
 pub use encode::{Escapes, Template, encode, encode_log, write_timestamp};
-pub use problem::{Fault, Position, Warning};
+pub use kinds::{fields_json, from_fields, sentence};
+pub use problem::{Closed, Fault, Position, Warning};
+pub(crate) use project::unknown_blocks_as_text;
 pub use project::{CARRIES, Changes, Options, into_log, writer};
 pub use reader::{Bad, Decoded, Found, Item, Reader};
-pub use scan::Scan;
+pub use scan::{Scan, Shape};
 pub use seal::{Chain, SealProblem};
 pub use surrogate::mend_surrogates;
 

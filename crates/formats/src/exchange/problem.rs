@@ -10,6 +10,9 @@ pub enum Warning {
     /// The event type is not in the vocabulary.
     #[error("unknown event type {0:?}")]
     UnknownEventType(String),
+    /// The event type is one that `quipu show --jsonl` writes. In a file, a line of another type carries it.
+    #[error("event type {0:?} does not belong in a file")]
+    OpenType(&'static str),
     /// A block's type is not in the vocabulary.
     #[error("unknown block type {block_type:?} in block {index}")]
     UnknownBlockType {
@@ -72,6 +75,17 @@ pub enum Warning {
     /// The file begins with a byte order mark.
     #[error("the file begins with a byte order mark")]
     ByteOrderMark,
+}
+
+/// Why a file of the exchange format cannot hold an event: its vocabulary is closed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Closed {
+    /// The type is outside the vocabulary, and the payload was not understood.
+    #[error("a transcript cannot hold an event of the unknown type {0:?}")]
+    EventType(String),
+    /// A block of a message is outside the vocabulary.
+    #[error("a transcript cannot hold a block of an unknown type")]
+    Block,
 }
 
 /// Why bytes could not be read as an event.

@@ -1,20 +1,18 @@
 //! Sessions as transcripts, and transcripts as sessions.
 //!
-//! What is imported has system messages and notes, for which the closed vocabulary has no word. A transcript that
-//! is written here is one that every reader of the format understands, so these are left out and counted. What
-//! reads them all the same (`encode_log`, which `quipu show --jsonl` uses) is read back.
+//! A transcript that is written here is one that every reader of the format understands. What its vocabulary has no
+//! type for is carried by lines of types that it has; what was read and not understood is left out and counted.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use quipu_model::json::{Node, Tape};
+use quipu_model::json::Tape;
 use quipu_model::{
-    AnyBlock, AnyBody, Block, Body, Event, EventType, Fidelity, Foreign, Header, LogBody, Note,
-    NoteKind, Role, RunId,
+    Block, Body, Content, Event, EventType, Fidelity, Header, Note, NoteKind, RunId, Unknown,
 };
 
-use super::decode::{Probed, probe};
+use super::decode::probe;
 use super::{Escapes, Warning, encode};
 use crate::loss::{Field, Loss};
 use crate::projection::{Beside, Projection};
@@ -35,6 +33,7 @@ pub const CARRIES: &[Field] = &[
     Field::Timestamp,
     Field::RunLinks,
     Field::Place,
+    Field::Passes,
     Field::Fidelity,
     Field::NativeId,
     Field::ParentId,
@@ -94,22 +93,15 @@ struct Lines<'w> {
 }
 
 impl Projection for Lines<'_> {
-    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
         let loss = &mut self.loss;
         loss.events += 1;
-        let body = match &event.body {
-            LogBody::Exchange(body) => body,
-            LogBody::System(_) => {
-                loss.dropped(LogBody::SYSTEM, event.seq);
-                return Ok(());
-            }
-            LogBody::Note(note) => {
-                loss.dropped(format!("note:{}", note.kind), event.seq);
-                return Ok(());
-            }
-        };
+        if let Body::Unknown(unknown) = &event.body {
+            loss.dropped(unknown.event_type.clone(), event.seq);
+            return Ok(());
+        }
         loss.fields(event, CARRIES);
-        for _ in &event.annotations.attachments {
+        for _ in event.blobs() {
             loss.dropped("attachment bytes", event.seq);
         }
         loss.carried += 1;
@@ -117,16 +109,15 @@ impl Projection for Lines<'_> {
         if self.last != event.seq {
             loss.inferred("seq, because what is left out closes up", event.seq);
         }
-        let event = Event {
-            seq: self.last,
-            run_id: event.run_id.clone(),
-            parent_run_id: event.parent_run_id.clone(),
-            timestamp: event.timestamp,
-            place: event.place.clone(),
-            body: body.clone(),
-            annotations: event.annotations.clone(),
-        };
-        encode(&event, Escapes::Plain, &mut self.held);
+        let mut event = Cow::Borrowed(event);
+        if self.last != event.seq {
+            event.to_mut().seq = self.last;
+        }
+        let seq = event.seq;
+        unknown_blocks_as_text(&mut event, |word| {
+            loss.wrapped(format!("block {word:?} as text"), seq);
+        });
+        encode(&event, Escapes::Plain, &mut self.held).map_err(io::Error::other)?;
         if self.held.len() >= CHUNK {
             self.out.write_all(&self.held)?;
             self.held.clear();
@@ -193,100 +184,71 @@ fn without_index(name: &str) -> String {
     }
 }
 
-/// An event of a transcript as one of a session. What is outside of the vocabulary is read by its shape, or becomes a
-/// note that keeps it; what is not as it was is counted.
-pub fn into_log(event: Event<AnyBody>, changes: &mut Changes) -> Event<LogBody> {
-    let mut annotations = event.annotations;
-    let body = match event.body {
-        AnyBody::Known(body) => LogBody::Exchange(body),
-        AnyBody::Message { role, blocks } => {
-            LogBody::Exchange(of_role(role, known(blocks, changes)))
-        }
-        AnyBody::Foreign(foreign) => {
-            // The model knows a child run of any event.
-            match foreign.child_run_id.as_deref().map(RunId::new) {
-                Some(Ok(child)) if annotations.child.is_none() => annotations.child = Some(child),
-                None => {}
-                Some(_) => count(&mut changes.unkept, "child_run_id".to_owned()),
+/// An event as it was read, understood as far as it can be: what is outside of the vocabulary is read by its shape, or
+/// becomes a note that keeps it. What is not as it was is counted.
+pub fn into_log(mut event: Event, changes: &mut Changes) -> Event {
+    if let Body::Unknown(unknown) = event.body {
+        // The model knows a child run of any event.
+        match unknown.child_run_id.as_deref().map(RunId::new) {
+            Some(Ok(child)) if event.annotations.child.is_none() => {
+                event.annotations.child = Some(child);
             }
-            of_foreign(foreign, changes)
+            None => {}
+            Some(_) => count(&mut changes.unkept, "child_run_id".to_owned()),
         }
-    };
-    Event {
-        seq: event.seq,
-        run_id: event.run_id,
-        parent_run_id: event.parent_run_id,
-        timestamp: event.timestamp,
-        place: event.place,
-        body,
-        annotations,
+        event.body = by_shape(unknown, changes);
     }
+    let mut event = Cow::Owned(event);
+    unknown_blocks_as_text(&mut event, |word| changes.reads("block", word, "text"));
+    event.into_owned()
 }
 
-/// Blocks that are not known keep their place: as text that is their JSON.
-fn known(blocks: Vec<AnyBlock>, changes: &mut Changes) -> Vec<Block> {
-    let known = |block| match block {
-        AnyBlock::Known(block) => block,
-        AnyBlock::Unknown(json) => {
+/// Blocks that are not known keep their place: as text that is their JSON. `with` is given the type of each.
+pub(crate) fn unknown_blocks_as_text(event: &mut Cow<'_, Event>, mut with: impl FnMut(&str)) {
+    let is_unknown = |block: &Block| matches!(block.content, Content::Unknown(_));
+    if !event
+        .body
+        .blocks()
+        .unwrap_or_default()
+        .iter()
+        .any(is_unknown)
+    {
+        return;
+    }
+    let (Body::UserMessage(blocks) | Body::AssistantMessage(blocks) | Body::SystemMessage(blocks)) =
+        &mut event.to_mut().body
+    else {
+        return;
+    };
+    for block in blocks {
+        if let Content::Unknown(json) = &block.content {
             let mut tape = Tape::new();
             let read = tape.read(json.get(), DEPTH).ok();
             let word = read.and_then(|block| block.text("type").map(Cow::into_owned));
-            changes.reads("block", &word.unwrap_or_default(), "text");
-            Block::text(Fidelity::AgentEmitted, json.get())
+            with(&word.unwrap_or_default());
+            *block = Block::text(Fidelity::AgentEmitted, json.get());
         }
-    };
-    blocks.into_iter().map(known).collect()
-}
-
-fn of_role(role: Role, blocks: Vec<Block>) -> Body {
-    match role {
-        Role::User => Body::UserMessage(blocks),
-        Role::Assistant => Body::AssistantMessage(blocks),
     }
 }
 
-fn of_foreign(foreign: Foreign, changes: &mut Changes) -> LogBody {
-    let word = foreign.event_type.as_str();
-    if word == LogBody::NOTE {
-        let mut tape = Tape::new();
-        let read = tape.read(foreign.payload.get(), DEPTH).ok();
-        if let Some(note) = read.and_then(note) {
-            return note;
-        }
-    }
-    // A payload that does not fit a type of the vocabulary is not made to fit.
-    if EventType::from_word(word).is_none() {
+fn by_shape(unknown: Unknown, changes: &mut Changes) -> Body {
+    let word = unknown.event_type.as_str();
+    // A payload that does not fit a type of the vocabulary is not made to fit, except a message.
+    if EventType::from_word(word).is_none_or(|it| it == EventType::SystemMessage) {
         let mut warnings = Vec::new();
-        let probed = probe(word, foreign.payload.get(), DEPTH, &mut warnings);
-        if let Some(probed) = probed {
+        if let Some(body) = probe(word, unknown.payload.get(), DEPTH, &mut warnings) {
             changes.warned(&warnings);
-            let body = match probed {
-                Probed::Message(None, blocks) => LogBody::System(known(blocks, changes)),
-                Probed::Message(Some(role), blocks) => {
-                    LogBody::Exchange(of_role(role, known(blocks, changes)))
-                }
-                Probed::Body(body) => LogBody::Exchange(body),
-            };
             if body.type_word() != word {
                 changes.reads("type", word, body.type_word());
             }
             return body;
         }
     }
-    LogBody::Note(Note {
+    Body::Note(Note {
         kind: NoteKind::UnknownRecord,
-        text: Some(foreign.event_type),
-        raw: Some(foreign.payload),
+        text: Some(unknown.event_type),
+        raw: Some(unknown.payload),
     })
-}
-
-fn note(payload: Node<'_>) -> Option<LogBody> {
-    let kind = NoteKind::from_word(&payload.text("kind")?)?;
-    Some(LogBody::Note(Note {
-        kind,
-        text: payload.text("text").map(Into::into),
-        raw: payload.get("raw").map(|raw| raw.raw().into()),
-    }))
 }
 
 #[cfg(test)]
@@ -300,7 +262,7 @@ mod tests {
     use crate::exchange::{Reader, encode_log};
     use crate::projection::Nowhere;
 
-    fn read(bytes: &[u8]) -> (Vec<Event<LogBody>>, Changes) {
+    fn read(bytes: &[u8]) -> (Vec<Event>, Changes) {
         let mut reader = Reader::new(bytes);
         let (mut events, mut changes) = (Vec::new(), Changes::default());
         while let Some(item) = reader.next_decoded().unwrap() {
@@ -311,14 +273,14 @@ mod tests {
         (events, changes)
     }
 
-    fn read_whole(bytes: &[u8]) -> Vec<Event<LogBody>> {
+    fn read_whole(bytes: &[u8]) -> Vec<Event> {
         let (events, changes) = read(bytes);
         assert_eq!(changes, Changes::default());
         events
     }
 
     proptest! {
-        /// What has a word in the vocabulary comes back as it was, but for its number.
+        /// Every kind comes back as it was.
         #[test]
         fn a_session_reads_back((header, events) in arbitrary::session()) {
             let mut bytes = Vec::new();
@@ -328,15 +290,9 @@ mod tests {
                 to.event(event).unwrap();
             }
             let loss = to.finish().unwrap();
-            let kept: Vec<_> = events
-                .iter()
-                .filter(|event| matches!(event.body, LogBody::Exchange(_)))
-                .zip(1..)
-                .map(|(event, seq)| Event { seq, ..event.clone() })
-                .collect();
-            prop_assert_eq!(loss.carried, kept.len() as u64);
+            prop_assert_eq!(loss.carried, events.len() as u64);
             prop_assert_eq!(loss.events, events.len() as u64);
-            prop_assert_eq!(read_whole(&bytes), kept);
+            prop_assert_eq!(read_whole(&bytes), events);
         }
 
         /// System messages and notes included, whatever blocks they hold.
@@ -388,7 +344,7 @@ mod tests {
             parent_run_id: None,
             timestamp: "2026-06-08T08:14:42Z".parse().unwrap(),
             place: quipu_model::Place::run(),
-            body: LogBody::System(blocks),
+            body: Body::SystemMessage(blocks),
             annotations: quipu_model::Annotations::default(),
         };
         let written = event(blocks(&contents));
@@ -457,7 +413,7 @@ mod tests {
                 let told = format!("type {word:?} as {expected}");
                 assert_eq!(changes.read_as, [(told, 1)].into(), "{word}");
             } else {
-                let LogBody::Note(note) = &events[0].body else {
+                let Body::Note(note) = &events[0].body else {
                     panic!("{word} {payload}: {:?}", events[0].body)
                 };
                 assert_eq!(note.text.as_deref(), Some(word));
@@ -484,10 +440,7 @@ mod tests {
             line("run.paused", "null").replace(r#","type""#, r#","child_run_id":"c","type""#),
         ];
         let (events, changes) = read(lines.concat().as_bytes());
-        let LogBody::Exchange(body) = &events[0].body else {
-            panic!()
-        };
-        assert_eq!(body.texts().collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(events[0].body.texts().collect::<Vec<_>>(), ["a", "b"]);
         let count = |of: &[(&str, u64)]| -> BTreeMap<String, u64> {
             of.iter()
                 .map(|(name, n)| ((*name).to_owned(), *n))

@@ -3,7 +3,7 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io::{self, Read};
 
-use quipu_model::{AnyBody, Event};
+use quipu_model::Event;
 
 use super::decode::Decoder;
 use super::scan::Scan;
@@ -112,7 +112,7 @@ pub struct Decoded {
     /// Where it stands.
     pub at: Position,
     /// The event.
-    pub event: Event<AnyBody>,
+    pub event: Event,
     /// What is odd about it or its line.
     pub warnings: Vec<Warning>,
 }
@@ -236,7 +236,7 @@ impl<R: Read> Reader<R> {
         scan: &Scan<'_>,
         text: &str,
         warnings: &mut Vec<Warning>,
-    ) -> Result<Event<AnyBody>, Fault> {
+    ) -> Result<Event, Fault> {
         let about_line = warnings.len();
         let mut decoder = self.decoder.borrow_mut();
         let decoded = decoder.decode(scan, text, warnings);

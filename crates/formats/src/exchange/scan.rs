@@ -6,10 +6,28 @@
 
 use std::borrow::Cow;
 
-use quipu_model::Shape;
+use quipu_model::EventType;
 use quipu_model::json::{Cursor, RawJson, SyntaxError};
 
 use super::Fault;
+
+/// What a payload looks like, by the five dispatch rules of the exchange format. It depends on the
+/// payload alone, not on the event's type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// Null or missing.
+    Null,
+    /// Rule 1: an array of blocks.
+    Blocks,
+    /// Rule 2: an object with `role`.
+    Message,
+    /// Rule 3: an object with `call_id`.
+    Tool,
+    /// Rule 4: an object with `kind`.
+    Step,
+    /// Rule 5: anything else.
+    Other,
+}
 
 /// An event as slices of its line.
 #[derive(Debug)]
@@ -49,6 +67,17 @@ impl<'a> Scan<'a> {
             event_type,
             envelope,
         })
+    }
+
+    /// The kind of the event: the type, or what a line of that type says that it carries.
+    pub fn kind(&self) -> Cow<'_, str> {
+        let carried = self.envelope.as_kind.and_then(|raw| raw.as_str());
+        let is_kind = |word: &Cow<'_, str>| {
+            EventType::from_word(word).is_some_and(|kind| !kind.is_exchange())
+        };
+        carried
+            .filter(is_kind)
+            .unwrap_or(Cow::Borrowed(&*self.event_type))
     }
 
     /// The run as written; `None` when it is missing or not a string.
@@ -107,6 +136,10 @@ raw_object! {
         path = "path",
         iteration = "iteration",
         timestamp = "timestamp",
+        iterations = "iterations",
+        attempt = "attempt",
+        as_kind = "as",
+        event = "event",
         check = "check",
     }
     { payload: Payload = "payload", }

@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::{self, Read};
 
-use quipu_model::{AnyBody, Body, Event, Place, RunId, StepEnd, Timestamp};
+use quipu_model::{Body, Event, Place, RunId, StepEnd, Timestamp};
 
 use super::seal::Seals;
 use super::{Bad, Decoded, Fault, Position, Reader, Warning};
+use crate::rules::rules;
 
 /// Findings kept per rule; the rest are counted.
 const KEPT_PER_RULE: u64 = 100;
@@ -40,101 +41,73 @@ impl fmt::Display for Severity {
     }
 }
 
-macro_rules! rules {
-    ($($(#[$doc:meta])* $rule:ident = $name:literal, $severity:ident, $hint:expr;)+) => {
-        /// What is checked. The first line of each is its meaning; its name is stable.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum Rule { $($(#[$doc])* $rule,)+ }
-
-        impl Rule {
-            /// Every rule.
-            pub const ALL: &'static [Self] = &[$(Self::$rule,)+];
-
-            /// The rule's stable name.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$rule => $name,)+ }
-            }
-
-            /// How much breaking it matters.
-            pub const fn severity(self) -> Severity {
-                match self { $(Self::$rule => Severity::$severity,)+ }
-            }
-
-            /// What to do about it, where there is something.
-            pub const fn hint(self) -> Option<&'static str> {
-                match self { $(Self::$rule => $hint,)+ }
-            }
-        }
-    };
-}
-
 rules! {
     /// Sequence numbers leave some out.
-    SeqGap = "seq-gap", Error, Some("events are missing from the file; look for them in a .torn file or a backup");
+    SeqGap = "seq-gap", Error, "events are missing from the file; look for them in a .torn file or a backup";
     /// A sequence number is not greater than the one before.
-    SeqOrder = "seq-order", Error, Some("two writers, or a writer that restarted its numbering; order by line instead");
+    SeqOrder = "seq-order", Error, "two writers, or a writer that restarted its numbering; order by line instead";
     /// The file ends in the middle of a line.
-    TornTail = "torn-tail", Error, Some("`quipu repair` sets the torn bytes aside");
+    TornTail = "torn-tail", Error, "`quipu repair` sets the torn bytes aside";
     /// The last event has no line end.
-    Unterminated = "unterminated", Error, Some("`quipu repair` ends the line");
+    Unterminated = "unterminated", Error, "`quipu repair` ends the line";
     /// A line is not an event.
-    BadLine = "bad-line", Error, Some("the line is left as it is; events around it are not affected");
+    BadLine = "bad-line", Error, "the line is left as it is; events around it are not affected";
     /// A line was cut off and the next event follows on the same line.
-    GluedLine = "glued-line", Error, Some("the event behind the cut is still read");
+    GluedLine = "glued-line", Error, "the event behind the cut is still read";
     /// More than one event on a line.
-    SharedLine = "shared-line", Error, None;
+    SharedLine = "shared-line", Error;
     /// The event type is not in the vocabulary.
-    EventType = "event-type", Error, Some("written by something newer, or not a transcript");
+    EventType = "event-type", Error, "written by something newer, or not a transcript";
     /// A block type is not in the vocabulary.
-    BlockType = "block-type", Error, Some("written by something newer, or not a transcript");
+    BlockType = "block-type", Error, "written by something newer, or not a transcript";
     /// A line is not as it was recorded.
-    Checksum = "checksum", Error, Some("the file was damaged or changed after it was recorded; take the line from a copy");
+    Checksum = "checksum", Error, "the file was damaged or changed after it was recorded; take the line from a copy";
     /// A payload or block does not fit its type.
-    PayloadShape = "payload-shape", Error, None;
+    PayloadShape = "payload-shape", Error;
     /// Not all events name the same run.
-    RunId = "run-id", Error, Some("each run has a file of its own");
+    RunId = "run-id", Error, "each run has a file of its own";
     /// Not all events name the same parent.
-    ParentRunId = "parent-run-id", Error, Some("every event of a child run names its parent");
+    ParentRunId = "parent-run-id", Error, "every event of a child run names its parent";
     /// A required field is missing.
-    MissingField = "missing-field", Warning, None;
+    MissingField = "missing-field", Warning;
     /// A field that Quipu adds holds something else.
-    Annotation = "annotation", Warning, None;
+    Annotation = "annotation", Warning;
     /// Bytes that are not UTF-8, or half of a surrogate pair.
-    Utf8 = "utf-8", Warning, None;
+    Utf8 = "utf-8", Warning;
     /// Raw NUL bytes.
-    RawNul = "raw-nul", Warning, None;
+    RawNul = "raw-nul", Warning;
     /// Lines end in CR LF, or the file begins with a byte order mark.
-    LineForm = "line-form", Warning, Some("written or edited by something that changes line ends");
+    LineForm = "line-form", Warning, "written or edited by something that changes line ends";
     /// Blank lines.
-    BlankLine = "blank-line", Warning, None;
+    BlankLine = "blank-line", Warning;
     /// A tool result without a call.
-    ToolOrphan = "tool-orphan", Warning, None;
+    ToolOrphan = "tool-orphan", Warning;
     /// A tool call with the id of one that still waits.
-    ToolRepeat = "tool-repeat", Warning, None;
+    ToolRepeat = "tool-repeat", Warning;
     /// The end of a step that did not begin.
-    StepOrphan = "step-orphan", Warning, None;
+    StepOrphan = "step-orphan", Warning;
     /// The file is not named after its run.
-    FileName = "file-name", Warning, Some("a run is found by the name of its file");
+    FileName = "file-name", Warning, "a run is found by the name of its file";
     /// A completed call names a run that is not there.
-    ChildMissing = "child-missing", Error, Some("its transcript was moved, deleted or never written");
+    ChildMissing = "child-missing", Error, "its transcript was moved, deleted or never written";
     /// Parent and child do not name each other.
-    LinkBroken = "link-broken", Error, None;
+    LinkBroken = "link-broken", Error;
     /// Others can read or write the file or its directory.
-    Permissions = "permissions", Warning, Some("`quipu repair` makes the file private; `chmod 700` its directory");
+    Permissions = "permissions", Warning, "`quipu repair` makes the file private; `chmod 700` its directory";
     /// A tool call without a result.
-    ToolDangling = "tool-dangling", Note, None;
+    ToolDangling = "tool-dangling", Note;
     /// A step that has not ended.
-    StepOpen = "step-open", Note, None;
+    StepOpen = "step-open", Note;
     /// A call in progress names a run that is not there yet.
-    ChildPending = "child-pending", Note, None;
+    ChildPending = "child-pending", Note;
     /// The parent run is not beside this one.
-    ParentAbsent = "parent-absent", Note, None;
+    ParentAbsent = "parent-absent", Note;
     /// A field that the format does not have.
-    UnknownField = "unknown-field", Note, None;
+    UnknownField = "unknown-field", Note;
     /// A time before the time of the event before.
-    TimeBackwards = "time-backwards", Note, None;
+    TimeBackwards = "time-backwards", Note;
     /// So much waits for its end that pairing was not checked to the end.
-    PairingCapped = "pairing-capped", Note, None;
+    PairingCapped = "pairing-capped", Note;
 }
 
 /// One finding.
@@ -279,7 +252,7 @@ impl Check {
         self.report.events += 1;
         for warning in &decoded.warnings {
             let rule = match warning {
-                Warning::UnknownEventType(_) => Rule::EventType,
+                Warning::UnknownEventType(_) | Warning::OpenType(_) => Rule::EventType,
                 Warning::UnknownBlockType { .. } => Rule::BlockType,
                 Warning::BlockShape { .. }
                 | Warning::PayloadShape { .. }
@@ -297,12 +270,10 @@ impl Check {
         }
         self.order(at, event);
         self.identity(at, event);
-        if let AnyBody::Known(body) = &event.body {
-            self.pairing(at, event, body);
-        }
+        self.pairing(at, event);
     }
 
-    fn order(&mut self, at: Position, event: &Event<AnyBody>) {
+    fn order(&mut self, at: Position, event: &Event) {
         let (seq, last) = (event.seq, self.report.last_seq);
         if seq <= last {
             let message = format!("seq {seq} comes after {last}");
@@ -322,7 +293,7 @@ impl Check {
         self.time = Some(event.timestamp);
     }
 
-    fn identity(&mut self, at: Position, event: &Event<AnyBody>) {
+    fn identity(&mut self, at: Position, event: &Event) {
         let first = self.report.events == 1;
         if first {
             self.report.run_id = Some(event.run_id.clone());
@@ -341,8 +312,8 @@ impl Check {
         }
     }
 
-    fn pairing(&mut self, at: Position, event: &Event<AnyBody>, body: &Body) {
-        match body {
+    fn pairing(&mut self, at: Position, event: &Event) {
+        match &event.body {
             Body::StepStarted(_) => self.step_begins(event, None),
             Body::CallStarted { child_run_id, .. } => {
                 self.step_begins(event, Some(child_run_id));
@@ -364,20 +335,18 @@ impl Check {
                     self.find(Rule::ToolRepeat, Some(at), Some(event.seq), message);
                 }
             }
-            Body::ToolResult(result) => {
-                if self.calls.remove(&result.call_id).is_none() && !self.capped {
-                    let message = format!("no call {:?} waits for a result", result.call_id);
-                    self.find(Rule::ToolOrphan, Some(at), Some(event.seq), message);
-                }
+            Body::ToolResult(result)
+                if self.calls.remove(&result.call_id).is_none() && !self.capped =>
+            {
+                let message = format!("no call {:?} waits for a result", result.call_id);
+                self.find(Rule::ToolOrphan, Some(at), Some(event.seq), message);
             }
-            Body::RunStarted(_)
-            | Body::RunCompleted(_)
-            | Body::UserMessage(_)
-            | Body::AssistantMessage(_) => {}
+            // The others pair with nothing.
+            _ => {}
         }
     }
 
-    fn step_begins(&mut self, event: &Event<AnyBody>, child: Option<&RunId>) {
+    fn step_begins(&mut self, event: &Event, child: Option<&RunId>) {
         if self.open_steps >= MAX_WAITING {
             self.capped = true;
             return;
@@ -389,13 +358,7 @@ impl Check {
             .push(event.seq);
     }
 
-    fn step_ends(
-        &mut self,
-        at: Position,
-        event: &Event<AnyBody>,
-        end: &StepEnd,
-        child: Option<&RunId>,
-    ) {
+    fn step_ends(&mut self, at: Position, event: &Event, end: &StepEnd, child: Option<&RunId>) {
         let key = (event.place.clone(), child.cloned());
         let Some(begun) = self.steps.get_mut(&key) else {
             if !self.capped {

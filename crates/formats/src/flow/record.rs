@@ -178,7 +178,7 @@ pub struct Execution {
 impl Execution {
     /// Where in the run it is.
     pub fn place(&self) -> Place {
-        Place::step(path_of(&self.flow, &self.step)).iteration(self.iteration)
+        Place::flat(path_of(&self.flow, &self.step), self.iteration)
     }
 
     pub(super) fn workflow_step(&self) -> Step {
@@ -359,7 +359,7 @@ impl<'a> Part<'a> {
         }
         if let Some(place) = &self.place {
             object(to, r#","path":"#, &place.path);
-            object(to, r#","iteration":"#, &place.iteration);
+            object(to, r#","iteration":"#, &place.iteration());
         }
         if what == "line" && !self.terminated {
             to.extend_from_slice(br#","open":true"#);
@@ -398,7 +398,7 @@ impl<'a> Part<'a> {
         };
         let place = node
             .text("path")
-            .map(|path| Place::step(path.into_owned()).iteration(number("iteration").unwrap_or(0)));
+            .map(|path| Place::flat(path.into_owned(), number("iteration").unwrap_or(0)));
         Self {
             file,
             of: number("of"),
@@ -447,7 +447,7 @@ mod tests {
         let part = |bytes: &'static [u8], terminated| Part {
             file: Cow::Borrowed("build/llm/a-b-\"c\".jsonl"),
             of: Some(3),
-            place: Some(Place::step("build.a").iteration(2)),
+            place: Some(Place::flat("build.a", 2)),
             line: 7,
             offset: 90,
             size: bytes.len() as u64,

@@ -11,7 +11,7 @@ pub(crate) mod testkit;
 use std::io::{self, Write};
 
 use quipu_model::hex;
-use quipu_model::{Event, Header, LogBody, Note, NoteKind, Timestamp, Usage};
+use quipu_model::{Body, Event, Header, Note, NoteKind, Timestamp, Usage};
 use serde::Serialize as _;
 use sha2::{Digest as _, Sha256};
 
@@ -283,9 +283,9 @@ pub(crate) fn counts(usage: &Usage) -> bool {
 }
 
 /// Whether an event does nothing but count tokens.
-pub(crate) fn is_counter(event: &Event<LogBody>) -> bool {
+pub(crate) fn is_counter(event: &Event) -> bool {
     let is_counted = event.annotations.usage.is_some_and(|usage| counts(&usage));
-    matches!(&event.body, LogBody::Note(note) if note.kind == NoteKind::Usage) && is_counted
+    matches!(&event.body, Body::Note(note) if note.kind == NoteKind::Usage) && is_counted
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use quipu_model::{Attachment, Event, Header, LogBody};
+use quipu_model::{Attachment, Body, Event, Header};
 
 use crate::loss::Loss;
 use crate::projection::Projection;
@@ -32,7 +32,7 @@ type Blob = (Attachment, Vec<u8>);
 enum Whose {
     /// Not known yet: what came so far, and who spoke first.
     Unknown {
-        held: Vec<(Vec<Blob>, Event<LogBody>)>,
+        held: Vec<(Vec<Blob>, Event)>,
         first: Option<String>,
     },
     Agent,
@@ -54,7 +54,7 @@ impl<'w> OwnLine<'w> {
     }
 
     /// Writes an event of a log of which it is known whose it is.
-    fn write(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    fn write(&mut self, event: &Event) -> io::Result<()> {
         match &self.whose {
             Whose::Subagent(own) if beside(event) == Some(own) => {
                 self.loss.wrapped(MAIN, event.seq);
@@ -86,7 +86,7 @@ impl<'w> OwnLine<'w> {
 }
 
 /// The sub-agent that an event is of. The agents of a workflow take turns; none of them is beside another.
-fn beside(event: &Event<LogBody>) -> Option<&String> {
+fn beside(event: &Event) -> Option<&String> {
     let agent = event.annotations.subagent_id.as_ref();
     agent.filter(|_| event.place.path.is_empty())
 }
@@ -100,13 +100,13 @@ impl Projection for OwnLine<'_> {
         self.inner.blob(attachment, bytes)
     }
 
-    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
         let Whose::Unknown { held, first } = &mut self.whose else {
             return self.write(event);
         };
         let agent = beside(event);
         // A note does not say who speaks.
-        if agent.is_none() && !matches!(event.body, LogBody::Note(_)) {
+        if agent.is_none() && !matches!(event.body, Body::Note(_)) {
             self.decide(None)?;
             return self.write(event);
         }

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use quipu_model::{
-    Annotations, Attachment, Block, Body, Content, Event, Fidelity, Header, Json, LogBody, Note,
-    NoteKind, Notes, Origin, Place, RunId, Status, ToolCall, ToolResult, Usage,
+    Annotations, Attachment, Block, Body, Content, Event, Fidelity, Header, Json, Note, NoteKind,
+    Notes, Origin, Place, RunId, Status, ToolCall, ToolResult, Usage,
 };
 
 use crate::loss::Loss;
@@ -15,7 +15,7 @@ type Blob = (Attachment, Vec<u8>);
 
 /// Writes events.
 pub(crate) fn write(
-    events: &[Event<LogBody>],
+    events: &[Event],
     blobs: &[Blob],
     open: impl for<'w> FnOnce(Box<dyn Write + 'w>) -> Box<dyn Projection + 'w>,
 ) -> (Vec<u8>, Loss) {
@@ -67,7 +67,7 @@ pub(crate) fn golden(name: &str, bytes: &[u8]) {
 }
 
 /// The log of a sub-agent, as read where it is not known that it is one.
-pub(crate) fn of_subagent() -> (Header, Vec<Event<LogBody>>) {
+pub(crate) fn of_subagent() -> (Header, Vec<Event>) {
     let (header, events, _) = sample();
     let text = |text: &str| {
         vec![Block {
@@ -75,8 +75,8 @@ pub(crate) fn of_subagent() -> (Header, Vec<Event<LogBody>>) {
             content: Content::Text(text.to_owned()),
         }]
     };
-    let user = |said: &str| LogBody::Exchange(Body::UserMessage(text(said)));
-    let agent = |said: &str| LogBody::Exchange(Body::AssistantMessage(text(said)));
+    let user = |said: &str| Body::UserMessage(text(said));
+    let agent = |said: &str| Body::AssistantMessage(text(said));
     let said = [
         (user("Look around."), "one"),
         (events[5].body.clone(), "one"),
@@ -97,7 +97,7 @@ pub(crate) fn of_subagent() -> (Header, Vec<Event<LogBody>>) {
 }
 
 /// A small session with one of everything that is awkward.
-pub(crate) fn sample() -> (Header, Vec<Event<LogBody>>, Vec<Blob>) {
+pub(crate) fn sample() -> (Header, Vec<Event>, Vec<Blob>) {
     let run = RunId::new("run-1").unwrap();
     let mut header = Header::new(run.clone());
     header.title = Some("Mend the build".to_owned());
@@ -116,7 +116,7 @@ pub(crate) fn sample() -> (Header, Vec<Event<LogBody>>, Vec<Blob>) {
         bytes: 4,
         sha256: "ab".repeat(32),
     };
-    let mut events: Vec<Event<LogBody>> = Vec::new();
+    let mut events: Vec<Event> = Vec::new();
     for (body, notes) in happened(&picture) {
         let seq = events.len() as u64 + 1;
         let second = 1_780_906_482 + i64::try_from(seq).unwrap();
@@ -131,40 +131,39 @@ pub(crate) fn sample() -> (Header, Vec<Event<LogBody>>, Vec<Blob>) {
         });
     }
     for event in &events {
-        header.observe_log(event);
+        header.observe(event);
     }
     (header, events, vec![(picture, b"\x89PNG".to_vec())])
 }
 
 #[expect(clippy::too_many_lines, reason = "one line per event")]
-fn happened(picture: &Attachment) -> Vec<(LogBody, Notes)> {
+fn happened(picture: &Attachment) -> Vec<(Body, Notes)> {
     let fidelity = Fidelity::AgentEmitted;
     let block = |content| vec![Block { fidelity, content }];
-    let user =
-        |text: &str| LogBody::Exchange(Body::UserMessage(block(Content::Text(text.to_owned()))));
-    let agent = |content| LogBody::Exchange(Body::AssistantMessage(block(content)));
+    let user = |text: &str| Body::UserMessage(block(Content::Text(text.to_owned())));
+    let agent = |content| Body::AssistantMessage(block(content));
     let text = |text: &str| Content::Text(text.to_owned());
-    let system = |text: &str| LogBody::System(block(Content::Text(text.to_owned())));
+    let system = |text: &str| Body::SystemMessage(block(Content::Text(text.to_owned())));
     let call = |name: &str, id: &str, input: &str| {
-        LogBody::Exchange(Body::ToolCall(ToolCall {
+        Body::ToolCall(ToolCall {
             name: name.to_owned(),
             call_id: id.to_owned(),
             input: Some(Json::parse(input).unwrap()),
             fidelity,
-        }))
+        })
     };
     let result = |id: &str, output: Option<&str>, error: Option<&str>| {
-        LogBody::Exchange(Body::ToolResult(ToolResult {
+        Body::ToolResult(ToolResult {
             name: String::new(),
             call_id: id.to_owned(),
             input: None,
             output: output.map(|output| Json::parse(output).unwrap()),
             error: error.map(str::to_owned),
             fidelity,
-        }))
+        })
     };
     let note = |kind, text: Option<&str>| {
-        LogBody::Note(Note {
+        Body::Note(Note {
             kind,
             text: text.map(str::to_owned),
             raw: None,

@@ -34,7 +34,7 @@ pub use seal::{ITERATIONS, Passphrase, Seal};
 
 use std::io::{self, Write};
 
-use quipu_model::{Attachment, Event, Header, LogBody};
+use quipu_model::{Attachment, Event, Header};
 
 use self::escape::Escape;
 use self::images::Images;
@@ -234,7 +234,7 @@ impl Projection for Page<'_> {
         Ok(())
     }
 
-    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
         self.event_and_more(event, &Beyond::default())
     }
 
@@ -242,8 +242,8 @@ impl Projection for Page<'_> {
         true
     }
 
-    fn event_and_more(&mut self, event: &Event<LogBody>, more: &Beyond) -> io::Result<()> {
-        for attachment in &event.annotations.attachments {
+    fn event_and_more(&mut self, event: &Event, more: &Beyond) -> io::Result<()> {
+        for attachment in event.blobs() {
             if !self.images.has(&attachment.sha256) {
                 self.missing.push((event.seq, attachment.sha256.clone()));
             }

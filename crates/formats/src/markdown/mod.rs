@@ -17,13 +17,14 @@ mod tests;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use quipu_model::{Event, Header, LogBody, RunId};
+use quipu_model::{Event, Header, RunId};
 
 use crate::loss::{Field, Loss};
+use crate::plain;
 use crate::projection::{Beside, Projection};
 use crate::text::{
     BUFFER, Entry, Part, SHOWN, Sort, attachments, clean, clean_line, count, entry, facts,
-    header_facts, left_out, speaker, time, title,
+    header_facts, speaker, time, title,
 };
 
 /// What is shown of events and of the session.
@@ -102,7 +103,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, event: &Event<LogBody>, entry: &Entry<'_>) -> io::Result<()> {
+    fn entry(&mut self, event: &Event, entry: &Entry<'_>) -> io::Result<()> {
         let mut about: Vec<String> = Vec::new();
         if !event.annotations.flags.undated {
             about.push(time(event.timestamp));
@@ -216,16 +217,18 @@ impl Writer<'_> {
 }
 
 impl Projection for Writer<'_> {
-    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, given: &Event) -> io::Result<()> {
         self.loss.events += 1;
+        let event = &*plain::plain(given);
         let speaker = std::mem::take(&mut self.speaker);
         let entry = entry(event, &speaker);
         let written = if self.options.events.wants(entry.sort) {
             self.loss.carried += 1;
+            plain::count(given, &mut self.loss);
             count(&mut self.loss, event, CARRIES, self.parent.as_ref());
             self.entry(event, &entry)
         } else {
-            self.loss.dropped(left_out(event), event.seq);
+            self.loss.dropped(plain::name(given), event.seq);
             Ok(())
         };
         drop(entry);

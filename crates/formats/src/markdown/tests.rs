@@ -1,14 +1,14 @@
 //! Goldens, and what holds for any session.
 
 use proptest::prelude::*;
-use quipu_model::{Event, Header, LogBody};
+use quipu_model::{Event, Header};
 
 use super::{Options, writer};
 use crate::html::tests::{fixture, golden};
 use crate::loss::Loss;
 use crate::projection::Nowhere;
 
-fn written(header: &Header, events: &[Event<LogBody>], options: &Options) -> (String, Loss) {
+fn written(header: &Header, events: &[Event], options: &Options) -> (String, Loss) {
     let mut out = Vec::new();
     let mut writer = writer(header, options, Box::new(&mut out), Box::new(Nowhere)).unwrap();
     for event in events {
@@ -88,18 +88,15 @@ fn without_ours(text: &str) -> String {
 }
 
 /// A session in which everything that is said, called and given back is this.
-fn saying(
-    mut header: Header,
-    mut events: Vec<Event<LogBody>>,
-    text: &str,
-) -> (Header, Vec<Event<LogBody>>) {
+fn saying(mut header: Header, mut events: Vec<Event>, text: &str) -> (Header, Vec<Event>) {
     use quipu_model::{Body, Content, Json};
     header.title = Some(text.to_owned());
     header.environment.cwd = Some(text.to_owned());
     for event in &mut events {
         match &mut event.body {
-            LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks))
-            | LogBody::System(blocks) => {
+            Body::UserMessage(blocks)
+            | Body::AssistantMessage(blocks)
+            | Body::SystemMessage(blocks) => {
                 for block in blocks {
                     match &mut block.content {
                         Content::Text(said)
@@ -111,19 +108,31 @@ fn saying(
                             *input = Some(Json::string(text));
                         }
                         Content::ToolResult { content, .. } => *content = Some(Json::string(text)),
+                        Content::Unknown(json) => *json = Json::string(text),
                     }
                 }
             }
-            LogBody::Exchange(Body::ToolCall(call)) => {
+            Body::ToolCall(call) => {
                 text.clone_into(&mut call.name);
                 call.input = Some(Json::string(text));
             }
-            LogBody::Exchange(Body::ToolResult(result)) => {
+            Body::ToolResult(result) => {
                 result.output = Some(Json::string(text));
                 result.error = Some(text.to_owned());
             }
-            LogBody::Note(note) => note.text = Some(text.to_owned()),
-            LogBody::Exchange(_) => {}
+            Body::Note(note) => note.text = Some(text.to_owned()),
+            Body::Error(failure) => text.clone_into(&mut failure.message),
+            Body::Chunk(chunk) => text.clone_into(&mut chunk.text),
+            Body::Harness(event) => {
+                text.clone_into(&mut event.category);
+                text.clone_into(&mut event.name);
+                event.attributes = Some(Json::string(text));
+            }
+            Body::ModelCall(call) => {
+                call.params = Some(Json::string(text));
+                call.error = Some(text.to_owned());
+            }
+            _ => {}
         }
     }
     (header, events)

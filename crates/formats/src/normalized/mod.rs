@@ -47,6 +47,9 @@ pub use verify::{Finding, Report, Rule, Severity, verify};
 pub(crate) use write::shared;
 pub use write::{CARRIES, Writer, encode, output_field, transcript_id, writer};
 
+/// What the `meta` of an event of another kind is about: the event itself.
+const OTHER: &str = "event";
+
 /// The version of the format that is written.
 pub const SCHEMA_VERSION: &str = "0.1.0";
 

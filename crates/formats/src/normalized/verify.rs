@@ -8,44 +8,17 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 
 use quipu_model::json::{Node, Part, Parts, PartsError, Tape};
-use quipu_model::{Body, Header, Json, LogBody, Timestamp};
+use quipu_model::{Body, Header, Json, Timestamp};
 
 use super::path::{self, Characters, Target};
 use super::read::{Base, Head, LISTS, MAX_DEPTH, MAX_PART, decode};
 use super::schema::Schema;
 use super::{NormalizedError, SCHEMA_VERSION};
 pub use crate::exchange::verify::Severity;
+use crate::rules::rules;
 
 /// Findings kept per rule; the rest are counted.
 const KEPT_PER_RULE: u64 = 100;
-
-macro_rules! rules {
-    ($($(#[$doc:meta])* $rule:ident = $name:literal, $severity:ident, $hint:literal;)+) => {
-        /// What is checked. The first line of each is its meaning; its name is stable.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum Rule { $($(#[$doc])* $rule,)+ }
-
-        impl Rule {
-            /// Every rule.
-            pub const ALL: &'static [Self] = &[$(Self::$rule,)+];
-
-            /// The rule's stable name.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$rule => $name,)+ }
-            }
-
-            /// How much breaking it matters.
-            pub const fn severity(self) -> Severity {
-                match self { $(Self::$rule => Severity::$severity,)+ }
-            }
-
-            /// What to do about it.
-            pub const fn hint(self) -> &'static str {
-                match self { $(Self::$rule => $hint,)+ }
-            }
-        }
-    };
-}
 
 rules! {
     /// It is no JSON object, or not a whole one.
@@ -364,14 +337,14 @@ impl Check {
         let (event, _) = decode(node, index, base);
         let run = &base.run_id;
         let counted = self.counted.get_or_insert_with(|| Header::new(run.clone()));
-        counted.observe_log(&event);
+        counted.observe(&event);
         match &event.body {
-            LogBody::Exchange(Body::ToolCall(call)) => {
+            Body::ToolCall(call) => {
                 let entry = self.calls.entry(hash(&call.call_id)).or_default();
                 entry.asked.get_or_insert(event.seq);
                 entry.dangling |= event.annotations.flags.dangling;
             }
-            LogBody::Exchange(Body::ToolResult(result)) => {
+            Body::ToolResult(result) => {
                 let entry = self.calls.entry(hash(&result.call_id)).or_default();
                 entry.answered.get_or_insert(event.seq);
             }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use quipu_model::{Event, Json, LogBody, Status, ToolCall, ToolResult};
+use quipu_model::{Event, Json, Status, ToolCall, ToolResult};
 
 use super::Convention;
 use super::facts::Kind;
@@ -43,7 +43,7 @@ impl Given<'_> {
 impl Tracer<'_> {
     pub(super) fn tool_called(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         call: &ToolCall,
         at: Nanos,
     ) -> io::Result<()> {
@@ -64,7 +64,7 @@ impl Tracer<'_> {
     /// A call as a model wrote it, in a message.
     pub(super) fn use_block(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         block: usize,
         asked: Asked<'_>,
         at: Nanos,
@@ -80,7 +80,7 @@ impl Tracer<'_> {
     /// Whether a call is under way already, because another channel told of it. Then this is an event of it.
     fn is_open_again(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         (id, name, _): Asked<'_>,
         at: Nanos,
     ) -> io::Result<bool> {
@@ -102,7 +102,7 @@ impl Tracer<'_> {
 
     fn begin_call(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         part: u64,
         (id, name, input): Asked<'_>,
         holder: Holder,
@@ -133,14 +133,7 @@ impl Tracer<'_> {
         Ok(())
     }
 
-    fn call_span(
-        &mut self,
-        event: &Event<LogBody>,
-        part: u64,
-        id: &str,
-        holder: Holder,
-        at: Nanos,
-    ) -> Span {
+    fn call_span(&mut self, event: &Event, part: u64, id: &str, holder: Holder, at: Nanos) -> Span {
         let parent = self.span_of(holder).id;
         let span_id = SpanId::of(&self.facts.run, Of::Tool, event.seq, part);
         let mut span = Span::new(span_id, Some(parent), event.seq, at);
@@ -161,7 +154,7 @@ impl Tracer<'_> {
 
     pub(super) fn tool_answered(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         result: &ToolResult,
         at: Nanos,
     ) -> io::Result<()> {
@@ -197,7 +190,7 @@ impl Tracer<'_> {
     /// A result without a call: the log begins behind it, or lacks it.
     fn only_result(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         result: &ToolResult,
         holder: Holder,
         at: Nanos,
@@ -226,7 +219,7 @@ impl Tracer<'_> {
     /// A result as a model was given it, in a message. It ends the call, if nothing else did.
     pub(super) fn result_block(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         id: &str,
         output: Option<&Json>,
         at: Nanos,

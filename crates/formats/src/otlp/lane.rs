@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use quipu_model::{Event, LogBody, Money, Notes, Place, Usage};
+use quipu_model::{Event, Money, Notes, Place, Usage};
 
 use super::facts::{Facts, Kind, provider_told};
 use super::json::Attrs;
@@ -143,7 +143,7 @@ pub(super) struct Chat {
 }
 
 impl Chat {
-    pub(super) fn new(span: Span, event: &Event<LogBody>) -> Self {
+    pub(super) fn new(span: Span, event: &Event) -> Self {
         let notes = &event.annotations;
         Self {
             span,
@@ -177,7 +177,7 @@ impl Chat {
     }
 
     /// Takes in what an event of it knows.
-    pub(super) fn observe(&mut self, event: &Event<LogBody>) {
+    pub(super) fn observe(&mut self, event: &Event) {
         let notes = &event.annotations;
         if self.model.is_none() {
             self.model.clone_from(&notes.model);

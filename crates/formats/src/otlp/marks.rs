@@ -1,6 +1,6 @@
 //! What is known of an event beside what it says, as attributes of ours: `quipu.…`.
 
-use quipu_model::{Block, Body, Event, Fidelity, Flags, LogBody, Place};
+use quipu_model::{Block, Body, Event, Fidelity, Flags, Place};
 
 use super::facts::Facts;
 use super::json::Attrs;
@@ -14,7 +14,7 @@ pub(super) struct Said<'a> {
 }
 
 /// Writes what is known of an event.
-pub(super) fn write(event: &Event<LogBody>, facts: &Facts, said: Said<'_>, attrs: &mut Attrs) {
+pub(super) fn write(event: &Event, facts: &Facts, said: Said<'_>, attrs: &mut Attrs) {
     let notes = &event.annotations;
     attrs.count("quipu.seq", event.seq);
     attrs.text_if("quipu.native_id", notes.native_id.as_deref());
@@ -71,8 +71,8 @@ fn place(place: &Place, attrs: &mut Attrs) {
     if !place.path.is_empty() {
         attrs.text("quipu.path", &place.path);
     }
-    if place.iteration > 0 {
-        attrs.count("quipu.iteration", place.iteration);
+    if place.iteration() > 0 {
+        attrs.count("quipu.iteration", place.iteration());
     }
 }
 
@@ -90,13 +90,14 @@ fn flags(flags: Flags, attrs: &mut Attrs) {
     }
 }
 
-fn is_of_router(body: &LogBody) -> bool {
+fn is_of_router(body: &Body) -> bool {
     let seen = |blocks: &[Block]| blocks.iter().any(|it| it.fidelity == Fidelity::Router);
     match body {
-        LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks))
-        | LogBody::System(blocks) => seen(blocks),
-        LogBody::Exchange(Body::ToolCall(call)) => call.fidelity == Fidelity::Router,
-        LogBody::Exchange(Body::ToolResult(result)) => result.fidelity == Fidelity::Router,
-        LogBody::Exchange(_) | LogBody::Note(_) => false,
+        Body::UserMessage(blocks)
+        | Body::AssistantMessage(blocks)
+        | Body::SystemMessage(blocks) => seen(blocks),
+        Body::ToolCall(call) => call.fidelity == Fidelity::Router,
+        Body::ToolResult(result) => result.fidelity == Fidelity::Router,
+        _ => false,
     }
 }

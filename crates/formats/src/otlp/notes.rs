@@ -2,7 +2,7 @@
 
 use std::io;
 
-use quipu_model::{Event, LogBody, Note, NoteKind, Step, StepEnd};
+use quipu_model::{Event, Note, NoteKind, Step, StepEnd};
 
 use super::TOO_LONG;
 use super::facts::Kind;
@@ -15,12 +15,7 @@ use super::talk::{self, Fit};
 use super::tracer::Tracer;
 
 impl Tracer<'_> {
-    pub(super) fn note(
-        &mut self,
-        event: &Event<LogBody>,
-        note: &Note,
-        at: Nanos,
-    ) -> io::Result<()> {
+    pub(super) fn note(&mut self, event: &Event, note: &Note, at: Nanos) -> io::Result<()> {
         let holder = self.holder(event, at)?;
         let notes = &event.annotations;
         let spent = Spent::of(notes);
@@ -88,7 +83,7 @@ impl Tracer<'_> {
 
     pub(super) fn run_started(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         step: Option<&Step>,
         at: Nanos,
     ) -> io::Result<()> {
@@ -102,7 +97,7 @@ impl Tracer<'_> {
 
     pub(super) fn run_completed(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         end: Option<&StepEnd>,
         at: Nanos,
     ) -> io::Result<()> {
@@ -117,7 +112,7 @@ impl Tracer<'_> {
 
     fn run_event(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         step: Option<&Step>,
         end: Option<&StepEnd>,
         at: Nanos,
@@ -149,7 +144,7 @@ impl Tracer<'_> {
     }
 
     /// Tokens that are told where no call to a model is. They go to the next one.
-    pub(super) fn spent_aside(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    pub(super) fn spent_aside(&mut self, event: &Event) -> io::Result<()> {
         let spent = Spent::of(&event.annotations);
         if !spent.is_nothing() {
             let lane = self.lane(event)?;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use quipu_model::{Block, Content, Event, LogBody, ToolCall, ToolResult};
+use quipu_model::{Block, Content, Event, ToolCall, ToolResult};
 
 use super::lane::{Lane, Spent};
 use super::marks::Said;
@@ -21,7 +21,7 @@ impl Tracer<'_> {
 
     pub(super) fn told(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         role: &str,
         blocks: &[Block],
         at: Nanos,
@@ -88,7 +88,7 @@ impl Tracer<'_> {
 
     pub(super) fn answered(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         blocks: &[Block],
         at: Nanos,
     ) -> io::Result<()> {
@@ -140,7 +140,7 @@ impl Tracer<'_> {
     /// of one: a router sees tools, not models.
     pub(super) fn called_by_model(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         call: &ToolCall,
         holder: Holder,
         at: Nanos,
@@ -168,7 +168,7 @@ impl Tracer<'_> {
     /// What a tool gave back is what the model is asked next.
     pub(super) fn asked_by_tool(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         result: &ToolResult,
         at: Nanos,
     ) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use quipu_model::{Event, LogBody, Place, RunId, Step, StepEnd};
+use quipu_model::{Event, Place, RunId, Step, StepEnd};
 
 use super::Convention;
 use super::facts::Kind;
@@ -50,7 +50,7 @@ impl Steps {
         let (outer, _) = place.path.rsplit_once('.')?;
         self.around(&Place {
             path: outer.to_owned(),
-            iteration: place.iteration,
+            ..place.clone()
         })
     }
 
@@ -107,7 +107,7 @@ fn is_within(path: &str, outer: &str) -> bool {
 impl Tracer<'_> {
     pub(super) fn step_started(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         step: &Step,
         child: Option<&RunId>,
         at: Nanos,
@@ -124,7 +124,7 @@ impl Tracer<'_> {
     /// A span for a step, of which an event tells.
     fn step_span(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         step: &Step,
         child: Option<&RunId>,
         holder: Holder,
@@ -155,7 +155,7 @@ impl Tracer<'_> {
 
     pub(super) fn step_completed(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         end: &StepEnd,
         child: Option<&RunId>,
         at: Nanos,

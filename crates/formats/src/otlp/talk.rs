@@ -155,6 +155,7 @@ impl Talk {
             Content::Stream(text) => self.say(Speech::Stream, text),
             Content::ToolUse { name, id, input } => self.call(id, name, input.as_ref()),
             Content::ToolResult { id, content } => self.response(id, content.as_ref(), None),
+            Content::Unknown(json) => self.say(Speech::Text, json.get()),
         }
     }
 

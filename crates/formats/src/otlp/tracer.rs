@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use quipu_model::{Body, Event, Header, LogBody, Step};
+use quipu_model::{Body, Event, Header, Step};
 
 use super::facts::{self, Facts, Kind};
 use super::ids::{Of, SpanId};
@@ -16,6 +16,7 @@ use super::steps::Steps;
 use super::tools::Tools;
 use super::{CARRIES, Convention, Options};
 use crate::loss::Loss;
+use crate::plain;
 use crate::projection::Projection;
 
 /// How many conversations and sub-agents are held at once. The one that was silent the longest is ended
@@ -108,7 +109,7 @@ impl<'w> Tracer<'w> {
     }
 
     /// The span that an event is a part of.
-    pub(super) fn holder(&mut self, event: &Event<LogBody>, at: Nanos) -> io::Result<Holder> {
+    pub(super) fn holder(&mut self, event: &Event, at: Nanos) -> io::Result<Holder> {
         let step = self.steps.around(&event.place);
         let outer = step.map_or(Holder::Root, Holder::Step);
         if let Some(step) = step {
@@ -131,7 +132,7 @@ impl<'w> Tracer<'w> {
     fn begin_agent(
         &mut self,
         id: &str,
-        event: &Event<LogBody>,
+        event: &Event,
         outer: Holder,
         at: Nanos,
     ) -> io::Result<usize> {
@@ -209,7 +210,7 @@ impl<'w> Tracer<'w> {
 
     /// When an event happened. One that has no time is put beside the one before it; where there is none, to where the
     /// session begins.
-    fn time(&mut self, event: &Event<LogBody>) -> Nanos {
+    fn time(&mut self, event: &Event) -> Nanos {
         let is_dated = !event.annotations.flags.undated;
         let told = match (is_dated, self.last, self.began) {
             (false, Some(last), _) => {
@@ -257,24 +258,19 @@ impl<'w> Tracer<'w> {
     }
 
     /// Puts what is known of an event into `scratch`.
-    pub(super) fn mark(&mut self, event: &Event<LogBody>, said: Said<'_>) {
+    pub(super) fn mark(&mut self, event: &Event, said: Said<'_>) {
         self.scratch.clear();
         marks::write(event, &self.facts, said, &mut self.scratch);
     }
 
     /// An event that is no more than a mark on the span it is a part of.
-    pub(super) fn aside(
-        &mut self,
-        event: &Event<LogBody>,
-        holder: Holder,
-        at: Nanos,
-    ) -> io::Result<()> {
+    pub(super) fn aside(&mut self, event: &Event, holder: Holder, at: Nanos) -> io::Result<()> {
         self.mark(event, Said::default());
         self.happened(holder, event.body.type_word(), at)
     }
 
     /// The conversation that an event belongs to.
-    pub(super) fn lane(&mut self, event: &Event<LogBody>) -> io::Result<usize> {
+    pub(super) fn lane(&mut self, event: &Event) -> io::Result<usize> {
         let subagent = event.annotations.subagent_id.as_deref();
         let place = &event.place;
         let found = self.lanes.iter().position(|it| it.is(subagent, place));
@@ -347,11 +343,11 @@ impl<'w> Tracer<'w> {
     pub(super) fn opened(
         &mut self,
         lane: usize,
-        event: &Event<LogBody>,
+        event: &Event,
         holder: Holder,
         at: Nanos,
     ) -> io::Result<&mut Chat> {
-        let is_note = matches!(event.body, LogBody::Note(_));
+        let is_note = matches!(event.body, Body::Note(_));
         let was_asked = self.lanes[lane].asked_at.is_some();
         let chat = &self.lanes[lane].chat;
         if chat
@@ -408,33 +404,40 @@ impl<'w> Tracer<'w> {
 }
 
 impl Projection for Tracer<'_> {
-    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
         self.loss.events += 1;
         self.loss.carried += 1;
+        plain::count(event, &mut self.loss);
+        let event = &*plain::plain(event);
         self.loss.fields(event, CARRIES);
         for _ in &event.annotations.attachments {
             self.loss.dropped("attachment bytes", event.seq);
         }
         let at = self.time(event);
         match &event.body {
-            LogBody::System(blocks) => self.told(event, "system", blocks, at),
-            LogBody::Note(note) => self.note(event, note, at),
-            LogBody::Exchange(body) => match body {
-                Body::UserMessage(blocks) => self.told(event, "user", blocks, at),
-                Body::AssistantMessage(blocks) => self.answered(event, blocks, at),
-                Body::ToolCall(call) => self.tool_called(event, call, at),
-                Body::ToolResult(result) => self.tool_answered(event, result, at),
-                Body::RunStarted(step) => self.run_started(event, step.as_ref(), at),
-                Body::RunCompleted(end) => self.run_completed(event, end.as_ref(), at),
-                Body::StepStarted(step) => self.step_started(event, step, None, at),
-                Body::StepCompleted(end) => self.step_completed(event, end, None, at),
-                Body::CallStarted { child_run_id, step } => {
-                    self.step_started(event, step, Some(child_run_id), at)
-                }
-                Body::CallCompleted { child_run_id, end } => {
-                    self.step_completed(event, end, Some(child_run_id), at)
-                }
-            },
+            Body::SystemMessage(blocks) => self.told(event, "system", blocks, at),
+            Body::Note(note) => self.note(event, note, at),
+            Body::UserMessage(blocks) => self.told(event, "user", blocks, at),
+            Body::AssistantMessage(blocks) => self.answered(event, blocks, at),
+            Body::ToolCall(call) => self.tool_called(event, call, at),
+            Body::ToolResult(result) => self.tool_answered(event, result, at),
+            Body::RunStarted(step) => self.run_started(event, step.as_ref(), at),
+            Body::RunCompleted(end) => self.run_completed(event, end.as_ref(), at),
+            Body::StepStarted(step) => self.step_started(event, step, None, at),
+            Body::StepCompleted(end) => self.step_completed(event, end, None, at),
+            Body::CallStarted { child_run_id, step } => {
+                self.step_started(event, step, Some(child_run_id), at)
+            }
+            Body::CallCompleted { child_run_id, end } => {
+                self.step_completed(event, end, Some(child_run_id), at)
+            }
+            // They are notes here.
+            Body::ModelCall(_)
+            | Body::Chunk(_)
+            | Body::Harness(_)
+            | Body::Blob(_)
+            | Body::Error(_)
+            | Body::Unknown(_) => Ok(()),
         }
     }
 

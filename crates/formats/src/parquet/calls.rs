@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use quipu_model::{
-    Event, Header, Json, LogBody, Notes, Place, RunId, Status, Timestamp, ToolCall, ToolResult,
+    Event, Header, Json, Notes, Place, RunId, Status, Timestamp, ToolCall, ToolResult,
 };
 
 use super::column::{Kind, Required, Spec};
@@ -76,7 +76,7 @@ pub(super) struct Calls {
 #[derive(Default)]
 struct Joined<'a> {
     call: Option<&'a Open>,
-    result: Option<(&'a Event<LogBody>, &'a ToolResult)>,
+    result: Option<(&'a Event, &'a ToolResult)>,
 }
 
 impl Calls {
@@ -84,7 +84,7 @@ impl Calls {
         &mut self,
         table: &mut Table<W>,
         header: &Header,
-        event: &Event<LogBody>,
+        event: &Event,
         call: &ToolCall,
     ) -> io::Result<()> {
         let notes = &event.annotations;
@@ -116,7 +116,7 @@ impl Calls {
         &mut self,
         table: &mut Table<W>,
         header: &Header,
-        event: &Event<LogBody>,
+        event: &Event,
         result: &ToolResult,
         loss: &mut Loss,
     ) -> io::Result<()> {
@@ -260,7 +260,7 @@ impl Joined<'_> {
         let place = self.call.map(|call| &call.place);
         if let Some(place) = place.or(self.result.map(|(event, _)| &event.place)) {
             table.text(Col::Path as usize, &place.path);
-            table.count(Col::Iteration as usize, place.iteration);
+            table.count(Col::Iteration as usize, place.iteration());
         }
         let child = self.call.and_then(|call| call.child.as_ref());
         let child = child.or(notes.and_then(|notes| notes.child.as_ref()));

@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 
 use quipu_model::{
-    Block, Body, Content, Event, Fidelity, Header, Json, LogBody, Note, Notes, Step, StepEnd,
-    Timestamp,
+    Block, Body, Content, Event, Fidelity, Header, Json, Note, Notes, Step, StepEnd, Timestamp,
 };
 
 use super::column::{Kind, Required, Spec};
@@ -94,7 +93,7 @@ columns! {
 pub(super) fn write<W: Write + Send>(
     table: &mut Table<W>,
     header: &Header,
-    event: &Event<LogBody>,
+    (event, word): (&Event, &str),
     at: Option<Timestamp>,
     loss: &mut Loss,
 ) -> io::Result<()> {
@@ -104,6 +103,7 @@ pub(super) fn write<W: Write + Send>(
         loss,
     };
     row.event(event, at, header);
+    row.text(Col::Type, word);
     row.body(&event.body);
     row.child(event);
     row.notes(&event.annotations);
@@ -131,29 +131,35 @@ impl<W: Write + Send> Row<'_, W> {
         self.text_if(column, json.map(Json::get));
     }
 
-    fn event(&mut self, event: &Event<LogBody>, at: Option<Timestamp>, header: &Header) {
+    fn event(&mut self, event: &Event, at: Option<Timestamp>, header: &Header) {
         self.text(Col::RunId, event.run_id.as_str());
         self.table.count(Col::Seq as usize, event.seq);
         if let Some(at) = at {
             values::micros(at, event.seq, self.loss);
             self.table.time(Col::Time as usize, at);
         }
-        self.text(Col::Type, event.body.type_word());
         self.text(Col::Path, &event.place.path);
         self.table
-            .count(Col::Iteration as usize, event.place.iteration);
+            .count(Col::Iteration as usize, event.place.iteration());
         let parent = event.parent_run_id.as_ref();
         let parent = parent.or(header.parent_run_id.as_ref());
         self.text_if(Col::ParentRun, parent.map(quipu_model::RunId::as_str));
     }
 
-    fn body(&mut self, body: &LogBody) {
+    fn body(&mut self, body: &Body) {
         match body {
-            LogBody::System(blocks) => self.message("system", blocks),
-            LogBody::Note(note) => self.note(note),
-            LogBody::Exchange(Body::UserMessage(blocks)) => self.message("user", blocks),
-            LogBody::Exchange(Body::AssistantMessage(blocks)) => self.message("assistant", blocks),
-            LogBody::Exchange(Body::ToolCall(call)) => {
+            Body::SystemMessage(blocks) => self.message("system", blocks),
+            Body::Note(note) => self.note(note),
+            // They are notes here.
+            Body::ModelCall(_)
+            | Body::Chunk(_)
+            | Body::Harness(_)
+            | Body::Blob(_)
+            | Body::Error(_)
+            | Body::Unknown(_) => {}
+            Body::UserMessage(blocks) => self.message("user", blocks),
+            Body::AssistantMessage(blocks) => self.message("assistant", blocks),
+            Body::ToolCall(call) => {
                 self.tool(
                     &call.name,
                     &call.call_id,
@@ -161,7 +167,7 @@ impl<W: Write + Send> Row<'_, W> {
                     call.fidelity,
                 );
             }
-            LogBody::Exchange(Body::ToolResult(result)) => {
+            Body::ToolResult(result) => {
                 let input = result.input.as_ref();
                 self.tool(&result.name, &result.call_id, input, result.fidelity);
                 self.text_if(Col::Error, result.error.as_deref());
@@ -177,14 +183,14 @@ impl<W: Write + Send> Row<'_, W> {
                     }
                 }
             }
-            LogBody::Exchange(Body::RunStarted(step)) => self.step(step.as_ref(), None),
-            LogBody::Exchange(Body::RunCompleted(end)) => {
+            Body::RunStarted(step) => self.step(step.as_ref(), None),
+            Body::RunCompleted(end) => {
                 self.step(end.as_ref().map(|end| &end.step), end.as_ref());
             }
-            LogBody::Exchange(Body::StepStarted(step) | Body::CallStarted { step, .. }) => {
+            Body::StepStarted(step) | Body::CallStarted { step, .. } => {
                 self.step(Some(step), None);
             }
-            LogBody::Exchange(Body::StepCompleted(end) | Body::CallCompleted { end, .. }) => {
+            Body::StepCompleted(end) | Body::CallCompleted { end, .. } => {
                 self.step(Some(&end.step), Some(end));
             }
         }
@@ -224,11 +230,8 @@ impl<W: Write + Send> Row<'_, W> {
     }
 
     /// The run that an event begins or ends.
-    fn child(&mut self, event: &Event<LogBody>) {
-        let told = match &event.body {
-            LogBody::Exchange(body) => body.child_run_id(),
-            _ => None,
-        };
+    fn child(&mut self, event: &Event) {
+        let told = event.body.child_run_id();
         let noted = event.annotations.child.as_ref();
         if let (Some(told), Some(noted)) = (told, noted)
             && told != noted

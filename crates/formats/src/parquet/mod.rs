@@ -34,11 +34,12 @@ mod tests;
 
 use std::io::{self, Write};
 
-use quipu_model::{Body, Event, Header, LogBody, Timestamp};
+use quipu_model::{Body, Event, Header, Timestamp};
 
 use self::calls::Calls;
 use self::table::Table;
 use crate::loss::{Field, Loss};
+use crate::plain;
 
 /// How tables are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +74,7 @@ struct Session {
 impl Session {
     /// When an event happened. One that does not tell is put beside the one before that did; where there is none, no time is
     /// known.
-    fn time(&mut self, event: &Event<LogBody>) -> Option<Timestamp> {
+    fn time(&mut self, event: &Event) -> Option<Timestamp> {
         if !event.annotations.flags.undated {
             self.last = Some(event.timestamp);
         }
@@ -129,22 +130,23 @@ impl<E: Write + Send, C: Write + Send> Tables<E, C> {
     /// # Errors
     ///
     /// Those of whatever is written to; and when no session was begun.
-    pub fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    pub fn event(&mut self, event: &Event) -> io::Result<()> {
         let session = self.session.as_mut().ok_or_else(no_session)?;
         let at = session.time(event);
         let Session { header, loss, .. } = session;
         loss.events += 1;
         loss.carried += 1;
+        plain::count(event, loss);
+        let word = event.body.type_word();
+        let event = &*plain::plain(event);
         loss.fields(event, CARRIES);
         for _ in &event.annotations.attachments {
             loss.dropped("attachment bytes", event.seq);
         }
-        events::write(&mut self.events, header, event, at, loss)?;
+        events::write(&mut self.events, header, (event, word), at, loss)?;
         match &event.body {
-            LogBody::Exchange(Body::ToolCall(call)) => {
-                self.joins.called(&mut self.calls, header, event, call)
-            }
-            LogBody::Exchange(Body::ToolResult(result)) => {
+            Body::ToolCall(call) => self.joins.called(&mut self.calls, header, event, call),
+            Body::ToolResult(result) => {
                 let table = &mut self.calls;
                 self.joins.answered(table, header, event, result, loss)
             }

@@ -70,7 +70,12 @@ pub(super) fn blocks(blocks: &[Block], to: &mut Vec<u8>) {
             to.push(b',');
         }
         to.extend_from_slice(b"{\"type\":\"");
-        to.extend_from_slice(block.block_type().as_str().as_bytes());
+        to.extend_from_slice(
+            block
+                .block_type()
+                .map_or("unknown", quipu_model::BlockType::as_str)
+                .as_bytes(),
+        );
         to.push(b'"');
         match &block.content {
             Content::Text(text)
@@ -86,6 +91,7 @@ pub(super) fn blocks(blocks: &[Block], to: &mut Vec<u8>) {
                 field("id", id, to);
                 json("content", content.as_ref(), to);
             }
+            Content::Unknown(whole) => json("value", Some(whole), to),
         }
         if block.fidelity == Fidelity::Router {
             field("fidelity", Fidelity::Router.as_str(), to);

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 use quipu_model::json::{Kind, Node, Tape};
 use quipu_model::{
-    Annotations, Block, Body, Content, Event, Fidelity, Header, Json, LogBody, Notes, Origin,
-    Place, RunId, Timestamp, ToolCall, ToolResult, Usage,
+    Annotations, Block, Body, Content, Event, Fidelity, Header, Json, Notes, Origin, Place, RunId,
+    Timestamp, ToolCall, ToolResult, Usage,
 };
 
 use super::{CardEntry, CardOptions, Options, card, writer};
@@ -10,7 +10,7 @@ use crate::arbitrary;
 use crate::loss::Loss;
 use crate::projection::Nowhere;
 
-fn written(header: &Header, events: &[Event<LogBody>]) -> (String, Loss) {
+fn written(header: &Header, events: &[Event]) -> (String, Loss) {
     let mut out = Vec::new();
     let options = Options::default();
     let mut to = writer(header, &options, Box::new(&mut out), Box::new(Nowhere)).unwrap();
@@ -114,7 +114,7 @@ fn check(message: Node<'_>, wrongs: &mut Vec<String>) {
     }
 }
 
-fn session() -> (Header, Vec<Event<LogBody>>) {
+fn session() -> (Header, Vec<Event>) {
     let mut header = Header::new(RunId::new("run-1").unwrap());
     header.title = Some("List files".to_owned());
     header.origin = Some(Origin {
@@ -129,21 +129,21 @@ fn session() -> (Header, Vec<Event<LogBody>>) {
         content: Content::Thinking("hm".to_owned()),
     };
     let call = |id: &str| {
-        LogBody::Exchange(Body::ToolCall(ToolCall {
+        Body::ToolCall(ToolCall {
             name: "shell".to_owned(),
             call_id: id.to_owned(),
             input: Some(Json::parse(r#"{"command":"ls"}"#).unwrap()),
             fidelity,
-        }))
+        })
     };
-    let result = LogBody::Exchange(Body::ToolResult(ToolResult {
+    let result = Body::ToolResult(ToolResult {
         name: "shell".to_owned(),
         call_id: "t1".to_owned(),
         input: None,
         output: Some(Json::string("a.txt")),
         error: None,
         fidelity,
-    }));
+    });
     let agent = Notes {
         model: Some("m".to_owned()),
         model_call: Some("c1".to_owned()),
@@ -155,26 +155,14 @@ fn session() -> (Header, Vec<Event<LogBody>>) {
     };
     let none = Notes::default();
     let events = [
-        (LogBody::System(text("Be brief.")), &none),
-        (
-            LogBody::Exchange(Body::UserMessage(text("What is here?"))),
-            &none,
-        ),
-        (
-            LogBody::Exchange(Body::AssistantMessage(vec![thinking])),
-            &agent,
-        ),
-        (
-            LogBody::Exchange(Body::AssistantMessage(text("Let me look."))),
-            &agent,
-        ),
+        (Body::SystemMessage(text("Be brief.")), &none),
+        (Body::UserMessage(text("What is here?")), &none),
+        (Body::AssistantMessage(vec![thinking]), &agent),
+        (Body::AssistantMessage(text("Let me look.")), &agent),
         (call("t1"), &agent),
         (call("t2"), &agent),
         (result, &none),
-        (
-            LogBody::Exchange(Body::AssistantMessage(text("One file."))),
-            &none,
-        ),
+        (Body::AssistantMessage(text("One file.")), &none),
     ];
     let events = (1..).zip(events).map(|(seq, (body, notes))| Event {
         seq,
@@ -362,9 +350,8 @@ proptest! {
         prop_assert_eq!(loss.events, events.len() as u64);
         prop_assert!(loss.carried <= loss.events);
         let left_out = events.iter().filter(|event| match &event.body {
-            LogBody::Note(_) => true,
-            LogBody::Exchange(body) => !matches!(body, Body::UserMessage(_) | Body::AssistantMessage(_) | Body::ToolCall(_) | Body::ToolResult(_)),
-            LogBody::System(_) => false,
+            Body::ToolCall(_) | Body::ToolResult(_) => false,
+            body => body.blocks().is_none(),
         });
         prop_assert_eq!(loss.events - loss.carried, left_out.count() as u64);
         prop_assert_eq!(&written(&header, &events).0, &text);

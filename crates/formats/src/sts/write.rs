@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Write};
 
-use quipu_model::{Block, Body, Content, Event, Header, Json, LogBody, Notes};
+use quipu_model::{Block, Body, Content, Event, Header, Json, Notes};
 
 use super::{CARRIES, Options};
 use crate::atif::json::{Object, comma};
 use crate::loss::Loss;
+use crate::plain;
 use crate::projection::Projection;
 
 /// As much is written at once.
@@ -120,7 +121,7 @@ impl<'w> Writer<'w> {
     }
 
     /// When an event happened, in milliseconds.
-    fn time(&mut self, event: &Event<LogBody>) -> Option<i64> {
+    fn time(&mut self, event: &Event) -> Option<i64> {
         if event.annotations.flags.undated {
             return None;
         }
@@ -131,7 +132,7 @@ impl<'w> Writer<'w> {
     }
 
     /// The agent's message that something at this stage goes into.
-    fn agent(&mut self, event: &Event<LogBody>, stage: Stage) -> &mut Open {
+    fn agent(&mut self, event: &Event, stage: Stage) -> &mut Open {
         let notes = &event.annotations;
         let fits = self.open.as_ref().is_some_and(|open| {
             let later = open.stage < stage || stage == Stage::Calls;
@@ -202,7 +203,7 @@ impl<'w> Writer<'w> {
     }
 
     /// A message: a line for each text, because a line has one.
-    fn said(&mut self, event: &Event<LogBody>, role: &'static str, blocks: &[Block]) {
+    fn said(&mut self, event: &Event, role: &'static str, blocks: &[Block]) {
         let is_agent = role == "assistant";
         for _ in &event.annotations.attachments {
             self.loss.dropped("attachment bytes", event.seq);
@@ -237,11 +238,16 @@ impl<'w> Writer<'w> {
                     self.loss.wrapped("block.tool_result", event.seq);
                     self.result(event, id, content.as_ref(), None, true);
                 }
+                Content::Unknown(json) => {
+                    self.loss
+                        .wrapped("block of an unknown type as text", event.seq);
+                    self.text(event, role, json.get());
+                }
             }
         }
     }
 
-    fn text(&mut self, event: &Event<LogBody>, role: &'static str, text: &str) {
+    fn text(&mut self, event: &Event, role: &'static str, text: &str) {
         if role == "assistant" {
             self.agent(event, Stage::Content).content = Some(text.to_owned());
             return;
@@ -277,14 +283,7 @@ impl<'w> Writer<'w> {
         false
     }
 
-    fn call(
-        &mut self,
-        event: &Event<LogBody>,
-        name: &str,
-        id: &str,
-        input: Option<&Json>,
-        block: bool,
-    ) {
+    fn call(&mut self, event: &Event, name: &str, id: &str, input: Option<&Json>, block: bool) {
         if self.told_before("call", id, input, block) {
             return;
         }
@@ -305,7 +304,7 @@ impl<'w> Writer<'w> {
 
     fn result(
         &mut self,
-        event: &Event<LogBody>,
+        event: &Event,
         id: &str,
         output: Option<&Json>,
         error: Option<&str>,
@@ -352,28 +351,28 @@ fn or_null(object: &mut Object<'_>, key: &'static str, text: Option<&str>) {
 }
 
 impl Projection for Writer<'_> {
-    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
         self.loss.events += 1;
         self.loss.fields(event, CARRIES);
         let carried = match &event.body {
-            LogBody::Exchange(Body::UserMessage(blocks)) => {
+            Body::UserMessage(blocks) => {
                 self.said(event, "user", blocks);
                 true
             }
-            LogBody::Exchange(Body::AssistantMessage(blocks)) => {
+            Body::AssistantMessage(blocks) => {
                 self.said(event, "assistant", blocks);
                 true
             }
-            LogBody::System(blocks) => {
+            Body::SystemMessage(blocks) => {
                 self.said(event, "system", blocks);
                 true
             }
-            LogBody::Exchange(Body::ToolCall(call)) => {
+            Body::ToolCall(call) => {
                 let input = call.input.as_ref();
                 self.call(event, &call.name, &call.call_id, input, false);
                 true
             }
-            LogBody::Exchange(Body::ToolResult(result)) => {
+            Body::ToolResult(result) => {
                 if result.input.is_some() {
                     self.loss.dropped("input of tool.result", event.seq);
                 }
@@ -381,12 +380,8 @@ impl Projection for Writer<'_> {
                 self.result(event, &result.call_id, result.output.as_ref(), error, false);
                 true
             }
-            LogBody::Exchange(body) => {
-                self.loss.dropped(body.event_type().as_str(), event.seq);
-                false
-            }
-            LogBody::Note(note) => {
-                self.loss.dropped(format!("note:{}", note.kind), event.seq);
+            _ => {
+                self.loss.dropped(plain::name(event), event.seq);
                 false
             }
         };

@@ -19,9 +19,10 @@ pub(crate) use say::{Entry, Part, SHOWN, Sort, attachments, entry, facts, said};
 
 use std::io::{self, Write};
 
-use quipu_model::{Event, Header, LogBody, RunId};
+use quipu_model::{Event, Header, RunId};
 
 use crate::loss::{Field, Loss};
+use crate::plain;
 use crate::projection::{Beside, Projection};
 
 /// What is shown of events and of the session.
@@ -110,7 +111,7 @@ impl Writer<'_> {
     }
 
     /// The line that says who and when, and what is known beside it.
-    fn line(&mut self, event: &Event<LogBody>, entry: &Entry<'_>) -> io::Result<()> {
+    fn line(&mut self, event: &Event, entry: &Entry<'_>) -> io::Result<()> {
         let clock = if event.annotations.flags.undated {
             String::new()
         } else {
@@ -176,12 +177,14 @@ impl Writer<'_> {
 }
 
 impl Projection for Writer<'_> {
-    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, given: &Event) -> io::Result<()> {
         self.loss.events += 1;
+        let event = &*plain::plain(given);
         let speaker = std::mem::take(&mut self.speaker);
         let entry = entry(event, &speaker);
         let written = if self.options.wants(entry.sort) {
             self.loss.carried += 1;
+            plain::count(given, &mut self.loss);
             count(&mut self.loss, event, CARRIES, self.parent.as_ref());
             self.line(event, &entry).and_then(|()| {
                 for part in &entry.parts {
@@ -198,7 +201,7 @@ impl Projection for Writer<'_> {
                 self.hand_on(BUFFER)
             })
         } else {
-            self.loss.dropped(left_out(event), event.seq);
+            self.loss.dropped(plain::name(given), event.seq);
             Ok(())
         };
         drop(entry);
@@ -214,25 +217,12 @@ impl Projection for Writer<'_> {
 }
 
 /// Counts what an event has that is not shown. `parent` is the caller of the session, which is.
-pub(crate) fn count(
-    loss: &mut Loss,
-    event: &Event<LogBody>,
-    carried: &[Field],
-    parent: Option<&RunId>,
-) {
+pub(crate) fn count(loss: &mut Loss, event: &Event, carried: &[Field], parent: Option<&RunId>) {
     loss.fields(event, carried);
     if event.parent_run_id.as_ref() != parent {
         loss.dropped(Field::RunLinks.as_str(), event.seq);
     }
     for _ in &event.annotations.attachments {
         loss.dropped("attachment bytes", event.seq);
-    }
-}
-
-/// The word under which an event that is left out is counted.
-pub(crate) fn left_out(event: &Event<LogBody>) -> std::borrow::Cow<'static, str> {
-    match &event.body {
-        LogBody::Note(note) => format!("note:{}", note.kind).into(),
-        body => body.type_word().into(),
     }
 }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use quipu_model::json::{Kind, Tape};
 use quipu_model::{
-    Block, Body, Content, Event, Flags, Json, LogBody, Note, Status, Step, StepEnd, ToolCall,
-    ToolResult, Usage,
+    Block, Body, Content, Event, Flags, Json, Note, Status, Step, StepEnd, ToolCall, ToolResult,
+    Usage,
 };
 
 use super::clean::clean_line;
@@ -125,41 +125,46 @@ impl Entry<'_> {
 }
 
 /// What an event says.
-pub(crate) fn entry<'e>(event: &'e Event<LogBody>, agent: &'e str) -> Entry<'e> {
+pub(crate) fn entry<'e>(event: &'e Event, agent: &'e str) -> Entry<'e> {
     let flags = event.annotations.flags;
     match &event.body {
-        LogBody::System(blocks) => message("System".into(), blocks),
-        LogBody::Note(note) => self::note(note),
-        LogBody::Exchange(body) => match body {
-            Body::UserMessage(blocks) if flags.synthetic => message("Context".into(), blocks),
-            Body::UserMessage(blocks) => message("User".into(), blocks),
-            Body::AssistantMessage(blocks) => {
-                let mut entry = message(agent.into(), blocks);
-                if let [Part::Thought(_)] = entry.parts.as_slice() {
-                    entry.sort = Sort::Reasoning;
-                    entry.head = "Reasoning".into();
-                }
-                entry
+        Body::SystemMessage(blocks) => message("System".into(), blocks),
+        Body::Note(note) => self::note(note),
+        Body::UserMessage(blocks) if flags.synthetic => message("Context".into(), blocks),
+        Body::UserMessage(blocks) => message("User".into(), blocks),
+        Body::AssistantMessage(blocks) => {
+            let mut entry = message(agent.into(), blocks);
+            if let [Part::Thought(_)] = entry.parts.as_slice() {
+                entry.sort = Sort::Reasoning;
+                entry.head = "Reasoning".into();
             }
-            Body::ToolCall(call) => self::call(call),
-            Body::ToolResult(result) => self::result(result),
-            Body::RunStarted(None) => happened("Run started", None),
-            Body::RunCompleted(None) => happened("Run completed", None),
-            Body::RunStarted(Some(step)) => happened("Run started", Some(step)),
-            Body::StepStarted(step) => happened("Step started", Some(step)),
-            Body::RunCompleted(Some(end)) => ended("Run completed", end),
-            Body::StepCompleted(end) => ended("Step completed", end),
-            Body::CallStarted { child_run_id, step } => {
-                let mut entry = happened("Run called", Some(step));
-                entry.about.push(child_run_id.as_str().into());
-                entry
-            }
-            Body::CallCompleted { child_run_id, end } => {
-                let mut entry = ended("Called run completed", end);
-                entry.about.push(child_run_id.as_str().into());
-                entry
-            }
-        },
+            entry
+        }
+        Body::ToolCall(call) => self::call(call),
+        Body::ToolResult(result) => self::result(result),
+        Body::RunStarted(None) => happened("Run started", None),
+        Body::RunCompleted(None) => happened("Run completed", None),
+        Body::RunStarted(Some(step)) => happened("Run started", Some(step)),
+        Body::StepStarted(step) => happened("Step started", Some(step)),
+        Body::RunCompleted(Some(end)) => ended("Run completed", end),
+        Body::StepCompleted(end) => ended("Step completed", end),
+        Body::CallStarted { child_run_id, step } => {
+            let mut entry = happened("Run called", Some(step));
+            entry.about.push(child_run_id.as_str().into());
+            entry
+        }
+        Body::CallCompleted { child_run_id, end } => {
+            let mut entry = ended("Called run completed", end);
+            entry.about.push(child_run_id.as_str().into());
+            entry
+        }
+        // They are notes by now.
+        Body::ModelCall(_)
+        | Body::Chunk(_)
+        | Body::Harness(_)
+        | Body::Blob(_)
+        | Body::Error(_)
+        | Body::Unknown(_) => happened("Event", None),
     }
 }
 
@@ -179,6 +184,7 @@ fn message<'e>(head: Cow<'e, str>, blocks: &'e [Block]) -> Entry<'e> {
                 parts.push(self::input("tool result", id.into()));
                 parts.extend(content.as_ref().map(|it| output("output", said(it))));
             }
+            Content::Unknown(json) => parts.push(Part::Said(json.get())),
         }
     }
     Entry {
@@ -314,10 +320,10 @@ pub(crate) fn said(value: &Json) -> Cow<'_, str> {
 }
 
 /// What else is known of an event, each in a few words.
-pub(crate) fn facts(event: &Event<LogBody>) -> Vec<String> {
+pub(crate) fn facts(event: &Event) -> Vec<String> {
     let notes = &event.annotations;
     let mut facts = Vec::new();
-    if event.annotations.is_empty() && event.place.path.is_empty() && event.place.iteration == 0 {
+    if event.annotations.is_empty() && event.place.path.is_empty() && event.place.iteration() == 0 {
         return facts;
     }
     if let Some(status) = notes.status {
@@ -335,8 +341,8 @@ pub(crate) fn facts(event: &Event<LogBody>) -> Vec<String> {
     if !event.place.path.is_empty() {
         facts.push(format!("at {}", clean_line(&event.place.path)));
     }
-    if event.place.iteration > 0 {
-        facts.push(format!("iteration {}", event.place.iteration));
+    if event.place.iteration() > 0 {
+        facts.push(format!("iteration {}", event.place.iteration()));
     }
     facts.extend(flags(notes.flags).map(str::to_owned));
     facts
@@ -393,7 +399,7 @@ pub(crate) fn duration(ms: u64) -> String {
 }
 
 /// What is attached to an event, each in a line.
-pub(crate) fn attachments(event: &Event<LogBody>) -> impl Iterator<Item = String> {
+pub(crate) fn attachments(event: &Event) -> impl Iterator<Item = String> {
     event.annotations.attachments.iter().map(|it| {
         let mime = match it.mime.as_str() {
             "" => Cow::Borrowed("of no known type"),

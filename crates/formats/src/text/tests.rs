@@ -1,14 +1,14 @@
 //! Goldens, and what holds for any session.
 
 use proptest::prelude::*;
-use quipu_model::{Event, Header, LogBody};
+use quipu_model::{Event, Header};
 
 use super::{Options, writer};
 use crate::html::tests::{fixture, golden};
 use crate::loss::Loss;
 use crate::projection::Nowhere;
 
-fn written(header: &Header, events: &[Event<LogBody>], options: &Options) -> (String, Loss) {
+fn written(header: &Header, events: &[Event], options: &Options) -> (String, Loss) {
     let mut out = Vec::new();
     let mut writer = writer(header, options, Box::new(&mut out), Box::new(Nowhere)).unwrap();
     for event in events {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{Node, NodeId, Placed, RunTree, Span, State, Tally};
-use crate::{AnyBody, Body, Event, Place, RunId, Step, StepEnd};
+use crate::{Body, Event, Place, RunId, Step, StepEnd};
 
 /// Paths with more segments than this are not searched for ancestors: no workflow is that deep, and
 /// the search is quadratic in it.
@@ -16,7 +16,7 @@ const MAX_CANDIDATES: usize = 64;
 /// Takes the events of one run, in file order, and gives its tree.
 ///
 /// ```
-/// use quipu_model::{tree::TreeBuilder, AnyBody, Annotations, Body, Event, Place, RunId, Step, Timestamp};
+/// use quipu_model::{tree::TreeBuilder, Annotations, Body, Event, Place, RunId, Step, Timestamp};
 ///
 /// let mut builder = TreeBuilder::default();
 /// for (seq, path) in [(1, "build"), (2, "build.lint")] {
@@ -26,7 +26,7 @@ const MAX_CANDIDATES: usize = 64;
 ///         parent_run_id: None,
 ///         timestamp: Timestamp::UNIX_EPOCH,
 ///         place: Place::step(path),
-///         body: AnyBody::Known(Body::StepStarted(Step::new(path, "command"))),
+///         body: Body::StepStarted(Step::new(path, "command")),
 ///         annotations: Annotations::default(),
 ///     });
 /// }
@@ -133,7 +133,7 @@ impl Open {
 
 impl TreeBuilder {
     /// Takes the next event.
-    pub fn observe(&mut self, event: &Event<AnyBody>) {
+    pub fn observe(&mut self, event: &Event) {
         self.events += 1;
         self.span.widen(event.timestamp);
         self.run_id.get_or_insert_with(|| event.run_id.clone());
@@ -141,14 +141,6 @@ impl TreeBuilder {
             self.parent_run_id.clone_from(&event.parent_run_id);
         }
         match &event.body {
-            AnyBody::Known(body) => self.observe_known(event, body),
-            AnyBody::Message { .. } => self.tally_at(&event.place).messages += 1,
-            AnyBody::Foreign(_) => self.tally_at(&event.place).foreign += 1,
-        }
-    }
-
-    fn observe_known(&mut self, event: &Event<AnyBody>, body: &Body) {
-        match body {
             Body::RunStarted(step) => {
                 // Also after an end: a run that is resumed is under way again.
                 self.state = Some(State::Open);
@@ -168,9 +160,17 @@ impl TreeBuilder {
             }
             Body::StepCompleted(end) => self.end(event, end, None),
             Body::CallCompleted { child_run_id, end } => self.end(event, end, Some(child_run_id)),
-            Body::UserMessage(_) | Body::AssistantMessage(_) => {
+            Body::UserMessage(_) | Body::AssistantMessage(_) | Body::SystemMessage(_) => {
                 self.tally_at(&event.place).messages += 1;
             }
+            Body::Unknown(_) => self.tally_at(&event.place).foreign += 1,
+            // They say how a step went, not what was said or done in it.
+            Body::ModelCall(_)
+            | Body::Chunk(_)
+            | Body::Harness(_)
+            | Body::Blob(_)
+            | Body::Error(_)
+            | Body::Note(_) => {}
             Body::ToolCall(call) => {
                 let (node, inferred) = self.locate(&event.place);
                 let tally = self.tally(node);
@@ -225,7 +225,7 @@ impl TreeBuilder {
         }
     }
 
-    fn begin(&mut self, event: &Event<AnyBody>, step: &Step, child: Option<&RunId>) {
+    fn begin(&mut self, event: &Event, step: &Step, child: Option<&RunId>) {
         let (parent, placed) = self.parent_of(&event.place);
         let id = self.insert(event, step, child, parent, placed);
         self.nodes[id].started_seq = Some(event.seq);
@@ -233,7 +233,7 @@ impl TreeBuilder {
         self.open.insert(id, &self.nodes[id]);
     }
 
-    fn end(&mut self, event: &Event<AnyBody>, end: &StepEnd, child: Option<&RunId>) {
+    fn end(&mut self, event: &Event, end: &StepEnd, child: Option<&RunId>) {
         let id = if let Some(id) = self.opened(event, end, child) {
             self.open.remove(id, &self.nodes[id]);
             id
@@ -248,12 +248,7 @@ impl TreeBuilder {
     }
 
     /// Which open step an end belongs to.
-    fn opened(
-        &mut self,
-        event: &Event<AnyBody>,
-        end: &StepEnd,
-        child: Option<&RunId>,
-    ) -> Option<NodeId> {
+    fn opened(&mut self, event: &Event, end: &StepEnd, child: Option<&RunId>) -> Option<NodeId> {
         let exact = self.open.exact.get(&(event.place.clone(), child.cloned()));
         if let Some(&latest) = exact.and_then(|same| same.last()) {
             return Some(latest);
@@ -281,7 +276,7 @@ impl TreeBuilder {
 
     fn insert(
         &mut self,
-        event: &Event<AnyBody>,
+        event: &Event,
         step: &Step,
         child: Option<&RunId>,
         parent: Option<NodeId>,
@@ -326,14 +321,19 @@ impl TreeBuilder {
             };
             prefix = &prefix[..dot];
             if let Some(known) = self.by_path.get(prefix) {
-                return self.execution(prefix, known, place.iteration);
+                return self.execution(prefix, known, &place.iterations);
             }
         }
         (None, Placed::Ambiguous)
     }
 
     /// Which execution of a step a sub-step belongs to.
-    fn execution(&self, path: &str, known: &[NodeId], iteration: u64) -> (Option<NodeId>, Placed) {
+    fn execution(
+        &self,
+        path: &str,
+        known: &[NodeId],
+        iterations: &[u64],
+    ) -> (Option<NodeId>, Placed) {
         let mut open = self.open.executions(path);
         let Some(latest) = open.next() else {
             return (known.last().copied(), Placed::ByPath);
@@ -342,12 +342,19 @@ impl TreeBuilder {
             return (Some(latest), Placed::ByPath);
         };
         // Several executions of the step run at once. Inside a loop the sub-step counts its own
-        // iterations; otherwise it has its parent's.
+        // iterations behind those of its parent, where it names them; otherwise it has its parent's.
         let all = [latest, other].into_iter().chain(open);
-        if !is_loop(&self.nodes[latest].kind) {
+        let parents = match iterations {
+            [parents @ .., _] if is_loop(&self.nodes[latest].kind) && !parents.is_empty() => {
+                Some(parents)
+            }
+            _ if is_loop(&self.nodes[latest].kind) => None,
+            same => Some(same),
+        };
+        if let Some(parents) = parents {
             let mut same = all
                 .clone()
-                .filter(|&id| self.nodes[id].place.iteration == iteration);
+                .filter(|&id| self.nodes[id].place.iterations == parents);
             if let (Some(one), None) = (same.next(), same.next()) {
                 return (Some(one), Placed::ByPath);
             }
@@ -460,7 +467,10 @@ impl TreeBuilder {
     /// The step a message or tool event belongs to, and whether that is inferred.
     fn locate(&self, place: &Place) -> (Option<NodeId>, bool) {
         if let Some(known) = self.by_path.get(&place.path) {
-            let same = |id: &NodeId| self.nodes[*id].place.iteration == place.iteration;
+            let same = |id: &NodeId| {
+                let node = &self.nodes[*id].place;
+                node.iterations == place.iterations && node.attempt == place.attempt
+            };
             let recent = || known.iter().rev().copied().take(MAX_CANDIDATES);
             let found = (self.open.executions(&place.path).find(same))
                 .or_else(|| recent().find(same))

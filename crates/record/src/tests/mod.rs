@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use quipu_formats::exchange::Reader;
 use quipu_formats::lines::Limits;
-use quipu_model::{AnyBody, Block, Body, Draft, Event, Fidelity, Place, RunId};
+use quipu_model::{Block, Body, Draft, Event, Fidelity, Place, RunId};
 use tempfile::TempDir;
 
 use crate::{Durability, Options, Recorder, Storage};
@@ -35,11 +35,8 @@ pub(crate) fn said(text: &str) -> Draft {
 }
 
 /// What a message said.
-pub(crate) fn text_of(event: &Event<AnyBody>) -> String {
-    match &event.body {
-        AnyBody::Known(body) => body.texts().collect(),
-        other => format!("{other:?}"),
-    }
+pub(crate) fn text_of(event: &Event) -> String {
+    event.body.texts().collect()
 }
 
 /// A storage in a directory of its own.
@@ -69,7 +66,7 @@ impl Site {
 }
 
 /// The events of a file, none of which is odd.
-pub(crate) fn events(path: &Path) -> Vec<Event<AnyBody>> {
+pub(crate) fn events(path: &Path) -> Vec<Event> {
     let mut reader = Reader::with_limits(std::fs::File::open(path).unwrap(), Limits::default());
     let mut events = Vec::new();
     while let Some(item) = reader.next_decoded().unwrap() {

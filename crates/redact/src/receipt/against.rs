@@ -7,7 +7,7 @@ use quipu_formats::normalized::path::{self, Characters, Target};
 use quipu_formats::normalized::{self, Beyond, Options, Writer};
 use quipu_model::hex;
 use quipu_model::json::{Kind, Node, Tape};
-use quipu_model::{Event, Header, LogBody, Money, Timestamp};
+use quipu_model::{Event, Header, Money, Timestamp};
 use rustc_hash::FxHashMap;
 use sha2::Digest as _;
 
@@ -154,7 +154,7 @@ impl<R: io::Read> Against<R> {
     /// # Errors
     ///
     /// The shared copy cannot be read.
-    pub fn event(&mut self, event: &Event<LogBody>, beyond: &Beyond) -> io::Result<()> {
+    pub fn event(&mut self, event: &Event, beyond: &Beyond) -> io::Result<()> {
         while let Some((_, seq, _)) = self.next.as_ref().filter(|(_, seq, _)| *seq < event.seq) {
             let seq = *seq;
             self.check.report.add(Some(seq), "", What::NotInOriginal);
@@ -446,6 +446,9 @@ impl<'n> Compare<'_, 'n> {
         ) {
             return self.time(shared, original);
         }
+        if self.path == "meta.fields.arrived_at" && shared.raw() != original.raw() {
+            return self.time(shared, original);
+        }
         if shared.raw() != original.raw() && self.is_changed(shared, original) {
             return;
         }
@@ -518,7 +521,9 @@ impl<'n> Compare<'_, 'n> {
 
     /// Whether a value is what the other becomes where ids are replaced and numbers rounded.
     fn is_changed(&mut self, shared: Node<'_>, original: Node<'_>) -> bool {
-        let is_hash = self.path.starts_with("attachments[") && self.path.ends_with(".sha256");
+        let of_blob =
+            self.path.starts_with("attachments[") || self.path.starts_with("meta.fields.");
+        let is_hash = of_blob && self.path.ends_with(".sha256");
         if is_hash || is_id(&self.path) {
             let (Some(ids), Some(stands), Some(id)) =
                 (&mut self.changes.ids, shared.as_str(), original.as_str())
@@ -533,9 +538,13 @@ impl<'n> Compare<'_, 'n> {
         let was = original.raw().get();
         let rounded = match self.path.as_str() {
             "costUsd" => Money::parse(was).map(|sum| round_money(sum).to_string()),
-            "durationMs" | "tool.durationMs" | "source.offset" => {
-                original.as_u64().map(|n| round(n).to_string())
-            }
+            "durationMs"
+            | "tool.durationMs"
+            | "source.offset"
+            | "meta.fields.first_token_ms"
+            | "meta.fields.bytes"
+            | "meta.fields.request.bytes"
+            | "meta.fields.response.bytes" => original.as_u64().map(|n| round(n).to_string()),
             path if path.starts_with("usage.") || path.starts_with("attachments[") => {
                 original.as_u64().map(|n| round(n).to_string())
             }

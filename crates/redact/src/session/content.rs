@@ -2,8 +2,8 @@
 
 use quipu_formats::normalized::{self, AsIs, Beyond, ToolOutput};
 use quipu_model::{
-    Annotations, Block, Body, Content, Event, Json, LogBody, Note, NoteKind, Step, StepEnd,
-    ToolCall, ToolResult,
+    Annotations, Block, Body, Content, Event, Json, Note, NoteKind, Step, StepEnd, ToolCall,
+    ToolResult,
 };
 
 use super::files::{Access, Files, SENSITIVE, Tool, exposed};
@@ -28,26 +28,20 @@ pub(super) struct Shaper<'s, 'a> {
 
 impl Shaper<'_, '_> {
     /// Changes all of an event. `given` are parts of its blocks that were found together with other events.
-    pub(super) fn event(
-        &mut self,
-        event: &mut Event<LogBody>,
-        beyond: &mut Beyond,
-        given: &[(usize, Cut)],
-    ) {
+    pub(super) fn event(&mut self, event: &mut Event, beyond: &mut Beyond, given: &[(usize, Cut)]) {
         if is_own(event, beyond) {
             return;
         }
         self.beyond(event, beyond);
         match &mut event.body {
-            LogBody::Exchange(body) => {
-                if let Some(note) = self.body(body, given, beyond) {
-                    event.body = note;
+            Body::Note(note) => {
+                if self.note(note, beyond) {
                     event.annotations.flags.synthetic = true;
                 }
             }
-            LogBody::System(blocks) => self.message(blocks, false, given),
-            LogBody::Note(note) => {
-                if self.note(note, beyond) {
+            body => {
+                if let Some(note) = self.body(body, given, beyond) {
+                    event.body = note;
                     event.annotations.flags.synthetic = true;
                 }
             }
@@ -90,9 +84,11 @@ impl Shaper<'_, '_> {
         body: &mut Body,
         given: &[(usize, Cut)],
         beyond: &mut Beyond,
-    ) -> Option<LogBody> {
+    ) -> Option<Body> {
         match body {
-            Body::UserMessage(blocks) => self.message(blocks, false, given),
+            Body::UserMessage(blocks) | Body::SystemMessage(blocks) => {
+                self.message(blocks, false, given);
+            }
             Body::AssistantMessage(blocks) => {
                 if !self.profile.reasoning
                     && let [
@@ -112,12 +108,21 @@ impl Shaper<'_, '_> {
             Body::StepStarted(step) | Body::CallStarted { step, .. } => self.step(step),
             Body::RunCompleted(end) => end.iter_mut().for_each(|end| self.step_end(end)),
             Body::StepCompleted(end) | Body::CallCompleted { end, .. } => self.step_end(end),
+            Body::Note(note) => {
+                self.note(note, beyond);
+            }
+            Body::ModelCall(_)
+            | Body::Chunk(_)
+            | Body::Harness(_)
+            | Body::Blob(_)
+            | Body::Error(_)
+            | Body::Unknown(_) => self.other_kind(body, given),
         }
         None
     }
 
     /// A note in place of what a model thought.
-    fn unthought(&mut self, mut text: String, beyond: &mut Beyond) -> LogBody {
+    fn unthought(&mut self, mut text: String, beyond: &mut Beyond) -> Body {
         self.mask.whole(
             "text",
             &mut text,
@@ -128,7 +133,7 @@ impl Shaper<'_, '_> {
         beyond
             .meta
             .push((REPLACES.to_owned(), Json::string("reasoning")));
-        LogBody::Note(Note {
+        Body::Note(Note {
             kind: NoteKind::Truncated,
             text: Some(text),
             raw: None,
@@ -186,6 +191,7 @@ impl Shaper<'_, '_> {
                     let access = files.result(id, "", None);
                     self.output(&field("content"), content, &access);
                 }
+                Content::Unknown(whole) => self.unknown(&field("value"), whole),
             }
         }
     }
@@ -339,7 +345,7 @@ impl Shaper<'_, '_> {
             .whole_json(field, json, SENSITIVE, Kind::Secret.as_str(), label);
     }
 
-    fn error(&mut self, field: &str, error: &mut String, exposes: Option<Exposes>) {
+    pub(super) fn error(&mut self, field: &str, error: &mut String, exposes: Option<Exposes>) {
         let exposes = exposes.filter(|_| self.mask.secrets);
         if exposes.is_some_and(|exposes| !exposed(exposes, error).is_empty()) {
             let label = format!("[REDACTED:{SENSITIVE}]");
@@ -479,11 +485,8 @@ impl Shaper<'_, '_> {
     }
 
     /// Fields that are not known here.
-    fn beyond(&mut self, event: &Event<LogBody>, beyond: &mut Beyond) {
-        let is_tool = matches!(
-            event.body,
-            LogBody::Exchange(Body::ToolCall(_) | Body::ToolResult(_))
-        );
+    fn beyond(&mut self, event: &Event, beyond: &mut Beyond) {
+        let is_tool = matches!(event.body, Body::ToolCall(_) | Body::ToolResult(_));
         for (key, value) in &mut beyond.extra {
             let words = [
                 "role",
@@ -551,8 +554,8 @@ fn text_of(block: &Block) -> Option<&str> {
 }
 
 /// Whether a note was put there by this.
-pub(crate) fn is_own(event: &Event<LogBody>, beyond: &Beyond) -> bool {
-    let LogBody::Note(note) = &event.body else {
+pub(crate) fn is_own(event: &Event, beyond: &Beyond) -> bool {
+    let Body::Note(note) = &event.body else {
         return false;
     };
     event.annotations.flags.synthetic

@@ -2,7 +2,7 @@
 //! a profile removes. What was linked by them is linked by what stands for them.
 
 use quipu_formats::normalized::Beyond;
-use quipu_model::{Block, Body, Content, Event, Header, LogBody, RunId};
+use quipu_model::{Attachment, Block, Body, Content, Event, Header, RunId};
 
 use super::names::is_stand_in;
 use crate::Key;
@@ -75,18 +75,14 @@ impl Ids {
     }
 
     /// Replaces those that an event has.
-    pub(super) fn event(&self, event: &mut Event<LogBody>, beyond: &mut Beyond) {
+    pub(super) fn event(&self, event: &mut Event, beyond: &mut Beyond) {
         if self.0.is_none() {
             return;
         }
         self.run(&mut event.run_id);
         event.parent_run_id.iter_mut().for_each(|run| self.run(run));
         self.optional(&mut beyond.id);
-        match &mut event.body {
-            LogBody::Exchange(body) => self.body(body),
-            LogBody::System(blocks) => self.blocks(blocks),
-            LogBody::Note(_) => {}
-        }
+        self.body(&mut event.body);
         // To change annotations is to make them.
         if event.annotations.is_empty() {
             return;
@@ -104,13 +100,20 @@ impl Ids {
     }
 
     /// Replaces the hashes of attachments that are not shared: what they are of can be looked up.
-    pub(super) fn attachments(&self, event: &mut Event<LogBody>) {
+    pub(super) fn attachments(&self, event: &mut Event) {
         let Some(key) = &self.0 else { return };
-        if event.annotations.attachments.is_empty() {
-            return;
+        let stand_in = |blob: &mut Attachment| blob.sha256 = stands_for_hash(key, &blob.sha256);
+        match &mut event.body {
+            Body::Blob(blob) => stand_in(blob),
+            Body::ModelCall(call) => {
+                call.request.iter_mut().for_each(stand_in);
+                call.response.iter_mut().for_each(stand_in);
+            }
+            _ => {}
         }
-        for attachment in &mut event.annotations.attachments {
-            attachment.sha256 = stands_for_hash(key, &attachment.sha256);
+        // To change annotations is to make them.
+        if !event.annotations.attachments.is_empty() {
+            event.annotations.attachments.iter_mut().for_each(stand_in);
         }
     }
 
@@ -118,14 +121,14 @@ impl Ids {
         match body {
             Body::ToolCall(call) => self.text(&mut call.call_id),
             Body::ToolResult(result) => self.text(&mut result.call_id),
-            Body::UserMessage(blocks) | Body::AssistantMessage(blocks) => self.blocks(blocks),
+            Body::UserMessage(blocks)
+            | Body::AssistantMessage(blocks)
+            | Body::SystemMessage(blocks) => self.blocks(blocks),
+            Body::Unknown(unknown) => self.optional(&mut unknown.child_run_id),
             Body::CallStarted { child_run_id, .. } | Body::CallCompleted { child_run_id, .. } => {
                 self.run(child_run_id);
             }
-            Body::RunStarted(_)
-            | Body::RunCompleted(_)
-            | Body::StepStarted(_)
-            | Body::StepCompleted(_) => {}
+            _ => {}
         }
     }
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use quipu_formats::normalized::{self, Beyond};
 use quipu_model::json::{Kind, Node, Tape};
-use quipu_model::{Event, Header, LogBody};
+use quipu_model::{Event, Header};
 use rustc_hash::FxHashMap;
 
 use super::common::{is_common, is_public_owner};
@@ -79,7 +79,7 @@ pub struct Learned {
 
 impl Learned {
     /// Takes in an event.
-    pub fn event(&mut self, header: &Header, event: &Event<LogBody>, beyond: &Beyond) {
+    pub fn event(&mut self, header: &Header, event: &Event, beyond: &Beyond) {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         normalized::encode(header, event, beyond, &mut buffer);

@@ -27,6 +27,7 @@ mod files;
 mod head;
 mod ids;
 mod json;
+mod kinds;
 mod learn;
 mod mask;
 mod names;
@@ -46,7 +47,7 @@ use std::io;
 
 use quipu_formats::normalized::{self, Beyond, Options, Redaction, ToolOutput};
 use quipu_model::{
-    Annotations, Block, Body, Content, Event, Header, Json, LogBody, Money, Note, NoteKind, Notes,
+    Annotations, Block, Body, Chunk, Content, Event, Header, Json, Money, Note, NoteKind, Notes,
     Place, Timestamp, Usage,
 };
 use rustc_hash::FxHashSet;
@@ -72,7 +73,7 @@ use crate::receipt::{self, Leaves};
 use crate::{Engine, Key, Placeholders, Profile};
 
 /// Where redacted events go.
-pub type Sink<'s> = dyn FnMut(Event<LogBody>, Beyond) -> io::Result<()> + 's;
+pub type Sink<'s> = dyn FnMut(Event, Beyond) -> io::Result<()> + 's;
 
 /// Bytes of a stream that are held back at most, and how many of them a secret may go over.
 const HELD: usize = 64 * 1024;
@@ -117,7 +118,7 @@ pub struct Redactor<'a> {
 
 /// An event of a stream, and what of its blocks was found together with others.
 struct Held {
-    event: Event<LogBody>,
+    event: Event,
     beyond: Beyond,
     given: Vec<(usize, Cut)>,
     length: usize,
@@ -277,12 +278,7 @@ impl<'a> Redactor<'a> {
     /// # Errors
     ///
     /// Those of the sink.
-    pub fn event(
-        &mut self,
-        event: Event<LogBody>,
-        beyond: Beyond,
-        sink: &mut Sink<'_>,
-    ) -> io::Result<()> {
+    pub fn event(&mut self, event: Event, beyond: Beyond, sink: &mut Sink<'_>) -> io::Result<()> {
         let Some(length) = streamed(&event) else {
             self.release(0, sink)?;
             return self.one(event, beyond, &[], sink);
@@ -361,7 +357,7 @@ impl<'a> Redactor<'a> {
 
     fn one(
         &mut self,
-        mut event: Event<LogBody>,
+        mut event: Event,
         mut beyond: Beyond,
         given: &[(usize, Cut)],
         sink: &mut Sink<'_>,
@@ -369,7 +365,7 @@ impl<'a> Redactor<'a> {
         self.traces(&mut event, &mut beyond);
         self.last = Some((event.seq, event.timestamp));
         let is_open = match &event.body {
-            LogBody::Exchange(Body::ToolResult(result)) => self.open.contains(&result.call_id),
+            Body::ToolResult(result) => self.open.contains(&result.call_id),
             _ => false,
         };
         let is_own = is_own(&event, &beyond) || is_cut_note(&event);
@@ -401,7 +397,7 @@ impl<'a> Redactor<'a> {
     /// Changes an event as the profile says, and writes it to the buffer.
     fn shape(
         &mut self,
-        event: &mut Event<LogBody>,
+        event: &mut Event,
         beyond: &mut Beyond,
         given: &[(usize, Cut)],
         is_own: bool,
@@ -409,7 +405,7 @@ impl<'a> Redactor<'a> {
         self.mask.seq = event.seq;
         self.mask.pending.clear();
         self.mask.old = Old::new(std::mem::take(&mut beyond.redactions));
-        let of_log = |event: &Event<LogBody>, log: &(String, String)| {
+        let of_log = |event: &Event, log: &(String, String)| {
             let source = event.annotations.source.as_ref();
             source.is_some_and(|source| source.file == log.0)
         };
@@ -438,13 +434,13 @@ impl<'a> Redactor<'a> {
         self.encode(event, beyond);
     }
 
-    fn encode(&mut self, event: &Event<LogBody>, beyond: &Beyond) {
+    fn encode(&mut self, event: &Event, beyond: &Beyond) {
         self.buffer.clear();
         normalized::encode(&self.header, event, beyond, &mut self.buffer);
     }
 
     /// Changes what an event tells beside what it says: when it was, its ids, how much was counted.
-    fn traces(&mut self, event: &mut Event<LogBody>, beyond: &mut Beyond) {
+    fn traces(&mut self, event: &mut Event, beyond: &mut Beyond) {
         self.move_time(event);
         self.mask.traces.ids.event(event, beyond);
         if !self.profile.file_contents {
@@ -470,26 +466,21 @@ impl<'a> Redactor<'a> {
     }
 
     /// Hands on the event that is in the buffer.
-    fn emit(
-        &mut self,
-        event: Event<LogBody>,
-        beyond: Beyond,
-        sink: &mut Sink<'_>,
-    ) -> io::Result<()> {
+    fn emit(&mut self, event: Event, beyond: Beyond, sink: &mut Sink<'_>) -> io::Result<()> {
         let index = self.counted.totals.events;
         self.leaves
             .event(&self.buffer, index)
             .map_err(io::Error::other)?;
-        self.counted.observe_log(&event);
+        self.counted.observe(&event);
         for redaction in &beyond.redactions {
             self.count(&redaction.rule_id);
         }
         self.mask.show_pending();
         match &event.body {
-            LogBody::Exchange(Body::ToolCall(call)) => {
+            Body::ToolCall(call) => {
                 self.open.insert(call.call_id.clone());
             }
-            LogBody::Exchange(Body::ToolResult(result)) => {
+            Body::ToolResult(result) => {
                 self.open.remove(&result.call_id);
             }
             _ => {}
@@ -507,7 +498,7 @@ impl<'a> Redactor<'a> {
         }
     }
 
-    fn move_time(&mut self, event: &mut Event<LogBody>) {
+    fn move_time(&mut self, event: &mut Event) {
         let Some(shift) = &mut self.shift else { return };
         if self.header.started_at.is_none()
             && self.last.is_none()
@@ -516,10 +507,17 @@ impl<'a> Redactor<'a> {
             *shift = times::from(event.timestamp);
         }
         event.timestamp = times::moved(event.timestamp, *shift);
+        if let Body::Chunk(Chunk {
+            arrived_at: Some(at),
+            ..
+        }) = &mut event.body
+        {
+            *at = times::moved(*at, *shift);
+        }
     }
 
     /// The note that says what caps cut off.
-    fn note(&self) -> Event<LogBody> {
+    fn note(&self) -> Event {
         let Cuts { events, bytes } = self.cut;
         let (seq, timestamp) = self.last.unwrap_or((0, Timestamp::UNIX_EPOCH));
         let mut notes = Notes::default();
@@ -531,7 +529,7 @@ impl<'a> Redactor<'a> {
             parent_run_id: self.header.parent_run_id.clone(),
             timestamp,
             place: Place::run(),
-            body: LogBody::Note(Note {
+            body: Body::Note(Note {
                 kind: NoteKind::Truncated,
                 text: Some(format!(
                     "{events} events of {bytes} bytes were left out: the profile {} has room for no more. Their numbers are missing.",
@@ -548,8 +546,8 @@ impl<'a> Redactor<'a> {
 pub(crate) const CUT: &str = "cut";
 
 /// Whether this is the note that says what caps cut off.
-fn is_cut_note(event: &Event<LogBody>) -> bool {
-    let LogBody::Note(note) = &event.body else {
+fn is_cut_note(event: &Event) -> bool {
+    let Body::Note(note) = &event.body else {
         return false;
     };
     event.annotations.flags.synthetic
@@ -568,26 +566,28 @@ fn receipts(mask: &mut Mask<'_>) -> Vec<Redaction> {
 }
 
 /// How long the chunks of a stream are that an event is made of; `None` when it is something else.
-fn streamed(event: &Event<LogBody>) -> Option<usize> {
-    let LogBody::Exchange(Body::AssistantMessage(blocks) | Body::UserMessage(blocks)) = &event.body
-    else {
+fn streamed(event: &Event) -> Option<usize> {
+    if let Body::Chunk(chunk) = &event.body {
+        return Some(chunk.text.len());
+    }
+    let (Body::AssistantMessage(blocks) | Body::UserMessage(blocks)) = &event.body else {
         return None;
     };
     let is_stream = |block: &Block| matches!(block.content, Content::Stream(_));
     (!blocks.is_empty() && blocks.iter().all(is_stream)).then(|| chunks(event).map(str::len).sum())
 }
 
-fn chunks(event: &Event<LogBody>) -> impl Iterator<Item = &str> {
-    let blocks = match &event.body {
-        LogBody::Exchange(Body::AssistantMessage(blocks) | Body::UserMessage(blocks)) => {
-            blocks.as_slice()
-        }
-        _ => &[],
+fn chunks(event: &Event) -> impl Iterator<Item = &str> {
+    let (blocks, chunk) = match &event.body {
+        Body::AssistantMessage(blocks) | Body::UserMessage(blocks) => (blocks.as_slice(), None),
+        Body::Chunk(chunk) => (&[][..], Some(chunk.text.as_str())),
+        _ => (&[][..], None),
     };
-    blocks.iter().map(|block| match &block.content {
+    let of_blocks = blocks.iter().map(|block| match &block.content {
         Content::Stream(text) => text.as_str(),
         _ => "",
-    })
+    });
+    of_blocks.chain(chunk)
 }
 
 /// The ids of a session that texts may name: in paths of its files, in links to it.

@@ -1,7 +1,7 @@
 //! Numbers with two digits. Exact counts of tokens, costs, durations and sizes tell which session it is to whoever has
 //! them from elsewhere.
 
-use quipu_model::{Event, LogBody, Money, Usage};
+use quipu_model::{Attachment, Body, Event, Money, Usage};
 
 /// A number, rounded to two digits.
 pub(crate) fn round(n: u64) -> u64 {
@@ -34,7 +34,17 @@ pub(super) fn round_usage(usage: &mut Usage) {
 }
 
 /// Rounds what an event counts.
-pub(super) fn round_event(event: &mut Event<LogBody>) {
+pub(super) fn round_event(event: &mut Event) {
+    let size = |blob: &mut Attachment| blob.bytes = round(blob.bytes);
+    match &mut event.body {
+        Body::Blob(blob) => size(blob),
+        Body::ModelCall(call) => {
+            call.request.iter_mut().for_each(size);
+            call.response.iter_mut().for_each(size);
+            call.first_token_ms = call.first_token_ms.map(round);
+        }
+        _ => {}
+    }
     // To change annotations is to make them.
     if event.annotations.is_empty() {
         return;

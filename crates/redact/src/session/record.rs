@@ -101,7 +101,9 @@ fn labels(draft: &mut Draft) -> Vec<&mut String> {
     match body {
         Body::ToolCall(call) => labels.push(&mut call.call_id),
         Body::ToolResult(result) => labels.push(&mut result.call_id),
-        Body::UserMessage(blocks) | Body::AssistantMessage(blocks) => labels.extend(ids(blocks)),
+        Body::UserMessage(blocks)
+        | Body::AssistantMessage(blocks)
+        | Body::SystemMessage(blocks) => labels.extend(ids(blocks)),
         _ => {}
     }
     // To change annotations is to make them, and most events have none.

@@ -21,7 +21,8 @@ const MAGIC: [u8; 8] = *b"quipu ev";
 const SLOT: usize = 32;
 
 /// How long the head is.
-pub(super) const HEAD: u64 = 16 + 2 * SLOT as u64;
+const HEAD_LEN: usize = 16 + 2 * SLOT;
+pub(super) const HEAD: u64 = HEAD_LEN as u64;
 
 /// Where a block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,7 +110,7 @@ impl Current {
 
     /// Reads which tail is the current one; `None` when the file has none of this form.
     pub(super) fn read(file: &File) -> io::Result<Option<Self>> {
-        let mut head = [0; HEAD as usize];
+        let mut head = [0; HEAD_LEN];
         match file.read_exact_at(&mut head, 0) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             read => read?,
@@ -142,7 +143,7 @@ impl Current {
 
 /// Writes what a file begins with.
 pub(super) fn write_head(file: &File) -> io::Result<()> {
-    let mut head = [0; HEAD as usize];
+    let mut head = [0; HEAD_LEN];
     head[..8].copy_from_slice(&MAGIC);
     head[8..16].copy_from_slice(&u64::from(quipu_agents::kept::FORM).to_le_bytes());
     file.write_all_at(&head, 0)

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use quipu_agents::{About, Collect, Sink};
-use quipu_model::{Event, LogBody};
+use quipu_model::Event;
 
 use super::run::RunFile;
 use super::{ALL, EventFile, Fault};
@@ -14,7 +14,7 @@ use crate::catalogue::TranscriptRow;
 #[derive(Debug)]
 pub struct Page {
     /// The events, in order, marked where only the whole log tells.
-    pub events: Vec<Event<LogBody>>,
+    pub events: Vec<Event>,
     /// How many events the transcript has.
     pub len: u64,
 }
@@ -29,16 +29,16 @@ pub struct EventLog {
 #[derive(Debug)]
 enum From {
     /// What an adapter made of a log, and the log.
-    Kept(EventFile, Slices),
+    Kept(Box<(EventFile, Slices)>),
     /// The run's own file, which may grow.
-    Run(RunFile),
+    Run(Box<RunFile>),
 }
 
 impl EventLog {
     pub(crate) fn kept(row: TranscriptRow, file: EventFile, log: Slices) -> Self {
         Self {
             row,
-            from: From::Kept(file, log),
+            from: From::Kept(Box::new((file, log))),
         }
     }
 
@@ -46,7 +46,7 @@ impl EventLog {
         let file = RunFile::open(&row.path)?;
         Ok(Self {
             row,
-            from: From::Run(file),
+            from: From::Run(Box::new(file)),
         })
     }
 
@@ -62,7 +62,7 @@ impl EventLog {
     /// When they cannot be read.
     pub fn len(&self) -> Result<u64, Fault> {
         match &self.from {
-            From::Kept(file, _) => Ok(file.len()),
+            From::Kept(kept) => Ok(kept.0.len()),
             From::Run(file) => file.len(),
         }
     }
@@ -85,7 +85,7 @@ impl EventLog {
         &self,
         from: u64,
         most: usize,
-        filter: &dyn Fn(&Event<LogBody>) -> bool,
+        filter: &dyn Fn(&Event) -> bool,
     ) -> Result<Page, Fault> {
         let len = self.len()?;
         let (mut events, mut from) = (Vec::new(), from.max(1));
@@ -107,9 +107,9 @@ impl EventLog {
     /// # Errors
     ///
     /// When they cannot be read.
-    pub fn events(&self, wanted: RangeInclusive<u64>) -> Result<Vec<Event<LogBody>>, Fault> {
+    pub fn events(&self, wanted: RangeInclusive<u64>) -> Result<Vec<Event>, Fault> {
         let (file, log) = match &self.from {
-            From::Kept(file, log) => (file, log),
+            From::Kept(kept) => &**kept,
             From::Run(file) => return file.events(&wanted),
         };
         let run_id = quipu_agents::run_id(&self.row.run_id);
@@ -129,7 +129,8 @@ impl EventLog {
         sink: &mut dyn Sink,
     ) -> Result<About, Fault> {
         match &self.from {
-            From::Kept(file, log) => {
+            From::Kept(kept) => {
+                let (file, log) = &**kept;
                 file.replay(wanted.clone(), log, sink)?;
                 Ok(file.about().clone())
             }
@@ -151,7 +152,7 @@ impl EventLog {
             }
         }
         match &self.from {
-            From::Kept(file, _) => Ok(file.about().clone()),
+            From::Kept(kept) => Ok(kept.0.about().clone()),
             From::Run(file) => file.replay(&ALL, &mut Nobody),
         }
     }

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use quipu_agents::{About, Entry, Feed, Framing, Origin, Position, Reader, Sink};
-use quipu_formats::exchange::{Changes, encode_log, into_log};
-use quipu_model::{Attachment, Event, LogBody, Timestamp};
+use quipu_formats::exchange::encode_log;
+use quipu_model::{Attachment, Event, Timestamp};
 use quipu_record::RunLog;
 
 use super::Fault;
@@ -35,7 +35,7 @@ impl RunFile {
     fn each(
         &self,
         wanted: &RangeInclusive<u64>,
-        mut give: impl FnMut(Event<LogBody>, Position) -> bool,
+        mut give: impl FnMut(Event, Position) -> bool,
     ) -> Result<(), Fault> {
         let (mut from, last) = (*wanted.start(), *wanted.end());
         while from <= last {
@@ -47,7 +47,7 @@ impl RunFile {
                     offset: at.offset,
                     line: event.number,
                 };
-                let mut event = into_log(event.decoded.event, &mut Changes::default());
+                let mut event = event.decoded.event;
                 event.seq = position.line;
                 if !give(event, position) {
                     return Ok(());
@@ -62,10 +62,7 @@ impl RunFile {
     }
 
     /// These events.
-    pub(super) fn events(
-        &self,
-        wanted: &RangeInclusive<u64>,
-    ) -> Result<Vec<Event<LogBody>>, Fault> {
+    pub(super) fn events(&self, wanted: &RangeInclusive<u64>) -> Result<Vec<Event>, Fault> {
         let mut events = Vec::new();
         self.each(wanted, |event, _| {
             events.push(event);

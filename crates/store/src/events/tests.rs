@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use quipu_agents::Collect;
-use quipu_model::{Event, LogBody};
+use quipu_model::Event;
 
 use super::{ALL, Events};
 use crate::Store;
@@ -13,7 +13,7 @@ use crate::import::tests::kit::*;
 use crate::transcript::{read_again, snapshot};
 
 /// What the adapter makes of what is kept of a log.
-fn as_adapted(store: &Store, row: &TranscriptRow) -> Vec<Event<LogBody>> {
+fn as_adapted(store: &Store, row: &TranscriptRow) -> Vec<Event> {
     let run_id = quipu_agents::run_id(&row.run_id);
     let mut collect = Collect::new(run_id, &row.path.to_string_lossy());
     let snapshot = snapshot(store.archive(), row).unwrap();
@@ -24,7 +24,9 @@ fn as_adapted(store: &Store, row: &TranscriptRow) -> Vec<Event<LogBody>> {
     read_again(store.archive(), row, &snapshot, &mut observe).unwrap();
     about.close(&mut marks);
     let mut events = collect.events;
-    events.iter_mut().for_each(|event| marks.mark(event));
+    for event in &mut events {
+        marks.mark(event);
+    }
     events
 }
 
@@ -42,7 +44,7 @@ impl quipu_agents::Sink for Observe<'_> {
     }
 }
 
-fn by_pages(store: &Store, row: &TranscriptRow, most: usize) -> Vec<Event<LogBody>> {
+fn by_pages(store: &Store, row: &TranscriptRow, most: usize) -> Vec<Event> {
     let mut events = Vec::new();
     loop {
         let page = store.page(row, events.len() as u64 + 1, most).unwrap();

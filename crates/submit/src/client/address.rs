@@ -1,5 +1,6 @@
 //! The address of a server.
 
+use quipu_http::{AddressError, is_loopback};
 use ureq::http::Uri;
 
 use super::ClientError;
@@ -7,52 +8,41 @@ use super::ClientError;
 /// An address, as far as `/v1`.
 pub(super) struct Address {
     base: String,
-    is_loopback: bool,
+    uri: Uri,
 }
 
 impl Address {
     pub(super) fn parse(text: &str, plain_http: bool) -> Result<Self, ClientError> {
         let wrong = ClientError::Address;
-        let text = text.trim();
-        let uri: Uri = text
-            .parse()
-            .map_err(|_| wrong("it is not a URL, such as https://transcripts.example"))?;
+        let uri = quipu_http::address(text).map_err(|error| {
+            wrong(match error {
+                AddressError::NotAUrl => "it is not a URL, such as https://transcripts.example",
+                AddressError::Scheme => "it does not begin with https://",
+                AddressError::NoHost => "it names no host",
+                AddressError::Port => "there is no such port",
+            })
+        })?;
         let scheme = uri.scheme_str().unwrap_or_default();
-        if !matches!(scheme, "http" | "https") {
-            return Err(wrong("it does not begin with https://"));
-        }
         let authority = uri.authority().map_or("", |it| it.as_str());
         if authority.contains('@') {
             return Err(wrong(
                 "it names a user; a submission key is all that is sent",
             ));
         }
-        if authority.is_empty() {
-            return Err(wrong("it names no host"));
-        }
         if uri.query().is_some() {
             return Err(wrong(
                 "it has a query; the server's address is what /v1 is under",
             ));
         }
-        // A port of more than 65535 would be taken for none.
-        let port = authority.rsplit_once(':').map(|(_, port)| port);
-        let port = port.filter(|port| !port.is_empty() && !port.ends_with(']'));
-        if port.is_some() && uri.port_u16().is_none_or(|port| port == 0) {
-            return Err(wrong("there is no such port"));
-        }
-        let is_loopback = uri.host().is_some_and(is_loopback);
-        if scheme == "http" && !is_loopback && !plain_http {
+        if scheme == "http" && !is_loopback(&uri) && !plain_http {
             return Err(wrong(
                 "without TLS, the key and the transcript can be read on the way: it is https:// that is needed",
             ));
         }
         let path = uri.path().trim_end_matches('/');
         let path = path.strip_suffix("/v1").unwrap_or(path);
-        Ok(Self {
-            base: format!("{scheme}://{authority}{path}"),
-            is_loopback,
-        })
+        let base = format!("{scheme}://{authority}{path}");
+        Ok(Self { base, uri })
     }
 
     /// The address of something under `/v1`.
@@ -65,15 +55,10 @@ impl Address {
         &self.base
     }
 
-    pub(super) fn is_loopback(&self) -> bool {
-        self.is_loopback
+    /// As it was named.
+    pub(super) fn uri(&self) -> &Uri {
+        &self.uri
     }
-}
-
-fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let address: Option<std::net::IpAddr> = host.parse().ok();
-    host.eq_ignore_ascii_case("localhost") || address.is_some_and(|it| it.is_loopback())
 }
 
 #[cfg(test)]

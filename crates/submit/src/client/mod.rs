@@ -16,15 +16,14 @@ mod tests;
 
 use std::fmt;
 use std::io;
-use std::thread;
 use std::time::Duration;
 
+use quipu_http::{Answer, Patience};
 use ureq::http::HeaderValue;
 
 pub use packed::Packed;
 
 use self::address::Address;
-use self::answer::Answer;
 use crate::keys::SecretKey;
 use crate::protocol::{
     Code, Limits, NewUpload, Receipt, Refusal, SHA256, TranscriptId, UPLOAD_OFFSET, Upload,
@@ -164,12 +163,6 @@ enum Ask<'a> {
     Append(&'a str, u64, &'a [u8]),
 }
 
-/// How many times it was tried without getting any further.
-struct Patience {
-    tried: u32,
-    wait: Duration,
-}
-
 impl Client {
     /// A client of a server, by the address that `/v1` is under.
     ///
@@ -182,21 +175,7 @@ impl Client {
         let wrong = |_| ClientError::Address("the key cannot be sent");
         let mut authorization = HeaderValue::from_str(&value).map_err(wrong)?;
         authorization.set_sensitive(true);
-        // What is on this machine is not reached by way of another.
-        let proxy = if address.is_loopback() {
-            None
-        } else {
-            ureq::Proxy::try_from_env()
-        };
-        let agent = ureq::Agent::config_builder()
-            .proxy(proxy)
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .timeout_global(Some(options.timeout))
-            .user_agent("quipu")
-            .build()
-            .new_agent();
+        let agent = quipu_http::agent(address.uri(), options.timeout);
         Ok(Self {
             agent,
             address,
@@ -213,7 +192,7 @@ impl Client {
     /// It does not say.
     pub fn limits(&self) -> Result<Limits, ClientError> {
         let answer = self.insist(&mut self.patience(), &Ask::Limits)?;
-        answer.json().ok_or_else(|| self.stranger(&answer))
+        answer::json(&answer).ok_or_else(|| self.stranger(&answer))
     }
 
     /// Submits a transcript. It may be submitted again: the answer is the same.
@@ -254,7 +233,7 @@ impl Client {
         let mut furthest = 0;
         loop {
             let answer = self.insist(&mut patience, &Ask::Begin(&what))?;
-            let Some(upload) = answer.json::<Upload>() else {
+            let Some(upload) = answer::json::<Upload>(&answer) else {
                 // It is there already: of an earlier run, or the answer was lost.
                 return self.receipt(&answer);
             };
@@ -276,7 +255,9 @@ impl Client {
                 let answer = match self.once(&ask) {
                     Ok(answer) => answer,
                     Err(error) => {
-                        self.wait(&mut patience, None, error)?;
+                        if !patience.wait(None) {
+                            return Err(error);
+                        }
                         break;
                     }
                 };
@@ -288,40 +269,45 @@ impl Client {
                     // It has all of it and does not say so. It is asked again, but not for ever.
                     furthest = what.size;
                     let error = self.stranger(&answer);
-                    self.wait(&mut patience, answer.retry_after, error)?;
+                    if !patience.wait(answer.retry_after) {
+                        return Err(error);
+                    }
                     break;
                 }
-                if (200..300).contains(&answer.status) {
+                if answer.is_success() {
                     return self.receipt(&answer);
                 }
                 // The upload stands elsewhere or is no more, or the server is busy: it is asked where to go on.
-                let lost = matches!(answer.code(), Some(Code::OffsetMismatch | Code::NotFound));
+                let lost = matches!(
+                    answer::code(&answer),
+                    Some(Code::OffsetMismatch | Code::NotFound)
+                );
                 let after = answer.retry_after;
-                let error = self.refused(&answer, patience.tried + 1);
+                let error = self.refused(&answer, patience.attempts());
                 if !lost && !matches!(error, ClientError::Busy { .. }) {
                     return Err(error);
                 }
-                self.wait(&mut patience, after, error)?;
+                if !patience.wait(after) {
+                    return Err(error);
+                }
                 break;
             }
         }
     }
 
     fn patience(&self) -> Patience {
-        Patience {
-            tried: 0,
-            wait: self.options.first_wait,
-        }
+        let options = &self.options;
+        Patience::new(options.attempts, options.first_wait, options.longest_wait)
     }
 
     /// Asks until there is an answer that is worth something.
     fn insist(&self, patience: &mut Patience, ask: &Ask<'_>) -> Result<Answer, ClientError> {
         loop {
             let (error, after) = match self.once(ask) {
-                Ok(answer) if (200..300).contains(&answer.status) => return Ok(answer),
+                Ok(answer) if answer.is_success() => return Ok(answer),
                 Ok(answer) => {
                     let after = answer.retry_after;
-                    (self.refused(&answer, patience.tried + 1), after)
+                    (self.refused(&answer, patience.attempts()), after)
                 }
                 Err(error) => (error, None),
             };
@@ -331,25 +317,10 @@ impl Client {
             ) {
                 return Err(error);
             }
-            self.wait(patience, after, error)?;
+            if !patience.wait(after) {
+                return Err(error);
+            }
         }
-    }
-
-    /// Waits before another attempt; gives up with the error after the last.
-    fn wait(
-        &self,
-        patience: &mut Patience,
-        after: Option<Duration>,
-        error: ClientError,
-    ) -> Result<(), ClientError> {
-        patience.tried += 1;
-        if patience.tried >= self.options.attempts {
-            return Err(error);
-        }
-        let asked = after.unwrap_or(patience.wait);
-        thread::sleep(asked.min(self.options.longest_wait));
-        patience.wait = patience.wait.saturating_mul(2);
-        Ok(())
     }
 
     fn once(&self, ask: &Ask<'_>) -> Result<Answer, ClientError> {
@@ -379,7 +350,7 @@ impl Client {
                 .send(*piece),
         };
         response
-            .map(Answer::read)
+            .map(|response| Answer::read(response, answer::MAX_ANSWER))
             .map_err(|error| ClientError::Unreachable {
                 server: self.address.shown().to_owned(),
                 reason: self.hide(&error.to_string()),
@@ -387,7 +358,7 @@ impl Client {
     }
 
     fn receipt(&self, answer: &Answer) -> Result<Receipt, ClientError> {
-        answer.json().ok_or_else(|| self.stranger(answer))
+        answer::json(answer).ok_or_else(|| self.stranger(answer))
     }
 
     fn stranger(&self, answer: &Answer) -> ClientError {
@@ -400,7 +371,7 @@ impl Client {
     /// What an answer means that is no success.
     fn refused(&self, answer: &Answer, attempts: u32) -> ClientError {
         let (server, status) = (self.address.shown().to_owned(), answer.status);
-        if (300..400).contains(&status) {
+        if answer.is_redirect() {
             return ClientError::Redirected { server, status };
         }
         if matches!(status, 429 | 500 | 502..=504) {
@@ -410,7 +381,7 @@ impl Client {
                 attempts,
             };
         }
-        match answer.json::<Refusal>() {
+        match answer::json::<Refusal>(answer) {
             Some(mut refusal) => {
                 refusal.message = self.hide(&refusal.message);
                 refusal.findings.truncate(Refusal::MAX_FINDINGS);

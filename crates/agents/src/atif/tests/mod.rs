@@ -2,7 +2,7 @@ mod round;
 pub(crate) mod story;
 
 use insta::assert_snapshot;
-use quipu_model::{Body, Event, LogBody, NoteKind, Usage};
+use quipu_model::{Body, Event, NoteKind, Usage};
 
 use super::{Atif, TRAJECTORY};
 use crate::testkit::{Read, hostile, read, read_as};
@@ -54,8 +54,7 @@ fn before_1_2_the_cache_is_no_part_of_the_prompt() {
 #[test]
 fn nothing_is_made_up_of_a_result() {
     let read = read(FOREIGN.as_bytes(), "t.json").unwrap();
-    let is_result =
-        |event: &&Event<LogBody>| matches!(event.body, LogBody::Exchange(Body::ToolResult(_)));
+    let is_result = |event: &&Event| matches!(event.body, Body::ToolResult(_));
     let results: Vec<_> = read.events.iter().filter(is_result).collect();
     assert_eq!(results.len(), 3);
     for result in results {
@@ -197,8 +196,7 @@ fn real_trajectories() {
         let said = read.events.iter().filter(|event| {
             matches!(
                 event.body,
-                LogBody::Exchange(Body::UserMessage(_) | Body::AssistantMessage(_))
-                    | LogBody::System(_)
+                Body::UserMessage(_) | Body::AssistantMessage(_) | Body::SystemMessage(_)
             )
         });
         let managed = read
@@ -217,15 +215,13 @@ fn real_trajectories() {
 #[test]
 fn copied_context_is_not_counted_twice() {
     let read = read(FOREIGN.as_bytes(), "t.json").unwrap();
-    let copied = read.events.iter().find(|event| match &event.body {
-        LogBody::Exchange(body) => body.texts().any(|text| text == "copied"),
-        _ => false,
-    });
+    let mut events = read.events.iter();
+    let copied = events.find(|event| event.body.texts().any(|text| text == "copied"));
     let copied = copied.unwrap();
     assert!(copied.annotations.flags.synthetic);
     assert_eq!(copied.annotations.usage, None);
     let kept = read.events.iter().any(|event| match &event.body {
-        LogBody::Note(note) => {
+        Body::Note(note) => {
             note.kind == NoteKind::Context
                 && note
                     .raw

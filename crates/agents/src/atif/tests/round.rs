@@ -1,12 +1,12 @@
 use proptest::prelude::*;
 use quipu_formats::atif::{Options, writer};
 use quipu_formats::projection::Nowhere;
-use quipu_model::{Event, Header, LogBody};
+use quipu_model::{Event, Header};
 
 use super::story::{done, noted, said, session, usage};
 use crate::testkit::read;
 
-fn written(header: &Header, events: &[Event<LogBody>]) -> Vec<u8> {
+fn written(header: &Header, events: &[Event]) -> Vec<u8> {
     let mut out = Vec::new();
     let options = Options::default();
     let mut to = writer(header, &options, Box::new(&mut out), Box::new(Nowhere)).unwrap();

@@ -4,8 +4,8 @@ use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use quipu_model::{
-    Annotations, Block, Body, Content, Event, Fidelity, Header, Json, LogBody, Note, NoteKind,
-    Notes, Place, RunId, Timestamp, ToolCall, ToolResult, Usage,
+    Annotations, Block, Body, Content, Event, Fidelity, Header, Json, Note, NoteKind, Notes, Place,
+    RunId, Timestamp, ToolCall, ToolResult, Usage,
 };
 
 /// What one call to a model does.
@@ -95,12 +95,12 @@ fn block(content: Content) -> Vec<Block> {
     }]
 }
 
-fn bodies(turn: Turn, n: usize) -> Vec<(LogBody, bool)> {
-    let exchange = |body| (LogBody::Exchange(body), false);
-    let agents = |body| (LogBody::Exchange(body), true);
+fn bodies(turn: Turn, n: usize) -> Vec<(Body, bool)> {
+    let exchange = |body| (body, false);
+    let agents = |body| (body, true);
     let mut found = Vec::new();
     if let Some(text) = turn.system {
-        found.push((LogBody::System(block(Content::Text(text))), false));
+        found.push((Body::SystemMessage(block(Content::Text(text))), false));
     }
     if let Some(text) = turn.prompt {
         found.push(exchange(Body::UserMessage(block(Content::Text(text)))));
@@ -140,17 +140,17 @@ fn bodies(turn: Turn, n: usize) -> Vec<(LogBody, bool)> {
             text,
             raw: None,
         };
-        found.push((LogBody::Note(note), false));
+        found.push((Body::Note(note), false));
     }
     found
 }
 
 /// A session, with or without sub-agents.
-pub(crate) fn session(subagents: bool) -> BoxedStrategy<(Header, Vec<Event<LogBody>>)> {
+pub(crate) fn session(subagents: bool) -> BoxedStrategy<(Header, Vec<Event>)> {
     vec(turn(), 0..6)
         .prop_map(move |turns| {
             let mut header = Header::new(RunId::new("run-1").unwrap());
-            let mut events: Vec<Event<LogBody>> = Vec::new();
+            let mut events: Vec<Event> = Vec::new();
             for (n, turn) in turns.into_iter().enumerate() {
                 let [input, cached, written, output] =
                     turn.usage.map(|count| Some(u64::from(count)));
@@ -184,7 +184,7 @@ pub(crate) fn session(subagents: bool) -> BoxedStrategy<(Header, Vec<Event<LogBo
                         body,
                         annotations: Annotations::from(notes),
                     };
-                    header.observe_log(&event);
+                    header.observe(&event);
                     events.push(event);
                 }
             }
@@ -194,17 +194,24 @@ pub(crate) fn session(subagents: bool) -> BoxedStrategy<(Header, Vec<Event<LogBo
 }
 
 /// What was said, by whom, in order: each sub-agent by itself.
-pub(crate) fn said(events: &[Event<LogBody>]) -> Vec<(Option<String>, &'static str, String)> {
+pub(crate) fn said(events: &[Event]) -> Vec<(Option<String>, &'static str, String)> {
     let mut found = Vec::new();
     for event in events {
-        let (LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks))
-        | LogBody::System(blocks)) = &event.body
+        let (Body::UserMessage(blocks)
+        | Body::AssistantMessage(blocks)
+        | Body::SystemMessage(blocks)) = &event.body
         else {
             continue;
         };
         for block in blocks {
             let (kind, text) = match &block.content {
-                Content::Text(text) => (event.body.type_word(), text),
+                Content::Text(text) => (
+                    event
+                        .body
+                        .event_type()
+                        .map_or("", quipu_model::EventType::as_str),
+                    text,
+                ),
                 Content::Thinking(text) => ("thinking", text),
                 _ => continue,
             };
@@ -216,22 +223,23 @@ pub(crate) fn said(events: &[Event<LogBody>]) -> Vec<(Option<String>, &'static s
 }
 
 /// The calls and results: tool, call, arguments or output.
-pub(crate) fn done(
-    events: &[Event<LogBody>],
-) -> Vec<(&'static str, String, String, Option<String>)> {
+pub(crate) fn done(events: &[Event]) -> Vec<(&'static str, String, String, Option<String>)> {
     let mut found: Vec<_> = events
         .iter()
         .filter_map(|event| {
-            let word = event.body.type_word();
+            let word = event
+                .body
+                .event_type()
+                .map_or("", quipu_model::EventType::as_str);
             let json = |json: &Option<Json>| json.as_ref().map(|json| json.get().to_owned());
             match &event.body {
-                LogBody::Exchange(Body::ToolCall(call)) => Some((
+                Body::ToolCall(call) => Some((
                     word,
                     call.call_id.clone(),
                     call.name.clone(),
                     json(&call.input),
                 )),
-                LogBody::Exchange(Body::ToolResult(result)) => Some((
+                Body::ToolResult(result) => Some((
                     word,
                     result.call_id.clone(),
                     result.name.clone(),
@@ -246,7 +254,7 @@ pub(crate) fn done(
 }
 
 /// The notes of these kinds.
-pub(crate) fn noted(events: &[Event<LogBody>]) -> Vec<(&'static str, Option<String>)> {
+pub(crate) fn noted(events: &[Event]) -> Vec<(&'static str, Option<String>)> {
     let kinds = [
         NoteKind::Title,
         NoteKind::Compaction,
@@ -254,7 +262,7 @@ pub(crate) fn noted(events: &[Event<LogBody>]) -> Vec<(&'static str, Option<Stri
         NoteKind::UnknownRecord,
     ];
     let notes = events.iter().filter_map(|event| match &event.body {
-        LogBody::Note(note) if kinds.contains(&note.kind) => {
+        Body::Note(note) if kinds.contains(&note.kind) => {
             Some((note.kind.as_str(), note.text.clone()))
         }
         _ => None,
@@ -265,7 +273,7 @@ pub(crate) fn noted(events: &[Event<LogBody>]) -> Vec<(&'static str, Option<Stri
 }
 
 /// The tokens of all events.
-pub(crate) fn usage(events: &[Event<LogBody>]) -> Usage {
+pub(crate) fn usage(events: &[Event]) -> Usage {
     let mut sum = Usage::default();
     for usage in events.iter().filter_map(|event| event.annotations.usage) {
         sum.add(&usage);

@@ -89,7 +89,7 @@ fn how_calls_ended() {
             let notes = &read.events[0].annotations;
             assert_eq!(notes.status, status, "{output}");
             assert_eq!(notes.duration_ms, duration, "{output}");
-            let LogBody::Exchange(Body::ToolResult(result)) = &read.events[0].body else {
+            let Body::ToolResult(result) = &read.events[0].body else {
                 panic!("{output}");
             };
             assert_eq!(result.error.is_some(), status != ok, "{output}");
@@ -104,7 +104,7 @@ fn what_tools_are_called_with() {
             r#"{{"type":"response_item","payload":{{"type":"function_call","name":"f","call_id":"c","arguments":{arguments}}}}}"#
         );
         let read = rollout(&[&line]);
-        let LogBody::Exchange(Body::ToolCall(call)) = &read.events[0].body else {
+        let Body::ToolCall(call) = &read.events[0].body else {
             panic!("{arguments}");
         };
         assert!(!read.lines().contains("aGVsbG8"));
@@ -136,7 +136,7 @@ fn a_failed_result_shows_what_was_said_and_not_what_it_is_wrapped_in() {
         let output = output(inner);
         let read = rollout(&[SESSION[0], &output]);
         let result = read.events.iter().find_map(|event| match &event.body {
-            LogBody::Exchange(Body::ToolResult(result)) => Some(result.clone()),
+            Body::ToolResult(result) => Some(result.clone()),
             _ => None,
         });
         let result = result.unwrap();

@@ -139,13 +139,13 @@ fn real_rollouts_are_told_once() {
         let mut found = [0_usize; 5];
         for event in &read.events {
             let index = match &event.body {
-                LogBody::Exchange(Body::UserMessage(_)) => 0,
-                LogBody::Exchange(Body::AssistantMessage(blocks)) => match blocks[0].content {
+                Body::UserMessage(_) => 0,
+                Body::AssistantMessage(blocks) => match blocks[0].content {
                     quipu_model::Content::Thinking(_) => 2,
                     _ => 1,
                 },
-                LogBody::Exchange(Body::ToolCall(_)) => 3,
-                LogBody::Exchange(Body::ToolResult(_)) => 4,
+                Body::ToolCall(_) => 3,
+                Body::ToolResult(_) => 4,
                 _ => continue,
             };
             found[index] += 1;

@@ -11,7 +11,7 @@ use quipu_formats::agentlog::project::{Facts, Made, Options, Projector, Sink};
 use quipu_formats::exchange::Reader;
 use quipu_formats::lines::Limits;
 use quipu_formats::loss::Loss;
-use quipu_model::{Attachment, Event, LogBody, RunId};
+use quipu_model::{Attachment, Event, RunId};
 use quipu_prices::Prices;
 use quipu_store::blobs::{Blobs, beside};
 use quipu_store::catalogue::TranscriptRow;
@@ -104,7 +104,7 @@ pub(crate) fn project(meant: Meant, blobs: Option<PathBuf>, out: &mut impl Write
             // As the log has it: what the catalogue knows is masked.
             row.title = session.title.or(row.title);
             (row.cwd, row.branch) = (session.cwd, session.branch);
-            let problem = problem.map(|problem| problem.to_string());
+            let problem = problem;
             imported(&row, &events, problem, &mut lines)
         }
     }
@@ -112,7 +112,7 @@ pub(crate) fn project(meant: Meant, blobs: Option<PathBuf>, out: &mut impl Write
 
 fn imported(
     row: &TranscriptRow,
-    events: &[Event<LogBody>],
+    events: &[Event],
     problem: Option<String>,
     sink: &mut dyn Sink,
 ) -> Result<Loss> {
@@ -155,7 +155,7 @@ pub(super) fn recorded(path: &Path, sink: &mut dyn Sink) -> Result<(RunId, Loss,
             let projector = Projector::new(facts, Options::default());
             (event.run_id.clone(), projector)
         };
-        projector.get_or_insert_with(new).1.any(event, sink)?;
+        projector.get_or_insert_with(new).1.event(event, sink)?;
     }
     let Some((run, projector)) = projector else {
         let error = anyhow::anyhow!("there is no event in {}", path.display());

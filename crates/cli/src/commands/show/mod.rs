@@ -8,7 +8,7 @@ mod tool;
 use std::io::{BufWriter, Write as _};
 
 use quipu_formats::exchange::encode_log;
-use quipu_model::{Event, EventType, LogBody};
+use quipu_model::{Event, EventType};
 use quipu_store::catalogue::TranscriptRow;
 
 use super::render::{Days, Renderer, write_day};
@@ -21,9 +21,7 @@ use crate::{foreign, json, when};
 pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
     let meant = place.meant(&args.run)?;
     for word in &args.types {
-        let known = EventType::from_word(word).is_some()
-            || [LogBody::SYSTEM, LogBody::NOTE].contains(&word.as_str());
-        if !known {
+        if EventType::from_word(word).is_none() {
             say(&format!("note: {word:?} is not a known event type"));
         }
     }
@@ -49,9 +47,14 @@ pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
         Meant::Session(found) => {
             let (store, row) = *found;
             let children = store.catalogue().children(&row.native)?.len() as u64;
-            let transcript = store.read(row)?;
-            let problem = transcript.problem.map(|problem| problem.to_string());
-            show(args, &transcript.row, children, &transcript.events, problem)
+            let transcript = store.read_part(row, args.from..=args.to)?;
+            show(
+                args,
+                &transcript.row,
+                children,
+                &transcript.events,
+                transcript.problem,
+            )
         }
     }
 }
@@ -68,7 +71,7 @@ fn show(
     args: &Show,
     row: &TranscriptRow,
     children: u64,
-    events: &[Event<LogBody>],
+    events: &[Event],
     problem: Option<String>,
 ) -> Result<Exit> {
     let wanted = events
@@ -113,13 +116,13 @@ fn show(
                 if let Some(day) = days.changed(event) {
                     write_day(&mut out, day)?;
                 }
-                renderer.log_event(&mut out, event)?;
+                renderer.event(&mut out, event)?;
             }
         } else {
             view.conversation(&mut out, row, events)?;
         }
         out.flush()?;
-        if events.is_empty() {
+        if events.is_empty() && args.from <= 1 {
             say("nothing of it could be read as a session");
         }
     }

@@ -113,7 +113,7 @@ fn lines(args: &Show, mut reader: Reader<File>) -> Result<u64> {
                 bad += 1;
                 complain(bad, &line);
             }
-            Item::Event(found) if args.wants(found.scan.seq, &found.scan.event_type) => {
+            Item::Event(found) if args.wants(found.scan.seq, &found.scan.kind()) => {
                 out.write_all(escape(found.text).as_bytes())?;
                 out.write_all(b"\n")?;
             }
@@ -145,7 +145,7 @@ fn document(args: &Show, mut reader: Reader<File>) -> Result<u64> {
                     text: String::from_utf8_lossy(head).into_owned(),
                 });
             }
-            Item::Event(found) if args.wants(found.scan.seq, &found.scan.event_type) => {
+            Item::Event(found) if args.wants(found.scan.seq, &found.scan.kind()) => {
                 write!(out, "{before}\n{}", escape(found.text))?;
                 before = ",";
             }

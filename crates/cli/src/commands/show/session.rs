@@ -5,8 +5,7 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use quipu_model::{
-    Block, Body, Content, Event, LogBody, Money, Note, NoteKind, Notes, Status, ToolCall,
-    ToolResult,
+    Block, Body, Content, Event, Money, Note, NoteKind, Notes, Status, ToolCall, ToolResult,
 };
 use quipu_store::catalogue::TranscriptRow;
 use serde_json::Value;
@@ -185,7 +184,7 @@ impl<'v> View<'v> {
         &self,
         out: &mut impl Write,
         row: &TranscriptRow,
-        events: &[Event<LogBody>],
+        events: &[Event],
     ) -> io::Result<()> {
         let results = pair(events);
         let calls: HashMap<usize, usize> = results.iter().map(|(call, at)| (*at, *call)).collect();
@@ -195,7 +194,6 @@ impl<'v> View<'v> {
         let mut withheld = false;
         let (folded, instructions) = self.instructions(events);
         for (at, event) in events.iter().enumerate() {
-            let notes: &Notes = &event.annotations;
             let wanted = self.args.wants(event.seq, event.body.type_word());
             if !wanted {
                 continue;
@@ -205,20 +203,18 @@ impl<'v> View<'v> {
                 // Shown with its call.
                 continue;
             }
-            if let LogBody::Exchange(body) = &event.body
-                && step(out, event, body)?
-            {
+            let event = &*quipu_formats::plain::plain(event);
+            let notes: &Notes = &event.annotations;
+            if step(out, event, &event.body)? {
                 speaker = Speaker::Nobody;
                 continue;
             }
             let now = match &event.body {
-                LogBody::Exchange(Body::UserMessage(_)) if !notes.flags.synthetic => {
-                    Speaker::Person
-                }
-                LogBody::Exchange(Body::UserMessage(_)) | LogBody::System(_) => Speaker::Program,
-                LogBody::Note(note) if !matters(note.kind) => continue,
-                LogBody::Note(_) => speaker.clone(),
-                LogBody::Exchange(_) => Speaker::Agent(notes.subagent_id.clone()),
+                Body::UserMessage(_) if !notes.flags.synthetic => Speaker::Person,
+                Body::UserMessage(_) | Body::SystemMessage(_) => Speaker::Program,
+                Body::Note(note) if !matters(note.kind) => continue,
+                Body::Note(_) => speaker.clone(),
+                _ => Speaker::Agent(notes.subagent_id.clone()),
             };
             let is_withheld = is_withheld(event);
             if is_withheld && withheld {
@@ -231,7 +227,7 @@ impl<'v> View<'v> {
                 speaker = Speaker::Nobody;
             }
             // A prompt is set off even from a prompt before it.
-            let is_note = matches!(event.body, LogBody::Note(_));
+            let is_note = matches!(event.body, Body::Note(_));
             let is_folded = at < folded;
             if (now != speaker || now == Speaker::Person) && !is_note {
                 let other_model = notes.model.is_some() && notes.model != model;
@@ -251,28 +247,26 @@ impl<'v> View<'v> {
                 continue;
             }
             match &event.body {
-                LogBody::Note(note) => self.note(out, note, notes, &mut model)?,
-                LogBody::System(blocks) => self.blocks(out, blocks, DIM, THOUGHT)?,
-                LogBody::Exchange(body) => match body {
-                    Body::UserMessage(blocks) if notes.flags.synthetic => {
-                        self.blocks(out, blocks, DIM, THOUGHT)?;
-                    }
-                    Body::UserMessage(blocks) => self.blocks(out, blocks, BOLD, PROMPT)?,
-                    Body::AssistantMessage(blocks) => {
-                        let style = if notes.flags.superseded {
-                            DIM
-                        } else {
-                            Style::new()
-                        };
-                        self.blocks(out, blocks, style, REPLY)?;
-                    }
-                    Body::ToolCall(call) => {
-                        let result = results.get(&at).map(|at| &events[*at]);
-                        self.call(out, call, notes, result, row.cwd.as_deref())?;
-                    }
-                    Body::ToolResult(result) => self.orphan(out, result, notes)?,
-                    _ => {}
-                },
+                Body::Note(note) => self.note(out, note, notes, &mut model)?,
+                Body::SystemMessage(blocks) => self.blocks(out, blocks, DIM, THOUGHT)?,
+                Body::UserMessage(blocks) if notes.flags.synthetic => {
+                    self.blocks(out, blocks, DIM, THOUGHT)?;
+                }
+                Body::UserMessage(blocks) => self.blocks(out, blocks, BOLD, PROMPT)?,
+                Body::AssistantMessage(blocks) => {
+                    let style = if notes.flags.superseded {
+                        DIM
+                    } else {
+                        Style::new()
+                    };
+                    self.blocks(out, blocks, style, REPLY)?;
+                }
+                Body::ToolCall(call) => {
+                    let result = results.get(&at).map(|at| &events[*at]);
+                    self.call(out, call, notes, result, row.cwd.as_deref())?;
+                }
+                Body::ToolResult(result) => self.orphan(out, result, notes)?,
+                _ => {}
             }
             for attachment in &notes.attachments {
                 let mime = fit(&attachment.mime, 40);
@@ -284,7 +278,7 @@ impl<'v> View<'v> {
 
     /// Where what programs say before anyone else ends, and how many lines it has, when it is more than
     /// is shown of one.
-    fn instructions(&self, events: &[Event<LogBody>]) -> (usize, u64) {
+    fn instructions(&self, events: &[Event]) -> (usize, u64) {
         if self.args.full {
             return (0, 0);
         }
@@ -294,14 +288,10 @@ impl<'v> View<'v> {
                 continue;
             }
             let blocks = match &event.body {
-                LogBody::System(blocks) => blocks,
-                LogBody::Exchange(Body::UserMessage(blocks))
-                    if event.annotations.flags.synthetic =>
-                {
-                    blocks
-                }
-                LogBody::Note(_) => continue,
-                LogBody::Exchange(_) => break,
+                Body::SystemMessage(blocks) => blocks,
+                Body::UserMessage(blocks) if event.annotations.flags.synthetic => blocks,
+                Body::Note(_) => continue,
+                _ => break,
             };
             end = at + 1;
             for block in blocks {
@@ -325,7 +315,7 @@ impl<'v> View<'v> {
         speaker: &Speaker,
         agent: &str,
         model: Option<&str>,
-        event: &Event<LogBody>,
+        event: &Event,
     ) -> io::Result<()> {
         let flags = event.annotations.flags;
         let (style, mark, name) = match speaker {
@@ -383,6 +373,9 @@ impl<'v> View<'v> {
                     let text = content.as_ref().map(tool::text).unwrap_or_default();
                     self.prose(out, "  ", &text, DIM, self.most(OUTPUT))?;
                 }
+                Content::Unknown(json) => {
+                    self.prose(out, "  ", json.get(), DIM, self.most(OUTPUT))?;
+                }
             }
         }
         Ok(())
@@ -436,7 +429,7 @@ impl<'v> View<'v> {
         out: &mut impl Write,
         call: &ToolCall,
         notes: &Notes,
-        result: Option<&Event<LogBody>>,
+        result: Option<&Event>,
         cwd: Option<&str>,
     ) -> io::Result<()> {
         let ended = result.map(|event| (tool_result(event), &*event.annotations));
@@ -655,13 +648,13 @@ fn below<'p>(path: &'p str, cwd: Option<&str>) -> &'p str {
 
 /// Notes that a reader of the conversation has to know.
 /// Says that a step of a run began, or why it failed; `false` for everything else.
-fn step(out: &mut impl Write, event: &Event<LogBody>, body: &Body) -> io::Result<bool> {
+fn step(out: &mut impl Write, event: &Event, body: &Body) -> io::Result<bool> {
     let path = clean_line(&event.place.path, 80);
     match body {
         Body::StepStarted(_) => {
             write!(out, "\n{BOLD}step {path}{BOLD:#}")?;
-            if event.place.iteration > 0 {
-                write!(out, " {DIM}#{}{DIM:#}", event.place.iteration)?;
+            if event.place.iteration() > 0 {
+                write!(out, " {DIM}#{}{DIM:#}", event.place.iteration())?;
             }
             if let Some(agent) = &event.annotations.subagent_id {
                 write!(out, " {DIM}{}{DIM:#}", clean_line(agent, 60))?;
@@ -693,8 +686,8 @@ fn matters(kind: NoteKind) -> bool {
     )
 }
 
-fn is_withheld(event: &Event<LogBody>) -> bool {
-    let LogBody::Exchange(Body::AssistantMessage(blocks)) = &event.body else {
+fn is_withheld(event: &Event) -> bool {
+    let Body::AssistantMessage(blocks) = &event.body else {
         return false;
     };
     let empty =
@@ -702,9 +695,9 @@ fn is_withheld(event: &Event<LogBody>) -> bool {
     !blocks.is_empty() && blocks.iter().all(empty)
 }
 
-fn tool_result(event: &Event<LogBody>) -> Option<&ToolResult> {
+fn tool_result(event: &Event) -> Option<&ToolResult> {
     match &event.body {
-        LogBody::Exchange(Body::ToolResult(result)) => Some(result),
+        Body::ToolResult(result) => Some(result),
         _ => None,
     }
 }
@@ -721,16 +714,16 @@ fn status(result: Option<&ToolResult>, notes: &Notes) -> (Style, &'static str) {
 }
 
 /// Which result answers which call: the first behind it that names it.
-fn pair(events: &[Event<LogBody>]) -> HashMap<usize, usize> {
+fn pair(events: &[Event]) -> HashMap<usize, usize> {
     // Some agents give one id to several calls; their results come in the order of the calls.
     let mut open: HashMap<&str, VecDeque<usize>> = HashMap::new();
     let mut pairs = HashMap::new();
     for (at, event) in events.iter().enumerate() {
         match &event.body {
-            LogBody::Exchange(Body::ToolCall(call)) if !call.call_id.is_empty() => {
+            Body::ToolCall(call) if !call.call_id.is_empty() => {
                 open.entry(&call.call_id).or_default().push_back(at);
             }
-            LogBody::Exchange(Body::ToolResult(result)) => {
+            Body::ToolResult(result) => {
                 let same_id = open.get_mut(result.call_id.as_str());
                 if let Some(call) = same_id.and_then(VecDeque::pop_front) {
                     pairs.insert(call, at);

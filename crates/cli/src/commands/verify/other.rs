@@ -199,7 +199,7 @@ fn run_directory(path: &Path) -> Result<Checked> {
         path: None,
         count: finding.count,
         message: finding.message,
-        hint: Some(finding.rule.hint()),
+        hint: finding.rule.hint(),
     });
     Ok(Checked {
         what: "run directory",
@@ -227,7 +227,7 @@ fn transcript(
         path: Some(finding.path),
         count: 1,
         message: finding.message,
-        hint: Some(finding.rule.hint()),
+        hint: finding.rule.hint(),
     });
     Ok(Some(Checked {
         what: "normalized transcript",

@@ -8,7 +8,7 @@ use quipu_convert::Reading;
 use quipu_convert::source::Receiver;
 use quipu_formats::exchange::verify::Severity;
 use quipu_formats::normalized::{self, Beyond};
-use quipu_model::{Attachment, Event, LogBody};
+use quipu_model::{Attachment, Event};
 use quipu_redact::receipt::{self, Against, Report, What};
 
 use super::other::{Checked, Finding};
@@ -119,11 +119,11 @@ impl<R: Read> Receiver for Holding<R> {
         Ok(())
     }
 
-    fn event(&mut self, event: Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, event: Event) -> io::Result<()> {
         self.0.event(&event, &Beyond::default())
     }
 
-    fn event_and_more(&mut self, event: Event<LogBody>, more: Beyond) -> io::Result<()> {
+    fn event_and_more(&mut self, event: Event, more: Beyond) -> io::Result<()> {
         self.0.event(&event, &more)
     }
 }

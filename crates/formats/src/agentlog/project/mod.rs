@@ -48,7 +48,7 @@ mod tests;
 
 use std::io;
 
-use quipu_model::{AnyBody, Attachment, Event, LogBody, RunId};
+use quipu_model::{Attachment, Event, RunId};
 
 pub use facts::Facts;
 pub use writer::writer;
@@ -60,6 +60,7 @@ use self::text::Object;
 use self::view::{StepView, View, What};
 use super::{ContentId, Kind};
 use crate::loss::Loss;
+use crate::plain;
 
 /// How many conversations are held at once. The one that was silent the longest is ended for another.
 const LANES: usize = 17;
@@ -140,22 +141,22 @@ impl Projector {
         }
     }
 
-    /// Takes the next event of an imported session.
+    /// Takes the next event.
     ///
     /// # Errors
     ///
     /// Those of the sink.
-    pub fn event(&mut self, event: &Event<LogBody>, sink: &mut dyn Sink) -> io::Result<()> {
-        self.view(&View::of_log(event), event.parent_run_id.as_ref(), sink)
-    }
-
-    /// Takes the next event of a transcript in the exchange format.
-    ///
-    /// # Errors
-    ///
-    /// Those of the sink.
-    pub fn any(&mut self, event: &Event<AnyBody>, sink: &mut dyn Sink) -> io::Result<()> {
-        self.view(&View::of_any(event), event.parent_run_id.as_ref(), sink)
+    pub fn event(&mut self, event: &Event, sink: &mut dyn Sink) -> io::Result<()> {
+        let parent = event.parent_run_id.as_ref();
+        if let Some(view) = View::new(event) {
+            return self.view(&view, parent, sink);
+        }
+        plain::count(event, &mut self.out.loss);
+        let noted = plain::plain(event);
+        match View::new(&noted) {
+            Some(view) => self.view(&view, parent, sink),
+            None => Ok(()),
+        }
     }
 
     /// Writes what is held, because the session is closed. If it goes on afterwards, an answer that was
@@ -215,10 +216,10 @@ impl Projector {
             What::Result(result) => self.result(lane, view, result, sink)?,
             What::Step(step) => self.step(lane, view, step, sink)?,
             What::Note(note) => self.note(lane, view, note, sink)?,
-            What::Foreign(foreign) => {
+            What::Unknown(foreign) => {
                 let about = Object::new()
                     .text("path", &view.place.path)
-                    .number("iteration", view.place.iteration)
+                    .number("iteration", view.place.iteration())
                     .text_if("child_run_id", foreign.child_run_id.as_deref())
                     .raw("payload", foreign.payload.get());
                 let name = match foreign.event_type.as_str() {

@@ -55,11 +55,11 @@ pub(super) fn part(part: Part<'_>, seq: u64, loss: &mut Loss) -> String {
             loss.wrapped("stream blocks, as text", seq);
             text_part(text)
         }
-        Part::Unknown(json) if is_object(json.get()) => {
+        Part::Unknown(json) | Part::Known(Content::Unknown(json)) if is_object(json.get()) => {
             loss.wrapped("blocks that are not known, as they are", seq);
             json.get().to_owned()
         }
-        Part::Unknown(json) => {
+        Part::Unknown(json) | Part::Known(Content::Unknown(json)) => {
             loss.wrapped("blocks that are not known, as text", seq);
             text_part(json.get())
         }

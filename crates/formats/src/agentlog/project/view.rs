@@ -1,8 +1,8 @@
-//! An event, whichever vocabulary it comes in.
+//! An event as the projection looks at it.
 
 use quipu_model::{
-    AnyBlock, AnyBody, Body, Content, Event, Foreign, Json, LogBody, Note, Notes, Place, Role,
-    RunId, Step, StepEnd, Timestamp, ToolCall, ToolResult,
+    Block, Body, Content, Event, EventType, Json, Note, Notes, Place, RunId, Step, StepEnd,
+    Timestamp, ToolCall, ToolResult, Unknown,
 };
 
 use super::text::Object;
@@ -27,7 +27,7 @@ pub(super) enum What<'a> {
     Result(&'a ToolResult),
     Step(StepView<'a>),
     Note(&'a Note),
-    Foreign(&'a Foreign),
+    Unknown(&'a Unknown),
 }
 
 /// A step, a run or a sub-workflow, as it begins or ends.
@@ -47,54 +47,30 @@ pub(super) enum Part<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(super) fn of_log(event: &'a Event<LogBody>) -> Self {
-        let what = match &event.body {
-            LogBody::Exchange(body) => of_body(body),
-            LogBody::System(blocks) => What::System(known(blocks)),
-            LogBody::Note(note) => What::Note(note),
-        };
-        Self::new(event, what)
-    }
-
-    pub(super) fn of_any(event: &'a Event<AnyBody>) -> Self {
-        let what = match &event.body {
-            AnyBody::Known(body) => of_body(body),
-            AnyBody::Foreign(foreign) => What::Foreign(foreign),
-            AnyBody::Message { role, blocks } => {
-                let part = |block: &'a AnyBlock| match block {
-                    AnyBlock::Known(block) => Part::Known(&block.content),
-                    AnyBlock::Unknown(json) => Part::Unknown(json),
-                };
-                let parts = blocks.iter().map(part).collect();
-                match role {
-                    Role::User => What::User(parts),
-                    Role::Assistant => What::Assistant(parts),
-                }
-            }
-        };
-        Self::new(event, what)
-    }
-
-    fn new<B>(event: &'a Event<B>, what: What<'a>) -> Self {
-        Self {
+    /// `None` for the kinds that are put as notes.
+    pub(super) fn new(event: &'a Event) -> Option<Self> {
+        Some(Self {
             seq: event.seq,
             at: event.timestamp,
             place: &event.place,
             notes: &event.annotations,
-            what,
-        }
+            what: what(&event.body)?,
+        })
     }
 }
 
-fn known(blocks: &[quipu_model::Block]) -> Vec<Part<'_>> {
-    blocks
-        .iter()
-        .map(|block| Part::Known(&block.content))
-        .collect()
+fn parts(blocks: &[Block]) -> Vec<Part<'_>> {
+    fn part(block: &Block) -> Part<'_> {
+        match &block.content {
+            Content::Unknown(json) => Part::Unknown(json),
+            known => Part::Known(known),
+        }
+    }
+    blocks.iter().map(part).collect()
 }
 
-fn of_body(body: &Body) -> What<'_> {
-    let word = body.event_type().as_str();
+fn what(body: &Body) -> Option<What<'_>> {
+    let word = body.event_type().map_or("", EventType::as_str);
     let begin = |step, child| {
         What::Step(StepView {
             word,
@@ -111,9 +87,10 @@ fn of_body(body: &Body) -> What<'_> {
             child,
         })
     };
-    match body {
-        Body::UserMessage(blocks) => What::User(known(blocks)),
-        Body::AssistantMessage(blocks) => What::Assistant(known(blocks)),
+    Some(match body {
+        Body::UserMessage(blocks) => What::User(parts(blocks)),
+        Body::AssistantMessage(blocks) => What::Assistant(parts(blocks)),
+        Body::SystemMessage(blocks) => What::System(parts(blocks)),
         Body::ToolCall(call) => What::Call(call),
         Body::ToolResult(result) => What::Result(result),
         Body::RunStarted(step) => begin(step.as_ref(), None),
@@ -122,7 +99,12 @@ fn of_body(body: &Body) -> What<'_> {
         Body::RunCompleted(end) => ended(end.as_ref(), None),
         Body::StepCompleted(end) => ended(Some(end), None),
         Body::CallCompleted { child_run_id, end } => ended(Some(end), Some(child_run_id)),
-    }
+        Body::Note(note) => What::Note(note),
+        Body::Unknown(unknown) => What::Unknown(unknown),
+        Body::ModelCall(_) | Body::Chunk(_) | Body::Harness(_) | Body::Blob(_) | Body::Error(_) => {
+            return None;
+        }
+    })
 }
 
 impl StepView<'_> {
@@ -136,7 +118,7 @@ impl StepView<'_> {
         let step = self.step.or(self.end.map(|end| &end.step));
         let mut object = Object::new()
             .text("path", &place.path)
-            .number("iteration", place.iteration)
+            .number("iteration", place.iteration())
             .text_if("name", step.map(|step| step.name.as_str()))
             .text_if("kind", step.map(|step| step.kind.as_str()))
             .text_if("child_run_id", self.child.map(RunId::as_str));

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use quipu_model::{Attachment, Event, Header, LogBody};
+use quipu_model::{Attachment, Event, Header};
 
 use super::{Facts, Made, Options, Projector, Sink};
 use crate::loss::{Field, Loss};
@@ -94,7 +94,7 @@ impl Projection for Trace<'_> {
         self.lines.blob(attachment, bytes)
     }
 
-    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
         self.lost.fields(event, CARRIES);
         self.projector.event(event, &mut self.lines)
     }

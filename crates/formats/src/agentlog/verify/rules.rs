@@ -3,20 +3,10 @@
 pub use crate::exchange::verify::Severity;
 
 macro_rules! rules {
-    ($($(#[$doc:meta])* $rule:ident = $name:literal, $section:literal, $severity:ident $(/ $permissive:ident)?, $hint:literal;)+) => {
-        /// What is checked. The first line of each is its meaning; its name is stable.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum Rule { $($(#[$doc])* $rule,)+ }
+    ($($(#[doc = $doc:literal])* $rule:ident = $name:literal, $section:literal, $severity:ident $(/ $permissive:ident)?, $hint:literal;)+) => {
+        $crate::rules::names! { $($(#[doc = $doc])* $rule = $name,)+ }
 
         impl Rule {
-            /// Every rule.
-            pub const ALL: &'static [Self] = &[$(Self::$rule,)+];
-
-            /// The rule's stable name.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$rule => $name,)+ }
-            }
-
             /// The section of the specification that it is from; a dash for what that leaves open.
             pub const fn section(self) -> &'static str {
                 match self { $(Self::$rule => $section,)+ }

@@ -1,10 +1,10 @@
 use proptest::prelude::*;
-use quipu_model::{Event, LogBody};
+use quipu_model::Event;
 
 use super::{validator, written};
 use crate::arbitrary;
 
-fn spent(events: &[Event<LogBody>]) -> u128 {
+fn spent(events: &[Event]) -> u128 {
     let usages = events.iter().filter_map(|event| event.annotations.usage);
     let parts = usages.flat_map(|usage| [usage.input, usage.cache_read, usage.cache_write]);
     parts.flatten().map(u128::from).sum()

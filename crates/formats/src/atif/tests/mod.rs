@@ -9,7 +9,7 @@ use std::io;
 use std::rc::Rc;
 
 use quipu_model::{
-    Annotations, Attachment, Event, Header, LogBody, Notes, Origin, Place, RunId, Timestamp,
+    Annotations, Attachment, Body, Event, Header, Notes, Origin, Place, RunId, Timestamp,
 };
 
 use super::{Options, writer};
@@ -27,13 +27,13 @@ impl Beside for Folder {
     }
 }
 
-fn written(header: &Header, events: &[Event<LogBody>]) -> (String, Loss) {
+fn written(header: &Header, events: &[Event]) -> (String, Loss) {
     written_with(header, events, &Options::default(), Nowhere, &[])
 }
 
 fn written_with<'w>(
     header: &Header,
-    events: &[Event<LogBody>],
+    events: &[Event],
     options: &Options,
     beside: impl Beside + 'w,
     blobs: &[(&Attachment, &[u8])],
@@ -55,7 +55,7 @@ fn written_with<'w>(
 /// Events of a session, one after the other.
 struct Story {
     header: Header,
-    events: Vec<Event<LogBody>>,
+    events: Vec<Event>,
 }
 
 impl Story {
@@ -74,7 +74,7 @@ impl Story {
         }
     }
 
-    fn add(&mut self, body: LogBody, notes: Notes) {
+    fn add(&mut self, body: Body, notes: Notes) {
         let seq = self.events.len() as u64 + 1;
         let second = 1_767_323_045 + i64::try_from(seq).unwrap();
         let event = Event {
@@ -86,7 +86,7 @@ impl Story {
             body,
             annotations: Annotations::from(notes),
         };
-        self.header.observe_log(&event);
+        self.header.observe(&event);
         self.events.push(event);
     }
 

@@ -1,6 +1,6 @@
 use quipu_model::{
-    Attachment, Block, Body, Content, Fidelity, Json, LogBody, Money, Note, NoteKind, Notes,
-    Status, Step, ToolCall, ToolResult, Usage,
+    Attachment, Block, Body, Content, Fidelity, Json, Money, Note, NoteKind, Notes, Status, Step,
+    ToolCall, ToolResult, Usage,
 };
 use serde_json::json;
 
@@ -15,44 +15,40 @@ fn block(content: Content) -> Block {
     }
 }
 
-fn user(text: &str) -> LogBody {
-    LogBody::Exchange(Body::UserMessage(vec![block(Content::Text(text.into()))]))
+fn user(text: &str) -> Body {
+    Body::UserMessage(vec![block(Content::Text(text.into()))])
 }
 
-fn agent(text: &str) -> LogBody {
-    LogBody::Exchange(Body::AssistantMessage(vec![block(Content::Text(
-        text.into(),
-    ))]))
+fn agent(text: &str) -> Body {
+    Body::AssistantMessage(vec![block(Content::Text(text.into()))])
 }
 
-fn thought(text: &str) -> LogBody {
-    LogBody::Exchange(Body::AssistantMessage(vec![block(Content::Thinking(
-        text.into(),
-    ))]))
+fn thought(text: &str) -> Body {
+    Body::AssistantMessage(vec![block(Content::Thinking(text.into()))])
 }
 
-fn call(id: &str, name: &str, input: &str) -> LogBody {
-    LogBody::Exchange(Body::ToolCall(ToolCall {
+fn call(id: &str, name: &str, input: &str) -> Body {
+    Body::ToolCall(ToolCall {
         name: name.into(),
         call_id: id.into(),
         input: Some(Json::parse(input).unwrap()),
         fidelity: Fidelity::AgentEmitted,
-    }))
+    })
 }
 
-fn result(id: &str, output: &str) -> LogBody {
-    LogBody::Exchange(Body::ToolResult(ToolResult {
+fn result(id: &str, output: &str) -> Body {
+    Body::ToolResult(ToolResult {
         name: "shell".into(),
         call_id: id.into(),
         input: None,
         output: Some(Json::parse(output).unwrap()),
         error: None,
         fidelity: Fidelity::AgentEmitted,
-    }))
+    })
 }
 
-fn note(kind: NoteKind, text: &str) -> LogBody {
-    LogBody::Note(Note {
+fn note(kind: NoteKind, text: &str) -> Body {
+    Body::Note(Note {
         kind,
         text: Some(text.into()),
         raw: None,
@@ -77,7 +73,7 @@ fn everything() -> Story {
     story.header.title = Some("List <files> & \"more\"".into());
     story.header.environment.cwd = Some("/code".into());
     story.add(
-        LogBody::System(vec![block(Content::Text("Be brief.".into()))]),
+        Body::SystemMessage(vec![block(Content::Text("Be brief.".into()))]),
         none(),
     );
     story.add(
@@ -334,17 +330,14 @@ fn what_is_told_in_a_message_and_by_an_event_is_told_once() {
         input: Some(Json::parse("{}").unwrap()),
     };
     let body = Body::AssistantMessage(vec![block(Content::Text("go".into())), block(uses)]);
-    story.add(LogBody::Exchange(body), none());
+    story.add(body, none());
     story.add(call("t1", "shell", "{}"), none());
     story.add(result("t1", "\"ok\""), none());
     let back = Content::ToolResult {
         id: "t1".into(),
         content: Some(Json::string("ok")),
     };
-    story.add(
-        LogBody::Exchange(Body::UserMessage(vec![block(back)])),
-        none(),
-    );
+    story.add(Body::UserMessage(vec![block(back)]), none());
     let document = story.document();
     let steps = document["steps"].as_array().unwrap();
     assert_eq!(steps.len(), 1);
@@ -476,7 +469,7 @@ fn deep_values_are_carried_as_text() {
     let deep = format!("{{\"a\":{}1{}}}", "[".repeat(110), "]".repeat(110));
     story.add(call("t1", "x", &deep), none());
     story.add(
-        LogBody::Note(Note {
+        Body::Note(Note {
             kind: NoteKind::UnknownRecord,
             text: None,
             raw: Some(Json::parse(&deep).unwrap()),
@@ -558,10 +551,7 @@ fn usage_is_counted_once_wherever_it_stands() {
     story.add(note(NoteKind::Usage, "so much"), spent(10));
     story.add(call("t", "x", "{}"), spent(100));
     story.add(result("t", "\"y\""), spent(1000));
-    story.add(
-        LogBody::Exchange(Body::StepStarted(Step::new("a", "b"))),
-        spent(10_000),
-    );
+    story.add(Body::StepStarted(Step::new("a", "b")), spent(10_000));
     let document = story.document();
     assert_eq!(document["final_metrics"]["total_prompt_tokens"], 11_111);
     let sum: u64 = document["steps"]

@@ -1,29 +1,6 @@
 //! The rules.
 
-use super::Severity;
-
-macro_rules! rules {
-    ($($(#[$doc:meta])* $rule:ident = $name:literal, $severity:ident;)+) => {
-        /// What is checked. The first line of each is its meaning; its name is stable.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum Rule { $($(#[$doc])* $rule,)+ }
-
-        impl Rule {
-            /// Every rule.
-            pub const ALL: &'static [Self] = &[$(Self::$rule,)+];
-
-            /// The rule's stable name.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$rule => $name,)+ }
-            }
-
-            /// How much breaking it matters.
-            pub const fn severity(self) -> Severity {
-                match self { $(Self::$rule => Severity::$severity,)+ }
-            }
-        }
-    };
-}
+use crate::rules::rules;
 
 rules! {
     /// It is not one JSON document, or one that is too deep or too long to look into.

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use quipu_model::{AnyBlock, AnyBody, Block, Body, Content, Fidelity, Json, Role, Shape};
+use quipu_model::{Block, Body, Content, Fidelity, Json, Role};
+
+use crate::exchange::Shape;
 
 use super::reader::{check, read_with};
 use super::{known, line, read_one, step};
@@ -178,7 +180,7 @@ fn the_last_of_repeated_keys_wins() {
     ));
     assert!(matches!(known(&read), Body::StepStarted(step) if step.kind == "while"));
     let twice = line(1, "new", "{}").replace("\"payload\"", "\"payload\":[1],\"payload\"");
-    let AnyBody::Foreign(foreign) = read_one(&twice).event.body else {
+    let Body::Unknown(foreign) = read_one(&twice).event.body else {
         panic!()
     };
     assert_eq!(foreign.payload.get(), "{}");
@@ -202,20 +204,17 @@ fn unknown_types_are_handed_over_intact() {
         );
         assert_eq!(read.event.body.event_type(), None);
         assert_eq!(read.event.body.type_word(), "step.paused");
-        let AnyBody::Foreign(foreign) = read.event.clone().into_known().unwrap_err().body else {
+        let Body::Unknown(foreign) = read.event.body else {
             panic!()
         };
         assert_eq!(foreign.payload.get(), payload, "to the byte");
         assert_eq!(foreign.child_run_id.as_deref(), Some("c"));
     }
     let missing = line(1, "new", "0").replace(",\"payload\":0", "");
-    let AnyBody::Foreign(foreign) = read_one(&missing).event.body else {
+    let Body::Unknown(foreign) = read_one(&missing).event.body else {
         panic!()
     };
-    assert_eq!(
-        (foreign.payload, foreign.shape),
-        (Json::null(), Shape::Null)
-    );
+    assert_eq!(foreign.payload, Json::null());
 }
 
 #[test]
@@ -242,10 +241,6 @@ fn payloads_are_told_by_their_shape() {
             };
             assert_eq!(found.scan.shape(), shape, "{payload}");
             assert_eq!(found.scan.run_id(), Some(Cow::Borrowed("r1")));
-            let decoded = found.decode().unwrap();
-            if let AnyBody::Foreign(foreign) = decoded.event.body {
-                assert_eq!(foreign.shape, shape, "{payload}");
-            }
         }
     }
 }
@@ -337,7 +332,7 @@ fn payloads_that_do_not_fit() {
         assert_eq!(read.warnings.len(), 1);
         let expected = format!("the payload does not fit {event_type}: {why}");
         assert_eq!(read.warnings[0].to_string(), expected);
-        let AnyBody::Foreign(foreign) = &read.event.body else {
+        let Body::Unknown(foreign) = &read.event.body else {
             panic!()
         };
         assert_eq!(
@@ -445,25 +440,15 @@ fn a_payload_may_be_the_blocks_alone() {
             &match role {
                 Role::User => Body::UserMessage(expected),
                 Role::Assistant => Body::AssistantMessage(expected),
+                Role::System => Body::SystemMessage(expected),
             }
         );
-        assert!(
-            matches!(
-                &read_one(&line(1, event_type, "[]")).event.body,
-                AnyBody::Known(_)
-            ),
-            "no blocks at all"
-        );
+        let none = read_one(&line(1, event_type, "[]"));
+        assert_eq!(none.event.body.blocks(), Some(&[][..]), "no blocks at all");
         let odd = read_one(&line(1, event_type, "[7]"));
-        let AnyBody::Message {
-            role: found,
-            blocks,
-        } = odd.event.body
-        else {
-            panic!()
-        };
-        assert_eq!(found, role);
-        assert_eq!(blocks, [AnyBlock::Unknown(Json::parse("7").unwrap())]);
+        assert_eq!(odd.event.body.type_word(), event_type);
+        let blocks = odd.event.body.blocks().unwrap();
+        assert_eq!(blocks, [Block::unknown(Json::parse("7").unwrap())]);
     }
 }
 
@@ -557,12 +542,11 @@ fn unknown_blocks_do_not_hide_the_others() {
         assert_eq!(read.warnings.len(), 1);
         assert_eq!(read.warnings[0].to_string(), why);
         assert_eq!(read.event.body.type_word(), "message.assistant");
-        let AnyBody::Message { role, blocks } = read.event.body else {
+        let Body::AssistantMessage(blocks) = read.event.body else {
             panic!()
         };
-        assert_eq!(role, Role::Assistant);
-        let known = AnyBlock::Known(Block::text(Fidelity::Router, "x"));
-        let odd = AnyBlock::Unknown(Json::parse(odd).unwrap());
+        let known = Block::text(Fidelity::Router, "x");
+        let odd = Block::unknown(Json::parse(odd).unwrap());
         assert_eq!(blocks, [known.clone(), odd, known]);
     }
     let more = r#"{"type":"text","fidelity":"router","text":"x","signature":"y"}"#;

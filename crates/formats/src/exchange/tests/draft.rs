@@ -19,7 +19,7 @@ fn drafts_that_are_taken() {
     .unwrap();
     assert_eq!(request.parent_run_id, RunId::new("p1").ok());
     assert!(!request.stamped);
-    assert_eq!(request.draft.place, Place::step("a.b").iteration(2));
+    assert_eq!(request.draft.place, Place::flat("a.b", 2));
     assert_eq!(request.draft.annotations.model.as_deref(), Some("m"));
     let child_run_id = RunId::new("c1").unwrap();
     let step = step("call_workflow");
@@ -55,7 +55,8 @@ fn drafts_that_are_refused() {
             concat!(
                 r#"bad field "type": unknown event type: "run.paused"; types are run.started, run.completed, "#,
                 "step.started, step.completed, step.call_workflow.started, step.call_workflow.completed, ",
-                "message.user, message.assistant, tool.call, tool.result"
+                "message.user, message.assistant, tool.call, tool.result, message.system, model.call, ",
+                "chunk, harness, blob, error, note"
             ),
         ),
         (

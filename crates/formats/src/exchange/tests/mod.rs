@@ -7,9 +7,10 @@ mod encode;
 mod hostile;
 mod reader;
 mod seal;
+mod strict;
 mod verify;
 
-use quipu_model::{Annotations, AnyBody, Body, Event, Place, RunId, Step};
+use quipu_model::{Annotations, Body, Event, Place, RunId, Step};
 
 use super::{Decoded, Escapes, Reader};
 
@@ -32,7 +33,7 @@ fn step(kind: &str) -> Step {
 
 fn encode(event: &Event, escapes: Escapes) -> String {
     let mut line = Vec::new();
-    super::encode(event, escapes, &mut line);
+    super::encode(event, escapes, &mut line).unwrap();
     String::from_utf8(line).unwrap()
 }
 
@@ -71,7 +72,7 @@ fn read_one(text: &str) -> Decoded {
 #[track_caller]
 fn known(decoded: &Decoded) -> &Body {
     match &decoded.event.body {
-        AnyBody::Known(body) => body,
-        other => panic!("{other:?}"),
+        other @ Body::Unknown(_) => panic!("{other:?}"),
+        body => body,
     }
 }

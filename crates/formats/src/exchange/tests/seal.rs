@@ -107,10 +107,7 @@ proptest! {
     ) {
         let lines: Vec<String> = events
             .iter()
-            .filter_map(|event| match &event.body {
-                quipu_model::LogBody::Exchange(body) => Some(body.clone()),
-                _ => None,
-            })
+            .map(|event| event.body.clone())
             .zip(1..)
             .map(|(body, seq)| {
                 let event = quipu_model::Event { seq, ..super::event(body) };

@@ -1,8 +1,8 @@
 //! Events, numbered and dated as they are made.
 
 use quipu_model::{
-    Annotations, Block, Body, Content, Event, Fidelity, Header, Json, LogBody, Note, NoteKind,
-    Timestamp, ToolCall, ToolResult,
+    Annotations, Block, Body, Content, Event, Fidelity, Header, Json, Note, NoteKind, Timestamp,
+    ToolCall, ToolResult,
 };
 
 use super::tell::Told;
@@ -11,13 +11,13 @@ use crate::flow::shape::{self, Data, Said, Who};
 /// Hands events over, and keeps the header in step.
 pub(super) struct Emit<'s> {
     header: Header,
-    sink: &'s mut dyn FnMut(Event<LogBody>),
+    sink: &'s mut dyn FnMut(Event),
     seq: u64,
     last: Timestamp,
 }
 
 impl<'s> Emit<'s> {
-    pub(super) fn new(header: Header, sink: &'s mut dyn FnMut(Event<LogBody>)) -> Self {
+    pub(super) fn new(header: Header, sink: &'s mut dyn FnMut(Event)) -> Self {
         Self {
             header,
             sink,
@@ -53,7 +53,7 @@ impl<'s> Emit<'s> {
             body,
             annotations: Annotations::from(notes),
         };
-        self.header.observe_log(&event);
+        self.header.observe(&event);
         (self.sink)(event);
     }
 
@@ -63,12 +63,12 @@ impl<'s> Emit<'s> {
     }
 }
 
-pub(super) fn note(kind: NoteKind, text: Option<String>, raw: Option<Json>) -> LogBody {
-    LogBody::Note(Note { kind, text, raw })
+pub(super) fn note(kind: NoteKind, text: Option<String>, raw: Option<Json>) -> Body {
+    Body::Note(Note { kind, text, raw })
 }
 
 /// What something that was said is in the model.
-pub(super) fn body(said: &Said<'_>) -> LogBody {
+pub(super) fn body(said: &Said<'_>) -> Body {
     let fidelity = Fidelity::AgentEmitted;
     match said {
         Said::Message { who, content, .. } => {
@@ -77,31 +77,31 @@ pub(super) fn body(said: &Said<'_>) -> LogBody {
                 content: block(content),
             }];
             match who {
-                Who::System => LogBody::System(blocks),
-                Who::User => LogBody::Exchange(Body::UserMessage(blocks)),
-                Who::Assistant => LogBody::Exchange(Body::AssistantMessage(blocks)),
+                Who::System => Body::SystemMessage(blocks),
+                Who::User => Body::UserMessage(blocks),
+                Who::Assistant => Body::AssistantMessage(blocks),
             }
         }
-        Said::Call { name, id, input } => LogBody::Exchange(Body::ToolCall(ToolCall {
+        Said::Call { name, id, input } => Body::ToolCall(ToolCall {
             name: name.to_string(),
             call_id: id.to_string(),
             input: input.as_ref().map(Data::to_json),
             fidelity,
-        })),
+        }),
         Said::Result {
             name,
             id,
             output,
             error,
             ..
-        } => LogBody::Exchange(Body::ToolResult(ToolResult {
+        } => Body::ToolResult(ToolResult {
             name: name.to_string(),
             call_id: id.to_string(),
             input: None,
             output: output.as_ref().map(Data::to_json),
             error: error.as_deref().map(str::to_owned),
             fidelity,
-        })),
+        }),
         Said::Note { kind, text } => note(*kind, text.as_deref().map(str::to_owned), None),
     }
 }

@@ -20,7 +20,7 @@ mod walk;
 
 use std::path::Path;
 
-use quipu_model::{Event, Header, LogBody, Origin, RunId};
+use quipu_model::{Event, Header, Origin, RunId};
 use sha2::Digest as _;
 
 use self::emit::Emit;
@@ -86,7 +86,7 @@ pub struct StepRun {
 /// # Errors
 ///
 /// When it cannot be read at all, or is no run. What is wrong inside of it is in [`Run::issues`].
-pub fn read(dir: &Path, sink: &mut dyn FnMut(Event<LogBody>)) -> Result<Run, FlowError> {
+pub fn read(dir: &Path, sink: &mut dyn FnMut(Event)) -> Result<Run, FlowError> {
     read_with(dir, &Limits::default(), sink)
 }
 
@@ -98,7 +98,7 @@ pub fn read(dir: &Path, sink: &mut dyn FnMut(Event<LogBody>)) -> Result<Run, Flo
 pub fn read_with(
     dir: &Path,
     limits: &Limits,
-    sink: &mut dyn FnMut(Event<LogBody>),
+    sink: &mut dyn FnMut(Event),
 ) -> Result<Run, FlowError> {
     let mut teller = Teller::default();
     // What the run is called is known with its first record.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use quipu_model::json::{Node, Tape};
 use quipu_model::{
-    Body, Flags, Json, LogBody, Money, NoteKind, Notes, Place, Source, StepEnd, Timestamp, Usage,
+    Body, Flags, Json, Money, NoteKind, Notes, Place, Source, StepEnd, Timestamp, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -96,12 +96,12 @@ impl Reading {
         }
     }
 
-    fn put(&self, at: Option<Timestamp>, body: LogBody, notes: Notes, sink: Sink<'_>) {
+    fn put(&self, at: Option<Timestamp>, body: Body, notes: Notes, sink: Sink<'_>) {
         tell(sink, self.place(), at, body, notes);
     }
 
     pub(super) fn started(&self, sink: Sink<'_>) {
-        let body = LogBody::Exchange(Body::StepStarted(self.execution.workflow_step()));
+        let body = Body::StepStarted(self.execution.workflow_step());
         self.put(self.execution.started_at, body, self.notes(), sink);
     }
 
@@ -415,7 +415,7 @@ impl Reading {
             Some(receipt) => receipt.completed_at.map(|time| time.at),
             None => outcome.at,
         };
-        let body = LogBody::Exchange(Body::StepCompleted(end));
+        let body = Body::StepCompleted(end);
         self.put(at, body, notes, sink);
         let of = self.execution;
         StepRun {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use quipu_model::json::Tape;
-use quipu_model::{Body, Json, LogBody, NoteKind, Notes, Place, Source, Step, StepEnd, Timestamp};
+use quipu_model::{Body, Json, NoteKind, Notes, Place, Source, Step, StepEnd, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::StepRun;
@@ -27,7 +27,7 @@ pub struct Told {
     /// When, where that is told.
     pub at: Option<Timestamp>,
     /// What happened.
-    pub body: LogBody,
+    pub body: Body,
     /// What else is known. Its source is a file of the run, relative to it.
     pub notes: Notes,
 }
@@ -132,7 +132,7 @@ impl Teller {
         let step = facts.workflow.clone().map(step_of);
         let mut notes = Notes::default();
         notes.flags.synthetic = facts.stub;
-        let body = LogBody::Exchange(Body::RunStarted(step));
+        let body = Body::RunStarted(step);
         tell(sink, Place::run(), facts.started_at, body, notes);
     }
 
@@ -245,13 +245,7 @@ impl Teller {
     }
 }
 
-pub(super) fn tell(
-    sink: Sink<'_>,
-    place: Place,
-    at: Option<Timestamp>,
-    body: LogBody,
-    notes: Notes,
-) {
+pub(super) fn tell(sink: Sink<'_>, place: Place, at: Option<Timestamp>, body: Body, notes: Notes) {
     sink(Told {
         place,
         at,
@@ -293,13 +287,7 @@ fn done(end: &RunEnd, sink: Sink<'_>) {
         error: end.error.clone(),
         result,
     }));
-    tell(
-        sink,
-        Place::run(),
-        end.at,
-        LogBody::Exchange(body),
-        Notes::default(),
-    );
+    tell(sink, Place::run(), end.at, body, Notes::default());
 }
 
 /// What kind of note a document is, and what it says to a person.

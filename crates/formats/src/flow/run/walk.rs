@@ -162,7 +162,7 @@ impl Walk<'_> {
                     let flow = node.text("flow_key").unwrap_or_default();
                     let path = path_of(&flow, &step);
                     let iteration = current.get(&path).copied().unwrap_or(0);
-                    part.place = Some(Place::step(path).iteration(iteration));
+                    part.place = Some(Place::flat(path, iteration));
                 } else if let Some(flow) = node.text("flow_key").filter(|flow| !flow.is_empty()) {
                     part.place = Some(Place::step(flow));
                 }
@@ -170,7 +170,7 @@ impl Walk<'_> {
             let here = plan.at.get(&info.number).map_or(&[][..], Vec::as_slice);
             for &at in here {
                 let place = plan.steps[at].execution.place();
-                current.insert(place.path.clone(), place.iteration);
+                current.insert(place.path.clone(), place.iteration());
                 part.place = Some(place);
                 if plan.steps[at].begins == info.number {
                     self.begin(at)?;

@@ -1,6 +1,6 @@
 //! Directories that are broken, and such as are meant to do harm.
 
-use quipu_model::{LogBody, NoteKind};
+use quipu_model::{Body, NoteKind};
 
 use super::{Dir, lines, write};
 use crate::flow::{FlowError, Options, Rule, read, read_with};
@@ -182,7 +182,7 @@ fn a_torn_line_is_kept_and_told_of() {
             .any(|issue| issue.rule == Rule::TornTail && issue.line == Some(2))
     );
     let kept = events.iter().find_map(|event| match &event.body {
-        LogBody::Note(note) if note.kind == NoteKind::MalformedLine => note.raw.clone(),
+        Body::Note(note) if note.kind == NoteKind::MalformedLine => note.raw.clone(),
         _ => None,
     });
     assert_eq!(kept.unwrap().as_str().unwrap(), "{\"timestamp\": \"2025-12");

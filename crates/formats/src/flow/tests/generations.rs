@@ -1,7 +1,7 @@
 //! One receipt of each generation.
 
+use quipu_model::Body;
 use quipu_model::json::Tape;
-use quipu_model::{Body, LogBody};
 
 use super::{Dir, lines};
 use crate::flow::receipt::{Document, Generation, Receipt, ToolCalls, classify};
@@ -64,7 +64,7 @@ fn each_generation_is_known_and_nothing_of_it_is_lost() {
         let (run, events) = dir.read();
         let end = events
             .iter()
-            .find(|event| matches!(&event.body, LogBody::Exchange(Body::StepCompleted(_))));
+            .find(|event| matches!(&event.body, Body::StepCompleted(_)));
         let notes = &end.unwrap().annotations;
         assert_eq!(notes.duration_ms, Some(4800));
         assert_eq!(notes.model.as_deref(), Some("claude-sonnet-4"));
@@ -92,7 +92,7 @@ fn tools_of_a_receipt_are_read_where_no_transcript_has_them() {
     assert_eq!(run.header.environment.commit.as_deref(), Some("abc"));
     assert_eq!(run.header.totals.cost.unwrap().to_string(), "0.0421");
     let result = events.iter().find_map(|event| match &event.body {
-        LogBody::Exchange(Body::ToolResult(result)) => Some((result, &event.annotations)),
+        Body::ToolResult(result) => Some((result, &event.annotations)),
         _ => None,
     });
     let (result, notes) = result.unwrap();

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use quipu_model::{
-    Annotations, Block, Body, Content, Event, Fidelity, Header, Json, LogBody, Money, Notes,
-    Origin, Place, RunId, Status, Step, Timestamp, ToolCall, ToolResult, Usage,
+    Annotations, Block, Body, Content, Event, Fidelity, Header, Json, Money, Notes, Origin, Place,
+    RunId, Status, Step, Timestamp, ToolCall, ToolResult, Usage,
 };
 
 use super::{Dir, golden, lines, write};
@@ -14,20 +14,20 @@ fn text(said: &str) -> Vec<Block> {
     vec![Block::text(Fidelity::AgentEmitted, said)]
 }
 
-fn said(said: &str) -> LogBody {
-    LogBody::Exchange(Body::AssistantMessage(text(said)))
+fn said(said: &str) -> Body {
+    Body::AssistantMessage(text(said))
 }
 
-fn started(name: &str) -> LogBody {
-    LogBody::Exchange(Body::StepStarted(Step::new(name, "agent")))
+fn started(name: &str) -> Body {
+    Body::StepStarted(Step::new(name, "agent"))
 }
 
-fn completed(end: quipu_model::StepEnd) -> LogBody {
-    LogBody::Exchange(Body::StepCompleted(end))
+fn completed(end: quipu_model::StepEnd) -> Body {
+    Body::StepCompleted(end)
 }
 
 /// A tool that fails.
-fn tool() -> [LogBody; 2] {
+fn tool() -> [Body; 2] {
     let call = ToolCall {
         name: "Bash".to_owned(),
         call_id: "t1".to_owned(),
@@ -42,11 +42,11 @@ fn tool() -> [LogBody; 2] {
         error: Some("1 failed".to_owned()),
         fidelity: Fidelity::AgentEmitted,
     };
-    [Body::ToolCall(call), Body::ToolResult(result)].map(LogBody::Exchange)
+    [Body::ToolCall(call), Body::ToolResult(result)]
 }
 
-fn bodies() -> Vec<(Place, LogBody)> {
-    let implement = |n| Place::step("build.impl-loop").iteration(n);
+fn bodies() -> Vec<(Place, Body)> {
+    let implement = |n| Place::flat("build.impl-loop", n);
     let ship = || Place::step("deploy.ship");
     let step = |name: &str| Step::new(name, "agent");
     let run = || Step::new("ship it", "workflow");
@@ -60,14 +60,14 @@ fn bodies() -> Vec<(Place, LogBody)> {
     let run_started = Body::RunStarted(Some(run()));
     let run_completed = Body::RunCompleted(Some(run().succeeded(None)));
     vec![
-        (Place::run(), LogBody::Exchange(run_started)),
+        (Place::run(), run_started),
         (implement(0), started("impl-loop")),
-        (implement(0), LogBody::System(text("You are the coder."))),
-        (implement(0), LogBody::Exchange(asked)),
         (
             implement(0),
-            LogBody::Exchange(Body::AssistantMessage(thinking)),
+            Body::SystemMessage(text("You are the coder.")),
         ),
+        (implement(0), asked),
+        (implement(0), Body::AssistantMessage(thinking)),
         (implement(0), call),
         (implement(0), result),
         (
@@ -80,11 +80,11 @@ fn bodies() -> Vec<(Place, LogBody)> {
         (ship(), started("ship")),
         (ship(), said("Shipped.")),
         (ship(), completed(step("ship").succeeded(None))),
-        (Place::run(), LogBody::Exchange(run_completed)),
+        (Place::run(), run_completed),
     ]
 }
 
-fn notes(place: &Place, body: &LogBody) -> Notes {
+fn notes(place: &Place, body: &Body) -> Notes {
     let mut notes = Notes::default();
     if !place.path.is_empty() {
         let of_build = place.path.starts_with("build");
@@ -96,7 +96,7 @@ fn notes(place: &Place, body: &LogBody) -> Notes {
         notes.subagent_id = Some(agent.to_owned());
     }
     match body {
-        LogBody::Exchange(Body::StepCompleted(_)) => {
+        Body::StepCompleted(_) => {
             notes.model = Some("claude-sonnet-4-20250514".to_owned());
             notes.cost = Money::parse("0.0123");
             notes.usage = Some(Usage {
@@ -108,7 +108,7 @@ fn notes(place: &Place, body: &LogBody) -> Notes {
                 reasoning: Some(64),
             });
         }
-        LogBody::Exchange(Body::ToolResult(_)) => {
+        Body::ToolResult(_) => {
             notes.status = Some(Status::Error);
             notes.duration_ms = Some(250);
         }
@@ -118,7 +118,7 @@ fn notes(place: &Place, body: &LogBody) -> Notes {
 }
 
 /// A run of two steps, one of which took two iterations.
-pub(in crate::flow) fn session() -> (Header, Vec<Event<LogBody>>) {
+pub(in crate::flow) fn session() -> (Header, Vec<Event>) {
     let mut header = Header::new(RunId::new("run-20251209-143022-abc123").unwrap());
     header.title = Some("ship it".to_owned());
     header.origin = Some(Origin {
@@ -142,7 +142,7 @@ pub(in crate::flow) fn session() -> (Header, Vec<Event<LogBody>>) {
             place,
             body,
         };
-        header.observe_log(&event);
+        header.observe(&event);
         events.push(event);
     }
     (header, events)

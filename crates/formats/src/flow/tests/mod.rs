@@ -14,7 +14,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use quipu_model::{Event, Header, LogBody};
+use quipu_model::{Event, Header};
 
 pub(super) use self::golden::session as golden_session;
 use super::{Options, Rule, Run};
@@ -71,7 +71,7 @@ impl Dir {
         self
     }
 
-    pub(super) fn read(&self) -> (Run, Vec<Event<LogBody>>) {
+    pub(super) fn read(&self) -> (Run, Vec<Event>) {
         let mut events = Vec::new();
         let run = super::read(&self.path(), &mut |event| events.push(event)).unwrap();
         (run, events)
@@ -100,7 +100,7 @@ impl Beside for Files {
 /// Writes a session.
 pub(super) fn write(
     header: &Header,
-    events: &[Event<LogBody>],
+    events: &[Event],
     options: &Options,
 ) -> (BTreeMap<String, Vec<u8>>, Loss, String) {
     let files = Files::default();
@@ -118,7 +118,7 @@ pub(super) fn write(
 }
 
 /// Events as lines.
-pub(super) fn lines(events: &[Event<LogBody>]) -> String {
+pub(super) fn lines(events: &[Event]) -> String {
     let mut text = Vec::new();
     for event in events {
         crate::exchange::encode_log(event, &mut text);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use quipu_model::json::Tape;
-use quipu_model::{Block, Body, Content, Event, Json, LogBody, Money, Place};
+use quipu_model::{Block, Body, Content, Event, Json, Money, Place};
 
 use super::{Dir, write};
 use crate::arbitrary;
@@ -24,16 +24,16 @@ fn blocks(who: &str, blocks: &[Block]) -> Vec<String> {
     told
 }
 
-fn told(event: &Event<LogBody>) -> Vec<String> {
+fn told(event: &Event) -> Vec<String> {
     match &event.body {
-        LogBody::System(said) => blocks("system", said),
-        LogBody::Exchange(Body::UserMessage(said)) => blocks("user", said),
-        LogBody::Exchange(Body::AssistantMessage(said)) => blocks("assistant", said),
+        Body::SystemMessage(said) => blocks("system", said),
+        Body::UserMessage(said) => blocks("user", said),
+        Body::AssistantMessage(said) => blocks("assistant", said),
         _ => Vec::new(),
     }
 }
 
-fn messages(events: &[Event<LogBody>], key: impl Fn(&Event<LogBody>) -> (String, String)) -> Told {
+fn messages(events: &[Event], key: impl Fn(&Event) -> (String, String)) -> Told {
     let mut all = Told::new();
     for event in events {
         let said = told(event);
@@ -45,15 +45,15 @@ fn messages(events: &[Event<LogBody>], key: impl Fn(&Event<LogBody>) -> (String,
 }
 
 /// Calls and results by themselves: which results come back beside which calls is another question.
-fn tools(events: &[Event<LogBody>]) -> Vec<String> {
+fn tools(events: &[Event]) -> Vec<String> {
     let mut all: Vec<String> = events
         .iter()
         .filter_map(|event| match &event.body {
-            LogBody::Exchange(Body::ToolCall(call)) => Some(format!(
+            Body::ToolCall(call) => Some(format!(
                 "call {} {} {:?}",
                 call.name, call.call_id, call.input
             )),
-            LogBody::Exchange(Body::ToolResult(result)) => {
+            Body::ToolResult(result) => {
                 let (output, error) = (&result.output, &result.error);
                 let status = event.annotations.status;
                 Some(format!(
@@ -116,7 +116,7 @@ proptest! {
             told.into_iter().map(|(key, mut said)| { said.sort(); (key, said) }).collect()
         };
         prop_assert_eq!(sorted(before), sorted(after));
-        let null_is_none = |events: &[Event<LogBody>]| tools(events);
+        let null_is_none = |events: &[Event]| tools(events);
         prop_assert_eq!(null_is_none(&events), null_is_none(&read));
         prop_assert_eq!(run.header.run_id, header.run_id);
         prop_assert_eq!(run.header.title, header.title);
@@ -188,7 +188,7 @@ fn steps_come_back_as_they_were() {
     let mut expected = events;
     for event in &mut expected {
         // The duration of a step follows from its times.
-        if let LogBody::Exchange(Body::StepCompleted(end)) = &event.body {
+        if let Body::StepCompleted(end) = &event.body {
             event.annotations.duration_ms = Some(if end.error.is_some() { 1500 } else { 500 });
         }
     }
@@ -202,8 +202,7 @@ fn a_session_without_steps_is_one_step() {
     events.retain(|event| {
         matches!(
             &event.body,
-            LogBody::System(_)
-                | LogBody::Exchange(Body::UserMessage(_) | Body::AssistantMessage(_))
+            Body::SystemMessage(_) | Body::UserMessage(_) | Body::AssistantMessage(_)
         )
     });
     for event in &mut events {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use quipu_model::json::Tape;
-use quipu_model::{Body, Event, LogBody, NoteKind};
+use quipu_model::{Body, Event, NoteKind};
 
 use super::{Dir, write};
 use crate::flow::record::Record;
@@ -21,28 +21,27 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/flow")).join(name)
 }
 
-fn events(name: &str) -> (Run, Vec<Event<LogBody>>) {
+fn events(name: &str) -> (Run, Vec<Event>) {
     let mut events = Vec::new();
     let run = read(&fixture(name), &mut |event| events.push(event)).unwrap();
     (run, events)
 }
 
 /// The places where steps began.
-fn begun(events: &[Event<LogBody>]) -> Vec<(String, u64)> {
-    let begins =
-        |event: &&Event<LogBody>| matches!(&event.body, LogBody::Exchange(Body::StepStarted(_)));
+fn begun(events: &[Event]) -> Vec<(String, u64)> {
+    let begins = |event: &&Event| matches!(&event.body, Body::StepStarted(_));
     let steps = events.iter().filter(begins);
     steps
-        .map(|event| (event.place.path.clone(), event.place.iteration))
+        .map(|event| (event.place.path.clone(), event.place.iteration()))
         .collect()
 }
 
 fn notes<'e>(
-    events: &'e [Event<LogBody>],
+    events: &'e [Event],
     file: &'e str,
-) -> impl Iterator<Item = (&'e Event<LogBody>, NoteKind, &'e str)> {
+) -> impl Iterator<Item = (&'e Event, NoteKind, &'e str)> {
     events.iter().filter_map(move |event| {
-        let LogBody::Note(note) = &event.body else {
+        let Body::Note(note) = &event.body else {
             return None;
         };
         let source = event.annotations.source.as_ref()?;
@@ -101,7 +100,7 @@ fn a_journal_alone_tells_of_its_steps() {
     let ends: Vec<Option<String>> = read
         .iter()
         .filter_map(|event| match &event.body {
-            LogBody::Exchange(Body::StepCompleted(end)) => Some(end.error.clone()),
+            Body::StepCompleted(end) => Some(end.error.clone()),
             _ => None,
         })
         .collect();
@@ -128,11 +127,11 @@ fn every_line_of_a_journal_is_a_note_where_it_belongs() {
         "route: critique_reqs → the end: max_iterations_reached"
     );
     assert_eq!(event.place.path, "signal.critique_reqs");
-    assert_eq!(event.place.iteration, 2);
+    assert_eq!(event.place.iteration(), 2);
     // What is told of a step stands between its beginning and its end.
-    let seq = |wanted: fn(&LogBody) -> bool| {
-        let same = |event: &&Event<LogBody>| {
-            event.place.path == "signal.author_reqs" && event.place.iteration == 2
+    let seq = |wanted: fn(&Body) -> bool| {
+        let same = |event: &&Event| {
+            event.place.path == "signal.author_reqs" && event.place.iteration() == 2
         };
         read.iter()
             .filter(same)
@@ -140,9 +139,9 @@ fn every_line_of_a_journal_is_a_note_where_it_belongs() {
             .unwrap()
             .seq
     };
-    let start = seq(|body| matches!(body, LogBody::Exchange(Body::StepStarted(_))));
-    let said = seq(|body| matches!(body, LogBody::Exchange(Body::UserMessage(_))));
-    let end = seq(|body| matches!(body, LogBody::Exchange(Body::StepCompleted(_))));
+    let start = seq(|body| matches!(body, Body::StepStarted(_)));
+    let said = seq(|body| matches!(body, Body::UserMessage(_)));
+    let end = seq(|body| matches!(body, Body::StepCompleted(_)));
     assert!(start < said && said < end);
 }
 
@@ -187,7 +186,7 @@ fn every_shape_and_document_of_a_run_is_in_it() {
         assert_eq!(notes(&read, file).count(), 1, "{file}");
     }
     let left = read.iter().find_map(|event| match &event.body {
-        LogBody::Note(note) => note
+        Body::Note(note) => note
             .raw
             .as_ref()
             .filter(|raw| raw.get().contains("\"files\":[{")),

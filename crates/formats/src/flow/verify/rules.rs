@@ -1,39 +1,7 @@
 //! The rules, as one table.
 
 pub use crate::exchange::verify::Severity;
-
-macro_rules! rules {
-    ($($(#[doc = $doc:literal])* $rule:ident = $name:literal, $severity:ident, $hint:literal;)+) => {
-        /// What is checked. The first line of each is its meaning; its name is stable.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum Rule { $($(#[doc = $doc])* $rule,)+ }
-
-        impl Rule {
-            /// Every rule.
-            pub const ALL: &'static [Self] = &[$(Self::$rule,)+];
-
-            /// The rule's stable name.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$rule => $name,)+ }
-            }
-
-            /// What it says is wrong.
-            pub const fn meaning(self) -> &'static str {
-                match self { $(Self::$rule => concat!($($doc),*).trim_ascii_start(),)+ }
-            }
-
-            /// How much breaking it matters.
-            pub const fn severity(self) -> Severity {
-                match self { $(Self::$rule => Severity::$severity,)+ }
-            }
-
-            /// What to do about it.
-            pub const fn hint(self) -> &'static str {
-                match self { $(Self::$rule => $hint,)+ }
-            }
-        }
-    };
-}
+use crate::rules::rules;
 
 rules! {
     /// A file among the receipts cannot be read, or is too large.

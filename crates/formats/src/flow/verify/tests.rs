@@ -333,7 +333,7 @@ fn the_page_has_every_rule() {
             format!(
                 "| `{name}` | {severity} | {} | {} |",
                 rule.meaning(),
-                rule.hint()
+                rule.hint().unwrap_or_default()
             )
         })
         .collect();

@@ -1,7 +1,7 @@
 //! The journal of a run that was read, written again line by line.
 
 use quipu_model::json::Tape;
-use quipu_model::{Event, LogBody, Note};
+use quipu_model::{Event, Note};
 
 use crate::flow::run::{JOURNAL, kind_of};
 use crate::flow::scan::DEPTH;
@@ -15,7 +15,7 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Takes a note that keeps a line of a journal; `false` when it keeps something else.
-    pub(super) fn take(&mut self, event: &Event<LogBody>, note: &Note) -> bool {
+    pub(super) fn take(&mut self, event: &Event, note: &Note) -> bool {
         let Some(raw) = &note.raw else {
             return false;
         };

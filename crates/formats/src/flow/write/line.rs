@@ -43,7 +43,13 @@ pub(super) fn block(to: &mut Vec<u8>, at: Timestamp, role: &str, block: &Block) 
         Content::Text(said) => text(to, "content", said),
         Content::Thinking(said) | Content::Command(said) | Content::Stream(said) => {
             text(to, "content", said);
-            text(to, "kind", block.block_type().as_str());
+            text(
+                to,
+                "kind",
+                block
+                    .block_type()
+                    .map_or("unknown", quipu_model::BlockType::as_str),
+            );
         }
         Content::ToolUse { name, id, input } => {
             text(to, "content", "");
@@ -62,6 +68,7 @@ pub(super) fn block(to: &mut Vec<u8>, at: Timestamp, role: &str, block: &Block) 
             }
             text(to, "call_id", id);
         }
+        Content::Unknown(whole) => text(to, "content", whole.get()),
     }
     to.extend_from_slice(b"}\n");
 }

@@ -1,10 +1,11 @@
 //! What is true of the run as a whole: `meta.json`.
 
-use quipu_model::{Event, Header, Json, LogBody, Step, StepEnd, Timestamp};
+use quipu_model::{Event, Header, Json, Step, StepEnd, Timestamp};
 
 use super::Object;
 use crate::flow::SCHEMA_VERSION;
 use crate::loss::Loss;
+use crate::plain;
 
 /// What the events of the run itself say.
 #[derive(Debug, Default)]
@@ -19,23 +20,18 @@ pub(super) struct RunMeta {
 }
 
 impl RunMeta {
-    pub(super) fn started(&mut self, event: &Event<LogBody>, step: Option<&Step>, loss: &mut Loss) {
+    pub(super) fn started(&mut self, event: &Event, step: Option<&Step>, loss: &mut Loss) {
         if self.started.is_some() {
-            loss.dropped(event.body.type_word(), event.seq);
+            loss.dropped(plain::name(event), event.seq);
             return;
         }
         self.started = Some(event.timestamp);
         self.step = step.cloned();
     }
 
-    pub(super) fn completed(
-        &mut self,
-        event: &Event<LogBody>,
-        end: Option<&StepEnd>,
-        loss: &mut Loss,
-    ) {
+    pub(super) fn completed(&mut self, event: &Event, end: Option<&StepEnd>, loss: &mut Loss) {
         if self.completed.is_some() {
-            loss.dropped(event.body.type_word(), event.seq);
+            loss.dropped(plain::name(event), event.seq);
             return;
         }
         self.completed = Some(event.timestamp);

@@ -17,7 +17,7 @@ mod unit;
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 
-use quipu_model::{Attachment, Body, Event, Header, LogBody, Money};
+use quipu_model::{Attachment, Body, Event, Header, Money};
 
 use self::journal::Journal;
 use self::meta::RunMeta;
@@ -26,6 +26,7 @@ use self::unit::{Done, Unit};
 use super::names;
 use super::run::JOURNAL;
 use crate::loss::{Field, Loss};
+use crate::plain;
 use crate::projection::{Beside, Projection};
 
 pub(super) use document::{Object, receipt_of_stub};
@@ -151,35 +152,37 @@ impl Projection for Writer<'_> {
         Ok(())
     }
 
-    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, given: &Event) -> io::Result<()> {
+        let event = &*plain::plain(given);
         self.loss.events += 1;
         for _ in 0..std::mem::take(&mut self.blobs) {
             self.loss.dropped("attachment bytes", event.seq);
         }
         let carried = match &event.body {
-            LogBody::Exchange(Body::UserMessage(_) | Body::AssistantMessage(_))
-            | LogBody::System(_) => OF_MESSAGES,
+            Body::UserMessage(_) | Body::AssistantMessage(_) | Body::SystemMessage(_) => {
+                OF_MESSAGES
+            }
             _ => CARRIES,
         };
         self.loss.fields(event, carried);
         let notes = &event.annotations;
         let spends = notes.usage.is_some() || notes.cost.is_some();
         match &event.body {
-            LogBody::Exchange(Body::RunStarted(step)) => {
+            Body::RunStarted(step) => {
                 self.meta.started(event, step.as_ref(), &mut self.loss);
             }
-            LogBody::Exchange(Body::RunCompleted(end)) => {
+            Body::RunCompleted(end) => {
                 self.meta.completed(event, end.as_ref(), &mut self.loss);
             }
-            LogBody::Exchange(Body::CallStarted { .. } | Body::CallCompleted { .. }) => {
-                self.loss.dropped(event.body.type_word(), event.seq);
+            Body::CallStarted { .. } | Body::CallCompleted { .. } => {
+                self.loss.dropped(plain::name(event), event.seq);
             }
-            LogBody::Note(note) => {
+            Body::Note(note) => {
                 let told = Told::of(note).and_then(|told| Some((told, self.find(event)?)));
                 if let Some((told, at)) = told {
                     self.open[at].2.take_told(told, event.seq, &mut self.loss);
                 } else if !self.journal.take(event, note) {
-                    self.loss.dropped(format!("note:{}", note.kind), event.seq);
+                    self.loss.dropped(plain::name(given), event.seq);
                 }
             }
             _ => return self.in_step(event),
@@ -227,18 +230,16 @@ impl Projection for Writer<'_> {
 
 impl Writer<'_> {
     /// Takes an event that belongs into a transcript or a receipt.
-    fn in_step(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    fn in_step(&mut self, event: &Event) -> io::Result<()> {
         let mut at = self.unit(event);
         // A step that begins again is another execution of it.
-        if matches!(&event.body, LogBody::Exchange(Body::StepStarted(_)))
-            && self.open[at].2.has_begun()
-        {
+        if matches!(&event.body, Body::StepStarted(_)) && self.open[at].2.has_begun() {
             let (key, iteration, unit) = self.open.remove(at);
             self.close(key, iteration, unit)?;
             at = self.unit(event);
         }
         self.open[at].2.take(event, &mut self.loss);
-        if matches!(&event.body, LogBody::Exchange(Body::StepCompleted(_))) {
+        if matches!(&event.body, Body::StepCompleted(_)) {
             let (key, iteration, unit) = self.open.remove(at);
             self.close(key, iteration, unit)?;
         }
@@ -246,16 +247,16 @@ impl Writer<'_> {
     }
 
     /// The step that an event is in, if that has begun.
-    fn find(&self, event: &Event<LogBody>) -> Option<usize> {
+    fn find(&self, event: &Event) -> Option<usize> {
         let (key, _) = self.key(event);
         let same = |(other, iteration, _): &(Key, u64, Unit)| {
-            *other == key && *iteration == event.place.iteration
+            *other == key && *iteration == event.place.iteration()
         };
         self.open.iter().rposition(same)
     }
 
     /// Which step an event is in, and what of that is not said.
-    fn key(&self, event: &Event<LogBody>) -> (Key, [Option<&'static str>; 3]) {
+    fn key(&self, event: &Event) -> (Key, [Option<&'static str>; 3]) {
         let place = &event.place;
         let (flow, step) = match place.path.split_once('.') {
             Some((flow, step)) if !flow.is_empty() && !step.is_empty() => (Some(flow), Some(step)),
@@ -289,7 +290,7 @@ impl Writer<'_> {
     }
 
     /// The step that an event is in, which may begin with it.
-    fn unit(&mut self, event: &Event<LogBody>) -> usize {
+    fn unit(&mut self, event: &Event) -> usize {
         if let Some(at) = self.find(event) {
             return at;
         }
@@ -297,7 +298,7 @@ impl Writer<'_> {
         for what in missing.into_iter().flatten() {
             self.loss.inferred(what, event.seq);
         }
-        let iteration = event.place.iteration;
+        let iteration = event.place.iteration();
         self.open.push((key, iteration, Unit::new(event)));
         self.open.len() - 1
     }

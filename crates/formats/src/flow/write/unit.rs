@@ -1,8 +1,6 @@
 //! One execution of a step, as it is written.
 
-use quipu_model::{
-    Block, Body, Event, Json, LogBody, Money, StepEnd, Timestamp, ToolResult, Usage,
-};
+use quipu_model::{Block, Body, Event, Json, Money, StepEnd, Timestamp, ToolResult, Usage};
 
 use super::line;
 use super::told::Told;
@@ -125,7 +123,7 @@ impl Unit {
     }
 
     /// A step that begins with this event.
-    pub(super) fn new(event: &Event<LogBody>) -> Self {
+    pub(super) fn new(event: &Event) -> Self {
         Self {
             first_seq: event.seq,
             lines: Vec::new(),
@@ -184,7 +182,7 @@ impl Unit {
     }
 
     /// Takes an event of the step.
-    pub(super) fn take(&mut self, event: &Event<LogBody>, loss: &mut Loss) {
+    pub(super) fn take(&mut self, event: &Event, loss: &mut Loss) {
         let (at, seq) = (event.timestamp, event.seq);
         self.take_totals(event, loss);
         self.carried += 1;
@@ -200,14 +198,14 @@ impl Unit {
             *count += 1;
         }
         match &event.body {
-            LogBody::System(blocks) => self.message(event, "system", blocks, loss),
-            LogBody::Exchange(Body::UserMessage(blocks)) => {
+            Body::SystemMessage(blocks) => self.message(event, "system", blocks, loss),
+            Body::UserMessage(blocks) => {
                 self.message(event, "user", blocks, loss);
             }
-            LogBody::Exchange(Body::AssistantMessage(blocks)) => {
+            Body::AssistantMessage(blocks) => {
                 self.message(event, "assistant", blocks, loss);
             }
-            LogBody::Exchange(Body::ToolCall(call)) => {
+            Body::ToolCall(call) => {
                 if !call.input.as_ref().is_some_and(line::is_object) {
                     loss.wrapped("tool_input", seq);
                 }
@@ -223,24 +221,24 @@ impl Unit {
                     is_open: true,
                 });
             }
-            LogBody::Exchange(Body::ToolResult(result)) => self.result(event, result, loss),
-            LogBody::Exchange(Body::StepStarted(step)) => {
+            Body::ToolResult(result) => self.result(event, result, loss),
+            Body::StepStarted(step) => {
                 self.started = Some(at);
                 self.name = Some(step.name.clone());
                 self.kind = Some(step.kind.clone());
             }
-            LogBody::Exchange(Body::StepCompleted(end)) => {
+            Body::StepCompleted(end) => {
                 self.completed = Some(at);
                 self.name.get_or_insert_with(|| end.step.name.clone());
                 self.kind.get_or_insert_with(|| end.step.kind.clone());
                 self.end = Some(end.clone());
                 self.said_ms = event.annotations.duration_ms.map(|ms| (ms, seq));
             }
-            LogBody::Exchange(_) | LogBody::Note(_) => self.carried -= 1,
+            _ => self.carried -= 1,
         }
     }
 
-    fn check_time(event: &Event<LogBody>, loss: &mut Loss) {
+    fn check_time(event: &Event, loss: &mut Loss) {
         let (at, seq) = (event.timestamp, event.seq);
         if event.annotations.flags.undated {
             loss.inferred("timestamp", seq);
@@ -268,9 +266,9 @@ impl Unit {
     }
 
     /// Adds what an event took to what the step took.
-    pub(super) fn take_totals(&mut self, event: &Event<LogBody>, loss: &mut Loss) {
+    pub(super) fn take_totals(&mut self, event: &Event, loss: &mut Loss) {
         let notes = &event.annotations;
-        let is_end = matches!(&event.body, LogBody::Exchange(Body::StepCompleted(_)));
+        let is_end = matches!(&event.body, Body::StepCompleted(_));
         if let Some(usage) = &notes.usage {
             self.tokens.add(usage);
         }
@@ -288,7 +286,7 @@ impl Unit {
         }
     }
 
-    fn message(&mut self, event: &Event<LogBody>, role: &str, blocks: &[Block], loss: &mut Loss) {
+    fn message(&mut self, event: &Event, role: &str, blocks: &[Block], loss: &mut Loss) {
         let (at, seq) = (event.timestamp, event.seq);
         if blocks.len() != 1 {
             loss.wrapped("message of several blocks, or none", seq);
@@ -298,13 +296,21 @@ impl Unit {
         }
         for block in blocks {
             if !matches!(block.content, quipu_model::Content::Text(_)) {
-                loss.wrapped(format!("block:{}", block.block_type().as_str()), seq);
+                loss.wrapped(
+                    format!(
+                        "block:{}",
+                        block
+                            .block_type()
+                            .map_or("unknown", quipu_model::BlockType::as_str)
+                    ),
+                    seq,
+                );
             }
             line::block(&mut self.lines, at, role, block);
         }
     }
 
-    fn result(&mut self, event: &Event<LogBody>, result: &ToolResult, loss: &mut Loss) {
+    fn result(&mut self, event: &Event, result: &ToolResult, loss: &mut Loss) {
         let (at, seq, notes) = (event.timestamp, event.seq, &event.annotations);
         if result
             .output

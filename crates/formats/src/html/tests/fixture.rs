@@ -3,8 +3,8 @@
 //! `session.jsonl` has a line for each event, in words of its own that [`session`] makes events of.
 
 use quipu_model::{
-    Annotations, Attachment, Block, Body, Environment, Event, Fidelity, Header, Json, LogBody,
-    Money, Note, NoteKind, Notes, Origin, Place, RunId, Status, ToolCall, ToolResult, Usage,
+    Annotations, Attachment, Block, Body, Environment, Event, Fidelity, Header, Json, Money, Note,
+    NoteKind, Notes, Origin, Place, RunId, Status, ToolCall, ToolResult, Usage,
 };
 use serde_json::Value;
 use sha2::Digest as _;
@@ -26,7 +26,7 @@ pub(crate) fn harbour() -> Attachment {
 }
 
 /// The session.
-pub(crate) fn session() -> (Header, Vec<Event<LogBody>>) {
+pub(crate) fn session() -> (Header, Vec<Event>) {
     let run_id = RunId::new("ferry-2026-03-17").unwrap();
     let mut header = Header {
         title: Some("Departures an hour off after the clock change".to_owned()),
@@ -49,13 +49,13 @@ pub(crate) fn session() -> (Header, Vec<Event<LogBody>>) {
     };
     let events = events(&run_id, include_str!("session.jsonl"));
     for event in &events {
-        header.observe_log(event);
+        header.observe(event);
     }
     (header, events)
 }
 
 /// The events of some lines.
-pub(crate) fn events(run_id: &RunId, lines: &str) -> Vec<Event<LogBody>> {
+pub(crate) fn events(run_id: &RunId, lines: &str) -> Vec<Event> {
     let event = |(seq, line): (u64, &str)| {
         let line: Value = serde_json::from_str(line).unwrap();
         Event {
@@ -79,7 +79,7 @@ fn json(line: &Value, key: &str) -> Option<Json> {
     line.get(key).map(|value| Json::of(value).unwrap())
 }
 
-fn body(line: &Value) -> LogBody {
+fn body(line: &Value) -> Body {
     let fidelity = Fidelity::AgentEmitted;
     let said = || vec![Block::text(fidelity, text(line, "text").unwrap())];
     let tool = ToolResult {
@@ -91,21 +91,21 @@ fn body(line: &Value) -> LogBody {
         fidelity,
     };
     match line["kind"].as_str().unwrap() {
-        "user" => LogBody::Exchange(Body::UserMessage(said())),
-        "assistant" => LogBody::Exchange(Body::AssistantMessage(said())),
-        "thinking" => LogBody::Exchange(Body::AssistantMessage(vec![Block {
+        "user" => Body::UserMessage(said()),
+        "assistant" => Body::AssistantMessage(said()),
+        "thinking" => Body::AssistantMessage(vec![Block {
             fidelity,
             content: quipu_model::Content::Thinking(text(line, "text").unwrap()),
-        }])),
-        "system" => LogBody::System(said()),
-        "call" => LogBody::Exchange(Body::ToolCall(ToolCall {
+        }]),
+        "system" => Body::SystemMessage(said()),
+        "call" => Body::ToolCall(ToolCall {
             name: tool.name,
             call_id: tool.call_id,
             input: tool.input,
             fidelity,
-        })),
-        "result" => LogBody::Exchange(Body::ToolResult(tool)),
-        "note" => LogBody::Note(Note {
+        }),
+        "result" => Body::ToolResult(tool),
+        "note" => Body::Note(Note {
             kind: NoteKind::from_word(line["note"].as_str().unwrap()).unwrap(),
             text: text(line, "text"),
             raw: json(line, "raw"),

@@ -1,8 +1,8 @@
 //! A session in which every field that can hold text holds an attack.
 
 use quipu_model::{
-    Attachment, Block, Body, Content, Environment, Event, Fidelity, Header, Json, LogBody, Note,
-    NoteKind, Notes, Origin, Place, RunId, Source, Status, Step, ToolCall, ToolResult, Usage,
+    Attachment, Block, Body, Content, Environment, Event, Fidelity, Header, Json, Note, NoteKind,
+    Notes, Origin, Place, RunId, Source, Status, Step, ToolCall, ToolResult, Usage,
 };
 
 /// Each of these leaves a mark on the document or asks for something, where it is taken for HTML.
@@ -38,7 +38,7 @@ pub(super) fn text() -> String {
 }
 
 /// The session.
-pub(super) fn session() -> (Header, Vec<Event<LogBody>>) {
+pub(super) fn session() -> (Header, Vec<Event>) {
     let text = text();
     let some = || Some(text.clone());
     let run = RunId::new("hostile").unwrap();
@@ -72,17 +72,14 @@ pub(super) fn session() -> (Header, Vec<Event<LogBody>>) {
                 run_id: run.clone(),
                 parent_run_id: None,
                 timestamp: "2026-01-01T00:00:00Z".parse().unwrap(),
-                place: Place {
-                    path: text.clone(),
-                    iteration: seq,
-                },
+                place: Place::flat(text.clone(), seq),
                 body: body.clone(),
                 annotations: notes(&text, *status, seq).into(),
             });
         }
     }
     for event in &events {
-        header.observe_log(event);
+        header.observe(event);
     }
     (header, events)
 }
@@ -119,7 +116,7 @@ fn notes(text: &str, status: Status, seq: u64) -> Notes {
     notes
 }
 
-fn bodies(text: &str) -> Vec<LogBody> {
+fn bodies(text: &str) -> Vec<Body> {
     let fidelity = Fidelity::AgentEmitted;
     let json = |value: &serde_json::Value| Some(Json::of(value).unwrap());
     let keys = serde_json::json!({
@@ -145,25 +142,25 @@ fn bodies(text: &str) -> Vec<LogBody> {
         }),
     ];
     let call = |input: Option<Json>| {
-        LogBody::Exchange(Body::ToolCall(ToolCall {
+        Body::ToolCall(ToolCall {
             name: text.to_owned(),
             call_id: text.to_owned(),
             input,
             fidelity,
-        }))
+        })
     };
     let result = |output: Option<Json>, error: Option<String>| {
-        LogBody::Exchange(Body::ToolResult(ToolResult {
+        Body::ToolResult(ToolResult {
             name: text.to_owned(),
             call_id: text.to_owned(),
             input: json(&keys),
             output,
             error,
             fidelity,
-        }))
+        })
     };
     let note = |kind| {
-        LogBody::Note(Note {
+        Body::Note(Note {
             kind,
             text: Some(text.to_owned()),
             raw: json(&keys),
@@ -171,13 +168,11 @@ fn bodies(text: &str) -> Vec<LogBody> {
     };
     let step = Step::new(text, text);
     vec![
-        LogBody::Exchange(Body::UserMessage(vec![Block::text(fidelity, text)])),
-        LogBody::Exchange(Body::AssistantMessage(vec![Block::text(fidelity, text)])),
-        LogBody::Exchange(Body::AssistantMessage(vec![all(Content::Thinking(
-            text.to_owned(),
-        ))])),
-        LogBody::Exchange(Body::AssistantMessage(blocks)),
-        LogBody::System(vec![Block::text(fidelity, text)]),
+        Body::UserMessage(vec![Block::text(fidelity, text)]),
+        Body::AssistantMessage(vec![Block::text(fidelity, text)]),
+        Body::AssistantMessage(vec![all(Content::Thinking(text.to_owned()))]),
+        Body::AssistantMessage(blocks),
+        Body::SystemMessage(vec![Block::text(fidelity, text)]),
         call(json(&keys)),
         result(Some(Json::string(text)), Some(text.to_owned())),
         call(Some(Json::string(text))),
@@ -192,7 +187,7 @@ fn bodies(text: &str) -> Vec<LogBody> {
         result(Some(Json::string(&huge)), None),
         note(NoteKind::Error),
         note(NoteKind::Compaction),
-        LogBody::Exchange(Body::StepStarted(step.clone())),
-        LogBody::Exchange(Body::RunCompleted(Some(step.failed(text)))),
+        Body::StepStarted(step.clone()),
+        Body::RunCompleted(Some(step.failed(text))),
     ]
 }

@@ -8,7 +8,7 @@ mod hostile;
 mod seal;
 
 use proptest::prelude::*;
-use quipu_model::{Event, Header, LogBody};
+use quipu_model::{Event, Header};
 use serde_json::Value;
 
 use super::{CARRIES, Options, content, writer};
@@ -17,11 +17,7 @@ use crate::normalized;
 use crate::projection::Nowhere;
 
 /// The page of a session.
-pub(super) fn page(
-    header: &Header,
-    events: &[Event<LogBody>],
-    options: &Options,
-) -> (Vec<u8>, Loss) {
+pub(super) fn page(header: &Header, events: &[Event], options: &Options) -> (Vec<u8>, Loss) {
     let mut out = Vec::new();
     let mut writer = writer(header, options, Box::new(&mut out), Box::new(Nowhere)).unwrap();
     let harbour = fixture::harbour();
@@ -35,7 +31,7 @@ pub(super) fn page(
     (out, loss)
 }
 
-fn transcript(header: &Header, events: &[Event<LogBody>]) -> Vec<u8> {
+fn transcript(header: &Header, events: &[Event]) -> Vec<u8> {
     let options = normalized::Options::default();
     let mut writer = normalized::Writer::new(header, &options, Vec::new()).unwrap();
     for event in events {
@@ -89,9 +85,8 @@ fn a_page_reads_back_as_the_session_it_shows() {
     assert_eq!(found.unwrap().header, header);
     assert_eq!(read.len(), events.len());
     // Values of tools are texts of JSON, in which our escapes stay; they say the same.
-    let value = |events: &[Event<LogBody>]| {
-        serde_json::from_slice::<Value>(&transcript(&header, events)).unwrap()
-    };
+    let value =
+        |events: &[Event]| serde_json::from_slice::<Value>(&transcript(&header, events)).unwrap();
     assert_eq!(value(&read), value(&events));
 }
 

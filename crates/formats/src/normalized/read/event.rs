@@ -4,15 +4,16 @@ use std::borrow::Cow;
 
 use quipu_model::json::{Kind, Node};
 use quipu_model::{
-    Annotations, Block, BlockType, Body, Content, Event, EventType, Fidelity, Json, LogBody, Note,
-    NoteKind, Notes, Place, RunId, Status, Step, StepEnd, Timestamp, ToolCall, ToolResult,
+    Annotations, Block, BlockType, Body, Content, Event, EventType, Fidelity, Json, Note, NoteKind,
+    Notes, Place, RunId, Status, Step, StepEnd, Timestamp, ToolCall, ToolResult, Unknown,
 };
 
 use super::head::Said;
 use super::value::{
     attachments, money, of_kind, redactions, run_id, set, set_mark, set_text, source, usage, word,
 };
-use crate::normalized::{AsIs, Beyond, Redaction};
+use crate::exchange::from_fields;
+use crate::normalized::{AsIs, Beyond, OTHER, Redaction};
 use crate::text::said;
 
 /// The fields of events that are known.
@@ -32,6 +33,8 @@ pub const EVENT_FIELDS: &[&str] = &[
     "parentRunId",
     "path",
     "iteration",
+    "iterations",
+    "attempt",
     "model",
     "usage",
     "costUsd",
@@ -83,7 +86,7 @@ pub struct Base {
 
 /// Reads an event. Whatever it is, it becomes one: a type that is not known becomes a note that keeps it, and
 /// fields that are not known, or hold something else than they should, are given beside it.
-pub fn decode(node: Node<'_>, index: u64, base: &mut Base) -> (Event<LogBody>, Beyond) {
+pub fn decode(node: Node<'_>, index: u64, base: &mut Base) -> (Event, Beyond) {
     let mut found = Found {
         place: Place::run(),
         parent_run_id: base.parent_run_id.clone(),
@@ -221,10 +224,31 @@ impl<'a> Found<'a> {
             },
             "iteration" => match value.as_u64() {
                 Some(iteration) => {
-                    self.place.iteration = iteration;
+                    if self.place.iteration() != iteration {
+                        self.place.iterations = vec![iteration];
+                    }
                     true
                 }
                 None => false,
+            },
+            "iterations" => {
+                let all: Option<Vec<u64>> = value.items().map(|item| item.as_u64()).collect();
+                let last = |all: &Vec<u64>| all.last().copied().unwrap_or(0);
+                let innermost = self.place.iteration();
+                match all.filter(|all| value.kind() == Kind::List && last(all) == innermost) {
+                    Some(all) => {
+                        self.place.iterations = all;
+                        true
+                    }
+                    None => false,
+                }
+            }
+            "attempt" => match value.as_u64() {
+                Some(attempt @ 1..) => {
+                    self.place.attempt = attempt;
+                    true
+                }
+                _ => false,
             },
             "model" => set_text(&mut notes.model, value),
             "nativeId" => set_text(&mut notes.native_id, value),
@@ -295,15 +319,15 @@ impl<'a> Found<'a> {
     }
 }
 
-fn body(node: Node<'_>, found: &mut Found<'_>) -> LogBody {
+fn body(node: Node<'_>, found: &mut Found<'_>) -> Body {
     match found.kind.as_deref() {
         Some("user_message") => {
             found.expect_role("user");
-            LogBody::Exchange(Body::UserMessage(message(found, Content::Text)))
+            Body::UserMessage(message(found, Content::Text))
         }
         Some("assistant_message") => {
             found.expect_role("assistant");
-            LogBody::Exchange(Body::AssistantMessage(message(found, Content::Text)))
+            Body::AssistantMessage(message(found, Content::Text))
         }
         Some("reasoning") => {
             found.expect_role("assistant");
@@ -314,19 +338,19 @@ fn body(node: Node<'_>, found: &mut Found<'_>) -> LogBody {
                     content: Content::Thinking(String::new()),
                 });
             }
-            LogBody::Exchange(Body::AssistantMessage(blocks))
+            Body::AssistantMessage(blocks)
         }
         Some("system") => {
             found.expect_role("system");
-            LogBody::System(message(found, Content::Text))
+            Body::SystemMessage(message(found, Content::Text))
         }
         Some("tool_call") => {
             found.expect_role("assistant");
-            LogBody::Exchange(Body::ToolCall(tool_call(found)))
+            Body::ToolCall(tool_call(found))
         }
         Some("tool_result") => {
             found.expect_role("tool");
-            LogBody::Exchange(Body::ToolResult(tool_result(found)))
+            Body::ToolResult(tool_result(found))
         }
         Some("meta") => {
             found.expect_role("system");
@@ -337,7 +361,7 @@ fn body(node: Node<'_>, found: &mut Found<'_>) -> LogBody {
 }
 
 /// An event of a type that is not known, kept whole.
-fn unknown(node: Node<'_>, found: &mut Found<'_>) -> LogBody {
+fn unknown(node: Node<'_>, found: &mut Found<'_>) -> Body {
     let text = found.said();
     found.beyond = Beyond {
         as_is: AsIs::Event,
@@ -345,7 +369,7 @@ fn unknown(node: Node<'_>, found: &mut Found<'_>) -> LogBody {
     };
     // Its id is in what is kept.
     found.id = None;
-    LogBody::Note(Note {
+    Body::Note(Note {
         kind: NoteKind::UnknownRecord,
         text,
         raw: Some(node.raw().into()),
@@ -373,9 +397,12 @@ fn message(found: &mut Found<'_>, content: fn(String) -> Content) -> Vec<Block> 
 fn block(node: Node<'_>) -> Option<Block> {
     let (mut kind, mut fidelity) = (None, Fidelity::AgentEmitted);
     let (mut text, mut name, mut id, mut value) = (None, None, None, None);
+    let mut whole = None;
     for (key, node) in node.fields() {
         match key.plain()? {
+            "type" if node.is("unknown") => {}
             "type" => kind = Some(word(node, BlockType::from_word)?),
+            "value" => whole = Some(Json::from(node.raw())),
             "fidelity" => fidelity = word(node, Fidelity::from_word)?,
             "text" => text = Some(node.as_str()?.into_owned()),
             "name" => name = Some(node.as_str()?.into_owned()),
@@ -383,6 +410,14 @@ fn block(node: Node<'_>) -> Option<Block> {
             key @ ("input" | "content") => value = Some((key == "input", Json::from(node.raw()))),
             _ => return None,
         }
+    }
+    match (kind, whole) {
+        (None, Some(whole)) if text.is_none() && name.is_none() && id.is_none() => {
+            let content = Content::Unknown(whole);
+            return value.is_none().then_some(Block { fidelity, content });
+        }
+        (_, Some(_)) => return None,
+        (_, None) => {}
     }
     let is_input = value.as_ref().map(|(is_input, _)| *is_input);
     let value = value.map(|(_, json)| json);
@@ -598,11 +633,11 @@ fn renamed(redactions: &mut [Redaction], output: Option<&Json>) {
     }
 }
 
-fn meta(found: &mut Found<'_>) -> LogBody {
+fn meta(found: &mut Found<'_>) -> Body {
     found.unused(&[("tool", found.tool), ("blocks", found.blocks)]);
     let text = found.said();
     let Some(node) = found.meta else {
-        return LogBody::Note(Note {
+        return Body::Note(Note {
             kind: NoteKind::Context,
             text,
             raw: None,
@@ -610,7 +645,10 @@ fn meta(found: &mut Found<'_>) -> LogBody {
     };
     if let Some(step) = step(node, found) {
         found.unused(&[("text", found.text)]);
-        return LogBody::Exchange(step);
+        return step;
+    }
+    if let Some(other) = other(node, found) {
+        return other;
     }
     let kind = node
         .get("kind")
@@ -618,7 +656,7 @@ fn meta(found: &mut Found<'_>) -> LogBody {
     let Some(kind) = kind else {
         // A kind that is not known: all that is said of it is kept.
         found.beyond.as_is = AsIs::Meta;
-        return LogBody::Note(Note {
+        return Body::Note(Note {
             kind: NoteKind::UnknownRecord,
             text,
             raw: Some(node.raw().into()),
@@ -635,7 +673,39 @@ fn meta(found: &mut Found<'_>) -> LogBody {
                 .push((other.to_owned(), value.raw().into())),
         }
     }
-    LogBody::Note(Note { kind, text, raw })
+    Body::Note(Note { kind, text, raw })
+}
+
+/// An event of another kind; `None` when it is something else, or not all of it is there.
+fn other(node: Node<'_>, found: &mut Found<'_>) -> Option<Body> {
+    if !node.get("kind").is_some_and(|kind| kind.is(OTHER)) {
+        return None;
+    }
+    let event_type = node.get("event")?.as_str()?;
+    let fields = node.get("fields")?.raw();
+    let known = EventType::from_word(&event_type);
+    let body = known.and_then(|known| from_fields(known, fields));
+    let is_known = body.is_some();
+    let (mut child, mut kept) = (None, Vec::new());
+    for (key, value) in node.fields() {
+        match &*key.to_text_lossy() {
+            "kind" | "event" | "fields" => {}
+            "childRunId" if !is_known && value.as_str().is_some() => {
+                child = value.as_str().map(Cow::into_owned);
+            }
+            other => kept.push((other.to_owned(), value.raw().into())),
+        }
+    }
+    let body = body.unwrap_or_else(|| {
+        Body::Unknown(Unknown {
+            event_type: event_type.into_owned(),
+            child_run_id: child,
+            payload: fields.into(),
+        })
+    });
+    found.unused(&[("text", found.text)]);
+    found.beyond.meta.extend(kept);
+    Some(body)
 }
 
 /// What happened to a run or a step; `None` when it is something else, or not all of it is there.

@@ -8,7 +8,7 @@ mod value;
 use std::io;
 
 use quipu_model::json::{Part, Parts, PartsError, Tape};
-use quipu_model::{Event, Header, Json, LogBody};
+use quipu_model::{Event, Header, Json};
 
 pub use self::event::{Base, EVENT_FIELDS, decode};
 pub use self::head::{Head, Mismatch};
@@ -70,10 +70,7 @@ pub struct Read {
 /// # Errors
 ///
 /// When it is no transcript, or not a whole one. Events before the place of the error have been handed over.
-pub fn read(
-    input: impl io::Read,
-    sink: &mut dyn FnMut(Event<LogBody>),
-) -> Result<Read, NormalizedError> {
+pub fn read(input: impl io::Read, sink: &mut dyn FnMut(Event)) -> Result<Read, NormalizedError> {
     read_with(input, &mut |event, _| sink(event))
 }
 
@@ -84,7 +81,7 @@ pub fn read(
 /// Those of [`read`].
 pub fn read_with(
     mut input: impl io::Read,
-    sink: &mut dyn FnMut(Event<LogBody>, Beyond),
+    sink: &mut dyn FnMut(Event, Beyond),
 ) -> Result<Read, NormalizedError> {
     let mut parts = Parts::new(LISTS, MAX_PART);
     let mut reading = Reading {
@@ -143,7 +140,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn part(&mut self, part: Part<'_>, sink: &mut dyn FnMut(Event<LogBody>, Beyond)) {
+    fn part(&mut self, part: Part<'_>, sink: &mut dyn FnMut(Event, Beyond)) {
         if self.failed.is_none()
             && let Err(error) = self.try_part(part, sink)
         {
@@ -154,7 +151,7 @@ impl Reading {
     fn try_part(
         &mut self,
         part: Part<'_>,
-        sink: &mut dyn FnMut(Event<LogBody>, Beyond),
+        sink: &mut dyn FnMut(Event, Beyond),
     ) -> Result<(), NormalizedError> {
         let text = simdutf8::basic::from_utf8(part.value)
             .map_err(|_| not_json(part, "it is not UTF-8"))?;
@@ -176,7 +173,7 @@ impl Reading {
         let counted = self
             .counted
             .get_or_insert_with(|| Header::new(base.run_id.clone()));
-        counted.observe_log(&event);
+        counted.observe(&event);
         self.beyond += u64::from(!beyond.is_empty());
         sink(event, beyond);
         if text.len() > 1 << 20 {

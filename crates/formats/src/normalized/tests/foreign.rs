@@ -1,6 +1,6 @@
 //! Documents of others: what is there is read, what is not known is kept.
 
-use quipu_model::{Body, Content, LogBody, NoteKind, Status};
+use quipu_model::{Body, Content, NoteKind, Status};
 
 use super::round_trip::{read_all, rewrite};
 use crate::normalized::{NormalizedError, Section, ToolOutput, read};
@@ -68,18 +68,14 @@ fn a_minimal_document_reads() {
     assert!(read.unread.is_empty());
     assert_eq!(read.beyond, 4);
 
-    let bodies: Vec<&LogBody> = events.iter().map(|(event, _)| &event.body).collect();
+    let bodies: Vec<&Body> = events.iter().map(|(event, _)| &event.body).collect();
     assert_eq!(events[0].0.seq, 10);
-    assert!(
-        matches!(bodies[1], LogBody::Exchange(Body::ToolCall(call)) if call.call_id == "call_88")
-    );
+    assert!(matches!(bodies[1], Body::ToolCall(call) if call.call_id == "call_88"));
     assert_eq!(events[1].1.extra[0].0, "text");
     assert_eq!(events[2].0.annotations.status, Some(Status::Timeout));
-    assert!(
-        matches!(bodies[3], LogBody::Exchange(Body::AssistantMessage(blocks))
-        if matches!(blocks[0].content, Content::Thinking(_)))
-    );
-    assert!(matches!(bodies[4], LogBody::Note(note)
+    assert!(matches!(bodies[3], Body::AssistantMessage(blocks)
+        if matches!(blocks[0].content, Content::Thinking(_))));
+    assert!(matches!(bodies[4], Body::Note(note)
         if note.kind == NoteKind::Context && note.text.as_deref() == Some("cut here")));
 }
 
@@ -130,7 +126,7 @@ fn fields_that_hold_something_else_are_kept_and_the_rest_is_read() {
     assert_eq!(unread, ["session.startedAt", "metrics"]);
     assert_eq!(events.len(), 6);
     let raw = |at: usize| match &events[at].0.body {
-        LogBody::Note(note) => note.raw.as_ref().map(|raw| raw.get().to_owned()),
+        Body::Note(note) => note.raw.as_ref().map(|raw| raw.get().to_owned()),
         _ => None,
     };
     assert_eq!(raw(0).as_deref(), Some("7"));
@@ -146,10 +142,8 @@ fn fields_that_hold_something_else_are_kept_and_the_rest_is_read() {
         ["seq", "timestamp", "text", "usage", "opaque", "blocks"]
     );
     let (fourth, beyond) = &events[3];
-    assert!(
-        matches!(&fourth.body, LogBody::Exchange(Body::ToolResult(result))
-        if result.output.as_ref().unwrap().get() == "\"out\"")
-    );
+    assert!(matches!(&fourth.body, Body::ToolResult(result)
+        if result.output.as_ref().unwrap().get() == "\"out\""));
     let keys: Vec<&str> = beyond.tool.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["callId", "nativeStatus"]);
     let (again, loss) = rewrite(document.as_bytes());

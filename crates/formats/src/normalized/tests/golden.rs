@@ -4,14 +4,14 @@ use std::path::Path;
 
 use quipu_model::{
     Annotations, Attachment, Block, Body, Content, Environment, Event, Fidelity, Flags, Header,
-    Json, LogBody, Money, Note, NoteKind, Notes, Origin, Place, RunId, Source, Status, Step,
-    ToolCall, ToolResult, Usage,
+    Json, Money, Note, NoteKind, Notes, Origin, Place, RunId, Source, Status, Step, ToolCall,
+    ToolResult, Usage,
 };
 
 use super::round_trip::{read_all, rewrite, write};
 use crate::normalized::{Options, verify};
 
-fn event(header: &Header, seq: u64, body: LogBody, notes: Notes) -> Event<LogBody> {
+fn event(header: &Header, seq: u64, body: Body, notes: Notes) -> Event {
     Event {
         seq,
         run_id: header.run_id.clone(),
@@ -25,7 +25,7 @@ fn event(header: &Header, seq: u64, body: LogBody, notes: Notes) -> Event<LogBod
 
 /// A session with something of everything.
 #[expect(clippy::too_many_lines, reason = "one example of everything")]
-fn session() -> (Header, Vec<Event<LogBody>>) {
+fn session() -> (Header, Vec<Event>) {
     let fidelity = Fidelity::AgentEmitted;
     let text = |text: &str| vec![Block::text(fidelity, text)];
     let json = |text: &str| Some(Json::parse(text).unwrap());
@@ -45,7 +45,6 @@ fn session() -> (Header, Vec<Event<LogBody>>) {
         os: Some("linux".to_owned()),
         shell: Some("zsh".to_owned()),
     };
-    let exchange = LogBody::Exchange;
     let model = |call: &str| Notes {
         model: Some("claude-opus-4".to_owned()),
         model_call: Some(call.to_owned()),
@@ -53,7 +52,7 @@ fn session() -> (Header, Vec<Event<LogBody>>) {
     };
     let bodies = [
         (
-            LogBody::Note(Note {
+            Body::Note(Note {
                 kind: NoteKind::Title,
                 text: Some("Mend the tests".to_owned()),
                 raw: json(r#"{"type":"summary"}"#),
@@ -61,7 +60,7 @@ fn session() -> (Header, Vec<Event<LogBody>>) {
             Notes::default(),
         ),
         (
-            LogBody::System(text("You are careful.")),
+            Body::SystemMessage(text("You are careful.")),
             Notes {
                 flags: Flags {
                     synthetic: true,
@@ -71,7 +70,7 @@ fn session() -> (Header, Vec<Event<LogBody>>) {
             },
         ),
         (
-            exchange(Body::UserMessage(text("run the tests"))),
+            Body::UserMessage(text("run the tests")),
             Notes {
                 native_id: Some("u1".to_owned()),
                 source: Some(Source {
@@ -88,10 +87,10 @@ fn session() -> (Header, Vec<Event<LogBody>>) {
             },
         ),
         (
-            exchange(Body::AssistantMessage(vec![Block {
+            Body::AssistantMessage(vec![Block {
                 fidelity,
                 content: Content::Thinking("npm, then".to_owned()),
-            }])),
+            }]),
             Notes {
                 usage: Some(Usage {
                     input: Some(12),
@@ -104,35 +103,35 @@ fn session() -> (Header, Vec<Event<LogBody>>) {
             },
         ),
         (
-            exchange(Body::ToolCall(ToolCall {
+            Body::ToolCall(ToolCall {
                 name: "Bash".to_owned(),
                 call_id: "call_88".to_owned(),
                 input: json(r#"{"command": "npm test", "n": 1.0}"#),
                 fidelity,
-            })),
+            }),
             model("msg_1"),
         ),
         (
-            exchange(Body::ToolResult(ToolResult {
+            Body::ToolResult(ToolResult {
                 name: "Bash".to_owned(),
                 call_id: "call_88".to_owned(),
                 input: None,
                 output: json(r#""1 failed\n""#),
                 error: Some("exit 1".to_owned()),
                 fidelity,
-            })),
+            }),
             Notes {
                 duration_ms: Some(4200),
                 ..Notes::default()
             },
         ),
         (
-            exchange(Body::ToolCall(ToolCall {
+            Body::ToolCall(ToolCall {
                 name: "Task".to_owned(),
                 call_id: "call_89".to_owned(),
                 input: None,
                 fidelity: Fidelity::Router,
-            })),
+            }),
             Notes {
                 child: RunId::new("child-1").ok(),
                 subagent_id: Some("a7".to_owned()),
@@ -140,21 +139,21 @@ fn session() -> (Header, Vec<Event<LogBody>>) {
             },
         ),
         (
-            exchange(Body::ToolResult(ToolResult {
+            Body::ToolResult(ToolResult {
                 name: "Task".to_owned(),
                 call_id: "call_89".to_owned(),
                 input: None,
                 output: json(r#"{"rows":[1,2]}"#),
                 error: None,
                 fidelity: Fidelity::Router,
-            })),
+            }),
             Notes {
                 status: Some(Status::Denied),
                 ..Notes::default()
             },
         ),
         (
-            exchange(Body::AssistantMessage(vec![
+            Body::AssistantMessage(vec![
                 Block::text(fidelity, "One fails."),
                 Block {
                     fidelity,
@@ -168,7 +167,7 @@ fn session() -> (Header, Vec<Event<LogBody>>) {
                     fidelity,
                     content: Content::Command("git diff".to_owned()),
                 },
-            ])),
+            ]),
             Notes {
                 flags: Flags {
                     superseded: true,
@@ -179,23 +178,21 @@ fn session() -> (Header, Vec<Event<LogBody>>) {
             },
         ),
         (
-            exchange(Body::StepStarted(Step::new("build", "command"))),
+            Body::StepStarted(Step::new("build", "command")),
             Notes::default(),
         ),
         (
-            exchange(Body::StepCompleted(
-                Step::new("build", "command").succeeded(Some(Json::from(true))),
-            )),
+            Body::StepCompleted(Step::new("build", "command").succeeded(Some(Json::from(true)))),
             Notes::default(),
         ),
     ];
-    let mut events: Vec<Event<LogBody>> = (1..)
+    let mut events: Vec<Event> = (1..)
         .zip(bodies)
         .map(|(seq, (body, notes))| event(&header, seq, body, notes))
         .collect();
-    events[9].place = Place::step("ship.build").iteration(2);
+    events[9].place = Place::flat("ship.build", 2);
     for event in &events {
-        header.observe_log(event);
+        header.observe(event);
     }
     header.title = Some("Mend the tests".to_owned());
     (header, events)

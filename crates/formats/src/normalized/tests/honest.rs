@@ -1,6 +1,6 @@
 //! What is written from a document claims nothing that the document does not.
 
-use quipu_model::{LogBody, NoteKind, Status};
+use quipu_model::{Body, NoteKind, Status};
 
 use super::round_trip::{read_all, rewrite};
 
@@ -117,7 +117,7 @@ fn an_event_of_another_type_is_written_as_it_is() {
     );
     let (read, events) = read_all(document.as_bytes());
     for (event, beyond) in &events {
-        assert!(matches!(&event.body, LogBody::Note(note) if note.kind == NoteKind::UnknownRecord));
+        assert!(matches!(&event.body, Body::Note(note) if note.kind == NoteKind::UnknownRecord));
         assert!(!beyond.is_empty());
     }
     assert_eq!(read.beyond, 2);

@@ -2,8 +2,6 @@
 
 use std::io;
 
-use quipu_model::LogBody;
-
 use crate::normalized::read;
 
 /// A document of at least so many bytes that is nowhere as a whole.
@@ -86,9 +84,7 @@ fn a_document_of_half_a_gigabyte_is_held_event_by_event() {
     let (mut events, mut texts) = (0_u64, 0_usize);
     let read = read(Long::new(bytes), &mut |event| {
         events += 1;
-        if let LogBody::Exchange(body) = &event.body {
-            texts += body.texts().map(str::len).sum::<usize>();
-        }
+        texts += event.body.texts().map(str::len).sum::<usize>();
     })
     .unwrap();
     assert_eq!(read.events, events);

@@ -1,26 +1,26 @@
 //! What tools give back is a string, as published, and what it was all the same.
 
-use quipu_model::{Body, Event, Header, Json, LogBody, Place, RunId, Timestamp, ToolResult};
+use quipu_model::{Body, Event, Header, Json, Place, RunId, Timestamp, ToolResult};
 use serde_json::{Value, json};
 
 use super::round_trip::{read_all, write};
 use crate::normalized::Options;
 
-fn result(output: Option<&str>, error: Option<&str>, call_id: &str) -> Event<LogBody> {
+fn result(output: Option<&str>, error: Option<&str>, call_id: &str) -> Event {
     Event {
         seq: 7,
         run_id: RunId::new("run-1").unwrap(),
         parent_run_id: None,
         timestamp: Timestamp::UNIX_EPOCH,
         place: Place::run(),
-        body: LogBody::Exchange(Body::ToolResult(ToolResult {
+        body: Body::ToolResult(ToolResult {
             name: "Bash".to_owned(),
             call_id: call_id.to_owned(),
             input: None,
             output: output.map(|json| Json::parse(json).unwrap()),
             error: error.map(str::to_owned),
             fidelity: quipu_model::Fidelity::AgentEmitted,
-        })),
+        }),
         annotations: quipu_model::Annotations::default(),
     }
 }
@@ -83,7 +83,7 @@ fn an_output_that_is_no_string_is_read_all_the_same() {
     let (read, events) = read_all(document.as_bytes());
     assert!(read.unread.is_empty(), "{:?}", read.unread);
     let (event, beyond) = &events[0];
-    let LogBody::Exchange(Body::ToolResult(result)) = &event.body else {
+    let Body::ToolResult(result) = &event.body else {
         panic!()
     };
     assert_eq!(result.output.as_ref().unwrap().get(), r#"{"a":["[X]"]}"#);

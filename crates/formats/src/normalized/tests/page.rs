@@ -45,9 +45,7 @@ fn the_transcript_is_found_however_the_page_comes() {
         }
         let mut texts = Vec::new();
         let result = read(embedded(&page[..]), &mut |event| {
-            if let quipu_model::LogBody::Exchange(body) = &event.body {
-                texts.extend(body.texts().map(str::to_owned));
-            }
+            texts.extend(event.body.texts().map(str::to_owned));
         });
         assert_eq!(result.unwrap().events, 1);
         assert_eq!(texts, ["a </script> b"]);

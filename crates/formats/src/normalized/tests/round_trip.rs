@@ -1,18 +1,14 @@
 //! What is written reads back as it was.
 
 use proptest::prelude::*;
-use quipu_model::{Event, Header, LogBody};
+use quipu_model::{Event, Header};
 
 use crate::arbitrary;
 use crate::loss::Loss;
 use crate::normalized::{Beyond, Options, Read, Writer, read, read_with, verify};
 use crate::projection::Nowhere;
 
-pub(super) fn write(
-    header: &Header,
-    options: &Options,
-    events: &[Event<LogBody>],
-) -> (Vec<u8>, Loss) {
+pub(super) fn write(header: &Header, options: &Options, events: &[Event]) -> (Vec<u8>, Loss) {
     let mut out = Vec::new();
     let mut writer =
         super::super::writer(header, options, Box::new(&mut out), Box::new(Nowhere)).unwrap();
@@ -23,7 +19,7 @@ pub(super) fn write(
     (out, loss)
 }
 
-pub(super) fn read_all(bytes: &[u8]) -> (Read, Vec<(Event<LogBody>, Beyond)>) {
+pub(super) fn read_all(bytes: &[u8]) -> (Read, Vec<(Event, Beyond)>) {
     let mut events = Vec::new();
     let read = read_with(bytes, &mut |event, beyond| events.push((event, beyond))).unwrap();
     (read, events)
@@ -55,7 +51,7 @@ proptest! {
         prop_assert!(read.mismatches.is_empty(), "{:?}", read.mismatches);
         prop_assert!(read.unread.is_empty(), "{:?}", read.unread);
 
-        let attached = events.iter().map(|event| event.annotations.attachments.len() as u64).sum();
+        let attached = events.iter().map(|event| event.blobs().count() as u64).sum();
         prop_assert_eq!((loss.events, loss.carried), (events.len() as u64, events.len() as u64));
         let dropped: Vec<_> = loss.dropped.iter().map(|(what, tally)| (what.as_ref(), tally.count)).collect();
         let expected: Vec<(&str, u64)> = Some(("attachment bytes", attached)).filter(|(_, n)| *n > 0).into_iter().collect();

@@ -300,5 +300,5 @@ fn every_rule_has_a_name_and_a_hint() {
     let names: std::collections::BTreeSet<&str> =
         Rule::ALL.iter().map(|rule| rule.name()).collect();
     assert_eq!(names.len(), Rule::ALL.len());
-    assert!(Rule::ALL.iter().all(|rule| !rule.hint().is_empty()));
+    assert!(Rule::ALL.iter().all(|rule| rule.hint().is_some()));
 }

@@ -1,16 +1,19 @@
 //! One event.
 
+use std::borrow::Cow;
+
 use quipu_model::{
-    Block, Body, Content, Event, Fidelity, Header, Json, LogBody, Note, Status, Step, StepEnd,
+    Block, BlockType, Body, Content, Event, Fidelity, Header, Json, Note, Status, Step, StepEnd,
     ToolCall, ToolResult, Usage,
 };
 
 use super::json::Object;
-use crate::normalized::{AsIs, Beyond, Redaction, ToolOutput};
+use crate::exchange::fields_json;
+use crate::normalized::{AsIs, Beyond, OTHER, Redaction, ToolOutput};
 use crate::text::said;
 
 /// Writes an event. `header` is that of the session, which events need not repeat.
-pub(super) fn event(header: &Header, event: &Event<LogBody>, beyond: &Beyond, out: &mut Vec<u8>) {
+pub(super) fn event(header: &Header, event: &Event, beyond: &Beyond, out: &mut Vec<u8>) {
     if let Some(whole) = as_is(event, beyond, AsIs::Event) {
         // Its type is not known, and nothing that is written here would be what it was.
         out.extend_from_slice(whole.get().as_bytes());
@@ -53,9 +56,9 @@ pub(super) fn event(header: &Header, event: &Event<LogBody>, beyond: &Beyond, ou
 }
 
 /// What was read of an event, or of its `meta`, when all of that is what the note keeps.
-fn as_is<'e>(event: &'e Event<LogBody>, beyond: &Beyond, part: AsIs) -> Option<&'e Json> {
+fn as_is<'e>(event: &'e Event, beyond: &Beyond, part: AsIs) -> Option<&'e Json> {
     match &event.body {
-        LogBody::Note(note) if beyond.as_is == part => note.raw.as_ref(),
+        Body::Note(note) if beyond.as_is == part => note.raw.as_ref(),
         _ => None,
     }
 }
@@ -70,7 +73,7 @@ fn rest(object: &mut Object<'_>, extra: &[(String, Json)], is_written: impl Fn(&
 }
 
 /// Whether a field is written because of what the event is.
-pub(super) fn is_written(header: &Header, event: &Event<LogBody>, key: &str) -> bool {
+pub(super) fn is_written(header: &Header, event: &Event, key: &str) -> bool {
     let notes = &event.annotations;
     match key {
         "id" | "seq" | "timestamp" | "type" | "role" | "text" => true,
@@ -83,7 +86,8 @@ pub(super) fn is_written(header: &Header, event: &Event<LogBody>, key: &str) -> 
         "runId" => event.run_id != header.run_id,
         "parentRunId" => event.parent_run_id != header.parent_run_id,
         "path" => !event.place.path.is_empty(),
-        "iteration" => event.place.iteration != 0,
+        "iteration" => event.place.iteration() != 0,
+        "iterations" | "attempt" => !event.place.is_flat(),
         "model" => notes.model.is_some(),
         "usage" => notes.usage.is_some(),
         "costUsd" => notes.cost.is_some(),
@@ -108,11 +112,11 @@ pub(super) fn is_written(header: &Header, event: &Event<LogBody>, key: &str) -> 
 }
 
 /// Whether a field of `tool` is written because of what the event is.
-pub(super) fn is_written_in_tool(event: &Event<LogBody>, key: &str) -> bool {
+pub(super) fn is_written_in_tool(event: &Event, key: &str) -> bool {
     let notes = &event.annotations;
     let (input, result) = match &event.body {
-        LogBody::Exchange(Body::ToolCall(call)) => (call.input.is_some(), None),
-        LogBody::Exchange(Body::ToolResult(result)) => (result.input.is_some(), Some(result)),
+        Body::ToolCall(call) => (call.input.is_some(), None),
+        Body::ToolResult(result) => (result.input.is_some(), Some(result)),
         _ => return true,
     };
     match key {
@@ -121,7 +125,7 @@ pub(super) fn is_written_in_tool(event: &Event<LogBody>, key: &str) -> bool {
         "output" => result.is_some_and(|result| given(result).is_some() || result.error.is_some()),
         "outputValue" => result.is_some_and(is_valued),
         "callIdKnown" => match &event.body {
-            LogBody::Exchange(Body::ToolCall(call)) => call.call_id.is_empty(),
+            Body::ToolCall(call) => call.call_id.is_empty(),
             _ => result.is_some_and(|result| result.call_id.is_empty()),
         },
         "error" => result.is_some_and(|result| result.error.is_some()),
@@ -135,12 +139,10 @@ pub(super) fn is_written_in_tool(event: &Event<LogBody>, key: &str) -> bool {
 }
 
 /// The blocks of a message, and whether its only block may be reasoning.
-fn blocks(body: &LogBody) -> Option<(&[Block], bool)> {
+fn blocks(body: &Body) -> Option<(&[Block], bool)> {
     match body {
-        LogBody::Exchange(Body::AssistantMessage(blocks)) => Some((blocks, true)),
-        LogBody::Exchange(Body::UserMessage(blocks)) | LogBody::System(blocks) => {
-            Some((blocks, false))
-        }
+        Body::AssistantMessage(blocks) => Some((blocks, true)),
+        Body::UserMessage(blocks) | Body::SystemMessage(blocks) => Some((blocks, false)),
         _ => None,
     }
 }
@@ -157,10 +159,10 @@ fn single(blocks: &[Block], thinks: bool) -> Option<(&str, Fidelity)> {
     }
 }
 
-fn is_of_router(body: &LogBody) -> bool {
+fn is_of_router(body: &Body) -> bool {
     let fidelity = match body {
-        LogBody::Exchange(Body::ToolCall(call)) => Some(call.fidelity),
-        LogBody::Exchange(Body::ToolResult(result)) => Some(result.fidelity),
+        Body::ToolCall(call) => Some(call.fidelity),
+        Body::ToolResult(result) => Some(result.fidelity),
         body => blocks(body)
             .and_then(|(blocks, thinks)| single(blocks, thinks))
             .map(|(_, fidelity)| fidelity),
@@ -203,10 +205,10 @@ impl Kind {
     }
 }
 
-fn kind(body: &LogBody) -> Kind {
+fn kind(body: &Body) -> Kind {
     match body {
-        LogBody::Exchange(Body::UserMessage(_)) => Kind::User,
-        LogBody::Exchange(Body::AssistantMessage(blocks)) => match blocks.as_slice() {
+        Body::UserMessage(_) => Kind::User,
+        Body::AssistantMessage(blocks) => match blocks.as_slice() {
             [
                 Block {
                     content: Content::Thinking(_),
@@ -215,33 +217,27 @@ fn kind(body: &LogBody) -> Kind {
             ] => Kind::Reasoning,
             _ => Kind::Assistant,
         },
-        LogBody::Exchange(Body::ToolCall(_)) => Kind::Call,
-        LogBody::Exchange(Body::ToolResult(_)) => Kind::Result,
-        LogBody::Exchange(_) | LogBody::Note(_) => Kind::Meta,
-        LogBody::System(_) => Kind::System,
+        Body::ToolCall(_) => Kind::Call,
+        Body::ToolResult(_) => Kind::Result,
+        Body::SystemMessage(_) => Kind::System,
+        _ => Kind::Meta,
     }
 }
 
 /// What the event says. Whether that is in `text`.
-fn body(object: &mut Object<'_>, event: &Event<LogBody>, beyond: &Beyond) -> bool {
+fn body(object: &mut Object<'_>, event: &Event, beyond: &Beyond) -> bool {
     match &event.body {
-        LogBody::Exchange(Body::AssistantMessage(blocks)) => message(object, blocks, true),
-        LogBody::Exchange(Body::UserMessage(blocks)) | LogBody::System(blocks) => {
-            message(object, blocks, false)
-        }
-        LogBody::Exchange(Body::ToolCall(call)) => {
+        Body::AssistantMessage(blocks) => message(object, blocks, true),
+        Body::UserMessage(blocks) | Body::SystemMessage(blocks) => message(object, blocks, false),
+        Body::ToolCall(call) => {
             tool_call(object, call, event, beyond);
             false
         }
-        LogBody::Exchange(Body::ToolResult(result)) => {
+        Body::ToolResult(result) => {
             tool_result(object, result, event, beyond);
             false
         }
-        LogBody::Exchange(body) => {
-            step(object, body, beyond);
-            false
-        }
-        LogBody::Note(note) => {
+        Body::Note(note) => {
             match as_is(event, beyond, AsIs::Meta) {
                 Some(meta) => {
                     object.optional("text", note.text.as_deref());
@@ -250,6 +246,19 @@ fn body(object: &mut Object<'_>, event: &Event<LogBody>, beyond: &Beyond) -> boo
                 None => self::note(object, note, beyond),
             }
             note.text.is_some()
+        }
+        Body::ModelCall(_)
+        | Body::Chunk(_)
+        | Body::Harness(_)
+        | Body::Blob(_)
+        | Body::Error(_)
+        | Body::Unknown(_) => {
+            other(object, event, beyond);
+            false
+        }
+        body => {
+            step(object, body, beyond);
+            false
         }
     }
 }
@@ -284,7 +293,10 @@ fn fidelity(object: &mut Object<'_>, fidelity: Fidelity) {
 
 fn block(out: &mut Vec<u8>, block: &Block) {
     let mut object = Object::begin(out);
-    object.string("type", block.block_type().as_str());
+    object.string(
+        "type",
+        block.block_type().map_or("unknown", BlockType::as_str),
+    );
     match &block.content {
         Content::Text(text)
         | Content::Thinking(text)
@@ -299,12 +311,13 @@ fn block(out: &mut Vec<u8>, block: &Block) {
             object.string("callId", id);
             object.optional_json("content", content.as_ref());
         }
+        Content::Unknown(whole) => object.json("value", whole),
     }
     fidelity(&mut object, block.fidelity);
     object.end();
 }
 
-fn tool_call(object: &mut Object<'_>, call: &ToolCall, event: &Event<LogBody>, beyond: &Beyond) {
+fn tool_call(object: &mut Object<'_>, call: &ToolCall, event: &Event, beyond: &Beyond) {
     let notes = &event.annotations;
     object.object("tool", |tool| {
         tool.string("name", &call.name);
@@ -317,12 +330,7 @@ fn tool_call(object: &mut Object<'_>, call: &ToolCall, event: &Event<LogBody>, b
     fidelity(object, call.fidelity);
 }
 
-fn tool_result(
-    object: &mut Object<'_>,
-    result: &ToolResult,
-    event: &Event<LogBody>,
-    beyond: &Beyond,
-) {
+fn tool_result(object: &mut Object<'_>, result: &ToolResult, event: &Event, beyond: &Beyond) {
     let notes = &event.annotations;
     let status = status(notes.status, result.error.is_some());
     object.object("tool", |tool| {
@@ -414,7 +422,7 @@ fn step(object: &mut Object<'_>, body: &Body, beyond: &Beyond) {
     };
     object.object("meta", |meta| {
         meta.string("kind", kind);
-        meta.string("event", body.event_type().as_str());
+        meta.string("event", body.type_word());
         if let Some(Step { name, kind }) = step.or(end.map(|end| &end.step)) {
             meta.string("name", name);
             meta.string("stepKind", kind);
@@ -426,6 +434,27 @@ fn step(object: &mut Object<'_>, body: &Body, beyond: &Beyond) {
         meta.optional("childRunId", body.child_run_id().map(AsRef::as_ref));
         // All of these are read or the event is a note, so what is left is not known.
         rest(meta, &beyond.meta, |_| false);
+    });
+}
+
+/// An event of another kind: its fields.
+fn other(object: &mut Object<'_>, event: &Event, beyond: &Beyond) {
+    let body = &event.body;
+    let (child, fields) = match body {
+        Body::Unknown(unknown) => {
+            let child = unknown.child_run_id.as_deref();
+            (child, Some(Cow::Borrowed(&unknown.payload)))
+        }
+        known => (None, fields_json(known).map(Cow::Owned)),
+    };
+    object.object("meta", |meta| {
+        meta.string("kind", OTHER);
+        meta.string("event", body.type_word());
+        meta.optional("childRunId", child);
+        meta.optional_json("fields", fields.as_deref());
+        rest(meta, &beyond.meta, |key| {
+            matches!(key, "kind" | "event" | "fields") || key == "childRunId" && child.is_some()
+        });
     });
 }
 
@@ -461,7 +490,7 @@ pub(super) fn redaction(out: &mut Vec<u8>, redaction: &Redaction) {
 }
 
 /// Whose event it is and where it happened, as far as that is not what is true of all.
-fn links(object: &mut Object<'_>, header: &Header, event: &Event<LogBody>) {
+fn links(object: &mut Object<'_>, header: &Header, event: &Event) {
     if event.run_id != header.run_id {
         object.string("runId", event.run_id.as_ref());
     }
@@ -472,12 +501,19 @@ fn links(object: &mut Object<'_>, header: &Header, event: &Event<LogBody>) {
     if !event.place.path.is_empty() {
         object.string("path", &event.place.path);
     }
-    if event.place.iteration != 0 {
-        object.number("iteration", event.place.iteration);
+    if event.place.iteration() != 0 {
+        object.number("iteration", event.place.iteration());
+    }
+    if !event.place.is_flat() {
+        // What one number cannot say.
+        object.list("iterations", &event.place.iterations, |out, number| {
+            out.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes());
+        });
+        object.number("attempt", event.place.attempt);
     }
 }
 
-fn annotations(object: &mut Object<'_>, header: &Header, event: &Event<LogBody>) {
+fn annotations(object: &mut Object<'_>, header: &Header, event: &Event) {
     if event.annotations.is_empty() {
         return;
     }
@@ -544,11 +580,8 @@ trait IsTool {
     fn is_tool(&self) -> bool;
 }
 
-impl IsTool for LogBody {
+impl IsTool for Body {
     fn is_tool(&self) -> bool {
-        matches!(
-            self,
-            Self::Exchange(Body::ToolCall(_) | Body::ToolResult(_))
-        )
+        matches!(self, Body::ToolCall(_) | Body::ToolResult(_))
     }
 }

@@ -5,7 +5,7 @@ mod json;
 
 use std::io::{self, Write};
 
-use quipu_model::{Attachment, Event, Header, LogBody, Origin, RunId};
+use quipu_model::{Attachment, Event, Header, Origin, RunId};
 use sha2::Digest as _;
 
 pub use self::event::output_field;
@@ -74,7 +74,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     ///
     /// Those of whatever is written to.
-    pub fn write(&mut self, event: &Event<LogBody>, beyond: &Beyond) -> io::Result<()> {
+    pub fn write(&mut self, event: &Event, beyond: &Beyond) -> io::Result<()> {
         self.buffer
             .extend_from_slice(if self.loss.events == 0 { b"\n" } else { b",\n" });
         event::event(&self.header, event, beyond, &mut self.buffer);
@@ -82,14 +82,14 @@ impl<W: Write> Writer<W> {
         self.loss.carried += 1;
         self.loss.fields(event, CARRIES);
         self.unwritten(event, beyond);
-        for _ in &event.annotations.attachments {
+        for _ in event.blobs() {
             self.loss.dropped("attachment bytes", event.seq);
         }
         self.hand_on(BUFFER)
     }
 
     /// Counts fields that held something else than they should, in whose place stands what was made of them.
-    fn unwritten(&mut self, event: &Event<LogBody>, beyond: &Beyond) {
+    fn unwritten(&mut self, event: &Event, beyond: &Beyond) {
         let of_event = beyond.extra.iter().filter(|(key, _)| {
             !matches!(key.as_str(), "role" | "text") && event::is_written(&self.header, event, key)
         });
@@ -128,7 +128,7 @@ impl<W: Write> Projection for Writer<W> {
         Ok(())
     }
 
-    fn event(&mut self, event: &Event<LogBody>) -> io::Result<()> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
         self.write(event, &Beyond::default())
     }
 
@@ -136,7 +136,7 @@ impl<W: Write> Projection for Writer<W> {
         true
     }
 
-    fn event_and_more(&mut self, event: &Event<LogBody>, more: &Beyond) -> io::Result<()> {
+    fn event_and_more(&mut self, event: &Event, more: &Beyond) -> io::Result<()> {
         self.write(event, more)
     }
 
@@ -156,7 +156,7 @@ impl<W> std::fmt::Debug for Writer<W> {
 
 /// Writes one event as it stands in a document, without a line's end. `header` is that of the session, which events
 /// need not repeat. It is what [`super::decode`] reads.
-pub fn encode(header: &Header, event: &Event<LogBody>, beyond: &Beyond, out: &mut Vec<u8>) {
+pub fn encode(header: &Header, event: &Event, beyond: &Beyond, out: &mut Vec<u8>) {
     event::event(header, event, beyond, out);
 }
 

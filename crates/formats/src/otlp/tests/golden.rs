@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use quipu_model::{
-    Attachment, Block, Content, Fidelity, Flags, LogBody, Money, Note, NoteKind, Notes, Source,
+    Attachment, Block, Body, Content, Fidelity, Flags, Money, Note, NoteKind, Notes, Source,
     Status, Usage,
 };
 
@@ -15,7 +15,7 @@ pub(crate) fn session() -> Session {
     session.header.title = Some("Fix the parser".to_owned());
     session.header.environment.cwd = Some("/code/parser".to_owned());
     session.header.environment.git_branch = Some("main".to_owned());
-    let system = LogBody::System(vec![block("You are careful.")]);
+    let system = Body::SystemMessage(vec![block("You are careful.")]);
     session.add(system, Notes::default());
     let asked = Notes {
         native_id: Some("u-1".to_owned()),
@@ -70,7 +70,7 @@ pub(crate) fn session() -> Session {
         result("t2", "Bash", None, Some("timed out after 120 s")),
         late,
     );
-    let compacted = LogBody::Note(Note {
+    let compacted = Body::Note(Note {
         kind: NoteKind::Compaction,
         text: Some("What was said so far.".to_owned()),
         raw: None,

@@ -6,7 +6,7 @@ mod rules;
 mod times;
 
 use quipu_model::{
-    Annotations, Block, Body, Event, Fidelity, Header, Json, LogBody, Notes, Origin, Place, RunId,
+    Annotations, Block, Body, Event, Fidelity, Header, Json, Notes, Origin, Place, RunId,
     Timestamp, ToolCall, ToolResult,
 };
 use serde_json::Value;
@@ -16,11 +16,7 @@ use crate::loss::Loss;
 use crate::projection::Nowhere;
 
 /// Writes a session.
-pub(crate) fn write(
-    header: &Header,
-    events: &[Event<LogBody>],
-    options: &Options,
-) -> (Vec<u8>, Loss) {
+pub(crate) fn write(header: &Header, events: &[Event], options: &Options) -> (Vec<u8>, Loss) {
     let mut out = Vec::new();
     let mut projection = writer(header, options, Box::new(&mut out), Box::new(Nowhere)).unwrap();
     for event in events {
@@ -65,7 +61,7 @@ pub(crate) fn text<'a>(of: &'a Value, key: &str) -> Option<&'a str> {
 /// Puts sessions together.
 pub(crate) struct Session {
     pub(crate) header: Header,
-    pub(crate) events: Vec<Event<LogBody>>,
+    pub(crate) events: Vec<Event>,
     at: Timestamp,
 }
 
@@ -87,7 +83,7 @@ impl Session {
     }
 
     /// Adds an event, a second after the one before.
-    pub(crate) fn add(&mut self, body: LogBody, notes: Notes) -> &mut Self {
+    pub(crate) fn add(&mut self, body: Body, notes: Notes) -> &mut Self {
         self.at += std::time::Duration::from_secs(1);
         self.add_at(self.at, Place::run(), body, notes)
     }
@@ -96,7 +92,7 @@ impl Session {
         &mut self,
         timestamp: Timestamp,
         place: Place,
-        body: LogBody,
+        body: Body,
         notes: Notes,
     ) -> &mut Self {
         let event = Event {
@@ -108,14 +104,13 @@ impl Session {
             body,
             annotations: Annotations::from(notes),
         };
-        self.header.observe_log(&event);
+        self.header.observe(&event);
         self.events.push(event);
         self
     }
 
     pub(crate) fn step(&mut self, path: &str, body: Body) -> &mut Self {
         self.at += std::time::Duration::from_secs(1);
-        let body = LogBody::Exchange(body);
         self.add_at(self.at, Place::step(path), body, Notes::default())
     }
 
@@ -136,32 +131,32 @@ pub(crate) fn block(said: &str) -> Block {
     Block::text(Fidelity::AgentEmitted, said)
 }
 
-pub(crate) fn user(said: &str) -> LogBody {
-    LogBody::Exchange(Body::UserMessage(vec![block(said)]))
+pub(crate) fn user(said: &str) -> Body {
+    Body::UserMessage(vec![block(said)])
 }
 
-pub(crate) fn assistant(blocks: Vec<Block>) -> LogBody {
-    LogBody::Exchange(Body::AssistantMessage(blocks))
+pub(crate) fn assistant(blocks: Vec<Block>) -> Body {
+    Body::AssistantMessage(blocks)
 }
 
-pub(crate) fn call(id: &str, name: &str, input: &str) -> LogBody {
-    LogBody::Exchange(Body::ToolCall(ToolCall {
+pub(crate) fn call(id: &str, name: &str, input: &str) -> Body {
+    Body::ToolCall(ToolCall {
         name: name.to_owned(),
         call_id: id.to_owned(),
         input: Some(Json::parse(input).unwrap()),
         fidelity: Fidelity::AgentEmitted,
-    }))
+    })
 }
 
-pub(crate) fn result(id: &str, name: &str, output: Option<&str>, error: Option<&str>) -> LogBody {
-    LogBody::Exchange(Body::ToolResult(ToolResult {
+pub(crate) fn result(id: &str, name: &str, output: Option<&str>, error: Option<&str>) -> Body {
+    Body::ToolResult(ToolResult {
         name: name.to_owned(),
         call_id: id.to_owned(),
         input: None,
         output: output.map(|output| Json::parse(output).unwrap()),
         error: error.map(ToOwned::to_owned),
         fidelity: Fidelity::AgentEmitted,
-    }))
+    })
 }
 
 /// Notes of an event of a call to a model.

@@ -1,8 +1,8 @@
 //! What becomes of what.
 
 use quipu_model::{
-    Block, Body, Content, Event, Fidelity, Json, LogBody, Money, Note, NoteKind, Notes, Place,
-    RunId, Status, Step, Timestamp, Usage,
+    Block, Body, Content, Event, Fidelity, Json, Money, Note, NoteKind, Notes, Place, RunId,
+    Status, Step, Timestamp, Usage,
 };
 
 use super::{Session, assistant, attr, block, call, named, of_call, result, spans, text, user};
@@ -16,7 +16,7 @@ fn with_content() -> Options {
 }
 
 /// Puts a word wherever content can be.
-pub(super) fn put_everywhere(events: &mut [Event<LogBody>], word: &str) {
+pub(super) fn put_everywhere(events: &mut [Event], word: &str) {
     let json = || Some(Json::string(word));
     let said = |blocks: &mut Vec<Block>| {
         for block in blocks {
@@ -34,34 +34,44 @@ pub(super) fn put_everywhere(events: &mut [Event<LogBody>], word: &str) {
                     id: id.clone(),
                     content: json(),
                 },
+                Content::Unknown(_) => Content::Unknown(Json::string(word)),
             };
         }
     };
     for event in events {
         match &mut event.body {
-            LogBody::System(blocks)
-            | LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks)) => {
+            Body::SystemMessage(blocks)
+            | Body::UserMessage(blocks)
+            | Body::AssistantMessage(blocks) => {
                 said(blocks);
             }
-            LogBody::Note(note) => {
+            Body::Note(note) => {
                 note.text = Some(word.to_owned());
                 note.raw = json();
             }
-            LogBody::Exchange(Body::ToolCall(call)) => call.input = json(),
-            LogBody::Exchange(Body::ToolResult(result)) => {
+            Body::ToolCall(call) => call.input = json(),
+            Body::ToolResult(result) => {
                 result.input = json();
                 result.output = json();
                 result.error = Some(word.to_owned());
             }
-            LogBody::Exchange(
-                Body::StepCompleted(end)
-                | Body::CallCompleted { end, .. }
-                | Body::RunCompleted(Some(end)),
-            ) => {
+            Body::StepCompleted(end)
+            | Body::CallCompleted { end, .. }
+            | Body::RunCompleted(Some(end)) => {
                 end.error = Some(word.to_owned());
                 end.result = json();
             }
-            LogBody::Exchange(_) => {}
+            Body::Error(failure) => word.clone_into(&mut failure.message),
+            Body::Chunk(chunk) => {
+                word.clone_into(&mut chunk.text);
+                chunk.delta = json();
+            }
+            Body::Harness(event) => event.attributes = json(),
+            Body::ModelCall(call) => {
+                call.params = json();
+                call.error = Some(word.to_owned());
+            }
+            _ => {}
         }
     }
 }
@@ -387,7 +397,7 @@ fn content_that_is_not_asked_for_is_counted_once_an_event() {
 #[test]
 fn notes_are_events_of_the_span_they_happen_in() {
     let note = |kind, text: &str| {
-        LogBody::Note(Note {
+        Body::Note(Note {
             kind,
             text: Some(text.to_owned()),
             raw: Some(Json::parse("{\"a\":1}").unwrap()),
@@ -437,7 +447,7 @@ fn memory_is_bounded_by_writing_early() {
     let mut session = Session::new();
     for n in 0..3_000 {
         session.add(
-            LogBody::Note(Note {
+            Body::Note(Note {
                 kind: NoteKind::Progress,
                 text: None,
                 raw: None,

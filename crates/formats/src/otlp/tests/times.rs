@@ -1,6 +1,6 @@
 //! When spans begin and end.
 
-use quipu_model::{LogBody, Note, NoteKind, Notes, Place, Timestamp};
+use quipu_model::{Body, Note, NoteKind, Notes, Place, Timestamp};
 use serde_json::Value;
 
 use super::{Session, assistant, block, call, named, result, spans, user};
@@ -12,8 +12,8 @@ fn undated() -> Notes {
     notes
 }
 
-fn snapshot() -> LogBody {
-    LogBody::Note(Note {
+fn snapshot() -> Body {
+    Body::Note(Note {
         kind: NoteKind::UnknownRecord,
         text: None,
         raw: None,

@@ -6,9 +6,7 @@ use std::fmt::Write as _;
 use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
 use ::parquet::record::Field as Cell;
 use proptest::prelude::*;
-use quipu_model::{
-    Body, Content, Event, Header, LogBody, Money, Notes, Place, Status, Timestamp, Usage,
-};
+use quipu_model::{Body, Content, Event, Header, Money, Notes, Place, Status, Timestamp, Usage};
 
 use super::{Options, Tables};
 use crate::arbitrary;
@@ -17,7 +15,7 @@ use crate::otlp::tests::golden::compare;
 use crate::otlp::tests::{Session, assistant, block, call, golden, of_call, result};
 
 type Row = BTreeMap<String, Cell>;
-type Sessions<'a> = [(&'a Header, &'a [Event<LogBody>])];
+type Sessions<'a> = [(&'a Header, &'a [Event])];
 
 fn write(sessions: &Sessions<'_>, options: &Options) -> (Vec<u8>, Vec<u8>, Vec<Loss>) {
     let mut tables = Tables::new(Vec::new(), Vec::new(), options).unwrap();
@@ -77,7 +75,7 @@ fn money(row: &Row, column: &str) -> Option<Money> {
 }
 
 /// The cells of an event that have to say what the event says.
-fn check(row: &Row, header: &Header, event: &Event<LogBody>) {
+fn check(row: &Row, header: &Header, event: &Event) {
     let notes = &event.annotations;
     assert_eq!(count(row, "seq"), Some(event.seq));
     if !notes.flags.undated {
@@ -87,7 +85,7 @@ fn check(row: &Row, header: &Header, event: &Event<LogBody>) {
     assert_eq!(text(row, "run_id").unwrap(), event.run_id.as_str());
     assert_eq!(text(row, "type").unwrap(), event.body.type_word());
     assert_eq!(text(row, "path").unwrap(), event.place.path);
-    assert_eq!(count(row, "iteration"), Some(event.place.iteration));
+    assert_eq!(count(row, "iteration"), Some(event.place.iteration()));
     for (column, told) in [
         ("native_id", &notes.native_id),
         ("parent_id", &notes.parent_id),
@@ -117,10 +115,11 @@ fn check(row: &Row, header: &Header, event: &Event<LogBody>) {
     check_body(row, &event.body);
 }
 
-fn check_body(row: &Row, body: &LogBody) {
+fn check_body(row: &Row, body: &Body) {
     match body {
-        LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks))
-        | LogBody::System(blocks) => match &blocks[..] {
+        Body::UserMessage(blocks)
+        | Body::AssistantMessage(blocks)
+        | Body::SystemMessage(blocks) => match &blocks[..] {
             [one] if matches!(one.content, Content::Text(_)) => {
                 let Content::Text(said) = &one.content else {
                     return;
@@ -135,7 +134,7 @@ fn check_body(row: &Row, body: &LogBody) {
                 assert!(all.get().starts_with('['), "{blocks:?}");
             }
         },
-        LogBody::Exchange(Body::ToolResult(result)) => {
+        Body::ToolResult(result) => {
             assert_eq!(text(row, "call_id").as_ref(), Some(&result.call_id));
             let input = result.input.as_ref().map(|it| it.get().to_owned());
             assert_eq!(text(row, "tool_input"), input);
@@ -155,12 +154,12 @@ fn check_body(row: &Row, body: &LogBody) {
                 }
             }
         }
-        LogBody::Note(note) => {
+        Body::Note(note) => {
             assert_eq!(text(row, "text"), note.text);
             let raw = note.raw.as_ref().map(|it| it.get().to_owned());
             assert_eq!(text(row, "raw"), raw);
         }
-        LogBody::Exchange(_) => {}
+        _ => {}
     }
 }
 
@@ -185,8 +184,8 @@ proptest! {
         prop_assert!(read.next().is_none());
         // Every call and every result is in just one row.
         let calls = rows(&calls);
-        let is_call = |event: &&Event<LogBody>| matches!(event.body, LogBody::Exchange(Body::ToolCall(_)));
-        let is_result = |event: &&Event<LogBody>| matches!(event.body, LogBody::Exchange(Body::ToolResult(_)));
+        let is_call = |event: &&Event| matches!(event.body, Body::ToolCall(_));
+        let is_result = |event: &&Event| matches!(event.body, Body::ToolResult(_));
         let all = || given.iter().flat_map(|(_, events)| events.iter());
         let has = |column: &str| calls.iter().filter(|row| count(row, column).is_some()).count();
         prop_assert_eq!(has("call_seq"), all().filter(is_call).count());

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{events, grow, tree};
 use crate::tree::{Placed, State};
-use crate::{AnyBody, Body, Event, StepEnd};
+use crate::{Body, Event, StepEnd};
 
 /// Several times what it takes on a busy machine (1.5 s), far below what it takes when the work per
 /// event grows with the events before it (minutes).
@@ -18,7 +18,7 @@ fn soon<T>(what: &str, work: impl FnOnce() -> T) -> T {
     done
 }
 
-fn many(n: u64, line: impl FnMut(u64) -> String) -> Vec<Event<AnyBody>> {
+fn many(n: u64, line: impl FnMut(u64) -> String) -> Vec<Event> {
     let script: Vec<String> = (0..n).map(line).collect();
     events("r", &script.join("\n"))
 }
@@ -52,8 +52,7 @@ fn a_hundred_thousand_open_steps_that_end_elsewhere() {
     let mut all = many(100_000, |i| format!("start loop:0/x agent-{}", i % 50));
     all.extend(many(20_000, |i| format!("end loop:1/x agent-{}", i % 50)));
     for event in &mut all {
-        let AnyBody::Known(Body::StepStarted(step) | Body::StepCompleted(StepEnd { step, .. })) =
-            &mut event.body
+        let (Body::StepStarted(step) | Body::StepCompleted(StepEnd { step, .. })) = &mut event.body
         else {
             unreachable!()
         };

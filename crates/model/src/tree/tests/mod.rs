@@ -21,12 +21,11 @@ use std::fmt::Write as _;
 
 use super::*;
 use crate::{
-    Annotations, AnyBody, Body, Event, Fidelity, Foreign, Json, Shape, Step, StepEnd, ToolCall,
-    ToolResult,
+    Annotations, Body, Event, Fidelity, Json, Step, StepEnd, ToolCall, ToolResult, Unknown,
 };
 
 /// The events of a script, numbered from 1.
-fn events(run: &str, script: &str) -> Vec<Event<AnyBody>> {
+fn events(run: &str, script: &str) -> Vec<Event> {
     let mut kinds: HashMap<String, &str> = HashMap::new();
     let lines = script.lines().map(str::trim).filter(|l| !l.is_empty());
     lines
@@ -88,27 +87,26 @@ fn events(run: &str, script: &str) -> Vec<Event<AnyBody>> {
                 "odd" => return event(run, seq, place, odd()),
                 other => panic!("no such line: {other}"),
             };
-            event(run, seq, place, AnyBody::Known(body))
+            event(run, seq, place, body)
         })
         .collect()
 }
 
 fn place(text: &str) -> Place {
     let (path, iteration) = text.split_once('#').unwrap_or((text, "0"));
-    Place::step(path.trim_matches('-')).iteration(iteration.parse().unwrap())
+    Place::flat(path.trim_matches('-'), iteration.parse().unwrap())
 }
 
-fn odd() -> AnyBody {
-    AnyBody::Foreign(Foreign {
+fn odd() -> Body {
+    Body::Unknown(Unknown {
         event_type: "step.exploded".to_owned(),
         child_run_id: None,
-        shape: Shape::Null,
         payload: Json::null(),
     })
 }
 
 /// Events are a second apart.
-fn event(run: &str, seq: u64, place: Place, body: AnyBody) -> Event<AnyBody> {
+fn event(run: &str, seq: u64, place: Place, body: Body) -> Event {
     Event {
         seq,
         run_id: RunId::new(run).unwrap(),
@@ -120,7 +118,7 @@ fn event(run: &str, seq: u64, place: Place, body: AnyBody) -> Event<AnyBody> {
     }
 }
 
-fn grow<'a>(events: impl IntoIterator<Item = &'a Event<AnyBody>>) -> RunTree {
+fn grow<'a>(events: impl IntoIterator<Item = &'a Event>) -> RunTree {
     let mut builder = TreeBuilder::default();
     for event in events {
         builder.observe(event);
@@ -143,8 +141,8 @@ fn render(tree: &RunTree) -> String {
     while let Some((depth, id)) = left.pop() {
         let node = &tree.nodes[id];
         write!(text, "\n{}{}", "  ".repeat(depth), node.place.path).unwrap();
-        if node.place.iteration > 0 {
-            write!(text, "#{}", node.place.iteration).unwrap();
+        if node.place.iteration() > 0 {
+            write!(text, "#{}", node.place.iteration()).unwrap();
         }
         text.push_str(match node.placed {
             Placed::ByPath => "",

@@ -3,7 +3,7 @@
 use super::{check, event, events, grow};
 use crate::tree::build::loop_depth;
 use crate::tree::{Span, State, TreeBuilder};
-use crate::{AnyBlock, AnyBody, Json, Place, Role, RunId, Timestamp};
+use crate::{Block, Body, Json, Place, RunId, Timestamp};
 
 #[test]
 fn dotted_paths_nest() {
@@ -567,10 +567,7 @@ fn tool_calls_and_results_are_paired() {
 
 #[test]
 fn messages_with_unknown_blocks_count() {
-    let body = AnyBody::Message {
-        role: Role::User,
-        blocks: vec![AnyBlock::Unknown(Json::null())],
-    };
+    let body = Body::UserMessage(vec![Block::unknown(Json::null())]);
     let tree = grow([&event("r", 1, Place::run(), body)]);
     assert_eq!(tree.tally.messages, 1);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use quipu_formats::normalized::{Beyond, Options};
-use quipu_model::{Block, Body, Content, Fidelity, LogBody, Origin, Source, Status, Usage};
+use quipu_model::{Block, Body, Content, Fidelity, Origin, Source, Status, Usage};
 
 use super::{Events, call, check, key, profiles, result, said, session, share, token};
 use crate::receipt::Against;
@@ -19,9 +19,9 @@ fn example() -> (quipu_model::Header, Events) {
             "Deploy it with {}, and mail ada@example.com",
             token(1)
         )),
-        LogBody::Exchange(Body::AssistantMessage(vec![block(Content::Thinking(
+        Body::AssistantMessage(vec![block(Content::Thinking(
             "The token goes to the loom.".to_owned(),
-        ))])),
+        ))]),
         call(
             "c1",
             "Read",

@@ -7,8 +7,7 @@ mod tamper;
 
 use quipu_formats::normalized::{self, Beyond, Options, Writer};
 use quipu_model::{
-    Annotations, Block, Body, Event, Fidelity, Header, Json, LogBody, Place, RunId, ToolCall,
-    ToolResult,
+    Annotations, Block, Body, Event, Fidelity, Header, Json, Place, RunId, ToolCall, ToolResult,
 };
 
 use super::{Decisions, Learned, Outcome, Redactor};
@@ -48,7 +47,7 @@ pub(crate) fn token(seed: u64) -> String {
     expand("ghp_{alnum:36}", seed).unwrap().text
 }
 
-pub(crate) type Events = Vec<(Event<LogBody>, Beyond)>;
+pub(crate) type Events = Vec<(Event, Beyond)>;
 
 /// Goes through a session as callers do: once for the outcome, once to write.
 pub(crate) fn share(
@@ -116,7 +115,7 @@ pub(crate) fn header() -> Header {
     header
 }
 
-pub(crate) fn event(seq: u64, body: LogBody) -> Event<LogBody> {
+pub(crate) fn event(seq: u64, body: Body) -> Event {
     Event {
         seq,
         run_id: RunId::new("run-1").unwrap(),
@@ -130,48 +129,45 @@ pub(crate) fn event(seq: u64, body: LogBody) -> Event<LogBody> {
     }
 }
 
-pub(crate) fn said(text: &str) -> LogBody {
-    LogBody::Exchange(Body::UserMessage(vec![Block::text(
-        Fidelity::AgentEmitted,
-        text,
-    )]))
+pub(crate) fn said(text: &str) -> Body {
+    Body::UserMessage(vec![Block::text(Fidelity::AgentEmitted, text)])
 }
 
-pub(crate) fn call(id: &str, name: &str, input: &str) -> LogBody {
-    LogBody::Exchange(Body::ToolCall(ToolCall {
+pub(crate) fn call(id: &str, name: &str, input: &str) -> Body {
+    Body::ToolCall(ToolCall {
         name: name.to_owned(),
         call_id: id.to_owned(),
         input: Some(Json::parse(input).unwrap()),
         fidelity: Fidelity::AgentEmitted,
-    }))
+    })
 }
 
-pub(crate) fn result(id: &str, name: &str, output: &str) -> LogBody {
-    LogBody::Exchange(Body::ToolResult(ToolResult {
+pub(crate) fn result(id: &str, name: &str, output: &str) -> Body {
+    Body::ToolResult(ToolResult {
         name: name.to_owned(),
         call_id: id.to_owned(),
         input: None,
         output: Some(Json::parse(output).unwrap()),
         error: None,
         fidelity: Fidelity::AgentEmitted,
-    }))
+    })
 }
 
 /// A session of these, numbered from 1.
-pub(crate) fn session(bodies: Vec<LogBody>) -> (Header, Events) {
+pub(crate) fn session(bodies: Vec<Body>) -> (Header, Events) {
     let mut header = header();
     let events: Events = (1..)
         .zip(bodies)
         .map(|(seq, body)| (event(seq, body), Beyond::default()))
         .collect();
     for (event, _) in &events {
-        header.observe_log(event);
+        header.observe(event);
     }
     (header, events)
 }
 
 /// What is written, as text.
-pub(crate) fn written(bodies: Vec<LogBody>, profile: &str) -> String {
+pub(crate) fn written(bodies: Vec<Body>, profile: &str) -> String {
     let (header, events) = session(bodies);
     let profile = Profile::builtin(profile).unwrap();
     let (_, _, bytes) = share(&header, &Options::default(), &events, &profile);

@@ -6,28 +6,26 @@ use std::sync::Arc;
 
 use quipu_formats::normalized::{Beyond, Options};
 use quipu_model::{
-    Block, Body, Content, Draft, EventType, Fidelity, Json, LogBody, Note, NoteKind, Place, RunId,
+    Block, Body, Content, Draft, EventType, Fidelity, Json, Note, NoteKind, Place, RunId,
 };
 
 use super::{call, check, engine, key, result, said, session, share, share_with, token, written};
 use crate::session::{Decisions, Name, NameOf, Redactor, ValueHash, masker};
 use crate::{Certainty, Profile};
 
-fn stream(text: &str) -> LogBody {
-    LogBody::Exchange(Body::AssistantMessage(vec![Block {
+fn stream(text: &str) -> Body {
+    Body::AssistantMessage(vec![Block {
         fidelity: Fidelity::AgentEmitted,
         content: Content::Stream(text.to_owned()),
-    }]))
+    }])
 }
 
-fn blocks(contents: Vec<Content>) -> LogBody {
+fn blocks(contents: Vec<Content>) -> Body {
     let block = |content| Block {
         fidelity: Fidelity::AgentEmitted,
         content,
     };
-    LogBody::Exchange(Body::AssistantMessage(
-        contents.into_iter().map(block).collect(),
-    ))
+    Body::AssistantMessage(contents.into_iter().map(block).collect())
 }
 
 fn mine(text: &str) -> Profile {
@@ -398,7 +396,7 @@ fn what_is_beyond_a_cap_is_cut_and_said_so() {
 #[test]
 fn what_nobody_knows_is_kept_only_where_all_is() {
     let note = |text: &str| {
-        LogBody::Note(Note {
+        Body::Note(Note {
             kind: NoteKind::FileSnapshot,
             text: Some(text.to_owned()),
             raw: Some(Json::parse(r#"{"thread":"indigo"}"#).unwrap()),
@@ -526,6 +524,13 @@ fn a_secret_is_masked_in_every_field_that_is_recorded() {
     let end = r#"{"name":"SECRET","kind":"SECRET","error":"SECRET","result":{"a":"SECRET"}}"#;
     let call = r#"{"name":"SECRET","call_id":"SECRET","input":{"a":"SECRET"},"fidelity":"router"}"#;
     let result = r#"{"name":"SECRET","call_id":"SECRET","input":{"a":"SECRET"},"output":"SECRET","error":"SECRET","fidelity":"router"}"#;
+    let blob = r#"{"mime":"SECRET","bytes":1,"sha256":""}"#;
+    let model_call = r#"{"provider":"SECRET","params":{"SECRET":"SECRET"},"request":BLOB,"response":BLOB,"error":"SECRET"}"#;
+    let chunk =
+        r#"{"index":0,"text":"SECRET","delta":{"text":"SECRET"},"fidelity":"agent_emitted"}"#;
+    let harness = r#"{"category":"SECRET","name":"SECRET","attributes":{"SECRET":"SECRET"}}"#;
+    let failure = r#"{"source":"SECRET","code":"SECRET","message":"SECRET"}"#;
+    let note = r#"{"kind":"title","text":"SECRET","raw":{"SECRET":"SECRET"}}"#;
     let message = |role: &str| format!(r#"{{"role":"{role}","blocks":{blocks}}}"#);
     let mut call_ids = Vec::new();
     for &event_type in EventType::ALL {
@@ -538,6 +543,13 @@ fn a_secret_is_masked_in_every_field_that_is_recorded() {
             EventType::AssistantMessage => ("", message("assistant")),
             EventType::ToolCall => ("", call.to_owned()),
             EventType::ToolResult => ("", result.to_owned()),
+            EventType::SystemMessage => ("", message("system")),
+            EventType::ModelCall => ("", model_call.replace("BLOB", blob)),
+            EventType::Chunk => ("", chunk.to_owned()),
+            EventType::Harness => ("", harness.to_owned()),
+            EventType::Blob => ("", blob.to_owned()),
+            EventType::Error => ("", failure.to_owned()),
+            EventType::Note => ("", note.to_owned()),
         };
         let line = format!(
             r#"{{"type":"{event_type}",{child}"path":"a.SECRET","payload":{payload},"native_id":"SECRET","parent_id":"SECRET",
@@ -550,7 +562,8 @@ fn a_secret_is_masked_in_every_field_that_is_recorded() {
             .draft;
         mask(&mut draft);
         let mut template = quipu_formats::exchange::Template::default();
-        template.fill(&RunId::new("r").unwrap(), None, &draft);
+        let run_id = RunId::new("r").unwrap();
+        template.fill(&run_id, None, &draft).unwrap();
         let mut written = Vec::new();
         template.render(1, b"2026-06-08T08:14:42Z", &mut written);
         let written = String::from_utf8(written).unwrap();

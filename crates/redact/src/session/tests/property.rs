@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use quipu_formats::normalized::{self, Beyond, Options};
-use quipu_model::{Block, Body, Content, Event, Header, Json, LogBody};
+use quipu_model::{Block, Body, Content, Event, Header, Json};
 
 use super::{Events, check, engine, key, profiles, share, token};
 use crate::profile::Numbers;
@@ -52,8 +52,9 @@ fn plant(events: &mut Events, secret: &str) {
     for (event, beyond) in events {
         beyond.extra.push(("mood".to_owned(), Json::string(secret)));
         match &mut event.body {
-            LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks))
-            | LogBody::System(blocks) => {
+            Body::UserMessage(blocks)
+            | Body::AssistantMessage(blocks)
+            | Body::SystemMessage(blocks) => {
                 for Block { content, .. } in blocks {
                     match content {
                         Content::Text(text)
@@ -64,24 +65,42 @@ fn plant(events: &mut Events, secret: &str) {
                         }
                         Content::ToolUse { input, .. } => json(input),
                         Content::ToolResult { content, .. } => json(content),
+                        Content::Unknown(whole) => *whole = Json::string(secret),
                     }
                 }
             }
-            LogBody::Exchange(Body::ToolCall(call)) => json(&mut call.input),
-            LogBody::Exchange(Body::ToolResult(result)) => {
+            Body::ToolCall(call) => json(&mut call.input),
+            Body::ToolResult(result) => {
                 json(&mut result.input);
                 json(&mut result.output);
                 result.error = Some(format!("{secret} {secret}"));
             }
-            LogBody::Exchange(Body::StepCompleted(end)) => {
+            Body::StepCompleted(end) => {
                 end.error = Some(secret.to_owned());
                 json(&mut end.result);
             }
-            LogBody::Note(note) => {
+            Body::Note(note) => {
                 note.text = Some(format!("x{secret}"));
                 json(&mut note.raw);
             }
-            LogBody::Exchange(_) => {}
+            Body::ModelCall(call) => {
+                call.provider = Some(secret.to_owned());
+                json(&mut call.params);
+                call.error = Some(secret.to_owned());
+            }
+            Body::Chunk(chunk) => {
+                chunk.text = format!("x {secret}");
+                json(&mut chunk.delta);
+            }
+            Body::Harness(harness) => {
+                harness.name = format!("x {secret}");
+                json(&mut harness.attributes);
+            }
+            Body::Error(failure) => {
+                failure.code = Some(secret.to_owned());
+                failure.message = format!("no {secret}");
+            }
+            _ => {}
         }
         event.place.path = format!("a.{secret}");
         json(&mut event.annotations.extra);
@@ -101,8 +120,9 @@ fn texts(events: &Events) -> Vec<String> {
     let mut said = Vec::new();
     for (event, _) in events {
         match &event.body {
-            LogBody::Exchange(Body::UserMessage(blocks) | Body::AssistantMessage(blocks))
-            | LogBody::System(blocks) => {
+            Body::UserMessage(blocks)
+            | Body::AssistantMessage(blocks)
+            | Body::SystemMessage(blocks) => {
                 for Block { content, .. } in blocks {
                     match content {
                         Content::Text(text)
@@ -113,20 +133,31 @@ fn texts(events: &Events) -> Vec<String> {
                         }
                         Content::ToolUse { input, .. } => json(input),
                         Content::ToolResult { content, .. } => json(content),
+                        Content::Unknown(whole) => json(&Some(whole.clone())),
                     }
                 }
             }
-            LogBody::Exchange(Body::ToolCall(call)) => json(&call.input),
-            LogBody::Exchange(Body::ToolResult(result)) => {
+            Body::ToolCall(call) => json(&call.input),
+            Body::ToolResult(result) => {
                 json(&result.input);
                 json(&result.output);
                 said.extend(result.error.clone());
             }
-            LogBody::Note(note) => {
+            Body::Note(note) => {
                 said.extend(note.text.clone());
                 json(&note.raw);
             }
-            LogBody::Exchange(_) => {}
+            Body::ModelCall(call) => {
+                said.extend(call.error.clone());
+                json(&call.params);
+            }
+            Body::Chunk(chunk) => {
+                said.push(chunk.text.clone());
+                json(&chunk.delta);
+            }
+            Body::Harness(harness) => json(&harness.attributes),
+            Body::Error(failure) => said.push(failure.message.clone()),
+            _ => {}
         }
     }
     all.extend(said);
@@ -225,7 +256,7 @@ proptest! {
         }
         let mut header = super::header();
         for (event, _) in &session {
-            header.observe_log(event);
+            header.observe(event);
         }
         for name in ["public", "structure-only"] {
             let profile = crate::Profile::builtin(name).unwrap();
@@ -248,7 +279,7 @@ proptest! {
         for (index, (event, _)) in events.iter_mut().enumerate() {
             event.annotations.native_id = None;
             event.place.path = String::new();
-            if let LogBody::Exchange(Body::UserMessage(blocks)) = &mut event.body {
+            if let Body::UserMessage(blocks) = &mut event.body {
                 blocks.push(Block::text(quipu_model::Fidelity::Router, format!("unlikely words {index} {seed}")));
             }
         }
@@ -271,10 +302,10 @@ proptest! {
 }
 
 /// What links an event to others.
-fn linked(event: &Event<LogBody>) -> Option<String> {
+fn linked(event: &Event) -> Option<String> {
     match &event.body {
-        LogBody::Exchange(Body::ToolCall(call)) => Some(call.call_id.clone()),
-        LogBody::Exchange(Body::ToolResult(result)) => Some(result.call_id.clone()),
+        Body::ToolCall(call) => Some(call.call_id.clone()),
+        Body::ToolResult(result) => Some(result.call_id.clone()),
         _ => None,
     }
 }

@@ -1,7 +1,6 @@
 //! Whatever is changed in a shared copy is found.
 
 use quipu_formats::normalized::{Beyond, Options};
-use quipu_model::Body;
 use serde_json::Value;
 
 use super::{Events, call, key, result, said, session, share, token};
@@ -272,9 +271,6 @@ fn one_span_is_opened_and_no_other() {
     let first = &document["events"][0]["redactions"];
     assert_eq!(first[0]["placeholder"], first[1]["placeholder"]);
     assert_ne!(first[0]["commitment"], first[1]["commitment"]);
-    assert!(matches!(
-        events[1].0.body,
-        quipu_model::LogBody::Exchange(Body::ToolCall(_))
-    ));
+    assert!(matches!(events[1].0.body, quipu_model::Body::ToolCall(_)));
     assert_eq!(header.totals.events, 4);
 }

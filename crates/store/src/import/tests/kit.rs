@@ -140,9 +140,7 @@ pub(crate) fn texts(store: &Store, run_id: &str) -> Vec<String> {
     transcript
         .events
         .iter()
-        .filter_map(|event| match &event.body {
-            quipu_model::LogBody::Exchange(body) => body.texts().next().map(str::to_owned),
-            _ => None,
-        })
+        .filter(|event| !matches!(event.body, quipu_model::Body::SystemMessage(_)))
+        .filter_map(|event| event.body.texts().next().map(str::to_owned))
         .collect()
 }

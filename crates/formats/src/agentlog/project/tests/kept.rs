@@ -1,7 +1,7 @@
 //! What a log says is in the trace, and what it does not say is not.
 
 use proptest::prelude::*;
-use quipu_model::{Flags, LogBody, NoteKind, Notes};
+use quipu_model::{Body, Flags, NoteKind, Notes};
 use serde_json::Value;
 
 use super::{Kept, calls, event, facts, gives, note, of_call, project, says, text, user};
@@ -179,10 +179,10 @@ fn an_answer_to_nothing_that_is_known_has_no_duration() {
     assert_eq!(records[2]["meta"]["quipu"]["latency"], "unknown");
 }
 
-fn any_body() -> impl Strategy<Value = LogBody> {
+fn any_body() -> impl Strategy<Value = Body> {
     prop_oneof![
         4 => Just(user("")),
-        2 => Just(LogBody::System(text(""))),
+        2 => Just(Body::SystemMessage(text(""))),
         3 => Just(says("a")),
         1 => Just(calls("t", "{}")),
         1 => Just(gives("t", "\"x\"")),
@@ -210,11 +210,11 @@ proptest! {
         for (n, (body, superseded, call, sub)) in bodies.into_iter().enumerate() {
             let words = format!("prompt {n}.");
             let body = match body {
-                LogBody::System(_) => LogBody::System(text(&words)),
+                Body::SystemMessage(_) => Body::SystemMessage(text(&words)),
                 body if body == user("") => user(&words),
                 body => body,
             };
-            if matches!(&body, LogBody::System(_)) || body == user(&words) {
+            if matches!(&body, Body::SystemMessage(_)) || body == user(&words) {
                 said.push(words);
             }
             let notes = Notes {

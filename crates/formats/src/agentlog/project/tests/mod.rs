@@ -5,9 +5,8 @@ use std::io;
 
 use quipu_model::json::Tape;
 use quipu_model::{
-    Annotations, AnyBlock, AnyBody, Attachment, Block, Body, Content, Event, Fidelity, Flags,
-    Foreign, Json, LogBody, Note, NoteKind, Notes, Place, Role, RunId, Shape, Step, Timestamp,
-    ToolCall, ToolResult, Usage,
+    Annotations, Attachment, Block, Body, Content, Event, Fidelity, Flags, Json, Note, NoteKind,
+    Notes, Place, RunId, Step, Timestamp, ToolCall, ToolResult, Unknown, Usage,
 };
 use serde_json::Value;
 
@@ -82,7 +81,7 @@ fn facts() -> Facts {
     }
 }
 
-fn event<B>(seq: u64, millis: i64, body: B, notes: Notes) -> Event<B> {
+fn event(seq: u64, millis: i64, body: Body, notes: Notes) -> Event {
     Event {
         seq,
         run_id: run(),
@@ -98,36 +97,36 @@ fn text(text: &str) -> Vec<Block> {
     vec![Block::text(Fidelity::AgentEmitted, text)]
 }
 
-fn user(said: &str) -> LogBody {
-    LogBody::Exchange(Body::UserMessage(text(said)))
+fn user(said: &str) -> Body {
+    Body::UserMessage(text(said))
 }
 
-fn says(said: &str) -> LogBody {
-    LogBody::Exchange(Body::AssistantMessage(text(said)))
+fn says(said: &str) -> Body {
+    Body::AssistantMessage(text(said))
 }
 
-fn calls(id: &str, input: &str) -> LogBody {
-    LogBody::Exchange(Body::ToolCall(ToolCall {
+fn calls(id: &str, input: &str) -> Body {
+    Body::ToolCall(ToolCall {
         name: "bash".to_owned(),
         call_id: id.to_owned(),
         input: Some(Json::parse(input).unwrap()),
         fidelity: Fidelity::AgentEmitted,
-    }))
+    })
 }
 
-fn gives(id: &str, output: &str) -> LogBody {
-    LogBody::Exchange(Body::ToolResult(ToolResult {
+fn gives(id: &str, output: &str) -> Body {
+    Body::ToolResult(ToolResult {
         name: "bash".to_owned(),
         call_id: id.to_owned(),
         input: None,
         output: Some(Json::parse(output).unwrap()),
         error: None,
         fidelity: Fidelity::AgentEmitted,
-    }))
+    })
 }
 
-fn note(kind: NoteKind, text: &str) -> LogBody {
-    LogBody::Note(Note {
+fn note(kind: NoteKind, text: &str) -> Body {
+    Body::Note(Note {
         kind,
         text: Some(text.to_owned()),
         raw: None,
@@ -142,7 +141,7 @@ fn of_call(call: &str) -> Notes {
     }
 }
 
-fn project(bodies: Vec<(LogBody, Notes)>, options: Options) -> (Kept, Loss) {
+fn project(bodies: Vec<(Body, Notes)>, options: Options) -> (Kept, Loss) {
     let mut kept = Kept::default();
     let mut projector = Projector::new(facts(), options);
     for (n, (body, notes)) in bodies.into_iter().enumerate() {
@@ -332,43 +331,33 @@ fn a_recorded_run_keeps_its_steps_and_a_call_that_two_channels_report_is_one() {
             content: Some(Json::string("a b")),
         },
     };
-    let LogBody::Exchange(called) = calls("t1", r#"{"command":"ls"}"#) else {
-        unreachable!()
-    };
-    let LogBody::Exchange(gave) = gives("t1", "\"a b\"") else {
-        unreachable!()
-    };
-    let foreign = Foreign {
+    let called = calls("t1", r#"{"command":"ls"}"#);
+    let gave = gives("t1", "\"a b\"");
+    let foreign = Unknown {
         event_type: "step.exploded".to_owned(),
         child_run_id: None,
-        shape: Shape::Other,
         payload: Json::parse(r#"{"why":1}"#).unwrap(),
     };
     let bodies = [
-        AnyBody::Known(Body::RunStarted(Some(Step::new("nightly", "workflow")))),
-        AnyBody::Known(Body::StepStarted(Step::new("review", "agent"))),
-        AnyBody::Known(Body::UserMessage(text("go"))),
-        AnyBody::Message {
-            role: Role::Assistant,
-            blocks: vec![
-                AnyBlock::Known(used),
-                AnyBlock::Unknown(Json::parse(r#"{"type":"odd"}"#).unwrap()),
-            ],
-        },
-        AnyBody::Known(called),
-        AnyBody::Known(gave),
-        AnyBody::Known(Body::UserMessage(vec![back])),
-        AnyBody::Foreign(foreign),
-        AnyBody::Known(Body::StepCompleted(
-            Step::new("review", "agent").failed("no"),
-        )),
+        Body::RunStarted(Some(Step::new("nightly", "workflow"))),
+        Body::StepStarted(Step::new("review", "agent")),
+        Body::UserMessage(text("go")),
+        Body::AssistantMessage(vec![
+            used,
+            Block::unknown(Json::parse(r#"{"type":"odd"}"#).unwrap()),
+        ]),
+        called,
+        gave,
+        Body::UserMessage(vec![back]),
+        Body::Unknown(foreign),
+        Body::StepCompleted(Step::new("review", "agent").failed("no")),
     ];
     let mut kept = Kept::default();
     let mut projector = Projector::new(Facts::recorded(run()), Options::default());
     for (n, body) in bodies.into_iter().enumerate() {
         let seq = n as u64 + 1;
         projector
-            .any(&event(seq, 0, body, Notes::default()), &mut kept)
+            .event(&event(seq, 0, body, Notes::default()), &mut kept)
             .unwrap();
     }
     let loss = projector.finish(&mut kept).unwrap();

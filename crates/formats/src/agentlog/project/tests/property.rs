@@ -1,13 +1,13 @@
 //! Whatever a log says.
 
 use proptest::prelude::*;
-use quipu_model::{Block, Body, Content, Fidelity, Flags, LogBody, NoteKind, Notes, Usage};
+use quipu_model::{Block, Body, Content, Fidelity, Flags, NoteKind, Notes, Usage};
 
 use super::{Kept, calls, event, facts, gives, note, project, says, text, user};
 use crate::agentlog::project::{Options, Projector};
 
 /// What a log might say next.
-fn any_body() -> impl Strategy<Value = (LogBody, Notes)> {
+fn any_body() -> impl Strategy<Value = (Body, Notes)> {
     let id = prop_oneof![Just(""), Just("a"), Just("b"), Just("c")];
     let value = prop_oneof![
         Just("{}"),
@@ -22,33 +22,32 @@ fn any_body() -> impl Strategy<Value = (LogBody, Notes)> {
     let body = prop_oneof![
         Just(user("u")),
         Just(says("a")),
-        Just(LogBody::System(text("s"))),
+        Just(Body::SystemMessage(text("s"))),
         (id.clone(), value.clone()).prop_map(|(id, value)| calls(id, value)),
         (id.clone(), value).prop_map(|(id, value)| gives(id, value)),
         prop::sample::select(NoteKind::ALL).prop_map(|kind| note(kind, "n")),
-        Just(LogBody::Exchange(Body::RunCompleted(None))),
-        id.clone()
-            .prop_map(|id| LogBody::Exchange(Body::AssistantMessage(vec![
-                Block {
-                    fidelity: Fidelity::AgentEmitted,
-                    content: Content::ToolUse {
-                        name: String::new(),
-                        id: id.to_owned(),
-                        input: None
-                    },
+        Just(Body::RunCompleted(None)),
+        id.clone().prop_map(|id| Body::AssistantMessage(vec![
+            Block {
+                fidelity: Fidelity::AgentEmitted,
+                content: Content::ToolUse {
+                    name: String::new(),
+                    id: id.to_owned(),
+                    input: None
                 },
-                Block {
-                    fidelity: Fidelity::AgentEmitted,
-                    content: Content::Stream("{\"d\":1}".to_owned()),
-                },
-            ]))),
-        id.prop_map(|id| LogBody::Exchange(Body::UserMessage(vec![Block {
+            },
+            Block {
+                fidelity: Fidelity::AgentEmitted,
+                content: Content::Stream("{\"d\":1}".to_owned()),
+            },
+        ])),
+        id.prop_map(|id| Body::UserMessage(vec![Block {
             fidelity: Fidelity::AgentEmitted,
             content: Content::ToolResult {
                 id: id.to_owned(),
                 content: None
             },
-        }]))),
+        }])),
     ];
     let notes = (
         prop::option::of(prop::sample::select(vec!["c1", "c2"])),

@@ -1,42 +1,7 @@
-//! What the logs of other programs say beyond the exchange vocabulary.
+//! What the logs of other programs say beside the conversation.
 
+use crate::Json;
 use crate::vocabulary::vocabulary;
-use crate::{Block, Body, EventType, Json};
-
-/// What an event of an imported log reports: the exchange vocabulary, and what it has no word for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LogBody {
-    /// Inside the exchange vocabulary.
-    Exchange(Body),
-    /// `message.system`: instructions and texts that a program put into the conversation.
-    System(Vec<Block>),
-    /// `note`: something the agent wrote down that is no part of the conversation.
-    Note(Note),
-}
-
-impl LogBody {
-    /// The word for a system message.
-    pub const SYSTEM: &'static str = "message.system";
-    /// The word for a note.
-    pub const NOTE: &'static str = "note";
-
-    /// The event type as it is written.
-    pub fn type_word(&self) -> &'static str {
-        match self {
-            Self::Exchange(body) => body.event_type().as_str(),
-            Self::System(_) => Self::SYSTEM,
-            Self::Note(_) => Self::NOTE,
-        }
-    }
-
-    /// The event type, when the exchange vocabulary has it.
-    pub fn event_type(&self) -> Option<EventType> {
-        match self {
-            Self::Exchange(body) => Some(body.event_type()),
-            Self::System(_) | Self::Note(_) => None,
-        }
-    }
-}
 
 /// Something that was written down beside the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,7 +109,5 @@ mod tests {
         for status in Status::ALL {
             assert_eq!(Status::from_word(status.as_str()), Some(*status));
         }
-        assert_eq!(EventType::from_word(LogBody::NOTE), None);
-        assert_eq!(EventType::from_word(LogBody::SYSTEM), None);
     }
 }
