@@ -311,7 +311,7 @@ impl Feed {
                 return Err(FeedError::NotJson(error.to_string()));
             }
         };
-        sink.record(as_it_is(&read, 0));
+        sink.record(as_it_is(bytes, &read, 0));
         let mut out = Out::new(sink, &mut self.ledger).of_document(text);
         self.reader.record(node, &mut out);
         sink.record(None);
@@ -375,7 +375,8 @@ impl Feed {
         match self.tape.read(&text, self.limits.depth) {
             Ok(node) => {
                 // Places in a page are not counted from where it begins.
-                let record = as_it_is(&text, at.offset).filter(|_| self.framing == Framing::Parts);
+                let record =
+                    as_it_is(value, &text, at.offset).filter(|_| self.framing == Framing::Parts);
                 sink.record(record);
                 let mut out = Out::new(sink, &mut self.ledger);
                 let reader = &mut self.reader;
@@ -468,13 +469,11 @@ impl Feed {
         if self.skimming && self.reader.can_skip(line) {
             return;
         }
-        match self.framing {
-            Framing::Sse => self.sse_line(line.strip_suffix(b"\r").unwrap_or(line), at, sink),
-            _ => {
-                let from = at.offset + (whole.len() - line.len()) as u64;
-                self.records(line, at, Some(from), last, sink);
-            }
+        if self.framing == Framing::Sse {
+            return self.sse_line(line.strip_suffix(b"\r").unwrap_or(line), at, sink);
         }
+        let from = at.offset + (whole.len() - line.len()) as u64;
+        self.records(line, at, Some(from), last, sink);
     }
 
     /// One line of server-sent events.
@@ -531,7 +530,7 @@ impl Feed {
             return self.drop_record(Dropped::Padding);
         }
         let text = self.text(line);
-        sink.record(from.and_then(|from| as_it_is(&text, from)));
+        sink.record(from.and_then(|from| as_it_is(line, &text, from)));
         let mut rest: &str = &text;
         let mut several = false;
         while !rest.is_empty() {
@@ -611,12 +610,9 @@ impl Feed {
     }
 }
 
-/// A text that stands in the log as it is, from this byte on; `None` when it was mended.
-fn as_it_is<'t>(text: &'t Cow<'_, str>, offset: u64) -> Option<Record<'t>> {
-    match text {
-        Cow::Borrowed(text) => Some(Record { offset, text }),
-        Cow::Owned(_) => None,
-    }
+/// What was made of bytes of the log, from this one on, if it is still these; `None` when it was mended.
+fn as_it_is<'t>(bytes: &[u8], text: &'t str, offset: u64) -> Option<Record<'t>> {
+    std::ptr::eq(bytes, text.as_bytes()).then_some(Record { offset, text })
 }
 
 impl std::fmt::Debug for Feed {

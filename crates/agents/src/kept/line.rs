@@ -142,7 +142,7 @@ impl Target for &mut Line {
         self.raw(text);
     }
 
-    fn len(&self) -> usize {
+    fn written(&self) -> usize {
         self.bytes.len()
     }
 

@@ -218,13 +218,7 @@ impl Writing<'_> {
         ];
         for (nth, bucket) in buckets.into_iter().enumerate() {
             let before = if nth == 0 { "[" } else { "," };
-            match bucket {
-                Some(tokens) => self.number(before, tokens),
-                None => {
-                    self.key(before);
-                    self.key("null");
-                }
-            }
+            self.number(before, bucket);
         }
         self.key("]");
     }

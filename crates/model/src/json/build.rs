@@ -14,7 +14,7 @@ pub trait Target {
     fn value(&mut self, value: RawJson<'_>);
 
     /// How many bytes were put so far. Values may count less than they are long.
-    fn len(&self) -> usize;
+    fn written(&self) -> usize;
 
     /// Goes back to where so many bytes were put, and no value after them.
     fn truncate(&mut self, len: usize);
@@ -32,8 +32,8 @@ impl Target for String {
         self.push_str(value.get());
     }
 
-    fn len(&self) -> usize {
-        Self::len(self)
+    fn written(&self) -> usize {
+        self.len()
     }
 
     fn truncate(&mut self, len: usize) {
@@ -63,7 +63,7 @@ impl<T: Target> Building<T> {
     /// Begins an object behind what is there.
     pub fn on(mut to: T) -> Self {
         to.put("{");
-        let empty = to.len();
+        let empty = to.written();
         Self { to, empty }
     }
 
@@ -83,12 +83,12 @@ impl<T: Target> Building<T> {
 
     /// Adds an object under a name of ours, unless nothing is put into it.
     pub fn inside(&mut self, name: &'static str, put: impl FnOnce(&mut Self)) {
-        let from = self.to.len();
+        let from = self.to.written();
         self.name(name);
         self.to.put("{");
-        let begin = self.to.len();
+        let begin = self.to.written();
         put(self);
-        if self.to.len() == begin {
+        if self.to.written() == begin {
             self.to.truncate(from);
         } else {
             self.to.put("}");
@@ -97,7 +97,7 @@ impl<T: Target> Building<T> {
 
     /// Whether nothing was added yet.
     pub fn is_empty(&self) -> bool {
-        self.to.len() == self.empty
+        self.to.written() == self.empty
     }
 
     /// Ends the object.

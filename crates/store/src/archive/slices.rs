@@ -52,7 +52,7 @@ impl Slices {
         SliceReader {
             slices: self,
             chunk: None,
-            held: Default::default(),
+            held: [Held::default(), Held::default()],
             packed: Vec::new(),
             decompressor: None,
             loader: None,

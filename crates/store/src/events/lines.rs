@@ -14,7 +14,7 @@ const MOST: u64 = 1 << 20;
 pub(super) struct Lines {
     bytes: Vec<u8>,
     /// How many they are.
-    lines: u32,
+    count: u32,
     /// Where in the log the last reference ends.
     end: u64,
 }
@@ -22,7 +22,7 @@ pub(super) struct Lines {
 impl Lines {
     /// Adds a line.
     pub(super) fn push(&mut self, written: &[u8], references: &[Reference]) {
-        self.lines += 1;
+        self.count += 1;
         self.number(references.len() as u64);
         self.number(written.len() as u64);
         let mut place = 0;
@@ -42,22 +42,22 @@ impl Lines {
 
     /// How many lines there are.
     pub(super) fn len(&self) -> u32 {
-        self.lines
+        self.count
     }
 
     /// Begins another block, and keeps no more memory than this.
     pub(super) fn clear(&mut self, room: usize) {
         self.bytes.clear();
         self.bytes.shrink_to(room);
-        (self.lines, self.end) = (0, 0);
+        (self.count, self.end) = (0, 0);
     }
 
     fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
-            self.bytes.push((number & 0x7f) as u8 | 0x80);
+            self.bytes.push(number.to_le_bytes()[0] | 0x80);
             number >>= 7;
         }
-        self.bytes.push(number as u8);
+        self.bytes.push(number.to_le_bytes()[0]);
     }
 }
 
@@ -116,11 +116,11 @@ impl<'b> Reading<'b> {
 /// A difference as a number that is small when it is, whether forward or back.
 fn folded(difference: u64) -> u64 {
     let is_back = difference >> 63;
-    difference << 1 ^ 0_u64.wrapping_sub(is_back)
+    (difference << 1) ^ 0_u64.wrapping_sub(is_back)
 }
 
 fn unfolded(number: u64) -> u64 {
-    number >> 1 ^ 0_u64.wrapping_sub(number & 1)
+    (number >> 1) ^ 0_u64.wrapping_sub(number & 1)
 }
 
 #[cfg(test)]

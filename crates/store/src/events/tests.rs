@@ -318,5 +318,5 @@ fn events_do_not_repeat_long_texts() {
 /// Words in an order that does not compress well.
 fn long_text(seed: usize) -> String {
     let words = (0..400).map(|n| (seed * 7919 + n * n * 104_729) % 99_991);
-    words.map(|word| format!("{word} ")).collect()
+    words.map(|word| word.to_string() + " ").collect()
 }

@@ -56,7 +56,7 @@ fn a_piece_behind_the_end_is_refused() {
         let error = kit.slice(&kept, offset, len).unwrap_err();
         assert!(error.to_string().contains("/logs/a.jsonl"), "{error}");
     }
-    assert_eq!(kit.slice(&kept, 100, 0).unwrap(), []);
+    assert!(kit.slice(&kept, 100, 0).unwrap().is_empty());
 }
 
 /// Whatever byte of a chunk changes, a piece is right or refused, and so is the whole.
