@@ -103,7 +103,13 @@ impl SliceReader<'_> {
         len: usize,
         into: &mut Vec<u8>,
     ) -> Result<(), ArchiveError> {
-        let (mut from, end) = (offset, offset.saturating_add(len as u64));
+        // Before anything is put into memory: a length may be made up.
+        let end = offset.checked_add(len as u64);
+        let size = self.slices.snapshot.size;
+        let end = end
+            .filter(|end| *end <= size)
+            .ok_or_else(|| self.beyond())?;
+        let mut from = offset;
         while from < end {
             if !self.held[0].at.contains(&from) {
                 self.held.rotate_right(1);
@@ -122,15 +128,18 @@ impl SliceReader<'_> {
         Ok(())
     }
 
+    fn beyond(&self) -> ArchiveError {
+        let of = &self.slices.snapshot.key.path;
+        let why = io::Error::other("its events refer to more than it has");
+        FileError::at("read what is kept of", of)(why).into()
+    }
+
     /// Unpacks what has this byte of the log, into the first that is held.
     fn unpack(&mut self, byte: u64) -> Result<(), ArchiveError> {
         let chunks = &self.slices.snapshot.chunks;
         let index = chunks.partition_point(|chunk| chunk.end() <= byte);
         let of = &self.slices.snapshot.key.path;
-        let Some(wanted) = chunks.get(index) else {
-            let beyond = io::Error::other(format!("byte {byte} is behind its end"));
-            return Err(FileError::at("read what is kept of", of)(beyond).into());
-        };
+        let wanted = chunks.get(index).ok_or_else(|| self.beyond())?;
         let path = self.slices.archive.inner.chunks.path_of(&wanted.id);
         let fault = |unloadable| match unloadable {
             Unloadable::File(e) => ArchiveError::File(e),
