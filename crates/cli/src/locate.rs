@@ -207,16 +207,17 @@ impl Place {
         Ok(store.catalogue().find(id).is_ok_and(|row| row.run_id == id))
     }
 
-    /// The session that an argument means.
+    /// The session or run that an argument means, as the catalogue knows it.
     pub(crate) fn session(&self, argument: &str) -> Result<(Store, TranscriptRow)> {
+        if !argument.contains('/')
+            && let Some(store) = self.store()?
+            && let Ok(row) = store.catalogue().find(argument)
+        {
+            return Ok((store, row));
+        }
         match self.meant(argument)? {
             Meant::Session(found) => Ok(*found),
-            Meant::Run(path) => {
-                let error = anyhow::anyhow!("{} is a recorded run", path.display());
-                Err(CommandError::new(Exit::Data, error)
-                    .hint("give the id of an imported session; `quipu list` shows them"))
-            }
-            Meant::Log(path) => {
+            Meant::Run(path) | Meant::Log(path) => {
                 let error = anyhow::anyhow!("{} is not imported", path.display());
                 Err(CommandError::new(Exit::Data, error)
                     .hint("import it first, then give the id of the session"))

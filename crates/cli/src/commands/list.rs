@@ -149,15 +149,17 @@ impl Census {
             let all = sums.iter().map(|sum| sum.transcripts).sum();
             Ok((all, sums.iter().map(|sum| sum.subagents).sum()))
         };
-        let (originals, subagents) = sum(Filter {
+        let originals = Filter {
             subagents: true,
+            imported: true,
             ..Filter::default()
-        })?;
-        let (all, _) = sum(Filter {
-            subagents: true,
+        };
+        let with_copies = Filter {
             duplicates: true,
-            ..Filter::default()
-        })?;
+            ..originals.clone()
+        };
+        let (originals, subagents) = sum(originals)?;
+        let (all, _) = sum(with_copies)?;
         Ok(Self {
             sessions: originals.saturating_sub(subagents),
             subagents,
@@ -215,6 +217,7 @@ impl Wanted {
                 until: at(&only.until)?,
                 subagents: false,
                 duplicates: false,
+                imported: false,
             },
             project: only.project.as_deref().map(Project::new).transpose()?,
             order,

@@ -15,6 +15,11 @@ use crate::terminal::{is_active, say};
 
 pub(crate) fn run(args: &Resume, place: &Place) -> Result<Exit> {
     let (store, row) = place.session(&args.id)?;
+    if row.recorded {
+        let error = anyhow::anyhow!("{} is a recorded run", row.run_id);
+        return Err(CommandError::new(Exit::Data, error)
+            .hint("give the id of an imported session; `quipu list` shows them"));
+    }
     let log = row.path.clone();
     let (command, directory) = command(&store, row)?;
     if !log.exists() {

@@ -242,6 +242,7 @@ fn a_session_of_which_a_format_carries_nothing_is_no_file() {
     let written: Vec<PathBuf> = fs::read_dir(below)
         .unwrap()
         .map(|it| it.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|it| it == "jsonl"))
         .collect();
     assert_eq!(written.len(), 1, "{written:?}");
     assert!(fs::metadata(&written[0]).unwrap().len() > 0);

@@ -429,8 +429,8 @@ fn every_kind_of_event_is_recorded_and_shown_by_its_own_word() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         let word = line["type"].as_str().unwrap();
         let known = [
-            "run.started",
-            "run.completed",
+            "step.started",
+            "step.completed",
             "message.user",
             "message.assistant",
         ];

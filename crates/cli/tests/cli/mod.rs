@@ -17,6 +17,7 @@ mod list;
 mod machine;
 mod numbers;
 mod prune;
+mod recorded;
 mod redact;
 mod repair;
 mod repository;

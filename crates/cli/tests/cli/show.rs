@@ -116,7 +116,7 @@ fn runs_are_found_by_the_beginning_of_their_id() {
     for id in ["abc1", "abd2"] {
         env.file(
             &format!("transcripts/{id}.jsonl"),
-            line(1, "run.started", "", "null"),
+            line(1, "run.started", "", "null").replace("\"r\"", &format!("\"{id}\"")),
         );
     }
     assert_eq!(env.run(&["show", "abc"]).code, 0);

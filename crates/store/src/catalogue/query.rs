@@ -129,6 +129,8 @@ pub struct Filter {
     pub subagents: bool,
     /// Copies as well.
     pub duplicates: bool,
+    /// Only what was imported, not what Quipu recorded.
+    pub imported: bool,
 }
 
 /// In which order.
@@ -284,6 +286,7 @@ impl Filter {
             until,
             subagents: _,
             duplicates: _,
+            imported: _,
         } = self;
         let texts = [project, branch, model, title];
         !agents.is_empty() || texts.iter().any(|text| text.is_some()) || since.or(*until).is_some()
@@ -337,6 +340,11 @@ impl Filter {
         }
         if !self.duplicates {
             all.push("not t.duplicate".to_owned());
+        }
+        if self.imported {
+            let imported =
+                "t.source in (select id from source where version > 0 or part is not null)";
+            all.push(imported.to_owned());
         }
         (all.join(" and "), values)
     }

@@ -326,7 +326,7 @@ impl Store {
         }
         jobs.extend(self.to_read_again(&jobs, &mut report)?);
         self.work(jobs, options, progress, &mut report)?;
-        self.refresh_runs_locked(progress, &mut report)?;
+        self.refresh_runs_locked(&mut report)?;
         self.report_lost(lost, &mut report);
         for (_, problem) in std::mem::take(&mut report.damaged) {
             report.problem(problem);

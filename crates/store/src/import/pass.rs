@@ -208,8 +208,10 @@ impl<'k> Pass<'k> {
         }
         let mut summary = self.taker.summary;
         if input.recorded {
-            // A message of several blocks is one event.
-            (summary.events, summary.notes) = (ledger.records, 0);
+            // A message of several blocks is one event, and what a killed recorder left at the end is none.
+            let torn = ledger.dropped.get(&Dropped::TornTail).copied();
+            (summary.events, summary.notes) = (ledger.records - torn.unwrap_or(0), 0);
+            (self.before.events, self.before.notes) = (self.before.records, 0);
         }
         let problem = problem.map(|what| self.taker.hide.text(&what, None).into_owned());
         let reading = Reading {

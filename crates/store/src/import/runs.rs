@@ -86,14 +86,16 @@ impl Store {
         Ok(report)
     }
 
-    /// Reads the runs that have changed, and forgets those that are gone.
-    pub(super) fn refresh_runs_locked(
-        &self,
-        progress: &Progress,
-        report: &mut Report,
-    ) -> Result<(), ImportError> {
+    /// Reads the runs that have changed, and forgets those that are gone. They are not imported, so only what is wrong
+    /// with them is reported.
+    pub(super) fn refresh_runs_locked(&self, report: &mut Report) -> Result<(), ImportError> {
         let (jobs, gone) = self.changed_runs()?;
-        self.put_runs(jobs, &gone, progress, report)
+        let mut own = Report::default();
+        self.put_runs(jobs, &gone, &Progress::default(), &mut own)?;
+        for problem in own.problems {
+            report.problem(problem);
+        }
+        Ok(())
     }
 
     /// The runs that have to be read, and the keys of those that are gone.

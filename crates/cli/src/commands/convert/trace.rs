@@ -104,7 +104,6 @@ pub(crate) fn project(meant: Meant, blobs: Option<PathBuf>, out: &mut impl Write
             // As the log has it: what the catalogue knows is masked.
             row.title = session.title.or(row.title);
             (row.cwd, row.branch) = (session.cwd, session.branch);
-            let problem = problem;
             imported(&row, &events, problem, &mut lines)
         }
     }

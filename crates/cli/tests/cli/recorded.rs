@@ -1,0 +1,145 @@
+//! Recorded runs are listed, searched, priced and counted like imported sessions, also while they are recorded.
+
+use serde_json::Value;
+
+use super::env::TestEnv;
+use super::machine::{assistant, json, text, user};
+
+const STARTED: &str = r#"{"type":"run.started","payload":{"name":"nightly","kind":"workflow"}}"#;
+
+fn said(who: &str, said: &str, more: &str) -> String {
+    let role = who.trim_start_matches("message.");
+    format!(
+        r#"{{"type":"{who}","path":"review","payload":{{"role":"{role}","blocks":[{{"type":"text","fidelity":"router","text":"first part"}},{{"type":"text","fidelity":"router","text":"{said}"}}]}}{more}}}"#
+    )
+}
+
+fn spent() -> &'static str {
+    r#","model":"claude-sonnet-4-5","model_call":"c1","usage":{"input":1000,"output":200}"#
+}
+
+fn lines() -> Vec<String> {
+    vec![
+        STARTED.to_owned(),
+        said("message.user", "look for the quetzal", ""),
+        said("message.assistant", "the quetzal is in the forest", spent()),
+        r#"{"type":"tool.call","path":"review","payload":{"name":"Read","call_id":"t1","input":{"path":"bird.md"},"fidelity":"router"}}"#.to_owned(),
+        r#"{"type":"tool.result","path":"review","payload":{"name":"Read","call_id":"t1","output":"a bird","fidelity":"router"}}"#.to_owned(),
+    ]
+}
+
+fn home() -> TestEnv {
+    let env = TestEnv::new();
+    let ran = env.run_with(&["emit", "--run", "run-1"], lines().join("\n") + "\n");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let id = "5d2cf00d-0000-4000-8000-000000000003";
+    let log = user(id, 1, "where is the quetzal") + &assistant(id, 2, &text("no quetzal here"));
+    let log = env.file("logs/s.jsonl", log);
+    let ran = env.run(&["import", &log]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    env
+}
+
+fn row<'l>(list: &'l Value, agent: &str) -> &'l Value {
+    let rows = list.as_array().unwrap();
+    rows.iter().find(|row| row["agent"] == agent).unwrap()
+}
+
+#[test]
+fn a_run_and_a_session_are_listed_with_the_same_figures() {
+    let env = home();
+    let list = json(&env, &["list", "--json"]);
+    assert_eq!(list.as_array().unwrap().len(), 2, "{list:#}");
+    let run = row(&list, "quipu");
+    assert_eq!(run["run_id"], "run-1");
+    assert_eq!(run["title"], "nightly");
+    assert_eq!(run["events"], 5);
+    assert_eq!(
+        run["prompts"], 2,
+        "as many as parts that were put to the agent"
+    );
+    assert_eq!(run["tool_calls"], 1);
+    assert_eq!(run["usage"]["input"], 1000);
+    let shown = env.run(&["list"]).stdout;
+    assert!(
+        shown.contains("nightly") && shown.contains("quetzal"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_run_is_searched_and_a_hit_has_the_number_of_its_event() {
+    let env = home();
+    let found = json(&env, &["search", "quetzal", "--json"]);
+    let hits = found.as_array().unwrap();
+    let of_run: Vec<u64> = hits
+        .iter()
+        .filter(|hit| hit["id"] == "run-1")
+        .map(|hit| hit["seq"].as_u64().unwrap())
+        .collect();
+    assert_eq!(of_run.len(), 2, "{found:#}");
+    assert!(of_run.contains(&2) && of_run.contains(&3), "{of_run:?}");
+    for hit in hits {
+        assert!(
+            hit["snippet"].as_str().unwrap().contains("quetzal"),
+            "{hit:#}"
+        );
+    }
+    assert!(hits.len() >= 4, "{found:#}");
+}
+
+#[test]
+fn a_run_is_priced_and_its_figures_are_proved() {
+    let env = home();
+    let stats = json(&env, &["stats", "--by", "agent", "--json"]);
+    let text = stats.to_string();
+    assert!(
+        text.contains("quipu") && text.contains("claude-code"),
+        "{stats:#}"
+    );
+    let proof = env.run(&["stats", "explain", "run-1"]);
+    assert_eq!(proof.code, 0, "{}", proof.stderr);
+    assert!(
+        proof.stdout.contains("claude-sonnet-4-5"),
+        "{}",
+        proof.stdout
+    );
+}
+
+#[test]
+fn a_run_that_is_recorded_is_known_as_far_as_it_got() {
+    let env = TestEnv::new();
+    let mut emit = env.start(&["emit", "--run", "run-2"]);
+    let all = lines();
+    for (n, line) in all[..3].iter().enumerate() {
+        emit.send(line);
+        assert_eq!(emit.line(), (n + 1).to_string());
+    }
+    let events = |env: &TestEnv| json(env, &["list", "--json"])[0]["events"].clone();
+    assert_eq!(events(&env), 3);
+    let hits = |env: &TestEnv, word: &str| {
+        let found = json(env, &["search", word, "--json"]);
+        found.as_array().unwrap().len()
+    };
+    assert_eq!(hits(&env, "forest"), 1);
+    assert_eq!(hits(&env, "bird"), 0);
+    for line in &all[3..] {
+        emit.send(line);
+        emit.line();
+    }
+    assert_eq!(events(&env), 5);
+    assert!(hits(&env, "bird") > 0);
+    drop(emit);
+    // Killed: the half of a line at the end is not an event.
+    let path = env.run_path("run-2");
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .open(&path)
+        .unwrap();
+    std::io::Write::write_all(&mut file, b"{\"seq\":6,\"run_id\":\"run-2\",\"ty").unwrap();
+    assert_eq!(events(&env), 5);
+    // Gone: nothing is known of it any more.
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(json(&env, &["list", "--json"]).as_array().unwrap().len(), 0);
+    assert_eq!(hits(&env, "forest"), 0);
+}
