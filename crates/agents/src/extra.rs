@@ -4,7 +4,9 @@
 //! record until an event is made of the entry, so that an import, which makes none, pays nothing for them.
 
 use quipu_model::Json;
-use quipu_model::json::{Building, Node, RawJson};
+use quipu_model::json::{Building, Node, RawJson, Target};
+
+use crate::kept::Line;
 
 /// The fields of one entry that have no place of their own.
 #[derive(Debug, Clone, Default)]
@@ -89,10 +91,49 @@ impl<'a> Extra<'a> {
             _ => {}
         }
         let mut object = Building::default();
+        self.put_into(&mut object);
+        finished(object)
+    }
+
+    /// Writes what [`Self::to_json`] gives into a line, behind this key.
+    pub(crate) fn write(&self, key: &str, mut line: &mut Line) {
+        if let []
+        | [
+            Part {
+                from: From::Whole(_),
+                ..
+            },
+        ] = &self.0[..]
+        {
+            return self.write_made(key, line);
+        }
+        let before = line.mark();
+        line.put(key);
+        let mut object = Building::on(&mut *line);
+        self.put_into(&mut object);
+        if object.is_empty() {
+            line.back_to(before);
+            return;
+        }
+        object.close();
+        if line.may_be_too_deep() {
+            line.back_to(before);
+            self.write_made(key, line);
+        }
+    }
+
+    fn write_made(&self, key: &str, mut line: &mut Line) {
+        if let Some(made) = self.to_json() {
+            line.put(key);
+            line.value(made.as_raw());
+        }
+    }
+
+    fn put_into<T: Target>(&self, object: &mut Building<T>) {
         for part in &self.0 {
             match &part.from {
                 From::Rest(from, mapped) if part.name.is_empty() => {
-                    fields(*from, mapped, &mut object);
+                    fields(*from, mapped, object);
                 }
                 From::Rest(from, mapped) => {
                     object.inside(part.name, |object| fields(*from, mapped, object));
@@ -116,7 +157,6 @@ impl<'a> Extra<'a> {
                 From::Whole(value) => object.named("", *value),
             }
         }
-        finished(object)
     }
 }
 
@@ -140,7 +180,7 @@ fn finished(object: Building) -> Option<Json> {
 }
 
 /// The fields of an object that say something and are not mapped.
-fn fields(from: Node<'_>, mapped: &[&[&str]; 2], to: &mut Building) {
+fn fields<T: Target>(from: Node<'_>, mapped: &[&[&str]; 2], to: &mut Building<T>) {
     for (key, value) in from.fields() {
         let is_mapped = mapped.iter().any(|names| names.iter().any(|it| key.is(it)));
         if !is_mapped && !value.is_null() {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use self::page::Page;
 use crate::bounds;
-use crate::{Dropped, Entry, Ledger, Mended, Out, Position, Reader, Session, Sink};
+use crate::{Dropped, Entry, Ledger, Mended, Out, Position, Reader, Record, Session, Sink};
 
 /// How the bytes of a log are divided into records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -300,8 +300,8 @@ impl Feed {
 
     /// Reads a document as a whole.
     fn document(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), FeedError> {
-        let text = self.text(bytes);
-        let text = text.trim_start_matches('\u{feff}');
+        let read = self.text(bytes);
+        let text = read.trim_start_matches('\u{feff}');
         let node = match self.tape.read(text, self.limits.depth) {
             Ok(node) => node,
             Err(error) => {
@@ -311,8 +311,10 @@ impl Feed {
                 return Err(FeedError::NotJson(error.to_string()));
             }
         };
+        sink.record(as_it_is(bytes, &read, 0));
         let mut out = Out::new(sink, &mut self.ledger).of_document(text);
         self.reader.record(node, &mut out);
+        sink.record(None);
         self.tape.shrink();
         Ok(())
     }
@@ -372,9 +374,14 @@ impl Feed {
         let text = self.text(value);
         match self.tape.read(&text, self.limits.depth) {
             Ok(node) => {
+                // Places in a page are not counted from where it begins.
+                let record =
+                    as_it_is(value, &text, at.offset).filter(|_| self.framing == Framing::Parts);
+                sink.record(record);
                 let mut out = Out::new(sink, &mut self.ledger);
                 let reader = &mut self.reader;
                 out.record(at, node, |out, node| reader.part(key, index, node, out));
+                sink.record(None);
             }
             Err(error) => {
                 let why = format!("`{key}` is not JSON: {error}");
@@ -450,11 +457,11 @@ impl Feed {
         }
     }
 
-    fn line(&mut self, line: &[u8], at: Position, last: bool, sink: &mut dyn Sink) {
+    fn line(&mut self, whole: &[u8], at: Position, last: bool, sink: &mut dyn Sink) {
         let line = if at.offset == 0 {
-            line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
+            whole.strip_prefix(b"\xef\xbb\xbf").unwrap_or(whole)
         } else {
-            line
+            whole
         };
         if line.len() > self.limits.line {
             return self.drop_record(Dropped::TooLong);
@@ -462,10 +469,11 @@ impl Feed {
         if self.skimming && self.reader.can_skip(line) {
             return;
         }
-        match self.framing {
-            Framing::Sse => self.sse_line(line.strip_suffix(b"\r").unwrap_or(line), at, sink),
-            _ => self.records(line, at, last, sink),
+        if self.framing == Framing::Sse {
+            return self.sse_line(line.strip_suffix(b"\r").unwrap_or(line), at, sink);
         }
+        let from = at.offset + (whole.len() - line.len()) as u64;
+        self.records(line, at, Some(from), last, sink);
     }
 
     /// One line of server-sent events.
@@ -498,12 +506,21 @@ impl Feed {
         if payload.trim_ascii() == b"[DONE]" {
             self.drop_record(Dropped::KeepAlive);
         } else {
-            self.records(&payload, at, false, sink);
+            self.records(&payload, at, None, false, sink);
         }
     }
 
-    /// The records on one line: one, or several that lost the line end between them.
-    fn records(&mut self, line: &[u8], at: Position, last: bool, sink: &mut dyn Sink) {
+    /// The records on one line: one, or several that lost the line end between them. `from` is where the line begins in
+    /// the log, if it stands there as it is.
+    fn records(
+        &mut self,
+        line: &[u8],
+        at: Position,
+        from: Option<u64>,
+        last: bool,
+        sink: &mut dyn Sink,
+    ) {
+        let from = from.map(|from| from + (line.len() - line.trim_ascii_start().len()) as u64);
         let line = line.trim_ascii();
         if line.is_empty() {
             self.ledger.blank += 1;
@@ -513,6 +530,7 @@ impl Feed {
             return self.drop_record(Dropped::Padding);
         }
         let text = self.text(line);
+        sink.record(from.and_then(|from| as_it_is(line, &text, from)));
         let mut rest: &str = &text;
         let mut several = false;
         while !rest.is_empty() {
@@ -547,6 +565,7 @@ impl Feed {
                 }
             }
         }
+        sink.record(None);
         if several {
             self.ledger.mend(Mended::Glued);
         }
@@ -589,6 +608,11 @@ impl Feed {
         }
         text
     }
+}
+
+/// What was made of bytes of the log, from this one on, if it is still these; `None` when it was mended.
+fn as_it_is<'t>(bytes: &[u8], text: &'t str, offset: u64) -> Option<Record<'t>> {
+    std::ptr::eq(bytes, text.as_bytes()).then_some(Record { offset, text })
 }
 
 impl std::fmt::Debug for Feed {

@@ -129,7 +129,7 @@ pub use host::{Host, is_credential};
 pub use ledger::{Dropped, Ledger, Mended};
 pub use marks::Marks;
 pub use normalized::{NORMALIZED, NORMALIZED_PAGE};
-pub use out::{BLOB_SCHEME, Out, Position, Sink, data_url};
+pub use out::{BLOB_SCHEME, Out, Position, Record, Sink, data_url};
 pub use recognise::{Doubt, Known, Lies, recognise};
 pub use registry::{FAMILIES, claims, dialect, family, holder, identify, sniff};
 pub use session::{Session, Tokens, run_id};

@@ -20,8 +20,21 @@ pub struct Position {
     pub line: u64,
 }
 
+/// A record as it stands in its log.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// Its first byte.
+    pub offset: u64,
+    /// Its bytes.
+    pub text: &'a str,
+}
+
 /// Whoever wants what is read.
 pub trait Sink {
+    /// Says which record the following entries borrow from; `None` when that one is gone, and before what does not
+    /// stand in the log as it was read. By default nobody cares.
+    fn record(&mut self, _record: Option<Record<'_>>) {}
+
     /// Takes an entry. `at` is its time, or the last known one where the log gives none.
     fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>);
 

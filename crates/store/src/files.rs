@@ -1,7 +1,8 @@
 //! Private directories, and files that appear whole or not at all.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -90,9 +91,23 @@ pub(crate) fn create_temporary(tmp: &Path) -> Result<(File, PathBuf), FileError>
 
 /// Reads a file, or gives `None` when it is longer than `cap`, having read no more than that.
 pub(crate) fn read_capped(path: &Path, cap: u64, into: &mut Vec<u8>) -> io::Result<Option<()>> {
+    read_open_capped(&File::open(path)?, cap, into)
+}
+
+/// As [`read_capped`], for a file that is open. Where others read in it does not matter.
+pub(crate) fn read_open_capped(
+    file: &File,
+    cap: u64,
+    into: &mut Vec<u8>,
+) -> io::Result<Option<()>> {
     into.clear();
-    let read = File::open(path)?.take(cap + 1).read_to_end(into)?;
-    Ok((read as u64 <= cap).then_some(()))
+    let len = file.metadata()?.len();
+    if len > cap {
+        return Ok(None);
+    }
+    into.resize(usize::try_from(len).map_err(io::Error::other)?, 0);
+    file.read_exact_at(into, 0)?;
+    Ok(Some(()))
 }
 
 /// Removes temporary files that were last written more than an hour before `now`, or only counts them.

@@ -5,11 +5,11 @@ use std::io::{self, BufRead as _, Read as _};
 use std::ops::RangeInclusive;
 
 use quipu_agents::{
-    About, Dialect, Entry, Family, Feed, HEAD, Limits, Origin, Position, Session, Sink,
+    About, Dialect, Entry, Family, Feed, HEAD, Limits, Origin, Position, Record, Session, Sink,
 };
 use quipu_model::{Attachment, Event, Timestamp};
 
-use crate::archive::{Archive, Snapshot, SourceKey};
+use crate::archive::{Archive, Slices, Snapshot, SourceKey};
 use crate::blobs::Blobs;
 use crate::catalogue::{ADAPTERS, TranscriptRow};
 use crate::events::{ALL, EventFile, EventLog, Events, Page, State, Writer};
@@ -103,15 +103,16 @@ impl Kept {
         if row.recorded {
             return Ok(EventLog::run(row.clone())?);
         }
-        let file = self.file(row, wanted)?;
-        Ok(EventLog::kept(row.clone(), file))
+        let (file, log) = self.file(row, wanted)?;
+        Ok(EventLog::kept(row.clone(), file, log))
     }
 
+    /// The events of a log, and the log in the state that they are of.
     fn file(
         &self,
         row: &TranscriptRow,
         wanted: &RangeInclusive<u64>,
-    ) -> Result<EventFile, ImportError> {
+    ) -> Result<(EventFile, Slices), ImportError> {
         let row = &*located(&self.archive, row)?;
         let snapshot = snapshot(&self.archive, row)?;
         let state = State {
@@ -119,10 +120,11 @@ impl Kept {
             read_to: snapshot.size,
             adapters: ADAPTERS,
         };
-        match self.events.open(&row.key) {
-            Ok(file) if file.state() == state && file.check(wanted).is_ok() => Ok(file),
-            _ => self.make(row, &snapshot, state),
-        }
+        let file = match self.events.open(&row.key) {
+            Ok(file) if file.state() == state && file.check(wanted).is_ok() => file,
+            _ => self.make(row, &snapshot, state)?,
+        };
+        Ok((file, self.archive.slices(&snapshot)))
     }
 
     /// Makes the events of a log again: in their place, or where nobody else sees them if nothing may be written there.
@@ -167,6 +169,10 @@ impl Kept {
 struct Into<'w>(&'w mut Writer);
 
 impl Sink for Into<'_> {
+    fn record(&mut self, record: Option<Record<'_>>) {
+        self.0.record(record);
+    }
+
     fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>) {
         self.0.take(seq, at, position, entry);
     }

@@ -1,44 +1,45 @@
 //! From an entry to its line.
 
 use std::borrow::Cow;
-use std::io::Write as _;
 
 use quipu_formats::exchange::encode_log;
 use quipu_model::{Event, Notes, Timestamp, Usage};
 
+use super::Line;
 use crate::{Charge, Entry, InRun, Position, Repeat, Text, Value, What, run_id, service_number};
 
-/// Writes an entry as a line, without a line end. Values may have line ends in them.
-pub fn write(seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>, out: &mut Vec<u8>) {
-    let mut line = Line { out };
-    line.number("{\"s\":", seq);
-    line.time(",\"a\":", at);
-    line.number(",\"o\":", position.offset);
-    line.number(",\"l\":", position.line);
-    line.what(&entry.what);
-    line.facts(at, entry);
+/// Writes an entry as a line, without a line end, in the place of what was there. Values may have line ends in them.
+pub fn write(seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>, line: &mut Line) {
+    line.clear();
+    let mut writing = Writing { line };
+    writing.number("{\"s\":", seq);
+    writing.time(",\"a\":", at);
+    writing.number(",\"o\":", position.offset);
+    writing.number(",\"l\":", position.line);
+    writing.what(&entry.what);
+    writing.facts(at, entry);
     if let Some(in_run) = &entry.in_run {
-        line.in_run(in_run);
+        writing.in_run(in_run);
     }
-    line.out.push(b'}');
+    writing.key("}");
 }
 
-struct Line<'o> {
-    out: &'o mut Vec<u8>,
+struct Writing<'o> {
+    line: &'o mut Line,
 }
 
-impl Line<'_> {
+impl Writing<'_> {
     fn key(&mut self, key: &str) {
-        self.out.extend_from_slice(key.as_bytes());
+        self.line.out().extend_from_slice(key.as_bytes());
     }
 
-    fn number(&mut self, key: &str, number: impl std::fmt::Display) {
+    fn number(&mut self, key: &str, number: impl serde::Serialize) {
         self.key(key);
         // A vector takes whatever is written to it.
-        drop(write!(self.out, "{number}"));
+        drop(serde_json::to_writer(self.line.out(), &number));
     }
 
-    fn some(&mut self, key: &str, number: Option<impl std::fmt::Display>) {
+    fn some(&mut self, key: &str, number: Option<impl serde::Serialize>) {
         if let Some(number) = number {
             self.number(key, number);
         }
@@ -47,13 +48,13 @@ impl Line<'_> {
     /// A time: seconds and nanoseconds.
     fn time(&mut self, key: &str, at: Timestamp) {
         self.key(key);
-        let (seconds, nanoseconds) = (at.as_second(), at.subsec_nanosecond());
-        drop(write!(self.out, "[{seconds},{nanoseconds}]"));
+        self.number("[", at.as_second());
+        self.number(",", at.subsec_nanosecond());
+        self.key("]");
     }
 
     fn string(&mut self, text: &str) {
-        // A vector takes whatever is written to it.
-        drop(serde_json::to_writer(&mut *self.out, text));
+        self.line.string(text);
     }
 
     fn word(&mut self, key: &str, word: Option<&Cow<'_, str>>) {
@@ -66,7 +67,7 @@ impl Line<'_> {
     fn text(&mut self, key: &str, text: &Text<'_>) {
         self.key(key);
         match text {
-            Text::Raw(raw) => self.key(raw.raw().get()),
+            Text::Raw(raw) => self.line.raw(raw.raw().get()),
             Text::Plain(text) => self.string(text),
         }
     }
@@ -75,7 +76,7 @@ impl Line<'_> {
         match value {
             Value::Raw(raw) => {
                 self.key(key);
-                self.key(raw.get());
+                self.line.raw(raw.get());
             }
             Value::Text(text) => self.text(key, text),
             Value::Owned(json) => {
@@ -166,10 +167,7 @@ impl Line<'_> {
         if !entry.attachments.is_empty() {
             self.key("]");
         }
-        if let Some(extra) = entry.extra.to_json() {
-            self.key(",\"ex\":");
-            self.key(extra.get());
-        }
+        entry.extra.write(",\"ex\":", self.line);
         let flags = [
             entry.opaque,
             entry.synthetic,
@@ -220,10 +218,7 @@ impl Line<'_> {
         ];
         for (nth, bucket) in buckets.into_iter().enumerate() {
             let before = if nth == 0 { "[" } else { "," };
-            match bucket {
-                Some(tokens) => self.number(before, tokens),
-                None => self.number(before, "null"),
-            }
+            self.number(before, bucket);
         }
         self.key("]");
     }
@@ -273,7 +268,7 @@ impl Line<'_> {
                 body: body.clone(),
                 annotations: Notes::default().into(),
             };
-            encode_log(&event, self.out);
+            encode_log(&event, self.line.out());
         }
         if let Some(source) = source {
             self.key(",\"source\":[");

@@ -15,7 +15,7 @@ mod tape;
 #[cfg(debug_assertions)]
 pub mod watch;
 
-pub use build::Building;
+pub use build::{Building, Target};
 pub use cursor::{Cursor, SyntaxError, SyntaxProblem};
 pub use marks::Escapes;
 pub use parts::{Part, Parts, PartsError};

@@ -1,12 +1,13 @@
 //! Chunks: compressing and storing them, loading and checking them.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::compress_bound;
 
-use super::{ArchiveError, CHUNK, ChunkFault, Inner};
+use super::{ArchiveError, CHUNK, ChunkFault, Inner, seek};
 use crate::address::Digest;
 use crate::{FileError, files};
 
@@ -34,6 +35,7 @@ impl ChunkRef {
 /// Compresses and stores chunks, reusing its memory.
 pub(super) struct Storer {
     compressor: Compressor<'static>,
+    frame: Vec<u8>,
     compressed: Vec<u8>,
     loader: Loader,
 }
@@ -45,6 +47,7 @@ impl Storer {
         compressor.include_contentsize(true)?;
         Ok(Self {
             compressor,
+            frame: Vec::new(),
             compressed: Vec::new(),
             loader: Loader::new()?,
         })
@@ -66,13 +69,27 @@ impl Storer {
             Err(Unloadable::Fault(_)) => {}
             Err(Unloadable::File(e)) => return Err(e.into()),
         }
-        self.compressed.clear();
-        self.compressed.reserve_exact(compress_bound(bytes.len()));
-        self.compressor
-            .compress_to_buffer(bytes, &mut self.compressed)
+        self.compress(bytes, archive.sizes.frame)
             .map_err(FileError::at("compress", &path))?;
         files::place(&path, &self.compressed, &archive.tmp)?;
         archive.unsynced.note(&path);
+        Ok(())
+    }
+
+    /// Compresses a chunk: frame by frame, and then a list of the frames if there are several.
+    fn compress(&mut self, bytes: &[u8], frame: usize) -> io::Result<()> {
+        self.compressed.clear();
+        let mut table = seek::Table::default();
+        for plain in bytes.chunks(frame) {
+            self.frame.clear();
+            self.frame.reserve_exact(compress_bound(plain.len()));
+            self.compressor.compress_to_buffer(plain, &mut self.frame)?;
+            self.compressed.extend_from_slice(&self.frame);
+            table.push(self.frame.len(), plain.len());
+        }
+        if bytes.len() > frame {
+            table.write(&mut self.compressed);
+        }
         Ok(())
     }
 
@@ -106,9 +123,6 @@ impl Loader {
     }
 
     /// The bytes of a chunk, which are `len` bytes with the digest `id`.
-    ///
-    /// A frame can claim any size and hold far more than its file; the buffer is made as large as the
-    /// chunk should be, and zstd stops at its end.
     pub(super) fn load(
         &mut self,
         path: &Path,
@@ -116,13 +130,30 @@ impl Loader {
         len: usize,
     ) -> Result<&[u8], Unloadable> {
         self.bytes.clear();
-        let cap = compress_bound(len.min(CHUNK)) as u64;
-        let whole = match files::read_capped(path, cap, &mut self.compressed) {
+        match File::open(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                return Err(Unloadable::Fault(ChunkFault::Missing));
+                Err(Unloadable::Fault(ChunkFault::Missing))
             }
-            read => read.map_err(|e| Unloadable::File(FileError::at("read", path)(e)))?,
-        };
+            Err(e) => Err(Unloadable::File(FileError::at("read", path)(e))),
+            Ok(file) => self.load_open(&file, path, id, len),
+        }
+    }
+
+    /// As [`Loader::load`], for a file that is open.
+    ///
+    /// A frame can claim any size and hold far more than its file; the buffer is made as large as the
+    /// chunk should be, and zstd stops at its end.
+    pub(super) fn load_open(
+        &mut self,
+        file: &File,
+        path: &Path,
+        id: &Digest,
+        len: usize,
+    ) -> Result<&[u8], Unloadable> {
+        self.bytes.clear();
+        let cap = (compress_bound(len.min(CHUNK)) + seek::LONGEST) as u64;
+        let whole = files::read_open_capped(file, cap, &mut self.compressed)
+            .map_err(|e| Unloadable::File(FileError::at("read", path)(e)))?;
         if whole.is_none() {
             return Err(Unloadable::Fault(ChunkFault::TooLarge));
         }

@@ -1,7 +1,7 @@
 //! The archive: original bytes of imported logs, compressed, for good.
 //!
 //! ```text
-//! archive/chunks/ab/cdef….zst      one zstd frame; the name is the SHA-256 of the bytes inside
+//! archive/chunks/ab/cdef….zst      zstd frames; the name is the SHA-256 of the bytes inside
 //! archive/sources/ab/cdef….jsonl   one manifest per source; the name is SourceKey::id
 //! archive/damaged/                 manifests that could not be used, as they were
 //! archive/tmp/                     files being written, renamed into place
@@ -35,6 +35,8 @@ mod error;
 mod manifest;
 mod read;
 mod repair;
+mod seek;
+mod slices;
 mod snapshot;
 mod sweep;
 #[cfg(test)]
@@ -49,6 +51,7 @@ pub use chunk::ChunkRef;
 pub use error::{ArchiveError, ChunkFault};
 pub use read::SnapshotReader;
 pub use repair::{Manifest, Salvaged};
+pub(crate) use slices::{SliceReader, Slices};
 pub use snapshot::{Meta, Prefix, Snapshot, Source, SourceKey};
 pub use sweep::{Swept, Usage};
 pub use write::SnapshotWriter;
@@ -59,6 +62,9 @@ use crate::{FileError, files};
 
 /// How many bytes of a log a chunk holds at most.
 pub const CHUNK: usize = 4 << 20;
+
+/// How many bytes a frame of a chunk holds: what has to be unpacked to read any of them.
+pub const FRAME: usize = 512 << 10;
 
 /// A chunk at the end of a log that is smaller than this is merged with what comes after it.
 pub const SMALL: usize = 256 << 10;
@@ -85,6 +91,7 @@ struct Inner {
 struct Sizes {
     chunk: usize,
     small: usize,
+    frame: usize,
 }
 
 impl Archive {
@@ -97,6 +104,7 @@ impl Archive {
         let sizes = Sizes {
             chunk: CHUNK,
             small: SMALL,
+            frame: FRAME,
         };
         Self::with_sizes(directory, sizes)
     }

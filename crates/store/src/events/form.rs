@@ -8,7 +8,7 @@ use quipu_agents::{About, hash, state};
 use serde::{Deserialize, Serialize};
 
 /// How many events a block has at most, and about how many bytes of them.
-pub(super) const EVENTS: usize = 256;
+pub(super) const EVENTS: u32 = 512;
 pub(super) const BYTES: usize = 512 << 10;
 
 /// No block unpacks to more than this: one event with one line of the longest that is read.

@@ -7,6 +7,7 @@ use quipu_model::Event;
 
 use super::run::RunFile;
 use super::{ALL, EventFile, Fault};
+use crate::archive::Slices;
 use crate::catalogue::TranscriptRow;
 
 /// Some events of a transcript.
@@ -27,17 +28,17 @@ pub struct EventLog {
 
 #[derive(Debug)]
 enum From {
-    /// What an adapter made of a log.
-    Kept(Box<EventFile>),
+    /// What an adapter made of a log, and the log.
+    Kept(Box<(EventFile, Slices)>),
     /// The run's own file, which may grow.
     Run(Box<RunFile>),
 }
 
 impl EventLog {
-    pub(crate) fn kept(row: TranscriptRow, file: EventFile) -> Self {
+    pub(crate) fn kept(row: TranscriptRow, file: EventFile, log: Slices) -> Self {
         Self {
             row,
-            from: From::Kept(Box::new(file)),
+            from: From::Kept(Box::new((file, log))),
         }
     }
 
@@ -61,7 +62,7 @@ impl EventLog {
     /// When they cannot be read.
     pub fn len(&self) -> Result<u64, Fault> {
         match &self.from {
-            From::Kept(file) => Ok(file.len()),
+            From::Kept(kept) => Ok(kept.0.len()),
             From::Run(file) => file.len(),
         }
     }
@@ -107,13 +108,13 @@ impl EventLog {
     ///
     /// When they cannot be read.
     pub fn events(&self, wanted: RangeInclusive<u64>) -> Result<Vec<Event>, Fault> {
-        let file = match &self.from {
-            From::Kept(file) => file,
+        let (file, log) = match &self.from {
+            From::Kept(kept) => &**kept,
             From::Run(file) => return file.events(&wanted),
         };
         let run_id = quipu_agents::run_id(&self.row.run_id);
         let mut collect = Collect::new(run_id, &self.row.path.to_string_lossy());
-        file.replay(wanted, &mut collect)?;
+        file.replay(wanted, log, &mut collect)?;
         let mut marks = file.marks();
         for event in &mut collect.events {
             marks.mark(event);
@@ -128,8 +129,9 @@ impl EventLog {
         sink: &mut dyn Sink,
     ) -> Result<About, Fault> {
         match &self.from {
-            From::Kept(file) => {
-                file.replay(wanted.clone(), sink)?;
+            From::Kept(kept) => {
+                let (file, log) = &**kept;
+                file.replay(wanted.clone(), log, sink)?;
                 Ok(file.about().clone())
             }
             From::Run(file) => file.replay(wanted, sink),
@@ -150,7 +152,7 @@ impl EventLog {
             }
         }
         match &self.from {
-            From::Kept(file) => Ok(file.about().clone()),
+            From::Kept(kept) => Ok(kept.0.about().clone()),
             From::Run(file) => file.replay(&ALL, &mut Nobody),
         }
     }

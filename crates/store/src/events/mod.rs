@@ -13,16 +13,20 @@
 //! | part | holds |
 //! |---|---|
 //! | head | two places for the number and the address of the current tail |
-//! | block | up to [`form::EVENTS`] entries as lines (`quipu_agents::kept`), compressed |
+//! | block | up to [`form::EVENTS`] entries as lines (`quipu_agents::kept`) with references to the log, compressed |
 //! | tail | where each block is, what only the whole log tells of its events, and what the log says of its session |
+//!
+//! Lines do not repeat what the archive has: long texts and values are references into the kept log, and reading puts the
+//! bytes of the archive in their place. What a file refers to never changes, since it belongs to one version of its log.
 //!
 //! A log that grows adds blocks and a tail, and then the head names that tail. What is there is never changed, so
 //! whoever reads meanwhile reads what was there. A process that is killed leaves bytes behind the current tail, which
 //! the next one writes over. When a third of a file is no longer used it is written anew.
 //!
-//! Files hold what the archive holds, secrets included, and are as private.
+//! Files hold some of what the archive holds, secrets included, and are as private.
 
 mod form;
+mod lines;
 mod log;
 mod read;
 mod run;

@@ -6,10 +6,13 @@ use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use quipu_agents::kept::Reference;
 use quipu_agents::{About, Marks, Sink, hash, kept};
 use quipu_model::json::Tape;
 
 use super::form::{Block, Current, HEAD, LARGEST, State, Tail};
+use super::lines::Reading;
+use crate::archive::{ArchiveError, SliceReader, Slices};
 
 /// No tail is longer than this.
 const LONGEST_TAIL: u64 = 64 << 20;
@@ -31,6 +34,9 @@ pub enum Fault {
         /// What of it.
         what: String,
     },
+    /// What events refer to cannot be read.
+    #[error(transparent)]
+    Archived(#[from] ArchiveError),
     /// The file of a recorded run cannot be read.
     #[error(transparent)]
     Run(quipu_record::Error),
@@ -154,26 +160,36 @@ impl EventFile {
         &blocks[begin.min(end)..end]
     }
 
-    /// Gives these events to a sink, in order, for as long as it wants more.
+    /// Gives these events to a sink, in order, for as long as it wants more. `log` is the state of the log that they are
+    /// of.
     pub(crate) fn replay<S: Sink + ?Sized>(
         &self,
         wanted: RangeInclusive<u64>,
+        log: &Slices,
         sink: &mut S,
     ) -> Result<(), Fault> {
         let mut tape = Tape::new();
+        let mut log = log.reader();
+        let mut whole = Vec::new();
         for block in self.blocks(&wanted) {
             let lines = self.block(block)?;
-            let mut rest = &lines[..];
+            let mut lines = Reading::new(&lines);
             for seq in block.first..block.end() {
                 let cut = || self.damaged(block, "cut short");
-                let (line, behind) = next(rest).ok_or_else(cut)?;
-                rest = behind;
+                let (written, references) = lines.next().ok_or_else(cut)?;
                 if seq < *wanted.start() {
                     continue;
                 }
                 if seq > *wanted.end() || sink.is_done() {
                     return Ok(());
                 }
+                let len = references.iter().try_fold(written.len(), |len, reference| {
+                    len.checked_add(reference.len)
+                });
+                if len.is_none_or(|len| len > LARGEST) {
+                    return Err(self.damaged(block, "too long"));
+                }
+                let line = spliced(written, references, &mut log, &mut whole)?;
                 let line = std::str::from_utf8(line).map_err(|_| cut())?;
                 let entry = kept::read(line, &mut tape)
                     .ok_or_else(|| self.damaged(block, "not of a form that is known"))?;
@@ -190,8 +206,27 @@ impl EventFile {
     }
 }
 
-/// The next line, and what is behind it.
-fn next(lines: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = lines.split_first_chunk()?;
-    rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
+/// The line, with the bytes of the log where it refers to them.
+fn spliced<'l>(
+    written: &'l [u8],
+    references: &[Reference],
+    log: &mut SliceReader<'_>,
+    whole: &'l mut Vec<u8>,
+) -> Result<&'l [u8], ArchiveError> {
+    if references.is_empty() {
+        return Ok(written);
+    }
+    whole.clear();
+    whole.shrink_to(HELD);
+    let mut from = 0;
+    for reference in references {
+        whole.extend_from_slice(written.get(from..reference.place).unwrap_or_default());
+        log.append(reference.offset, reference.len, whole)?;
+        from = reference.place;
+    }
+    whole.extend_from_slice(written.get(from..).unwrap_or_default());
+    Ok(whole)
 }
+
+/// Memory for longer lines is given back.
+const HELD: usize = 1 << 20;

@@ -253,3 +253,70 @@ fn whoever_reads_meanwhile_reads_what_was_there() {
     assert!(!path.exists());
     assert_eq!(read(&grown), 1_300);
 }
+
+#[test]
+fn damage_to_what_events_refer_to_is_said_and_names_the_log() {
+    let (machine, store) = machine();
+    let row = rows(&store).remove(0);
+    let whole = store.read(row.clone()).unwrap().events;
+    let events = fs::read(file(&store, &row)).unwrap();
+    let chunks = files_below(&store.home().join("archive/chunks"));
+    assert_eq!(chunks.len(), 1);
+    let sound = fs::read(&chunks[0]).unwrap();
+
+    let refused = |store: &Store| {
+        let error = store.read(row.clone()).unwrap_err().to_string();
+        assert!(error.contains("s1.jsonl"), "{error}");
+        assert!(error.contains("import --rebuild"), "{error}");
+    };
+    let mut damaged = sound.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    write(&chunks[0], &damaged);
+    refused(&store);
+    fs::remove_file(&chunks[0]).unwrap();
+    refused(&store);
+    assert_eq!(
+        fs::read(file(&store, &row)).unwrap(),
+        events,
+        "they are not to blame"
+    );
+
+    // The log is still there, and is kept again.
+    let (store, _) = machine.rebuild(store);
+    let row = rows(&store).remove(0);
+    assert_eq!(store.read(row).unwrap().events, whole);
+}
+
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let folders = fs::read_dir(directory).unwrap();
+    folders
+        .flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap())
+        .map(|file| file.unwrap().path())
+        .collect()
+}
+
+#[test]
+fn events_do_not_repeat_long_texts() {
+    let machine = Machine::new();
+    let texts = (0..200).map(|n| reply("s1", &format!("a{n}"), &long_text(n)));
+    write(&machine.session("s1.jsonl"), texts.collect::<String>());
+    let store = machine.store();
+    machine.import(&store);
+    let row = rows(&store).remove(0);
+    let (events, log) = (
+        fs::metadata(file(&store, &row)).unwrap().len(),
+        fs::metadata(machine.session("s1.jsonl")).unwrap().len(),
+    );
+    assert!(
+        events * 20 < log,
+        "{events} bytes of events for a log of {log}"
+    );
+    assert_eq!(by_pages(&store, &row, 50), as_adapted(&store, &row));
+}
+
+/// Words in an order that does not compress well.
+fn long_text(seed: usize) -> String {
+    let words = (0..400).map(|n| (seed * 7919 + n * n * 104_729) % 99_991);
+    words.map(|word| word.to_string() + " ").collect()
+}

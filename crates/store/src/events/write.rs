@@ -5,11 +5,12 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 
-use quipu_agents::{About, Entry, Position, kept};
+use quipu_agents::{About, Entry, Position, Record, kept};
 use quipu_model::Timestamp;
 use zstd::bulk::Compressor;
 
 use super::form::{BYTES, Block, Current, EVENTS, HEAD, State, Tail, Voids, write_head};
+use super::lines::{Lines, Reading};
 use super::{EventFile, Events};
 use crate::catalogue::ADAPTERS;
 use crate::files::{create_directory, create_temporary};
@@ -32,10 +33,11 @@ pub(crate) struct Writer {
     at: u64,
     blocks: Vec<Block>,
     voids: Vec<Voids>,
-    /// The events of the next block: the length of each, and its line.
-    lines: Vec<u8>,
+    /// The events of the next block.
+    lines: Lines,
     first: u64,
-    events: u32,
+    /// The event at hand.
+    line: kept::Line,
     compressor: Compressor<'static>,
     packed: Vec<u8>,
     /// Why nothing more is written.
@@ -55,9 +57,9 @@ impl Writer {
             at: HEAD,
             blocks: Vec::new(),
             voids: Vec::new(),
-            lines: Vec::new(),
+            lines: Lines::default(),
             first: 1,
-            events: 0,
+            line: kept::Line::default(),
             compressor: compressor()?,
             packed: Vec::new(),
             failed: None,
@@ -95,33 +97,31 @@ impl Writer {
             at: current.end(),
             blocks: Vec::new(),
             voids,
-            lines: Vec::new(),
+            lines: Lines::default(),
             first: last + 1,
-            events: 0,
+            line: kept::Line::default(),
             compressor: compressor().ok()?,
             packed: Vec::new(),
             failed: None,
         };
-        let mut is_short = false;
-        while let Some(block) =
-            blocks.pop_if(|block| block.end() > last + 1 || is_short_block(block) && !is_short)
+        let mut again = Vec::new();
+        while let Some(block) = blocks
+            .pop_if(|block| block.end() > last + 1 || is_short_block(block) && again.is_empty())
         {
-            if block.first > last {
-                continue;
+            if block.first <= last {
+                again.push(block);
             }
-            is_short = true;
-            let lines = there.block(&block).ok()?;
-            let kept = u32::try_from(last + 1 - block.first).unwrap_or(u32::MAX);
-            let kept = kept.min(block.events);
-            let mut end = 0;
-            for _ in 0..kept {
-                end += 4 + length(&lines[end..])?;
+        }
+        for block in again.iter().rev() {
+            if writer.lines.len() == 0 {
+                writer.first = block.first;
             }
-            let mut all = lines[..end].to_vec();
-            all.append(&mut writer.lines);
-            writer.lines = all;
-            writer.events += kept;
-            writer.first = block.first;
+            let lines = there.block(block).ok()?;
+            let mut lines = Reading::new(&lines);
+            for _ in block.first..block.end().min(last + 1) {
+                let (written, references) = lines.next()?;
+                writer.lines.push(written, references);
+            }
         }
         writer.blocks = blocks;
         if writer.unused() > UNUSED_LEAST.max(writer.at / UNUSED_PART) {
@@ -157,6 +157,11 @@ impl Writer {
         Ok(())
     }
 
+    /// Learns of the record that the following entries borrow from.
+    pub(crate) fn record(&mut self, record: Option<Record<'_>>) {
+        self.line.record(record);
+    }
+
     /// Takes an entry.
     pub(crate) fn take(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>) {
         if self.failed.is_some() {
@@ -169,47 +174,41 @@ impl Writer {
                 to: voids.end,
             });
         }
-        if self.events == 0 {
+        if self.lines.len() == 0 {
             self.first = seq;
         }
-        let from = self.lines.len();
-        self.lines.extend_from_slice(&[0; 4]);
-        kept::write(seq, at, position, entry, &mut self.lines);
-        let len = u32::try_from(self.lines.len() - from - 4).unwrap_or(u32::MAX);
-        self.lines[from..from + 4].copy_from_slice(&len.to_le_bytes());
-        self.events += 1;
-        if self.events as usize >= EVENTS || self.lines.len() >= BYTES {
+        kept::write(seq, at, position, entry, &mut self.line);
+        self.lines.push(self.line.bytes(), self.line.references());
+        if self.lines.len() >= EVENTS || self.lines.bytes().len() >= BYTES {
             self.pack();
         }
     }
 
     /// Writes the block at hand.
     fn pack(&mut self) {
-        if self.events > 0
+        if self.lines.len() > 0
             && self.failed.is_none()
             && let Err(error) = self.try_pack()
         {
             self.failed = Some(error);
         }
-        self.lines.clear();
-        self.lines.shrink_to(2 * BYTES);
-        self.events = 0;
+        self.lines.clear(2 * BYTES);
     }
 
     fn try_pack(&mut self) -> io::Result<()> {
-        let room = zstd::zstd_safe::compress_bound(self.lines.len());
+        let room = zstd::zstd_safe::compress_bound(self.lines.bytes().len());
         self.packed.clear();
         self.packed.reserve(room);
         let len = self
             .compressor
-            .compress_to_buffer(&self.lines, &mut self.packed)?;
+            .compress_to_buffer(self.lines.bytes(), &mut self.packed)?;
         let too_long = |_| io::Error::other("an event is too long");
         let block = Block {
             offset: self.at,
             packed: u32::try_from(len).map_err(too_long)?,
-            unpacked: u32::try_from(self.lines.len()).map_err(too_long)?,
+            unpacked: u32::try_from(self.lines.bytes().len()).map_err(too_long)?,
             first: self.first,
-            events: self.events,
+            events: self.lines.len(),
             hash: quipu_agents::hash(&self.packed),
         };
         self.file.write_all_at(&self.packed, self.at)?;
@@ -264,13 +263,5 @@ fn compressor() -> io::Result<Compressor<'static>> {
 
 /// Whether more events belong into a block: then it is written anew with those that follow it.
 fn is_short_block(block: &Block) -> bool {
-    (block.events as usize) < EVENTS / 2 && (block.unpacked as usize) < BYTES / 2
-}
-
-/// The length that stands before a line.
-fn length(lines: &[u8]) -> Option<usize> {
-    let length = lines
-        .first_chunk()
-        .map(|bytes| u32::from_le_bytes(*bytes))?;
-    usize::try_from(length).ok()
+    block.events < EVENTS / 2 && (block.unpacked as usize) < BYTES / 2
 }

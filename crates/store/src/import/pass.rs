@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use quipu_agents::{
-    About, Checkpoint, Dialect, Dropped, Entry, Feed, Framing, Ledger, Origin, Position, Session,
-    Sink, Summary, state,
+    About, Checkpoint, Dialect, Dropped, Entry, Feed, Framing, Ledger, Origin, Position, Record,
+    Session, Sink, Summary, state,
 };
 use quipu_model::{Attachment, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -329,6 +329,12 @@ fn no_events(error: &std::io::Error) -> String {
 }
 
 impl Sink for Taker<'_> {
+    fn record(&mut self, record: Option<Record<'_>>) {
+        if let Some(events) = &mut self.events {
+            events.record(record);
+        }
+    }
+
     fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>) {
         // Like the archive, the event log has what was there.
         if let Some(events) = &mut self.events {

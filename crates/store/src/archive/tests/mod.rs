@@ -5,6 +5,7 @@ mod damage;
 mod keeping;
 mod layout;
 mod manifests;
+mod slices;
 mod sweeping;
 
 use std::io::Read as _;
@@ -19,6 +20,7 @@ use super::{Archive, ArchiveError, Sizes, Snapshot, SourceKey};
 const TINY: Sizes = Sizes {
     chunk: 64,
     small: 16,
+    frame: 64,
 };
 
 /// An archive in a directory of its own.
