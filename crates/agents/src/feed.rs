@@ -511,7 +511,7 @@ impl Feed {
     }
 
     /// The records on one line: one, or several that lost the line end between them. `from` is where the line begins in
-    /// the log, if it stands there as it is.
+    /// the log, if the log has the same bytes there.
     fn records(
         &mut self,
         line: &[u8],

@@ -20,7 +20,7 @@ pub struct Position {
     pub line: u64,
 }
 
-/// A record as it stands in its log.
+/// A record, byte for byte as its log has it.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
     /// Its first byte.
@@ -32,7 +32,7 @@ pub struct Record<'a> {
 /// Whoever wants what is read.
 pub trait Sink {
     /// Says which record the following entries borrow from; `None` when that one is gone, and before what does not
-    /// stand in the log as it was read. By default nobody cares.
+    /// have the bytes of the log. By default nobody cares.
     fn record(&mut self, _record: Option<Record<'_>>) {}
 
     /// Takes an entry. `at` is its time, or the last known one where the log gives none.

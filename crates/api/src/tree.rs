@@ -72,7 +72,7 @@ document! {
         pub children: Vec<u64>,
         /// The names of the steps down to it, with dots between them.
         pub path: String,
-        /// Which turn of the innermost loop it belongs to; 0 is the first, and where there is no loop.
+        /// Which turn of the innermost loop it belongs to; 0 is the first one, and a step outside of loops.
         pub iteration: u64,
         /// Its name.
         pub name: String,

@@ -19,7 +19,7 @@ pub struct Reference {
     pub len: usize,
 }
 
-/// A line. What stands in the log as it stands in the line is not copied, but referred to.
+/// A line. What the log has with the same bytes is not copied, but referred to.
 #[derive(Debug, Default)]
 pub struct Line {
     bytes: Vec<u8>,

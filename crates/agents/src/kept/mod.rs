@@ -1,7 +1,7 @@
 //! Entries as lines: what an adapter made of a log, kept so that it need not be made again.
 //!
 //! A line is a JSON object that holds all of an [`Entry`](crate::Entry): what happened, what is known of it, and where its tokens
-//! are counted. Texts and values are in it as they stand in the log, and an entry that is read back borrows from its line
+//! are counted. Texts and values are in it as the log has them, and an entry that is read back borrows from its line
 //! as it once borrowed from its record. So most of a line need not be written: a [`Line`] refers to the bytes of the log
 //! ([`Reference`]), and whoever reads it puts them back.
 //!

@@ -179,6 +179,11 @@ impl Catalogue {
         self.sources_where("version = 0 and part is null", &[])
     }
 
+    /// What is known of a log, by the name of its manifest.
+    pub(crate) fn source(&self, key: &str) -> Result<Option<SourceRow>> {
+        Ok(self.sources_where("key = ?1", &[&key])?.pop())
+    }
+
     /// How many logs an earlier version read. What it put down may hold more than it would now.
     pub fn outdated(&self) -> Result<u64> {
         let query = "select count(*) from source where adapters between 1 and ?1";
