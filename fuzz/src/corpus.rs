@@ -9,7 +9,13 @@ fn every_adapter_has_a_corpus() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for family in quipu_agents::FAMILIES {
         let name = format!("agent_{}", family.name());
-        assert!(root.join("fuzz_targets").join(&name).with_extension("rs").exists(), "{name}");
+        assert!(
+            root.join("fuzz_targets")
+                .join(&name)
+                .with_extension("rs")
+                .exists(),
+            "{name}"
+        );
         let mut files = 0;
         for entry in fs::read_dir(root.join("corpus").join(&name)).unwrap() {
             let bytes = fs::read(entry.unwrap().path()).unwrap();

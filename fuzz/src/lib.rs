@@ -159,7 +159,11 @@ pub fn json_tape(bytes: &[u8]) {
     }
 }
 
-type Divided = (Vec<(String, Option<u64>, Vec<u8>, u64, u64)>, u64, Result<(), PartsError>);
+type Divided = (
+    Vec<(String, Option<u64>, Vec<u8>, u64, u64)>,
+    u64,
+    Result<(), PartsError>,
+);
 
 fn divide<'a>(pieces: impl Iterator<Item = &'a [u8]>, limit: usize) -> Divided {
     let mut parts = Parts::new(&["events", "a"], limit);
@@ -288,11 +292,7 @@ pub fn agent(family: &str, bytes: &[u8]) {
     assert_eq!(whole, pieces, "{}", dialect.name);
 }
 
-type Read = (
-    Vec<quipu_model::Event>,
-    quipu_agents::Session,
-    u64,
-);
+type Read = (Vec<quipu_model::Event>, quipu_agents::Session, u64);
 
 fn read(family: &dyn Family, dialect: &Dialect, log: &[u8], cut: Option<usize>) -> Read {
     let limits = quipu_agents::Limits {

@@ -3,7 +3,7 @@
 use quipu_formats::normalized::{
     Beyond, NormalizedError, Read, Writer, embedded, read_with, verify,
 };
-use quipu_model::{Event, Body};
+use quipu_model::Event;
 
 type Document = (Read, Vec<(Event, Beyond)>);
 

@@ -12,7 +12,10 @@ fn engine() -> Engine {
         value: "[a-z]{4,}".into(),
     };
     let rules = RuleSet {
-        rules: vec![rule("word", Pattern::Regex(r"\btok_[0-9a-z]{4}\b".into())), rule("name", named)],
+        rules: vec![
+            rule("word", Pattern::Regex(r"\btok_[0-9a-z]{4}\b".into())),
+            rule("name", named),
+        ],
         allow: Vec::new(),
     };
     Engine::new(&rules, |_| true).expect("the rules are right")
@@ -22,7 +25,9 @@ fn run(engine: &Engine, options: &Options, input: &[u8]) -> Vec<u8> {
     let mut output = Vec::new();
     let mut findings = 0;
     let mut read = input;
-    let summary = redact(engine, options, &mut read, &mut output, &mut |_| findings += 1);
+    let summary = redact(engine, options, &mut read, &mut output, &mut |_| {
+        findings += 1
+    });
     let summary = summary.expect("memory does not fail");
     assert_eq!(summary.bytes, input.len() as u64);
     assert_eq!(summary.redacted + summary.near, findings);
@@ -35,7 +40,12 @@ pub fn raw(bytes: &[u8]) {
     let Some((&how, input)) = bytes.split_first() else {
         return;
     };
-    let shape = [None, Some(Shape::Jsonl), Some(Shape::Json), Some(Shape::Text)][usize::from(how & 3)];
+    let shape = [
+        None,
+        Some(Shape::Jsonl),
+        Some(Shape::Json),
+        Some(Shape::Text),
+    ][usize::from(how & 3)];
     let mut options = Options::new(Key::from_bytes([1; 32]));
     options.shape = shape;
     options.files = false;
@@ -48,8 +58,14 @@ pub fn raw(bytes: &[u8]) {
     options.threads = 2;
     assert_eq!(run(&engine, &options, input), once);
     if shape == Some(Shape::Jsonl) && how & 4 == 0 {
-        let valid = |line: &[u8]| serde_json::from_slice::<&serde_json::value::RawValue>(line).is_ok();
-        let lines = |bytes: &[u8]| bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>();
+        let valid =
+            |line: &[u8]| serde_json::from_slice::<&serde_json::value::RawValue>(line).is_ok();
+        let lines = |bytes: &[u8]| {
+            bytes
+                .split(|byte| *byte == b'\n')
+                .map(<[u8]>::to_vec)
+                .collect::<Vec<_>>()
+        };
         let (before, after) = (lines(input), lines(&once));
         assert_eq!(before.len(), after.len());
         for (before, after) in before.iter().zip(&after) {

@@ -24,8 +24,9 @@ pub fn rules(bytes: &[u8]) {
 
 /// Looks at a text. A line that ends at the first byte zero, if there is one, is the name it is given to.
 pub fn scan(bytes: &[u8]) {
-    static ENGINE: LazyLock<Engine> =
-        LazyLock::new(|| Engine::new(&RuleSet::builtin(), |_| true).expect("rules that come along"));
+    static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
+        Engine::new(&RuleSet::builtin(), |_| true).expect("rules that come along")
+    });
     let text = String::from_utf8_lossy(bytes);
     match text.split_once('\0') {
         Some((name, text)) => look(&ENGINE, text, Some(name)),

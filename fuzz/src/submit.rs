@@ -29,7 +29,9 @@ impl Keys for Only {
 static KEY: LazyLock<(KeyEntry, SecretKey)> = LazyLock::new(|| {
     let directory = std::env::temp_dir().join(format!("quipu-fuzz-{}", std::process::id()));
     let store = KeyStore::at(directory.join("keys.jsonl"));
-    let key = store.create("fuzz", &quipu_record::SystemClock).expect("a key can be made");
+    let key = store
+        .create("fuzz", &quipu_record::SystemClock)
+        .expect("a key can be made");
     std::fs::remove_dir_all(&directory).expect("and the file of it removed");
     key
 });
@@ -37,7 +39,11 @@ static KEY: LazyLock<(KeyEntry, SecretKey)> = LazyLock::new(|| {
 /// Sends a request, and the same once more: no answer is a mistake of the server, each is JSON, none tells the key, and what
 /// was taken is taken again.
 pub fn request(bytes: &[u8]) {
-    let rule = Rule::new("word", Kind::Secret, Pattern::Regex(r"\btok_[0-9a-z]{4}\b".into()));
+    let rule = Rule::new(
+        "word",
+        Kind::Secret,
+        Pattern::Regex(r"\btok_[0-9a-z]{4}\b".into()),
+    );
     let rules = RuleSet {
         rules: vec![rule],
         allow: Vec::new(),
@@ -45,10 +51,13 @@ pub fn request(bytes: &[u8]) {
     let engine = Engine::new(&rules, |_| true).expect("the rule is right");
     let scan = Box::new(EngineScan::for_secrets(engine));
     let keys = Box::new(Only(KEY.0.clone()));
-    let service = Service::new(Memory::default(), quipu_record::SystemClock, keys, scan).with_limits(LIMITS);
+    let service =
+        Service::new(Memory::default(), quipu_record::SystemClock, keys, scan).with_limits(LIMITS);
     let once = ask(&service, bytes);
     let again = ask(&service, bytes);
-    let (Some(once), Some(again)) = (once, again) else { return };
+    let (Some(once), Some(again)) = (once, again) else {
+        return;
+    };
     assert!(!bytes.starts_with(b"PUT") || (once.status < 300) == (again.status < 300));
 }
 
@@ -56,18 +65,34 @@ fn ask(service: &Service<Memory, quipu_record::SystemClock>, bytes: &[u8]) -> Op
     let end = bytes.windows(2).position(|pair| pair == b"\n\n")?;
     let (head, body) = (std::str::from_utf8(&bytes[..end]).ok()?, &bytes[end + 2..]);
     // Nor is who sends it.
-    let body = body.utf8_chunks().next().filter(|chunk| chunk.invalid().is_empty()).map_or_else(
-        || body.to_vec(),
-        |chunk| chunk.valid().replace("@key", KEY.0.key_id()).replace("@name", KEY.0.pseudonym()).into_bytes(),
-    );
+    let body = body
+        .utf8_chunks()
+        .next()
+        .filter(|chunk| chunk.invalid().is_empty())
+        .map_or_else(
+            || body.to_vec(),
+            |chunk| {
+                chunk
+                    .valid()
+                    .replace("@key", KEY.0.key_id())
+                    .replace("@name", KEY.0.pseudonym())
+                    .into_bytes()
+            },
+        );
     let mut lines = head.lines();
     let (method, path) = lines.next()?.split_once(' ')?;
-    let mut headers = vec![("Authorization".to_owned(), format!("Bearer {}", KEY.1.expose()))];
+    let mut headers = vec![(
+        "Authorization".to_owned(),
+        format!("Bearer {}", KEY.1.expose()),
+    )];
     for line in lines {
         let (name, value) = line.split_once(':')?;
         // A digest is nothing that a fuzzer finds.
         let value = match value.trim() {
-            "right" => Sha256::digest(&body).iter().map(|byte| format!("{byte:02x}")).collect(),
+            "right" => Sha256::digest(&body)
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
             other => other.to_owned(),
         };
         headers.push((name.to_owned(), value));

@@ -22,7 +22,7 @@ pub struct Kept<'a> {
     pub entry: Entry<'a>,
 }
 
-/// Reads a line that [`super::write`] wrote; `None` when it is something else.
+/// Reads a line that [`super::write()`] wrote; `None` when it is something else.
 pub fn read<'a>(line: &'a str, tape: &'a mut Tape) -> Option<Kept<'a>> {
     let line = tape.read(line, DEPTH).ok()?;
     let at = time(line.get("a")?)?;

@@ -13,7 +13,7 @@
 //! | part | holds |
 //! |---|---|
 //! | head | two places for the number and the address of the current tail |
-//! | block | up to [`form::EVENTS`] entries as lines (`quipu_agents::kept`) with references to the log, compressed |
+//! | block | up to 512 entries as lines (`quipu_agents::kept`) with references to the log, compressed |
 //! | tail | where each block is, what only the whole log tells of its events, and what the log says of its session |
 //!
 //! Lines do not repeat what the archive has: long texts and values are references into the kept log, and reading puts the
