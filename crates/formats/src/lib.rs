@@ -45,7 +45,7 @@
 //! );
 //! let mut reader = Reader::new(&line[..]);
 //! let read = reader.next_decoded().unwrap().unwrap().unwrap();
-//! assert_eq!(read.event.into_known().unwrap(), event);
+//! assert_eq!(read.event, event);
 //! ```
 
 pub mod agentlog;
