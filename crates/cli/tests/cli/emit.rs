@@ -450,4 +450,8 @@ fn every_kind_of_event_is_recorded_and_shown_by_its_own_word() {
         let one = env.run(&["show", "r", "--jsonl", "--type", word]).stdout;
         assert_eq!(one.lines().count(), 1, "{word}: {one}");
     }
+    // And Quipu knows every field that it wrote.
+    let drift = env.run(&["doctor", "--drift", "--json"]).stdout;
+    let drift: serde_json::Value = serde_json::from_str(&drift).unwrap();
+    assert_eq!(drift["drift"], serde_json::json!([]), "{drift:#}");
 }
