@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(month.unwrap().to_string(), "2026-02-27T12:00:00Z");
         for (wrong, age) in [(point("soon", now), false), (age("2026-11-01", now), true)] {
             let told = wrong.unwrap_err();
-            assert_eq!(told.to_string().contains("is no age"), age, "{told}");
+            assert_eq!(told.to_string().contains("is not an age"), age, "{told}");
         }
     }
 

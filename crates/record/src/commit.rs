@@ -225,7 +225,7 @@ impl Syncs {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a run that is to be synced after `delay`. False when there is no thread to do it.
+    /// Adds a run that is to be synced after `delay`. False when its thread could not be started.
     fn add(self: &Arc<Self>, commit: &Arc<Commit>, delay: Duration) -> bool {
         let mut queue = self.lock();
         if commit.closed.load(Ordering::SeqCst) {

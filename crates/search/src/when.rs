@@ -25,7 +25,7 @@ pub enum WhenError {
     #[error("{0:?} is no time")]
     NoTime(String),
     /// It is not written like an age.
-    #[error("{0:?} is no age")]
+    #[error("{0:?} is not an age")]
     NoAge(String),
     /// It is before or after all time that can be told.
     #[error("{0:?} is out of the range of times")]

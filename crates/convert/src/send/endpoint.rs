@@ -27,7 +27,7 @@ impl Endpoint {
                 AddressError::NotAUrl => "it is not a URL, such as http://localhost:4318",
                 AddressError::Scheme => "it does not begin with http:// or https://",
                 AddressError::NoHost => "it names no host",
-                AddressError::Port => "it is not a URL: there is no such port",
+                AddressError::Port => "it is not a URL: its port is not a number from 1 to 65535",
             })
         })?;
         let scheme = uri.scheme_str().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The kinds of events that the closed vocabulary has no type for.
 //!
 //! In a file, such an event is a line of a type that the vocabulary has, with a payload that any reader understands.
-//! Two more fields of the envelope say what it is: `as` names the kind, `event` holds its fields. Where a line may
+//! Two more fields of the envelope carry the event: `as` names the kind, `event` holds its fields. Where a line may
 //! have any type (`quipu show --jsonl`, `quipu emit`), the same fields are the payload.
 //!
 //! | kind | carried by | payload for other readers | `event` |

@@ -219,7 +219,7 @@ impl Wakes {
         thread.is_ok()
     }
 
-    /// Has a run looked at. False when there is no thread to do it.
+    /// Has a run looked at. False when its thread could not be started.
     fn add(self: &Arc<Self>, run: &Arc<FanOut>) -> bool {
         let is_started = self.start();
         if is_started {
@@ -234,7 +234,7 @@ impl Wakes {
         self.tell.notify_one();
     }
 
-    /// Has a file looked at until it changes. False when there is no thread to do it.
+    /// Has a file looked at until it changes. False when its thread could not be started.
     pub(crate) fn watch(self: &Arc<Self>, file: &Arc<Watched>) -> bool {
         let mut inbox = self.lock();
         inbox.files.retain(|other| !Arc::ptr_eq(other, file));

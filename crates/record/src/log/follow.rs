@@ -180,7 +180,7 @@ impl LogFollower {
         }
     }
 
-    /// Asks to be woken when the file is no longer as it was before it was last read.
+    /// Asks to be woken when the file has changed since just before it was last read.
     fn ask(&self, waker: &Waker) -> bool {
         self.watched.wait_for_change(self.seen, waker);
         self.hub.wakes.watch(&self.watched)
