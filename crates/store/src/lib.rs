@@ -62,12 +62,14 @@
 //! | [`traces`] | `.agentlog` traces by the id of their root, and an index of them |
 //! | [`health`] | whether all of it is sound |
 //! | [`address`] | names made of content, and the directories they are in |
+//! | `batches` | all events of a transcript, a few at a time |
 //! | `source` | kept sessions as something that can be converted |
 //! | `files` | private directories, files that appear whole |
 //! | `durable` | bringing many files to disk at once |
 
 pub mod address;
 pub mod archive;
+mod batches;
 pub mod blobs;
 pub mod catalogue;
 mod durable;
@@ -83,5 +85,6 @@ pub mod stats;
 pub mod traces;
 pub mod transcript;
 
+pub use batches::Batches;
 pub use files::FileError;
 pub use import::Store;
