@@ -91,11 +91,6 @@ pub struct Reading {
 }
 
 impl SourceRow {
-    /// Whether it is a recorded run, which is read where it lies.
-    pub fn is_run(&self) -> bool {
-        self.version == 0 && self.part.is_none()
-    }
-
     /// Whether the log still looks as it did when it was read, and was read as it would be now.
     pub fn unchanged(&self, now: &Stamp) -> bool {
         let Stamp {

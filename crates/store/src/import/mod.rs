@@ -65,8 +65,8 @@ use crate::blobs::{BlobError, Blobs};
 use crate::catalogue::{Catalogue, CatalogueError, SourceRow};
 use crate::events::Events;
 use crate::hide::{Hide, is_masked};
-use crate::search::index_path;
 use crate::search::indexing::{self, Adding, Indexing};
+use crate::search::{Opened, index_path};
 use keep::{Done, Keeper};
 pub use plan::BESIDE;
 use plan::Job;
@@ -82,6 +82,7 @@ pub struct Store {
     pub(crate) blobs: Arc<Blobs>,
     catalogue: Catalogue,
     guard: Arc<OnceLock<Arc<Guard>>>,
+    pub(crate) index: Opened,
 }
 
 /// How to import.
@@ -202,6 +203,7 @@ impl Store {
             blobs: Arc::new(Blobs::open(&home.join("blobs"))?),
             catalogue: Catalogue::open(catalogue)?,
             guard: Arc::default(),
+            index: Opened::default(),
         })
     }
 
