@@ -11,7 +11,8 @@ use clap::ValueEnum;
 use quipu_formats::exchange::{Escapes, Item, Reader, encode, verify};
 use quipu_formats::lines::{Limits, Lines};
 use quipu_model::{
-    Annotations, Block, Body, Content, Event, Fidelity, Json, Place, Step, ToolCall, ToolResult,
+    Annotations, Block, Body, Content, Event, Fidelity, Json, Place, Step, ToolCall, ToolCallId,
+    ToolResult,
 };
 
 use crate::sample::run_id;
@@ -203,7 +204,7 @@ fn transcript(dir: &Path, bytes: u64) -> Result<PathBuf> {
 fn event(seq: u64, random: u64) -> Event {
     let words = "Look at `src/main.rs`: the \"retry\" loop never ends.\nfn main() { run()?; }\n";
     let text = words.repeat(usize::try_from(random % 12).unwrap_or(0) + 1);
-    let call_id = format!("toolu_{:016x}", seq / 4);
+    let call_id = ToolCallId::from(format!("toolu_{:016x}", seq / 4));
     let body = match seq % 4 {
         0 => Body::StepStarted(Step::new("review", "agent")),
         1 => Body::AssistantMessage(vec![

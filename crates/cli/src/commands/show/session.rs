@@ -204,7 +204,7 @@ impl<'v> View<'v> {
                 Body::UserMessage(_) | Body::SystemMessage(_) => Speaker::Program,
                 Body::Note(note) if !matters(note.kind) => continue,
                 Body::Note(_) => speaker.clone(),
-                _ => Speaker::Agent(notes.subagent_id.clone()),
+                _ => Speaker::Agent(notes.subagent_id.clone().map(Into::into)),
             };
             let is_withheld = is_withheld(event);
             if is_withheld && withheld {
