@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use quipu_model::{Body, Event};
+use quipu_model::{Body, Event, ToolCallId};
 
 use crate::args::Show;
 use crate::error::Result;
@@ -49,7 +49,7 @@ pub(super) struct Ahead<'a> {
     passed: usize,
     /// Calls without a result so far, by their id, and whether they are shown. Some agents give one id to several
     /// calls; their results come in the order of the calls.
-    open: HashMap<String, VecDeque<(usize, bool)>>,
+    open: HashMap<ToolCallId, VecDeque<(usize, bool)>>,
     /// The results of calls that are shown.
     results: HashMap<usize, usize>,
     /// Results that are shown with their call.
@@ -93,7 +93,7 @@ impl<'a> Ahead<'a> {
     }
 
     /// The first open call with this id has its result.
-    fn pair(&mut self, id: &str, result: usize) {
+    fn pair(&mut self, id: &ToolCallId, result: usize) {
         let Some(open) = self.open.get_mut(id) else {
             return;
         };
