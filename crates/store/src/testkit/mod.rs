@@ -10,13 +10,15 @@
 //! assert_eq!(report.failed, []);
 //! ```
 
+pub mod bus;
+pub mod events;
 mod memory;
 pub mod objects;
 
 #[cfg(test)]
 mod tests;
 
-pub use memory::MemoryObjects;
+pub use memory::{MemoryBus, MemoryEvents, MemoryObjects};
 
 /// What an implementation did otherwise than it should.
 #[derive(Debug, Clone, PartialEq, Eq)]

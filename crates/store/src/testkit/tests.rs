@@ -3,11 +3,14 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{MemoryObjects, Report, objects};
+use super::{MemoryBus, MemoryEvents, MemoryObjects, Report, bus, events, objects};
 use crate::FileError;
 use crate::archive::{Archive, SourceKey};
 use crate::blobs::Blobs;
+use crate::events::EventFiles;
+use crate::live::{Bus as _, BusFile, Change, Heard, What};
 use crate::objects::{Directory, Look, Object, ObjectName, Objects};
 
 fn passes(report: &Report) {
@@ -24,6 +27,49 @@ fn objects_in_a_directory_and_in_memory_pass() {
     let root = tempfile::tempdir().unwrap();
     passes(&objects::conformance(&directory(root.path())));
     passes(&objects::conformance(&MemoryObjects::default()));
+}
+
+#[test]
+fn event_blocks_in_files_and_in_memory_pass() {
+    let root = tempfile::tempdir().unwrap();
+    let files = EventFiles::new(root.path().join("events"));
+    passes(&events::conformance(&files));
+    passes(&events::conformance(&MemoryEvents::default()));
+}
+
+#[test]
+fn a_bus_in_a_file_and_one_in_memory_pass() {
+    let root = tempfile::tempdir().unwrap();
+    passes(&bus::conformance(&BusFile::new(root.path())));
+    // Files that give way again and again.
+    let often = root.path().join("often");
+    let often = BusFile::new(&often).giving_way_at(4096);
+    let report = bus::conformance(&often);
+    // A follower of tiny files misses what others hear, and says so.
+    let failed: Vec<&str> = report.failed.iter().map(|failure| failure.check).collect();
+    assert_eq!(failed, ["several may publish at the same time"]);
+    passes(&bus::conformance(&MemoryBus::default()));
+}
+
+/// As another process would: nothing is shared but the directory.
+#[test]
+fn a_bus_in_a_file_is_heard_by_others() {
+    let root = tempfile::tempdir().unwrap();
+    let mut follower = BusFile::new(root.path()).follow().unwrap();
+    let change = Change {
+        key: "ab".repeat(32),
+        what: What::Read,
+    };
+    BusFile::new(root.path())
+        .publish(&[change.clone()])
+        .unwrap();
+    let heard = follower.next(Duration::from_secs(10)).unwrap();
+    assert_eq!(heard, Heard::Change(change.clone()));
+    // Somebody removes the file, and another one is begun.
+    std::fs::remove_file(root.path().join("changes.jsonl")).unwrap();
+    BusFile::new(root.path()).publish(&[change]).unwrap();
+    let heard = follower.next(Duration::from_secs(10)).unwrap();
+    assert_eq!(heard, Heard::Missed);
 }
 
 /// Puts over what is there.
