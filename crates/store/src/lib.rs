@@ -61,6 +61,8 @@
 //! | [`blobs`] | large things that events refer to; what they look like, which are not used |
 //! | [`traces`] | `.agentlog` traces by the id of their root, and an index of them |
 //! | [`health`] | whether all of it is sound |
+//! | [`live`] | the live bus: what changed, for whoever follows |
+//! | [`objects`] | where chunks and blobs lie: the trait, and a directory of them |
 //! | [`address`] | names made of content, and the directories they are in |
 //! | `batches` | all events of a transcript, a few at a time |
 //! | `source` | kept sessions as something that can be converted |
@@ -78,10 +80,14 @@ mod files;
 pub mod health;
 mod hide;
 pub mod import;
+pub mod live;
+pub mod objects;
 mod receipts;
 pub mod search;
 mod source;
 pub mod stats;
+#[cfg(any(test, feature = "testkit"))]
+pub mod testkit;
 pub mod traces;
 pub mod transcript;
 
