@@ -25,9 +25,11 @@
 //!
 //! Files hold some of what the archive holds, secrets included, and are as private.
 
+mod follow;
 mod form;
 mod lines;
 mod log;
+mod original;
 mod read;
 mod run;
 #[cfg(test)]
@@ -38,8 +40,10 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+pub use follow::{EventFollower, Followed};
 pub(crate) use form::State;
 pub use log::{EventLog, Page};
+pub(crate) use original::Original;
 pub use read::{EventFile, Fault};
 pub(crate) use write::Writer;
 

@@ -12,7 +12,8 @@ use quipu_model::json::Tape;
 
 use super::form::{Block, Current, HEAD, LARGEST, State, Tail};
 use super::lines::Reading;
-use crate::archive::{ArchiveError, SliceReader, Slices};
+use super::original::{Original, OriginalReader};
+use crate::archive::ArchiveError;
 
 /// No tail is longer than this.
 const LONGEST_TAIL: u64 = 64 << 20;
@@ -165,7 +166,7 @@ impl EventFile {
     pub(crate) fn replay<S: Sink + ?Sized>(
         &self,
         wanted: RangeInclusive<u64>,
-        log: &Slices,
+        log: &Original,
         sink: &mut S,
     ) -> Result<(), Fault> {
         let mut tape = Tape::new();
@@ -210,7 +211,7 @@ impl EventFile {
 fn spliced<'l>(
     written: &'l [u8],
     references: &[Reference],
-    log: &mut SliceReader<'_>,
+    log: &mut OriginalReader<'_>,
     whole: &'l mut Vec<u8>,
 ) -> Result<&'l [u8], ArchiveError> {
     if references.is_empty() {

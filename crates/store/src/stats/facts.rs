@@ -76,7 +76,8 @@ pub(crate) fn subjects(
         directories.map(|all| all.iter().map(String::as_str).collect());
     let (condition, values) = filter.sql();
     let query = format!(
-        "select t.id, t.run_id, t.native, t.parent, t.title, t.agent, t.cwd, t.repository, t.branch
+        "select t.id, t.run_id, t.native, t.parent, t.title, t.agent, t.cwd, t.repository, t.branch,
+             (select origin from temp.home) || '-' || substr(s.key, 1, 16)
          from transcript t join source s on s.id = t.source where {condition}"
     );
     catalogue.run(|database| {
@@ -107,6 +108,7 @@ pub(crate) fn subjects(
                     agent: row.get(5)?,
                     project: cwd.or_else(|| repository.map(|address| plain_address(&address))),
                     branch: row.get(8)?,
+                    address: row.get(9)?,
                     is_subagent: parent.is_some(),
                     run_id,
                 },
