@@ -65,12 +65,14 @@
 //! | [`live`] | the live bus: what changed, for whoever follows |
 //! | [`objects`] | where chunks and blobs lie: the trait, and a directory of them |
 //! | [`address`] | names made of content, and the directories they are in |
+//! | `batches` | all events of a transcript, a few at a time |
 //! | `source` | kept sessions as something that can be converted |
 //! | `files` | private directories, files that appear whole |
 //! | `durable` | bringing many files to disk at once |
 
 pub mod address;
 pub mod archive;
+mod batches;
 pub mod blobs;
 pub mod catalogue;
 mod durable;
@@ -91,5 +93,6 @@ pub mod testkit;
 pub mod traces;
 pub mod transcript;
 
+pub use batches::Batches;
 pub use files::FileError;
 pub use import::Store;

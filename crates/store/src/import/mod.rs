@@ -66,8 +66,8 @@ use crate::catalogue::{Catalogue, CatalogueError, SourceRow};
 use crate::events::Events;
 use crate::hide::{Hide, is_masked};
 use crate::live::{Bus, BusFile, Change, Changes, What};
-use crate::search::index_path;
 use crate::search::indexing::{self, Adding, Indexing};
+use crate::search::{Opened, index_path};
 use keep::{Done, Keeper};
 pub use plan::BESIDE;
 use plan::Job;
@@ -84,6 +84,7 @@ pub struct Store {
     catalogue: Catalogue,
     guard: Arc<OnceLock<Arc<Guard>>>,
     bus: Arc<dyn Bus>,
+    pub(crate) index: Opened,
 }
 
 /// How to import.
@@ -205,6 +206,7 @@ impl Store {
             catalogue: Catalogue::open(catalogue)?,
             guard: Arc::default(),
             bus: Arc::new(BusFile::new(home)),
+            index: Opened::default(),
         })
     }
 
