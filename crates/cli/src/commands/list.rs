@@ -202,10 +202,6 @@ impl std::fmt::Display for Census {
 impl Wanted {
     fn of(only: &Only, order: Order) -> Result<Self> {
         let now = SystemClock.now();
-        let at = |text: &Option<String>| match text {
-            Some(text) => when::point(text, now).map(|at| Some(at.as_millisecond())),
-            None => Ok(None),
-        };
         Ok(Self {
             filter: Filter {
                 agents: only.agents.clone(),
@@ -213,8 +209,8 @@ impl Wanted {
                 branch: only.branch.clone(),
                 model: only.model.clone(),
                 title: only.title.clone(),
-                since: at(&only.since)?,
-                until: at(&only.until)?,
+                since: when::millis(only.since.as_deref(), |text| when::point(text, now))?,
+                until: when::millis(only.until.as_deref(), |text| when::end(text, now))?,
                 subagents: false,
                 duplicates: false,
                 imported: false,
