@@ -112,10 +112,6 @@ pub(super) fn agents_of(store: Option<&Store>) -> Result<Vec<String>> {
 /// What is asked for with these filters.
 fn listing(only: &Only, order: Order) -> Result<Listing> {
     let now = SystemClock.now();
-    let at = |text: &Option<String>| match text {
-        Some(text) => when::point(text, now).map(|at| Some(at.as_millisecond())),
-        None => Ok(None),
-    };
     Ok(Listing {
         filter: Filter {
             agents: only.agents.clone(),
@@ -123,8 +119,8 @@ fn listing(only: &Only, order: Order) -> Result<Listing> {
             branch: only.branch.clone(),
             model: only.model.clone(),
             title: only.title.clone(),
-            since: at(&only.since)?,
-            until: at(&only.until)?,
+            since: when::millis(only.since.as_deref(), |text| when::point(text, now))?,
+            until: when::millis(only.until.as_deref(), |text| when::end(text, now))?,
             subagents: false,
             duplicates: false,
             imported: false,

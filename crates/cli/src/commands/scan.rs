@@ -187,7 +187,7 @@ fn found(
     days: i64,
 ) -> BTreeMap<String, Agent> {
     let mut known: HashMap<&Path, Vec<&SourceRow>> = HashMap::new();
-    for row in sources.iter().filter(|row| !row.is_run()) {
+    for row in sources.iter().filter(|row| !row.is_in_place()) {
         known.entry(&row.path).or_default().push(row);
     }
     let soon = i64::try_from(when::days_before(now, days - SOON).as_nanosecond());
@@ -293,7 +293,7 @@ impl Kept {
             .iter()
             .map(|candidate| (unpacked(&candidate.path), true))
             .collect();
-        for row in sources.iter().filter(|row| !row.is_run()) {
+        for row in sources.iter().filter(|row| !row.is_in_place()) {
             let exists = there
                 .entry(Cow::Borrowed(&row.path))
                 .or_insert_with_key(|path| path.exists() || packed(path).exists());

@@ -28,7 +28,7 @@ fn lines() -> Vec<String> {
     ]
 }
 
-fn home() -> TestEnv {
+pub(crate) fn home() -> TestEnv {
     let env = TestEnv::new();
     let ran = env.run_with(&["emit", "--run", "run-1"], lines().join("\n") + "\n");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -74,7 +74,7 @@ fn a_run_is_searched_and_a_hit_has_the_number_of_its_event() {
     let hits = found.as_array().unwrap();
     let of_run: Vec<u64> = hits
         .iter()
-        .filter(|hit| hit["id"] == "run-1")
+        .filter(|hit| hit["run_id"] == "run-1")
         .map(|hit| hit["seq"].as_u64().unwrap())
         .collect();
     assert_eq!(of_run.len(), 2, "{found:#}");
@@ -145,47 +145,55 @@ fn a_run_that_is_recorded_is_known_as_far_as_it_got() {
 }
 
 #[test]
-fn an_address_is_given_once_and_the_latest_has_a_word() {
-    let env = home();
-    let list = json(&env, &["list", "--json"]);
-    let addresses = |list: &Value| -> Vec<(String, String)> {
-        let rows = list.as_array().unwrap().iter();
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let mut all: Vec<_> = rows
-            .map(|row| (text(&row["path"]), text(&row["address"])))
-            .collect();
-        all.sort();
-        all
-    };
-    let before = addresses(&list);
-    for (_, address) in &before {
-        let shown = env.run(&["show", address]);
-        assert_eq!(shown.code, 0, "{}", shown.stderr);
-    }
-    // A longer copy of the session takes its id, and nobody's address.
-    let id = "5d2cf00d-0000-4000-8000-000000000003";
-    let log = user(id, 1, "where is the quetzal")
-        + &assistant(id, 2, &text("no quetzal here"))
-        + &user(id, 3, "look again");
-    let log = env.file("logs/copy/s.jsonl", log);
-    assert_eq!(env.run(&["import", &log]).code, 0);
-    let after = addresses(&json(&env, &["list", "--all", "--json"]));
-    assert_eq!(after.len(), 3);
-    assert!(
-        before.iter().all(|known| after.contains(known)),
-        "{after:?}"
-    );
-    assert_eq!(env.run(&["import", "--rebuild"]).code, 0);
-    let rebuilt = addresses(&json(&env, &["list", "--all", "--json"]));
-    assert_eq!(rebuilt, after);
-    let other = home();
-    let theirs = addresses(&json(&other, &["list", "--json"]));
-    assert!(
-        theirs
-            .iter()
-            .all(|(_, it)| before.iter().all(|(_, own)| own != it))
-    );
-    let last = env.run(&["show", "last"]);
-    assert_eq!(last.code, 0, "{}", last.stderr);
-    assert!(last.stdout.contains("nightly"), "{}", last.stdout);
+fn what_a_run_refers_to_is_an_attachment_and_is_not_collected() {
+    let env = TestEnv::new();
+    // The SHA-256 of "data", "x" and "b".
+    let [in_blob, in_call, loose] = [
+        (
+            "3a6eb0790f39ac87c94f3856b2dd2c5d110e6811602261a9a923d3bb23adc8b7",
+            "data",
+        ),
+        (
+            "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881",
+            "x",
+        ),
+        (
+            "c2356069e9d1e79ca924378153cfbbfb4d4416b1f99d41a2940bfdb66c5319db",
+            "b",
+        ),
+    ]
+    .map(|(sha, bytes)| {
+        let file = env.file(&format!("blobs/{}/{}", &sha[..2], &sha[2..]), bytes);
+        let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+        let opened = std::fs::File::open(&file).unwrap();
+        opened.set_modified(long_ago).unwrap();
+        (sha, std::path::PathBuf::from(file))
+    });
+    let lines = [
+        STARTED.to_owned(),
+        format!(
+            r#"{{"type":"blob","payload":{{"mime":"text/plain","bytes":4,"sha256":"{}"}}}}"#,
+            in_blob.0
+        ),
+        format!(
+            r#"{{"type":"model.call","payload":{{"request":{{"mime":"application/json","bytes":1,"sha256":"{}"}}}}}}"#,
+            in_call.0
+        ),
+    ];
+    let ran = env.run_with(&["emit", "--run", "run-1"], lines.join("\n") + "\n");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    // Nobody has looked at the run yet.
+    let ran = env.run(&["agentlog", "gc", "--yes"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(!loose.1.exists(), "nothing refers to it");
+    assert!(in_blob.1.exists() && in_call.1.exists());
+    assert_eq!(json(&env, &["list", "--json"])[0]["attachments"], 2);
+    // The same of a run that was imported.
+    let copy = env.path("copy.jsonl");
+    std::fs::rename(env.run_path("run-1"), &copy).unwrap();
+    let ran = env.run(&["import", copy.to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(json(&env, &["list", "--json"])[0]["attachments"], 2);
+    assert_eq!(env.run(&["agentlog", "gc", "--yes"]).code, 0);
+    assert!(in_blob.1.exists() && in_call.1.exists());
 }

@@ -99,6 +99,8 @@ impl Catalogue {
             Err(error) => return Err(fault(path)(error)),
         };
         schema::migrate(&catalogue)?;
+        // A catalogue that cannot be written to now can be read all the same.
+        drop(origin::remember(&catalogue));
         Ok(catalogue)
     }
 

@@ -134,6 +134,8 @@ pub struct SubjectRow {
     pub repository: Option<String>,
     /// Its branch.
     pub branch: Option<String>,
+    /// Its address.
+    pub address: String,
 }
 
 /// The parent and the run id of each session, by its own id.
@@ -247,7 +249,8 @@ impl Catalogue {
     pub(crate) fn subjects(&self, filter: &Filter) -> Result<Vec<SubjectRow>> {
         let (condition, values) = filter.sql();
         let query = format!(
-            "select t.id, t.run_id, t.native, t.parent, t.title, t.agent, t.cwd, t.repository, t.branch
+            "select t.id, t.run_id, t.native, t.parent, t.title, t.agent, t.cwd, t.repository, t.branch,
+                 (select origin from temp.home) || '-' || substr(s.key, 1, 16)
              from transcript t join source s on s.id = t.source where {condition}"
         );
         self.run(|database| {
@@ -263,6 +266,7 @@ impl Catalogue {
                     cwd: row.get(6)?,
                     repository: row.get(7)?,
                     branch: row.get(8)?,
+                    address: row.get(9)?,
                 })
             })?;
             rows.collect()

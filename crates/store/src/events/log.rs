@@ -6,9 +6,9 @@ use quipu_agents::{About, Collect, Sink};
 use quipu_model::Event;
 
 use super::run::RunFile;
-use super::{ALL, EventFile, Fault};
-use crate::archive::Slices;
+use super::{ALL, EventFile, EventFollower, Fault, Original, State};
 use crate::catalogue::TranscriptRow;
+use crate::transcript::Kept;
 
 /// Some events of a transcript.
 #[derive(Debug)]
@@ -17,6 +17,9 @@ pub struct Page {
     pub events: Vec<Event>,
     /// How many events the transcript has.
     pub len: u64,
+    /// Lines of a recorded run among these that are not events. What could not be read of an imported log was counted when it
+    /// was imported.
+    pub bad: u64,
 }
 
 /// The events of a transcript, whether it was imported or recorded.
@@ -29,16 +32,24 @@ pub struct EventLog {
 #[derive(Debug)]
 enum From {
     /// What an adapter made of a log, and the log.
-    Kept(Box<(EventFile, Slices)>),
+    Kept(Box<KeptLog>),
     /// The run's own file, which may grow.
     Run(Box<RunFile>),
 }
 
+#[derive(Debug)]
+struct KeptLog {
+    file: EventFile,
+    log: Original,
+    /// Opens it again.
+    kept: Kept,
+}
+
 impl EventLog {
-    pub(crate) fn kept(row: TranscriptRow, file: EventFile, log: Slices) -> Self {
+    pub(crate) fn kept(row: TranscriptRow, file: EventFile, log: Original, kept: Kept) -> Self {
         Self {
             row,
-            from: From::Kept(Box::new((file, log))),
+            from: From::Kept(Box::new(KeptLog { file, log, kept })),
         }
     }
 
@@ -62,7 +73,7 @@ impl EventLog {
     /// When they cannot be read.
     pub fn len(&self) -> Result<u64, Fault> {
         match &self.from {
-            From::Kept(kept) => Ok(kept.0.len()),
+            From::Kept(kept) => Ok(kept.file.len()),
             From::Run(file) => file.len(),
         }
     }
@@ -88,18 +99,20 @@ impl EventLog {
         filter: &dyn Fn(&Event) -> bool,
     ) -> Result<Page, Fault> {
         let len = self.len()?;
-        let (mut events, mut from) = (Vec::new(), from.max(1));
+        let (mut events, mut from, mut bad) = (Vec::new(), from.max(1), 0);
         while events.len() < most && from <= len {
             let step = (most - events.len()).max(HELD) as u64;
             let last = from.saturating_add(step - 1).min(len);
-            for event in self.events(from..=last)? {
+            let (some, not_events) = self.read(from..=last)?;
+            bad += not_events;
+            for event in some {
                 if events.len() < most && filter(&event) {
                     events.push(event);
                 }
             }
             from = last + 1;
         }
-        Ok(Page { events, len })
+        Ok(Page { events, len, bad })
     }
 
     /// These events, in order.
@@ -108,7 +121,12 @@ impl EventLog {
     ///
     /// When they cannot be read.
     pub fn events(&self, wanted: RangeInclusive<u64>) -> Result<Vec<Event>, Fault> {
-        let (file, log) = match &self.from {
+        Ok(self.read(wanted)?.0)
+    }
+
+    /// These events, and how many lines among them are not events.
+    fn read(&self, wanted: RangeInclusive<u64>) -> Result<(Vec<Event>, u64), Fault> {
+        let KeptLog { file, log, .. } = match &self.from {
             From::Kept(kept) => &**kept,
             From::Run(file) => return file.events(&wanted),
         };
@@ -119,7 +137,30 @@ impl EventLog {
         for event in &mut collect.events {
             marks.mark(event);
         }
-        Ok(collect.events)
+        Ok((collect.events, 0))
+    }
+
+    /// Follows the events, from one on: those that are there, then those that are added, by whatever process.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read.
+    pub fn follow(&self, from: u64) -> Result<EventFollower, Fault> {
+        match &self.from {
+            From::Kept(kept) => {
+                let (kept, row) = (kept.kept.clone(), self.row.clone());
+                Ok(EventFollower::of_kept(kept, row, from))
+            }
+            From::Run(file) => Ok(EventFollower::of_run(file.follow(from)?)),
+        }
+    }
+
+    /// Which state of a kept log the events are of.
+    pub(super) fn state(&self) -> Option<State> {
+        match &self.from {
+            From::Kept(kept) => Some(kept.file.state()),
+            From::Run(_) => None,
+        }
     }
 
     /// Gives events to a sink as an adapter read them. Says what the log tells as a whole, if all are wanted.
@@ -130,9 +171,8 @@ impl EventLog {
     ) -> Result<About, Fault> {
         match &self.from {
             From::Kept(kept) => {
-                let (file, log) = &**kept;
-                file.replay(wanted.clone(), log, sink)?;
-                Ok(file.about().clone())
+                kept.file.replay(wanted.clone(), &kept.log, sink)?;
+                Ok(kept.file.about().clone())
             }
             From::Run(file) => file.replay(wanted, sink),
         }
@@ -152,7 +192,7 @@ impl EventLog {
             }
         }
         match &self.from {
-            From::Kept(kept) => Ok(kept.0.about().clone()),
+            From::Kept(kept) => Ok(kept.file.about().clone()),
             From::Run(file) => file.replay(&ALL, &mut Nobody),
         }
     }

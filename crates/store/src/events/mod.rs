@@ -27,9 +27,11 @@
 
 mod blocks;
 mod file;
+mod follow;
 mod form;
 mod lines;
 mod log;
+mod original;
 mod read;
 mod run;
 #[cfg(test)]
@@ -43,8 +45,10 @@ use std::sync::Arc;
 
 pub use blocks::{BlockWriter, Blocks, EventBlocks};
 pub use file::EventFiles;
+pub use follow::{EventFollower, Followed};
 pub(crate) use form::State;
 pub use log::{EventLog, Page};
+pub(crate) use original::Original;
 pub use read::{EventFile, Fault};
 pub(crate) use write::Writer;
 

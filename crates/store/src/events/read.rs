@@ -11,7 +11,8 @@ use quipu_model::json::Tape;
 use super::blocks::Blocks;
 use super::form::{Block, LARGEST, State, Tail};
 use super::lines::Reading;
-use crate::archive::{ArchiveError, SliceReader, Slices};
+use super::original::{Original, OriginalReader};
+use crate::archive::ArchiveError;
 
 /// Why events cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -144,7 +145,7 @@ impl EventFile {
     pub(crate) fn replay<S: Sink + ?Sized>(
         &self,
         wanted: RangeInclusive<u64>,
-        log: &Slices,
+        log: &Original,
         sink: &mut S,
     ) -> Result<(), Fault> {
         let mut tape = Tape::new();
@@ -189,7 +190,7 @@ impl EventFile {
 fn spliced<'l>(
     written: &'l [u8],
     references: &[Reference],
-    log: &mut SliceReader<'_>,
+    log: &mut OriginalReader<'_>,
     whole: &'l mut Vec<u8>,
 ) -> Result<&'l [u8], ArchiveError> {
     if references.is_empty() {

@@ -29,6 +29,7 @@ mod find;
 mod forget;
 mod keep;
 pub(crate) mod link;
+mod live;
 pub(crate) mod loose;
 mod lost;
 mod many;

@@ -369,6 +369,7 @@ fn subject(log: &Loose, native: &str, roots: &HashMap<&str, Option<&String>>) ->
     let repository = session.repository.as_deref().map(plain_address);
     Subject {
         run_id: native.to_owned(),
+        address: None,
         session: root,
         title: session.title.clone().or_else(|| log.summary.title.clone()),
         agent: log.agent.clone(),

@@ -431,6 +431,13 @@ impl Traces {
     }
 }
 
+/// The directories of a home that have traces in them, below it.
+pub(crate) fn directories(home: &Path) -> Vec<PathBuf> {
+    let fans = names(&home.join("traces")).unwrap_or_default();
+    let fans = fans.into_iter().filter(|fan| fan.len() == 2);
+    fans.map(|fan| Path::new("traces").join(fan)).collect()
+}
+
 /// The names in a directory, in order; none where there is no directory.
 fn names(directory: &Path) -> Result<Vec<String>> {
     let entries = match std::fs::read_dir(directory) {

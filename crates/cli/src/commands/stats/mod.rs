@@ -180,20 +180,16 @@ impl Asked {
         let now = SystemClock.now();
         let config = Config::load(&place.home()?)?;
         let zone = config.zone(which.zone.as_deref())?;
-        let at = |text: &Option<String>| match text {
-            Some(text) => {
-                when::point_in(text, now, zone.clone()).map(|at| Some(at.as_millisecond()))
-            }
-            None => Ok(None),
-        };
+        let since = |text: &str| when::point_in(text, now, zone.clone());
+        let until = |text: &str| when::end_in(text, now, zone.clone());
         Ok(Self {
             filter: Filter {
                 agents: which.agents.clone(),
                 branch: which.branch.clone(),
                 model: which.model.clone(),
                 title: which.title.clone(),
-                since: at(&which.since)?,
-                until: at(&which.until)?,
+                since: when::millis(which.since.as_deref(), since)?,
+                until: when::millis(which.until.as_deref(), until)?,
                 subagents: true,
                 ..Filter::default()
             },
@@ -322,6 +318,7 @@ fn document(table: &Table) -> api::Stats {
             group.insert(by.as_str().to_owned(), Some(key.clone()));
             if *by == By::Session {
                 group.insert("title".to_owned(), table.titles.get(key).cloned());
+                group.insert("id".to_owned(), table.addresses.get(key).cloned());
             }
         }
         let session = row.did.and_then(|did| did.session);
