@@ -62,7 +62,7 @@ impl Reader for Run {
             if first {
                 entry.usage = usage;
                 entry.cost = cost;
-                entry.attachments.clone_from(&notes.attachments);
+                entry.attachments = event.blobs().cloned().collect();
             }
             first = false;
             out.push(entry);

@@ -67,7 +67,7 @@ pub(crate) struct ListTraces {
     /// Only traces that went on at or after this: a date, a time, today, yesterday, a weekday, or an age such as 24h, 7d, 2w, 3mo, 1y
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
-    /// Only traces that began before this
+    /// Only traces that began before this; a day is named to its end
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
     /// Only replays of this trace

@@ -156,3 +156,28 @@ fn the_trace_of_a_run_or_session_is_not_counted_beside_it() {
     assert_eq!(traces(&json(&env, &["list", "--json"])).len(), 0);
     assert_eq!(total(&env), before);
 }
+
+#[test]
+fn importing_a_trace_takes_the_blobs_beside_it() {
+    let env = TestEnv::new();
+    // The SHA-256 of "x".
+    let digest = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
+    env.file(&format!("in/a.agentlog.blobs/2d/{}", &digest[2..]), "x");
+    let wrong = env.file(
+        &format!("in/a.agentlog.blobs/2e/{}", &digest[2..]),
+        "not that",
+    );
+    kept(&env, "where is the quetzal", "in the forest");
+    std::fs::remove_dir_all(env.path("traces")).unwrap();
+    let file = env.path("in/a.agentlog");
+    let ran = env.run(&["import", file.to_str().unwrap()]);
+    assert!(ran.stderr.contains("damaged"), "{}", ran.stderr);
+    let blob = env.path(&format!("blobs/2d/{}", &digest[2..]));
+    assert_eq!(std::fs::read(&blob).unwrap(), b"x");
+    assert!(std::path::Path::new(&wrong).exists(), "it is only read");
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+    let opened = std::fs::File::open(&blob).unwrap();
+    opened.set_modified(long_ago).unwrap();
+    assert_eq!(env.run(&["agentlog", "gc", "--yes"]).code, 0);
+    assert!(blob.exists());
+}

@@ -85,6 +85,9 @@ pub fn collect(home: &Path, now: Timestamp, remove: bool) -> Result<Collected, G
     // Held to the end, so that nothing is imported between looking and removing.
     let _lock = remove.then(|| import::lock(home)).transpose()?;
     let store = Store::open_existing(home)?;
+    if let Some(store) = &store {
+        refresh_runs(store, remove)?;
+    }
     let catalogue = store.as_ref().map(Store::catalogue);
     collect_locked(home, catalogue, now, remove)
 }
@@ -136,6 +139,23 @@ pub(crate) fn collect_locked(
         }
     }
     Ok(collected)
+}
+
+/// Brings the catalogue up to date with recorded runs and traces: nobody may have looked at them since.
+fn refresh_runs(store: &Store, locked: bool) -> Result<(), GcError> {
+    let mut report = import::Report::default();
+    if locked {
+        store.refresh_runs_locked(&mut report)?;
+    } else {
+        report = store.refresh_runs()?;
+    }
+    match report.problems.into_iter().next() {
+        Some(problem) => Err(GcError::Unreadable {
+            path: problem.path,
+            why: problem.what,
+        }),
+        None => Ok(()),
+    }
 }
 
 fn refuse_unfinished(home: &Path) -> Result<(), GcError> {

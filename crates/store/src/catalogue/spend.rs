@@ -118,8 +118,6 @@ pub struct WasteRow<'r> {
 pub struct SubjectRow {
     /// The transcript.
     pub transcript: i64,
-    /// Its address.
-    pub address: Option<String>,
     /// Its id.
     pub run_id: String,
     /// Its own id of the session.
@@ -136,6 +134,8 @@ pub struct SubjectRow {
     pub repository: Option<String>,
     /// Its branch.
     pub branch: Option<String>,
+    /// Its address.
+    pub address: String,
 }
 
 /// The parent and the run id of each session, by its own id.
@@ -250,7 +250,7 @@ impl Catalogue {
         let (condition, values) = filter.sql();
         let query = format!(
             "select t.id, t.run_id, t.native, t.parent, t.title, t.agent, t.cwd, t.repository, t.branch,
-                    (select origin from temp.home) || '-' || substr(s.key, 1, 16)
+                 (select origin from temp.home) || '-' || substr(s.key, 1, 16)
              from transcript t join source s on s.id = t.source where {condition}"
         );
         self.run(|database| {

@@ -256,6 +256,22 @@ fn stores_of_every_version_open() {
             .list(&Filter::default(), Order::Oldest, None)
             .unwrap();
         assert!(!rows.is_empty(), "{}", release.display());
+        let sources = || format!("{:?}", store.catalogue().sources().unwrap());
+        let before = sources();
+        for row in &rows {
+            // What is known of it has an address at once, and the id that it had still means it.
+            let ids = [&row.address, &row.run_id].map(|id| store.catalogue().find(id).unwrap().id);
+            assert_eq!(ids, [row.id, row.id]);
+            assert_eq!(row.address.len(), 8 + 1 + 16);
+        }
+        let other = crate::Store::open(&home).unwrap();
+        for row in &rows {
+            assert_eq!(
+                other.catalogue().find(&row.run_id).unwrap().address,
+                row.address
+            );
+        }
+        assert_eq!(sources(), before, "no log was read again");
         for row in rows {
             let (events, notes) = (row.figures.events, row.figures.notes);
             let transcript = store.read(row).unwrap();

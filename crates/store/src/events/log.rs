@@ -17,6 +17,9 @@ pub struct Page {
     pub events: Vec<Event>,
     /// How many events the transcript has.
     pub len: u64,
+    /// Lines of a recorded run among these that are not events. What could not be read of an imported log was counted when it
+    /// was imported.
+    pub bad: u64,
 }
 
 /// The events of a transcript, whether it was imported or recorded.
@@ -96,18 +99,20 @@ impl EventLog {
         filter: &dyn Fn(&Event) -> bool,
     ) -> Result<Page, Fault> {
         let len = self.len()?;
-        let (mut events, mut from) = (Vec::new(), from.max(1));
+        let (mut events, mut from, mut bad) = (Vec::new(), from.max(1), 0);
         while events.len() < most && from <= len {
             let step = (most - events.len()).max(HELD) as u64;
             let last = from.saturating_add(step - 1).min(len);
-            for event in self.events(from..=last)? {
+            let (some, not_events) = self.read(from..=last)?;
+            bad += not_events;
+            for event in some {
                 if events.len() < most && filter(&event) {
                     events.push(event);
                 }
             }
             from = last + 1;
         }
-        Ok(Page { events, len })
+        Ok(Page { events, len, bad })
     }
 
     /// These events, in order.
@@ -116,6 +121,11 @@ impl EventLog {
     ///
     /// When they cannot be read.
     pub fn events(&self, wanted: RangeInclusive<u64>) -> Result<Vec<Event>, Fault> {
+        Ok(self.read(wanted)?.0)
+    }
+
+    /// These events, and how many lines among them are not events.
+    fn read(&self, wanted: RangeInclusive<u64>) -> Result<(Vec<Event>, u64), Fault> {
         let KeptLog { file, log, .. } = match &self.from {
             From::Kept(kept) => &**kept,
             From::Run(file) => return file.events(&wanted),
@@ -127,7 +137,7 @@ impl EventLog {
         for event in &mut collect.events {
             marks.mark(event);
         }
-        Ok(collect.events)
+        Ok((collect.events, 0))
     }
 
     /// Follows the events, from one on: those that are there, then those that are added, by whatever process.

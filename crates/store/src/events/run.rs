@@ -1,11 +1,12 @@
 //! The events of a recorded run, read from its own file.
 
+use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
 use quipu_agents::{About, Entry, Feed, Framing, Origin, Position, Reader, Sink};
 use quipu_formats::exchange::encode_log;
-use quipu_model::{Attachment, Event, Timestamp};
+use quipu_model::{Attachment, Body, Event, Timestamp, ToolCallId};
 use quipu_record::{LogFollower, RunLog};
 
 use super::Fault;
@@ -35,16 +36,19 @@ impl RunFile {
         self.log.follow(from).map_err(Fault::Run)
     }
 
-    /// Gives these events, in order, until there is no more or it is enough.
+    /// Gives these events, in order, until there is no more or it is enough. Says how many lines among them are not
+    /// events.
     fn each(
         &self,
         wanted: &RangeInclusive<u64>,
         mut give: impl FnMut(Event, Position) -> bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<u64, Fault> {
+        let mut bad = 0;
         let (mut from, last) = (*wanted.start(), *wanted.end());
         while from <= last {
             let most = usize::try_from(last - from).unwrap_or(HELD).min(HELD - 1) + 1;
             let page = self.log.page(from, most).map_err(Fault::Run)?;
+            bad += page.bad.len() as u64;
             for event in page.events {
                 let at = event.decoded.at;
                 let position = Position {
@@ -54,25 +58,39 @@ impl RunFile {
                 let mut event = event.decoded.event;
                 event.seq = position.line;
                 if !give(event, position) {
-                    return Ok(());
+                    return Ok(bad);
                 }
             }
             match page.next {
                 Some(next) => from = next,
-                None => return Ok(()),
+                None => return Ok(bad),
             }
         }
-        Ok(())
+        Ok(bad)
     }
 
-    /// These events.
-    pub(super) fn events(&self, wanted: &RangeInclusive<u64>) -> Result<Vec<Event>, Fault> {
+    /// These events, marked where what follows them tells, and how many lines among them are not events.
+    pub(super) fn events(&self, wanted: &RangeInclusive<u64>) -> Result<(Vec<Event>, u64), Fault> {
         let mut events = Vec::new();
-        self.each(wanted, |event, _| {
+        let mut calls = OpenCalls::default();
+        let bad = self.each(wanted, |event, _| {
+            calls.observe(&event, Some(events.len()));
             events.push(event);
             true
         })?;
-        Ok(events)
+        if let Some(last) = events.last()
+            && !calls.is_empty()
+        {
+            // Results mostly follow their calls closely.
+            self.each(&(last.seq + 1..=u64::MAX), |event, _| {
+                calls.observe(&event, None);
+                !calls.is_empty()
+            })?;
+        }
+        for at in calls.left() {
+            events[at].annotations.flags.dangling = true;
+        }
+        Ok((events, bad))
     }
 
     /// Gives these events to a sink as the adapter of runs reads them: a message of several blocks as several entries
@@ -108,6 +126,41 @@ impl RunFile {
         let opened = quipu_agents::dialect("exchange")
             .and_then(|(family, dialect)| family.open(&dialect, &origin, None));
         opened.unwrap_or_else(|| unreachable!("the family of recorded runs reads them"))
+    }
+}
+
+/// Calls whose results are not there, by their ids. A result answers the first call with its id.
+#[derive(Debug, Default)]
+struct OpenCalls(HashMap<ToolCallId, VecDeque<usize>>);
+
+impl OpenCalls {
+    /// Takes in an event; `at` is its place among those that are marked.
+    fn observe(&mut self, event: &Event, at: Option<usize>) {
+        match (&event.body, at) {
+            (Body::ToolCall(call), Some(at)) if !call.call_id.is_empty() => {
+                self.0
+                    .entry(call.call_id.clone())
+                    .or_default()
+                    .push_back(at);
+            }
+            (Body::ToolResult(result), _) => {
+                if let Some(calls) = self.0.get_mut(&result.call_id) {
+                    calls.pop_front();
+                    if calls.is_empty() {
+                        self.0.remove(&result.call_id);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn left(self) -> impl Iterator<Item = usize> {
+        self.0.into_values().flatten()
     }
 }
 

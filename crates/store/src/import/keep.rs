@@ -17,7 +17,7 @@ use super::plan::{BESIDE, Job, plain_path};
 use super::report::Problem;
 use super::{Options, Progress, Store, database};
 use crate::archive::{self, ArchiveError, Prefix, Snapshot, SnapshotWriter, SourceKey};
-use crate::blobs::Blobs;
+use crate::blobs::{self, BlobError, BlobId, Blobs};
 use crate::catalogue::{Reading, Stamp};
 use crate::events::Events;
 use crate::hide::Hide;
@@ -28,6 +28,12 @@ pub(super) const PIECE: usize = 1 << 20;
 
 /// The longest document beside a log that is looked at.
 pub(super) const SIDECAR: u64 = 1 << 20;
+
+/// The longest blob beside a trace that is kept.
+const BLOB: u64 = 256 << 20;
+
+/// How a trace reads.
+const TRACE: &str = "agentlog";
 
 /// How many bytes a compressed log may unpack to. Logs get some ten times smaller, and very dull ones a hundred
 /// times; whatever gets thousands of times smaller was made to fill a disk.
@@ -270,9 +276,48 @@ impl<'s> Keeper<'s> {
                 Err(error) => take(failed(&beside, error)),
             }
         }
-        let read = self.read(&input, &mut file, size, brand, &sidecars, progress)?;
+        let mut read = self.read(&input, &mut file, size, brand, &sidecars, progress)?;
+        if sniffed.is_some_and(|(_, dialect)| dialect.name == TRACE) {
+            read.reading.blobs.extend(self.blobs_beside(path));
+        }
         take(Done::Read(Box::new(read)));
         Ok(())
+    }
+
+    /// Keeps the blobs that were written beside a trace, and gives their names.
+    fn blobs_beside(&self, trace: &Path) -> Vec<String> {
+        let directory = blobs::beside(trace);
+        let mut kept = Vec::new();
+        if !directory.is_dir() {
+            return kept;
+        }
+        let mut keep = |blobs: &Blobs, id: &BlobId| {
+            let path = blobs.path(id);
+            let is_short = fs::symlink_metadata(&path)
+                .is_ok_and(|found| found.is_file() && found.len() <= BLOB);
+            if !is_short {
+                let what = format!("not a file, or longer than {BLOB} bytes, so it was not kept");
+                self.say(Problem::new(&path, what));
+                return Ok(());
+            }
+            kept.push(self.blobs.put(&blobs.get(id)?)?.to_string());
+            Ok::<(), BlobError>(())
+        };
+        let all = Blobs::open(&directory).map(|blobs| {
+            let named: Vec<_> = blobs.iter().collect();
+            (blobs, named)
+        });
+        match all {
+            Ok((blobs, named)) => {
+                for id in named {
+                    if let Err(error) = id.and_then(|id| keep(&blobs, &id)) {
+                        self.say(Problem::new(&directory, error.to_string()));
+                    }
+                }
+            }
+            Err(error) => self.say(Problem::new(&directory, error.to_string())),
+        }
+        kept
     }
 
     /// How a log was read before. A log that has grown is still the log it was, also where so much of it no

@@ -29,6 +29,7 @@ mod find;
 mod forget;
 mod keep;
 pub(crate) mod link;
+mod live;
 pub(crate) mod loose;
 mod lost;
 mod many;
@@ -83,8 +84,8 @@ pub struct Store {
     pub(crate) blobs: Arc<Blobs>,
     catalogue: Catalogue,
     guard: Arc<OnceLock<Arc<Guard>>>,
-    pub(crate) index: Opened,
     bus: Arc<dyn Bus>,
+    pub(crate) index: Opened,
 }
 
 /// How to import.
@@ -205,8 +206,8 @@ impl Store {
             blobs: Arc::new(Blobs::open(&home.join("blobs"))?),
             catalogue: Catalogue::open(catalogue)?,
             guard: Arc::default(),
-            index: Opened::default(),
             bus: Arc::new(BusFile::new(home)),
+            index: Opened::default(),
         })
     }
 

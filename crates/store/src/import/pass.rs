@@ -340,6 +340,14 @@ impl Sink for Taker<'_> {
         if let Some(events) = &mut self.events {
             events.take(seq, at, position, entry);
         }
+        for attachment in &entry.attachments {
+            // What stood outside of a log may be kept all the same: the recorder puts it beside the run.
+            if let Ok(id) = attachment.sha256.parse()
+                && self.blobs.path(&id).is_file()
+            {
+                self.kept.push(id.to_string());
+            }
+        }
         let entry = self.hide.entry(entry);
         self.hide.observe(&mut self.summary, &entry);
         if let Some(scribe) = &mut self.scribe {

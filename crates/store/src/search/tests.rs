@@ -1,3 +1,5 @@
+mod shown;
+
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

@@ -90,7 +90,7 @@ pub(crate) fn subjects(
             agent: row.agent,
             project: row.cwd.or(repository),
             branch: row.branch,
-            address: row.address,
+            address: Some(row.address),
             is_subagent: row.parent.is_some(),
             run_id: row.run_id,
         };

@@ -54,12 +54,12 @@ pub(super) fn run(args: &Tail, place: &Place, store: &Store, row: TranscriptRow)
         live.catch_up()?;
     }
     let log = store.events(&live.row)?;
-    let len = log.len()?;
+    let len = log.len().map_err(ImportError::from)?;
     let from = match args.from {
         Some(from) => from.max(1),
         None => len.saturating_sub(args.events) + 1,
     };
-    let mut follower = log.follow(from)?;
+    let mut follower = log.follow(from).map_err(ImportError::from)?;
     if !args.follow {
         while let Some(news) = follower.try_next()? {
             printer.followed(&news)?;
@@ -143,7 +143,12 @@ fn look(path: &Path) -> Option<Look> {
         Some((metadata.len(), metadata.modified().ok()))
     };
     let log = of(path)?;
-    Some([Some(log), of(&PathBuf::from(journal))].into_iter().flatten().collect())
+    Some(
+        [Some(log), of(&PathBuf::from(journal))]
+            .into_iter()
+            .flatten()
+            .collect(),
+    )
 }
 
 impl Printer {
@@ -155,7 +160,9 @@ impl Printer {
             }
             Followed::Bad(bad) => return self.bad(bad.at, &bad.fault),
             Followed::Again { from } => {
-                format!("note: the log reads otherwise from event {from} on; it follows as it is now")
+                format!(
+                    "note: the log reads otherwise from event {from} on; it follows as it is now"
+                )
             }
             Followed::Gone => "note: nothing of it is kept any more; waiting for it".to_owned(),
         };

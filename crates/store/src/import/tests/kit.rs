@@ -147,3 +147,24 @@ pub(crate) fn texts(store: &Store, run_id: &str) -> Vec<String> {
         .filter_map(|event| event.body.texts().next().map(str::to_owned))
         .collect()
 }
+
+/// Imports every log that there is: ours, and the real ones where they are there.
+pub(crate) fn import_corpus(machine: &Machine, store: &Store) {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let real = crates.join("../../shared/fixtures");
+    let mut all = vec![crates.join("agents/fixtures")];
+    if real.is_dir() {
+        all.push(real);
+    } else {
+        #[expect(clippy::print_stderr, reason = "a test says what it left out")]
+        {
+            eprintln!(
+                "{} is not there: only our own logs are read",
+                real.display()
+            );
+        }
+    }
+    store
+        .import_paths(&machine.host(), &all, &options(), &Progress::default())
+        .unwrap();
+}
