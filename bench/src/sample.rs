@@ -16,7 +16,7 @@ pub(crate) fn draft() -> Draft {
         Place::flat("build.test", 3),
         Body::ToolResult(ToolResult {
             name: "Bash".to_owned(),
-            call_id: "toolu_01H8XGJWBWBAQ4Z".to_owned(),
+            call_id: "toolu_01H8XGJWBWBAQ4Z".into(),
             input: None,
             output: Some(Json::string(&("ok: 12 tests passed\n".repeat(11) + "done"))),
             error: None,

@@ -346,11 +346,11 @@ impl<'a> Entry<'a> {
             place: in_run.map_or_else(Place::run, |run| run.place.clone()),
             body: body.unwrap_or_else(|| self.what.to_body()),
             annotations: Annotations::from(Notes {
-                native_id: owned(&self.native_id),
-                parent_id: owned(&self.parent_id),
-                subagent_id: owned(&self.subagent),
+                native_id: owned(&self.native_id).map(Into::into),
+                parent_id: owned(&self.parent_id).map(Into::into),
+                subagent_id: owned(&self.subagent).map(Into::into),
                 model: owned(&self.model),
-                model_call: owned(&self.model_call),
+                model_call: owned(&self.model_call).map(Into::into),
                 stop_reason: owned(&self.stop_reason),
                 usage: self.usage,
                 cost: self.cost,
@@ -388,7 +388,7 @@ impl What<'_> {
             Self::System(said) => Body::SystemMessage(block(Content::Text(text(said)))),
             Self::Call { name, id, input } => Body::ToolCall(ToolCall {
                 name: name.clone().into_owned(),
-                call_id: id.clone().into_owned(),
+                call_id: id.clone().into(),
                 input: input.as_ref().map(Value::to_json),
                 fidelity,
             }),
@@ -399,7 +399,7 @@ impl What<'_> {
                 error,
             } => Body::ToolResult(ToolResult {
                 name: name.clone().into_owned(),
-                call_id: id.clone().into_owned(),
+                call_id: id.clone().into(),
                 input: None,
                 output: output.as_ref().map(Value::to_json),
                 error: error.as_ref().map(text),

@@ -27,7 +27,7 @@ fn header(read: &Read) -> Header {
         agent: read.dialect.brand.to_owned(),
         agent_version: session.version.clone(),
         adapter: Some(read.dialect.name.to_owned()),
-        session_id: session.id.clone(),
+        session_id: session.id.clone().map(Into::into),
         path: None,
     });
     header.environment.cwd.clone_from(&session.cwd);

@@ -12,7 +12,7 @@ use quipu_api::verify::CheckedTranscript;
 use quipu_api::{Time, repair, transcript, tree};
 use quipu_formats::exchange::verify::{Finding, Report};
 use quipu_model::tree::{Forest, Link, Node, Placed, RunTree, Span, State, Tally};
-use quipu_model::{RunId, Usage};
+use quipu_model::{RunId, ToolCallId, Usage};
 use quipu_record::Mended;
 use quipu_store::catalogue::TranscriptRow;
 use quipu_store::import::{Problem, Report as ImportReport};
@@ -262,7 +262,7 @@ fn step(index: usize, node: &Node, link: Option<&Link>) -> tree::Step {
         path: node.place.path.clone(),
         iteration: node.place.iteration(),
         name: node.name.clone(),
-        kind: node.kind.clone(),
+        kind: node.kind.to_string(),
         state: state(&node.state),
         error: error(&node.state),
         started_seq: node.started_seq,
@@ -308,10 +308,10 @@ fn span(span: Span) -> tree::Span {
 }
 
 fn tally(tally: &Tally) -> tree::Tally {
-    let calls = |calls: &[(String, String)]| -> Vec<tree::NamedCall> {
+    let calls = |calls: &[(String, ToolCallId)]| -> Vec<tree::NamedCall> {
         let named = calls.iter().map(|(name, id)| tree::NamedCall {
             name: name.clone(),
-            call_id: id.clone(),
+            call_id: id.to_string(),
         });
         named.collect()
     };

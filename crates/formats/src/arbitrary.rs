@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use quipu_model::{
     Annotations, Attachment, Block, Body, Chunk, Content, Environment, Event, Failure, Fidelity,
     Flags, HarnessEvent, Header, Json, ModelCall, Money, Note, NoteKind, Notes, Origin, Place,
-    RunId, Severity, Source, Status, Step, StepEnd, Timestamp, ToolCall, ToolResult, Unknown,
-    Usage,
+    RunId, Severity, Source, Status, Step, StepEnd, StepKind, Timestamp, ToolCall, ToolResult,
+    Unknown, Usage,
 };
 
 /// Text with what is awkward in JSON, in Go's JSON and in lines.
@@ -104,7 +104,11 @@ fn fidelity() -> BoxedStrategy<Fidelity> {
 }
 
 fn step() -> BoxedStrategy<Step> {
-    (text(), text())
+    let kind = prop_oneof![
+        text().prop_map(StepKind::from),
+        prop::sample::select(StepKind::NAMED)
+    ];
+    (text(), kind)
         .prop_map(|(name, kind)| Step { name, kind })
         .boxed()
 }
@@ -127,10 +131,13 @@ fn block() -> BoxedStrategy<Block> {
         text().prop_map(Content::Stream),
         (text(), text(), of(json())).prop_map(|(name, id, input)| Content::ToolUse {
             name,
-            id,
+            id: id.into(),
             input
         }),
-        (text(), of(json())).prop_map(|(id, content)| Content::ToolResult { id, content }),
+        (text(), of(json())).prop_map(|(id, content)| Content::ToolResult {
+            id: id.into(),
+            content
+        }),
     ];
     (fidelity(), content)
         .prop_map(|(fidelity, content)| Block { fidelity, content })
@@ -150,7 +157,7 @@ fn tool() -> BoxedStrategy<ToolResult> {
         .prop_map(
             |(name, call_id, input, output, error, fidelity)| ToolResult {
                 name,
-                call_id,
+                call_id: call_id.into(),
                 input,
                 output,
                 error,
@@ -341,9 +348,9 @@ fn annotations() -> BoxedStrategy<Annotations> {
                 flags,
             )| {
                 Annotations::from(Notes {
-                    native_id,
-                    parent_id,
-                    subagent_id,
+                    native_id: native_id.map(Into::into),
+                    parent_id: parent_id.map(Into::into),
+                    subagent_id: subagent_id.map(Into::into),
                     model,
                     usage,
                     cost,
@@ -419,7 +426,7 @@ fn log_annotations() -> BoxedStrategy<Annotations> {
     (annotations(), more, of(text()), of(extra))
         .prop_map(
             |(mut annotations, (model_call, status, child, attachments), stop_reason, extra)| {
-                annotations.model_call = model_call;
+                annotations.model_call = model_call.map(Into::into);
                 annotations.stop_reason = stop_reason;
                 annotations.extra = extra;
                 annotations.status = status;
@@ -466,7 +473,7 @@ fn header() -> BoxedStrategy<Header> {
             agent,
             agent_version,
             adapter,
-            session_id,
+            session_id: session_id.map(Into::into),
             path,
         },
     );
@@ -486,8 +493,8 @@ fn header() -> BoxedStrategy<Header> {
             |((run_id, parent_run_id, parent_call, forked_from, title), origin, environment)| {
                 Header {
                     parent_run_id,
-                    parent_call,
-                    forked_from,
+                    parent_call: parent_call.map(Into::into),
+                    forked_from: forked_from.map(Into::into),
                     title,
                     origin,
                     environment,

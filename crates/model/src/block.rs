@@ -1,6 +1,6 @@
 //! What messages are made of.
 
-use crate::{BlockType, Fidelity, Json};
+use crate::{BlockType, Fidelity, Json, ToolCallId};
 
 /// One block of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,14 +23,14 @@ pub enum Content {
         /// The tool's name; empty where the source gives none.
         name: String,
         /// The provider's token that links the use to its result; empty where there is none.
-        id: String,
+        id: ToolCallId,
         /// The arguments.
         input: Option<Json>,
     },
     /// A tool's output as the agent was given it.
     ToolResult {
         /// The token of the tool use this answers; empty where there is none.
-        id: String,
+        id: ToolCallId,
         /// The output.
         content: Option<Json>,
     },

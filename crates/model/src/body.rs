@@ -1,7 +1,10 @@
 //! What an event reports.
 
 use crate::vocabulary::vocabulary;
-use crate::{Attachment, Block, Content, EventType, Fidelity, Json, Note, RunId, Timestamp};
+use crate::{
+    Attachment, Block, Content, EventType, Fidelity, Json, Note, RunId, Step, StepEnd, Timestamp,
+    ToolCallId,
+};
 
 /// What an event reports. Each variant holds the payload of its event type, so a payload that does
 /// not belong to the type cannot be expressed.
@@ -208,61 +211,13 @@ pub struct Unknown {
     pub payload: Json,
 }
 
-/// A step, or the workflow itself on `run.*` events.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
-    /// The step's name in the workflow, or the workflow's name.
-    pub name: String,
-    /// `agent`, `command`, `parallel`, … or a custom step type.
-    pub kind: String,
-}
-
-impl Step {
-    /// A step by name and kind.
-    pub fn new(name: impl Into<String>, kind: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            kind: kind.into(),
-        }
-    }
-
-    /// The end of this step, without an error.
-    pub fn succeeded(self, result: Option<Json>) -> StepEnd {
-        StepEnd {
-            step: self,
-            error: None,
-            result,
-        }
-    }
-
-    /// The end of this step with an error.
-    pub fn failed(self, error: impl Into<String>) -> StepEnd {
-        StepEnd {
-            step: self,
-            error: Some(error.into()),
-            result: None,
-        }
-    }
-}
-
-/// How a step ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepEnd {
-    /// The step.
-    pub step: Step,
-    /// Why it failed; `None` when it did not.
-    pub error: Option<String>,
-    /// What it produced.
-    pub result: Option<Json>,
-}
-
 /// A tool invocation as it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {
     /// The tool's name.
     pub name: String,
     /// The token its result will carry.
-    pub call_id: String,
+    pub call_id: ToolCallId,
     /// The arguments; `None` is written as `null`.
     pub input: Option<Json>,
     /// Who saw it.
@@ -275,7 +230,7 @@ pub struct ToolResult {
     /// The tool's name.
     pub name: String,
     /// The token of the call.
-    pub call_id: String,
+    pub call_id: ToolCallId,
     /// The arguments again, where the source repeats them; `None` is written as `null`.
     pub input: Option<Json>,
     /// What the tool gave back; `None` is written as `null`.

@@ -4,7 +4,9 @@ use std::ops::{Deref, DerefMut};
 
 use jiff::Timestamp;
 
-use crate::{Attachment, Body, Json, Money, Place, RunId, Status, Usage};
+use crate::{
+    Attachment, Body, Json, ModelCallId, Money, NativeId, Place, RunId, Status, SubagentId, Usage,
+};
 
 /// One event of a transcript. The recorder, the readers of logs, the store and every format share this type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,11 +76,11 @@ pub struct Annotations(Option<Box<Notes>>);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Notes {
     /// The event's id in the log it was read from.
-    pub native_id: Option<String>,
+    pub native_id: Option<NativeId>,
     /// The native id of the event this one follows.
-    pub parent_id: Option<String>,
+    pub parent_id: Option<NativeId>,
     /// The sub-agent that acted, where a run has several.
-    pub subagent_id: Option<String>,
+    pub subagent_id: Option<SubagentId>,
     /// The model that produced it.
     pub model: Option<String>,
     /// The tokens this event adds to those counted before it.
@@ -87,7 +89,7 @@ pub struct Notes {
     pub cost: Option<Money>,
     /// The call to the model that the event belongs to, as the provider names it. Several events may
     /// belong to one call; their usages add up to its usage.
-    pub model_call: Option<String>,
+    pub model_call: Option<ModelCallId>,
     /// Why the answer that the event belongs to ended, in the provider's own word: `end_turn`, `length`.
     pub stop_reason: Option<String>,
     /// How long it took.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::{Body, Content, Distinct, Event, Money, RunId, Usage};
+use crate::{Body, Content, Distinct, Event, Money, RunId, SessionId, ToolCallId, Usage};
 
 /// Identity, origin, timing and links of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,9 +12,9 @@ pub struct Header {
     /// The run that called this one.
     pub parent_run_id: Option<RunId>,
     /// The tool call in the parent that began it.
-    pub parent_call: Option<String>,
+    pub parent_call: Option<ToolCallId>,
     /// The session this was branched or copied from, by its native id.
-    pub forked_from: Option<String>,
+    pub forked_from: Option<SessionId>,
     /// The runs this one called, in the order it named them.
     pub children: Distinct<RunId>,
     /// What the run is called: the workflow's name, or a title.
@@ -41,7 +41,7 @@ pub struct Origin {
     /// Which reader made events of its log: the name of a dialect.
     pub adapter: Option<String>,
     /// The session in the agent's own terms.
-    pub session_id: Option<String>,
+    pub session_id: Option<SessionId>,
     /// The log it was read from.
     pub path: Option<String>,
 }

@@ -1,6 +1,8 @@
 //! Identifiers.
 
+use std::borrow::{Borrow, Cow};
 use std::fmt;
+use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -82,6 +84,103 @@ impl AsRef<str> for RunId {
     fn as_ref(&self) -> &str {
         &self.0
     }
+}
+
+/// Ids that somebody else gave: any text. A type each, so that one cannot be taken for another.
+macro_rules! given_ids {
+    ($($(#[$doc:meta])* $name:ident,)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+        pub struct $name(String);
+
+        impl $name {
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            /// The text, to change it: redaction writes ids anew.
+            pub fn text_mut(&mut self) -> &mut String {
+                &mut self.0
+            }
+        }
+
+        impl Deref for $name {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(id: String) -> Self {
+                Self(id)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(id: &str) -> Self {
+                Self(id.to_owned())
+            }
+        }
+
+        impl From<Cow<'_, str>> for $name {
+            fn from(id: Cow<'_, str>) -> Self {
+                Self(id.into_owned())
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
+        impl From<$name> for Cow<'_, str> {
+            fn from(id: $name) -> Self {
+                id.0.into()
+            }
+        }
+
+        impl PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                self.0 == other
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                self.0 == *other
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )+};
+}
+
+given_ids! {
+    /// A tool call, as the agent or the provider names it: the token that its result carries. Empty where the
+    /// source gives none.
+    ToolCallId,
+    /// A call to a model, as the provider names it.
+    ModelCallId,
+    /// An event, as the log it was read from names it.
+    NativeId,
+    /// A sub-agent, as the log names it.
+    SubagentId,
+    /// A session, as its agent names it.
+    SessionId,
 }
 
 #[cfg(test)]

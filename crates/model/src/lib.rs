@@ -48,23 +48,24 @@ pub mod json;
 mod money;
 mod note;
 mod place;
+mod step;
 pub mod tree;
 mod usage;
 mod vocabulary;
 
 pub use block::{Block, Content};
 pub use body::{
-    Body, Chunk, Failure, HarnessEvent, ModelCall, Severity, Step, StepEnd, ToolCall, ToolResult,
-    Unknown,
+    Body, Chunk, Failure, HarnessEvent, ModelCall, Severity, ToolCall, ToolResult, Unknown,
 };
 pub use distinct::Distinct;
 pub use event::{Annotations, Draft, Event, Flags, Notes, Source};
 pub use header::{Environment, Header, Origin, Totals};
-pub use id::{InvalidRunId, RunId};
+pub use id::{InvalidRunId, ModelCallId, NativeId, RunId, SessionId, SubagentId, ToolCallId};
 pub use jiff::Timestamp;
 pub use json::{InvalidJson, Json};
 pub use money::Money;
 pub use note::{Attachment, Note, NoteKind, Status};
 pub use place::Place;
+pub use step::{CustomKind, Step, StepEnd, StepKind};
 pub use usage::{Service, Usage};
 pub use vocabulary::{BlockType, EventType, Fidelity, Role, UnknownWord};

@@ -33,17 +33,8 @@ pub struct Transcript {
 impl Store {
     /// Reads a transcript whole.
     pub fn read(&self, row: TranscriptRow) -> Result<Transcript, ImportError> {
-        self.read_part(row, ALL)
-    }
-
-    /// Reads a transcript, with these of its events.
-    pub fn read_part(
-        &self,
-        row: TranscriptRow,
-        wanted: RangeInclusive<u64>,
-    ) -> Result<Transcript, ImportError> {
-        let kept = self.kept().open(&row, &wanted)?;
-        let events = kept.events(wanted)?;
+        let kept = self.kept().open(&row, &ALL)?;
+        let events = kept.events(ALL)?;
         let About {
             session, problem, ..
         } = kept.about()?;

@@ -110,8 +110,8 @@ fn entry(told: Told) -> Entry<'static> {
     let (what, body) = what(body);
     Entry {
         at,
-        native_id: notes.native_id.map(Cow::Owned),
-        subagent: notes.subagent_id.map(Cow::Owned),
+        native_id: notes.native_id.map(Into::into),
+        subagent: notes.subagent_id.map(Into::into),
         model: notes.model.map(Cow::Owned),
         usage: notes.usage,
         cost: notes.cost,

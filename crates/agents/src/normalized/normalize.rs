@@ -102,7 +102,7 @@ impl Transcript {
             .head
             .origin()
             .and_then(|origin| origin.session_id.clone());
-        session.id = Some(own.unwrap_or_else(|| base.run_id.to_string()));
+        session.id = Some(own.map_or_else(|| base.run_id.to_string(), String::from));
         let origin = self.head.origin();
         session.agent = origin.map(|origin| origin.agent.clone());
         session.version = origin.and_then(|origin| origin.agent_version.clone());
@@ -185,15 +185,14 @@ impl Transcript {
 }
 
 pub(crate) fn entry<'a>(what: What<'a>, event: &Event, notes: &Notes) -> Entry<'a> {
-    let owned = |text: &Option<String>| text.clone().map(Cow::Owned);
     let is_tool = matches!(what, What::Call { .. } | What::Result { .. });
     Entry {
         at: Some(event.timestamp).filter(|_| !notes.flags.undated),
-        native_id: owned(&notes.native_id),
-        parent_id: owned(&notes.parent_id),
-        subagent: owned(&notes.subagent_id),
-        model: owned(&notes.model),
-        model_call: owned(&notes.model_call),
+        native_id: notes.native_id.clone().map(Into::into),
+        parent_id: notes.parent_id.clone().map(Into::into),
+        subagent: notes.subagent_id.clone().map(Into::into),
+        model: notes.model.clone().map(Cow::Owned),
+        model_call: notes.model_call.clone().map(Into::into),
         duration_ms: notes.duration_ms,
         status: notes.status.filter(|_| is_tool),
         child: notes

@@ -85,7 +85,7 @@ fn our_own_transcript_of_a_log_reads_as_the_log_does() {
     let mut header = Header::new(RunId::new("s1").unwrap());
     header.origin = Some(quipu_model::Origin {
         agent: "claude-code".to_owned(),
-        session_id: from_log.session.id.clone(),
+        session_id: from_log.session.id.clone().map(Into::into),
         ..quipu_model::Origin::default()
     });
     for event in &from_log.events {

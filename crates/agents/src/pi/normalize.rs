@@ -71,7 +71,7 @@ impl Pi {
         if session.parent.is_none()
             && let Some(from) = from.as_deref().and_then(wire::session_of)
         {
-            session.forked_from = Some(from.to_owned());
+            session.forked_from = Some(from.into());
         }
         let entry = Entry {
             at,

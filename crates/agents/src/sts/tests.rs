@@ -4,7 +4,7 @@ use quipu_formats::projection::Nowhere;
 use quipu_formats::sts::{Options, writer};
 
 use super::{LINES, Sts};
-use crate::atif::tests::story::{done, said, session};
+use crate::atif::tests::story::{Done, done, said, session};
 use crate::testkit::{hostile, read};
 
 const SESSION: &str = include_str!("../../fixtures/sts/session.jsonl");
@@ -35,10 +35,8 @@ fn logs_of_pi_stay_its_own() {
 }
 
 /// What the Hub has no value for: it is read as the text that it was carried as.
-fn as_text(
-    done: Vec<(&'static str, String, String, Option<String>)>,
-) -> Vec<(&'static str, String, String, Option<String>)> {
-    let text = |(word, id, name, value): (&'static str, String, String, Option<String>)| {
+fn as_text(done: Vec<Done>) -> Vec<Done> {
+    let text = |(word, id, name, value): Done| {
         let is_text = value.as_ref().is_some_and(|value| value.starts_with('"'));
         let value = match value {
             Some(value) if word == "tool.result" && !is_text => {

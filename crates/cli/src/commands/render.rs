@@ -254,15 +254,16 @@ fn write_annotations(out: &mut impl Write, event: &Event) -> io::Result<()> {
     }
     let mut parts = Vec::new();
     let texts = [
-        ("model", &notes.model),
-        ("id", &notes.native_id),
-        ("after", &notes.parent_id),
-        ("subagent", &notes.subagent_id),
+        ("model", notes.model.as_deref()),
+        ("id", notes.native_id.as_deref()),
+        ("after", notes.parent_id.as_deref()),
+        ("subagent", notes.subagent_id.as_deref()),
     ];
-    parts.extend(texts.iter().filter_map(|(name, text)| {
-        text.as_ref()
-            .map(|text| format!("{name} {}", clean_line(text, 60)))
-    }));
+    parts.extend(
+        texts
+            .iter()
+            .filter_map(|(name, text)| text.map(|text| format!("{name} {}", clean_line(text, 60)))),
+    );
     if let Some(usage) = &notes.usage {
         let buckets = [
             ("in", usage.input),

@@ -100,7 +100,7 @@ fn hide(run: &mut RunTree) {
     }
     fn tally(tally: &mut Tally) {
         for (name, id) in tally.dangling.iter_mut().chain(&mut tally.orphans) {
-            (*name, *id) = (masked(name), masked(id));
+            (*name, *id) = (masked(name), masked(id).into());
         }
     }
     run.name = run.name.as_deref().map(masked);
@@ -109,7 +109,7 @@ fn hide(run: &mut RunTree) {
     for node in &mut run.nodes {
         node.place.path = masked(&node.place.path);
         node.name = masked(&node.name);
-        node.kind = masked(&node.kind);
+        node.kind = masked(&node.kind).into();
         state(&mut node.state);
         tally(&mut node.tally);
     }
@@ -387,7 +387,7 @@ fn write_step(out: &mut impl Write, node: &Node, tree: &RunTree) -> io::Result<(
     write!(out, "{}", clean_line(&node.name, 60))?;
     let in_loop = node
         .parent
-        .is_some_and(|parent| matches!(tree.nodes[parent].kind.as_str(), "for_each" | "while"));
+        .is_some_and(|parent| tree.nodes[parent].kind.is_loop());
     if in_loop || node.place.iteration() > 0 {
         write!(out, " {DIM}#{}{DIM:#}", node.place.iteration())?;
     }

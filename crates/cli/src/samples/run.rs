@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use quipu_model::{
-    Block, Body, Content, Draft, Fidelity, Json, Place, RunId, Step, ToolCall, ToolResult, Usage,
+    Block, Body, Content, Draft, Fidelity, Json, Place, RunId, Step, ToolCall, ToolCallId,
+    ToolResult, Usage,
 };
 use quipu_record::{Options, Recorder, Storage};
 
@@ -107,7 +108,7 @@ fn record_command(
     let step = Step::new(name, "command");
     let place = || Place::step(path);
     at(recorder, place(), Body::StepStarted(step.clone()))?;
-    let call_id = format!("call-{name}");
+    let call_id = ToolCallId::from(format!("call-{name}"));
     let tool = "Bash".to_owned();
     let input = Json::of(&serde_json::json!({ "command": command })).ok();
     at(

@@ -210,7 +210,7 @@ fn victim() {
 fn message(len: usize) -> Draft {
     let content = Some(Json::string(&"x".repeat(len)));
     let content = Content::ToolResult {
-        id: "c".to_owned(),
+        id: "c".into(),
         content,
     };
     let block = Block {

@@ -213,8 +213,12 @@ impl<B: Bytes> Log<B> {
             .or_else(|| survey.summary.title.clone());
         Header {
             parent_run_id: parent,
-            parent_call: session.parent_call.clone().or(self.parent_call.clone()),
-            forked_from: session.forked_from.clone(),
+            parent_call: session
+                .parent_call
+                .clone()
+                .or(self.parent_call.clone())
+                .map(Into::into),
+            forked_from: session.forked_from.clone().map(Into::into),
             children: survey.children.clone(),
             title,
             origin: Some(Origin {
@@ -225,7 +229,7 @@ impl<B: Bytes> Log<B> {
                     .unwrap_or_else(|| self.dialect.brand.to_owned()),
                 agent_version: session.version.clone(),
                 adapter: Some(self.dialect.name.to_owned()),
-                session_id: Some(native.to_owned()),
+                session_id: Some(native.into()),
                 path: Some(self.path.to_string_lossy().into_owned()),
             }),
             environment: Environment {

@@ -23,7 +23,7 @@ fn session(dated: [bool; 4]) -> (Header, Vec<Event>) {
     let text = |text: &str| vec![Block::text(Fidelity::AgentEmitted, text)];
     let result = ToolResult {
         name: "bash".to_owned(),
-        call_id: "t1".to_owned(),
+        call_id: "t1".into(),
         input: None,
         output: Some(Json::string("x")),
         error: None,
@@ -31,7 +31,7 @@ fn session(dated: [bool; 4]) -> (Header, Vec<Event>) {
     };
     let call = ToolCall {
         name: "bash".to_owned(),
-        call_id: "t1".to_owned(),
+        call_id: "t1".into(),
         input: None,
         fidelity: Fidelity::AgentEmitted,
     };

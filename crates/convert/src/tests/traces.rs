@@ -409,8 +409,10 @@ fn told(events: &[Event]) -> Told {
                 Content::Text(text) | Content::Thinking(text) | Content::Command(text) => {
                     *told.texts.entry(text.trim().to_owned()).or_default() += 1;
                 }
-                Content::ToolUse { name, id, .. } => told.calls.push((id.clone(), name.clone())),
-                Content::ToolResult { id, .. } => told.results.push(id.clone()),
+                Content::ToolUse { name, id, .. } => {
+                    told.calls.push((id.to_string(), name.clone()));
+                }
+                Content::ToolResult { id, .. } => told.results.push(id.to_string()),
                 // Chunks are records, and notes of their own.
                 Content::Stream(_) | Content::Unknown(_) => {}
             }
@@ -424,10 +426,11 @@ fn told(events: &[Event]) -> Told {
                 say(&mut told, blocks);
             }
             Body::ToolCall(call) => {
-                told.calls.push((call.call_id.clone(), call.name.clone()));
+                told.calls
+                    .push((call.call_id.to_string(), call.name.clone()));
             }
             Body::ToolResult(result) => {
-                told.results.push(result.call_id.clone());
+                told.results.push(result.call_id.to_string());
             }
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! A step while it is put together.
 
-use quipu_model::Event;
+use quipu_model::{Event, ModelCallId, NativeId, ToolCallId};
 
 use super::details::Said;
 use super::json::{Object, comma, string};
@@ -63,7 +63,7 @@ pub(super) struct Step {
     pub(super) time: Option<String>,
     pub(super) model: Option<String>,
     /// The call to the model.
-    pub(super) call: Option<String>,
+    pub(super) call: Option<ModelCallId>,
     pub(super) parts: Parts,
     pub(super) reasoning: String,
     pub(super) calls: Vec<Call>,
@@ -74,7 +74,7 @@ pub(super) struct Step {
     /// It is there for results whose calls are not.
     pub(super) orphan: bool,
     /// What the message in it is known by in its log.
-    pub(super) native: Option<String>,
+    pub(super) native: Option<NativeId>,
     /// It was copied from an earlier trajectory, by that one's word.
     pub(super) copied: bool,
     /// It says that the context was condensed.
@@ -144,7 +144,7 @@ impl Parts {
 /// A tool that was called.
 #[derive(Debug)]
 pub(super) struct Call {
-    pub(super) id: String,
+    pub(super) id: ToolCallId,
     pub(super) name: String,
     /// A JSON object.
     pub(super) arguments: Vec<u8>,
@@ -161,7 +161,7 @@ pub(super) struct Call {
 #[derive(Debug)]
 pub(super) struct Observed {
     /// The call in the same step.
-    pub(super) call: Option<String>,
+    pub(super) call: Option<ToolCallId>,
     pub(super) content: Content,
     /// What names the trajectory of a sub-agent, if there is one.
     pub(super) names: Vec<String>,

@@ -3,7 +3,7 @@
 use crate::plain;
 use quipu_model::{
     Attachment, Block, Body, Content as Said, Event, Json, Note, NoteKind, Step as Work, StepEnd,
-    ToolCall, ToolResult,
+    ToolCall, ToolCallId, ToolResult,
 };
 
 use super::details;
@@ -196,9 +196,9 @@ impl Writer<'_> {
         }
         let id = if called.id.is_empty() {
             object.mark("no_id", true);
-            format!("quipu-{}-{}", event.seq, step.calls.len())
+            format!("quipu-{}-{}", event.seq, step.calls.len()).into()
         } else {
-            called.id.to_owned()
+            ToolCallId::from(called.id)
         };
         step.size += arguments.len() + extra.len() + id.len() + called.name.len();
         step.calls.push(Call {
@@ -293,7 +293,7 @@ impl Writer<'_> {
         }
         let step = of.result_step(event, given.id);
         if is_linked {
-            observed.call = Some(given.id.to_owned());
+            observed.call = Some(given.id.into());
             let mut calls = step.calls.iter_mut();
             if let Some(call) = calls.find(|call| call.id == given.id && call.pending) {
                 call.pending = false;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use quipu_model::{Attachment, Body, Event, Header, RunId};
+use quipu_model::{Attachment, Body, Event, Header, RunId, SessionId, SubagentId};
 
 use super::attach::Gallery;
 use super::json::{Object, comma};
@@ -28,13 +28,13 @@ pub(super) struct Writer<'w> {
     pub(super) loss: Loss,
     version: Version,
     run_id: String,
-    session_id: String,
+    session_id: SessionId,
     agent: String,
     agent_version: String,
     /// The session's own, and one for each sub-agent.
     pub(super) tracks: Vec<Track>,
-    subagents: Vec<String>,
-    by_name: HashMap<String, usize>,
+    subagents: Vec<SubagentId>,
+    by_name: HashMap<SubagentId, usize>,
     /// What is left to write at the end.
     rest: Vec<u8>,
 }
@@ -64,11 +64,11 @@ impl<'w> Writer<'w> {
             loss,
             version: options.version,
             run_id: header.run_id.to_string(),
-            session_id: session_id.unwrap_or_else(|| header.run_id.to_string()),
+            session_id: session_id.unwrap_or_else(|| header.run_id.as_str().into()),
             agent: header.agent().map_or_else(unknown, str::to_owned),
             agent_version: version.unwrap_or_else(unknown),
             tracks: vec![Track::default()],
-            subagents: vec![String::new()],
+            subagents: vec![SubagentId::default()],
             by_name: HashMap::new(),
             rest: Vec::new(),
         };
@@ -103,7 +103,7 @@ impl<'w> Writer<'w> {
             0 => self.run_id.clone(),
             // What it is called where it was read, unless that could be another's.
             n if !self.subagents[n].is_empty() && !self.subagents[n].starts_with(&self.run_id) => {
-                self.subagents[n].clone()
+                self.subagents[n].to_string()
             }
             n => format!("{}.{n}", self.run_id),
         }
@@ -155,7 +155,7 @@ impl<'w> Writer<'w> {
     fn claim(&mut self, from: usize, names: &[String]) -> Option<String> {
         let child = names
             .iter()
-            .find_map(|name| self.by_name.get(name).copied())?;
+            .find_map(|name| self.by_name.get(name.as_str()).copied())?;
         if self.tracks[child].parent.is_some() {
             return None;
         }

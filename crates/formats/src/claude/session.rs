@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use quipu_model::json::Tape;
 use quipu_model::{
-    Attachment, Block, Body, Content, Event, Header, Json, Note, NoteKind, Notes, ToolCall, Usage,
+    Attachment, Block, Body, Content, Event, Header, Json, ModelCallId, Note, NoteKind, Notes,
+    ToolCall, Usage,
 };
 
 use super::chain::{At, Chain, Lane};
@@ -24,7 +25,7 @@ pub(super) struct Open {
     /// As it is written.
     pub(super) written: String,
     /// The reply it belongs to.
-    pub(super) reply: String,
+    pub(super) reply: ModelCallId,
     /// Its line.
     pub(super) line: String,
     pub(super) at: At,
@@ -44,11 +45,11 @@ pub(super) struct Session<'w> {
     /// The model that was named last.
     model: Option<String>,
     /// The reply at hand: the call that its events name, and the id it is written with.
-    pub(super) reply: Option<(Option<String>, String)>,
+    pub(super) reply: Option<(Option<ModelCallId>, ModelCallId)>,
     /// What the lines of each reply have counted.
-    spent: HashMap<String, Usage>,
+    spent: HashMap<ModelCallId, Usage>,
     /// Tokens of a reply whose first events are not sent, for the first one that is.
-    owed: Option<(String, Usage, At)>,
+    owed: Option<(ModelCallId, Usage, At)>,
     pub(super) open: Vec<Open>,
     /// The ids of calls that are taken.
     pub(super) taken: HashSet<String>,
@@ -128,7 +129,7 @@ impl<'w> Session<'w> {
     }
 
     /// The id that a reply is written with.
-    fn reply_id(&mut self, notes: &Notes, at: At) -> String {
+    fn reply_id(&mut self, notes: &Notes, at: At) -> ModelCallId {
         let call = notes.model_call.clone().filter(|call| !call.is_empty());
         if let Some((named, id)) = &self.reply
             && (*named == call || call.is_none())
@@ -141,7 +142,7 @@ impl<'w> Session<'w> {
             // Lines of one id are sent as one message. Only Claude Code's own ids can be trusted with that: others may name
             // what goes on over many turns.
             Some(call) if self.native || !self.spent.contains_key(call) => call.clone(),
-            _ => made(),
+            _ => made().into(),
         };
         self.spent.entry(id.clone()).or_default();
         self.reply = Some((call, id.clone()));
@@ -149,14 +150,14 @@ impl<'w> Session<'w> {
     }
 
     /// The id of a reply that is not sent.
-    fn other_id(&self, notes: &Notes, lane: Lane<'_>, at: At) -> String {
+    fn other_id(&self, notes: &Notes, lane: Lane<'_>, at: At) -> ModelCallId {
         let call = notes.model_call.clone().filter(|call| !call.is_empty());
         let id = call.unwrap_or_else(|| {
             let seq = at.seq.to_string();
-            format!("msg_{}", handover::short(&["reply", &self.chain.run, &seq]))
+            format!("msg_{}", handover::short(&["reply", &self.chain.run, &seq])).into()
         });
         match lane {
-            Lane::Void => format!("{id}-void"),
+            Lane::Void => format!("{id}-void").into(),
             _ => id,
         }
     }
@@ -229,7 +230,7 @@ impl<'w> Session<'w> {
         notes: &Notes,
         lane: Lane<'_>,
         at: At,
-    ) -> io::Result<(String, String)> {
+    ) -> io::Result<(ModelCallId, String)> {
         let id = match lane {
             Lane::Live => self.reply_id(notes, at),
             // Lines of the same id would be sent along.

@@ -420,7 +420,7 @@ fn step_fields(object: &PayloadObject<'_>) -> Result<Step, Misfit> {
     no_blocks("a step", object)?;
     Ok(Step {
         name: required("name", object.name)?,
-        kind: required("kind", object.kind)?,
+        kind: required("kind", object.kind)?.into(),
     })
 }
 
@@ -491,7 +491,7 @@ fn tool_result(
     no_blocks("a tool event", object)?;
     Ok(ToolResult {
         name: required("name", object.name)?,
-        call_id: required("call_id", object.call_id)?,
+        call_id: required("call_id", object.call_id)?.into(),
         input: value(object.input),
         output: value(object.output),
         error: optional("error", object.error)?,
@@ -652,11 +652,11 @@ fn block_content(
         BlockType::Thinking => Content::Thinking(text("thinking", object.thinking)?),
         BlockType::ToolUse => Content::ToolUse {
             name: text("tool_name", object.tool_name)?,
-            id: text("tool_id", object.tool_id)?,
+            id: text("tool_id", object.tool_id)?.into(),
             input: object.tool_input.map(Json::from),
         },
         BlockType::ToolResult => Content::ToolResult {
-            id: text("tool_id", object.tool_id)?,
+            id: text("tool_id", object.tool_id)?.into(),
             content: object.tool_content.map(Json::from),
         },
         BlockType::Command => Content::Command(text("command", object.command)?),
@@ -759,11 +759,11 @@ pub(super) enum Annotated {
 /// Reads one of the additive fields.
 pub(super) fn annotate(to: &mut Annotations, name: &str, raw: RawJson<'_>) -> Annotated {
     let (name, result) = match name {
-        "native_id" => ("native_id", parsed(raw).map(|v| to.native_id = v)),
-        "parent_id" => ("parent_id", parsed(raw).map(|v| to.parent_id = v)),
-        "subagent_id" => ("subagent_id", parsed(raw).map(|v| to.subagent_id = v)),
+        "native_id" => ("native_id", given(raw).map(|v| to.native_id = v)),
+        "parent_id" => ("parent_id", given(raw).map(|v| to.parent_id = v)),
+        "subagent_id" => ("subagent_id", given(raw).map(|v| to.subagent_id = v)),
         "model" => ("model", parsed(raw).map(|v| to.model = v)),
-        "model_call" => ("model_call", parsed(raw).map(|v| to.model_call = v)),
+        "model_call" => ("model_call", given(raw).map(|v| to.model_call = v)),
         "stop_reason" => ("stop_reason", parsed(raw).map(|v| to.stop_reason = v)),
         "extra" => ("extra", extra(raw).map(|v| to.extra = v)),
         "status" => ("status", status(raw).map(|v| to.status = Some(v))),
@@ -784,6 +784,11 @@ pub(super) fn annotate(to: &mut Annotations, name: &str, raw: RawJson<'_>) -> An
 
 fn parsed<'a, T: serde::Deserialize<'a>>(raw: RawJson<'a>) -> Result<T, String> {
     serde_json::from_str(raw.get()).map_err(|e| e.to_string())
+}
+
+/// An id that somebody else gave.
+fn given<I: From<String>>(raw: RawJson<'_>) -> Result<Option<I>, String> {
+    parsed::<Option<String>>(raw).map(|id| id.map(I::from))
 }
 
 fn usage(raw: RawJson<'_>) -> Result<Usage, String> {

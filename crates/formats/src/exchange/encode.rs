@@ -488,10 +488,10 @@ impl<'a> Writer<'a> {
             flags,
         } = &**annotations;
         for (key, text) in [
-            (r#","native_id":"#, native_id),
-            (r#","parent_id":"#, parent_id),
-            (r#","subagent_id":"#, subagent_id),
-            (r#","model":"#, model),
+            (r#","native_id":"#, native_id.as_deref()),
+            (r#","parent_id":"#, parent_id.as_deref()),
+            (r#","subagent_id":"#, subagent_id.as_deref()),
+            (r#","model":"#, model.as_deref()),
         ] {
             if let Some(text) = text {
                 self.raw(key);

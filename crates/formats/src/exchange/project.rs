@@ -314,11 +314,11 @@ mod tests {
             Content::Thinking("Why?".to_owned()),
             Content::ToolUse {
                 name: "Read".to_owned(),
-                id: "t1".to_owned(),
+                id: "t1".into(),
                 input: json(r#"{"path":"a.rs"}"#),
             },
             Content::ToolResult {
-                id: "t1".to_owned(),
+                id: "t1".into(),
                 content: json(r#"["fn main() {}"]"#),
             },
             Content::Command("ls".to_owned()),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::{self, Read};
 
-use quipu_model::{Body, Event, Place, RunId, StepEnd, Timestamp};
+use quipu_model::{Body, Event, Place, RunId, StepEnd, Timestamp, ToolCallId};
 
 use super::seal::Seals;
 use super::{Bad, Decoded, Fault, Position, Reader, Warning};
@@ -222,7 +222,7 @@ pub fn verify<R: Read>(reader: &mut Reader<R>) -> io::Result<Report> {
 struct Check {
     report: Report,
     time: Option<Timestamp>,
-    calls: HashMap<String, (u64, String)>,
+    calls: HashMap<ToolCallId, (u64, String)>,
     steps: HashMap<(Place, Option<RunId>), Vec<u64>>,
     open_steps: usize,
     capped: bool,

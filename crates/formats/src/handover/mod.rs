@@ -93,25 +93,25 @@ impl<'w> Lines<'w> {
         self.raw(r#"{"by":"quipu","run_id":"#)
             .string(header.run_id.as_str());
         for (key, text) in [
-            ("agent", origin.map(|it| &it.agent)),
+            ("agent", header.agent()),
             (
                 "agent_version",
-                origin.and_then(|it| it.agent_version.as_ref()),
+                origin.and_then(|it| it.agent_version.as_deref()),
             ),
-            ("adapter", origin.and_then(|it| it.adapter.as_ref())),
-            ("session_id", origin.and_then(|it| it.session_id.as_ref())),
-            ("path", origin.and_then(|it| it.path.as_ref())),
-            ("title", header.title.as_ref()),
-            ("parent_call", header.parent_call.as_ref()),
-            ("forked_from", header.forked_from.as_ref()),
-            ("cwd", at.cwd.as_ref()),
-            ("git_branch", at.git_branch.as_ref()),
-            ("repository", at.repository.as_ref()),
-            ("commit", at.commit.as_ref()),
-            ("os", at.os.as_ref()),
-            ("shell", at.shell.as_ref()),
+            ("adapter", origin.and_then(|it| it.adapter.as_deref())),
+            ("session_id", origin.and_then(|it| it.session_id.as_deref())),
+            ("path", origin.and_then(|it| it.path.as_deref())),
+            ("title", header.title.as_deref()),
+            ("parent_call", header.parent_call.as_deref()),
+            ("forked_from", header.forked_from.as_deref()),
+            ("cwd", at.cwd.as_deref()),
+            ("git_branch", at.git_branch.as_deref()),
+            ("repository", at.repository.as_deref()),
+            ("commit", at.commit.as_deref()),
+            ("os", at.os.as_deref()),
+            ("shell", at.shell.as_deref()),
         ] {
-            self.field(key, text.map(String::as_str));
+            self.field(key, text);
         }
         self.field(
             "parent_run_id",

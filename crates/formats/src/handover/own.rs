@@ -5,7 +5,7 @@
 
 use std::io;
 
-use quipu_model::{Attachment, Body, Event, Header};
+use quipu_model::{Attachment, Body, Event, Header, SubagentId};
 
 use crate::loss::Loss;
 use crate::projection::Projection;
@@ -33,10 +33,10 @@ enum Whose {
     /// Not known yet: what came so far, and who spoke first.
     Unknown {
         held: Vec<(Vec<Blob>, Event)>,
-        first: Option<String>,
+        first: Option<SubagentId>,
     },
     Agent,
-    Subagent(String),
+    Subagent(SubagentId),
 }
 
 impl<'w> OwnLine<'w> {
@@ -67,7 +67,7 @@ impl<'w> OwnLine<'w> {
     }
 
     /// Writes what was held, now that it is known whose log it is.
-    fn decide(&mut self, whose: Option<String>) -> io::Result<()> {
+    fn decide(&mut self, whose: Option<SubagentId>) -> io::Result<()> {
         let whose = whose.map_or(Whose::Agent, Whose::Subagent);
         let Whose::Unknown { held, .. } = std::mem::replace(&mut self.whose, whose) else {
             return Ok(());
@@ -86,7 +86,7 @@ impl<'w> OwnLine<'w> {
 }
 
 /// The sub-agent that an event is of. The agents of a workflow take turns; none of them is beside another.
-fn beside(event: &Event) -> Option<&String> {
+fn beside(event: &Event) -> Option<&SubagentId> {
     let agent = event.annotations.subagent_id.as_ref();
     agent.filter(|_| event.place.path.is_empty())
 }

@@ -88,7 +88,7 @@ pub(crate) fn of_subagent() -> (Header, Vec<Event>) {
     let all = all.map(|((body, whose), event)| Event {
         body,
         annotations: Annotations::from(Notes {
-            subagent_id: Some(whose.to_owned()),
+            subagent_id: Some(whose.into()),
             ..Notes::default()
         }),
         ..event
@@ -105,7 +105,7 @@ pub(crate) fn sample() -> (Header, Vec<Event>, Vec<Blob>) {
         agent: "opencode".to_owned(),
         agent_version: Some("1.4.0".to_owned()),
         adapter: Some("opencode".to_owned()),
-        session_id: Some("ses_1".to_owned()),
+        session_id: Some("ses_1".into()),
         path: Some("/home/ada/.local/share/opencode/opencode.db".to_owned()),
     });
     header.environment.cwd = Some("/code/mill".to_owned());
@@ -147,7 +147,7 @@ fn happened(picture: &Attachment) -> Vec<(Body, Notes)> {
     let call = |name: &str, id: &str, input: &str| {
         Body::ToolCall(ToolCall {
             name: name.to_owned(),
-            call_id: id.to_owned(),
+            call_id: id.into(),
             input: Some(Json::parse(input).unwrap()),
             fidelity,
         })
@@ -155,7 +155,7 @@ fn happened(picture: &Attachment) -> Vec<(Body, Notes)> {
     let result = |id: &str, output: Option<&str>, error: Option<&str>| {
         Body::ToolResult(ToolResult {
             name: String::new(),
-            call_id: id.to_owned(),
+            call_id: id.into(),
             input: None,
             output: output.map(|output| Json::parse(output).unwrap()),
             error: error.map(str::to_owned),
@@ -175,7 +175,7 @@ fn happened(picture: &Attachment) -> Vec<(Body, Notes)> {
         ..Notes::default()
     };
     let called = |input, output| Notes {
-        model_call: Some("call-1".to_owned()),
+        model_call: Some("call-1".into()),
         usage: Some(Usage {
             input: Some(input),
             cache_read: Some(100),
@@ -190,7 +190,7 @@ fn happened(picture: &Attachment) -> Vec<(Body, Notes)> {
     let mut dangling = model();
     dangling.flags.dangling = true;
     let sub = Notes {
-        subagent_id: Some("worker".to_owned()),
+        subagent_id: Some("worker".into()),
         ..model()
     };
     let denied = Notes {
@@ -212,14 +212,14 @@ fn happened(picture: &Attachment) -> Vec<(Body, Notes)> {
         (
             agent(text("I look.")),
             Notes {
-                model_call: Some("call-1".to_owned()),
+                model_call: Some("call-1".into()),
                 ..model()
             },
         ),
         (
             call("shell", "1", r#"{"command":["ls"]}"#),
             Notes {
-                model_call: Some("call-1".to_owned()),
+                model_call: Some("call-1".into()),
                 ..model()
             },
         ),

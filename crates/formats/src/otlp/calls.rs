@@ -211,7 +211,7 @@ impl Tracer<'_> {
         }
         OpenTool {
             span,
-            id: result.call_id.clone(),
+            id: result.call_id.to_string(),
             name: result.name.clone(),
         }
     }

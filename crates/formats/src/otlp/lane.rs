@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use quipu_model::{Event, Money, Notes, Place, Usage};
+use quipu_model::{Event, ModelCallId, Money, Notes, Place, SubagentId, ToolCallId, Usage};
 
 use super::facts::{Facts, Kind, provider_told};
 use super::json::Attrs;
@@ -19,7 +19,7 @@ const REMEMBERED: usize = 1_024;
 /// One conversation: that of the agent or of a sub-agent, in one step of a workflow.
 #[derive(Debug)]
 pub(super) struct Lane {
-    pub(super) subagent: Option<String>,
+    pub(super) subagent: Option<SubagentId>,
     pub(super) place: Place,
     pub(super) chat: Option<Chat>,
     /// What the model was told before all else.
@@ -129,7 +129,7 @@ impl Spent {
 pub(super) struct Chat {
     pub(super) span: Span,
     pub(super) model: Option<String>,
-    pub(super) model_call: Option<String>,
+    pub(super) model_call: Option<ModelCallId>,
     pub(super) stop_reason: Option<String>,
     superseded: bool,
     pub(super) spent: Spent,
@@ -137,7 +137,7 @@ pub(super) struct Chat {
     pub(super) said: bool,
     pub(super) called: bool,
     /// Ids of calls that are in what it said.
-    ids: HashSet<String>,
+    ids: HashSet<ToolCallId>,
     /// The last event of it.
     pub(super) last_seq: u64,
 }
@@ -195,7 +195,7 @@ impl Chat {
     /// Whether a call of a tool is new in what it said. One without an id always is.
     pub(super) fn is_new_call(&mut self, id: &str) -> bool {
         self.called = true;
-        id.is_empty() || self.ids.len() >= REMEMBERED || self.ids.insert(id.to_owned())
+        id.is_empty() || self.ids.len() >= REMEMBERED || self.ids.insert(id.into())
     }
 }
 
@@ -203,7 +203,7 @@ impl Lane {
     pub(super) fn new(facts: &Facts, subagent: Option<&str>, place: &Place) -> Self {
         let talk = |side| Talk::new(facts.convention, side, facts.room);
         Self {
-            subagent: subagent.map(ToOwned::to_owned),
+            subagent: subagent.map(ToOwned::to_owned).map(Into::into),
             place: place.clone(),
             chat: None,
             system: talk(Side::System),

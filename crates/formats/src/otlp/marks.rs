@@ -20,14 +20,13 @@ pub(super) fn write(event: &Event, facts: &Facts, said: Said<'_>, attrs: &mut At
     attrs.text_if("quipu.native_id", notes.native_id.as_deref());
     attrs.text_if("quipu.parent_id", notes.parent_id.as_deref());
     attrs.text_if("quipu.subagent_id", notes.subagent_id.as_deref());
-    let other = |it: &Option<String>, said: Option<&str>| it.as_deref() != said;
-    if other(&notes.model, said.model) {
+    if notes.model.as_deref() != said.model {
         attrs.text_if("quipu.model", notes.model.as_deref());
     }
-    if other(&notes.model_call, said.model_call) {
+    if notes.model_call.as_deref() != said.model_call {
         attrs.text_if("quipu.model_call", notes.model_call.as_deref());
     }
-    if other(&notes.stop_reason, said.stop_reason) {
+    if notes.stop_reason.as_deref() != said.stop_reason {
         attrs.text_if("quipu.stop_reason", notes.stop_reason.as_deref());
     }
     attrs.count_if("quipu.duration_ms", notes.duration_ms);

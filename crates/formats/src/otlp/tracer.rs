@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use quipu_model::{Body, Event, Header, Step};
+use quipu_model::{Body, Event, Header, Step, SubagentId};
 
 use super::facts::{self, Facts, Kind};
 use super::ids::{Of, SpanId};
@@ -52,7 +52,7 @@ pub(super) struct Tracer<'w> {
 
 /// A sub-agent under way.
 struct Agent {
-    id: String,
+    id: SubagentId,
     span: Span,
     used: u64,
 }
@@ -157,7 +157,7 @@ impl<'w> Tracer<'w> {
             self.loss.inferred(facts::provider_told(false), event.seq);
         }
         span.attrs.text("quipu.subagent_id", id);
-        let (id, used) = (id.to_owned(), event.seq);
+        let (id, used) = (id.into(), event.seq);
         self.agents.push(Agent { id, span, used });
         Ok(self.agents.len() - 1)
     }

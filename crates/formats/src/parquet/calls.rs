@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use quipu_model::{
-    Event, Header, Json, Notes, Place, RunId, Status, Timestamp, ToolCall, ToolResult,
+    Event, Header, Json, ModelCallId, Notes, Place, RunId, Status, SubagentId, Timestamp, ToolCall,
+    ToolCallId, ToolResult,
 };
 
 use super::column::{Kind, Required, Spec};
@@ -45,14 +46,14 @@ const MAX_BYTES: usize = 16 << 20;
 #[derive(Debug)]
 struct Open {
     seq: u64,
-    id: String,
+    id: ToolCallId,
     name: String,
     input: Option<Json>,
     at: Option<Timestamp>,
     place: Place,
     model: Option<String>,
-    model_call: Option<String>,
-    subagent: Option<String>,
+    model_call: Option<ModelCallId>,
+    subagent: Option<SubagentId>,
     child: Option<RunId>,
     superseded: bool,
 }
@@ -68,7 +69,7 @@ impl Open {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     open: BTreeMap<u64, Open>,
-    by_id: HashMap<String, u64>,
+    by_id: HashMap<ToolCallId, u64>,
     bytes: usize,
 }
 

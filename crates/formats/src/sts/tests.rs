@@ -119,7 +119,7 @@ fn session() -> (Header, Vec<Event>) {
     header.title = Some("List files".to_owned());
     header.origin = Some(Origin {
         agent: "goose".to_owned(),
-        session_id: Some("s-1".to_owned()),
+        session_id: Some("s-1".into()),
         ..Origin::default()
     });
     let fidelity = Fidelity::AgentEmitted;
@@ -131,14 +131,14 @@ fn session() -> (Header, Vec<Event>) {
     let call = |id: &str| {
         Body::ToolCall(ToolCall {
             name: "shell".to_owned(),
-            call_id: id.to_owned(),
+            call_id: id.into(),
             input: Some(Json::parse(r#"{"command":"ls"}"#).unwrap()),
             fidelity,
         })
     };
     let result = Body::ToolResult(ToolResult {
         name: "shell".to_owned(),
-        call_id: "t1".to_owned(),
+        call_id: "t1".into(),
         input: None,
         output: Some(Json::string("a.txt")),
         error: None,
@@ -146,7 +146,7 @@ fn session() -> (Header, Vec<Event>) {
     });
     let agent = Notes {
         model: Some("m".to_owned()),
-        model_call: Some("c1".to_owned()),
+        model_call: Some("c1".into()),
         usage: Some(Usage {
             input: Some(1),
             ..Usage::default()

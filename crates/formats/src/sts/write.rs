@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Write};
 
-use quipu_model::{Block, Body, Content, Event, Header, Json, Notes};
+use quipu_model::{Block, Body, Content, Event, Header, Json, ModelCallId, Notes, SubagentId};
 
 use super::{CARRIES, Options};
 use crate::atif::json::{Object, comma};
@@ -72,9 +72,9 @@ impl Default for Said<'_> {
 
 /// What may stand in one message.
 struct Key {
-    call: Option<String>,
+    call: Option<ModelCallId>,
     model: Option<String>,
-    subagent: Option<String>,
+    subagent: Option<SubagentId>,
 }
 
 impl Key {

@@ -29,7 +29,7 @@ pub(crate) fn time(at: Timestamp) -> String {
 /// Everything else, in the order in which people ask.
 pub(crate) fn facts(header: &Header) -> Vec<(&'static str, String)> {
     let line = |text: &str| clean_line(text).into_owned();
-    let some = |text: &Option<String>| text.as_deref().map(line);
+    let some = |text: Option<&str>| text.map(line);
     let origin = header.origin.as_ref();
     let at = &header.environment;
     let totals = &header.totals;
@@ -43,7 +43,7 @@ pub(crate) fn facts(header: &Header) -> Vec<(&'static str, String)> {
         ("agent", origin.map(|it| line(&it.agent))),
         (
             "agent version",
-            origin.and_then(|it| some(&it.agent_version)),
+            origin.and_then(|it| some(it.agent_version.as_deref())),
         ),
         ("models", joined(&totals.models)),
         ("started", header.started_at.map(time)),
@@ -57,21 +57,24 @@ pub(crate) fn facts(header: &Header) -> Vec<(&'static str, String)> {
             Some(usage(&totals.usage)).filter(|it| !it.is_empty()),
         ),
         ("cost", totals.cost.map(|cost| format!("${cost}"))),
-        ("directory", some(&at.cwd)),
-        ("branch", some(&at.git_branch)),
-        ("commit", some(&at.commit)),
-        ("repository", some(&at.repository)),
-        ("system", some(&at.os)),
-        ("shell", some(&at.shell)),
+        ("directory", some(at.cwd.as_deref())),
+        ("branch", some(at.git_branch.as_deref())),
+        ("commit", some(at.commit.as_deref())),
+        ("repository", some(at.repository.as_deref())),
+        ("system", some(at.os.as_deref())),
+        ("shell", some(at.shell.as_deref())),
         ("run", Some(header.run_id.to_string())),
-        ("session", origin.and_then(|it| some(&it.session_id))),
-        ("log", origin.and_then(|it| some(&it.path))),
+        (
+            "session",
+            origin.and_then(|it| some(it.session_id.as_deref())),
+        ),
+        ("log", origin.and_then(|it| some(it.path.as_deref()))),
         (
             "called by run",
             header.parent_run_id.as_ref().map(ToString::to_string),
         ),
-        ("called by", some(&header.parent_call)),
-        ("forked from", some(&header.forked_from)),
+        ("called by", some(header.parent_call.as_deref())),
+        ("forked from", some(header.forked_from.as_deref())),
         ("runs called", joined(&children)),
     ]
     .into_iter()

@@ -181,7 +181,7 @@ fn message<'e>(head: Cow<'e, str>, blocks: &'e [Block]) -> Entry<'e> {
                 inputs(&mut parts, input.as_ref());
             }
             Content::ToolResult { id, content } => {
-                parts.push(self::input("tool result", id.into()));
+                parts.push(self::input("tool result", id.as_str().into()));
                 parts.extend(content.as_ref().map(|it| output("output", said(it))));
             }
             Content::Unknown(json) => parts.push(Part::Said(json.get())),

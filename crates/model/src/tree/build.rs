@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{Node, NodeId, Placed, RunTree, Span, State, Tally};
-use crate::{Body, Event, Place, RunId, Step, StepEnd};
+use crate::{Body, Event, Place, RunId, Step, StepEnd, StepKind, ToolCallId};
 
 /// Paths with more segments than this are not searched for ancestors: no workflow is that deep, and
 /// the search is quadratic in it.
@@ -50,7 +50,7 @@ pub struct TreeBuilder {
     /// The steps that have begun and not ended.
     open: Open,
     /// Tool calls that wait for their result, by call id.
-    waiting: HashMap<String, Vec<Waiting>>,
+    waiting: HashMap<ToolCallId, Vec<Waiting>>,
 }
 
 /// A tool call that waits for its result.
@@ -84,10 +84,10 @@ impl Open {
             .entry(node.place.path.clone())
             .or_default()
             .insert(id);
-        if node.kind == "agent" {
+        if node.kind == StepKind::Agent {
             self.agents.insert(id);
         }
-        if is_loop(&node.kind) {
+        if node.kind.is_loop() {
             self.loops_by_depth
                 .entry(loop_depth(&node.place.path))
                 .or_default()
@@ -345,10 +345,10 @@ impl TreeBuilder {
         // iterations behind those of its parent, where it names them; otherwise it has its parent's.
         let all = [latest, other].into_iter().chain(open);
         let parents = match iterations {
-            [parents @ .., _] if is_loop(&self.nodes[latest].kind) && !parents.is_empty() => {
+            [parents @ .., _] if self.nodes[latest].kind.is_loop() && !parents.is_empty() => {
                 Some(parents)
             }
-            _ if is_loop(&self.nodes[latest].kind) => None,
+            _ if self.nodes[latest].kind.is_loop() => None,
             same => Some(same),
         };
         if let Some(parents) = parents {
@@ -424,7 +424,7 @@ impl TreeBuilder {
                             node.placed = Placed::Inferred;
                         }
                         self.nodes[parallel].children.push(id);
-                        if self.nodes[id].kind == "parallel"
+                        if self.nodes[id].kind == StepKind::Parallel
                             && !has_branches[id]
                             && inner.is_none_or(|other| self.outlasts(id, other))
                         {
@@ -432,7 +432,7 @@ impl TreeBuilder {
                         }
                     }
                     _ => {
-                        if self.nodes[id].kind == "parallel" && !has_branches[id] {
+                        if self.nodes[id].kind == StepKind::Parallel && !has_branches[id] {
                             running = Some(id);
                         }
                         kept.push(id);
@@ -504,10 +504,6 @@ impl TreeBuilder {
 
 fn outcome(error: Option<&str>) -> State {
     error.map_or(State::Done, |error| State::Failed(error.to_owned()))
-}
-
-fn is_loop(kind: &str) -> bool {
-    matches!(kind, "for_each" | "while")
 }
 
 /// How many `loop:N/` prefixes a path has.

@@ -20,7 +20,7 @@ mod tests;
 
 use jiff::Timestamp;
 
-use crate::{Place, RunId};
+use crate::{Place, RunId, StepKind, ToolCallId};
 
 /// The steps of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub struct Node {
     /// The step's name.
     pub name: String,
     /// The step's kind.
-    pub kind: String,
+    pub kind: StepKind,
     /// How it ended.
     pub state: State,
     /// The event that began it; `None` when only its end is recorded.
@@ -122,9 +122,9 @@ pub struct Tally {
     /// Tool results that carry an error.
     pub tool_failures: u64,
     /// Calls without a result: tool name and call id, in order.
-    pub dangling: Vec<(String, String)>,
+    pub dangling: Vec<(String, ToolCallId)>,
     /// Results without a call: tool name and call id, in order.
-    pub orphans: Vec<(String, String)>,
+    pub orphans: Vec<(String, ToolCallId)>,
     /// Events outside the vocabulary.
     pub foreign: u64,
     /// Events that were put here because this was the only agent at work.

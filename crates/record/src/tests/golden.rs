@@ -37,11 +37,11 @@ fn blocks(fidelity: Fidelity) -> Vec<Block> {
         Content::Thinking("First I should…".to_owned()),
         Content::ToolUse {
             name: "Read".to_owned(),
-            id: "toolu_01".to_owned(),
+            id: "toolu_01".into(),
             input: Some(json(r#"{"path":"main.go"}"#)),
         },
         Content::ToolResult {
-            id: "toolu_01".to_owned(),
+            id: "toolu_01".into(),
             content: Some(json(r#""package main\n""#)),
         },
         Content::Command("go test ./...".to_owned()),
@@ -61,9 +61,9 @@ fn every_draft() -> Vec<Draft> {
     let at = |body| Draft::new(Place::step("review"), body);
     let mut annotated = at(Body::AssistantMessage(blocks(Fidelity::AgentEmitted)));
     let notes = &mut *annotated.annotations;
-    notes.native_id = Some("msg_01".to_owned());
-    notes.parent_id = Some("msg_00".to_owned());
-    notes.subagent_id = Some("critic".to_owned());
+    notes.native_id = Some("msg_01".into());
+    notes.parent_id = Some("msg_00".into());
+    notes.subagent_id = Some("critic".into());
     notes.model = Some("claude-sonnet-4-5".to_owned());
     notes.usage = Some(Usage {
         input: Some(10),
@@ -74,7 +74,7 @@ fn every_draft() -> Vec<Draft> {
         reasoning: Some(6),
     });
     notes.cost = Money::parse("0.0125");
-    notes.model_call = Some("req_01".to_owned());
+    notes.model_call = Some("req_01".into());
     notes.duration_ms = Some(1_234);
     notes.status = Some(Status::Ok);
     notes.child = Some(run_id("sub-1"));
@@ -103,13 +103,13 @@ fn every_draft() -> Vec<Draft> {
         annotated,
         at(Body::ToolCall(ToolCall {
             name: "Read".to_owned(),
-            call_id: "toolu_01".to_owned(),
+            call_id: "toolu_01".into(),
             input: Some(json(r#"{"path":"main.go","n":12345678901234567890}"#)),
             fidelity: Fidelity::Router,
         })),
         at(Body::ToolResult(ToolResult {
             name: "Read".to_owned(),
-            call_id: "toolu_01".to_owned(),
+            call_id: "toolu_01".into(),
             input: Some(json(r#"{"path":"main.go"}"#)),
             output: Some(json(
                 r#"{"Content":[{"Type":"text","Text":"package main\n"}]}"#,
@@ -119,7 +119,7 @@ fn every_draft() -> Vec<Draft> {
         })),
         at(Body::ToolResult(ToolResult {
             name: "Bash".to_owned(),
-            call_id: "toolu_02".to_owned(),
+            call_id: "toolu_02".into(),
             input: None,
             output: None,
             error: Some("denied".to_owned()),

@@ -105,7 +105,7 @@ fn gave(output: &str) -> Draft {
         Place::step("look"),
         Body::ToolResult(ToolResult {
             name: "Bash".to_owned(),
-            call_id: "c".to_owned(),
+            call_id: "c".into(),
             input: None,
             output: Some(Json::parse(output).unwrap()),
             error: None,

@@ -30,7 +30,7 @@ fn say(text: &str) -> Vec<Block> {
 fn drafts() -> Vec<Draft> {
     let mut drafts = vec![Body::RunStarted(Some(Step::new("nightly", "workflow")))];
     for n in 0..4 {
-        let call_id = format!("t{n}");
+        let call_id = quipu_model::ToolCallId::from(format!("t{n}"));
         drafts.push(Body::UserMessage(say(&format!("go {n}"))));
         drafts.push(Body::AssistantMessage(say("I look. é")));
         drafts.push(Body::ToolCall(ToolCall {
@@ -51,7 +51,7 @@ fn drafts() -> Vec<Draft> {
     }
     let annotated = |n: usize| Notes {
         model: Some("m".to_owned()),
-        model_call: Some(format!("c{}", n / 6)),
+        model_call: Some(format!("c{}", n / 6).into()),
         ..Notes::default()
     };
     let drafts = drafts.into_iter().enumerate();

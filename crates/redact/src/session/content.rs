@@ -382,7 +382,9 @@ impl Shaper<'_, '_> {
 
     fn step(&mut self, step: &mut Step) {
         self.name("meta.name", &mut step.name);
-        self.name("meta.stepKind", &mut step.kind);
+        let mut kind = step.kind.to_string();
+        self.name("meta.stepKind", &mut kind);
+        step.kind = kind.into();
     }
 
     fn step_end(&mut self, end: &mut StepEnd) {

@@ -2,7 +2,10 @@
 //! a profile removes. What was linked by them is linked by what stands for them.
 
 use quipu_formats::normalized::Beyond;
-use quipu_model::{Attachment, Block, Body, Content, Event, Header, RunId};
+use quipu_model::{
+    Attachment, Block, Body, Content, Event, Header, ModelCallId, NativeId, RunId, SessionId,
+    SubagentId, ToolCallId,
+};
 
 use super::names::is_stand_in;
 use crate::Key;
@@ -36,7 +39,7 @@ impl Ids {
         }
     }
 
-    fn optional(&self, id: &mut Option<String>) {
+    fn optional(&self, id: Option<&mut String>) {
         if let Some(id) = id {
             self.text(id);
         }
@@ -58,8 +61,8 @@ impl Ids {
             .parent_run_id
             .iter_mut()
             .for_each(|run| self.run(run));
-        self.optional(&mut header.parent_call);
-        self.optional(&mut header.forked_from);
+        self.optional(header.parent_call.as_mut().map(ToolCallId::text_mut));
+        self.optional(header.forked_from.as_mut().map(SessionId::text_mut));
         let children = std::mem::take(&mut header.children);
         header.children = children
             .iter()
@@ -70,7 +73,7 @@ impl Ids {
             })
             .collect();
         if let Some(origin) = &mut header.origin {
-            self.optional(&mut origin.session_id);
+            self.optional(origin.session_id.as_mut().map(SessionId::text_mut));
         }
     }
 
@@ -81,7 +84,7 @@ impl Ids {
         }
         self.run(&mut event.run_id);
         event.parent_run_id.iter_mut().for_each(|run| self.run(run));
-        self.optional(&mut beyond.id);
+        self.optional(beyond.id.as_mut());
         self.body(&mut event.body);
         // To change annotations is to make them.
         if event.annotations.is_empty() {
@@ -89,10 +92,10 @@ impl Ids {
         }
         let notes = &mut *event.annotations;
         for id in [
-            &mut notes.native_id,
-            &mut notes.parent_id,
-            &mut notes.subagent_id,
-            &mut notes.model_call,
+            notes.native_id.as_mut().map(NativeId::text_mut),
+            notes.parent_id.as_mut().map(NativeId::text_mut),
+            notes.subagent_id.as_mut().map(SubagentId::text_mut),
+            notes.model_call.as_mut().map(ModelCallId::text_mut),
         ] {
             self.optional(id);
         }
@@ -119,12 +122,12 @@ impl Ids {
 
     fn body(&self, body: &mut Body) {
         match body {
-            Body::ToolCall(call) => self.text(&mut call.call_id),
-            Body::ToolResult(result) => self.text(&mut result.call_id),
+            Body::ToolCall(call) => self.text(call.call_id.text_mut()),
+            Body::ToolResult(result) => self.text(result.call_id.text_mut()),
             Body::UserMessage(blocks)
             | Body::AssistantMessage(blocks)
             | Body::SystemMessage(blocks) => self.blocks(blocks),
-            Body::Unknown(unknown) => self.optional(&mut unknown.child_run_id),
+            Body::Unknown(unknown) => self.optional(unknown.child_run_id.as_mut()),
             Body::CallStarted { child_run_id, .. } | Body::CallCompleted { child_run_id, .. } => {
                 self.run(child_run_id);
             }
@@ -136,7 +139,7 @@ impl Ids {
         for block in blocks {
             if let Content::ToolUse { id, .. } | Content::ToolResult { id, .. } = &mut block.content
             {
-                self.text(id);
+                self.text(id.text_mut());
             }
         }
     }

@@ -48,7 +48,7 @@ use std::io;
 use quipu_formats::normalized::{self, Beyond, Options, Redaction, ToolOutput};
 use quipu_model::{
     Annotations, Block, Body, Chunk, Content, Event, Header, Json, Money, Note, NoteKind, Notes,
-    Place, Timestamp, Usage,
+    Place, Timestamp, ToolCallId, Usage,
 };
 use rustc_hash::FxHashSet;
 
@@ -111,7 +111,7 @@ pub struct Redactor<'a> {
     cut: Cuts,
     is_cut: bool,
     /// Calls whose result is to come.
-    open: FxHashSet<String>,
+    open: FxHashSet<ToolCallId>,
     last: Option<(u64, Timestamp)>,
     buffer: Vec<u8>,
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quipu_formats::normalized::Beyond;
-use quipu_model::{Block, Body, Content, Draft};
+use quipu_model::{Block, Body, Content, Draft, ModelCallId, NativeId, SubagentId};
 
 use super::content::Shaper;
 use super::files::Files;
@@ -88,7 +88,7 @@ fn labels(draft: &mut Draft) -> Vec<&mut String> {
         blocks
             .iter_mut()
             .filter_map(|block| match &mut block.content {
-                Content::ToolUse { id, .. } | Content::ToolResult { id, .. } => Some(id),
+                Content::ToolUse { id, .. } | Content::ToolResult { id, .. } => Some(id.text_mut()),
                 _ => None,
             })
     }
@@ -99,8 +99,8 @@ fn labels(draft: &mut Draft) -> Vec<&mut String> {
     } = draft;
     let mut labels = vec![&mut place.path];
     match body {
-        Body::ToolCall(call) => labels.push(&mut call.call_id),
-        Body::ToolResult(result) => labels.push(&mut result.call_id),
+        Body::ToolCall(call) => labels.push(call.call_id.text_mut()),
+        Body::ToolResult(result) => labels.push(result.call_id.text_mut()),
         Body::UserMessage(blocks)
         | Body::AssistantMessage(blocks)
         | Body::SystemMessage(blocks) => labels.extend(ids(blocks)),
@@ -110,11 +110,11 @@ fn labels(draft: &mut Draft) -> Vec<&mut String> {
     if !annotations.is_empty() {
         let notes = &mut **annotations;
         let named = [
-            &mut notes.native_id,
-            &mut notes.parent_id,
-            &mut notes.subagent_id,
-            &mut notes.model,
-            &mut notes.model_call,
+            notes.native_id.as_mut().map(NativeId::text_mut),
+            notes.parent_id.as_mut().map(NativeId::text_mut),
+            notes.subagent_id.as_mut().map(SubagentId::text_mut),
+            notes.model.as_mut(),
+            notes.model_call.as_mut().map(ModelCallId::text_mut),
         ];
         labels.extend(named.into_iter().flatten());
         labels.extend(notes.source.iter_mut().map(|source| &mut source.file));

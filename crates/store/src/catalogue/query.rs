@@ -328,7 +328,7 @@ impl Filter {
     }
 
     /// The condition in SQL, and what is put into it.
-    pub(crate) fn sql(&self) -> (String, Vec<Value>) {
+    pub(super) fn sql(&self) -> (String, Vec<Value>) {
         let (mut all, mut values) = (vec!["1 = 1".to_owned()], Vec::new());
         let mut add = |condition: &str, value: Option<Value>| {
             if let Some(value) = value {

@@ -142,7 +142,7 @@ fn a_page_is_read_without_the_events_before_it() {
     let kept = Events::of(store.home()).open(&row.key).unwrap();
     let last = kept.tail().blocks.last().unwrap().offset;
     let mut bytes = fs::read(&path).unwrap();
-    let first = usize::try_from(super::form::HEAD).unwrap();
+    let first = usize::try_from(super::file::HEAD).unwrap();
     bytes[first..usize::try_from(last).unwrap()].fill(0);
     write(&path, &bytes);
     assert_eq!(store.page(&row, 1_190, 20).unwrap().events, whole[1_189..]);

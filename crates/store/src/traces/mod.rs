@@ -39,7 +39,6 @@ mod health;
 mod index;
 mod name;
 mod put;
-mod shadow;
 mod survey;
 mod uses;
 
@@ -141,7 +140,7 @@ impl Traces {
             return Err(TraceError::NoTraces(root.to_owned()));
         }
         let traces = Self::with(root, Place::Memory, Access::Read)?;
-        let replays = shadow::replays(&root.join("index.sqlite"));
+        let replays = index::replays(&root.join("index.sqlite"));
         traces.index.put_foreign_replays(&replays)?;
         Ok(traces)
     }

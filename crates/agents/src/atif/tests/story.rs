@@ -5,7 +5,7 @@ use proptest::option::of;
 use proptest::prelude::*;
 use quipu_model::{
     Annotations, Block, Body, Content, Event, Fidelity, Header, Json, Note, NoteKind, Notes, Place,
-    RunId, Timestamp, ToolCall, ToolResult, Usage,
+    RunId, SubagentId, Timestamp, ToolCall, ToolCallId, ToolResult, Usage,
 };
 
 /// What one call to a model does.
@@ -115,7 +115,7 @@ fn bodies(turn: Turn, n: usize) -> Vec<(Body, bool)> {
     }
     let mut results = Vec::new();
     for (k, (name, input, output)) in turn.calls.into_iter().enumerate() {
-        let call_id = format!("call-{n}-{k}");
+        let call_id = ToolCallId::from(format!("call-{n}-{k}"));
         found.push(agents(Body::ToolCall(ToolCall {
             name: name.clone(),
             call_id: call_id.clone(),
@@ -162,8 +162,9 @@ pub(crate) fn session(subagents: bool) -> BoxedStrategy<(Header, Vec<Event>)> {
                     output,
                     reasoning: None,
                 });
-                let call = turn.named.then(|| format!("model-call-{n}"));
-                let subagent = (subagents && turn.subagent).then(|| format!("agent-{}", n % 2));
+                let call = turn.named.then(|| format!("model-call-{n}").into());
+                let subagent =
+                    (subagents && turn.subagent).then(|| format!("agent-{}", n % 2).into());
                 for (body, is_agents) in bodies(turn, n) {
                     let mut notes = Notes {
                         subagent_id: subagent.clone(),
@@ -194,7 +195,7 @@ pub(crate) fn session(subagents: bool) -> BoxedStrategy<(Header, Vec<Event>)> {
 }
 
 /// What was said, by whom, in order: each sub-agent by itself.
-pub(crate) fn said(events: &[Event]) -> Vec<(Option<String>, &'static str, String)> {
+pub(crate) fn said(events: &[Event]) -> Vec<(Option<SubagentId>, &'static str, String)> {
     let mut found = Vec::new();
     for event in events {
         let (Body::UserMessage(blocks)
@@ -222,8 +223,11 @@ pub(crate) fn said(events: &[Event]) -> Vec<(Option<String>, &'static str, Strin
     found
 }
 
-/// The calls and results: tool, call, arguments or output.
-pub(crate) fn done(events: &[Event]) -> Vec<(&'static str, String, String, Option<String>)> {
+/// A call or a result: type, call, tool, arguments or output.
+pub(crate) type Done = (&'static str, ToolCallId, String, Option<String>);
+
+/// The calls and results.
+pub(crate) fn done(events: &[Event]) -> Vec<Done> {
     let mut found: Vec<_> = events
         .iter()
         .filter_map(|event| {

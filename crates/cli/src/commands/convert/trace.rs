@@ -123,7 +123,7 @@ fn imported(
         title: row.title.clone(),
         cwd: row.cwd.clone(),
         branch: row.branch.clone(),
-        session_id: Some(row.native.clone()),
+        session_id: Some(row.native.clone().into()),
         path: Some(row.path.to_string_lossy().into_owned()),
         ..Facts::recorded(quipu_agents::run_id(&row.run_id))
     };

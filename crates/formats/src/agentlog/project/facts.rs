@@ -1,7 +1,7 @@
 //! What is known of a session as a whole, and the root of its trace.
 
 use quipu_model::json::Tape;
-use quipu_model::{Header, RunId, Timestamp};
+use quipu_model::{Header, RunId, SessionId, Timestamp, ToolCallId};
 use sha2::{Digest as _, Sha256};
 
 use super::text::Object;
@@ -25,7 +25,7 @@ pub struct Facts {
     /// The branch that was checked out.
     pub branch: Option<String>,
     /// The session in the agent's own terms.
-    pub session_id: Option<String>,
+    pub session_id: Option<SessionId>,
     /// The log it was read from.
     pub path: Option<String>,
     /// The repository, and the commit that was checked out.
@@ -37,9 +37,9 @@ pub struct Facts {
     /// The shell it used.
     pub shell: Option<String>,
     /// What it is a copy or a branch of.
-    pub forked_from: Option<String>,
+    pub forked_from: Option<SessionId>,
     /// The call of the run before it that began it.
-    pub parent_call: Option<String>,
+    pub parent_call: Option<ToolCallId>,
     /// The root of the trace it was read from, where it was one.
     pub metadata: Option<String>,
 }

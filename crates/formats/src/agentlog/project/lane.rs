@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use quipu_model::{Flags, Notes, Timestamp, Usage};
+use quipu_model::{Flags, ModelCallId, Notes, SubagentId, Timestamp, ToolCallId, Usage};
 
 use super::history::History;
 use super::out::Making;
@@ -17,7 +17,7 @@ const ANSWERED: usize = 4_096;
 #[derive(Debug)]
 pub(super) struct Lane {
     /// The sub-agent; `None` for the agent itself.
-    pub(super) key: Option<String>,
+    pub(super) key: Option<SubagentId>,
     /// What the next request follows.
     pub(super) cursor: ContentId,
     pub(super) history: History,
@@ -29,14 +29,14 @@ pub(super) struct Lane {
     /// Tokens of a call of which nothing else came in yet.
     pub(super) usage: Usage,
     /// The call that was closed last, as the provider names it.
-    pub(super) closed: Option<String>,
+    pub(super) closed: Option<ModelCallId>,
     /// The last event of it.
     pub(super) used: u64,
 }
 
 impl Lane {
     /// A conversation that begins at `at`, before anything was asked in it.
-    pub(super) fn new(key: Option<String>, cursor: ContentId, at: Timestamp) -> Self {
+    pub(super) fn new(key: Option<SubagentId>, cursor: ContentId, at: Timestamp) -> Self {
         Self {
             key,
             cursor,
@@ -105,7 +105,7 @@ pub(super) struct Call {
     /// Calls of tools that the model wrote, until the call itself is seen.
     pub(super) uses: Vec<Use>,
     /// Ids of the calls that were seen.
-    pub(super) called: HashSet<String>,
+    pub(super) called: HashSet<ToolCallId>,
     pub(super) chunks: Vec<Piece>,
     /// What happened since, to be written behind it.
     pub(super) queue: Vec<Queued>,
@@ -167,7 +167,7 @@ pub(super) struct Use {
     pub(super) seq: u64,
     pub(super) when: When,
     pub(super) notes: Notes,
-    pub(super) id: String,
+    pub(super) id: ToolCallId,
     pub(super) name: String,
     pub(super) arguments: String,
 }
@@ -321,10 +321,10 @@ impl Call {
 /// Calls of tools that are under way, and those that ended lately.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    open: HashMap<String, (ContentId, When)>,
-    order: VecDeque<String>,
-    answered: HashSet<String>,
-    ended: VecDeque<String>,
+    open: HashMap<ToolCallId, (ContentId, When)>,
+    order: VecDeque<ToolCallId>,
+    answered: HashSet<ToolCallId>,
+    ended: VecDeque<ToolCallId>,
 }
 
 impl Calls {
@@ -332,8 +332,8 @@ impl Calls {
     const OPEN: usize = 65_536;
 
     pub(super) fn begin(&mut self, id: &str, record: ContentId, when: When) {
-        if self.open.insert(id.to_owned(), (record, when)).is_none() {
-            self.order.push_back(id.to_owned());
+        if self.open.insert(id.into(), (record, when)).is_none() {
+            self.order.push_back(id.into());
         }
         while self.order.len() > Self::OPEN {
             if let Some(oldest) = self.order.pop_front() {
@@ -351,14 +351,14 @@ impl Calls {
     }
 
     /// The latest call under way whose id begins so.
-    pub(super) fn latest(&self, prefix: &str) -> Option<String> {
-        let begins = |id: &&String| id.starts_with(prefix) && self.open.contains_key(*id);
+    pub(super) fn latest(&self, prefix: &str) -> Option<ToolCallId> {
+        let begins = |id: &&ToolCallId| id.starts_with(prefix) && self.open.contains_key(*id);
         self.order.iter().rev().find(begins).cloned()
     }
 
     pub(super) fn end(&mut self, id: &str) -> Option<(ContentId, When)> {
-        if self.answered.insert(id.to_owned()) {
-            self.ended.push_back(id.to_owned());
+        if self.answered.insert(id.into()) {
+            self.ended.push_back(id.into());
         }
         while self.ended.len() > ANSWERED {
             if let Some(oldest) = self.ended.pop_front() {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use quipu_model::{Fidelity, Json, Notes, Status, ToolCall, ToolResult, Usage};
+use quipu_model::{Fidelity, Json, Notes, Status, ToolCall, ToolCallId, ToolResult, Usage};
 
 use super::lane::{Answer, Call, Queued, Stop, Use, When};
 use super::latency::Latency;
@@ -124,7 +124,7 @@ impl Projector {
         let loss = &mut self.out.loss;
         loss.inferred("tool_result.is_error", view.seq);
         Answer {
-            of: call(view, id.to_owned(), "", "{}".to_owned()),
+            of: call(view, id.into(), "", "{}".to_owned()),
             output: parts::output(content, None, view.seq, loss),
             said: parts::said(content),
             is_error: false,
@@ -233,7 +233,7 @@ impl Projector {
     }
 }
 
-pub(super) fn call(view: &View<'_>, id: String, name: &str, arguments: String) -> Use {
+pub(super) fn call(view: &View<'_>, id: ToolCallId, name: &str, arguments: String) -> Use {
     Use {
         seq: view.seq,
         when: When::of(view),
@@ -248,8 +248,8 @@ pub(super) fn call(view: &View<'_>, id: String, name: &str, arguments: String) -
 }
 
 /// An id for a call that has none.
-fn given(name: &str, seq: u64) -> String {
-    format!("{}{seq}", given_to(name))
+fn given(name: &str, seq: u64) -> ToolCallId {
+    format!("{}{seq}", given_to(name)).into()
 }
 
 fn given_to(name: &str) -> String {

@@ -65,7 +65,7 @@ impl Story {
             agent: "claude-code".to_owned(),
             agent_version: Some("2.1.0".to_owned()),
             adapter: Some("claude".to_owned()),
-            session_id: Some("s-1".to_owned()),
+            session_id: Some("s-1".into()),
             path: Some("/home/ada/s-1.jsonl".to_owned()),
         });
         Self {

@@ -489,7 +489,7 @@ fn the_work_of_ten_thousand_sub_agents_is_one_trajectory_each() {
     story.add(user("go"), none());
     for n in 0..10_000 {
         let sub = Notes {
-            subagent_id: Some(format!("a{n}")),
+            subagent_id: Some(format!("a{n}").into()),
             ..none()
         };
         story.add(agent("done"), sub);

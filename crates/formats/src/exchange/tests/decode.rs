@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use quipu_model::{Block, Body, Content, Fidelity, Json, Role};
+use quipu_model::{Block, Body, Content, Fidelity, Json, Role, StepKind};
 
 use crate::exchange::Shape;
 
@@ -178,7 +178,7 @@ fn the_last_of_repeated_keys_wins() {
         r#""kind":"agent""#,
         r#""kind":"agent","kind":"while""#,
     ));
-    assert!(matches!(known(&read), Body::StepStarted(step) if step.kind == "while"));
+    assert!(matches!(known(&read), Body::StepStarted(step) if step.kind == StepKind::While));
     let twice = line(1, "new", "{}").replace("\"payload\"", "\"payload\":[1],\"payload\"");
     let Body::Unknown(foreign) = read_one(&twice).event.body else {
         panic!()

@@ -153,7 +153,7 @@ fn messages() {
 fn tools() {
     let call = |input| ToolCall {
         name: "Read".to_owned(),
-        call_id: "t1".to_owned(),
+        call_id: "t1".into(),
         input,
         fidelity: Fidelity::Router,
     };
@@ -167,7 +167,7 @@ fn tools() {
     );
     let result = |output, error: Option<&str>| ToolResult {
         name: "Read".to_owned(),
-        call_id: "t1".to_owned(),
+        call_id: "t1".into(),
         input: None,
         output,
         error: error.map(ToOwned::to_owned),
@@ -196,14 +196,14 @@ fn blocks() {
     check_block(
         &Content::ToolUse {
             name: text("Read"),
-            id: text("toolu_01"),
+            id: text("toolu_01").into(),
             input: json(r#"{"path":"main.go"}"#),
         },
         r#","tool_name":"Read","tool_id":"toolu_01","tool_input":{"path":"main.go"}"#,
     );
     check_block(
         &Content::ToolResult {
-            id: text("toolu_01"),
+            id: text("toolu_01").into(),
             content: json("\"package main\\n\""),
         },
         r#","tool_id":"toolu_01","tool_content":"package main\n""#,
@@ -219,10 +219,23 @@ fn blocks() {
     }
     for (input, written) in [(None, ""), (json("null"), r#","tool_input":null"#)] {
         let (name, id) = (String::new(), String::new());
-        check_block(&Content::ToolUse { name, id, input }, written);
+        check_block(
+            &Content::ToolUse {
+                name,
+                id: id.into(),
+                input,
+            },
+            written,
+        );
     }
     let id = String::new();
-    check_block(&Content::ToolResult { id, content: None }, "");
+    check_block(
+        &Content::ToolResult {
+            id: id.into(),
+            content: None,
+        },
+        "",
+    );
 }
 
 #[test]
@@ -230,9 +243,9 @@ fn annotations_stand_behind_the_payload() {
     let text = |text: &str| Some(text.to_owned());
     let mut all = event(Body::RunStarted(None));
     all.annotations = Annotations::from(Notes {
-        native_id: text("n"),
-        parent_id: text("p"),
-        subagent_id: text("s"),
+        native_id: text("n").map(Into::into),
+        parent_id: text("p").map(Into::into),
+        subagent_id: text("s").map(Into::into),
         model: text("m-1"),
         usage: Some(Usage {
             input: Some(1),
@@ -243,7 +256,7 @@ fn annotations_stand_behind_the_payload() {
             reasoning: Some(5),
         }),
         cost: quipu_model::Money::parse("0.0125"),
-        model_call: text("msg_1"),
+        model_call: text("msg_1").map(Into::into),
         stop_reason: text("max_tokens"),
         extra: Json::parse(r#"{"requestId":"req_1"}"#).ok(),
         duration_ms: Some(6),
@@ -360,7 +373,7 @@ fn the_deepest_value_reads_back() {
     let event = event(Body::UserMessage(vec![Block {
         fidelity: Fidelity::Router,
         content: Content::ToolResult {
-            id: String::new(),
+            id: "".into(),
             content: json(&deepest),
         },
     }]));

@@ -84,7 +84,7 @@ pub(super) fn body(said: &Said<'_>) -> Body {
         }
         Said::Call { name, id, input } => Body::ToolCall(ToolCall {
             name: name.to_string(),
-            call_id: id.to_string(),
+            call_id: (&**id).into(),
             input: input.as_ref().map(Data::to_json),
             fidelity,
         }),
@@ -96,7 +96,7 @@ pub(super) fn body(said: &Said<'_>) -> Body {
             ..
         } => Body::ToolResult(ToolResult {
             name: name.to_string(),
-            call_id: id.to_string(),
+            call_id: (&**id).into(),
             input: None,
             output: output.as_ref().map(Data::to_json),
             error: error.as_deref().map(str::to_owned),
@@ -114,11 +114,11 @@ fn block(content: &shape::Content<'_>) -> Content {
         shape::Content::Stream(text) => Content::Stream(text.to_string()),
         shape::Content::ToolUse { name, id, input } => Content::ToolUse {
             name: name.to_string(),
-            id: id.to_string(),
+            id: (&**id).into(),
             input: input.as_ref().map(Data::to_json),
         },
         shape::Content::ToolResult { id, content } => Content::ToolResult {
-            id: id.to_string(),
+            id: (&**id).into(),
             content: content.as_ref().map(Data::to_json),
         },
     }

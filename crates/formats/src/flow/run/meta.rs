@@ -88,7 +88,7 @@ impl Meta {
                 .map(|n| n.raw().into());
             let step = |key: &str| {
                 let step = node.get(key)?;
-                Some(Step::new(step.text("name")?, step.text("kind")?))
+                Some(Step::new(step.text("name")?, &*step.text("kind")?))
             };
             self.step = step("run");
             self.ended = step("ended");

@@ -156,7 +156,8 @@ fn header(facts: &RunFacts, dir: &Path) -> Header {
             facts
                 .session_id
                 .clone()
-                .unwrap_or_else(|| facts.run_id.clone()),
+                .unwrap_or_else(|| facts.run_id.clone())
+                .into(),
         ),
         path: Some(dir.to_string_lossy().into_owned()),
     });

@@ -87,7 +87,7 @@ impl Reading {
 
     fn notes(&self) -> Notes {
         Notes {
-            subagent_id: self.agent.clone(),
+            subagent_id: self.agent.clone().map(Into::into),
             flags: Flags {
                 synthetic: self.stub,
                 ..Flags::default()

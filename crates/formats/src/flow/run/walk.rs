@@ -526,7 +526,10 @@ fn facts(run_id: String, units: &[Unit], meta: &Meta, journal: &Journal, plan: &
         branch: said(|receipt| &receipt.git_branch),
         commit: said(|receipt| &receipt.git_sha),
         started_at: started_at.or_else(first),
-        workflow: meta.step.clone().map(|step| (step.name, step.kind)),
+        workflow: meta
+            .step
+            .clone()
+            .map(|step| (step.name, step.kind.to_string())),
         stub: !units.is_empty()
             && units.iter().all(|unit| {
                 let receipt = unit.receipt.as_ref();
@@ -545,7 +548,7 @@ fn ended(meta: &Meta, journal: &Journal) -> Option<RunEnd> {
     Some(RunEnd {
         at: meta.completed_at.or(journal.completed_at),
         error: error.or_else(|| meta.ended_badly().map(str::to_owned)),
-        workflow: step.map(|step| (step.name, step.kind)),
+        workflow: step.map(|step| (step.name, step.kind.to_string())),
         result: record::result(meta.result.as_ref()),
     })
 }

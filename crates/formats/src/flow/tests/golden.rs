@@ -30,13 +30,13 @@ fn completed(end: quipu_model::StepEnd) -> Body {
 fn tool() -> [Body; 2] {
     let call = ToolCall {
         name: "Bash".to_owned(),
-        call_id: "t1".to_owned(),
+        call_id: "t1".into(),
         input: Json::parse(r#"{"command": "cargo test"}"#).ok(),
         fidelity: Fidelity::AgentEmitted,
     };
     let result = ToolResult {
         name: "Bash".to_owned(),
-        call_id: "t1".to_owned(),
+        call_id: "t1".into(),
         input: None,
         output: None,
         error: Some("1 failed".to_owned()),
@@ -93,7 +93,7 @@ fn notes(place: &Place, body: &Body) -> Notes {
         } else {
             "shipper"
         };
-        notes.subagent_id = Some(agent.to_owned());
+        notes.subagent_id = Some(agent.into());
     }
     match body {
         Body::StepCompleted(_) => {
@@ -124,7 +124,7 @@ pub(in crate::flow) fn session() -> (Header, Vec<Event>) {
     header.origin = Some(Origin {
         agent: "claude-code".to_owned(),
         agent_version: Some("2.0.1".to_owned()),
-        session_id: Some("s1".to_owned()),
+        session_id: Some("s1".into()),
         ..Origin::default()
     });
     header.environment.cwd = Some("/code".to_owned());

@@ -101,15 +101,15 @@ proptest! {
             dir.put(name, bytes);
         }
         let (run, read) = dir.read();
-        let agent = header.agent().unwrap_or("agent").to_owned();
+        let agent = header.agent().unwrap_or("agent");
         let before = messages(&events, |event| {
             let own = event.annotations.subagent_id.clone().filter(|id| !id.is_empty());
-            (place(&event.place), own.unwrap_or_else(|| agent.clone()))
+            (place(&event.place), own.unwrap_or_else(|| agent.into()).into())
         });
         let after = messages(&read, |event| {
             // The agent that the run as a whole is of is none of its sub-agents.
             let own = event.annotations.subagent_id.clone();
-            (event.place.path.clone(), own.unwrap_or_else(|| agent.clone()))
+            (event.place.path.clone(), own.unwrap_or_else(|| agent.into()).into())
         });
         // Iterations and executions of one step may come back in another order: theirs is by time.
         let sorted = |told: Told| -> Told {
@@ -252,7 +252,7 @@ fn steps_with_one_name_are_told_apart() {
         let mut event = events[2].clone();
         event.seq = seq;
         event.place = Place::step(path);
-        event.annotations.subagent_id = Some(agent.to_owned());
+        event.annotations.subagent_id = Some(agent.into());
         said.push(event);
     }
     let (files, loss, _) = write(&header, &said, &Options::default());

@@ -1,6 +1,8 @@
 //! One execution of a step, as it is written.
 
-use quipu_model::{Block, Body, Event, Json, Money, StepEnd, Timestamp, ToolResult, Usage};
+use quipu_model::{
+    Block, Body, Event, Json, Money, StepEnd, Timestamp, ToolCallId, ToolResult, Usage,
+};
 
 use super::line;
 use super::told::Told;
@@ -39,7 +41,7 @@ pub(super) struct Unit {
 #[derive(Debug)]
 struct Call {
     at: usize,
-    id: String,
+    id: ToolCallId,
     name: String,
     input: Option<Json>,
     text: Vec<u8>,
@@ -225,12 +227,12 @@ impl Unit {
             Body::StepStarted(step) => {
                 self.started = Some(at);
                 self.name = Some(step.name.clone());
-                self.kind = Some(step.kind.clone());
+                self.kind = Some(step.kind.to_string());
             }
             Body::StepCompleted(end) => {
                 self.completed = Some(at);
                 self.name.get_or_insert_with(|| end.step.name.clone());
-                self.kind.get_or_insert_with(|| end.step.kind.clone());
+                self.kind.get_or_insert_with(|| end.step.kind.to_string());
                 self.end = Some(end.clone());
                 self.said_ms = event.annotations.duration_ms.map(|ms| (ms, seq));
             }

@@ -34,7 +34,7 @@ pub(crate) fn session() -> (Header, Vec<Event>) {
             agent: "claude-code".to_owned(),
             agent_version: Some("2.1.34".to_owned()),
             adapter: Some("claude-code".to_owned()),
-            session_id: Some("5c1f0a9e-3b7d-4e21-9a55-0d6f6b1c2e88".to_owned()),
+            session_id: Some("5c1f0a9e-3b7d-4e21-9a55-0d6f6b1c2e88".into()),
             path: None,
         }),
         environment: Environment {
@@ -84,7 +84,7 @@ fn body(line: &Value) -> Body {
     let said = || vec![Block::text(fidelity, text(line, "text").unwrap())];
     let tool = ToolResult {
         name: text(line, "tool").unwrap_or_default(),
-        call_id: text(line, "id").unwrap_or_default(),
+        call_id: text(line, "id").unwrap_or_default().into(),
         input: json(line, "input"),
         output: json(line, "output"),
         error: text(line, "error"),
@@ -127,9 +127,9 @@ fn annotations(line: &Value) -> Annotations {
         model: text(line, "model"),
         usage,
         cost: line["cost"].as_str().and_then(Money::parse),
-        model_call: text(line, "call"),
-        native_id: text(line, "native"),
-        subagent_id: text(line, "sub"),
+        model_call: text(line, "call").map(Into::into),
+        native_id: text(line, "native").map(Into::into),
+        subagent_id: text(line, "sub").map(Into::into),
         child: line["child"].as_str().map(|id| RunId::new(id).unwrap()),
         duration_ms: line["ms"].as_u64(),
         status: line["status"].as_str().and_then(Status::from_word),

@@ -43,14 +43,14 @@ pub(super) fn session() -> (Header, Vec<Event>) {
     let some = || Some(text.clone());
     let run = RunId::new("hostile").unwrap();
     let mut header = Header {
-        parent_call: some(),
-        forked_from: some(),
+        parent_call: some().map(Into::into),
+        forked_from: some().map(Into::into),
         title: some(),
         origin: Some(Origin {
             agent: text.clone(),
             agent_version: some(),
             adapter: some(),
-            session_id: some(),
+            session_id: some().map(Into::into),
             path: some(),
         }),
         environment: Environment {
@@ -87,16 +87,19 @@ pub(super) fn session() -> (Header, Vec<Event>) {
 fn notes(text: &str, status: Status, seq: u64) -> Notes {
     let some = || Some(text.to_owned());
     let mut notes = Notes {
-        native_id: some(),
-        parent_id: some(),
-        subagent_id: seq.is_multiple_of(3).then(|| text.to_owned()),
+        native_id: some().map(Into::into),
+        parent_id: some().map(Into::into),
+        subagent_id: seq
+            .is_multiple_of(3)
+            .then(|| text.to_owned())
+            .map(Into::into),
         model: some(),
         usage: Some(Usage {
             input: Some(u64::MAX),
             output: Some(1),
             ..Usage::default()
         }),
-        model_call: some(),
+        model_call: some().map(Into::into),
         duration_ms: Some(u64::MAX),
         status: Some(status),
         attachments: vec![Attachment {
@@ -133,18 +136,18 @@ fn bodies(text: &str) -> Vec<Body> {
         all(Content::Stream(text.to_owned())),
         all(Content::ToolUse {
             name: text.to_owned(),
-            id: text.to_owned(),
+            id: text.into(),
             input: json(&keys),
         }),
         all(Content::ToolResult {
-            id: text.to_owned(),
+            id: text.into(),
             content: json(&keys),
         }),
     ];
     let call = |input: Option<Json>| {
         Body::ToolCall(ToolCall {
             name: text.to_owned(),
-            call_id: text.to_owned(),
+            call_id: text.into(),
             input,
             fidelity,
         })
@@ -152,7 +155,7 @@ fn bodies(text: &str) -> Vec<Body> {
     let result = |output: Option<Json>, error: Option<String>| {
         Body::ToolResult(ToolResult {
             name: text.to_owned(),
-            call_id: text.to_owned(),
+            call_id: text.into(),
             input: json(&keys),
             output,
             error,

@@ -119,7 +119,7 @@ pub fn decode(node: Node<'_>, index: u64, base: &mut Base) -> (Event, Beyond) {
     }
     let seq = found.seq.unwrap_or(index + 1);
     let body = body(node, &mut found);
-    if found.id == Expected(seq) {
+    if found.id.as_deref().is_some_and(|id| is_number(id, seq)) {
         found.id = None;
     }
     found.beyond.id = found.id;
@@ -139,20 +139,15 @@ pub fn decode(node: Node<'_>, index: u64, base: &mut Base) -> (Event, Beyond) {
     (event, found.beyond)
 }
 
-/// The id that an event has by its number.
-struct Expected(u64);
-
-impl PartialEq<Expected> for Option<String> {
-    fn eq(&self, expected: &Expected) -> bool {
-        let digits = self.as_deref().and_then(|id| id.strip_prefix("ev_"));
-        let padded = |digits: &str| digits.len() == 3 || !digits.starts_with('0');
-        digits.is_some_and(|digits| {
-            digits.len() >= 3
-                && padded(digits)
-                && digits.bytes().all(|b| b.is_ascii_digit())
-                && digits.parse() == Ok(expected.0)
-        })
-    }
+/// Whether an id is the one that the event has by its number.
+fn is_number(id: &str, seq: u64) -> bool {
+    let padded = |digits: &str| digits.len() == 3 || !digits.starts_with('0');
+    id.strip_prefix("ev_").is_some_and(|digits| {
+        digits.len() >= 3
+            && padded(digits)
+            && digits.bytes().all(|b| b.is_ascii_digit())
+            && digits.parse() == Ok(seq)
+    })
 }
 
 /// The fields of an event, as they were met.
@@ -431,7 +426,7 @@ fn block(node: Node<'_>) -> Option<Block> {
                 fidelity,
                 content: Content::ToolUse {
                     name: name.unwrap_or_default(),
-                    id: id.unwrap_or_default(),
+                    id: id.unwrap_or_default().into(),
                     input: value,
                 },
             });
@@ -440,7 +435,7 @@ fn block(node: Node<'_>) -> Option<Block> {
             return Some(Block {
                 fidelity,
                 content: Content::ToolResult {
-                    id: id.unwrap_or_default(),
+                    id: id.unwrap_or_default().into(),
                     content: value,
                 },
             });
@@ -560,7 +555,7 @@ fn tool_call(found: &mut Found<'_>) -> ToolCall {
     }
     ToolCall {
         name: tool.name,
-        call_id: tool.call_id,
+        call_id: tool.call_id.into(),
         input: tool.input,
         fidelity: found.fidelity(),
     }
@@ -611,7 +606,7 @@ fn tool_result(found: &mut Found<'_>) -> ToolResult {
     renamed(&mut found.beyond.redactions, tool.output.as_ref());
     ToolResult {
         name: tool.name,
-        call_id: tool.call_id,
+        call_id: tool.call_id.into(),
         input: tool.input,
         output: tool.output,
         error: tool.error,
@@ -731,7 +726,7 @@ fn step(node: Node<'_>, found: &mut Found<'_>) -> Option<Body> {
         }
     }
     let step = match (name, kind) {
-        (Some(name), Some(kind)) => Some(Step { name, kind }),
+        (Some(name), Some(kind)) => Some(Step::new(name, kind)),
         (None, None) => None,
         _ => return None,
     };

@@ -422,8 +422,8 @@ impl Head {
     ) -> (Header, Options, Vec<Mismatch>, Vec<(String, Json)>) {
         let header = Header {
             parent_run_id: self.parent_run_id.or(counted.parent_run_id.as_ref()),
-            parent_call: self.parent_call.take(),
-            forked_from: self.forked_from.take(),
+            parent_call: self.parent_call.take().map(Into::into),
+            forked_from: self.forked_from.take().map(Into::into),
             children: (self.children.take())
                 .map_or_else(|| counted.children.clone(), |all| all.into_iter().collect()),
             title: self.title.or(counted.title.as_ref()),
@@ -567,8 +567,8 @@ fn set_known<T>(to: &mut Option<T>, value: Option<T>) -> Taken {
     }
 }
 
-fn set_option(to: &mut Option<String>, node: Node<'_>) -> Taken {
-    *to = text(node);
+fn set_option<T: From<String>>(to: &mut Option<T>, node: Node<'_>) -> Taken {
+    *to = text(node).map(T::from);
     Taken::of(to.is_some() || node.is_null())
 }
 

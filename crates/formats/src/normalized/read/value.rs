@@ -33,8 +33,11 @@ impl Slot<Self> for String {
     }
 }
 
-pub(super) fn set_text(to: &mut Option<String>, node: Node<'_>) -> bool {
-    set(to, node.as_str().map(Cow::into_owned))
+pub(super) fn set_text<T>(to: &mut Option<T>, node: Node<'_>) -> bool
+where
+    T: for<'a> From<Cow<'a, str>>,
+{
+    set(to, node.as_str().map(T::from))
 }
 
 pub(super) fn set_mark(to: &mut bool, node: Node<'_>) -> bool {

@@ -34,7 +34,7 @@ fn session() -> (Header, Vec<Event>) {
         agent: "claude-code".to_owned(),
         agent_version: Some("2.1.0".to_owned()),
         adapter: Some("claude".to_owned()),
-        session_id: Some("3f0e2a1c".to_owned()),
+        session_id: Some("3f0e2a1c".into()),
         path: Some("/home/ada/.claude/projects/code/3f0e2a1c.jsonl".to_owned()),
     });
     header.environment = Environment {
@@ -47,7 +47,7 @@ fn session() -> (Header, Vec<Event>) {
     };
     let model = |call: &str| Notes {
         model: Some("claude-opus-4".to_owned()),
-        model_call: Some(call.to_owned()),
+        model_call: Some(call.into()),
         ..Notes::default()
     };
     let bodies = [
@@ -72,7 +72,7 @@ fn session() -> (Header, Vec<Event>) {
         (
             Body::UserMessage(text("run the tests")),
             Notes {
-                native_id: Some("u1".to_owned()),
+                native_id: Some("u1".into()),
                 source: Some(Source {
                     file: "3f0e2a1c.jsonl".to_owned(),
                     offset: 120,
@@ -105,7 +105,7 @@ fn session() -> (Header, Vec<Event>) {
         (
             Body::ToolCall(ToolCall {
                 name: "Bash".to_owned(),
-                call_id: "call_88".to_owned(),
+                call_id: "call_88".into(),
                 input: json(r#"{"command": "npm test", "n": 1.0}"#),
                 fidelity,
             }),
@@ -114,7 +114,7 @@ fn session() -> (Header, Vec<Event>) {
         (
             Body::ToolResult(ToolResult {
                 name: "Bash".to_owned(),
-                call_id: "call_88".to_owned(),
+                call_id: "call_88".into(),
                 input: None,
                 output: json(r#""1 failed\n""#),
                 error: Some("exit 1".to_owned()),
@@ -128,20 +128,20 @@ fn session() -> (Header, Vec<Event>) {
         (
             Body::ToolCall(ToolCall {
                 name: "Task".to_owned(),
-                call_id: "call_89".to_owned(),
+                call_id: "call_89".into(),
                 input: None,
                 fidelity: Fidelity::Router,
             }),
             Notes {
                 child: RunId::new("child-1").ok(),
-                subagent_id: Some("a7".to_owned()),
+                subagent_id: Some("a7".into()),
                 ..Notes::default()
             },
         ),
         (
             Body::ToolResult(ToolResult {
                 name: "Task".to_owned(),
-                call_id: "call_89".to_owned(),
+                call_id: "call_89".into(),
                 input: None,
                 output: json(r#"{"rows":[1,2]}"#),
                 error: None,
@@ -159,7 +159,7 @@ fn session() -> (Header, Vec<Event>) {
                     fidelity,
                     content: Content::ToolUse {
                         name: "Read".to_owned(),
-                        id: "call_90".to_owned(),
+                        id: "call_90".into(),
                         input: json("{}"),
                     },
                 },

@@ -15,7 +15,7 @@ fn result(output: Option<&str>, error: Option<&str>, call_id: &str) -> Event {
         place: Place::run(),
         body: Body::ToolResult(ToolResult {
             name: "Bash".to_owned(),
-            call_id: call_id.to_owned(),
+            call_id: call_id.into(),
             input: None,
             output: output.map(|json| Json::parse(json).unwrap()),
             error: error.map(str::to_owned),

@@ -289,14 +289,17 @@ fn source(fields: &mut Fields<'_>, header: &Header, options: &Options) {
     let object = &mut fields.0;
     let origin = header.origin.as_ref();
     let agent = origin.map_or("unknown", |origin| origin.agent.as_str());
-    let said = |field: fn(&Origin) -> &Option<String>| origin.and_then(|it| field(it).as_deref());
+    let said = |field: fn(&Origin) -> Option<&str>| origin.and_then(field);
     object.string("agent", agent);
-    object.nullable("agentVersion", said(|origin| &origin.agent_version));
-    let adapter = said(|origin| &origin.adapter);
+    object.nullable(
+        "agentVersion",
+        said(|origin| origin.agent_version.as_deref()),
+    );
+    let adapter = said(|origin| origin.adapter.as_deref());
     object.string("adapter", adapter.unwrap_or(OWN_ADAPTER));
     object.string("adapterVersion", version);
-    object.optional("sessionId", said(|origin| &origin.session_id));
-    object.optional("path", said(|origin| &origin.path));
+    object.optional("sessionId", said(|origin| origin.session_id.as_deref()));
+    object.optional("path", said(|origin| origin.path.as_deref()));
     if origin.is_none() {
         object.bool("agentKnown", false);
     }

@@ -18,7 +18,7 @@ pub(crate) fn session() -> Session {
     let system = Body::SystemMessage(vec![block("You are careful.")]);
     session.add(system, Notes::default());
     let asked = Notes {
-        native_id: Some("u-1".to_owned()),
+        native_id: Some("u-1".into()),
         attachments: vec![Attachment {
             mime: "image/png".to_owned(),
             bytes: 12,
@@ -84,7 +84,7 @@ pub(crate) fn session() -> Session {
     };
     session.add(compacted, undated);
     let sub = Notes {
-        subagent_id: Some("scout".to_owned()),
+        subagent_id: Some("scout".into()),
         ..of_call("llama-3", "r9")
     };
     session.add(assistant(vec![block("Found it.")]), sub);

@@ -72,7 +72,7 @@ impl Session {
             agent: "claude-code".to_owned(),
             agent_version: Some("2.1.0".to_owned()),
             adapter: Some("claude".to_owned()),
-            session_id: Some("5f0c".to_owned()),
+            session_id: Some("5f0c".into()),
             path: Some("/home/ada/log.jsonl".to_owned()),
         });
         Self {
@@ -142,7 +142,7 @@ pub(crate) fn assistant(blocks: Vec<Block>) -> Body {
 pub(crate) fn call(id: &str, name: &str, input: &str) -> Body {
     Body::ToolCall(ToolCall {
         name: name.to_owned(),
-        call_id: id.to_owned(),
+        call_id: id.into(),
         input: Some(Json::parse(input).unwrap()),
         fidelity: Fidelity::AgentEmitted,
     })
@@ -151,7 +151,7 @@ pub(crate) fn call(id: &str, name: &str, input: &str) -> Body {
 pub(crate) fn result(id: &str, name: &str, output: Option<&str>, error: Option<&str>) -> Body {
     Body::ToolResult(ToolResult {
         name: name.to_owned(),
-        call_id: id.to_owned(),
+        call_id: id.into(),
         input: None,
         output: output.map(|output| Json::parse(output).unwrap()),
         error: error.map(ToOwned::to_owned),
@@ -163,7 +163,7 @@ pub(crate) fn result(id: &str, name: &str, output: Option<&str>, error: Option<&
 pub(crate) fn of_call(model: &str, call: &str) -> Notes {
     Notes {
         model: Some(model.to_owned()),
-        model_call: Some(call.to_owned()),
+        model_call: Some(call.into()),
         ..Notes::default()
     }
 }

@@ -262,7 +262,7 @@ fn what_two_channels_report_is_one_span() {
         fidelity: Fidelity::AgentEmitted,
         content: Content::ToolUse {
             name: "Bash".to_owned(),
-            id: "a".to_owned(),
+            id: "a".into(),
             input: None,
         },
     };
@@ -321,7 +321,7 @@ fn steps_hold_what_happens_in_them() {
 #[test]
 fn sub_agents_are_agents_below_the_call_that_began_them() {
     let sub = |id: &str| Notes {
-        subagent_id: Some(id.to_owned()),
+        subagent_id: Some(id.into()),
         ..Notes::default()
     };
     let mut session = Session::new();

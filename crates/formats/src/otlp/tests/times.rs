@@ -22,7 +22,7 @@ fn snapshot() -> Body {
 
 fn of(id: &str) -> Notes {
     Notes {
-        subagent_id: Some(id.to_owned()),
+        subagent_id: Some(id.into()),
         ..Notes::default()
     }
 }

@@ -87,16 +87,16 @@ fn check(row: &Row, header: &Header, event: &Event) {
     assert_eq!(text(row, "path").unwrap(), event.place.path);
     assert_eq!(count(row, "iteration"), Some(event.place.iteration()));
     for (column, told) in [
-        ("native_id", &notes.native_id),
-        ("parent_id", &notes.parent_id),
-        ("subagent_id", &notes.subagent_id),
-        ("model", &notes.model),
-        ("model_call", &notes.model_call),
-        ("title", &header.title),
-        ("cwd", &header.environment.cwd),
-        ("shell", &header.environment.shell),
+        ("native_id", notes.native_id.as_deref()),
+        ("parent_id", notes.parent_id.as_deref()),
+        ("subagent_id", notes.subagent_id.as_deref()),
+        ("model", notes.model.as_deref()),
+        ("model_call", notes.model_call.as_deref()),
+        ("title", header.title.as_deref()),
+        ("cwd", header.environment.cwd.as_deref()),
+        ("shell", header.environment.shell.as_deref()),
     ] {
-        assert_eq!(text(row, column), *told, "{column}");
+        assert_eq!(text(row, column).as_deref(), told, "{column}");
     }
     assert_eq!(text(row, "agent").as_deref(), header.agent());
     assert_eq!(money(row, "cost_usd"), notes.cost);
@@ -135,7 +135,10 @@ fn check_body(row: &Row, body: &Body) {
             }
         },
         Body::ToolResult(result) => {
-            assert_eq!(text(row, "call_id").as_ref(), Some(&result.call_id));
+            assert_eq!(
+                text(row, "call_id").as_deref(),
+                Some(result.call_id.as_str())
+            );
             let input = result.input.as_ref().map(|it| it.get().to_owned());
             assert_eq!(text(row, "tool_input"), input);
             assert_eq!(text(row, "error"), result.error);

@@ -56,7 +56,7 @@ fn a_hundred_thousand_open_steps_that_end_elsewhere() {
         else {
             unreachable!()
         };
-        step.name.clone_from(&step.kind);
+        step.name = step.kind.to_string();
     }
     soon("ends under another path", || grow(&all));
 }

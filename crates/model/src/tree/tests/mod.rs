@@ -72,13 +72,13 @@ fn events(run: &str, script: &str) -> Vec<Event> {
                 "msg" => Body::UserMessage(Vec::new()),
                 "tool" => Body::ToolCall(ToolCall {
                     name: "Bash".to_owned(),
-                    call_id: word(1).to_owned(),
+                    call_id: word(1).into(),
                     input: None,
                     fidelity: Fidelity::Router,
                 }),
                 "result" => Body::ToolResult(ToolResult {
                     name: "Bash".to_owned(),
-                    call_id: word(1).to_owned(),
+                    call_id: word(1).into(),
                     input: None,
                     output: None,
                     error: error.clone(),

@@ -136,7 +136,7 @@ pub(crate) fn said(text: &str) -> Body {
 pub(crate) fn call(id: &str, name: &str, input: &str) -> Body {
     Body::ToolCall(ToolCall {
         name: name.to_owned(),
-        call_id: id.to_owned(),
+        call_id: id.into(),
         input: Some(Json::parse(input).unwrap()),
         fidelity: Fidelity::AgentEmitted,
     })
@@ -145,7 +145,7 @@ pub(crate) fn call(id: &str, name: &str, input: &str) -> Body {
 pub(crate) fn result(id: &str, name: &str, output: &str) -> Body {
     Body::ToolResult(ToolResult {
         name: name.to_owned(),
-        call_id: id.to_owned(),
+        call_id: id.into(),
         input: None,
         output: Some(Json::parse(output).unwrap()),
         error: None,

@@ -218,8 +218,8 @@ proptest! {
                 said.push(words);
             }
             let notes = Notes {
-                model_call: call.map(|n| format!("c{n}")),
-                subagent_id: sub.map(|n| format!("s{n}")),
+                model_call: call.map(|n| format!("c{n}")).map(Into::into),
+                subagent_id: sub.map(|n| format!("s{n}")).map(Into::into),
                 flags: Flags { superseded, ..Flags::default() },
                 ..Notes::default()
             };

@@ -108,7 +108,7 @@ fn says(said: &str) -> Body {
 fn calls(id: &str, input: &str) -> Body {
     Body::ToolCall(ToolCall {
         name: "bash".to_owned(),
-        call_id: id.to_owned(),
+        call_id: id.into(),
         input: Some(Json::parse(input).unwrap()),
         fidelity: Fidelity::AgentEmitted,
     })
@@ -117,7 +117,7 @@ fn calls(id: &str, input: &str) -> Body {
 fn gives(id: &str, output: &str) -> Body {
     Body::ToolResult(ToolResult {
         name: "bash".to_owned(),
-        call_id: id.to_owned(),
+        call_id: id.into(),
         input: None,
         output: Some(Json::parse(output).unwrap()),
         error: None,
@@ -136,7 +136,7 @@ fn note(kind: NoteKind, text: &str) -> Body {
 fn of_call(call: &str) -> Notes {
     Notes {
         model: Some("m".to_owned()),
-        model_call: Some(call.to_owned()),
+        model_call: Some(call.into()),
         ..Notes::default()
     }
 }
@@ -320,14 +320,14 @@ fn a_recorded_run_keeps_its_steps_and_a_call_that_two_channels_report_is_one() {
         fidelity: Fidelity::AgentEmitted,
         content: Content::ToolUse {
             name: "bash".to_owned(),
-            id: "t1".to_owned(),
+            id: "t1".into(),
             input: Some(Json::parse(r#"{"command":"ls"}"#).unwrap()),
         },
     };
     let back = Block {
         fidelity: Fidelity::AgentEmitted,
         content: Content::ToolResult {
-            id: "t1".to_owned(),
+            id: "t1".into(),
             content: Some(Json::string("a b")),
         },
     };
@@ -470,7 +470,7 @@ fn times_do_not_run_backwards_and_the_real_ones_are_kept() {
 #[test]
 fn sub_agents_talk_among_themselves_and_what_was_taken_back_is_marked() {
     let sub = |call: &str| Notes {
-        subagent_id: Some("s".to_owned()),
+        subagent_id: Some("s".into()),
         ..of_call(call)
     };
     let taken = Notes {

@@ -32,7 +32,7 @@ fn any_body() -> impl Strategy<Value = (Body, Notes)> {
                 fidelity: Fidelity::AgentEmitted,
                 content: Content::ToolUse {
                     name: String::new(),
-                    id: id.to_owned(),
+                    id: id.into(),
                     input: None
                 },
             },
@@ -44,7 +44,7 @@ fn any_body() -> impl Strategy<Value = (Body, Notes)> {
         id.prop_map(|id| Body::UserMessage(vec![Block {
             fidelity: Fidelity::AgentEmitted,
             content: Content::ToolResult {
-                id: id.to_owned(),
+                id: id.into(),
                 content: None
             },
         }])),
@@ -56,8 +56,8 @@ fn any_body() -> impl Strategy<Value = (Body, Notes)> {
         any::<[bool; 2]>(),
     );
     let notes = notes.prop_map(|(call, sub, tokens, [superseded, undated])| Notes {
-        model_call: call.map(str::to_owned),
-        subagent_id: sub.map(str::to_owned),
+        model_call: call.map(Into::into),
+        subagent_id: sub.map(Into::into),
         usage: tokens.map(|n| Usage {
             output: Some(n),
             ..Usage::default()
