@@ -50,11 +50,7 @@ impl Reader for Run {
         for what in entries(&noted.body, record) {
             let mut entry = entry(what, &event, &notes);
             if matches!(noted, Cow::Owned(_)) {
-                entry.in_run = Some(Box::new(InRun {
-                    place: event.place.clone(),
-                    body: Some(event.body.clone()),
-                    source: None,
-                }));
+                entry.in_run = InRun::of(event.place.clone(), event.body.clone());
             }
             if let Some(child) = event.body.child_run_id() {
                 entry.child = Some(child.to_string().into());

@@ -125,7 +125,7 @@ impl SourceRow {
 
 /// Changes when what is made of the same bytes changes, so that logs are read again: by adapters, or by what masks
 /// secrets.
-pub(crate) const ADAPTERS: i64 = 5;
+pub(crate) const ADAPTERS: i64 = 6;
 
 impl Catalogue {
     /// Every log that was read, without its checkpoint.

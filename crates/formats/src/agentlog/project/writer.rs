@@ -95,7 +95,13 @@ impl Projection for Trace<'_> {
     }
 
     fn event(&mut self, event: &Event) -> io::Result<()> {
-        self.lost.fields(event, CARRIES);
+        if super::events::kind(&event.body).is_some() && event.annotations.extra.is_some() {
+            // Fields that such a record does not take are counted where it is made.
+            self.lost
+                .fields(event, &[CARRIES, &[Field::Extra]].concat());
+        } else {
+            self.lost.fields(event, CARRIES);
+        }
         self.projector.event(event, &mut self.lines)
     }
 

@@ -39,6 +39,7 @@ use super::{ContentId, Kind, LIMITS};
 
 pub(super) use examine::{is_field, is_payload};
 pub use rules::{Rule, Severity};
+pub(super) use schema::{CATEGORIES, ERROR_SOURCES};
 
 /// How to check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
