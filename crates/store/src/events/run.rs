@@ -6,7 +6,7 @@ use std::path::Path;
 
 use quipu_agents::{About, Entry, Feed, Framing, Origin, Position, Reader, Sink};
 use quipu_formats::exchange::encode_log;
-use quipu_model::{Attachment, Body, Event, Timestamp};
+use quipu_model::{Attachment, Body, Event, Timestamp, ToolCallId};
 use quipu_record::{LogFollower, RunLog};
 
 use super::Fault;
@@ -145,7 +145,7 @@ impl RunFile {
 
 /// Calls whose results are not there, by their ids. A result answers the first call with its id.
 #[derive(Debug, Default)]
-struct OpenCalls(HashMap<String, VecDeque<usize>>);
+struct OpenCalls(HashMap<ToolCallId, VecDeque<usize>>);
 
 impl OpenCalls {
     /// Takes in an event; `at` is its place among those that are marked.

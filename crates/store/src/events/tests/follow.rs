@@ -65,7 +65,7 @@ fn following_begins_without_the_events_before() {
         .unwrap();
     let last = usize::try_from(kept.tail().blocks.last().unwrap().offset).unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
-    bytes[usize::try_from(crate::events::form::HEAD).unwrap()..last].fill(0);
+    bytes[usize::try_from(crate::events::file::HEAD).unwrap()..last].fill(0);
     write(&path, &bytes);
     // Opened for an event of the last block: what is damaged is not looked at.
     let log = store.kept().open(&row, &(1_195..=1_195)).unwrap();
