@@ -231,7 +231,9 @@ impl KeptFollower {
     /// Looks for what is new.
     fn look_for(&mut self, ready: &mut VecDeque<Followed>) -> Result<(), ImportError> {
         let look = self.watch.look();
-        if self.state.is_some() && look == self.look {
+        // Blocks that are not in a file do not show whether they changed.
+        let is_file = look != FileLook::default();
+        if self.state.is_some() && is_file && look == self.look {
             return Ok(());
         }
         let Some(log) = self.open()? else {
