@@ -239,12 +239,12 @@ impl Value<'_> {
 
 impl InRun {
     /// An event of a kind that [`What`] has no variant for.
-    pub(crate) fn of(place: Place, body: Body) -> Option<Box<Self>> {
-        Some(Box::new(Self {
+    pub(crate) fn of(place: Place, body: Body) -> Box<Self> {
+        Box::new(Self {
             place,
             body: Some(body),
             source: None,
-        }))
+        })
     }
 }
 

@@ -11,13 +11,13 @@ use quipu_model::json::{Node, Tape};
 use quipu_model::{Body, Json, NoteKind, Place, Service, Status, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::said::{Made, Said};
+use super::said::{Conversations, Made};
 use super::wire::{self, Record};
 use crate::openai_chat::message;
 use crate::session::learn;
 use crate::{
     Dropped, Entry, InRun, Mended, Out, Reader, Session, Text, Value, What, blocks, capture, hash,
-    state, time,
+    time,
 };
 
 /// Reads a trace.
@@ -29,7 +29,7 @@ pub(super) struct Trace {
     ours: bool,
     /// How many records there were.
     records: u64,
-    said: Said,
+    said: Conversations,
     /// The settings of the last request, by their hash.
     settings: Option<u64>,
 }
@@ -122,7 +122,7 @@ impl<'a> Common<'a> {
         if let Body::Blob(blob) = &body {
             entry.attachments = vec![blob.clone()];
         }
-        entry.in_run = InRun::of(Place::run(), body);
+        entry.in_run = Some(InRun::of(Place::run(), body));
         let own: &[&str] = match kind {
             Kind::BlobRef if is_own_address(payload) => &["uri"],
             _ => &[],
@@ -442,7 +442,7 @@ impl Trace {
         let arguments = payload.get("arguments");
         let input = arguments.map(|given| out.value(given, &mut attachments));
         match self.said.made(&id, input.as_ref()) {
-            Made::Anew => {
+            Made::New => {
                 let entry = Entry {
                     attachments,
                     ..Entry::new(What::Call {
@@ -515,7 +515,7 @@ impl Trace {
 }
 
 /// What of an entry of a request was not told yet.
-fn news<'a>(entry: Entry<'a>, told: &mut Said) -> Option<Entry<'a>> {
+fn news<'a>(entry: Entry<'a>, told: &mut Conversations) -> Option<Entry<'a>> {
     match &entry.what {
         What::Call { id, input, .. } => {
             if told.knows_call(id) {
@@ -655,11 +655,5 @@ impl Reader for Trace {
         self.begun && USAGE.find(line).is_none()
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -144,8 +144,7 @@ impl Transcript {
                 body,
                 Body::ToolCall(_) | Body::ToolResult(_) | Body::Note(_)
             );
-        let in_run = (!is_told).then(|| InRun::of(event.place.clone(), body.clone()));
-        let mut in_run = in_run.flatten();
+        let mut in_run = (!is_told).then(|| InRun::of(event.place.clone(), body.clone()));
         let body = noted.map_or(body, Body::Note);
         let mut first = true;
         for what in entries(body, &beyond, node) {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use quipu_formats::arbitrary;
-use quipu_formats::normalized::{Options, Writer};
+use quipu_formats::normalized::{NormalizedOptions, Writer};
 use quipu_model::{Annotations, Body, Event, Header, Place, RunId, Status, Step, Timestamp, Usage};
 
 use super::{Normalized, TRANSCRIPT};
@@ -93,7 +93,7 @@ fn our_own_transcript_of_a_log_reads_as_the_log_does() {
     for event in &from_log.events {
         header.observe(event);
     }
-    let mut writer = Writer::new(&header, &Options::default(), Vec::new()).unwrap();
+    let mut writer = Writer::new(&header, &NormalizedOptions::default(), Vec::new()).unwrap();
     for event in &from_log.events {
         let nothing = quipu_formats::normalized::Beyond::default();
         writer.write(event, &nothing).unwrap();
@@ -149,7 +149,7 @@ proptest! {
         for event in &events {
             header.observe(event);
         }
-        let mut writer = Writer::new(&header, &Options::default(), Vec::new()).unwrap();
+        let mut writer = Writer::new(&header, &NormalizedOptions::default(), Vec::new()).unwrap();
         for event in &events {
             let nothing = quipu_formats::normalized::Beyond::default();
             writer.write(event, &nothing).unwrap();

@@ -3,8 +3,8 @@
 use std::io;
 
 use proptest::prelude::*;
-use quipu_formats::agentlog::project::{Facts, Made, Options, Projector, Sink};
-use quipu_formats::agentlog::verify::{Options as Checks, verify};
+use quipu_formats::agentlog::project::{Facts, Made, ProjectionOptions, Projector, Sink};
+use quipu_formats::agentlog::verify::{VerifyOptions as Checks, verify};
 use quipu_formats::arbitrary;
 use quipu_model::{
     Annotations, Attachment, Body, Chunk, Event, Failure, Fidelity, HarnessEvent, Header, Json,
@@ -32,7 +32,10 @@ impl Sink for Lines {
 /// The trace of these events, and what was lost.
 fn trace(bodies: &[Body], extra: Option<&str>) -> (Vec<u8>, quipu_formats::loss::Loss) {
     let run_id = RunId::new("r").unwrap();
-    let mut projector = Projector::new(Facts::of(&Header::new(run_id.clone())), Options::default());
+    let mut projector = Projector::new(
+        Facts::of(&Header::new(run_id.clone())),
+        ProjectionOptions::default(),
+    );
     let mut lines = Lines::default();
     for (body, seq) in bodies.iter().zip(1..) {
         let event = Event {

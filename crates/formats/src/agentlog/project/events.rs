@@ -1,8 +1,8 @@
 //! Events that are one record each: chunks, harness events, blobs and errors, both ways.
 //!
 //! The format's words are a closed list and its fields are required, while an event may have any word, or none. So a
-//! record says as much as it can; where that is not all, `meta.quipu.fields` has the fields of the event, and reading
-//! gives back the same event.
+//! record says as much as it can; where that is not all, `meta.quipu.fields` has the fields of the event as a text of
+//! JSON, and reading gives back the same event.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use super::out::{self, Making};
 use super::text::{Object, is_object};
 use super::view::View;
 use crate::agentlog::verify::{self, CATEGORIES, ERROR_SOURCES};
-use crate::agentlog::{Kind, LIMITS};
+use crate::agentlog::{Canon, Kind, LIMITS};
 use crate::exchange::{fields_json, from_fields};
 use crate::loss::Loss;
 
@@ -118,10 +118,14 @@ pub(super) fn complete(
     let mut marks = Object::new().text("event", body.type_word());
     let mut tape = Tape::new();
     let node = tape.read(&payload, LIMITS.max_depth).ok();
-    if node.and_then(|node| read(kind, node)).as_ref() != Some(body)
+    // What has no canonical form is changed when it is written.
+    let lasts = node.is_some_and(|node| Canon::new().id(node).is_ok());
+    let again = node.filter(|_| lasts).and_then(|node| read(kind, node));
+    if again.as_ref() != Some(body)
         && let Some(fields) = fields_json(body)
     {
-        marks = marks.raw("fields", fields.get());
+        // As a text, because a trace may not hold all that JSON can say.
+        marks = marks.text("fields", fields.get());
     }
     (payload, marks)
 }
@@ -164,8 +168,8 @@ pub fn event_of(kind: Kind, payload: Node<'_>, marks: Option<Node<'_>>) -> Optio
         return read(kind, payload);
     };
     let event_type = EventType::from_word(&marks.text("event")?)?;
-    match marks.get("fields") {
-        Some(fields) => from_fields(event_type, fields.raw()),
+    match marks.text("fields") {
+        Some(fields) => from_fields(event_type, Json::parse(&fields).ok()?.as_raw()),
         None => read(kind, payload),
     }
 }

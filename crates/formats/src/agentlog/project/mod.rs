@@ -100,14 +100,14 @@ pub struct Made<'a> {
 
 /// How a projection behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct ProjectionOptions {
     /// A request has all messages while they are no longer than this, and from then on only new ones.
     pub max_request_bytes: usize,
     /// An answer that grows longer than this with all that is held behind it is written in parts.
     pub max_held_bytes: usize,
 }
 
-impl Default for Options {
+impl Default for ProjectionOptions {
     fn default() -> Self {
         Self {
             max_request_bytes: 256 << 10,
@@ -120,7 +120,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Projector {
     facts: Facts,
-    options: Options,
+    options: ProjectionOptions,
     out: Out,
     /// The first is the agent's own.
     lanes: Vec<Lane>,
@@ -131,7 +131,7 @@ pub struct Projector {
 
 impl Projector {
     /// For a session of which this is known.
-    pub fn new(facts: Facts, options: Options) -> Self {
+    pub fn new(facts: Facts, options: ProjectionOptions) -> Self {
         let out = Out::new(facts.run_id.as_str(), facts.trace_id());
         Self {
             facts,

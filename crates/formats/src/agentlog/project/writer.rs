@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use quipu_model::{Attachment, Event, Header};
 
-use super::{Facts, Made, Options, Projector, Sink};
+use super::{Facts, Made, ProjectionOptions, Projector, Sink};
 use crate::loss::{Field, Loss};
 use crate::projection::{Beside, Projection};
 
@@ -54,7 +54,7 @@ const CARRIES: &[Field] = &[
 /// None before the first event.
 pub fn writer<'w>(
     header: &Header,
-    options: &Options,
+    options: &ProjectionOptions,
     out: Box<dyn Write + 'w>,
     beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {
