@@ -17,7 +17,7 @@ use super::plan::{BESIDE, Job, plain_path};
 use super::report::Problem;
 use super::{Options, Progress, Store, database};
 use crate::archive::{self, ArchiveError, Prefix, Snapshot, SnapshotWriter, SourceKey};
-use crate::blobs::{self, BlobError, BlobId, Blobs};
+use crate::blobs::{self, BlobId, Blobs};
 use crate::catalogue::{Catalogue, Reading, Stamp};
 use crate::events::Events;
 use crate::hide::Hide;
