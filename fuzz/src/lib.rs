@@ -14,8 +14,8 @@ pub mod slow;
 pub mod submit;
 
 use quipu_agents::{Checkpoint, Collect, Dialect, Family, Feed, Origin};
-use quipu_formats::exchange::{self, Escapes, Item, Reader, verify};
-use quipu_formats::lines::Limits;
+use quipu_exchange::{self, Escapes, Item, Reader, verify};
+use quipu_exchange::lines::Limits;
 use quipu_model::json::{Kind, Node, Parts, PartsError, SyntaxProblem, Tape};
 use quipu_model::tree::TreeBuilder;
 use quipu_model::{Event, InvalidJson, Json};
