@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use jiff::tz::TimeZone;
 use quipu_prices::Prices;
-use quipu_search::index::Index;
+use quipu_search::index::{Index as _, TantivyIndex};
 use quipu_search::query::{Clock, Query};
 
 use super::*;
@@ -205,7 +205,11 @@ fn an_index_that_is_gone_or_damaged_is_made_anew_and_it_is_said() {
 fn what_is_forgotten_is_in_no_file_of_the_index() {
     let machine = Machine::new();
     let store = two_sessions(&machine);
-    let index = || Index::open(&index_path(store.home())).unwrap().unwrap();
+    let index = || {
+        TantivyIndex::open(&index_path(store.home()))
+            .unwrap()
+            .unwrap()
+    };
     let before = index().view().unwrap().events();
     let row = store.catalogue().find("two").unwrap();
     let holdings = store.holdings(vec![row]).unwrap();
