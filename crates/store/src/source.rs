@@ -80,8 +80,8 @@ impl Entries for KeptEntries {
 }
 
 impl Store {
-    /// A kept session, to be converted.
-    pub fn source(
+    /// A kept session, to be converted into any format.
+    pub fn export(
         &self,
         row: &TranscriptRow,
         prices: &Arc<Prices>,

@@ -213,7 +213,7 @@ fn what_is_forgotten_is_in_no_file_of_the_index() {
     let before = index().view().unwrap().events();
     let row = store.catalogue().find("two").unwrap();
     let holdings = store.holdings(vec![row]).unwrap();
-    store.forget(&holdings, options().now).unwrap();
+    store.prune(&holdings, options().now).unwrap();
     assert_eq!(found(&store, "zanzibar"), []);
     let view = index().view().unwrap();
     assert_eq!((view.events(), view.removed()), (before - 2, 0));
@@ -221,7 +221,7 @@ fn what_is_forgotten_is_in_no_file_of_the_index() {
     // Also when nothing is left of a part.
     let rows = rows(&store);
     let holdings = store.holdings(rows).unwrap();
-    store.forget(&holdings, options().now).unwrap();
+    store.prune(&holdings, options().now).unwrap();
     assert_eq!(index().view().unwrap().events(), 0);
 }
 

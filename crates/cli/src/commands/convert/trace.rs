@@ -95,7 +95,7 @@ pub(crate) fn project(meant: Meant, blobs: Option<PathBuf>, out: &mut impl Write
             let (store, row) = *found;
             // A trace that was imported is that trace.
             if row.dialect.as_deref() == Some(Format::Agentlog.as_str()) {
-                let source = store.source(&row, &Arc::new(Prices::builtin()))?;
+                let source = store.export(&row, &Arc::new(Prices::builtin()))?;
                 source.copy(lines.out).map_err(refused)?;
                 return Ok(Loss::default());
             }
