@@ -92,7 +92,7 @@ impl Store {
         let row = &*located(self.archive(), row)?;
         let dialect = row.dialect.as_deref().and_then(quipu_agents::dialect);
         let found = dialect.ok_or_else(|| ImportError::Unread(row.path.clone()))?;
-        if row.trace {
+        if row.is_trace() {
             let bytes = LogFile(row.path.clone());
             return Ok(Box::new(self.log(bytes, row, found, prices)?));
         }

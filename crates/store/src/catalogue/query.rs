@@ -83,8 +83,6 @@ pub struct TranscriptRow {
     pub read_to: u64,
     /// Whether Quipu recorded it: then its file is its own original.
     pub recorded: bool,
-    /// Whether it is a trace that is kept: then its file is its own original, too.
-    pub trace: bool,
     /// What it is known by for good: given once, to this log of this home.
     pub address: String,
 }
@@ -216,7 +214,7 @@ const COLUMNS: &str = "t.id, t.run_id, t.native, t.agent, t.agent_version, t.tit
     (select origin from temp.home) || '-' || substr(s.key, 1, 16),
     (select (select origin from temp.home) || '-' || substr(os.key, 1, 16)
         from transcript o join source os on os.id = o.source where o.id = t.copy_of),
-    s.version = 0 and s.part is null and s.dialect is 'agentlog', s.version, s.read_to";
+    s.version, s.read_to";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
     let count = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
@@ -284,9 +282,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
         size: count(47)?,
         modified: row.get(48)?,
         recorded: row.get(51)?,
-        trace: row.get(54)?,
-        version: row.get(55)?,
-        read_to: count(56)?,
+        version: row.get(54)?,
+        read_to: count(55)?,
         address: row.get(52)?,
         models: models
             .iter()
@@ -300,7 +297,14 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
 impl TranscriptRow {
     /// Whether the archive has its log. Recorded runs and traces are kept where they are.
     pub fn is_archived(&self) -> bool {
-        !self.recorded && !self.trace
+        !self.recorded && !self.is_trace()
+    }
+
+    /// Whether it is a trace that is kept: then its file is its own original, as that of a recorded run is.
+    pub fn is_trace(&self) -> bool {
+        let is_kept = !self.address.is_empty();
+        let is_in_place = self.version == 0 && self.part.is_none();
+        is_kept && is_in_place && self.dialect.as_deref() == Some("agentlog")
     }
 }
 

@@ -36,19 +36,25 @@ impl RunFile {
         self.log.follow(from).map_err(Fault::Run)
     }
 
-    /// Gives these events, in order, until there is no more or it is enough. Says how many lines among them are not
-    /// events.
+    /// Gives these events, in order, until there is no more or it is enough; and says behind which of them are lines
+    /// that are not events.
     fn each(
         &self,
         wanted: &RangeInclusive<u64>,
         mut give: impl FnMut(Event, Position) -> bool,
-    ) -> Result<u64, Fault> {
-        let mut bad = 0;
+        mut bad_behind: impl FnMut(u64),
+    ) -> Result<(), Fault> {
         let (mut from, last) = (*wanted.start(), *wanted.end());
         while from <= last {
             let most = usize::try_from(last - from).unwrap_or(HELD).min(HELD - 1) + 1;
             let page = self.log.page(from, most).map_err(Fault::Run)?;
-            bad += page.bad.len() as u64;
+            let events = &page.events;
+            for bad in &page.bad {
+                let before = events.partition_point(|it| it.decoded.at.offset < bad.at.offset);
+                let behind = before.checked_sub(1).and_then(|at| events.get(at));
+                let number = bad.number.or(behind.map(|it| it.number));
+                bad_behind(number.unwrap_or(from - 1));
+            }
             for event in page.events {
                 let at = event.decoded.at;
                 let position = Position {
@@ -58,34 +64,41 @@ impl RunFile {
                 let mut event = event.decoded.event;
                 event.seq = position.line;
                 if !give(event, position) {
-                    return Ok(bad);
+                    return Ok(());
                 }
             }
             match page.next {
                 Some(next) => from = next,
-                None => return Ok(bad),
+                None => return Ok(()),
             }
         }
-        Ok(bad)
+        Ok(())
     }
 
-    /// These events, marked where what follows them tells, and how many lines among them are not events.
-    pub(super) fn events(&self, wanted: &RangeInclusive<u64>) -> Result<(Vec<Event>, u64), Fault> {
+    /// These events, marked where what follows them tells, and behind which of them are lines that are not
+    /// events.
+    pub(super) fn events(
+        &self,
+        wanted: &RangeInclusive<u64>,
+    ) -> Result<(Vec<Event>, Vec<u64>), Fault> {
         let mut events = Vec::new();
         let mut calls = OpenCalls::default();
-        let bad = self.each(wanted, |event, _| {
+        let mut bad = Vec::new();
+        let take = |event: Event, _| {
             calls.observe(&event, Some(events.len()));
             events.push(event);
             true
-        })?;
+        };
+        self.each(wanted, take, |behind| bad.push(behind))?;
         if let Some(last) = events.last()
             && !calls.is_empty()
         {
             // Results mostly follow their calls closely.
-            self.each(&(last.seq + 1..=u64::MAX), |event, _| {
+            let answer = |event: Event, _| {
                 calls.observe(&event, None);
                 !calls.is_empty()
-            })?;
+            };
+            self.each(&(last.seq + 1..=u64::MAX), answer, |_| {})?;
         }
         for at in calls.left() {
             events[at].annotations.flags.dangling = true;
@@ -102,12 +115,13 @@ impl RunFile {
     ) -> Result<About, Fault> {
         let mut feed = Feed::new(Framing::Lines, self.reader());
         let mut line = Vec::new();
-        self.each(wanted, |event, position| {
+        let give = |event: Event, position| {
             line.clear();
             encode_log(&event, &mut line);
             feed.push(&line, &mut At { sink, position });
             !sink.is_done()
-        })?;
+        };
+        self.each(wanted, give, |_| {})?;
         let end = Position::default();
         let problem = feed
             .finish(&mut At {

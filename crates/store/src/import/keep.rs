@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use quipu_agents::{Dialect, Family, GatherError, HEAD, Head, Known, Lies, Limits, is_credential};
+use quipu_formats::agentlog::LIMITS;
 use quipu_model::Timestamp;
 use quipu_redact::{Engine, Guard};
 
@@ -16,11 +17,12 @@ use super::plan::{BESIDE, Job, plain_path};
 use super::report::Problem;
 use super::{Options, Progress, Store, database};
 use crate::archive::{self, ArchiveError, Prefix, Snapshot, SnapshotWriter, SourceKey};
-use crate::blobs::{self, BlobError, BlobId, Blobs};
+use crate::blobs::{self, BlobId, Blobs};
 use crate::catalogue::{Catalogue, Reading, Stamp};
 use crate::events::Events;
 use crate::hide::Hide;
 use crate::search::indexing::Indexing;
+use crate::traces::Survey;
 
 /// How much is read at a time.
 pub(super) const PIECE: usize = 1 << 20;
@@ -271,40 +273,42 @@ impl<'s> Keeper<'s> {
         }
         let mut read = self.read(&input, &mut file, size, brand, &sidecars, progress)?;
         if sniffed.is_some_and(|(_, dialect)| dialect.name == TRACE) {
-            read.reading.blobs.extend(self.blobs_beside(path));
+            read.reading
+                .blobs
+                .extend(self.blobs_beside(path, &mut file));
         }
         take(Done::Read(Box::new(read)));
         Ok(())
     }
 
-    /// Keeps the blobs that were written beside a trace, and gives their names.
-    fn blobs_beside(&self, trace: &Path) -> Vec<String> {
+    /// Keeps the blobs beside a trace that it refers to, and gives their names.
+    fn blobs_beside(&self, trace: &Path, file: &mut File) -> Vec<String> {
         let directory = blobs::beside(trace);
-        let mut kept = Vec::new();
         if !directory.is_dir() {
-            return kept;
+            return Vec::new();
         }
-        let mut keep = |blobs: &Blobs, id: &BlobId| {
-            let path = blobs.path(id);
-            let is_short = fs::symlink_metadata(&path)
-                .is_ok_and(|found| found.is_file() && found.len() <= BLOB);
-            if !is_short {
+        let keep = |blobs: &Blobs, id: &BlobId| {
+            let found = fs::symlink_metadata(blobs.path(id))?;
+            if !found.is_file() || found.len() > BLOB {
                 let what = format!("not a file, or longer than {BLOB} bytes, so it was not kept");
-                self.say(Problem::new(&path, what));
-                return Ok(());
+                return Err(io::Error::other(what));
             }
-            kept.push(self.blobs.put(&blobs.get(id)?)?.to_string());
-            Ok::<(), BlobError>(())
+            let bytes = blobs.get(id).map_err(io::Error::other)?;
+            let kept = self.blobs.put(&bytes).map_err(io::Error::other)?;
+            Ok(kept.to_string())
         };
-        let all = Blobs::open(&directory).map(|blobs| {
-            let named: Vec<_> = blobs.iter().collect();
-            (blobs, named)
-        });
-        match all {
-            Ok((blobs, named)) => {
-                for id in named {
-                    if let Err(error) = id.and_then(|id| keep(&blobs, &id)) {
-                        self.say(Problem::new(&directory, error.to_string()));
+        let survey = file
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| Survey::read(file, LIMITS));
+        let opened = Blobs::open(&directory).map_err(io::Error::other);
+        let mut kept = Vec::new();
+        match survey.and_then(|survey| Ok((survey, opened?))) {
+            Ok((survey, blobs)) => {
+                let there = survey.blobs.keys().filter(|id| blobs.path(id).exists());
+                for id in there {
+                    match keep(&blobs, id) {
+                        Ok(name) => kept.push(name),
+                        Err(error) => self.say(Problem::new(&blobs.path(id), error.to_string())),
                     }
                 }
             }

@@ -88,6 +88,8 @@ fn print_all(follower: &mut EventFollower, printer: &mut Printer) -> Result<()> 
 struct Live<'s> {
     store: &'s Store,
     row: TranscriptRow,
+    /// The log.
+    path: PathBuf,
     host: quipu_agents::Host,
     options: Options,
     /// What the log looked like when it was last imported.
@@ -100,6 +102,7 @@ type Look = Vec<(u64, Option<std::time::SystemTime>)>;
 impl<'s> Live<'s> {
     fn new(place: &Place, store: &'s Store, row: TranscriptRow) -> Result<Self> {
         Ok(Self {
+            path: store.log_path(&row)?,
             store,
             row,
             host: Place::host()?,
@@ -116,7 +119,7 @@ impl<'s> Live<'s> {
 
     /// Imports the log if it has changed since, and says whether it did.
     fn catch_up(&mut self) -> Result<bool> {
-        let now = look(&self.row.path);
+        let now = look(&self.path);
         if now.is_none() || now == self.seen {
             return Ok(false);
         }
