@@ -5,7 +5,8 @@ use std::io::{self, BufWriter, Read as _, Write};
 use std::path::Path;
 
 use quipu_agents::{
-    Collect, Dialect, FAMILIES, Family, Feed, FeedError, Gathered, Origin, Session, Summary,
+    Collect, Dialect, FAMILIES, Family, Feed, FeedError, GatherError, Gathered, Origin, Session,
+    Summary,
 };
 use quipu_agents::{Entry, Position, Sink, is_credential};
 use quipu_model::{Attachment, Event, Timestamp, Usage};
@@ -109,6 +110,14 @@ impl Sink for Both {
     fn blob(&mut self, _attachment: &Attachment, _bytes: &[u8]) {}
 }
 
+/// Why sessions cannot be taken out of what holds them.
+fn unreadable(error: GatherError) -> io::Error {
+    match error {
+        GatherError::Io(error) => error,
+        error => io::Error::new(io::ErrorKind::InvalidData, error),
+    }
+}
+
 fn refuse_packed(path: &Path) -> io::Result<()> {
     if path.extension().is_some_and(|ending| ending == "zst") {
         let error = "a compressed log; `quipu import` reads it";
@@ -164,10 +173,10 @@ fn read_directory(path: &Path) -> io::Result<Option<Log>> {
     };
     let dialect = gather.dialect();
     let from = Gathered::Tree(path);
-    let parts = gather.parts(&from).map_err(io::Error::other)?;
+    let parts = gather.parts(&from).map_err(unreadable)?;
     let [part] = &parts[..] else {
         let error = "a directory of several sessions; `quipu import` reads them";
-        return Err(io::Error::other(error));
+        return Err(io::Error::new(io::ErrorKind::Unsupported, error));
     };
     let Some((feed, sink)) = begin(path, family, dialect) else {
         return Ok(None);
@@ -176,7 +185,7 @@ fn read_directory(path: &Path) -> io::Result<Option<Log>> {
     {
         let mut pieces = BufWriter::with_capacity(1 << 18, &mut feeding);
         let written = gather.write(&from, &part.id, &mut pieces);
-        written.map_err(io::Error::other)?;
+        written.map_err(unreadable)?;
         pieces.flush()?;
     }
     Ok(Some(done(feeding.feed, feeding.sink, dialect)))

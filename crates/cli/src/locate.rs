@@ -139,7 +139,7 @@ impl Place {
     pub(crate) fn session(&self, argument: &str) -> Result<(Store, TranscriptRow)> {
         if !argument.contains('/')
             && let Some(store) = self.store()?
-            && let Ok(row) = store.catalogue().find(argument)
+            && let Ok(row) = store.find(argument)
         {
             return Ok((store, row));
         }

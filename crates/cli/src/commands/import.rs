@@ -347,7 +347,7 @@ fn import_changes(store: &Store, search: Search, options: &Options) -> Result<()
     const BUSY: Duration = Duration::from_secs(1);
     let mut before = Vec::new();
     for candidate in &search.found {
-        for row in store.catalogue().transcripts_at(&candidate.path)? {
+        for row in store.transcripts_at(&candidate.path)? {
             before.push((row.run_id, row.figures.events));
         }
     }
@@ -376,7 +376,7 @@ fn import_changes(store: &Store, search: Search, options: &Options) -> Result<()
     let mut out = out();
     let time = when::local_time(options.now);
     for path in &paths {
-        for row in store.catalogue().transcripts_at(path)? {
+        for row in store.transcripts_at(path)? {
             let known = before.iter().find(|(id, _)| *id == row.run_id);
             let events =
                 row.figures.events - known.map_or(0, |known| known.1.min(row.figures.events));

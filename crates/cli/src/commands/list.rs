@@ -164,7 +164,7 @@ pub(super) fn write_rows(
         Give::Drop(2),
     ];
     let children = match store {
-        Some(store) => store.catalogue().child_counts()?,
+        Some(store) => store.child_counts()?,
         None => BTreeMap::new(),
     };
     let mut table = Table::new(&[

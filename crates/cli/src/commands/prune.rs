@@ -10,7 +10,7 @@ use quipu_model::Timestamp;
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::archive::Swept;
 use quipu_store::catalogue::{Filter, Order, TranscriptRow};
-use quipu_store::facade::{Census, Project};
+use quipu_store::facade::{Census, Listing, Project};
 use quipu_store::import::Holding;
 
 use super::list::{agents_of, write_rows};
@@ -51,7 +51,11 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
         duplicates: true,
         ..Filter::default()
     };
-    let mut rows = store.catalogue().list(&filter, Order::Oldest, None)?;
+    let mut rows = store.list(&Listing {
+        filter,
+        order: Order::Oldest,
+        ..Listing::default()
+    })?;
     // Recorded runs are originals, and are not ours to forget.
     rows.retain(|row| row.is_archived() && wanted.has(row));
     let holdings = store.holdings(rows)?;
@@ -71,7 +75,7 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
     let mut out = out();
     let receipt = if args.yes && !rows.is_empty() {
         let path = new_receipt(store.home(), &receipt(args, now, &holdings, None)?, now)?;
-        let swept = store.forget(&holdings, now)?;
+        let swept = store.prune(&holdings, now)?;
         write_private(&path, &receipt(args, now, &holdings, Some(swept))?, true)?;
         Some((path, swept))
     } else {

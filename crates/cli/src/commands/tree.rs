@@ -227,7 +227,7 @@ fn sessions(args: &Tree, store: &Store, root: TranscriptRow) -> Result<Exit> {
             (_, true) => drawing.gap,
             (_, false) => drawing.bar,
         };
-        let children = store.catalogue().children(&row.native)?;
+        let children = store.children(&row.native)?;
         let count = children.len();
         for (n, row) in children.into_iter().enumerate().rev() {
             stack.push(Branch {

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
-use quipu_store::catalogue::{Filter, Order};
 use quipu_store::facade::Listing;
 use quipu_store::import::{Found, Options, Search};
 
@@ -50,9 +49,10 @@ pub(crate) fn run(args: &Up, place: &Place) -> Result<Exit> {
         let mut out = out();
         write_report(&mut out, &report, Some(store.census()?))?;
         writeln!(out)?;
-        let rows = store
-            .catalogue()
-            .list(&Filter::default(), Order::Newest, Some(SHOWN))?;
+        let rows = store.list(&Listing {
+            limit: Some(SHOWN),
+            ..Listing::default()
+        })?;
         let ids = ids_of(Some(&store))?;
         list::write_rows(&mut out, &rows, Some(&store), &ids, |_| None)?;
         let first = rows.first().map(|row| ids.short(&row.run_id));
@@ -72,14 +72,12 @@ fn keeps_anything(place: &Place) -> Result<bool> {
     let Some(store) = place.store()? else {
         return Ok(false);
     };
-    let all = Filter {
-        subagents: true,
-        ..Filter::default()
+    let mut any = Listing {
+        limit: Some(1),
+        ..Listing::default()
     };
-    Ok(!store
-        .catalogue()
-        .list(&all, Order::Newest, Some(1))?
-        .is_empty())
+    any.filter.subagents = true;
+    Ok(!store.list(&any)?.is_empty())
 }
 
 /// Loads the samples into a home of their own, and shows what is there.

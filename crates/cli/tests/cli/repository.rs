@@ -121,13 +121,76 @@ fn the_store_uses_its_databases_in_two_folders_only() {
             .any(|(name, text)| name.starts_with(allowed) && text.contains("rusqlite"));
         assert!(there, "{allowed} need not be allowed any more");
     }
+}
+
+/// The files of a crate in which one of these words is.
+fn using(files: &BTreeMap<String, String>, words: &[&str]) -> Vec<String> {
+    let has = |text: &String| words.iter().any(|word| text.contains(word));
+    let found = files.iter().filter(|(_, text)| has(text));
+    found.map(|(name, _)| name.clone()).collect()
+}
+
+/// The command asks the store, and not what the store is made of.
+#[test]
+fn the_command_asks_the_store_only() {
     let cli = sources(&root().join("crates/cli/src"));
-    let using: Vec<&String> = cli
+    let inner = [
+        "rusqlite",
+        "tantivy",
+        ".catalogue()",
+        ".archive()",
+        "SqliteCatalogue",
+        "TantivyIndex",
+        "Archive::open",
+    ];
+    assert_eq!(using(&cli, &inner), [] as [String; 0]);
+}
+
+/// Adapters are given bytes, a private copy of a database, or a tree of files to gather from: only those that gather
+/// open files.
+#[test]
+fn adapters_open_no_files() {
+    let agents = sources(&root().join("crates/agents/src"));
+    let opening = using(&agents, &["File::open", "fs::read", "OpenOptions"]);
+    let others: Vec<&String> = opening
         .iter()
-        .filter(|(_, text)| text.contains("rusqlite"))
-        .map(|(name, _)| name)
+        .filter(|name| !name.ends_with("gather.rs") && !GATHERING.contains(&name.as_str()))
         .collect();
-    assert!(using.is_empty(), "rusqlite is used in {using:?}");
+    assert!(others.is_empty(), "files are opened in {others:?}");
+    for name in GATHERING {
+        let opens = opening.iter().any(|other| other == name);
+        assert!(opens, "{name} need not be allowed any more");
+    }
+}
+
+/// What gathers sessions from files under another name, and what only tests use.
+const GATHERING: [&str; 7] = [
+    "claude/history.rs",
+    "corpus.rs",
+    "fields.rs",
+    "fixtures.rs",
+    "head.rs",
+    "inspect/archive.rs",
+    "opencode/tree.rs",
+];
+
+/// A reason that is not about input or output has an error of its own.
+#[test]
+fn errors_of_input_and_output_are_about_that() {
+    for (of, allowed) in [
+        ("crates/store/src", &["traces/put.rs"][..]),
+        (
+            "crates/cli/src",
+            &[
+                "commands/convert/work.rs",
+                "commands/emit.rs",
+                "commands/share/write.rs",
+            ],
+        ),
+    ] {
+        let found = using(&sources(&root().join(of)), &["Error::other"]);
+        assert_eq!(found, allowed, "{of}");
+    }
 }
 
 /// The crate table of ARCHITECTURE.md is what the crates say of themselves.

@@ -313,14 +313,14 @@ mod tests {
         let store = Store::open(home.path()).unwrap();
         let blobs = Blobs::open(&home.path().join("blobs")).unwrap();
         let id = blobs.put(b"png").unwrap();
-        store.forget(&[], Timestamp::now()).unwrap();
+        store.prune(&[], Timestamp::now()).unwrap();
         assert!(blobs.get(&id).is_ok());
         let pending = home.path().join("rebuild.pending");
         File::create(&pending).unwrap();
-        store.forget(&[], later()).unwrap();
+        store.prune(&[], later()).unwrap();
         assert!(blobs.get(&id).is_ok());
         std::fs::remove_file(pending).unwrap();
-        store.forget(&[], later()).unwrap();
+        store.prune(&[], later()).unwrap();
         assert!(blobs.get(&id).is_err());
     }
 }

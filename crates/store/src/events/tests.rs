@@ -238,7 +238,7 @@ fn whoever_reads_meanwhile_reads_what_was_there() {
     // Forgotten.
     let holdings = store.holdings(rows(&store)).unwrap();
     let path = file(&store, &rows(&store)[0]);
-    store.forget(&holdings, options().now).unwrap();
+    store.prune(&holdings, options().now).unwrap();
     assert!(!path.exists());
     assert_eq!(read(&grown), 1_300);
 }

@@ -1,10 +1,17 @@
 //! What there is.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use quipu_prices::Prices;
 
 use super::Project;
 use crate::Store;
-use crate::catalogue::{Filter, Order, Result, TranscriptRow};
+use crate::catalogue::{Filter, NotFound, Order, Result, SourceRow, Sum, TranscriptRow};
+use crate::stats::{Balance, Budgets, Question, Table, Waste};
 
 /// The shortest beginning of an id that is shown.
 const SHORT_ID: usize = 8;
@@ -94,6 +101,102 @@ impl Store {
             rows.truncate(wanted.limit.unwrap_or(usize::MAX));
         }
         Ok(rows)
+    }
+
+    /// The transcript with this id or address, the only one whose id begins so, or the `last`.
+    ///
+    /// # Errors
+    ///
+    /// When there is none or there are several, or the catalogue cannot be used.
+    pub fn find(&self, id: &str) -> Result<TranscriptRow, NotFound> {
+        self.catalogue().find(id)
+    }
+
+    /// The transcripts that were read from one file.
+    ///
+    /// # Errors
+    ///
+    /// When the catalogue cannot be used.
+    pub fn transcripts_at(&self, path: &Path) -> Result<Vec<TranscriptRow>> {
+        self.catalogue().transcripts_at(path)
+    }
+
+    /// The sub-agents of a session, by the id that its copies share, in the order in which they began.
+    ///
+    /// # Errors
+    ///
+    /// When the catalogue cannot be used.
+    pub fn children(&self, native: &str) -> Result<Vec<TranscriptRow>> {
+        self.catalogue().children(native)
+    }
+
+    /// How many sub-agents each session has that has any.
+    ///
+    /// # Errors
+    ///
+    /// When the catalogue cannot be used.
+    pub fn child_counts(&self) -> Result<BTreeMap<String, u64>> {
+        self.catalogue().child_counts()
+    }
+
+    /// Sums by agent over the transcripts that a filter means.
+    ///
+    /// # Errors
+    ///
+    /// When the catalogue cannot be used.
+    pub fn by_agent(&self, filter: &Filter) -> Result<Vec<Sum>> {
+        self.catalogue().by_agent(filter)
+    }
+
+    /// The directories that sessions ran in, sorted.
+    ///
+    /// # Errors
+    ///
+    /// When the catalogue cannot be used.
+    pub fn directories(&self) -> Result<Vec<String>> {
+        self.catalogue().directories()
+    }
+
+    /// Every log that was read.
+    ///
+    /// # Errors
+    ///
+    /// When the catalogue cannot be used.
+    pub fn sources(&self) -> Result<Vec<SourceRow>> {
+        self.catalogue().sources()
+    }
+
+    /// What was spent and done. What cannot be answered ([`Question::check`]) comes out empty.
+    ///
+    /// # Errors
+    ///
+    /// When the catalogue cannot be used.
+    pub fn stats(&self, question: &Question<'_>) -> Result<Table> {
+        self.catalogue().stats(question)
+    }
+
+    /// What need not have been paid for, by kind; at most so many sessions of each.
+    ///
+    /// # Errors
+    ///
+    /// When the catalogue cannot be used.
+    pub fn waste(&self, question: &Question<'_>, worst: usize) -> Result<Vec<Waste>> {
+        self.catalogue().waste(question, worst)
+    }
+
+    /// How much of each budget was spent. Of sessions, only those that exceed their limit.
+    ///
+    /// # Errors
+    ///
+    /// When the catalogue cannot be used.
+    pub fn balances(
+        &self,
+        budgets: &Budgets,
+        now: Timestamp,
+        zone: &TimeZone,
+        prices: &Prices,
+    ) -> Result<Vec<Balance>> {
+        budgets.balances(self.catalogue(), now, zone, prices)
     }
 
     /// How many transcripts are asked for, whatever the limit.

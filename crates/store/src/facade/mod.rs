@@ -2,14 +2,14 @@
 //!
 //! | method of [`Store`](crate::Store) | where |
 //! |---|---|
-//! | `list`, `count`, `census`, `agents`, `short_ids` | `list` |
+//! | `list`, `find`, `count`, `census`, `agents`, `short_ids`, `children`, `stats`, `waste`, `balances` | `list` |
 //! | `resolve` | `resolve` |
 //! | `doctor` | `doctor` |
 //! | `open`, `import`, `import_paths`, `rebuild`, `changes` | `import` |
-//! | `forget` (what `prune` does) | `import/forget` |
-//! | `read`, `events`, `page` | `transcript` |
+//! | `prune` | `import/forget` |
+//! | `read`, `events` (which can be followed), `page` | `transcript` |
 //! | `search`, `count_matches` | `search` |
-//! | `stats`, `waste`, `explain` | `stats` |
+//! | `explain` | `stats/explain` |
 //! | `export` | `source` |
 
 mod doctor;

@@ -38,7 +38,7 @@ pub enum Unresolved {
         /// Those it may mean.
         rows: Vec<TranscriptRow>,
         /// What has them.
-        store: Store,
+        store: Box<Store>,
     },
     /// Several runs begin so that no catalogue has.
     #[error(transparent)]
@@ -112,7 +112,7 @@ pub fn resolve<E: From<Unresolved>>(
             Err(Unresolved::Several {
                 argument,
                 rows,
-                store,
+                store: Box::new(store),
             }
             .into())
         }

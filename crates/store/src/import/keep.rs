@@ -52,11 +52,7 @@ pub(super) fn unpacked(file: &File, temporary: &Path) -> Result<File, KeepError>
     let mut decoder = zstd::Decoder::new(file)?;
     decoder.window_log_max(27)?;
     if io::copy(&mut decoder.take(most + 1), &mut plain)? > most {
-        let what = format!(
-            "its {packed} bytes unpack to more than {most}, which no log does, so it is not kept; if it is one, \
-             unpack it and import that"
-        );
-        return Err(io::Error::other(what).into());
+        return Err(KeepError::Bomb { packed, most });
     }
     plain.seek(SeekFrom::Start(0))?;
     Ok(plain)
@@ -412,9 +408,7 @@ impl<'s> Keeper<'s> {
         reads_as: archive::Meta,
     ) -> Result<Snapshot, KeepError> {
         let Some(writer) = writer else {
-            return before
-                .cloned()
-                .ok_or_else(|| io::Error::other("nothing to keep").into());
+            return before.cloned().ok_or(KeepError::Nothing);
         };
         let modified = stamp
             .modified
@@ -489,9 +483,7 @@ impl<'s> Keeper<'s> {
                 (bytes, find::stamp(&metadata))
             }
             Ok(metadata) if metadata.is_file() => {
-                let what =
-                    format!("beside a log and longer than {SIDECAR} bytes, so it is not read");
-                return Err(io::Error::other(what).into());
+                return Err(KeepError::LongSidecar);
             }
             _ => return Ok(None),
         };
@@ -621,4 +613,21 @@ pub(super) enum KeepError {
     Gather(#[from] GatherError),
     #[error(transparent)]
     Catalogue(#[from] crate::catalogue::CatalogueError),
+    #[error(
+        "its {packed} bytes unpack to more than {most}, which no log does, so it is not kept; if it is one, unpack it \
+         and import that"
+    )]
+    Bomb { packed: u64, most: u64 },
+    #[error("beside a log and longer than {SIDECAR} bytes, so it is not read")]
+    LongSidecar,
+    #[error("nothing of it is kept")]
+    Nothing,
+    #[error("no adapter reads it")]
+    NoAdapter,
+    #[error("the database is being written all the time; try again when the agent is idle")]
+    BusyDatabase,
+    #[error("the database cannot be read: {0}")]
+    Database(String),
+    #[error(transparent)]
+    Scrub(#[from] quipu_redact::raw::RawError),
 }

@@ -156,6 +156,14 @@ pub enum ImportError {
         /// Why.
         source: std::io::Error,
     },
+    /// A kept page cannot be read back.
+    #[error("cannot use {path}: {why}", path = .path.display())]
+    Page {
+        /// The page.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// Events could not be read.
     #[error(transparent)]
     Events(#[from] crate::events::Fault),

@@ -35,7 +35,7 @@ mod tests;
 pub use budget::{Balance, Budgets, Limited};
 pub use compare::{Compared, Reason};
 pub use cost::{PricedBy, Spent, Unpriced};
-pub use explain::{Call, Explained, LeftOut, Why, explain};
+pub use explain::{Call, Explained, LeftOut, Why};
 pub(crate) use facts::subjects;
 pub use logs::{LogsRead, from_logs};
 pub(crate) use table::Subject;

@@ -631,7 +631,7 @@ fn explanations_add_up_to_the_last_digit() {
             };
             let mut sum = Spent::default();
             for row in store.catalogue().list(&all, Order::Oldest, None).unwrap() {
-                let explained = explain(&store, row, &filter, &prices).unwrap();
+                let explained = store.explain(row, &filter, &prices).unwrap();
                 let mut calls = Money::ZERO;
                 for call in &explained.calls {
                     calls += call.cost().unwrap_or(Money::ZERO);

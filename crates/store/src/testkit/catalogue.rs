@@ -115,7 +115,7 @@ fn three(make: &Make) -> Result<Arc<dyn Catalogue>, String> {
     let catalogue = make();
     put_one(&*catalogue, &reading("aaa1"))?;
     let mut codex = reading("aab2");
-    codex.agent = "codex".to_owned();
+    "codex".clone_into(&mut codex.agent);
     codex.session.cwd = Some("/code/garden".to_owned());
     codex.session.branch = Some("dev".to_owned());
     (codex.summary.first_at, codex.summary.last_at) = (Some(8_000), Some(9_000));
@@ -159,6 +159,9 @@ fn put(make: &Make) -> Outcome {
     expect("a log without events has a transcript", put, None)
 }
 
+/// Asks for something.
+type Change = fn(&mut Filter);
+
 fn filtered(make: &Make) -> Outcome {
     let catalogue = three(make)?;
     let all = Filter::default();
@@ -174,7 +177,7 @@ fn filtered(make: &Make) -> Outcome {
         .list(&all, Order::Newest, Some(1))
         .map_err(failed)?;
     expect("at most one", limited.len(), 1)?;
-    let filters: [(fn(&mut Filter), &[&str]); 9] = [
+    let filters: [(Change, &[&str]); 9] = [
         (|it| it.subagents = true, &["aaa1", "aab2", "child"]),
         (|it| it.agents = vec!["CLAUDE".to_owned()], &["aaa1"]),
         (|it| it.agents = vec!["x".to_owned()], &[]),
@@ -510,10 +513,8 @@ fn together(make: &Make) -> Outcome {
                 })
             })
             .collect();
-        let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
-        joined
-            .map(|it| it.unwrap_or_else(|_| Err("a thread panicked".to_owned())))
-            .collect()
+        let mut joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+        joined.try_for_each(|it| it.unwrap_or_else(|_| Err("a thread panicked".to_owned())))
     });
     done?;
     expect(

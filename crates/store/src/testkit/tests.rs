@@ -76,7 +76,7 @@ fn a_bus_in_a_file_is_heard_by_others() {
         what: What::Read,
     };
     BusFile::new(root.path())
-        .publish(&[change.clone()])
+        .publish(std::slice::from_ref(&change))
         .unwrap();
     let heard = follower.next(Duration::from_secs(10)).unwrap();
     assert_eq!(heard, Heard::Change(change.clone()));

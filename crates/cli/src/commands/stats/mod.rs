@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Stats, place: &Place) -> Result<Exit> {
         let Some(store) = &store else {
             return nothing(args, place);
         };
-        let table = store.catalogue().stats(&question)?;
+        let table = store.stats(&question)?;
         (table, budget::balances(store, &asked, None)?)
     };
     let mut out = out();
@@ -219,7 +219,7 @@ impl Asked {
         let (Some(project), Some(store)) = (&self.project, store) else {
             return Ok(None);
         };
-        let mut directories = store.catalogue().directories()?;
+        let mut directories = store.directories()?;
         directories.retain(|directory| project.has(directory));
         Ok(Some(directories))
     }

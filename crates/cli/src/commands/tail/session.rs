@@ -39,7 +39,7 @@ pub(super) fn find(argument: &str, place: &Place) -> Result<Option<(Store, Trans
                 return Ok(None);
             };
             let path = std::fs::canonicalize(&path).unwrap_or(path);
-            let mut rows = store.catalogue().transcripts_at(&path)?;
+            let mut rows = store.transcripts_at(&path)?;
             Ok(rows.pop().map(|row| (store, row)))
         }
         // Whoever looks for a run says what is wrong.

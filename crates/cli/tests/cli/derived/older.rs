@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use quipu_redact::rule::expand;
 use quipu_search::Document;
-use quipu_search::index::Index;
+use quipu_search::index::{Index as _, TantivyIndex};
 use quipu_store::catalogue::SqliteCatalogue;
 
 use super::plant::below;
@@ -28,7 +28,7 @@ fn older_home(env: &TestEnv, secret: &str) {
     );
     catalogue.execute(&set).unwrap();
     drop(catalogue);
-    let index = Index::open(&env.path("search")).unwrap().unwrap();
+    let index = TantivyIndex::open(&env.path("search")).unwrap().unwrap();
     let mark = index.mark().unwrap().unwrap();
     let mut part = index.parts(16 << 20).begin().unwrap();
     part.add(Document {

@@ -125,7 +125,7 @@ fn a_log_that_is_written_anew_is_given_again_and_one_that_is_pruned_is_gone() {
     );
     assert_eq!(events, store.read(rows(&store).remove(0)).unwrap().events);
     let holdings = store.holdings(rows(&store)).unwrap();
-    store.forget(&holdings, options().now).unwrap();
+    store.prune(&holdings, options().now).unwrap();
     assert_eq!(take(&mut follower, &mut events), [Followed::Gone]);
     assert_eq!(take(&mut follower, &mut events), []);
 }
@@ -189,7 +189,7 @@ fn pages_are_read_while_the_log_grows_is_rewritten_and_is_pruned() {
     });
     let holdings = store.holdings(rows(&store)).unwrap();
     let open = store.events(&row).unwrap();
-    store.forget(&holdings, options().now).unwrap();
+    store.prune(&holdings, options().now).unwrap();
     assert_eq!(open.page(1, 40, &|_| true).unwrap().events.len(), 40);
     let said = store.page(&row, 1, 40).unwrap_err().to_string();
     assert!(said.contains("s1.jsonl"), "{said}");

@@ -169,7 +169,7 @@ fn what_is_exported_is_what_is_read() {
         {
             continue;
         }
-        let mut source = store.source(&row, &prices).unwrap();
+        let mut source = store.export(&row, &prices).unwrap();
         let mut exported = Exported::default();
         source.header().unwrap();
         source.read(&mut exported).unwrap();
