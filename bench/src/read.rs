@@ -26,6 +26,8 @@ pub(crate) enum Way {
     Sonic,
     /// simd-json, each line to a tape
     Tape,
+    /// `serde_json`, type and seq only, the payload skipped: what the scan would be without a cursor of our own
+    Serde,
     /// Our reader, type and seq only
     Scan,
     /// Our reader, whole events
@@ -40,6 +42,7 @@ pub(crate) fn measure(table: &mut Table, dir: &Path, bytes: u64, rounds: usize) 
         Way::Lines,
         Way::Sonic,
         Way::Tape,
+        Way::Serde,
         Way::Scan,
         Way::Decode,
         Way::Verify,
@@ -65,7 +68,7 @@ pub(crate) fn measure(table: &mut Table, dir: &Path, bytes: u64, rounds: usize) 
         );
         let goal = match way {
             Way::Scan | Way::Decode | Way::Verify => Goal::AtLeast(0.60),
-            Way::Lines | Way::Sonic | Way::Tape => Goal::Free,
+            Way::Lines | Way::Sonic | Way::Tape | Way::Serde => Goal::Free,
         };
         let what = format!("read, {:.1} GB, {way:?}", bytes as f64 / 1e9);
         table.row(
@@ -76,7 +79,18 @@ pub(crate) fn measure(table: &mut Table, dir: &Path, bytes: u64, rounds: usize) 
             goal,
         );
     }
-    for (n, way) in ways.iter().enumerate().skip(3) {
+    let ratio = |of: usize, to: usize| {
+        let pairs = speeds[of].iter().zip(&speeds[to]);
+        median(pairs.map(|(of, to)| of / to).collect())
+    };
+    table.row(
+        "read, type and seq of lines: times as fast",
+        &format!("{:.0} MB/s", median(speeds[4].clone())),
+        &format!("serde_json {:.0} MB/s", median(speeds[3].clone())),
+        ratio(4, 3),
+        Goal::AtLeast(1.2),
+    );
+    for (n, way) in ways.iter().enumerate().skip(4) {
         let peak = memory[n] as f64 / 1024.0;
         let what = format!("peak memory, {way:?}");
         table.row(
@@ -133,12 +147,22 @@ pub(crate) fn measure_here(way: Way, path: &Path) -> Result<()> {
             ensure!(report.is_clean(), "{:?}", report.counts);
             report.events
         }
-        Way::Lines | Way::Sonic | Way::Tape => bare(way, file)?,
+        Way::Lines | Way::Sonic | Way::Tape | Way::Serde => bare(way, file)?,
     };
     ensure!(events > 0, "nothing read");
     let speed = len / 1e6 / began.elapsed().as_secs_f64();
     println!("{speed} {}", peak_kib()?);
     Ok(())
+}
+
+/// What a scan gives of a line.
+#[derive(serde::Deserialize)]
+struct Envelope<'l> {
+    #[serde(rename = "type", borrow)]
+    kind: std::borrow::Cow<'l, str>,
+    seq: u64,
+    #[serde(borrow)]
+    payload: &'l serde_json::value::RawValue,
 }
 
 fn bare(way: Way, file: File) -> Result<u64> {
@@ -158,6 +182,10 @@ fn bare(way: Way, file: File) -> Result<u64> {
                 simd_json::to_tape_with_buffers(&mut copy, &mut buffers)?
                     .0
                     .len()
+            }
+            Way::Serde => {
+                let envelope: Envelope<'_> = serde_json::from_slice(line)?;
+                envelope.kind.len() + envelope.payload.get().len() + usize::from(envelope.seq > 0)
             }
             _ => line.len(),
         } as u64;

@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use crate::tool::{cargo, root};
 
-const CRATES: [&str; 3] = ["model", "formats", "record"];
+const CRATES: [&str; 8] = [
+    "model", "formats", "record", "agents", "store", "api", "files", "http",
+];
 const AT_LEAST: f64 = 85.0;
 
 fn measure(directory: &Path, engine: &[&str]) -> Result<()> {

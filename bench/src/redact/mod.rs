@@ -19,6 +19,7 @@ mod tests;
 mod trees;
 mod unseen;
 mod whole;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -72,7 +73,7 @@ pub(crate) struct Options {
     /// measured; may be given several times
     #[arg(long, value_name = "DIR")]
     trees: Vec<PathBuf>,
-    /// Only the parts whose name holds this: quality, unseen, speed, whole, hostile, shadow
+    /// Only the parts whose name holds this: quality, unseen, speed, words, whole, hostile, shadow
     #[arg(long, default_value = "")]
     only: String,
 }
@@ -121,6 +122,9 @@ pub(crate) fn measure(table: &mut Table, options: &Options) -> Result<()> {
     let mut normal = 0.0;
     if wanted("speed") || wanted("hostile") {
         normal = speed(table, name, largest, &full, options.rounds)?;
+    }
+    if wanted("words") {
+        words::measure(table, largest, &full, options.rounds)?;
     }
     if wanted("whole") {
         whole::measure(table, largest, &full, options.whole_bytes);

@@ -19,7 +19,9 @@ document! {
 document! {
     /// What a session cost, call by call.
     pub struct ExplainedSession {
-        /// The id of the session.
+        /// The `id` of its transcript; null for a log that is not kept.
+        pub id: Option<String>,
+        /// The `run_id` of its transcript.
         pub session: String,
         /// The agent.
         pub agent: String,

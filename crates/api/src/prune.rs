@@ -55,7 +55,9 @@ document! {
 document! {
     /// A transcript that was removed.
     pub struct RemovedTranscript {
-        /// Its id.
+        /// The `id` that it had.
+        pub id: String,
+        /// The `run_id` that it had.
         pub run_id: String,
         /// The agent.
         pub agent: String,

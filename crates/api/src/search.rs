@@ -6,8 +6,10 @@ use crate::describe::document;
 document! {
     /// An event that a search found.
     pub struct Hit {
-        /// The id of its transcript; `show ID --from SEQ` shows the event.
+        /// The `id` of its transcript. `show ID --from SEQ` shows the event, whatever is imported later.
         pub id: String,
+        /// The `run_id` of its transcript.
+        pub run_id: String,
         /// Its seq in the transcript; 0 is the title.
         pub seq: u64,
         /// The agent.

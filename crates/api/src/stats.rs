@@ -26,7 +26,7 @@ document! {
 document! {
     /// A group of what was spent and done.
     pub struct StatsRow {
-        /// The name of the group, under the word that it is grouped by: `day`, `model`, …. With `session` comes `title`, which may be null.
+        /// The name of the group, under the word that it is grouped by: `day`, `model`, …. With `session` (the `run_id`) come `id` and `title`, which may be null.
         #[serde(flatten)]
         pub group: BTreeMap<String, Option<String>>,
         /// What was spent; null where logs do not say, as by tool.

@@ -6,10 +6,10 @@ use crate::describe::document;
 document! {
     /// What the catalogue says of a transcript: a session of an agent, or a run that was recorded (its agent is `quipu`).
     pub struct Transcript {
-        /// Its id. The best of several copies has the id of the session, so it may become another's.
+        /// Its id for good: given once, to this log of this home, and never to another. Null for what is not kept.
+        pub id: Option<String>,
+        /// A name for it. The best of several copies has the id of the session, so the name may become another's.
         pub run_id: String,
-        /// What it is known by for good: given once, to this log of this home. Null for what is not kept.
-        pub address: Option<String>,
         /// The id that the agent gave it; copies share it.
         pub native: String,
         /// The agent.
@@ -32,8 +32,10 @@ document! {
         pub parent_call: Option<String>,
         /// The session that it went on from, by its native id.
         pub forked_from: Option<String>,
-        /// The session that it is a copy of.
+        /// The transcript that it is a copy of, by its `run_id`.
         pub copy_of: Option<String>,
+        /// The same, by its `id`.
+        pub original: Option<String>,
         /// How many of its events are in another session already.
         pub copied_events: u64,
         /// Whether all of it is in another session.

@@ -86,7 +86,11 @@ impl Log {
             size: metadata.map_or(0, |metadata| metadata.len()),
             modified: None,
             recorded: false,
+            trace: false,
+            version: 0,
+            read_to: 0,
             address: String::new(),
+            original: None,
         }
     }
 }

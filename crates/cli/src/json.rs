@@ -122,8 +122,8 @@ pub(crate) fn transcript(row: &TranscriptRow) -> Transcript {
     let at = |millis: Option<i64>| millis.and_then(when::of_millis).map(Time::of);
     let figures = &row.figures;
     Transcript {
+        id: Some(row.address.clone()).filter(|address| !address.is_empty()),
         run_id: row.run_id.clone(),
-        address: Some(row.address.clone()).filter(|address| !address.is_empty()),
         native: row.native.clone(),
         agent: row.agent.clone(),
         agent_version: row.agent_version.clone(),
@@ -136,6 +136,7 @@ pub(crate) fn transcript(row: &TranscriptRow) -> Transcript {
         parent_call: row.parent_call.clone(),
         forked_from: row.forked_from.clone(),
         copy_of: row.copy_of.clone(),
+        original: row.original.clone(),
         copied_events: row.copied_events,
         duplicate: row.duplicate,
         reconstructed: row.reconstructed,

@@ -109,7 +109,7 @@ pub use fanout::{
 };
 pub use follow::Follower;
 pub use journal::{Journal, repair};
-pub use log::{BadLine, LogFollower, News, Page, PageEvent, RunLog};
+pub use log::{BadLine, FileLook, FileWatch, LogFollower, News, Page, PageEvent, RunLog};
 pub use medium::Medium;
 pub use recorder::{Masker, OnLag, Recorder, RecorderOptions};
 pub use recover::{Mended, SetAside, torn_path};

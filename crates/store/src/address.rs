@@ -1,14 +1,15 @@
 //! Names made of content: SHA-256, in hex, over two levels of directories.
 
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use quipu_model::hex;
 use sha2::Digest as _;
 
 use crate::FileError;
+use crate::objects::{Object, ObjectName, Objects};
 
 /// The SHA-256 of some bytes. Shown and parsed as 64 lowercase hex digits.
 ///
@@ -70,81 +71,59 @@ impl FromStr for Digest {
     }
 }
 
-/// A directory of files that are named by a digest: `ab/cdef…`, so that no directory gets too large.
+/// Objects that are named by a digest.
 #[derive(Debug)]
 pub(crate) struct Shelf {
-    root: PathBuf,
-    /// How file names end, with the dot; may be empty.
+    objects: Arc<dyn Objects>,
+    /// How names end, with the dot; may be empty.
     extension: &'static str,
 }
 
 impl Shelf {
-    pub(crate) fn new(root: PathBuf, extension: &'static str) -> Self {
-        Self { root, extension }
+    pub(crate) fn new(objects: Arc<dyn Objects>, extension: &'static str) -> Self {
+        Self { objects, extension }
     }
 
-    /// Where the file with this name is, or would be.
+    /// What the objects are in.
+    pub(crate) fn objects(&self) -> &dyn Objects {
+        &*self.objects
+    }
+
+    /// The name of the object with this digest.
+    pub(crate) fn name_of(&self, digest: &Digest) -> ObjectName {
+        ObjectName::of_digest(digest, self.extension)
+    }
+
+    /// Where the object with this digest is, or would be.
     pub(crate) fn path_of(&self, digest: &Digest) -> PathBuf {
-        let name = digest.to_string();
-        let (fan, rest) = name.split_at(2);
-        self.root
-            .join(fan)
-            .join(format!("{rest}{}", self.extension))
+        self.objects.place(&self.name_of(digest))
     }
 
-    /// All files, in the order of their digests. Files whose names are of another form are not ours
-    /// and not listed.
-    pub(crate) fn entries(
-        &self,
-    ) -> impl Iterator<Item = Result<(Digest, PathBuf), FileError>> + use<> {
+    /// Opens the object with this digest.
+    pub(crate) fn open(&self, digest: &Digest) -> Result<Option<Box<dyn Object>>, FileError> {
+        self.objects.open(&self.name_of(digest))
+    }
+
+    /// All digests, in order. Objects whose names are of another form are not ours and not listed.
+    pub(crate) fn digests(&self) -> impl Iterator<Item = Result<Digest, FileError>> + use<> {
         let extension = self.extension;
-        let (fans, failed) = match list(&self.root) {
-            Ok(fans) => (fans, None),
-            Err(e) => (Vec::new(), Some(Err(e))),
-        };
-        let files = fans.into_iter().flat_map(move |(fan, directory)| {
-            let is_fan = fan.len() == 2 && hex::is_lowercase(&fan);
-            let listed = if is_fan {
-                list(&directory)
-            } else {
-                Ok(Vec::new())
-            };
-            match listed {
-                Err(e) => vec![Err(e)],
-                Ok(names) => names
-                    .into_iter()
-                    .filter_map(|(name, path)| {
-                        let rest = name.strip_suffix(extension)?;
-                        Some(Ok((format!("{fan}{rest}").parse().ok()?, path)))
-                    })
-                    .collect(),
+        let listed = self.objects.list("");
+        listed.filter_map(move |name| match name {
+            Err(error) => Some(Err(error)),
+            Ok(name) => {
+                let (folder, rest) = name.parts();
+                let rest = rest.strip_suffix(extension)?;
+                let digits = (folder.len() == 2).then(|| format!("{folder}{rest}"))?;
+                digits.parse().ok().map(Ok)
             }
-        });
-        failed.into_iter().chain(files)
+        })
     }
-}
-
-/// The names in a directory, sorted. A directory that is not there is empty.
-fn list(directory: &Path) -> Result<Vec<(String, PathBuf)>, FileError> {
-    let entries = match std::fs::read_dir(directory) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(FileError::at("list", directory))?,
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(FileError::at("list", directory))?;
-        // A name that is not UTF-8 is not one of ours.
-        if let Ok(name) = entry.file_name().into_string() {
-            names.push((name, entry.path()));
-        }
-    }
-    names.sort();
-    Ok(names)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::objects::Directory;
 
     #[test]
     fn a_digest_has_one_spelling() {
@@ -162,7 +141,9 @@ mod tests {
     #[test]
     fn a_shelf_lists_its_own_files_in_order() {
         let root = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(root.path().to_owned(), ".x");
+        let at = root.path().to_owned();
+        let objects = Directory::new(at.clone(), at.join("tmp"));
+        let shelf = Shelf::new(Arc::new(objects), ".x");
         let mut expected = Vec::new();
         for text in ["a", "b", "c", "d"] {
             let digest = Digest::of(text.as_bytes());
@@ -170,16 +151,13 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::File::create(&path).unwrap();
             std::fs::File::create(path.with_extension("other")).unwrap();
-            expected.push((digest, path));
+            expected.push(digest);
         }
         expected.sort();
         std::fs::create_dir(root.path().join("tmp")).unwrap();
         std::fs::File::create(root.path().join("zz")).unwrap();
-        let found: Result<Vec<_>, _> = shelf.entries().collect();
-        assert_eq!(found.unwrap(), expected);
-
         std::fs::File::create(root.path().join("00")).unwrap();
-        assert!(shelf.entries().next().unwrap().is_err());
-        assert_eq!(shelf.entries().flatten().count(), 4);
+        let found: Result<Vec<_>, _> = shelf.digests().collect();
+        assert_eq!(found.unwrap(), expected);
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -73,6 +72,30 @@ pub(crate) fn place(path: &Path, bytes: &[u8], tmp: &Path) -> Result<(), FileErr
     result
 }
 
+/// Puts a file into place, unless there is one: then that stays. Says whether it was put.
+pub(crate) fn place_if_absent(path: &Path, bytes: &[u8], tmp: &Path) -> Result<bool, FileError> {
+    let (mut file, written) = create_temporary(tmp)?;
+    let result = file
+        .write_all(bytes)
+        .map_err(FileError::at("write", &written))
+        .and_then(|()| {
+            with_directory_of(path, "create", || {
+                match std::fs::hard_link(&written, path) {
+                    Ok(()) => Ok(true),
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+                    // The directory is missing.
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => Err(e),
+                    // Not every file system can give a file two names.
+                    Err(_) if path.exists() => Ok(false),
+                    Err(_) => std::fs::rename(&written, path).map(|()| true),
+                }
+            })
+        });
+    // The other name of the file, or what was not put. What cannot be removed is swept later.
+    drop(std::fs::remove_file(&written));
+    result
+}
+
 /// A file of its own in `tmp`, and where it is.
 pub(crate) fn create_temporary(tmp: &Path) -> Result<(File, PathBuf), FileError> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -87,27 +110,6 @@ pub(crate) fn create_temporary(tmp: &Path) -> Result<(File, PathBuf), FileError>
             created => return Ok((created?, path)),
         }
     }
-}
-
-/// Reads a file, or gives `None` when it is longer than `cap`, having read no more than that.
-pub(crate) fn read_capped(path: &Path, cap: u64, into: &mut Vec<u8>) -> io::Result<Option<()>> {
-    read_open_capped(&File::open(path)?, cap, into)
-}
-
-/// As [`read_capped`], for a file that is open. Where others read in it does not matter.
-pub(crate) fn read_open_capped(
-    file: &File,
-    cap: u64,
-    into: &mut Vec<u8>,
-) -> io::Result<Option<()>> {
-    into.clear();
-    let len = file.metadata()?.len();
-    if len > cap {
-        return Ok(None);
-    }
-    into.resize(usize::try_from(len).map_err(io::Error::other)?, 0);
-    file.read_exact_at(into, 0)?;
-    Ok(Some(()))
 }
 
 /// Removes temporary files that were last written more than an hour before `now`, or only counts them.
@@ -177,16 +179,5 @@ mod tests {
         let (_file, free) = create_temporary(root.path()).unwrap();
         assert_ne!(free, taken);
         assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 101);
-    }
-
-    #[test]
-    fn reads_no_more_than_the_cap() {
-        let root = tempfile::tempdir().unwrap();
-        let file = root.path().join("file");
-        place(&file, b"12345", root.path()).unwrap();
-        let mut bytes = Vec::new();
-        assert!(read_capped(&file, 5, &mut bytes).unwrap().is_some());
-        assert_eq!(bytes, b"12345");
-        assert!(read_capped(&file, 4, &mut bytes).unwrap().is_none());
     }
 }

@@ -61,13 +61,17 @@
 //! | [`blobs`] | large things that events refer to; what they look like, which are not used |
 //! | [`traces`] | `.agentlog` traces by the id of their root, and an index of them |
 //! | [`health`] | whether all of it is sound |
+//! | [`live`] | the live bus: what changed, for whoever follows |
+//! | [`objects`] | where chunks and blobs lie: the trait, and a directory of them |
 //! | [`address`] | names made of content, and the directories they are in |
+//! | `batches` | all events of a transcript, a few at a time |
 //! | `source` | kept sessions as something that can be converted |
 //! | `files` | private directories, files that appear whole |
 //! | `durable` | bringing many files to disk at once |
 
 pub mod address;
 pub mod archive;
+mod batches;
 pub mod blobs;
 pub mod catalogue;
 mod durable;
@@ -76,12 +80,17 @@ mod files;
 pub mod health;
 mod hide;
 pub mod import;
+pub mod live;
+pub mod objects;
 mod receipts;
 pub mod search;
 mod source;
 pub mod stats;
+#[cfg(any(test, feature = "testkit"))]
+pub mod testkit;
 pub mod traces;
 pub mod transcript;
 
+pub use batches::Batches;
 pub use files::FileError;
 pub use import::Store;

@@ -4,9 +4,9 @@ use std::io::{self, BufRead as _, Read as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quipu_agents::{About, Sink};
+use quipu_agents::{About, Dialect, Family, Sink};
 use quipu_convert::Source;
-use quipu_convert::source::{Bytes, Document, Entries, Log, Transcript};
+use quipu_convert::source::{Bytes, Document, Entries, Log, LogFile, Transcript};
 use quipu_model::Timestamp;
 use quipu_prices::Prices;
 
@@ -92,6 +92,10 @@ impl Store {
         let row = &*located(self.archive(), row)?;
         let dialect = row.dialect.as_deref().and_then(quipu_agents::dialect);
         let found = dialect.ok_or_else(|| ImportError::Unread(row.path.clone()))?;
+        if row.trace {
+            let bytes = LogFile(row.path.clone());
+            return Ok(Box::new(self.log(bytes, row, found, prices)?));
+        }
         let bytes = Kept {
             archive: self.archive().clone(),
             snapshot: snapshot(self.archive(), row)?,
@@ -115,6 +119,17 @@ impl Store {
             }
             _ => {}
         }
+        Ok(Box::new(self.log(bytes, row, found, prices)?))
+    }
+
+    /// A log whose events are kept.
+    fn log<B: Bytes>(
+        &self,
+        bytes: B,
+        row: &TranscriptRow,
+        found: (&'static dyn Family, Dialect),
+        prices: &Arc<Prices>,
+    ) -> Result<Log<B>, ImportError> {
         let mut log = Log::new(bytes, &row.path, found, prices);
         log.part.clone_from(&row.part);
         log.native = Some(row.native.clone());
@@ -125,6 +140,6 @@ impl Store {
             events: self.kept().open(row, &ALL)?,
             blobs: Arc::clone(&self.blobs),
         }));
-        Ok(Box::new(log))
+        Ok(log)
     }
 }

@@ -3,16 +3,17 @@
 use std::borrow::Cow;
 use std::io::{self, BufRead as _, Read as _};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use quipu_agents::{
     About, Dialect, Entry, Family, Feed, HEAD, Limits, Origin, Position, Record, Session, Sink,
 };
 use quipu_model::{Attachment, Event, Timestamp};
 
-use crate::archive::{Archive, Slices, Snapshot, SourceKey};
+use crate::archive::{Archive, Snapshot, SourceKey};
 use crate::blobs::Blobs;
 use crate::catalogue::{ADAPTERS, TranscriptRow};
-use crate::events::{ALL, EventFile, EventLog, Events, Page, State, Writer};
+use crate::events::{ALL, EventFile, EventLog, Events, Original, Page, State, Writer};
 use crate::hide::is_masked;
 use crate::import::{BESIDE, ImportError, Store};
 
@@ -32,17 +33,8 @@ pub struct Transcript {
 impl Store {
     /// Reads a transcript whole.
     pub fn read(&self, row: TranscriptRow) -> Result<Transcript, ImportError> {
-        self.read_part(row, ALL)
-    }
-
-    /// Reads a transcript, with these of its events.
-    pub fn read_part(
-        &self,
-        row: TranscriptRow,
-        wanted: RangeInclusive<u64>,
-    ) -> Result<Transcript, ImportError> {
-        let kept = self.kept().open(&row, &wanted)?;
-        let events = kept.events(wanted)?;
+        let kept = self.kept().open(&row, &ALL)?;
+        let events = kept.events(ALL)?;
         let About {
             session, problem, ..
         } = kept.about()?;
@@ -104,7 +96,23 @@ impl Kept {
             return Ok(EventLog::run(row.clone())?);
         }
         let (file, log) = self.file(row, wanted)?;
-        Ok(EventLog::kept(row.clone(), file, log))
+        Ok(EventLog::kept(row.clone(), file, log, self.clone()))
+    }
+
+    /// Where the events of a transcript are kept, unless it is a recorded run.
+    pub(crate) fn events_path(&self, row: &TranscriptRow) -> PathBuf {
+        self.events.path(&row.key)
+    }
+
+    /// Whether there is a log to make events of.
+    pub(crate) fn has_log(&self, row: &TranscriptRow) -> bool {
+        match row.is_archived() {
+            true => self
+                .archive
+                .source_by_id(&row.key)
+                .is_ok_and(|it| it.is_some()),
+            false => row.path.is_file(),
+        }
     }
 
     /// The events of a log, and the log in the state that they are of.
@@ -112,29 +120,67 @@ impl Kept {
         &self,
         row: &TranscriptRow,
         wanted: &RangeInclusive<u64>,
-    ) -> Result<(EventFile, Slices), ImportError> {
+    ) -> Result<(EventFile, Original), ImportError> {
+        if row.trace {
+            return self.trace(row, wanted);
+        }
         let row = &*located(&self.archive, row)?;
-        let snapshot = snapshot(&self.archive, row)?;
+        let source = self.archive.source(&source_key(row))?;
+        let versions = source.map(|source| source.versions).unwrap_or_default();
+        let not_kept = || ImportError::NotKept(row.path.clone());
+        let latest = versions.last().ok_or_else(not_kept)?;
+        let opened = self.events.open(&row.key);
+        if let Ok(file) = opened
+            && let Some(snapshot) = fitting(file.state(), &versions, row)
+            && file.check(wanted).is_ok()
+        {
+            return Ok((file, Original::Archived(self.archive.slices(snapshot))));
+        }
         let state = State {
-            version: snapshot.version,
-            read_to: snapshot.size,
+            version: latest.version,
+            read_to: latest.size,
             adapters: ADAPTERS,
         };
-        let file = match self.events.open(&row.key) {
-            Ok(file) if file.state() == state && file.check(wanted).is_ok() => file,
-            _ => self.make(row, &snapshot, state)?,
+        let file = self.make(row, &Bytes::Archived(latest), state)?;
+        Ok((file, Original::Archived(self.archive.slices(latest))))
+    }
+
+    /// The events of a trace, and its file. They may be of a later state than the catalogue knows.
+    fn trace(
+        &self,
+        row: &TranscriptRow,
+        wanted: &RangeInclusive<u64>,
+    ) -> Result<(EventFile, Original), ImportError> {
+        let refused = |source| ImportError::Archived {
+            path: row.path.clone(),
+            source,
         };
-        Ok((file, self.archive.slices(&snapshot)))
+        let len = std::fs::metadata(&row.path).map_err(refused)?.len();
+        let state = State {
+            version: 0,
+            read_to: row.size.min(len),
+            adapters: ADAPTERS,
+        };
+        let fits = |there: State| {
+            let is_there = (state.read_to..=len).contains(&there.read_to);
+            is_there && (there.version, there.adapters) == (state.version, state.adapters)
+        };
+        let file = match self.events.open(&row.key) {
+            Ok(file) if fits(file.state()) && file.check(wanted).is_ok() => file,
+            _ => self.make(row, &Bytes::InPlace(state.read_to), state)?,
+        };
+        let len = file.state().read_to;
+        Ok((file, Original::in_place(&row.path, len).map_err(refused)?))
     }
 
     /// Makes the events of a log again: in their place, or where nobody else sees them if nothing may be written there.
     fn make(
         &self,
         row: &TranscriptRow,
-        snapshot: &Snapshot,
+        bytes: &Bytes<'_>,
         state: State,
     ) -> Result<EventFile, ImportError> {
-        match self.make_in(&self.events, row, snapshot, state) {
+        match self.make_in(&self.events, row, bytes, state) {
             Err(ImportError::Home { .. }) => {
                 let refused = |source| ImportError::Home {
                     path: std::env::temp_dir(),
@@ -142,7 +188,7 @@ impl Kept {
                 };
                 // What is open can be read after its directory is gone.
                 let elsewhere = tempfile::tempdir().map_err(refused)?;
-                self.make_in(&Events::of(elsewhere.path()), row, snapshot, state)
+                self.make_in(&Events::of(elsewhere.path()), row, bytes, state)
             }
             made => made,
         }
@@ -152,7 +198,7 @@ impl Kept {
         &self,
         events: &Events,
         row: &TranscriptRow,
-        snapshot: &Snapshot,
+        bytes: &Bytes<'_>,
         state: State,
     ) -> Result<EventFile, ImportError> {
         let refused = |source| ImportError::Home {
@@ -160,7 +206,7 @@ impl Kept {
             source,
         };
         let mut writer = Writer::new(events, &row.key).map_err(refused)?;
-        let about = read_again(&self.archive, row, snapshot, &mut Into(&mut writer))?;
+        let about = read_again(&self.archive, row, bytes, &mut Into(&mut writer))?;
         writer.finish(state, about).map_err(refused)?;
         Ok(events.open(&row.key)?)
     }
@@ -215,7 +261,7 @@ pub(crate) fn located<'r>(
     archive: &Archive,
     row: &'r TranscriptRow,
 ) -> Result<Cow<'r, TranscriptRow>, ImportError> {
-    if row.recorded || !is_masked(&row.path, row.part.as_deref()) {
+    if !row.is_archived() || !is_masked(&row.path, row.part.as_deref()) {
         return Ok(Cow::Borrowed(row));
     }
     Ok(match archive.source_by_id(&row.key)? {
@@ -228,23 +274,69 @@ pub(crate) fn located<'r>(
     })
 }
 
+/// The state of a log that events are of, if they can be used: they are of the latest, or of one that the catalogue has not
+/// left behind. While an import is at work, the archive is ahead of the events, and the events of the catalogue.
+fn fitting<'v>(
+    state: State,
+    versions: &'v [Snapshot],
+    row: &TranscriptRow,
+) -> Option<&'v Snapshot> {
+    let latest = versions.last()?;
+    let of = versions.iter().find(|it| it.version == state.version)?;
+    let is_latest = (state.version, state.read_to) == (latest.version, latest.size);
+    let is_known = (state.version, state.read_to) >= (row.version, row.read_to);
+    let is_there = state.read_to <= of.size && state.adapters == ADAPTERS;
+    (is_there && (is_latest || is_known)).then_some(of)
+}
+
+fn source_key(row: &TranscriptRow) -> SourceKey {
+    let key = SourceKey::new(row.agent.clone(), row.path.clone());
+    match &row.part {
+        Some(part) => key.with_part(part),
+        None => key,
+    }
+}
+
 /// The latest that is kept of a transcript's log.
 pub(crate) fn snapshot(archive: &Archive, row: &TranscriptRow) -> Result<Snapshot, ImportError> {
     let row = &*located(archive, row)?;
-    let mut key = SourceKey::new(row.agent.clone(), row.path.clone());
-    if let Some(part) = &row.part {
-        key = key.with_part(part);
-    }
     archive
-        .latest(&key)?
+        .latest(&source_key(row))?
         .ok_or_else(|| ImportError::NotKept(row.path.clone()))
 }
+
+/// The bytes that a log is read again from.
+pub(crate) enum Bytes<'b> {
+    /// A state of it that the archive has.
+    Archived(&'b Snapshot),
+    /// So many of its own file.
+    InPlace(u64),
+}
+
+impl Bytes<'_> {
+    fn open<'b>(
+        &'b self,
+        archive: &'b Archive,
+        row: &TranscriptRow,
+    ) -> io::Result<Box<dyn io::BufRead + 'b>> {
+        Ok(match self {
+            Self::Archived(snapshot) => Box::new(archive.read(snapshot)),
+            Self::InPlace(len) => {
+                let file = std::fs::File::open(&row.path)?;
+                Box::new(io::BufReader::with_capacity(PIECE, file.take(*len)))
+            }
+        })
+    }
+}
+
+/// So much of a file is read at a time.
+const PIECE: usize = 256 << 10;
 
 /// Has an adapter read a log again.
 pub(crate) fn read_again(
     archive: &Archive,
     row: &TranscriptRow,
-    snapshot: &Snapshot,
+    bytes: &Bytes<'_>,
     sink: &mut dyn Sink,
 ) -> Result<About, ImportError> {
     let refuse = |source| ImportError::Archived {
@@ -260,7 +352,7 @@ pub(crate) fn read_again(
     };
     let reader = family.open(&dialect, &origin, None).ok_or_else(unknown)?;
     let mut feed = Feed::new(dialect.framing, reader);
-    let mut from = archive.read(snapshot);
+    let mut from = bytes.open(archive, row).map_err(refuse)?;
     loop {
         let bytes = from.fill_buf().map_err(refuse)?;
         if bytes.is_empty() {

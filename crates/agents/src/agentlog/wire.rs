@@ -127,12 +127,21 @@ pub(super) fn agent<'a>(root: Node<'a>) -> Option<Cow<'a, str>> {
         .or_else(|| said(root.get("imported_from")))
 }
 
-/// The session that Quipu made a trace of, in its agent's own terms, by the payload of its root.
+/// The session or run that Quipu made a trace of, in its agent's own terms, by the payload of its root.
 pub(super) fn original(root: Node<'_>) -> Option<Cow<'_, str>> {
-    let agent = agent(root).filter(|_| is_ours(root))?;
-    crate::registry::brand(&agent)?;
-    let session = root.path(&["imported_from", "session_id"]);
-    session?.as_str().filter(|session| !session.is_empty())
+    if !is_ours(root) {
+        return None;
+    }
+    let id = match agent(root) {
+        Some(agent) => {
+            crate::registry::brand(&agent)?;
+            root.path(&["imported_from", "session_id"])
+        }
+        // A run that was recorded has no agent.
+        None if root.get("imported_from").is_none() => root.path(&["tags", "run"]),
+        None => None,
+    };
+    id?.as_str().filter(|id| !id.is_empty())
 }
 
 /// A count, or a time in milliseconds. Programs that count in floating point write `100.0`.

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
     };
     let mut rows = store.catalogue().list(&filter, Order::Oldest, None)?;
     // Recorded runs are originals, and are not ours to forget.
-    rows.retain(|row| !row.recorded && wanted.has(row));
+    rows.retain(|row| row.is_archived() && wanted.has(row));
     let holdings = store.holdings(rows)?;
     let rows: Vec<TranscriptRow> = holdings.iter().map(|it| it.row.clone()).collect();
     let size: u64 = rows.iter().map(|row| row.size).sum();
@@ -204,6 +204,7 @@ fn removal(args: &Prune, now: Timestamp, holdings: &[Holding], swept: Option<Swe
             }
         });
         RemovedTranscript {
+            id: row.address.clone(),
             run_id: row.run_id.clone(),
             agent: row.agent.clone(),
             title: row.title.clone(),

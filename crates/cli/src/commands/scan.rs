@@ -1,5 +1,6 @@
 //! Bare `quipu`: what is on this machine, and what is kept of it. Nothing is written.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -53,10 +54,14 @@ pub(crate) fn run(as_json: bool, place: &Place) -> Result<Exit> {
     let store = place.store()?;
     let now = SystemClock.now();
     let days = days_kept(&host);
-    let agents = found(&search, store.as_ref(), now, days)?;
+    let sources = match &store {
+        Some(store) => store.catalogue().sources()?,
+        None => Vec::new(),
+    };
+    let agents = found(&search, &sources, now, days);
     let prices = Config::load(&home)?.prices();
     let kept = match &store {
-        Some(store) => Some(Kept::of(store, &prices)?),
+        Some(store) => Some(Kept::of(store, &prices, &sources, &search)?),
         None => None,
     };
     let mut out = out();
@@ -177,15 +182,13 @@ fn write_next(
 /// What a search found, by agent.
 fn found(
     search: &Search,
-    store: Option<&Store>,
+    sources: &[SourceRow],
     now: Timestamp,
     days: i64,
-) -> Result<BTreeMap<String, Agent>> {
-    let mut known: HashMap<PathBuf, Vec<SourceRow>> = HashMap::new();
-    if let Some(store) = store {
-        for row in store.catalogue().sources()? {
-            known.entry(row.path.clone()).or_default().push(row);
-        }
+) -> BTreeMap<String, Agent> {
+    let mut known: HashMap<&Path, Vec<&SourceRow>> = HashMap::new();
+    for row in sources.iter().filter(|row| !row.is_in_place()) {
+        known.entry(&row.path).or_default().push(row);
     }
     let soon = i64::try_from(when::days_before(now, days - SOON).as_nanosecond());
     let mut agents: BTreeMap<String, Agent> = BTreeMap::new();
@@ -197,20 +200,13 @@ fn found(
         let agent = agents.entry(brand.to_owned()).or_default();
         let stamp = &candidate.stamp;
         agent.logs += 1;
-        agent.bytes += if candidate.path.is_dir() {
-            0
-        } else {
-            stamp.size
-        };
+        let is_directory = candidate.found == Found::Many && candidate.path.is_dir();
+        agent.bytes += if is_directory { 0 } else { stamp.size };
         agent.newest = agent.newest.max(stamp.modified);
-        let mut path = candidate.path.clone();
-        if path.extension().is_some_and(|ending| ending == "zst") {
-            path.set_extension("");
-        }
         let mut is_kept = false;
-        if let Some(rows) = known.get(&path) {
+        if let Some(rows) = known.get(&*unpacked(&candidate.path)) {
             // A database changes with every word; what counts is that sessions of it are kept.
-            let same = |row: &SourceRow| {
+            let same = |row: &&SourceRow| {
                 candidate.found == Found::Many
                     || (row.stamp.size == stamp.size && row.stamp.modified == stamp.modified)
             };
@@ -232,7 +228,7 @@ fn found(
             agent.oldest_expiring = Some(oldest.min(modified));
         }
     }
-    Ok(agents)
+    agents
 }
 
 impl Agent {
@@ -265,7 +261,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn of(store: &Store, prices: &Prices) -> Result<Self> {
+    fn of(store: &Store, prices: &Prices, sources: &[SourceRow], search: &Search) -> Result<Self> {
         let catalogue = store.catalogue();
         let all = Filter {
             subagents: true,
@@ -292,10 +288,14 @@ impl Kept {
                 (a, b) => a.or(b),
             };
         }
-        let mut there: HashMap<PathBuf, bool> = HashMap::new();
-        for row in catalogue.sources()? {
+        let mut there: HashMap<Cow<'_, Path>, bool> = search
+            .found
+            .iter()
+            .map(|candidate| (unpacked(&candidate.path), true))
+            .collect();
+        for row in sources.iter().filter(|row| !row.is_in_place()) {
             let exists = there
-                .entry(row.path)
+                .entry(Cow::Borrowed(&row.path))
                 .or_insert_with_key(|path| path.exists() || packed(path).exists());
             kept.gone += u64::from(!*exists);
         }
@@ -376,6 +376,14 @@ fn days_kept(host: &Host) -> i64 {
         settings["cleanupPeriodDays"].as_i64()
     });
     said.filter(|days| *days > 0).unwrap_or(EXPIRES.1)
+}
+
+/// The path of a log before it was compressed.
+fn unpacked(path: &Path) -> Cow<'_, Path> {
+    match path.extension() {
+        Some(ending) if ending == "zst" => path.with_extension("").into(),
+        _ => path.into(),
+    }
 }
 
 /// The path of a log once it is compressed.

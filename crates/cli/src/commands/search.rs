@@ -324,7 +324,8 @@ fn document(found: &Found) -> Hit {
     let snippet = found.event.text.get(found.snippet.clone());
     let matches = found.marks.iter();
     Hit {
-        id: row.run_id.clone(),
+        id: row.address.clone(),
+        run_id: row.run_id.clone(),
         seq: found.event.seq,
         agent: row.agent.clone(),
         project: row.cwd.clone(),

@@ -1,3 +1,4 @@
+mod agentlog_catalogue;
 mod agentlog_export;
 mod agentlog_plumbing;
 mod agentlog_round_trip;
@@ -11,6 +12,7 @@ mod documents;
 mod emit;
 mod env;
 mod exchange;
+mod identity;
 mod import;
 mod kill;
 mod list;

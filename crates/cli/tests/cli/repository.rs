@@ -1,7 +1,7 @@
 //! What is true of the repository.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn root() -> PathBuf {
@@ -60,6 +60,52 @@ fn crates_depend_in_one_direction() {
             }
         }
     }
+}
+
+/// Rust files of a directory and what they say, but for tests. Names are relative to the directory.
+fn sources(directory: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut left = vec![directory.to_owned()];
+    while let Some(at) = left.pop() {
+        for entry in std::fs::read_dir(&at).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(directory).unwrap().to_str().unwrap();
+            if path.is_dir() {
+                left.push(path);
+            } else if name.ends_with(".rs") && !name.contains("tests") {
+                found.insert(name.to_owned(), std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// SQL is behind the catalogue and the index of traces, so that another database can take their place. Agents' own
+/// databases are read from private copies.
+#[test]
+fn the_store_uses_its_databases_in_two_folders_only() {
+    let store = sources(&root().join("crates/store/src"));
+    let allowed = ["catalogue/", "traces/index/", "import/database.rs"];
+    let using: Vec<&String> = store
+        .iter()
+        .filter(|(_, text)| text.contains("rusqlite"))
+        .map(|(name, _)| name)
+        .filter(|name| !allowed.iter().any(|allowed| name.starts_with(allowed)))
+        .collect();
+    assert!(using.is_empty(), "rusqlite is used in {using:?}");
+    for allowed in allowed {
+        let there = store
+            .iter()
+            .any(|(name, text)| name.starts_with(allowed) && text.contains("rusqlite"));
+        assert!(there, "{allowed} need not be allowed any more");
+    }
+    let cli = sources(&root().join("crates/cli/src"));
+    let using: Vec<&String> = cli
+        .iter()
+        .filter(|(_, text)| text.contains("rusqlite"))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(using.is_empty(), "rusqlite is used in {using:?}");
 }
 
 /// The crate table of ARCHITECTURE.md is what the crates say of themselves.

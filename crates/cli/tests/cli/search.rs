@@ -45,7 +45,7 @@ fn finds_commands_paths_errors_and_titles() {
             .as_array()
             .unwrap()
             .iter()
-            .filter(|it| it["id"] == SESSION)
+            .filter(|it| it["run_id"] == SESSION)
             .map(|it| it["seq"].as_u64().unwrap())
             .collect();
         found.sort_unstable();
@@ -63,7 +63,9 @@ fn json_gives_ids_seqs_and_offsets() {
     let [found] = found.as_array().unwrap().as_slice() else {
         panic!("{found:#}");
     };
-    assert_eq!(found["id"], SESSION);
+    assert_eq!(found["run_id"], SESSION);
+    let shown = json(&env, &["show", found["id"].as_str().unwrap(), "--json"]);
+    assert_eq!(shown["session"]["run_id"], SESSION);
     assert_eq!(found["seq"], 3);
     assert_eq!(found["snippet"], "I will look.");
     assert_eq!(found["snippet_offset"], 0);

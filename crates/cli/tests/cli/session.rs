@@ -351,3 +351,47 @@ fn changes_of_the_model_are_told_in_words() {
         ran.stdout
     );
 }
+
+#[test]
+fn a_result_that_comes_much_later_is_shown_with_its_call() {
+    const EVENTS: usize = 3000;
+    let env = TestEnv::new();
+    let input = |of: &str| serde_json::json!({ "command": of });
+    let mut log = user(SESSION, 0, "Make it work");
+    log += &assistant(SESSION, 1, &call("late", "Bash", &input("sleep 9")));
+    log += &assistant(SESSION, 2, &call("never", "Bash", &input("hang")));
+    for n in 0..EVENTS {
+        log += &assistant(SESSION, 3 + n % 50, &text(&format!("word {n}")));
+    }
+    log += &result(SESSION, 54, "late", "slept", "");
+    log += &assistant(SESSION, 55, &call("soon", "Bash", &input("true")));
+    log += &result(SESSION, 56, "soon", "at once", "");
+    env.file(&format!("{PROJECT}/{SESSION}.jsonl"), log);
+    json(&env, &["import", "--json"]);
+    let shown = env.run(&["show", "1111"]).stdout;
+    let begins: Vec<&str> = shown
+        .lines()
+        .skip_while(|line| !line.contains("sleep 9"))
+        .collect();
+    assert!(
+        begins[0].starts_with("  → Bash  sleep 9  ok"),
+        "{}",
+        begins[0]
+    );
+    assert_eq!(begins[1], "      slept");
+    assert_eq!(begins[2], "  → Bash  hang  no result");
+    assert_eq!(begins[3], "  word 0");
+    let ends: Vec<&str> = begins.iter().rev().take(3).rev().copied().collect();
+    assert_eq!(ends[0], format!("  word {}", EVENTS - 1));
+    assert!(ends[1].starts_with("  → Bash  true  ok"), "{}", ends[1]);
+    assert_eq!(ends[2], "      at once");
+
+    // The file read in place is shown alike.
+    let path = env.path(&format!("{PROJECT}/{SESSION}.jsonl"));
+    let in_place = env.run(&["show", path.to_str().expect("UTF-8")]).stdout;
+    let conversation = |shown: &str| -> Vec<String> {
+        let lines = shown.lines().skip_while(|line| !line.starts_with('❯'));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(conversation(&in_place), conversation(&shown));
+}

@@ -11,19 +11,15 @@ use std::time::{Duration, Instant};
 use quipu_formats::exchange::{Item, Position, Reader};
 use quipu_formats::lines::Limits;
 
-use super::watch::{Seen, Watched, seen};
+use super::watch::{FileWatch, LOOK_EVERY, Seen, seen};
 use super::{BadLine, identity, open};
 use crate::Error;
 use crate::fanout::{Batch, Parker, Segment};
-use crate::hub::Hub;
 use crate::index::{FileAt, Mark};
 
 /// How many lines and bytes are read at a time, but for the last line.
 const LINES: usize = 256;
 const BYTES: usize = 64 * 1024;
-
-/// How often a file is looked at where no thread can be started.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Follows the file of a run by its path: what is appended, a file that is cut short and written anew, and one that
 /// is moved away and replaced. Made by [`super::RunLog::follow`].
@@ -34,8 +30,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub struct LogFollower {
     path: PathBuf,
     limits: Limits,
-    hub: Arc<Hub>,
-    watched: Arc<Watched>,
+    watch: FileWatch,
     /// `None` while it is gone.
     file: Option<Arc<File>>,
     identity: (u64, u64),
@@ -91,8 +86,7 @@ impl LogFollower {
         Ok(Self {
             path: path.to_owned(),
             limits,
-            hub: Hub::of_process(),
-            watched: Arc::new(Watched::new(path)),
+            watch: FileWatch::of(path),
             identity: identity(&metadata),
             file: Some(file),
             at,
@@ -182,8 +176,7 @@ impl LogFollower {
 
     /// Asks to be woken when the file has changed since just before it was last read.
     fn ask(&self, waker: &Waker) -> bool {
-        self.watched.wait_for_change(self.seen, waker);
-        self.hub.wakes.watch(&self.watched)
+        self.watch.ask(self.seen, waker)
     }
 
     /// Looks for what is new, whatever became of the file; gives whether there was anything.
@@ -295,12 +288,6 @@ impl LogFollower {
         }
         self.ready.extend(lines.take());
         Ok(())
-    }
-}
-
-impl Drop for LogFollower {
-    fn drop(&mut self) {
-        self.hub.wakes.unwatch(&self.watched);
     }
 }
 

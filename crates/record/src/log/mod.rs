@@ -5,6 +5,7 @@ mod watch;
 
 pub use follow::{LogFollower, News};
 pub(crate) use watch::Watched;
+pub use watch::{FileLook, FileWatch};
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};

@@ -73,3 +73,20 @@ fn plain(engine: &Engine, text: &str, context: Context<'_>) -> Vec<Candidate> {
     }
     candidates
 }
+
+/// The words that the engine looks for first, to be compared with other ways to find them.
+#[cfg(feature = "testkit")]
+pub fn words(engine: &Engine) -> Vec<String> {
+    let words = engine.plan.words.all();
+    words
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect()
+}
+
+/// How often these words are in a text, as the engine finds them.
+#[cfg(feature = "testkit")]
+pub fn count_words(engine: &Engine, text: &[u8]) -> usize {
+    let mut count = 0;
+    engine.plan.words.find(text, |_, _| count += 1);
+    count
+}

@@ -252,6 +252,13 @@ impl Words {
         }
     }
 
+    /// The words.
+    #[cfg(feature = "testkit")]
+    pub(super) fn all(&self) -> impl Iterator<Item = &[u8]> {
+        let ends = self.begins.windows(2);
+        ends.map(|pair| &self.spelled[pair[0] as usize..pair[1] as usize])
+    }
+
     /// How many bytes a word has at most.
     pub(super) fn longest(&self) -> usize {
         self.begins

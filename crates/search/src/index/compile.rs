@@ -10,6 +10,7 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, Searcher, SegmentReader, Term};
 
+use super::phrase::Phrase;
 use super::schema::{Fields, PASS};
 use super::{Passes, Result, Sessions};
 use crate::query::{Expr, Filter, Pattern, Query, Role, Side};
@@ -30,9 +31,30 @@ pub(super) struct Compiler<'c> {
 }
 
 impl Compiler<'_> {
+    /// The words in a row that are all that a query asks for.
+    pub(super) fn phrase(&self, query: &Query) -> Option<Phrase> {
+        match &query.expr {
+            Expr::Word {
+                text,
+                prefix: false,
+            }
+            | Expr::Phrase {
+                text,
+                prefix: false,
+                slop: 0,
+            } => Phrase::new(terms(self.fields.text, text)),
+            _ => None,
+        }
+    }
+
+    /// What finds the events that a query asks for.
+    pub(super) fn query(&self, query: &Query) -> Result<Boxed> {
+        self.expr(&query.expr)
+    }
+
     /// What finds the events that a query asks for, but for those of hidden passes.
-    pub(super) fn query(&self, query: &Query, hidden: &Passes) -> Result<Boxed> {
-        let found = self.expr(&query.expr)?;
+    pub(super) fn visible(&self, query: &Query, hidden: &Passes) -> Result<Boxed> {
+        let found = self.query(query)?;
         if hidden.is_empty() {
             return Ok(found);
         }

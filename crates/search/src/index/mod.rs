@@ -4,6 +4,7 @@ mod collect;
 mod compile;
 mod health;
 mod passes;
+mod phrase;
 mod read;
 mod schema;
 #[cfg(test)]

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tantivy::collector::{Count, TopDocs};
+use tantivy::collector::Count;
 use tantivy::query::EnableScoring;
-use tantivy::{DocAddress, IndexReader, ReloadPolicy, Searcher, SegmentReader};
+use tantivy::{DocId, IndexReader, ReloadPolicy, Score, Searcher, SegmentReader};
 
-use super::collect::{Firsts, Rank, latest};
+use super::collect::{Best, Firsts, Rank, Sought, Visible, latest};
 use super::compile::Compiler;
 use super::health::guarded;
 use super::schema::{AT, Fields, PASS, PLACE, SEQ};
@@ -126,44 +126,78 @@ impl View {
     }
 
     fn found(&self, query: &Query, wish: &Wish, sessions: &dyn Sessions) -> Result<Vec<Hit>> {
-        let limit = wish.limit.max(1);
-        let found = self.compiler(sessions).query(query, &wish.hidden)?;
+        let compiler = self.compiler(sessions);
+        let phrase = compiler.phrase(query);
         let rank = match &wish.order {
-            Order::Relevance => {
-                let best = TopDocs::with_limit(limit).order_by_score();
-                let best = self.searcher.search(&found, &best)?;
-                return best
-                    .into_iter()
-                    .map(|(score, address)| self.hit(address, score))
-                    .collect();
-            }
             Order::Newest => Rank::Newest,
             Order::ByPass(ranks) => Rank::ByPass(ranks.clone()),
+            Order::Relevance => {
+                if let Some(phrase) = phrase {
+                    let weight = phrase.weight(&self.searcher)?;
+                    return self.best(wish, |segment, bar, take| {
+                        phrase.each_better(segment, &weight, bar, take)
+                    });
+                }
+                let scoring = EnableScoring::enabled_from_searcher(&self.searcher);
+                let weight = compiler.query(query)?.weight(scoring)?;
+                return self.best(wish, |segment, bar, take| {
+                    weight.for_each_pruning(bar, segment, take)
+                });
+            }
         };
-        let weight = found.weight(EnableScoring::disabled_from_searcher(&self.searcher))?;
-        let segments = self.searcher.segment_readers();
+        if let Some(phrase) = &phrase {
+            return self.firsts(wish, &rank, &Sought::Phrase(phrase));
+        }
+        let scoring = EnableScoring::disabled_from_searcher(&self.searcher);
+        let weight = compiler.query(query)?.weight(scoring)?;
+        self.firsts(wish, &rank, &Sought::Any(&*weight))
+    }
+
+    /// Those that fit best, of what `each` gives of a segment above a bar.
+    fn best(
+        &self,
+        wish: &Wish,
+        each: impl Fn(
+            &SegmentReader,
+            Score,
+            &mut dyn FnMut(DocId, Score) -> Score,
+        ) -> tantivy::Result<()>,
+    ) -> Result<Vec<Hit>> {
+        let mut best = Best::new(wish.limit.max(1));
+        for (ordinal, segment) in self.segments().iter().enumerate() {
+            let visible = Visible::of(segment, &wish.hidden)?;
+            best.segment(ordinal, &visible, |bar, take| each(segment, bar, take))?;
+        }
+        let found = best.done();
+        found
+            .map(|(score, ordinal, doc)| self.hit(ordinal, doc, score))
+            .collect()
+    }
+
+    /// Those that come first.
+    fn firsts(&self, wish: &Wish, rank: &Rank, sought: &Sought<'_>) -> Result<Vec<Hit>> {
+        let segments = self.segments();
         let mut order = Vec::with_capacity(segments.len());
         for (ordinal, segment) in segments.iter().enumerate() {
             order.push((std::cmp::Reverse(latest(segment)?), ordinal));
         }
         order.sort_unstable();
-        let mut firsts = Firsts::new(limit);
+        let mut firsts = Firsts::new(wish.limit.max(1));
         for (_, ordinal) in order {
-            firsts.segment(&rank, ordinal, &segments[ordinal], &*weight)?;
+            let segment = &segments[ordinal];
+            let visible = Visible::of(segment, &wish.hidden)?;
+            firsts.segment(rank, ordinal, segment, sought, &visible)?;
         }
         let found = firsts.done().into_iter();
         found
-            .map(|(_, std::cmp::Reverse((ordinal, doc)))| {
-                let ordinal = u32::try_from(ordinal).unwrap_or(u32::MAX);
-                self.hit(DocAddress::new(ordinal, doc), 0.0)
-            })
+            .map(|(_, std::cmp::Reverse((ordinal, doc)))| self.hit(ordinal, doc, 0.0))
             .collect()
     }
 
     /// How many events a query asks for.
     pub fn count(&self, query: &Query, hidden: &Passes, sessions: &dyn Sessions) -> Result<u64> {
         guarded(&self.path, || {
-            let found = self.compiler(sessions).query(query, hidden)?;
+            let found = self.compiler(sessions).visible(query, hidden)?;
             Ok(self.searcher.search(&found, &Count)? as u64)
         })
     }
@@ -176,13 +210,13 @@ impl View {
         }
     }
 
-    fn hit(&self, address: DocAddress, score: f32) -> Result<Hit> {
-        let segment = self.searcher.segment_reader(address.segment_ord);
+    fn hit(&self, ordinal: usize, doc: DocId, score: f32) -> Result<Hit> {
+        let segment = &self.segments()[ordinal];
         let number = |name: &str| -> Result<u64, IndexError> {
             let column = segment.fast_fields().u64(name)?;
-            Ok(column.first(address.doc_id).unwrap_or(0))
+            Ok(column.first(doc).unwrap_or(0))
         };
-        let at = segment.fast_fields().i64(AT)?.first(address.doc_id);
+        let at = segment.fast_fields().i64(AT)?.first(doc);
         Ok(Hit {
             pass: number(PASS)?,
             seq: number(SEQ)?,

@@ -320,3 +320,72 @@ fn an_index_that_may_not_be_written_to_can_be_searched() {
     assert_eq!(seqs(&index, "two"), [1]);
     assert!(!lock.exists(), "nothing is left behind");
 }
+
+/// Several parts of texts with few words, so that phrases are often almost there.
+fn crowded(directory: &Path, seed: u64, removed: u64) -> Index {
+    const WORDS: [&str; 4] = ["ant", "bee", "cat", "dog"];
+    let mut state = seed | 1;
+    let mut dice = move |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    };
+    let index = Index::open_or_create(directory).expect("an index");
+    let mut writer = index.writer().expect("a writer");
+    writer.keep_apart();
+    let mut seq = 0;
+    for _ in 0..3 {
+        let mut part = index.parts(PART).begin().expect("a part");
+        for _ in 0..300 {
+            seq += 1;
+            let words: Vec<&str> = (0..=dice(12)).map(|_| WORDS[dice(4) as usize]).collect();
+            let mut document = event(1 + dice(5), seq, &words.join(" "));
+            document.at = document
+                .at
+                .map(|at| at - at % 60_000 + dice(40).cast_signed() * 1000);
+            part.add(document).expect("added");
+        }
+        writer.add(part.write().expect("written")).expect("added");
+    }
+    writer.commit("1").expect("committed");
+    writer.remove(removed);
+    writer.commit("2").expect("committed");
+    index
+}
+
+#[test]
+fn phrases_by_themselves_are_found_as_phrases_among_other_conditions() {
+    for seed in 1..=6_u64 {
+        let directory = tempfile::tempdir().expect("a directory");
+        let view = crowded(directory.path(), seed * 7919, 1 + seed % 5).view();
+        let view = view.expect("a view");
+        let ranks = std::sync::Arc::new(vec![0, 3, 1, 4, 1, 5]);
+        for order in [Order::Relevance, Order::Newest, Order::ByPass(ranks)] {
+            for (limit, hidden) in [(1, None), (7, Some(3)), (40, Some(2)), (5000, None)] {
+                let wish = Wish {
+                    order: order.clone(),
+                    limit,
+                    hidden: hidden.into_iter().collect(),
+                };
+                for phrase in [
+                    "ant bee",
+                    "bee bee",
+                    "cat ant dog",
+                    "ant bee ant bee",
+                    "eel ant",
+                ] {
+                    let found = |text: &str| {
+                        let found = view.search(&query(text), &wish, &Nobody);
+                        found.expect("searched")
+                    };
+                    let alone = found(&format!("\"{phrase}\""));
+                    // Every event has this role.
+                    let among = found(&format!("\"{phrase}\" role:user"));
+                    assert_eq!(alone, among, "{phrase:?}, {wish:?}, seed {seed}");
+                    assert_eq!(alone.is_empty(), phrase == "eel ant");
+                }
+            }
+        }
+    }
+}

@@ -1,6 +1,5 @@
 //! Chunks: compressing and storing them, loading and checking them.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -8,8 +7,9 @@ use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::compress_bound;
 
 use super::{ArchiveError, CHUNK, ChunkFault, Inner, seek};
-use crate::address::Digest;
-use crate::{FileError, files};
+use crate::FileError;
+use crate::address::{Digest, Shelf};
+use crate::objects::{Object, read_whole};
 
 /// Compression level: beyond it, logs get little smaller and much slower.
 const LEVEL: i32 = 3;
@@ -63,16 +63,20 @@ impl Storer {
         id: &Digest,
         bytes: &[u8],
     ) -> Result<(), ArchiveError> {
-        let path = archive.chunks.path_of(id);
-        match self.loader.load(&path, id, bytes.len()) {
+        let is_missing = match self.loader.load(&archive.chunks, id, bytes.len()) {
             Ok(_) => return Ok(()),
-            Err(Unloadable::Fault(_)) => {}
+            Err(Unloadable::Fault(fault)) => fault == ChunkFault::Missing,
             Err(Unloadable::File(e)) => return Err(e.into()),
-        }
+        };
+        let (chunks, name) = (archive.chunks.objects(), archive.chunks.name_of(id));
         self.compress(bytes, archive.sizes.frame)
-            .map_err(FileError::at("compress", &path))?;
-        files::place(&path, &self.compressed, &archive.tmp)?;
-        archive.unsynced.note(&path);
+            .map_err(FileError::at("compress", chunks.place(&name)))?;
+        if is_missing {
+            // Somebody else may have been quicker, with the same bytes.
+            chunks.put_if_absent(&name, &self.compressed)?;
+        } else {
+            chunks.replace(&name, &self.compressed)?;
+        }
         Ok(())
     }
 
@@ -125,34 +129,32 @@ impl Loader {
     /// The bytes of a chunk, which are `len` bytes with the digest `id`.
     pub(super) fn load(
         &mut self,
-        path: &Path,
+        chunks: &Shelf,
         id: &Digest,
         len: usize,
     ) -> Result<&[u8], Unloadable> {
         self.bytes.clear();
-        match File::open(path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                Err(Unloadable::Fault(ChunkFault::Missing))
-            }
-            Err(e) => Err(Unloadable::File(FileError::at("read", path)(e))),
-            Ok(file) => self.load_open(&file, path, id, len),
+        match chunks.open(id) {
+            Ok(None) => Err(Unloadable::Fault(ChunkFault::Missing)),
+            Err(e) => Err(Unloadable::File(e)),
+            Ok(Some(object)) => self.load_open(&*object, &chunks.path_of(id), id, len),
         }
     }
 
-    /// As [`Loader::load`], for a file that is open.
+    /// As [`Loader::load`], for a chunk that is open.
     ///
     /// A frame can claim any size and hold far more than its file; the buffer is made as large as the
     /// chunk should be, and zstd stops at its end.
     pub(super) fn load_open(
         &mut self,
-        file: &File,
+        object: &dyn Object,
         path: &Path,
         id: &Digest,
         len: usize,
     ) -> Result<&[u8], Unloadable> {
         self.bytes.clear();
         let cap = (compress_bound(len.min(CHUNK)) + seek::LONGEST) as u64;
-        let whole = files::read_open_capped(file, cap, &mut self.compressed)
+        let whole = read_whole(object, cap, &mut self.compressed)
             .map_err(|e| Unloadable::File(FileError::at("read", path)(e)))?;
         if whole.is_none() {
             return Err(Unloadable::Fault(ChunkFault::TooLarge));
@@ -180,12 +182,11 @@ impl Loader {
         chunk: &ChunkRef,
         of: &Path,
     ) -> Result<&[u8], ArchiveError> {
-        let path = archive.chunks.path_of(&chunk.id);
-        self.load(&path, &chunk.id, chunk.len as usize)
+        self.load(&archive.chunks, &chunk.id, chunk.len as usize)
             .map_err(|e| match e {
                 Unloadable::File(e) => e.into(),
                 Unloadable::Fault(fault) => ArchiveError::Chunk {
-                    path,
+                    path: archive.chunks.path_of(&chunk.id),
                     of: of.to_owned(),
                     fault,
                 },

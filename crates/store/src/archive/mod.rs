@@ -58,6 +58,7 @@ pub use write::SnapshotWriter;
 
 use crate::address::Shelf;
 use crate::durable::Unsynced;
+use crate::objects::{Directory, Objects};
 use crate::{FileError, files};
 
 /// How many bytes of a log a chunk holds at most.
@@ -82,7 +83,7 @@ struct Inner {
     chunks: Shelf,
     sources: Shelf,
     tmp: PathBuf,
-    unsynced: Unsynced,
+    unsynced: Arc<Unsynced>,
     sizes: Sizes,
 }
 
@@ -94,6 +95,18 @@ struct Sizes {
     frame: usize,
 }
 
+const SIZES: Sizes = Sizes {
+    chunk: CHUNK,
+    small: SMALL,
+    frame: FRAME,
+};
+
+/// Chunks in the directory of their archive. They are brought to disk with its manifests.
+fn in_directory(root: &Path, unsynced: &Arc<Unsynced>) -> Arc<dyn Objects> {
+    let (chunks, tmp) = (root.join("chunks"), root.join("tmp"));
+    Arc::new(Directory::noting(chunks, tmp, unsynced.clone()))
+}
+
 impl Archive {
     /// The archive in this directory, which is made when something is first kept.
     ///
@@ -101,22 +114,40 @@ impl Archive {
     ///
     /// When the directory's path is empty, or relative and there is no working directory.
     pub fn open(directory: &Path) -> Result<Self, ArchiveError> {
-        let sizes = Sizes {
-            chunk: CHUNK,
-            small: SMALL,
-            frame: FRAME,
-        };
-        Self::with_sizes(directory, sizes)
+        Self::with(directory, SIZES, in_directory)
     }
 
+    /// As [`Archive::open`], with chunks in objects that may be elsewhere. Manifests are in the directory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Archive::open`].
+    pub fn with_chunks(directory: &Path, objects: Arc<dyn Objects>) -> Result<Self, ArchiveError> {
+        Self::with(directory, SIZES, |_, _| objects)
+    }
+
+    #[cfg(test)]
     fn with_sizes(directory: &Path, sizes: Sizes) -> Result<Self, ArchiveError> {
+        Self::with(directory, sizes, in_directory)
+    }
+
+    fn with(
+        directory: &Path,
+        sizes: Sizes,
+        chunks: impl FnOnce(&Path, &Arc<Unsynced>) -> Arc<dyn Objects>,
+    ) -> Result<Self, ArchiveError> {
         // The working directory may change.
         let root = std::path::absolute(directory).map_err(FileError::at("find", directory))?;
+        let unsynced = Arc::default();
+        let tmp = root.join("tmp");
         let inner = Inner {
-            chunks: Shelf::new(root.join("chunks"), ".zst"),
-            sources: Shelf::new(root.join("sources"), ".jsonl"),
-            tmp: root.join("tmp"),
-            unsynced: Unsynced::default(),
+            chunks: Shelf::new(chunks(&root, &unsynced), ".zst"),
+            sources: Shelf::new(
+                Arc::new(Directory::new(root.join("sources"), tmp.clone())),
+                ".jsonl",
+            ),
+            tmp,
+            unsynced,
             root,
             sizes,
         };
@@ -157,9 +188,9 @@ impl Archive {
     /// damaged is an error item that names it; the rest goes on.
     pub fn sources(&self) -> impl Iterator<Item = Result<Source, ArchiveError>> + use<> {
         let inner = self.inner.clone();
-        let entries = self.inner.sources.entries();
+        let entries = self.inner.sources.digests();
         entries.filter_map(move |entry| match entry {
-            Ok((id, _)) => inner.read_manifest(&id).transpose(),
+            Ok(id) => inner.read_manifest(&id).transpose(),
             Err(e) => Some(Err(e.into())),
         })
     }
@@ -200,6 +231,8 @@ impl Archive {
     ///
     /// When the system refuses; then nothing since the last sync can be relied upon.
     pub fn sync(&self) -> Result<(), ArchiveError> {
+        // A manifest names chunks, so they come first.
+        self.inner.chunks.objects().sync()?;
         Ok(self.inner.unsynced.sync(&self.inner.root)?)
     }
 

@@ -48,8 +48,9 @@ impl Archive {
     /// An item is an error when a directory cannot be listed.
     pub fn manifests(&self) -> impl Iterator<Item = Result<Manifest, ArchiveError>> + use<> {
         let inner = self.inner.clone();
-        self.inner.sources.entries().map(move |entry| {
-            let (id, path) = entry?;
+        self.inner.sources.digests().map(move |entry| {
+            let id = entry?;
+            let path = inner.sources.path_of(&id);
             let source = inner.read_manifest(&id).and_then(|source| {
                 source.ok_or_else(|| ArchiveError::Manifest {
                     path: path.clone(),
@@ -74,15 +75,14 @@ impl Archive {
     /// The first chunk that is missing or empty.
     pub fn glance(&self, snapshot: &Snapshot) -> Result<(), ArchiveError> {
         for chunk in &snapshot.chunks {
-            let path = self.inner.chunks.path_of(&chunk.id);
-            let fault = match std::fs::metadata(&path) {
-                Ok(metadata) if metadata.len() > 0 => continue,
-                Ok(_) => ChunkFault::Zstd("its file is empty".to_owned()),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => ChunkFault::Missing,
-                Err(e) => return Err(FileError::at("look at", path)(e).into()),
+            let chunks = &self.inner.chunks;
+            let fault = match chunks.objects().look(&chunks.name_of(&chunk.id))? {
+                Some(look) if look.len > 0 => continue,
+                Some(_) => ChunkFault::Zstd("its file is empty".to_owned()),
+                None => ChunkFault::Missing,
             };
             return Err(ArchiveError::Chunk {
-                path,
+                path: chunks.path_of(&chunk.id),
                 of: snapshot.key.path.clone(),
                 fault,
             });

@@ -3,10 +3,10 @@
 //! It is a frame itself, of a kind that `zstd` passes over, in the layout of zstd's seekable format. Nothing in it is
 //! believed: what it says has to fit the file and the frames, and whoever finds that it does not reads the whole chunk.
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
+
+use crate::objects::Object;
 
 /// The frame that `zstd` passes over, and what the seekable format ends with.
 const SKIPPED: u32 = 0x184D_2A5E;
@@ -60,11 +60,11 @@ impl Table {
     }
 
     /// The list in a chunk's file; `None` when it has none, or one that does not fit it. `len` is how long the chunk is.
-    pub(super) fn read(file: &File, len: u64) -> io::Result<Option<Self>> {
-        let size = file.metadata()?.len();
+    pub(super) fn read(object: &dyn Object, len: u64) -> io::Result<Option<Self>> {
+        let size = object.len()?;
         let wanted = size.min(LONGEST as u64);
         let mut end = vec![0; usize::try_from(wanted).unwrap_or(0)];
-        file.read_exact_at(&mut end, size - wanted)?;
+        object.read_at(&mut end, size - wanted)?;
         Ok(Self::parse(&end, size, len))
     }
 

@@ -1,9 +1,7 @@
 //! Reading pieces of a snapshot, from any place of it.
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 
 use zstd::bulk::Decompressor;
 use zstd::zstd_safe::{compress_bound, find_frame_compressed_size, get_frame_content_size};
@@ -12,6 +10,7 @@ use super::chunk::{Loader, Unloadable};
 use super::seek::Table;
 use super::{Archive, ArchiveError, CHUNK, ChunkFault, Snapshot};
 use crate::FileError;
+use crate::objects::Object;
 
 /// So many chunks are opened at once, so that they can be read even if the log is forgotten meanwhile.
 const OPENED: usize = 64;
@@ -22,9 +21,9 @@ const HELD: usize = 2;
 impl Archive {
     /// Pieces of a snapshot.
     pub(crate) fn slices(&self, snapshot: &Snapshot) -> Slices {
-        let open = |id| File::open(self.inner.chunks.path_of(id)).ok();
+        let open = |id| self.inner.chunks.open(id).ok().flatten();
         let chunks = &snapshot.chunks;
-        let files = match chunks.len() {
+        let open = match chunks.len() {
             // Whoever wants a chunk that is not there is told then.
             ..=OPENED => chunks.iter().map(|chunk| open(&chunk.id)).collect(),
             _ => Vec::new(),
@@ -32,7 +31,7 @@ impl Archive {
         Slices {
             archive: self.clone(),
             snapshot: snapshot.clone(),
-            files,
+            open,
         }
     }
 }
@@ -43,7 +42,7 @@ pub(crate) struct Slices {
     archive: Archive,
     snapshot: Snapshot,
     /// Chunks that are open already.
-    files: Vec<Option<File>>,
+    open: Vec<Option<Box<dyn Object>>>,
 }
 
 impl Slices {
@@ -74,14 +73,14 @@ pub(crate) struct SliceReader<'s> {
 
 struct Chunk<'s> {
     index: usize,
-    file: Opened<'s>,
+    object: Opened<'s>,
     /// Its frames; `None` when it is read as a whole.
     table: Option<Table>,
 }
 
 enum Opened<'s> {
-    Before(&'s File),
-    Now(File),
+    Before(&'s dyn Object),
+    Now(Box<dyn Object>),
 }
 
 /// Bytes of the log, and where they are in it.
@@ -156,15 +155,19 @@ impl SliceReader<'_> {
         let chunk = match self.chunk.take() {
             Some(chunk) if chunk.index == index => self.chunk.insert(chunk),
             _ => {
-                let file = match self.slices.files.get(index) {
-                    Some(Some(file)) => Opened::Before(file),
-                    _ => Opened::Now(File::open(&path).map_err(refused).map_err(fault)?),
+                let object = match self.slices.open.get(index) {
+                    Some(Some(object)) => Opened::Before(&**object),
+                    _ => {
+                        let opened = self.slices.archive.inner.chunks.open(&wanted.id)?;
+                        let missing = Unloadable::Fault(ChunkFault::Missing);
+                        Opened::Now(opened.ok_or(missing).map_err(fault)?)
+                    }
                 };
-                let table = Table::read(file.get(), u64::from(wanted.len));
+                let table = Table::read(object.get(), u64::from(wanted.len));
                 self.chunk.insert(Chunk {
                     index,
                     table: table.map_err(refused).map_err(fault)?,
-                    file,
+                    object,
                 })
             }
         };
@@ -181,7 +184,7 @@ impl SliceReader<'_> {
             let (packed, plain) = (&frame.packed, &frame.plain);
             let lens = (packed.end - packed.start, plain.end - plain.start);
             self.packed.clear();
-            if read_frame(chunk.file.get(), packed.start, lens, &mut self.packed)
+            if read_frame(chunk.object.get(), packed.start, lens, &mut self.packed)
                 && unpack_frame(decompressor, &self.packed, lens.1, &mut held.bytes)
             {
                 held.at = wanted.offset + plain.start..wanted.offset + plain.end;
@@ -195,7 +198,7 @@ impl SliceReader<'_> {
             none => none.insert(Loader::new().map_err(refused).map_err(fault)?),
         };
         let bytes = loader
-            .load_open(chunk.file.get(), &path, &wanted.id, wanted.len as usize)
+            .load_open(chunk.object.get(), &path, &wanted.id, wanted.len as usize)
             .map_err(fault)?;
         held.bytes.clear();
         held.bytes.extend_from_slice(bytes);
@@ -205,16 +208,21 @@ impl SliceReader<'_> {
 }
 
 impl Opened<'_> {
-    fn get(&self) -> &File {
+    fn get(&self) -> &dyn Object {
         match self {
-            Self::Before(file) => file,
-            Self::Now(file) => file,
+            Self::Before(object) => *object,
+            Self::Now(object) => &**object,
         }
     }
 }
 
 /// Reads a frame that should have so many bytes, packed and plain, and says whether it is there.
-fn read_frame(file: &File, offset: u64, (packed, plain): (u64, u64), into: &mut Vec<u8>) -> bool {
+fn read_frame(
+    object: &dyn Object,
+    offset: u64,
+    (packed, plain): (u64, u64),
+    into: &mut Vec<u8>,
+) -> bool {
     let (Ok(packed), Ok(plain)) = (usize::try_from(packed), usize::try_from(plain)) else {
         return false;
     };
@@ -222,7 +230,7 @@ fn read_frame(file: &File, offset: u64, (packed, plain): (u64, u64), into: &mut 
         return false;
     }
     into.resize(packed, 0);
-    file.read_exact_at(into, offset).is_ok()
+    object.read_at(into, offset).is_ok()
 }
 
 /// Unpacks one frame that should hold `plain` bytes, and says whether it does. Its checksum is compared.

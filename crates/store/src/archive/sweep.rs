@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::fs::{OpenOptions, TryLockError};
 use std::io;
-use std::path::Path;
 
 use jiff::Timestamp;
 
@@ -69,17 +68,21 @@ impl Archive {
         if !dry_run {
             self.sync()?;
         }
-        for entry in inner.chunks.entries() {
-            let (id, path) = entry?;
+        let chunks = inner.chunks.objects();
+        for id in inner.chunks.digests() {
+            let id = id?;
             if needed.contains(&id) {
                 continue;
             }
-            let size = size_of(&path)?;
+            let name = inner.chunks.name_of(&id);
+            let Some(look) = chunks.look(&name)? else {
+                continue;
+            };
             if !dry_run {
-                std::fs::remove_file(&path).map_err(FileError::at("remove", &path))?;
+                chunks.delete(&name)?;
             }
             swept.chunks += 1;
-            swept.bytes += size;
+            swept.bytes += look.len;
         }
         let (files, bytes) = files::sweep_temporary(&inner.tmp, now, dry_run)?;
         swept.temporary = files;
@@ -116,15 +119,12 @@ impl Archive {
                 Err(_) => usage.damaged += 1,
             }
         }
-        for entry in self.inner.chunks.entries() {
-            usage.compressed_bytes += size_of(&entry?.1)?;
+        let chunks = &self.inner.chunks;
+        for id in chunks.digests() {
+            let look = chunks.objects().look(&chunks.name_of(&id?))?;
+            usage.compressed_bytes += look.map_or(0, |look| look.len);
             usage.chunks += 1;
         }
         Ok(usage)
     }
-}
-
-fn size_of(path: &Path) -> Result<u64, FileError> {
-    let metadata = std::fs::symlink_metadata(path);
-    Ok(metadata.map_err(FileError::at("look at", path))?.len())
 }

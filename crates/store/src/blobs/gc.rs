@@ -114,23 +114,20 @@ pub(crate) fn collect_locked(
             collected.used += 1;
             continue;
         }
-        let path = blobs.path(&id);
-        let metadata = match std::fs::metadata(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            metadata => metadata.map_err(FileError::at("read", &path))?,
+        let Some(look) = blobs.look(&id)? else {
+            continue;
         };
-        let written = metadata
-            .modified()
-            .ok()
-            .and_then(|at| Timestamp::try_from(at).ok());
-        if written.is_none_or(|written| now.duration_since(written) < YOUNG) {
+        if look
+            .written
+            .is_none_or(|written| now.duration_since(written) < YOUNG)
+        {
             collected.young += 1;
             continue;
         }
         if remove {
             blobs.remove(&id)?;
         }
-        collected.unused.push((id, metadata.len()));
+        collected.unused.push((id, look.len));
     }
     if remove {
         blobs.sweep_temporary(now)?;

@@ -14,16 +14,16 @@ pub mod phash;
 mod reference;
 
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use crate::FileError;
 use crate::address::{Digest, NotADigest, Shelf};
-use crate::durable::Unsynced;
 use crate::files;
+use crate::objects::{Directory, Look, Objects, read_whole};
 
 pub use reference::BlobRef;
 pub(crate) use reference::hash;
@@ -123,12 +123,12 @@ pub enum BlobError {
     File(#[from] FileError),
 }
 
-/// A directory of blobs. Can be shared between threads.
+/// Blobs. Can be shared between threads.
 #[derive(Debug)]
 pub struct Blobs {
-    root: PathBuf,
     shelf: Shelf,
-    unsynced: Unsynced,
+    /// Where files are written before they are put into place, if blobs are files.
+    tmp: Option<PathBuf>,
 }
 
 impl Blobs {
@@ -139,11 +139,20 @@ impl Blobs {
     /// When the directory's path is empty, or relative and there is no working directory.
     pub fn open(directory: &Path) -> Result<Self, BlobError> {
         let root = std::path::absolute(directory).map_err(FileError::at("find", directory))?;
+        let tmp = root.join("tmp");
+        let objects = Directory::new(root, tmp.clone());
         Ok(Self {
-            shelf: Shelf::new(root.clone(), ""),
-            unsynced: Unsynced::default(),
-            root,
+            shelf: Shelf::new(Arc::new(objects), ""),
+            tmp: Some(tmp),
         })
+    }
+
+    /// The blobs in these objects.
+    pub fn in_objects(objects: Arc<dyn Objects>) -> Self {
+        Self {
+            shelf: Shelf::new(objects, ""),
+            tmp: None,
+        }
     }
 
     /// Keeps these bytes. What is there already is not written again, unless it is damaged.
@@ -153,19 +162,21 @@ impl Blobs {
     /// When the system refuses.
     pub fn put(&self, bytes: &[u8]) -> Result<BlobId, BlobError> {
         let id = BlobId::of(bytes);
-        let path = self.path(&id);
-        let mut there = Vec::new();
-        let held = match files::read_capped(&path, bytes.len() as u64, &mut there) {
-            Ok(whole) => whole.is_some() && there == bytes,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => false,
-            Err(e) => return Err(FileError::at("read", path)(e).into()),
+        let (objects, name) = (self.shelf.objects(), self.shelf.name_of(&id.0));
+        let Some(object) = objects.open(&name)? else {
+            if !objects.put_if_absent(&name, bytes)? {
+                objects.touch(&name);
+            }
+            return Ok(id);
         };
-        if held {
+        let mut there = Vec::new();
+        let whole = read_whole(&*object, bytes.len() as u64, &mut there)
+            .map_err(FileError::at("read", objects.place(&name)))?;
+        if whole.is_some() && there == bytes {
             // Whoever collects what is not used spares what is young, and somebody is about to use this.
-            touch(&path);
+            objects.touch(&name);
         } else {
-            files::place(&path, bytes, &self.root.join("tmp"))?;
-            self.unsynced.note(&path);
+            objects.replace(&name, bytes)?;
         }
         Ok(id)
     }
@@ -176,12 +187,11 @@ impl Blobs {
     ///
     /// When it is missing or damaged.
     pub fn get(&self, id: &BlobId) -> Result<Vec<u8>, BlobError> {
-        let path = self.path(id);
-        match std::fs::read(&path) {
-            Ok(bytes) if BlobId::of(&bytes) == *id => Ok(bytes),
-            Ok(_) => Err(BlobError::Damaged(path)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Err(BlobError::Missing(path)),
-            Err(e) => Err(FileError::at("read", path)(e).into()),
+        let name = self.shelf.name_of(&id.0);
+        match self.shelf.objects().get(&name, u64::MAX)? {
+            Some(bytes) if BlobId::of(&bytes) == *id => Ok(bytes),
+            Some(_) => Err(BlobError::Damaged(self.path(id))),
+            None => Err(BlobError::Missing(self.path(id))),
         }
     }
 
@@ -196,20 +206,23 @@ impl Blobs {
     ///
     /// When the system refuses.
     pub fn remove(&self, id: &BlobId) -> Result<(), BlobError> {
-        let path = self.path(id);
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(FileError::at("remove", &path)(error).into())
-            }
-            _ => Ok(()),
-        }
+        self.shelf.objects().delete(&self.shelf.name_of(&id.0))?;
+        Ok(())
+    }
+
+    /// What a blob looks like from outside; `None` when it is not there.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn look(&self, id: &BlobId) -> Result<Option<Look>, BlobError> {
+        Ok(self.shelf.objects().look(&self.shelf.name_of(&id.0))?)
     }
 
     /// All blobs, in the order of their names. A directory that cannot be listed is an error item; the
     /// rest goes on.
     pub fn iter(&self) -> impl Iterator<Item = Result<BlobId, BlobError>> + use<> {
-        let entries = self.shelf.entries();
-        entries.map(|entry| Ok(BlobId(entry?.0)))
+        self.shelf.digests().map(|digest| Ok(BlobId(digest?)))
     }
 
     /// Brings everything that was put to disk.
@@ -218,7 +231,7 @@ impl Blobs {
     ///
     /// When the system refuses; then nothing since the last sync can be relied upon.
     pub fn sync(&self) -> Result<(), BlobError> {
-        Ok(self.unsynced.sync(&self.root)?)
+        Ok(self.shelf.objects().sync()?)
     }
 
     /// Removes temporary files that were left behind more than an hour ago, and says how many.
@@ -227,16 +240,11 @@ impl Blobs {
     ///
     /// When the system refuses.
     pub fn sweep_temporary(&self, now: Timestamp) -> Result<u64, BlobError> {
-        Ok(files::sweep_temporary(&self.root.join("tmp"), now, false)?.0)
+        let Some(tmp) = &self.tmp else {
+            return Ok(0);
+        };
+        Ok(files::sweep_temporary(tmp, now, false)?.0)
     }
-}
-
-/// Makes a file look as if it had just been written.
-fn touch(path: &Path) {
-    let touched =
-        std::fs::File::open(path).and_then(|file| file.set_modified(Timestamp::now().into()));
-    // Where it is not ours to change, nobody of us collects it either.
-    drop(touched);
 }
 
 #[cfg(test)]
@@ -290,7 +298,7 @@ mod tests {
         for damage in [&b"pmg"[..], b"pn", b"pngg", b""] {
             std::fs::remove_file(blobs.path(&id)).unwrap();
             assert!(matches!(blobs.get(&id), Err(BlobError::Missing(_))));
-            files::place(&blobs.path(&id), damage, &blobs.root.join("tmp")).unwrap();
+            files::place(&blobs.path(&id), damage, blobs.tmp.as_deref().unwrap()).unwrap();
             let error = blobs.get(&id).unwrap_err().to_string();
             assert!(error.contains(&id.to_string()[2..]), "{error}");
             blobs.put(b"png").unwrap();
@@ -302,7 +310,7 @@ mod tests {
     fn only_old_temporary_files_are_swept() {
         let (_home, blobs) = open();
         blobs.put(b"png").unwrap();
-        std::fs::File::create(blobs.root.join("tmp/1-1")).unwrap();
+        std::fs::File::create(blobs.tmp.as_ref().unwrap().join("1-1")).unwrap();
         let now = Timestamp::now();
         assert_eq!(blobs.sweep_temporary(now).unwrap(), 0);
         let later = now + jiff::SignedDuration::from_mins(61);

@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension as _, named_params, params};
 
 use super::uses;
 use super::write::{copy_run_id, native_of, signed};
-use super::{Catalogue, Result, TranscriptRow};
+use super::{Catalogue, Result};
 
 /// What decides which of several transcripts is the original of what they share.
 #[derive(Debug)]
@@ -30,6 +30,9 @@ pub(crate) struct Lineage {
     path: PathBuf,
     part: Option<String>,
 }
+
+/// How a trace reads.
+const TRACE: &str = "agentlog";
 
 impl Lineage {
     /// Of a log that is in no catalogue.
@@ -67,7 +70,8 @@ impl Lineage {
         let in_other_words = self.units.is_empty() || (self.reconstructed && !other.reconstructed);
         in_other_words
             && self.native == other.native
-            && self.agent == other.agent
+            // A trace says which session it was made of, not whose.
+            && (self.agent == other.agent || self.dialect.as_deref() == Some(TRACE))
             && self.dialect != other.dialect
     }
 
@@ -305,17 +309,5 @@ impl Catalogue {
             }
             Ok(())
         })
-    }
-
-    /// One transcript, by its number.
-    pub(crate) fn row(&self, id: i64) -> Result<TranscriptRow> {
-        let run_id: String = self.run(|database| {
-            database
-                .prepare_cached("select run_id from transcript where id = ?1")?
-                .query_row([id], |row| row.get(0))
-                .optional()
-                .map(Option::unwrap_or_default)
-        })?;
-        self.exactly(&run_id)
     }
 }

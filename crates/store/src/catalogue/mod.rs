@@ -5,11 +5,13 @@
 //! --rebuild` makes it again.
 
 mod lineage;
+mod old;
 mod origin;
 mod passes;
 mod query;
 mod schema;
 mod seal;
+mod spend;
 mod uses;
 mod write;
 
@@ -20,9 +22,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) use lineage::{Copied, Lineage};
+pub(crate) use old::Remembered;
 pub use passes::{Pass, Passed};
 pub use query::{DriftRow, Figures, Filter, NotFound, Order, Sum, TranscriptRow};
-pub(crate) use seal::is_sealed;
+pub use spend::{ActivityRow, Roots, Slots, SpendRow, SubjectRow, WasteRow};
 pub(crate) use write::{ADAPTERS, native_id};
 pub use write::{Reading, SourceRow, Stamp};
 
@@ -96,6 +99,8 @@ impl Catalogue {
             Err(error) => return Err(fault(path)(error)),
         };
         schema::migrate(&catalogue)?;
+        // A catalogue that cannot be written to now can be read all the same.
+        drop(origin::remember(&catalogue));
         Ok(catalogue)
     }
 
@@ -229,7 +234,7 @@ impl Catalogue {
         &self.path
     }
 
-    pub(crate) fn run<T>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+    fn run<T>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         run(&self.database.lock()).map_err(fault(&self.path))
     }
 

@@ -8,14 +8,16 @@ use quipu_model::Usage;
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension as _, Row, params_from_iter};
 
-use super::{Catalogue, CatalogueError, Result};
+use super::write::{COPY_DIGITS, copy_run_id};
+use super::{Catalogue, CatalogueError, Result, origin};
 
 /// One transcript, as a list shows it. Times are milliseconds since 1970.
 #[derive(Debug, Clone)]
 pub struct TranscriptRow {
     /// Its number in the catalogue.
     pub id: i64,
-    /// The id it is known by.
+    /// A name for it: the id of its session for the best of several copies, so that it may become another's. What is
+    /// to hold for good is [`TranscriptRow::address`].
     pub run_id: String,
     /// The id that copies of the same session share.
     pub native: String,
@@ -39,8 +41,10 @@ pub struct TranscriptRow {
     pub parent_call: Option<String>,
     /// The session it branched off from.
     pub forked_from: Option<String>,
-    /// The transcript that part of this one is a copy of.
+    /// The transcript that part of this one is a copy of, by its run id.
     pub copy_of: Option<String>,
+    /// The same, by its address.
+    pub original: Option<String>,
     /// How many of its events are copies.
     pub copied_events: u64,
     /// Whether all of it is a copy.
@@ -73,8 +77,14 @@ pub struct TranscriptRow {
     pub size: u64,
     /// When the log was last written to, in nanoseconds since 1970.
     pub modified: Option<i64>,
+    /// The version of the log in the archive that was read; 0 for what the archive does not have.
+    pub version: u32,
+    /// How much of it was read.
+    pub read_to: u64,
     /// Whether Quipu recorded it: then its file is its own original.
     pub recorded: bool,
+    /// Whether it is a trace that is kept: then its file is its own original, too.
+    pub trace: bool,
     /// What it is known by for good: given once, to this log of this home.
     pub address: String,
 }
@@ -131,7 +141,7 @@ pub struct Filter {
     pub subagents: bool,
     /// Copies as well.
     pub duplicates: bool,
-    /// Only what was imported, not what Quipu recorded.
+    /// Only what was imported: neither recorded runs nor traces that are kept.
     pub imported: bool,
 }
 
@@ -202,8 +212,11 @@ const COLUMNS: &str = "t.id, t.run_id, t.native, t.agent, t.agent_version, t.tit
     s.path, s.part, s.dialect, s.key, s.size, s.modified,
     (select group_concat(m.model, char(10)) from
         (select model from model_named where transcript = t.id order by 1) m), t.cache_write_1h,
-    s.version = 0 and s.part is null,
-    (select origin from temp.home) || '-' || substr(s.key, 1, 16)";
+    s.version = 0 and s.part is null and s.dialect is not 'agentlog',
+    (select origin from temp.home) || '-' || substr(s.key, 1, 16),
+    (select (select origin from temp.home) || '-' || substr(os.key, 1, 16)
+        from transcript o join source os on os.id = o.source where o.id = t.copy_of),
+    s.version = 0 and s.part is null and s.dialect is 'agentlog', s.version, s.read_to";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
     let count = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
@@ -237,6 +250,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
         parent_call: row.get(11)?,
         forked_from: row.get(12)?,
         copy_of: row.get(13)?,
+        original: row.get(53)?,
         copied_events: count(14)?,
         duplicate: row.get(15)?,
         reconstructed: row.get(16)?,
@@ -270,6 +284,9 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
         size: count(47)?,
         modified: row.get(48)?,
         recorded: row.get(51)?,
+        trace: row.get(54)?,
+        version: row.get(55)?,
+        read_to: count(56)?,
         address: row.get(52)?,
         models: models
             .iter()
@@ -278,6 +295,13 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
             .map(str::to_owned)
             .collect(),
     })
+}
+
+impl TranscriptRow {
+    /// Whether the archive has its log. Recorded runs and traces are kept where they are.
+    pub fn is_archived(&self) -> bool {
+        !self.recorded && !self.trace
+    }
 }
 
 impl Filter {
@@ -300,7 +324,7 @@ impl Filter {
     }
 
     /// The condition in SQL, and what is put into it.
-    pub(crate) fn sql(&self) -> (String, Vec<Value>) {
+    pub(super) fn sql(&self) -> (String, Vec<Value>) {
         let (mut all, mut values) = (vec!["1 = 1".to_owned()], Vec::new());
         let mut add = |condition: &str, value: Option<Value>| {
             if let Some(value) = value {
@@ -457,28 +481,23 @@ impl Catalogue {
         })
     }
 
-    /// The transcript with this id, or the only one whose id begins so.
+    /// The transcript that an id means. That is an address; or a name for one: the id of a session, which means the best of
+    /// its copies, the id of a copy, the beginning of any of these, or `last`.
     pub fn find(&self, id: &str) -> Result<TranscriptRow, NotFound> {
         if let Some(row) = self.at_address(id)? {
             return Ok(row);
         }
-        let query = format!(
-            "select {COLUMNS} from transcript t join source s on s.id = t.source
-             where substr(t.run_id, 1, length(?1)) = ?1
-             order by t.run_id = ?1 desc, t.run_id limit 9"
-        );
-        let found: Vec<TranscriptRow> = self.run(|database| {
-            let mut statement = database.prepare(&query)?;
-            let rows = statement.query_map([id], read)?;
-            rows.collect()
-        })?;
-        let mut whole: Vec<TranscriptRow> = found;
-        if whole.first().is_some_and(|row| row.run_id == id) {
-            whole.truncate(1);
+        let mut found = self.where_id(
+            "substr(t.run_id, 1, length(?1)) = ?1",
+            "t.run_id = ?1 desc, t.run_id",
+            id,
+        )?;
+        if found.first().is_some_and(|row| row.run_id == id) {
+            found.truncate(1);
         }
         // The sub-agents and copies of a session have ids that begin with its own.
-        if let Some(first) = whole.first().map(|row| row.run_id.clone())
-            && whole.iter().all(|row| {
+        if let Some(first) = found.first().map(|row| row.run_id.clone())
+            && found.iter().all(|row| {
                 row.run_id == first
                     || row
                         .run_id
@@ -486,17 +505,75 @@ impl Catalogue {
                         .is_some_and(|r| r.starts_with('.'))
             })
         {
-            whole.truncate(1);
+            found.truncate(1);
         }
-        match whole.len() {
+        if found.is_empty() {
+            found = self.copy(id)?.into_iter().collect();
+        }
+        if found.is_empty() {
+            found = self.begins_address(id)?;
+        }
+        match found.len() {
             0 if id == LAST => self.latest(),
             0 => Err(NotFound::None(id.to_owned())),
-            1 => Ok(whole.remove(0)),
+            1 => Ok(found.remove(0)),
             _ => Err(NotFound::Several(
                 id.to_owned(),
-                whole.into_iter().map(|row| row.run_id).collect(),
+                found.into_iter().map(|row| row.run_id).collect(),
             )),
         }
+    }
+
+    /// Some transcripts that an id fits.
+    fn where_id(&self, condition: &str, order: &str, id: &str) -> Result<Vec<TranscriptRow>> {
+        let query = format!(
+            "select {COLUMNS} from transcript t join source s on s.id = t.source
+             where {condition} order by {order} limit 9"
+        );
+        self.run(|database| {
+            let mut statement = database.prepare_cached(&query)?;
+            let rows = statement.query_map([id], read)?;
+            rows.collect()
+        })
+    }
+
+    /// The copy that had this run id before it became the best one.
+    fn copy(&self, id: &str) -> Result<Option<TranscriptRow>> {
+        let Some((native, digits)) = id.rsplit_once('.') else {
+            return Ok(None);
+        };
+        let fits = digits.len() == COPY_DIGITS && digits.bytes().all(|b| b.is_ascii_hexdigit());
+        if !fits {
+            return Ok(None);
+        }
+        let query = format!(
+            "select {COLUMNS} from source s join transcript t on t.source = s.id
+             where s.key >= ?1 and s.key < ?1 || 'g' and substr(t.native, 1, length(?2)) = ?2"
+        );
+        self.run(|database| {
+            let mut statement = database.prepare_cached(&query)?;
+            let rows = statement.query_map([digits, native], read)?;
+            let rows: Vec<TranscriptRow> = rows.collect::<rusqlite::Result<_>>()?;
+            let mut rows = rows
+                .into_iter()
+                .filter(|row| copy_run_id(&row.native, &row.key) == id);
+            Ok(rows.next())
+        })
+    }
+
+    /// Transcripts whose address begins so: with the whole origin, and some of what is behind it.
+    fn begins_address(&self, begin: &str) -> Result<Vec<TranscriptRow>> {
+        let is_some = begin
+            .split_once('-')
+            .is_some_and(|(_, some)| !some.is_empty());
+        if !is_some {
+            return Ok(Vec::new());
+        }
+        self.where_id(
+            "(select origin from temp.home) || '-' || substr(s.key, 1, 16) between ?1 and ?1 || 'g'",
+            "s.key",
+            begin,
+        )
     }
 
     /// The transcript in which something happened last, copies and sub-agents aside.
@@ -507,30 +584,29 @@ impl Catalogue {
 
     /// The transcript at an address.
     fn at_address(&self, address: &str) -> Result<Option<TranscriptRow>> {
-        let Some((_, digits)) = address.split_once('-') else {
+        let Some((origin, digits)) = address.split_once('-') else {
             return Ok(None);
         };
-        if digits.len() != super::origin::DIGITS {
+        if digits.len() != origin::DIGITS {
             return Ok(None);
         }
         let query = format!(
             "select {COLUMNS} from source s join transcript t on t.source = s.id
-             where s.key >= ?2 and s.key < ?2 || 'g'
-                 and (select origin from temp.home) || '-' || substr(s.key, 1, 16) = ?1"
+             where s.key >= ?2 and s.key < ?2 || 'g' and ?1 in (?3, (select origin from temp.home))"
         );
         self.run(|database| {
             let mut statement = database.prepare_cached(&query)?;
-            statement.query_row([address, digits], read).optional()
+            let asked = [origin, digits, &origin::unknown()];
+            statement.query_row(asked, read).optional()
         })
     }
 
-    /// The transcript with exactly this id.
-    pub(crate) fn exactly(&self, run_id: &str) -> Result<TranscriptRow> {
+    /// One transcript, by its number.
+    pub(crate) fn row(&self, id: i64) -> Result<TranscriptRow> {
         let query = format!(
-            "select {COLUMNS} from transcript t join source s on s.id = t.source
-             where t.run_id = ?1"
+            "select {COLUMNS} from transcript t join source s on s.id = t.source where t.id = ?1"
         );
-        self.run(|database| database.prepare_cached(&query)?.query_row([run_id], read))
+        self.run(|database| database.prepare_cached(&query)?.query_row([id], read))
     }
 
     /// The ids of all transcripts, sorted.

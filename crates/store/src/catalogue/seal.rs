@@ -104,7 +104,7 @@ impl Catalogue {
 }
 
 /// Whether what is known of a log is what was put down. Nobody knows that of a catalogue of an earlier version.
-pub(crate) fn is_sealed(database: &Connection, source: i64) -> bool {
+pub(super) fn is_sealed(database: &Connection, source: i64) -> bool {
     let sealed = database
         .prepare_cached("select sum from seal where source = ?1")
         .and_then(|mut seal| seal.query_row([source], |row| row.get::<_, i64>(0)));

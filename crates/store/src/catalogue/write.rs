@@ -112,8 +112,8 @@ impl SourceRow {
         (1..ADAPTERS).contains(&self.adapters)
     }
 
-    /// Whether it is a recorded run, which is not copied into the archive.
-    pub fn is_run(&self) -> bool {
+    /// Whether it is kept where it is, and not copied into the archive: a recorded run or a trace.
+    pub fn is_in_place(&self) -> bool {
         self.version == 0 && self.part.is_none()
     }
 
@@ -174,8 +174,8 @@ impl Catalogue {
         })
     }
 
-    /// Every recorded run.
-    pub(crate) fn runs(&self) -> Result<Vec<SourceRow>> {
+    /// Everything that is kept where it is: recorded runs and traces.
+    pub(crate) fn in_place(&self) -> Result<Vec<SourceRow>> {
         self.sources_where("version = 0 and part is null", &[])
     }
 
@@ -491,7 +491,7 @@ impl Catalogue {
     /// Forgets sources that are not among these.
     pub(crate) fn keep_only(&self, keys: &std::collections::HashSet<String>) -> Result<()> {
         for row in self.sources()? {
-            if !keys.contains(&row.key) && !row.is_run() {
+            if !keys.contains(&row.key) && !row.is_in_place() {
                 self.forget(&row.key)?;
             }
         }
@@ -523,10 +523,13 @@ impl Catalogue {
     }
 }
 
+/// How many digits of its key are in the run id of a copy.
+pub(super) const COPY_DIGITS: usize = 8;
+
 /// The run id of a session whose own id another copy of it has.
 pub(crate) fn copy_run_id(native: &str, key: &str) -> String {
     let native: String = native.chars().take(118).collect();
-    let key: String = key.chars().take(8).collect();
+    let key: String = key.chars().take(COPY_DIGITS).collect();
     format!("{native}.{key}")
 }
 

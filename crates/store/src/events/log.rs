@@ -6,9 +6,9 @@ use quipu_agents::{About, Collect, Sink};
 use quipu_model::Event;
 
 use super::run::RunFile;
-use super::{ALL, EventFile, Fault};
-use crate::archive::Slices;
+use super::{ALL, EventFile, EventFollower, Fault, Original, State};
 use crate::catalogue::TranscriptRow;
+use crate::transcript::Kept;
 
 /// Some events of a transcript.
 #[derive(Debug)]
@@ -29,16 +29,24 @@ pub struct EventLog {
 #[derive(Debug)]
 enum From {
     /// What an adapter made of a log, and the log.
-    Kept(Box<(EventFile, Slices)>),
+    Kept(Box<KeptLog>),
     /// The run's own file, which may grow.
     Run(Box<RunFile>),
 }
 
+#[derive(Debug)]
+struct KeptLog {
+    file: EventFile,
+    log: Original,
+    /// Opens it again.
+    kept: Kept,
+}
+
 impl EventLog {
-    pub(crate) fn kept(row: TranscriptRow, file: EventFile, log: Slices) -> Self {
+    pub(crate) fn kept(row: TranscriptRow, file: EventFile, log: Original, kept: Kept) -> Self {
         Self {
             row,
-            from: From::Kept(Box::new((file, log))),
+            from: From::Kept(Box::new(KeptLog { file, log, kept })),
         }
     }
 
@@ -62,7 +70,7 @@ impl EventLog {
     /// When they cannot be read.
     pub fn len(&self) -> Result<u64, Fault> {
         match &self.from {
-            From::Kept(kept) => Ok(kept.0.len()),
+            From::Kept(kept) => Ok(kept.file.len()),
             From::Run(file) => file.len(),
         }
     }
@@ -108,7 +116,7 @@ impl EventLog {
     ///
     /// When they cannot be read.
     pub fn events(&self, wanted: RangeInclusive<u64>) -> Result<Vec<Event>, Fault> {
-        let (file, log) = match &self.from {
+        let KeptLog { file, log, .. } = match &self.from {
             From::Kept(kept) => &**kept,
             From::Run(file) => return file.events(&wanted),
         };
@@ -122,6 +130,29 @@ impl EventLog {
         Ok(collect.events)
     }
 
+    /// Follows the events, from one on: those that are there, then those that are added, by whatever process.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read.
+    pub fn follow(&self, from: u64) -> Result<EventFollower, Fault> {
+        match &self.from {
+            From::Kept(kept) => {
+                let (kept, row) = (kept.kept.clone(), self.row.clone());
+                Ok(EventFollower::of_kept(kept, row, from))
+            }
+            From::Run(file) => Ok(EventFollower::of_run(file.follow(from)?)),
+        }
+    }
+
+    /// Which state of a kept log the events are of.
+    pub(super) fn state(&self) -> Option<State> {
+        match &self.from {
+            From::Kept(kept) => Some(kept.file.state()),
+            From::Run(_) => None,
+        }
+    }
+
     /// Gives events to a sink as an adapter read them. Says what the log tells as a whole, if all are wanted.
     pub(crate) fn replay(
         &self,
@@ -130,9 +161,8 @@ impl EventLog {
     ) -> Result<About, Fault> {
         match &self.from {
             From::Kept(kept) => {
-                let (file, log) = &**kept;
-                file.replay(wanted.clone(), log, sink)?;
-                Ok(file.about().clone())
+                kept.file.replay(wanted.clone(), &kept.log, sink)?;
+                Ok(kept.file.about().clone())
             }
             From::Run(file) => file.replay(wanted, sink),
         }
@@ -152,7 +182,7 @@ impl EventLog {
             }
         }
         match &self.from {
-            From::Kept(kept) => Ok(kept.0.about().clone()),
+            From::Kept(kept) => Ok(kept.file.about().clone()),
             From::Run(file) => file.replay(&ALL, &mut Nobody),
         }
     }

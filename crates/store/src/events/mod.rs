@@ -25,9 +25,13 @@
 //!
 //! Files hold some of what the archive holds, secrets included, and are as private.
 
+mod blocks;
+mod file;
+mod follow;
 mod form;
 mod lines;
 mod log;
+mod original;
 mod read;
 mod run;
 #[cfg(test)]
@@ -37,9 +41,14 @@ mod write;
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+pub use blocks::{BlockWriter, Blocks, EventBlocks};
+pub use file::EventFiles;
+pub use follow::{EventFollower, Followed};
 pub(crate) use form::State;
 pub use log::{EventLog, Page};
+pub(crate) use original::Original;
 pub use read::{EventFile, Fault};
 pub(crate) use write::Writer;
 
@@ -51,63 +60,42 @@ pub(crate) const ALL: RangeInclusive<u64> = 1..=u64::MAX;
 /// The event logs of a home.
 #[derive(Debug, Clone)]
 pub struct Events {
-    directory: PathBuf,
+    blocks: Arc<dyn EventBlocks>,
 }
 
 impl Events {
     /// Those of this home.
     pub fn of(home: &Path) -> Self {
-        Self {
-            directory: home.join("events"),
-        }
+        Self::in_blocks(Arc::new(EventFiles::new(home.join("events"))))
     }
 
-    /// Where the file of a log is, by the name of its manifest.
+    /// Those whose blocks are kept there.
+    pub fn in_blocks(blocks: Arc<dyn EventBlocks>) -> Self {
+        Self { blocks }
+    }
+
+    /// Where the events of a log are, by the name of its manifest.
     pub(crate) fn path(&self, key: &str) -> PathBuf {
-        let (folder, name) = key.split_at_checked(2).unwrap_or(("", key));
-        self.directory.join(folder).join(format!("{name}.events"))
+        self.blocks.place(key)
     }
 
-    fn temporary(&self) -> PathBuf {
-        self.directory.join("tmp")
-    }
-
-    /// Opens the file of a log.
+    /// Opens the events of a log.
     pub(crate) fn open(&self, key: &str) -> Result<EventFile, Fault> {
-        EventFile::open(&self.path(key))
+        EventFile::new(self.blocks.open(key)?)
     }
 
-    /// Removes the file of a log.
+    /// Removes the events of a log.
     pub(crate) fn remove(&self, key: &str) -> Result<(), FileError> {
-        let path = self.path(key);
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            removed => removed.map_err(FileError::at("remove", path)),
-        }
+        self.blocks.remove(key)
     }
 
-    /// The logs that have a file.
+    /// The logs that have events.
     pub(crate) fn keys(&self) -> HashSet<String> {
-        let key = |path: PathBuf| {
-            let folder = path.parent()?.file_name()?.to_str()?;
-            let name = path.file_name()?.to_str()?.strip_suffix(".events")?;
-            Some(format!("{folder}{name}"))
-        };
-        self.files().filter_map(key).collect()
+        self.blocks.keys()
     }
 
     /// How many bytes all of them take.
     pub fn bytes(&self) -> u64 {
-        self.files()
-            .filter_map(|file| Some(std::fs::metadata(file).ok()?.len()))
-            .sum()
-    }
-
-    fn files(&self) -> impl Iterator<Item = PathBuf> + use<> {
-        let below = |path: &Path| {
-            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-            entries.map(|entry| entry.path())
-        };
-        below(&self.directory).flat_map(move |folder| below(&folder))
+        self.blocks.bytes()
     }
 }

@@ -1,21 +1,18 @@
 //! Reading events, from any of them on.
 
-use std::fs::File;
 use std::io;
 use std::ops::RangeInclusive;
-use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use quipu_agents::kept::Reference;
 use quipu_agents::{About, Marks, Sink, hash, kept};
 use quipu_model::json::Tape;
 
-use super::form::{Block, Current, HEAD, LARGEST, State, Tail};
+use super::blocks::Blocks;
+use super::form::{Block, LARGEST, State, Tail};
 use super::lines::Reading;
-use crate::archive::{ArchiveError, SliceReader, Slices};
-
-/// No tail is longer than this.
-const LONGEST_TAIL: u64 = 64 << 20;
+use super::original::{Original, OriginalReader};
+use crate::archive::ArchiveError;
 
 /// Why events cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -50,45 +47,28 @@ pub enum Fault {
     },
 }
 
+impl Fault {
+    /// The list of blocks cannot be used.
+    pub(super) fn tail(path: PathBuf) -> Self {
+        Self::Damaged {
+            path,
+            what: "the list of its blocks".to_owned(),
+        }
+    }
+}
+
 /// The events of one log, as they were when it was opened.
 #[derive(Debug)]
 pub struct EventFile {
-    file: File,
-    path: PathBuf,
+    blocks: Box<dyn Blocks>,
     tail: Tail,
 }
 
 impl EventFile {
-    pub(super) fn open(path: &Path) -> Result<Self, Fault> {
-        let refused = |source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound => Fault::Missing,
-            _ => Fault::Refused {
-                path: path.to_owned(),
-                source,
-            },
-        };
-        let file = File::open(path).map_err(refused)?;
-        let foreign = || Fault::Foreign(path.to_owned());
-        let current = Current::read(&file).map_err(refused)?.ok_or_else(foreign)?;
-        let len = file.metadata().map_err(refused)?.len();
-        let sensible =
-            current.offset >= HEAD && current.len <= LONGEST_TAIL && current.end() <= len;
-        let damaged = || Fault::Damaged {
-            path: path.to_owned(),
-            what: "the list of its blocks".to_owned(),
-        };
-        if !sensible {
-            return Err(damaged());
-        }
-        let mut bytes = vec![0; usize::try_from(current.len).unwrap_or(0)];
-        file.read_exact_at(&mut bytes, current.offset)
-            .map_err(refused)?;
-        let tail = Tail::from_bytes(&bytes).ok_or_else(damaged)?;
-        Ok(Self {
-            file,
-            path: path.to_owned(),
-            tail,
-        })
+    pub(super) fn new(blocks: Box<dyn Blocks>) -> Result<Self, Fault> {
+        let tail = Tail::from_bytes(blocks.tail());
+        let tail = tail.ok_or_else(|| Fault::tail(blocks.place()))?;
+        Ok(Self { blocks, tail })
     }
 
     /// How many events there are.
@@ -121,7 +101,7 @@ impl EventFile {
 
     fn damaged(&self, block: &Block, what: &str) -> Fault {
         Fault::Damaged {
-            path: self.path.clone(),
+            path: self.blocks.place(),
             what: format!(
                 "events {} to {}: {what}",
                 block.first,
@@ -131,14 +111,14 @@ impl EventFile {
     }
 
     /// A block as it is in the file.
-    fn packed(&self, block: &Block) -> Result<Vec<u8>, Fault> {
+    pub(super) fn packed(&self, block: &Block) -> Result<Vec<u8>, Fault> {
         let (packed, unpacked) = (block.packed as usize, block.unpacked as usize);
         if unpacked > LARGEST || packed > LARGEST {
             return Err(self.damaged(block, "too long"));
         }
-        let mut bytes = vec![0; packed];
-        self.file
-            .read_exact_at(&mut bytes, block.offset)
+        let bytes = self
+            .blocks
+            .read(block.offset, packed)
             .map_err(|error| self.damaged(block, &error.to_string()))?;
         if hash(&bytes) != block.hash {
             return Err(self.damaged(block, "not as they were written"));
@@ -165,7 +145,7 @@ impl EventFile {
     pub(crate) fn replay<S: Sink + ?Sized>(
         &self,
         wanted: RangeInclusive<u64>,
-        log: &Slices,
+        log: &Original,
         sink: &mut S,
     ) -> Result<(), Fault> {
         let mut tape = Tape::new();
@@ -210,7 +190,7 @@ impl EventFile {
 fn spliced<'l>(
     written: &'l [u8],
     references: &[Reference],
-    log: &mut SliceReader<'_>,
+    log: &mut OriginalReader<'_>,
     whole: &'l mut Vec<u8>,
 ) -> Result<&'l [u8], ArchiveError> {
     if references.is_empty() {

@@ -6,7 +6,7 @@ use std::path::Path;
 use quipu_agents::{About, Entry, Feed, Framing, Origin, Position, Reader, Sink};
 use quipu_formats::exchange::encode_log;
 use quipu_model::{Attachment, Event, Timestamp};
-use quipu_record::RunLog;
+use quipu_record::{LogFollower, RunLog};
 
 use super::Fault;
 
@@ -29,6 +29,10 @@ impl RunFile {
     /// How many events it has now.
     pub(super) fn len(&self) -> Result<u64, Fault> {
         self.log.len().map_err(Fault::Run)
+    }
+
+    pub(super) fn follow(&self, from: u64) -> Result<LogFollower, Fault> {
+        self.log.follow(from).map_err(Fault::Run)
     }
 
     /// Gives these events, in order, until there is no more or it is enough.

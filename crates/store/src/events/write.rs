@@ -1,19 +1,16 @@
 //! Writing events, from the first or behind those that are there.
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-use std::path::PathBuf;
 
 use quipu_agents::{About, Entry, Position, Record, kept};
 use quipu_model::Timestamp;
 use zstd::bulk::Compressor;
 
-use super::form::{BYTES, Block, Current, EVENTS, HEAD, State, Tail, Voids, write_head};
+use super::blocks::BlockWriter;
+use super::form::{BYTES, Block, EVENTS, State, Tail, Voids};
 use super::lines::{Lines, Reading};
 use super::{EventFile, Events};
 use crate::catalogue::ADAPTERS;
-use crate::files::{create_directory, create_temporary};
 
 /// The level of compression: higher ones cost more than the room they save.
 const LEVEL: i32 = 3;
@@ -24,13 +21,7 @@ const UNUSED_LEAST: u64 = 256 << 10;
 
 /// Writes the events of one log.
 pub(crate) struct Writer {
-    file: File,
-    /// The file, and where it goes once it is whole; `None` when it is there already.
-    place: Option<(PathBuf, PathBuf)>,
-    /// Which tail was the last.
-    number: u64,
-    /// Where the next block goes.
-    at: u64,
+    into: Box<dyn BlockWriter>,
     blocks: Vec<Block>,
     voids: Vec<Voids>,
     /// The events of the next block.
@@ -47,14 +38,8 @@ pub(crate) struct Writer {
 impl Writer {
     /// Begins a file.
     pub(crate) fn new(events: &Events, key: &str) -> io::Result<Self> {
-        let (file, written) =
-            create_temporary(&events.temporary()).map_err(|error| error.source)?;
-        write_head(&file)?;
         Ok(Self {
-            file,
-            place: Some((written, events.path(key))),
-            number: 0,
-            at: HEAD,
+            into: events.blocks.begin(key)?,
             blocks: Vec::new(),
             voids: Vec::new(),
             lines: Lines::default(),
@@ -68,21 +53,12 @@ impl Writer {
 
     /// Goes on behind event `last`; `None` when the file does not have what was read before.
     pub(crate) fn resume(events: &Events, key: &str, last: u64, version: u32) -> Option<Self> {
-        let path = events.path(key);
-        let there = EventFile::open(&path).ok()?;
+        let there = events.open(key).ok()?;
         let state = there.state();
         let fits = state.version == version && state.adapters == ADAPTERS && there.len() >= last;
         if !fits {
             return None;
         }
-        let mut options = OpenOptions::new();
-        let file = options
-            .read(true)
-            .write(true)
-            .mode(0o600)
-            .open(&path)
-            .ok()?;
-        let current = Current::read(&file).ok()??;
         let Tail {
             mut blocks,
             mut voids,
@@ -91,10 +67,7 @@ impl Writer {
         // Provisional events are read again, and a block is filled up.
         voids.retain(|voids| voids.by <= last);
         let mut writer = Self {
-            file,
-            place: None,
-            number: current.number,
-            at: current.end(),
+            into: events.blocks.resume(key).ok()??,
             blocks: Vec::new(),
             voids,
             lines: Lines::default(),
@@ -124,37 +97,20 @@ impl Writer {
             }
         }
         writer.blocks = blocks;
-        if writer.unused() > UNUSED_LEAST.max(writer.at / UNUSED_PART) {
-            writer.move_to(events, key).ok()?;
+        if writer.unused() > UNUSED_LEAST.max(writer.into.taken() / UNUSED_PART) {
+            writer.into = moved(&there, &mut writer.blocks, events, key)?;
         }
         Some(writer)
     }
 
-    /// How many bytes of the file are of no use.
+    /// How many bytes that are there are of no use.
     fn unused(&self) -> u64 {
         let used: u64 = self
             .blocks
             .iter()
             .map(|block| u64::from(block.packed))
             .sum();
-        (self.at - HEAD).saturating_sub(used)
-    }
-
-    /// Goes on in another file, which has what is used of this one.
-    fn move_to(&mut self, events: &Events, key: &str) -> io::Result<()> {
-        let mut new = Self::new(events, key)?;
-        let mut bytes = Vec::new();
-        for block in &mut self.blocks {
-            bytes.resize(block.packed as usize, 0);
-            self.file.read_exact_at(&mut bytes, block.offset)?;
-            new.file.write_all_at(&bytes, new.at)?;
-            block.offset = new.at;
-            new.at += u64::from(block.packed);
-        }
-        std::mem::swap(&mut self.file, &mut new.file);
-        std::mem::swap(&mut self.place, &mut new.place);
-        (self.at, self.number) = (new.at, 0);
-        Ok(())
+        self.into.taken().saturating_sub(used)
     }
 
     /// Learns of the record that the following entries borrow from.
@@ -203,16 +159,15 @@ impl Writer {
             .compressor
             .compress_to_buffer(self.lines.bytes(), &mut self.packed)?;
         let too_long = |_| io::Error::other("an event is too long");
-        let block = Block {
-            offset: self.at,
+        let mut block = Block {
+            offset: 0,
             packed: u32::try_from(len).map_err(too_long)?,
             unpacked: u32::try_from(self.lines.bytes().len()).map_err(too_long)?,
             first: self.first,
             events: self.lines.len(),
             hash: quipu_agents::hash(&self.packed),
         };
-        self.file.write_all_at(&self.packed, self.at)?;
-        self.at += len as u64;
+        block.offset = self.into.append(&self.packed)?;
         self.blocks.push(block);
         self.packed.shrink_to(2 * BYTES);
         Ok(())
@@ -226,35 +181,26 @@ impl Writer {
         }
         let tail = Tail {
             state,
-            blocks: std::mem::take(&mut self.blocks),
-            voids: std::mem::take(&mut self.voids),
+            blocks: self.blocks,
+            voids: self.voids,
             about,
         };
-        let bytes = tail.to_bytes()?;
-        self.file.write_all_at(&bytes, self.at)?;
-        let current = Current {
-            number: self.number + 1,
-            offset: self.at,
-            len: bytes.len() as u64,
-        };
-        self.file.set_len(current.end())?;
-        current.write(&self.file)?;
-        if let Some((written, path)) = self.place.take() {
-            let directory = path.parent().unwrap_or(&path);
-            create_directory(directory).map_err(|error| error.source)?;
-            std::fs::rename(&written, &path)?;
-        }
-        Ok(())
+        self.into.finish(&tail.to_bytes()?)
     }
 }
 
-impl Drop for Writer {
-    fn drop(&mut self) {
-        if let Some((written, _)) = &self.place {
-            // What cannot be removed is swept later.
-            drop(std::fs::remove_file(written));
-        }
+/// Copies the blocks that are used into another place, in which nothing else is.
+fn moved(
+    there: &EventFile,
+    blocks: &mut [Block],
+    events: &Events,
+    key: &str,
+) -> Option<Box<dyn BlockWriter>> {
+    let mut new = events.blocks.begin(key).ok()?;
+    for block in blocks {
+        block.offset = new.append(&there.packed(block).ok()?).ok()?;
     }
+    Some(new)
 }
 
 fn compressor() -> io::Result<Compressor<'static>> {

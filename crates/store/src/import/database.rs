@@ -2,7 +2,8 @@
 //!
 //! Opening a `SQLite` database, even to read, may lock it, write beside it and recover it. None of that is
 //! ours to do to an agent's database, so it is copied together with its journal and only the copy is
-//! opened.
+//! opened. This is the only use of `SQLite` outside of the catalogue and the index of traces: it reads databases that
+//! agents own, and adapters are given the copy.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};

@@ -154,17 +154,13 @@ impl Search {
             .filter(|above| (walk.pick)(above) == Pick::Gather)
             .last();
         if let Some(holder) = holder {
-            let path = walk.root.join(holder);
-            return match fs::metadata(&path) {
-                Ok(metadata) => self.add(&walk, &path, &metadata, Found::Many),
-                Err(error) => self.refused(&path, &error),
-            };
+            return self.many(&walk, &walk.root.join(holder));
         }
         if metadata.is_file() {
-            return self.file(&walk, from, &metadata);
+            return self.file(&walk, from, &metadata, is_link(from));
         }
         if (walk.pick)(below) == Pick::Gather {
-            return self.add(&walk, from, &metadata, Found::Many);
+            return self.many(&walk, from);
         }
         let depth = below.components().count();
         self.directory(&walk, from, depth);
@@ -185,16 +181,15 @@ impl Search {
                 }
                 if kind.is_dir() {
                     if picked == Pick::Gather {
-                        match fs::metadata(&path) {
-                            Ok(metadata) => self.add(walk, &path, &metadata, Found::Many),
-                            Err(error) => self.refused(&path, &error),
-                        }
+                        self.many(walk, &path);
                     } else if depth < walk.depth {
                         left.push((path, depth + 1));
                     }
                 } else if picked != Pick::Skip {
                     match fs::metadata(&path) {
-                        Ok(metadata) if metadata.is_file() => self.file(walk, &path, &metadata),
+                        Ok(metadata) if metadata.is_file() => {
+                            self.file(walk, &path, &metadata, kind.is_symlink());
+                        }
                         Ok(metadata) if !metadata.is_dir() => self.special += 1,
                         Ok(_) => {}
                         Err(error) => self.refused(&path, &error),
@@ -219,7 +214,7 @@ impl Search {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() && depth >= walk.depth => {}
             Ok(metadata) if !metadata.is_dir() && (walk.pick)(below) == Pick::Skip => {}
-            Ok(_) if holds_credentials(path) => self.credentials += 1,
+            Ok(_) if holds_credentials(path, true) => self.credentials += 1,
             Ok(_) => self.not_followed(path),
             Err(error) => self.refused(path, &error),
         }
@@ -234,7 +229,7 @@ impl Search {
         }
     }
 
-    fn file(&mut self, walk: &Walk<'_>, path: &Path, metadata: &Metadata) {
+    fn file(&mut self, walk: &Walk<'_>, path: &Path, metadata: &Metadata, is_link: bool) {
         let below = path.strip_prefix(walk.root).unwrap_or(path);
         let found = match (walk.pick)(below) {
             Pick::Log => Found::Log,
@@ -242,13 +237,24 @@ impl Search {
             Pick::Gather => Found::Many,
             Pick::Skip => return,
         };
-        self.add(walk, path, metadata, found);
+        if holds_credentials(path, is_link) {
+            self.credentials += 1;
+        } else {
+            self.add(walk, path, metadata, found);
+        }
+    }
+
+    /// Adds something that holds many sessions.
+    fn many(&mut self, walk: &Walk<'_>, path: &Path) {
+        match fs::metadata(path) {
+            Ok(_) if holds_credentials(path, is_link(path)) => self.credentials += 1,
+            Ok(metadata) => self.add(walk, path, &metadata, Found::Many),
+            Err(error) => self.refused(path, &error),
+        }
     }
 
     fn add(&mut self, walk: &Walk<'_>, path: &Path, metadata: &Metadata, found: Found) {
-        if holds_credentials(path) {
-            self.credentials += 1;
-        } else if metadata.is_file() && metadata.len() == 0 {
+        if metadata.is_file() && metadata.len() == 0 {
             self.empty += 1;
         } else if self.seen.insert(path.to_owned()) {
             self.found.push(Candidate {
@@ -293,7 +299,7 @@ impl Search {
                 }
             } else if !metadata.is_file() {
                 self.special += 1;
-            } else if holds_credentials(&path) {
+            } else if holds_credentials(&path, is_link(&path)) {
                 self.credentials += 1;
             } else if metadata.len() == 0 {
                 self.empty += 1;
@@ -372,16 +378,19 @@ pub(super) fn places(
 }
 
 /// Whether a file holds credentials, by its name or by the name of what it is a link to.
-fn holds_credentials(path: &Path) -> bool {
-    let is_link = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
+fn holds_credentials(path: &Path, is_link: bool) -> bool {
     is_credential(path)
         || (is_link && fs::canonicalize(path).is_ok_and(|target| is_credential(&target)))
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
 }
 
 /// Whether a path is a link to something that is not below this directory, which has no links in it.
 fn leads_out(root: &Path, path: &Path) -> bool {
     path != root
-        && fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
+        && is_link(path)
         && !fs::canonicalize(path).is_ok_and(|target| target.starts_with(root))
 }
 

@@ -13,6 +13,7 @@ use crate::archive::{Source, SourceKey, Swept};
 use crate::blobs::gc::{self, GcError};
 use crate::catalogue::TranscriptRow;
 use crate::events::Events;
+use crate::live::What;
 use crate::search::indexing::Indexing;
 use crate::transcript::located;
 
@@ -124,6 +125,8 @@ impl Store {
             }
             Ok::<(), ImportError>(())
         })?;
+        let keys = holdings.iter().map(|holding| holding.row.key.clone());
+        self.say(What::Forgotten, keys);
         self.sweep_blobs(now)?;
         let gone: HashSet<i64> = holdings.iter().map(|holding| holding.row.id).collect();
         left.retain(|id| !gone.contains(id));

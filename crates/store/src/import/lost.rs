@@ -19,7 +19,7 @@ pub(super) struct Lost {
 impl Store {
     /// Whether the archive has less of a log than the catalogue knows. Only the manifest is looked at, from outside.
     pub(crate) fn has_lost(&self, row: &SourceRow) -> bool {
-        let is_kept = row.part.as_deref() != Some("") && !row.is_run();
+        let is_kept = row.part.as_deref() != Some("") && !row.is_in_place();
         let less = match (self.archive.manifest_len(&row.key), row.manifest) {
             (None, _) => true,
             (Some(len), Some(end)) => len < end,

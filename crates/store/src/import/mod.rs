@@ -65,8 +65,9 @@ use crate::blobs::{BlobError, Blobs};
 use crate::catalogue::{Catalogue, CatalogueError, SourceRow};
 use crate::events::Events;
 use crate::hide::{Hide, is_masked};
-use crate::search::index_path;
+use crate::live::{Bus, BusFile, Change, Changes, What};
 use crate::search::indexing::{self, Adding, Indexing};
+use crate::search::{Opened, index_path};
 use keep::{Done, Keeper};
 pub use plan::BESIDE;
 use plan::Job;
@@ -82,6 +83,8 @@ pub struct Store {
     pub(crate) blobs: Arc<Blobs>,
     catalogue: Catalogue,
     guard: Arc<OnceLock<Arc<Guard>>>,
+    pub(crate) index: Opened,
+    bus: Arc<dyn Bus>,
 }
 
 /// How to import.
@@ -202,6 +205,8 @@ impl Store {
             blobs: Arc::new(Blobs::open(&home.join("blobs"))?),
             catalogue: Catalogue::open(catalogue)?,
             guard: Arc::default(),
+            index: Opened::default(),
+            bus: Arc::new(BusFile::new(home)),
         })
     }
 
@@ -251,6 +256,21 @@ impl Store {
     pub fn with_guard(mut self, guard: Guard) -> Self {
         self.guard = Arc::new(OnceLock::from(Arc::new(guard)));
         self
+    }
+
+    /// Hears of what changes from now on, whichever process changes it.
+    ///
+    /// # Errors
+    ///
+    /// When the home cannot be read.
+    pub fn changes(&self) -> Result<Box<dyn Changes>, ImportError> {
+        self.bus.follow().map_err(refused(self.home.clone()))
+    }
+
+    /// Says what became of logs. Whoever follows looks by itself as well, so that it is no harm when that fails.
+    pub(crate) fn say(&self, what: What, keys: impl IntoIterator<Item = String>) {
+        let changes: Vec<Change> = keys.into_iter().map(|key| Change { key, what }).collect();
+        drop(self.bus.publish(&changes));
     }
 
     /// The directory.
@@ -580,6 +600,7 @@ impl Store {
         self.archive.sync()?;
         self.blobs.sync()?;
         let mut hide = Hide::new(self.guard()?);
+        let mut read = Vec::new();
         self.catalogue.at_once(|| {
             for done in batch.drain(..) {
                 report.took(&done);
@@ -588,6 +609,7 @@ impl Store {
                         hide.address(&mut reading.reading.path, &mut reading.reading.part);
                         changed.extend(self.catalogue.compared_with(&reading.key)?);
                         changed.extend(self.catalogue.put(&reading)?);
+                        read.push(reading.key.clone());
                     }
                     Done::Kept {
                         seen: Some(mut seen),
@@ -607,7 +629,9 @@ impl Store {
                 }
             }
             Ok::<(), ImportError>(())
-        })
+        })?;
+        self.say(What::Read, read);
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use quipu_agents::Family;
 use super::database;
 use super::find::{self, Candidate, Found};
 use super::report::Report;
-use super::runs::{RECORDED, Run};
+use super::runs::Run;
 use crate::archive;
 use crate::catalogue::SourceRow;
 
@@ -22,7 +22,7 @@ pub(super) enum Job {
     Found(Candidate),
     /// What the archive has of a source.
     Archived(archive::Source),
-    /// A recorded run.
+    /// A recorded run or a trace.
     Run(Run),
 }
 
@@ -56,7 +56,7 @@ impl Job {
         match self {
             Self::Found(candidate) => candidate.place.map(|place| place.0),
             Self::Archived(source) => Some(&source.key.agent),
-            Self::Run(_) => Some(RECORDED),
+            Self::Run(run) => Some(run.agent()),
         }
     }
 

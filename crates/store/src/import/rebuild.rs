@@ -8,11 +8,9 @@
 //! what can be read is kept anew, and what is lost is said.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 use quipu_agents::Host;
-use rusqlite::{Connection, OpenFlags};
 
 use super::plan::Job;
 use super::report::{Problem, Report};
@@ -21,7 +19,7 @@ use super::{
     catalogue_path, lock,
 };
 use crate::archive::{ArchiveError, Source};
-use crate::catalogue::{Catalogue, Stamp, is_sealed};
+use crate::catalogue::{Catalogue, Remembered, Stamp};
 use crate::hide::Hide;
 
 /// A log, or one session of several in it.
@@ -268,7 +266,7 @@ impl Store {
 
 impl Damaged {
     /// Compares what the old catalogue knew with what the archive has.
-    fn compare(&mut self, known: Vec<Known>, sources: &[Source]) {
+    fn compare(&mut self, known: Vec<Remembered>, sources: &[Source]) {
         let state = |source: &Source| source.versions.last().map(|last| (last.version, last.size));
         let keys: HashMap<String, &Source> = sources
             .iter()
@@ -279,22 +277,26 @@ impl Damaged {
             .map(|source| ((&*source.key.path, source.key.part.as_deref()), source))
             .collect();
         for log in known {
-            let of = (&*log.of.0, log.of.1.as_deref());
+            let of = (&*log.path, log.part.as_deref());
+            let session = || match &log.run_id {
+                Some(id) => format!("session {id}"),
+                None => "it".to_owned(),
+            };
             let why = match keys.get(&log.key).or_else(|| parts.get(&of)) {
                 None => format!(
                     "the catalogue knew {}, and the archive has nothing of it",
-                    log.session
+                    session()
                 ),
                 Some(source) if log.read.is_some_and(|read| state(source) < Some(read)) => {
                     let left = state(source).map_or(0, |(_, size)| size);
                     format!(
                         "the archive has lost the end of {}: {left} bytes are left",
-                        log.session
+                        session()
                     )
                 }
                 Some(_) => continue,
             };
-            self.lost.entry(log.of).or_insert(why);
+            self.lost.entry((log.path, log.part)).or_insert(why);
         }
     }
 
@@ -331,49 +333,12 @@ pub(super) fn latest(sources: Vec<Source>) -> Vec<Source> {
     last.into_values().collect()
 }
 
-/// A log that a catalogue knew.
-struct Known {
-    key: String,
-    of: Part,
-    /// What a person knows it by.
-    session: String,
-    /// Which version of it was read, and how many bytes; `None` where the catalogue cannot be trusted to know.
-    read: Option<(u32, u64)>,
-}
-
 /// The logs that a catalogue knows, as far as it can be read.
-fn remembered(path: &Path, report: &mut Report) -> Vec<Known> {
-    let mut known = Vec::new();
-    if !path.exists() {
-        return known;
-    }
-    let read = (|| -> rusqlite::Result<()> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let database = Connection::open_with_flags(path, flags)?;
-        let mut statement = database.prepare(
-            "select s.key, cast(s.path as blob), s.part,
-                    (select t.run_id from transcript t where t.source = s.id), s.id, s.version, s.read_to
-             from source s where s.part is null or s.part <> ''",
-        )?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let path = PathBuf::from(std::ffi::OsString::from_vec(row.get(1)?));
-            let session: Option<String> = row.get(3)?;
-            known.push(Known {
-                key: row.get(0)?,
-                of: (path, row.get(2)?),
-                session: session.map_or_else(|| "it".to_owned(), |id| format!("session {id}")),
-                read: is_sealed(&database, row.get(4)?)
-                    .then(|| Some((row.get(5).ok()?, row.get::<_, i64>(6).ok()?.unsigned_abs())))
-                    .flatten()
-                    .filter(|(version, _)| *version > 0),
-            });
-        }
-        Ok(())
-    })();
-    if let Err(error) = read {
+fn remembered(path: &Path, report: &mut Report) -> Vec<Remembered> {
+    let (known, unread) = Catalogue::remembered(path);
+    if let Some(why) = unread {
         let what = format!(
-            "the old catalogue can be read only in part ({error}), so it cannot be told whether the archive has lost \
+            "the old catalogue can be read only in part ({why}), so it cannot be told whether the archive has lost \
              other logs that it knew"
         );
         report.problem(Problem::new(path, what));

@@ -1,7 +1,9 @@
-//! Recorded runs in the catalogue and the search index.
+//! Recorded runs and traces in the catalogue and the search index.
 //!
-//! A run is its own original: its transcript in `<home>/transcripts` is not copied into the archive, and its events are
-//! read from it. What is known of runs is brought up to date whenever it is asked for, also while they are recorded.
+//! They are their own originals: the transcript of a run in `<home>/transcripts` and a trace in `<home>/traces` are not
+//! copied into the archive. The events of a run are read from its file; those of a trace, of which an adapter makes
+//! others, are in the event log. What is known of both is brought up to date whenever it is asked for, also while they
+//! are written.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,16 +21,52 @@ use super::report::{Problem, Report};
 use super::{ImportError, Options, Progress, Store};
 use crate::archive::SourceKey;
 use crate::catalogue::{SourceRow, Stamp};
+use crate::events::Events;
 
 /// The agent that recorded runs are listed as.
 pub const RECORDED: &str = "quipu";
 
-/// How a transcript of a run reads.
-const DIALECT: &str = "exchange";
+/// What is kept where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Run,
+    Trace,
+}
 
-/// A recorded run.
+impl Kind {
+    const ALL: [Self; 2] = [Self::Run, Self::Trace];
+
+    /// How it reads, and the ending of its files.
+    const fn dialect(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Run => ("exchange", "jsonl"),
+            Self::Trace => ("agentlog", "agentlog"),
+        }
+    }
+
+    /// The agent that it is listed as.
+    fn agent(self) -> &'static str {
+        match self {
+            Self::Run => RECORDED,
+            Self::Trace => quipu_agents::dialect(self.dialect().0).map_or("", |it| it.1.brand),
+        }
+    }
+
+    /// The directories of a home that it is in, below the home.
+    fn directories(self, home: &Path) -> Vec<PathBuf> {
+        match self {
+            Self::Run => vec![PathBuf::from("transcripts")],
+            Self::Trace => crate::traces::directories(home),
+        }
+    }
+}
+
+/// A recorded run, or a trace.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
+    kind: Kind,
+    /// Below the home.
+    name: PathBuf,
     pub(super) path: PathBuf,
     pub(super) stamp: Stamp,
 }
@@ -36,36 +74,50 @@ pub(super) struct Run {
 impl Run {
     /// What it is known by, wherever its home is.
     fn key(&self) -> SourceKey {
-        let name = self.path.file_name().unwrap_or_default();
-        SourceKey::new(RECORDED, Path::new("transcripts").join(name))
+        SourceKey::new(self.kind.agent(), self.name.clone())
+    }
+
+    pub(super) fn agent(&self) -> &'static str {
+        self.kind.agent()
     }
 }
 
-/// The recorded runs of a home that hold anything.
-fn runs(home: &Path) -> Vec<Run> {
-    let listing = std::fs::read_dir(home.join("transcripts"));
+/// The recorded runs and traces of a home that hold anything.
+fn runs(home: &Path) -> impl Iterator<Item = Run> + use<'_> {
+    Kind::ALL.into_iter().flat_map(move |kind| {
+        let directories = kind.directories(home).into_iter();
+        directories.flat_map(move |below| runs_in(home, kind, &below))
+    })
+}
+
+fn runs_in(home: &Path, kind: Kind, below: &Path) -> Vec<Run> {
+    let listing = std::fs::read_dir(home.join(below));
     let mut runs = Vec::new();
     for entry in listing.into_iter().flatten().flatten() {
         let path = entry.path();
-        if path.extension().is_some_and(|ending| ending == "jsonl")
+        if path.extension().is_some_and(|it| it == kind.dialect().1)
             && let Ok(metadata) = std::fs::symlink_metadata(&path)
             && metadata.is_file()
             && metadata.len() > 0
         {
-            let stamp = find::stamp(&metadata);
-            runs.push(Run { path, stamp });
+            runs.push(Run {
+                kind,
+                name: below.join(entry.file_name()),
+                stamp: find::stamp(&metadata),
+                path,
+            });
         }
     }
     runs
 }
 
-/// Whether a home has recorded runs.
+/// Whether a home has recorded runs or traces.
 pub(super) fn has_runs(home: &Path) -> bool {
-    !runs(home).is_empty()
+    runs(home).next().is_some()
 }
 
 impl Store {
-    /// Brings what is known of recorded runs up to date. What another process that writes to the home is doing is not
+    /// Brings what is known of recorded runs and traces up to date. What another process that writes to the home is doing is not
     /// waited for; then what is known is a little older.
     ///
     /// # Errors
@@ -100,14 +152,13 @@ impl Store {
 
     /// The runs that have to be read, and the keys of those that are gone.
     fn changed_runs(&self) -> Result<(Vec<Job>, Vec<String>), ImportError> {
-        let runs = runs(&self.home);
-        let known = self.catalogue.runs()?;
+        let known = self.catalogue.in_place()?;
         let mut known: HashMap<String, SourceRow> = known
             .into_iter()
             .map(|row| (row.key.clone(), row))
             .collect();
         let mut jobs = Vec::new();
-        for run in runs {
+        for run in runs(&self.home) {
             let row = known.remove(&run.key().id().to_string());
             if !row.is_some_and(|row| row.unchanged(&run.stamp) && row.path == run.path) {
                 jobs.push(Job::Run(run));
@@ -128,6 +179,11 @@ impl Store {
                 let mut gone = gone.iter();
                 gone.try_for_each(|key| self.catalogue.forget(key))
             })?;
+            let events = Events::of(&self.home);
+            for key in gone {
+                // What cannot be removed belongs to nothing any more.
+                drop(events.remove(key));
+            }
         }
         if jobs.is_empty() {
             return Ok(());
@@ -163,9 +219,9 @@ impl Keeper<'_> {
             path: &run.path,
             part: None,
             stamp,
-            dialect: quipu_agents::dialect(DIALECT),
+            dialect: quipu_agents::dialect(run.kind.dialect().0),
             by_place: false,
-            recorded: true,
+            recorded: run.kind == Kind::Run,
         };
         let size = input.stamp.size;
         // A run that was mended is shorter than it was, and a file that took its place is another.
@@ -194,7 +250,15 @@ impl Keeper<'_> {
             manifest: None,
             first_modified: input.stamp.modified,
         };
-        Ok(pass.done(&input, &id, RECORDED, &taken, &[], size - from.min(size), 0))
+        Ok(pass.done(
+            &input,
+            &id,
+            run.agent(),
+            &taken,
+            &[],
+            size - from.min(size),
+            0,
+        ))
     }
 
     /// Whether another file is where a run was.

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use quipu_model::Timestamp;
 use quipu_prices::Prices;
 use quipu_redact::Guard;
-use quipu_search::index::{Hit, Index, IndexError, Order, Passes, View, Wish};
+use quipu_search::index::{Hit, IndexError, Order, Passes, View, Wish};
 use quipu_search::query::Query;
 use quipu_search::snippet::{Marker, snippet};
 
-use super::index_path;
 use super::sessions::Known;
 use super::window::{self, Spoken};
 use crate::catalogue::{CatalogueError, TranscriptRow};
@@ -131,8 +130,7 @@ const MOST: usize = 50_000;
 impl Store {
     /// Looks for events.
     pub fn search(&self, ask: &Ask<'_>, prices: &Prices) -> Result<Answer, SearchError> {
-        let index = Index::open(&index_path(self.home()))?.ok_or(SearchError::NoIndex)?;
-        let view = index.view()?;
+        let view = self.index.view(self.home())?;
         let known = Known::new(self.catalogue(), prices);
         let order = match ask.sort {
             Sort::Relevance => Order::Relevance,
@@ -167,8 +165,7 @@ impl Store {
 
     /// How many events a query finds, copies counted.
     pub fn count_matches(&self, query: &Query, prices: &Prices) -> Result<u64, SearchError> {
-        let index = Index::open(&index_path(self.home()))?.ok_or(SearchError::NoIndex)?;
-        let view = index.view()?;
+        let view = self.index.view(self.home())?;
         let known = Known::new(self.catalogue(), prices);
         Ok(view.count(query, &self.hidden(&view)?, &known)?)
     }

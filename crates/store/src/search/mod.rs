@@ -6,12 +6,14 @@
 //! | `indexing` | putting it into the index, while logs are read |
 //! | `sessions` | what the catalogue knows of sessions, for queries that ask for it |
 //! | `lookup` | from a query to events that can be shown |
+//! | `opened` | the index, opened once |
 //! | `regex` | patterns, looked for in the archive itself |
 //! | `window` | reading some events of a transcript |
 
 pub mod document;
 pub(crate) mod indexing;
 mod lookup;
+mod opened;
 mod regex;
 mod sessions;
 #[cfg(test)]
@@ -20,6 +22,7 @@ mod window;
 
 pub use indexing::index_path;
 pub use lookup::{Answer, Ask, Found, SearchError, Show, Sort};
+pub(crate) use opened::Opened;
 pub use regex::{Matches, Pattern};
 pub use sessions::Known;
 pub use window::Spoken;

@@ -108,7 +108,8 @@ impl<'c> Known<'c> {
                 .is_some_and(|branch| name.matches(branch)),
             Filter::Session(id) => {
                 let begins = |run: &str| run.starts_with(id.as_str());
-                begins(&subject.run_id) || begins(&subject.session)
+                let is_address = subject.address.as_deref().is_some_and(begins);
+                is_address || begins(&subject.run_id) || begins(&subject.session)
             }
             Filter::Title(words) => {
                 let title = subject.title.as_deref().unwrap_or_default();

@@ -12,10 +12,10 @@ use quipu_model::{Money, Service, Timestamp, Usage};
 use quipu_prices::{Prices, Quote, Unpriced};
 
 use super::cost::{self, PricedBy, Spent};
-use super::facts::Bounds;
+use super::facts::slots;
 use super::table::Of;
 use crate::Store;
-use crate::catalogue::{Filter, TranscriptRow};
+use crate::catalogue::{Filter, Slots, TranscriptRow};
 use crate::import::ImportError;
 use crate::import::link::{self, Shared};
 
@@ -125,7 +125,7 @@ pub fn explain(
         begin: row
             .started_at
             .and_then(|at| Timestamp::from_millisecond(at).ok()),
-        bounds: Bounds::of(filter),
+        slots: slots(filter),
         model: filter.model.as_deref().map(str::to_lowercase),
         counted: Vec::new(),
         places: HashMap::new(),
@@ -180,7 +180,7 @@ pub fn explain(
 struct Reading<'r> {
     shared: &'r Shared,
     begin: Option<Timestamp>,
-    bounds: Bounds,
+    slots: Slots,
     model: Option<String>,
     counted: Vec<Counted>,
     /// Where the calls are that may be told of again.
@@ -281,7 +281,7 @@ impl Reading<'_> {
             .model
             .as_deref()
             .is_none_or(|part| model.to_lowercase().contains(part));
-        if wanted && self.bounds.contain(slot) {
+        if wanted && self.slots.contain(slot) {
             Fate::Counted
         } else {
             Fate::NotAsked

@@ -14,10 +14,10 @@ use quipu_model::{Timestamp, Usage};
 use quipu_redact::Guard;
 
 use super::cost::Spent;
-use super::facts::{Bounds, plain_address};
+use super::facts::{plain_address, slots};
 use super::table::{Of, Place, Subject, Table, Tally};
 use super::{By, Question};
-use crate::catalogue::{Filter, Lineage, native_id};
+use crate::catalogue::{Filter, Lineage, Slots, native_id};
 use crate::import::link::{self, Shared};
 use crate::import::loose::{self, Loose, LooseRead, Reading, Sums};
 use crate::import::{Found, Problem, Search};
@@ -257,7 +257,7 @@ fn add_all(
     roots: &HashMap<&str, Option<&String>>,
     is_meant: &dyn Fn(Option<&str>) -> bool,
 ) -> u64 {
-    let bounds = Bounds::of(question.filter);
+    let slots = slots(question.filter);
     let model = question.filter.model.as_deref().map(str::to_lowercase);
     let mut run_ids = HashSet::new();
     let mut undated: u64 = 0;
@@ -275,7 +275,7 @@ fn add_all(
         let begin = begin(log);
         let of = |at: Option<i64>| at.or(begin);
         if question.by.contains(&By::Tool) {
-            add_tools(tally, log, &place, &bounds, &of);
+            add_tools(tally, log, &place, &slots, &of);
             continue;
         }
         for (key, spend) in &log.summary.spend {
@@ -284,7 +284,7 @@ fn add_all(
             let wanted = model
                 .as_deref()
                 .is_none_or(|part| key.model.to_lowercase().contains(part));
-            if wanted && bounds.contain(at) {
+            if wanted && slots.contain(at) {
                 let of = Of {
                     slot: at,
                     subagent: &key.by.subagent,
@@ -307,7 +307,7 @@ fn add_all(
         }
         for (by, did) in &log.summary.activity {
             let at = of(by.slot);
-            if bounds.contain(at) {
+            if slots.contain(at) {
                 let of = Of {
                     slot: at,
                     subagent: &by.subagent,
@@ -324,12 +324,12 @@ fn add_tools(
     tally: &mut Tally<'_>,
     log: &Loose,
     place: &Place,
-    bounds: &Bounds,
+    slots: &Slots,
     of: &dyn Fn(Option<i64>) -> Option<i64>,
 ) {
     for (key, used) in &log.summary.tools {
         let at = of(key.by.slot);
-        if bounds.contain(at) {
+        if slots.contain(at) {
             let of = Of {
                 slot: at,
                 subagent: &key.by.subagent,
@@ -369,6 +369,7 @@ fn subject(log: &Loose, native: &str, roots: &HashMap<&str, Option<&String>>) ->
     let repository = session.repository.as_deref().map(plain_address);
     Subject {
         run_id: native.to_owned(),
+        address: None,
         session: root,
         title: session.title.clone().or_else(|| log.summary.title.clone()),
         agent: log.agent.clone(),

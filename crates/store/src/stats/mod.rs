@@ -177,17 +177,7 @@ impl Catalogue {
         facts::table(self, question)
     }
 
-    /// The directories that sessions ran in, sorted.
-    pub fn directories(&self) -> Result<Vec<String>> {
-        self.run(|database| {
-            let mut statement = database
-                .prepare("select distinct cwd from transcript where cwd is not null order by 1")?;
-            let rows = statement.query_map([], |row| row.get(0))?;
-            rows.collect()
-        })
-    }
-
-    /// Those of them that are this one or below it.
+    /// The directories that sessions ran in which are this one or below it.
     pub fn directories_below(&self, directory: &str) -> Result<Vec<String>> {
         let above = Path::new(directory);
         let mut all = self.directories()?;

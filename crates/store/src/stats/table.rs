@@ -23,6 +23,8 @@ pub struct Table {
     pub unpriced: Vec<Unpriced>,
     /// The titles of sessions, where it is grouped by them.
     pub titles: BTreeMap<String, String>,
+    /// The addresses of sessions, likewise.
+    pub addresses: BTreeMap<String, String>,
     /// Tokens that are left out because a time was asked for and the log gives them none.
     pub undated: u64,
     /// Logs that were read by an earlier version: their calls are all put to the beginning of the session.
@@ -68,6 +70,8 @@ pub struct Session {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Subject {
     pub(crate) run_id: String,
+    /// `None` for a log that is not kept.
+    pub(crate) address: Option<String>,
     /// The session that it is, or is a sub-agent of.
     pub(crate) session: String,
     pub(crate) title: Option<String>,
@@ -111,6 +115,7 @@ pub(super) struct Tally<'q> {
     rows: HashMap<Key, Sums>,
     total: Sums,
     titles: BTreeMap<String, String>,
+    addresses: BTreeMap<String, String>,
     with_spent: bool,
     with_did: bool,
 }
@@ -162,6 +167,7 @@ impl<'q> Tally<'q> {
             rows: HashMap::new(),
             total: Sums::default(),
             titles: BTreeMap::new(),
+            addresses: BTreeMap::new(),
             with_spent: !by_tool,
             with_did: !question.by.contains(&By::Model) && question.filter.model.is_none(),
         }
@@ -189,11 +195,14 @@ impl<'q> Tally<'q> {
                 _ => continue,
             };
             place.ids[at] = self.names.id(name);
-            if *by == By::Session
-                && subject.run_id == subject.session
-                && let Some(title) = &subject.title
-            {
-                self.titles.insert(subject.session.clone(), title.clone());
+            if *by == By::Session && subject.run_id == subject.session {
+                let of_session = [
+                    (&mut self.titles, &subject.title),
+                    (&mut self.addresses, &subject.address),
+                ];
+                for (known, value) in of_session {
+                    known.extend(value.clone().map(|value| (subject.session.clone(), value)));
+                }
             }
         }
         place
@@ -274,6 +283,7 @@ impl<'q> Tally<'q> {
             total: row(&self.total, Vec::new()),
             unpriced: self.pricer.unpriced(),
             titles: self.titles.clone(),
+            addresses: self.addresses.clone(),
             undated: 0,
             outdated: 0,
         }

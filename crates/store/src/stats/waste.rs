@@ -7,12 +7,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use quipu_agents::{Waste as Kind, service_of};
+use quipu_agents::Waste as Kind;
 use quipu_model::{Money, Usage};
 
 use super::Question;
 use super::cost;
-use super::facts::{self, Bounds};
+use super::facts;
 use super::table::Of;
 use crate::catalogue::{Catalogue, Filter, Result};
 
@@ -70,49 +70,29 @@ impl Catalogue {
             ..question.filter.clone()
         };
         let subjects = facts::subjects(self, &filter, question.directories)?;
-        let bounds = Bounds::of(question.filter);
         let model = question.filter.model.as_deref().map(str::to_lowercase);
         let mut sums: BTreeMap<Kind, (Wasted, HashMap<&str, Wasted>)> = BTreeMap::new();
-        let columns = "transcript, slot, kind, model, service, context, times, input, cache_read,
-            cache_write, cache_write_1h, output, reasoning";
-        self.run(|database| {
-            let mut statement = database.prepare(&format!(
-                "select {columns} from waste where {}",
-                bounds.sql()
-            ))?;
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
-                let Some(subject) = subjects.get(&row.get::<_, i64>(0)?) else {
-                    continue;
-                };
-                let Some(kind) = Kind::ALL.get(usize::from(row.get::<_, u8>(2)?)).copied() else {
-                    continue;
-                };
-                let of = Of {
-                    slot: row.get(1)?,
-                    model: facts::text(row, 3)?,
-                    service: service_of(row.get(4)?).unwrap_or_default(),
-                    context: row.get(5)?,
-                    ..Of::default()
-                };
-                if model
-                    .as_deref()
-                    .is_some_and(|part| !of.model.to_lowercase().contains(part))
-                {
-                    continue;
-                }
-                let wasted = wasted(
-                    kind,
-                    question,
-                    &of,
-                    facts::count(row, 6)?,
-                    facts::usage(row, 7)?,
-                );
-                let (all, sessions) = sums.entry(kind).or_default();
-                all.add(&wasted);
-                sessions.entry(&subject.session).or_default().add(&wasted);
+        self.each_waste(&facts::slots(question.filter), &mut |row| {
+            let Some(subject) = subjects.get(&row.transcript) else {
+                return;
+            };
+            let of = Of {
+                slot: row.slot,
+                model: row.model,
+                service: row.service,
+                context: row.context,
+                ..Of::default()
+            };
+            if model
+                .as_deref()
+                .is_some_and(|part| !of.model.to_lowercase().contains(part))
+            {
+                return;
             }
-            Ok(())
+            let wasted = wasted(row.kind, question, &of, row.times, row.tokens);
+            let (all, sessions) = sums.entry(row.kind).or_default();
+            all.add(&wasted);
+            sessions.entry(&subject.session).or_default().add(&wasted);
         })?;
         let titles: HashMap<&str, Option<&String>> = subjects
             .values()

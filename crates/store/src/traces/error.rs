@@ -1,6 +1,6 @@
 //! Why a trace was not kept, or not found.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use quipu_formats::agentlog::ContentId;
 
@@ -74,15 +74,3 @@ pub enum TraceError {
 }
 
 pub(super) type Result<T, E = TraceError> = std::result::Result<T, E>;
-
-/// The index refused.
-pub(super) fn fault(path: &Path) -> impl Fn(rusqlite::Error) -> TraceError {
-    move |error| TraceError::Index {
-        path: path.to_owned(),
-        damaged: matches!(
-            error.sqlite_error_code(),
-            Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt)
-        ),
-        why: error.to_string(),
-    }
-}

@@ -39,7 +39,6 @@ mod health;
 mod index;
 mod name;
 mod put;
-mod shadow;
 mod survey;
 mod uses;
 
@@ -141,7 +140,7 @@ impl Traces {
             return Err(TraceError::NoTraces(root.to_owned()));
         }
         let traces = Self::with(root, Place::Memory, Access::Read)?;
-        let replays = shadow::replays(&root.join("index.sqlite"));
+        let replays = index::replays(&root.join("index.sqlite"));
         traces.index.put_foreign_replays(&replays)?;
         Ok(traces)
     }
@@ -430,6 +429,13 @@ impl Traces {
     pub fn sweep_temporary(&self, now: jiff::Timestamp) -> Result<u64> {
         Ok(files::sweep_temporary(&self.directory.join("tmp"), now, false)?.0)
     }
+}
+
+/// The directories of a home that have traces in them, below it.
+pub(crate) fn directories(home: &Path) -> Vec<PathBuf> {
+    let fans = names(&home.join("traces")).unwrap_or_default();
+    let fans = fans.into_iter().filter(|fan| fan.len() == 2);
+    fans.map(|fan| Path::new("traces").join(fan)).collect()
 }
 
 /// The names in a directory, in order; none where there is no directory.

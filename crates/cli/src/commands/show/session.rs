@@ -1,6 +1,5 @@
 //! A session as a conversation.
 
-use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
 
 use anstyle::Style;
@@ -10,10 +9,12 @@ use quipu_model::{
 use quipu_store::catalogue::TranscriptRow;
 use serde_json::Value;
 
+use super::ahead::Ahead;
 use super::{diff, tool};
 use crate::args::Show;
 use crate::commands::render::{Days, write_day};
 use crate::commands::stats::told;
+use crate::error::Result;
 use crate::terminal::{
     BOLD, CYAN, DIM, Drawing, GREEN, RED, YELLOW, bytes, clean, clean_line, count, duration,
     expand, fit, fit_path, tokens, width_of, wrap,
@@ -184,26 +185,15 @@ impl<'v> View<'v> {
         &self,
         out: &mut impl Write,
         row: &TranscriptRow,
-        events: &[Event],
-    ) -> io::Result<()> {
-        let results = pair(events);
-        let calls: HashMap<usize, usize> = results.iter().map(|(call, at)| (*at, *call)).collect();
+        ahead: &mut Ahead<'_>,
+    ) -> Result<()> {
         let (mut speaker, mut model) = (Speaker::Nobody, None);
         let mut days = Days::since(row.started_at.and_then(when::of_millis));
         // Once in a turn is enough to know.
         let mut withheld = false;
-        let (folded, instructions) = self.instructions(events);
-        for (at, event) in events.iter().enumerate() {
-            let wanted = self.args.wants(event.seq, event.body.type_word());
-            if !wanted {
-                continue;
-            }
-            let call = calls.get(&at).map(|call| &events[*call]);
-            if call.is_some_and(|call| self.args.wants(call.seq, call.body.type_word())) {
-                // Shown with its call.
-                continue;
-            }
-            let event = &*quipu_formats::plain::plain(event);
+        let (folded, instructions) = self.instructions(ahead)?;
+        while ahead.advance()? {
+            let event = &*quipu_formats::plain::plain(ahead.event());
             let notes: &Notes = &event.annotations;
             if step(out, event, &event.body)? {
                 speaker = Speaker::Nobody;
@@ -228,7 +218,7 @@ impl<'v> View<'v> {
             }
             // A prompt is set off even from a prompt before it.
             let is_note = matches!(event.body, Body::Note(_));
-            let is_folded = at < folded;
+            let is_folded = folded.is_some_and(|last| event.seq <= last);
             if (now != speaker || now == Speaker::Person) && !is_note {
                 let other_model = notes.model.is_some() && notes.model != model;
                 if other_model {
@@ -262,8 +252,7 @@ impl<'v> View<'v> {
                     self.blocks(out, blocks, style, REPLY)?;
                 }
                 Body::ToolCall(call) => {
-                    let result = results.get(&at).map(|at| &events[*at]);
-                    self.call(out, call, notes, result, row.cwd.as_deref())?;
+                    self.call(out, call, notes, ahead.result(), row.cwd.as_deref())?;
                 }
                 Body::ToolResult(result) => self.orphan(out, result, notes)?,
                 _ => {}
@@ -276,24 +265,27 @@ impl<'v> View<'v> {
         Ok(())
     }
 
-    /// Where what programs say before anyone else ends, and how many lines it has, when it is more than
-    /// is shown of one.
-    fn instructions(&self, events: &[Event]) -> (usize, u64) {
-        if self.args.full {
-            return (0, 0);
-        }
-        let (mut end, mut lines) = (0, 0);
-        for (at, event) in events.iter().enumerate() {
-            if !self.args.wants(event.seq, event.body.type_word()) {
-                continue;
+    /// The last event of what programs say before anyone else, and how many lines that has, when it is more than is
+    /// shown of one.
+    fn instructions(&self, ahead: &mut Ahead<'_>) -> Result<(Option<u64>, u64)> {
+        fn said(event: &Event) -> Option<&[Block]> {
+            match &event.body {
+                Body::SystemMessage(blocks) => Some(blocks),
+                Body::UserMessage(blocks) if event.annotations.flags.synthetic => Some(blocks),
+                _ => None,
             }
-            let blocks = match &event.body {
-                Body::SystemMessage(blocks) => blocks,
-                Body::UserMessage(blocks) if event.annotations.flags.synthetic => blocks,
-                Body::Note(_) => continue,
-                _ => break,
+        }
+        if self.args.full {
+            return Ok((None, 0));
+        }
+        let is_note = |event: &Event| matches!(event.body, Body::Note(_));
+        let beginning = ahead.beginning(|event| is_note(event) || said(event).is_some())?;
+        let (mut last, mut lines) = (None, 0);
+        for event in beginning {
+            let Some(blocks) = said(event) else {
+                continue;
             };
-            end = at + 1;
+            last = Some(event.seq);
             for block in blocks {
                 if let Content::Text(text) | Content::Command(text) | Content::Stream(text) =
                     &block.content
@@ -303,9 +295,9 @@ impl<'v> View<'v> {
             }
         }
         if lines <= THOUGHT {
-            return (0, 0);
+            return Ok((None, 0));
         }
-        (end, lines as u64)
+        Ok((last, lines as u64))
     }
 
     /// The line before what someone says.
@@ -711,26 +703,4 @@ fn status(result: Option<&ToolResult>, notes: &Notes) -> (Style, &'static str) {
         None if result.is_some_and(|result| result.error.is_some()) => (RED, "failed"),
         Some(Status::Ok) | None => (GREEN, "ok"),
     }
-}
-
-/// Which result answers which call: the first behind it that names it.
-fn pair(events: &[Event]) -> HashMap<usize, usize> {
-    // Some agents give one id to several calls; their results come in the order of the calls.
-    let mut open: HashMap<&str, VecDeque<usize>> = HashMap::new();
-    let mut pairs = HashMap::new();
-    for (at, event) in events.iter().enumerate() {
-        match &event.body {
-            Body::ToolCall(call) if !call.call_id.is_empty() => {
-                open.entry(&call.call_id).or_default().push_back(at);
-            }
-            Body::ToolResult(result) => {
-                let same_id = open.get_mut(result.call_id.as_str());
-                if let Some(call) = same_id.and_then(VecDeque::pop_front) {
-                    pairs.insert(call, at);
-                }
-            }
-            _ => {}
-        }
-    }
-    pairs
 }

@@ -293,6 +293,7 @@ fn document(explained: &Explained) -> api::ExplainedSession {
     let why_cost = explained.compared_cost().map(|it| it.why);
     let differs = [why, why_cost].into_iter().flatten().flatten();
     api::ExplainedSession {
+        id: Some(row.address.clone()).filter(|address| !address.is_empty()),
         session: row.run_id.clone(),
         agent: row.agent.clone(),
         title: row.title.clone(),

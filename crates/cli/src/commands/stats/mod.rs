@@ -321,6 +321,7 @@ fn document(table: &Table) -> api::Stats {
             group.insert(by.as_str().to_owned(), Some(key.clone()));
             if *by == By::Session {
                 group.insert("title".to_owned(), table.titles.get(key).cloned());
+                group.insert("id".to_owned(), table.addresses.get(key).cloned());
             }
         }
         let session = row.did.and_then(|did| did.session);

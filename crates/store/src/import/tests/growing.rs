@@ -4,6 +4,7 @@ use std::fs;
 
 use super::kit::*;
 use crate::archive::SourceKey;
+use crate::live::What;
 
 #[test]
 fn a_log_is_read_once_and_then_from_where_it_ended() {
@@ -272,4 +273,31 @@ fn a_log_has_one_name_whatever_links_lead_to_it() {
         .unwrap();
     assert_eq!(rows(&store).len(), 1);
     assert_eq!(texts(&store, "s1"), ["hello", "again"]);
+}
+
+#[test]
+fn whoever_follows_hears_of_what_is_read_and_forgotten() {
+    let machine = Machine::new();
+    let path = machine.session("s1.jsonl");
+    write(&path, prompt("s1", "u1", "hello"));
+    let store = machine.store();
+    // As another process does it.
+    let other = machine.store();
+    let mut changes = other.changes().unwrap();
+    let mut heard = || changes.next(std::time::Duration::from_secs(10)).unwrap();
+    machine.import(&store);
+    let row = rows(&store).remove(0);
+    let change = |what| {
+        crate::live::Heard::Change(crate::live::Change {
+            key: row.key.clone(),
+            what,
+        })
+    };
+    assert_eq!(heard(), change(What::Read));
+    append(&path, reply("s1", "u2", "hi"));
+    machine.import(&store);
+    assert_eq!(heard(), change(What::Read));
+    let holdings = store.holdings(vec![row.clone()]).unwrap();
+    store.forget(&holdings, options().now).unwrap();
+    assert_eq!(heard(), change(What::Forgotten));
 }

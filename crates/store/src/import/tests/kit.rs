@@ -122,6 +122,8 @@ pub(crate) fn known(store: &Store) -> Vec<String> {
         .map(|mut row| {
             row.id = 0;
             row.address.clear();
+            row.original = None;
+            row.version = 0;
             format!("{row:?}")
         })
         .collect();

@@ -4,6 +4,7 @@
 //! again when it is missing, damaged or of another version.
 
 mod query;
+mod shadow;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -12,9 +13,11 @@ use rusqlite::{Connection, OpenFlags};
 
 pub(super) use query::Looked;
 pub use query::{Filter, TraceRow};
+pub(super) use shadow::replays;
 pub(super) use write::{Entry, Known};
 
-use super::error::{Result, fault};
+use super::TraceError;
+use super::error::Result;
 use crate::catalogue::Catalogue;
 
 /// The version of our own tables. They are made anew when it changes.
@@ -47,7 +50,7 @@ impl Index {
         };
         let is_ours = matches!(place, Place::Ours(_));
         match Self::open_file(path, is_ours) {
-            Err(super::TraceError::Index { damaged: true, .. }) => {
+            Err(TraceError::Index { damaged: true, .. }) => {
                 Self::remake(place)?;
                 Self::open_file(path, is_ours)
             }
@@ -121,15 +124,12 @@ impl Index {
         Ok(index)
     }
 
-    pub(super) fn run<T>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+    fn run<T>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         run(&self.database).map_err(fault(&self.path))
     }
 
     /// Does several things as one.
-    pub(super) fn at_once<T>(
-        &self,
-        act: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T> {
+    fn at_once<T>(&self, act: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         self.run(|database| {
             database.execute_batch("begin immediate")?;
             let done = act(database).and_then(|done| {
@@ -162,5 +162,17 @@ fn is_writable(path: &Path) -> bool {
     can(directory) && (!path.exists() || can(path)) && {
         // Permissions are not all there is: the file system may be read only.
         tempfile::Builder::new().tempfile_in(directory).is_ok()
+    }
+}
+
+/// The index refused.
+fn fault(path: &Path) -> impl Fn(rusqlite::Error) -> TraceError {
+    move |error| TraceError::Index {
+        path: path.to_owned(),
+        damaged: matches!(
+            error.sqlite_error_code(),
+            Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt)
+        ),
+        why: error.to_string(),
     }
 }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 /// The rows of the specification's table of replays in an index that is not ours; none where there is no
 /// such table. The index is copied, with what stands in its journal, and the copy is read: opening it in
 /// place could write beside it.
-pub(super) fn replays(index: &Path) -> Vec<[Value; 5]> {
+pub(in crate::traces) fn replays(index: &Path) -> Vec<[Value; 5]> {
     read(index).unwrap_or_default()
 }
 

@@ -1,0 +1,29 @@
+//! One log that goes on.
+
+use quipu_agents::Host;
+
+use super::report::Report;
+use super::{ImportError, Options, Progress, Search, Store};
+use crate::catalogue::TranscriptRow;
+use crate::transcript::located;
+
+impl Store {
+    /// Imports the log of one transcript again, as far as it has changed. Agents' files are only read.
+    ///
+    /// # Errors
+    ///
+    /// [`ImportError::Busy`] when another process is importing. What is wrong with the log is in the report.
+    pub fn catch_up(
+        &self,
+        row: &TranscriptRow,
+        host: &Host,
+        options: &Options,
+    ) -> Result<Report, ImportError> {
+        if !row.is_archived() {
+            return self.refresh_runs();
+        }
+        let path = located(&self.archive, row)?.path.clone();
+        let search = Search::of_paths(host, &[path], &options.agents);
+        self.import_found(search, options, &Progress::default())
+    }
+}
