@@ -52,7 +52,7 @@ struct Measured {
 /// All there is to ask.
 struct Engines<'e> {
     store: &'e Store,
-    view: &'e View,
+    view: &'e dyn View,
     known: &'e Known<'e>,
     prices: &'e Prices,
     fts5: &'e Fts5,
@@ -68,7 +68,7 @@ pub(super) fn measure(table: &mut Table, built: &Built) -> Result<()> {
     let (view, prices) = (index.view()?, Prices::builtin());
     let engines = Engines {
         store: &store,
-        view: &view,
+        view: &*view,
         known: &Known::new(store.catalogue(), &prices),
         prices: &prices,
         fts5: &fts5,
