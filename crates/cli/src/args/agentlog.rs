@@ -156,8 +156,8 @@ pub(crate) struct Caps {
 }
 
 impl Caps {
-    pub(crate) fn limits(&self) -> quipu_formats::lines::Limits {
-        quipu_formats::lines::Limits {
+    pub(crate) fn limits(&self) -> quipu_exchange::lines::Limits {
+        quipu_exchange::lines::Limits {
             max_line_bytes: self.max_line,
             max_total_bytes: self.max_total,
             max_depth: self.max_depth,

@@ -11,8 +11,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use notify::Watcher as _;
-use quipu_formats::exchange::{Fault, Found, Item, Position, Reader};
-use quipu_formats::lines::Limits;
+use quipu_exchange::lines::Limits;
+use quipu_exchange::{Fault, Found, Item, Position, Reader};
 use quipu_record::{LogFollower, News, RunLog};
 
 use super::render::Renderer;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use quipu_api::tree::{SessionTree, TreeSession};
-use quipu_formats::exchange::Warning;
-use quipu_formats::lines::Limits;
+use quipu_exchange::Warning;
+use quipu_exchange::lines::Limits;
 use quipu_model::tree::{Forest, Link, Node, Placed, RunTree, State, Tally, TreeBuilder};
 use quipu_model::{Body, Event, Place, Step, StepEnd};
 use quipu_record::{RemarkKind, Storage};

@@ -25,7 +25,7 @@ fn packages() -> BTreeMap<String, serde_json::Value> {
         .collect()
 }
 
-/// Arrows point one way: model <- formats <- redact; redact, record <- submit; formats, prices <- agents; agents, redact <- convert; model <- record, search;
+/// Arrows point one way: model <- exchange <- formats <- redact; exchange, formats <- record; redact, record <- submit; formats, prices <- agents; agents, redact <- convert; model <- search;
 /// all of them <- store <- cli.
 #[test]
 fn crates_depend_in_one_direction() {
@@ -34,6 +34,7 @@ fn crates_depend_in_one_direction() {
         "quipu-files",
         "quipu-http",
         "quipu-model",
+        "quipu-exchange",
         "quipu-formats",
         "quipu-redact",
         "quipu-prices",
@@ -51,8 +52,14 @@ fn crates_depend_in_one_direction() {
         };
         for dependency in package["dependencies"].as_array().unwrap() {
             let on = dependency["name"].as_str().unwrap();
-            // Tests of a crate may want its own testkit.
-            if on == name {
+            // Tests of a crate may want its own testkit, or one of a crate above it.
+            let for_tests = dependency["kind"] == "dev"
+                && dependency["features"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .any(|it| it == "testkit");
+            if on == name || for_tests {
                 continue;
             }
             if let Some(other) = order.iter().position(|other| *other == on) {
@@ -60,6 +67,21 @@ fn crates_depend_in_one_direction() {
             }
         }
     }
+}
+
+/// An agent that records itself does not build every format.
+#[test]
+fn the_recorder_needs_no_more_than_the_model_and_its_own_format() {
+    let packages = packages();
+    let needed = packages["quipu-record"]["dependencies"].as_array().unwrap();
+    let needed = needed
+        .iter()
+        .filter(|it| it["kind"].is_null() && it["optional"] == false);
+    let needed: Vec<&str> = needed.map(|it| it["name"].as_str().unwrap()).collect();
+    let own = needed.iter().filter(|name| name.starts_with("quipu"));
+    let own: Vec<&&str> = own.collect();
+    assert_eq!(own, [&"quipu-exchange", &"quipu-model"]);
+    assert!(needed.len() <= 7, "{needed:?}");
 }
 
 /// Rust files of a directory and what they say, but for tests. Names are relative to the directory.

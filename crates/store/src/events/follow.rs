@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use quipu_formats::exchange::{Item, Reader};
-use quipu_formats::lines::Limits;
+use quipu_exchange::lines::Limits;
+use quipu_exchange::{Item, Reader};
 use quipu_model::Event;
 use quipu_record::{BadLine, FileLook, FileWatch, LogFollower, News};
 
@@ -312,6 +312,6 @@ fn said(event: &Event) -> u64 {
     event.annotations.flags.superseded = false;
     event.annotations.flags.dangling = false;
     let mut line = Vec::new();
-    quipu_formats::exchange::encode_log(&event, &mut line);
+    quipu_exchange::encode_log(&event, &mut line);
     quipu_agents::hash(&line)
 }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use quipu_agents::{About, Entry, Feed, Framing, Origin, Position, Reader, Sink};
-use quipu_formats::exchange::encode_log;
+use quipu_exchange::encode_log;
 use quipu_model::{Attachment, Body, Event, Timestamp, ToolCallId};
 use quipu_record::{LogFollower, RunLog};
 

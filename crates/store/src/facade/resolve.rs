@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use quipu_agents::{HEAD, Known, Limits, is_credential};
 use quipu_convert::whose;
-use quipu_formats::exchange::{Item, Reader};
+use quipu_exchange::{Item, Reader};
 use quipu_formats::flow;
 use quipu_record::{NotFound as RunNotFound, Storage};
 

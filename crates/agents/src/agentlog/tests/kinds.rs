@@ -156,7 +156,7 @@ fn records_of_others_are_events_with_all_their_fields() {
         ),
         (
             "blob_ref",
-            json!({"mime": "image/png", "size_bytes": 12, "blob_id": format!("sha256:{}", "ab".repeat(32)), "uri": "agentlog-blob://x/y"}),
+            json!({"mime": "image/png", "size_bytes": 12, "blob_id": format!("sha256:{}", "ab".repeat(32)), "uri": format!("agentlog-blob://x/{}", "ab".repeat(32))}),
         ),
     ] {
         let mut log = Log::new();

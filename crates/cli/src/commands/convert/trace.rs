@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quipu_convert::Format;
+use quipu_exchange::Reader;
+use quipu_exchange::lines::Limits;
 use quipu_formats::agentlog::LIMITS;
 use quipu_formats::agentlog::project::{Facts, Made, ProjectionOptions, Projector, Sink};
-use quipu_formats::exchange::Reader;
-use quipu_formats::lines::Limits;
 use quipu_formats::loss::Loss;
 use quipu_model::{Attachment, Event, RunId};
 use quipu_prices::Prices;

@@ -8,7 +8,7 @@ mod tool;
 
 use std::io::{BufWriter, Write};
 
-use quipu_formats::exchange::encode_log;
+use quipu_exchange::encode_log;
 use quipu_model::{Event, EventType};
 use quipu_store::catalogue::TranscriptRow;
 

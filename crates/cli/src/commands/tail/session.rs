@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quipu_formats::exchange::encode_log;
+use quipu_exchange::encode_log;
 use quipu_model::Event;
 use quipu_record::{Clock as _, Storage, SystemClock};
 use quipu_store::Store;

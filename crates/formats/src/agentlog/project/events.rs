@@ -16,8 +16,8 @@ use super::text::{Object, is_object};
 use super::view::View;
 use crate::agentlog::verify::{self, CATEGORIES, ERROR_SOURCES};
 use crate::agentlog::{Canon, Kind, LIMITS};
-use crate::exchange::{fields_json, from_fields};
 use crate::loss::Loss;
+use quipu_exchange::{fields_json, from_fields};
 
 /// The kind of record that an event is; `None` when it is not one record.
 pub(super) fn kind(body: &Body) -> Option<Kind> {
@@ -103,7 +103,15 @@ pub(super) fn complete(
     for (key, value) in extra.into_iter().flat_map(Node::fields) {
         let key = key.to_text_lossy();
         // What stood beside a payload is not part of it.
-        let fits = key != "meta" && !own.contains(&&*key);
+        let names_other = |blob: &Attachment| {
+            key == "uri"
+                && !value
+                    .as_str()
+                    .is_some_and(|uri| uri.ends_with(&blob.sha256))
+        };
+        let fits = key != "meta"
+            && !own.contains(&&*key)
+            && !matches!(body, Body::Blob(blob) if names_other(blob));
         if fits && verify::is_field(kind, &key, value) {
             has_uri |= key == "uri";
             payload = payload.raw(&key, value.raw().get());
