@@ -63,6 +63,8 @@
 //! | [`facade`] | what programs ask: what there is, what an argument means, what needs attention |
 //! | [`health`] | whether all of it is sound |
 //! | [`live`] | the live bus: what changed, for whoever follows |
+//! | [`catalogue`] | what is known of logs and transcripts: the traits, and `SQLite` behind them |
+//! | [`events`] | events by number: the blocks they are in, and reading them |
 //! | [`objects`] | where chunks and blobs lie: the trait, and a directory of them |
 //! | [`address`] | names made of content, and the directories they are in |
 //! | `batches` | all events of a transcript, a few at a time |

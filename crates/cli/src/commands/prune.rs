@@ -51,11 +51,7 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
         duplicates: true,
         ..Filter::default()
     };
-    let mut rows = store.list(&Listing {
-        filter,
-        order: Order::Oldest,
-        ..Listing::default()
-    })?;
+    let mut rows = store.list(&Listing::of(filter, Order::Oldest))?;
     // Recorded runs are originals, and are not ours to forget.
     rows.retain(|row| row.is_archived() && wanted.has(row));
     let holdings = store.holdings(rows)?;

@@ -94,7 +94,7 @@ fn sources(directory: &Path) -> BTreeMap<String, String> {
             let name = path.strip_prefix(directory).unwrap().to_str().unwrap();
             if path.is_dir() {
                 left.push(path);
-            } else if name.ends_with(".rs") && !name.contains("tests") {
+            } else if path.extension().is_some_and(|it| it == "rs") && !name.contains("tests") {
                 found.insert(name.to_owned(), std::fs::read_to_string(&path).unwrap());
             }
         }

@@ -339,7 +339,9 @@ fn crowded(directory: &Path, seed: u64, removed: u64) -> TantivyIndex {
         let mut part = index.parts(PART).begin().expect("a part");
         for _ in 0..300 {
             seq += 1;
-            let words: Vec<&str> = (0..=dice(12)).map(|_| WORDS[dice(4) as usize]).collect();
+            let words: Vec<&str> = (0..=dice(12))
+                .map(|_| WORDS[usize::try_from(dice(4)).expect("small")])
+                .collect();
             let mut document = event(1 + dice(5), seq, &words.join(" "));
             document.at = document
                 .at

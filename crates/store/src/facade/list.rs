@@ -33,6 +33,15 @@ pub struct Listing {
 }
 
 impl Listing {
+    /// All that a filter means, in this order.
+    pub fn of(filter: Filter, order: Order) -> Self {
+        Self {
+            filter,
+            order,
+            ..Self::default()
+        }
+    }
+
     /// Whether everything is asked for, but for sub-agents and copies.
     pub fn is_open(&self) -> bool {
         !self.filter.is_restricted() && self.project.is_none()

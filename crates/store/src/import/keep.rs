@@ -287,22 +287,19 @@ impl<'s> Keeper<'s> {
         if !directory.is_dir() {
             return Vec::new();
         }
-        let keep = |blobs: &Blobs, id: &BlobId| {
+        let keep = |blobs: &Blobs, id: &BlobId| -> Result<String, KeepError> {
             let found = fs::symlink_metadata(blobs.path(id))?;
             if !found.is_file() || found.len() > BLOB {
-                let what = format!("not a file, or longer than {BLOB} bytes, so it was not kept");
-                return Err(io::Error::other(what));
+                return Err(KeepError::UnkeptBlob);
             }
-            let bytes = blobs.get(id).map_err(io::Error::other)?;
-            let kept = self.blobs.put(&bytes).map_err(io::Error::other)?;
-            Ok(kept.to_string())
+            Ok(self.blobs.put(&blobs.get(id)?)?.to_string())
         };
         let survey = file
             .seek(SeekFrom::Start(0))
-            .and_then(|_| Survey::read(file, LIMITS));
-        let opened = Blobs::open(&directory).map_err(io::Error::other);
+            .and_then(|_| Survey::read(file, LIMITS))
+            .map_err(KeepError::from);
         let mut kept = Vec::new();
-        match survey.and_then(|survey| Ok((survey, opened?))) {
+        match survey.and_then(|survey| Ok((survey, Blobs::open(&directory)?))) {
             Ok((survey, blobs)) => {
                 let there = survey.blobs.keys().filter(|id| blobs.path(id).exists());
                 for id in there {
@@ -620,6 +617,10 @@ pub(super) enum KeepError {
     Bomb { packed: u64, most: u64 },
     #[error("beside a log and longer than {SIDECAR} bytes, so it is not read")]
     LongSidecar,
+    #[error("not a file, or longer than {BLOB} bytes, so it was not kept")]
+    UnkeptBlob,
+    #[error(transparent)]
+    Blobs(#[from] blobs::BlobError),
     #[error("nothing of it is kept")]
     Nothing,
     #[error("no adapter reads it")]

@@ -240,7 +240,7 @@ impl Indexing {
     }
 
     fn write(&self, filling: &mut Filling) {
-        let written = filling.part.take().map(|part| part.write());
+        let written = filling.part.take().map(Part::write);
         let mut done = lock(&self.done);
         match written {
             Some(Err(error)) => {

@@ -12,7 +12,10 @@ use super::lookup::SearchError;
 
 /// The index of a home as it was when somebody looked last. Opening it takes longer than most searches.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Opened(Arc<Mutex<Option<(Commit, Arc<dyn View>)>>>);
+pub(crate) struct Opened(Arc<Mutex<Option<Seen>>>);
+
+/// An index, and which commit it was at.
+type Seen = (Commit, Arc<dyn View>);
 
 /// Which commit an index is at. Every commit puts another file in the place of this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

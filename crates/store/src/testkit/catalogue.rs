@@ -391,11 +391,17 @@ fn passes(make: &Make) -> Outcome {
 
 fn spent(make: &Make) -> Outcome {
     let catalogue = make();
-    let mut log = reading("one");
+    put_one(&*catalogue, &reading("one"))?;
+    // What has no time in a session that has one is put to its beginning.
+    let mut timeless = reading("two");
+    (timeless.summary.first_at, timeless.summary.last_at) = (None, None);
+    timeless.summary.spend.clear();
+    timeless.summary.tools.clear();
     let mut undated = Spend::default();
     undated.calls = 2;
-    log.summary.spend.insert(spent_on("other", None), undated);
-    put_one(&*catalogue, &log)?;
+    let key = spent_on("other", None);
+    timeless.summary.spend.insert(key, undated);
+    put_one(&*catalogue, &timeless)?;
     let calls = |slots: Slots, model: Option<&str>| -> Result<Vec<(String, u64)>, String> {
         let mut found = Vec::new();
         let mut take = |row: &crate::catalogue::SpendRow<'_>| {
@@ -436,7 +442,7 @@ fn spent(make: &Make) -> Outcome {
         .map_err(failed)?;
     expect("tools", tools, vec![("Bash".to_owned(), 2, 1)])?;
     let subjects = catalogue.subjects(&Filter::default()).map_err(failed)?;
-    expect("whose figures they are", subjects.len(), 1)?;
+    expect("whose figures they are", subjects.len(), 2)?;
     let directories = catalogue.directories().map_err(failed)?;
     expect("directories", directories, owned(&["/code/Tower"]))
 }

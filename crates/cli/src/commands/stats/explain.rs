@@ -89,11 +89,7 @@ fn meant(store: &Store, asked: &Asked) -> Result<Vec<TranscriptRow>> {
         duplicates: true,
         ..asked.filter.clone()
     };
-    let mut rows = store.list(&Listing {
-        filter,
-        order: Order::Oldest,
-        ..Listing::default()
-    })?;
+    let mut rows = store.list(&Listing::of(filter, Order::Oldest))?;
     if let Some(project) = &asked.project {
         rows.retain(|row| row.cwd.as_deref().is_some_and(|cwd| project.has(cwd)));
     }
