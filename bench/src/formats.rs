@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use quipu_convert::source::Receiver;
-use quipu_convert::{Format, Options as Choices, Reading, Shape, open, write, writer};
+use quipu_convert::{Format, Reading, Shape, TargetOptions as Choices, open, write, writer};
 use quipu_formats::parquet::Tables;
 use quipu_formats::projection::Nowhere;
 use quipu_model::{Attachment, Event, Header};
@@ -183,7 +183,7 @@ impl Bench {
         let mut tables = Tables::new(
             io::sink(),
             io::sink(),
-            &quipu_formats::parquet::Options::default(),
+            &quipu_formats::parquet::ParquetOptions::default(),
         )?;
         tables.begin(&self.header);
         for event in &self.events {

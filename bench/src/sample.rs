@@ -1,7 +1,7 @@
 //! Events to measure with.
 
 use quipu_model::{Body, Draft, Fidelity, Json, Place, RunId, ToolResult};
-use quipu_record::{Durability, Options};
+use quipu_record::{Durability, RecorderOptions};
 
 /// The length of a sample line.
 pub(crate) const LINE: usize = 500;
@@ -25,9 +25,9 @@ pub(crate) fn draft() -> Draft {
     )
 }
 
-pub(crate) fn options(durability: Durability) -> Options {
-    Options {
+pub(crate) fn options(durability: Durability) -> RecorderOptions {
+    RecorderOptions {
         durability,
-        ..Options::default()
+        ..RecorderOptions::default()
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quipu_formats::agentlog::reader::Passed;
-use quipu_formats::agentlog::verify::{Options, verify};
+use quipu_formats::agentlog::verify::{VerifyOptions, verify};
 use quipu_formats::agentlog::{Canon, ContentId, Form, Item, Reader};
 use quipu_formats::lines::Limits;
 use quipu_model::json::Tape;
@@ -101,7 +101,7 @@ pub fn canon(bytes: &[u8]) {
 
 /// Checks a trace with one thread and with several, which find the same.
 pub fn check(bytes: &[u8]) {
-    let options = |strict, threads| Options {
+    let options = |strict, threads| VerifyOptions {
         limits: LIMITS,
         strict,
         threads,

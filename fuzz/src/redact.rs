@@ -1,6 +1,6 @@
 //! Redacting what is no more than bytes.
 
-use quipu_redact::raw::{Options, Shape, redact};
+use quipu_redact::raw::{RawOptions, Shape, redact};
 use quipu_redact::rule::{Kind, Pattern};
 use quipu_redact::{Engine, Key, Rule, RuleSet};
 
@@ -21,7 +21,7 @@ fn engine() -> Engine {
     Engine::new(&rules, |_| true).expect("the rules are right")
 }
 
-fn run(engine: &Engine, options: &Options, input: &[u8]) -> Vec<u8> {
+fn run(engine: &Engine, options: &RawOptions, input: &[u8]) -> Vec<u8> {
     let mut output = Vec::new();
     let mut findings = 0;
     let mut read = input;
@@ -46,7 +46,7 @@ pub fn raw(bytes: &[u8]) {
         Some(Shape::Json),
         Some(Shape::Text),
     ][usize::from(how & 3)];
-    let mut options = Options::new(Key::from_bytes([1; 32]));
+    let mut options = RawOptions::new(Key::from_bytes([1; 32]));
     options.shape = shape;
     options.files = false;
     options.max_line = if how & 4 == 0 { 1 << 20 } else { 64 };

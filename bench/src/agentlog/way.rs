@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
 use quipu_formats::agentlog::record::Field;
-use quipu_formats::agentlog::verify::Options;
+use quipu_formats::agentlog::verify::VerifyOptions;
 use quipu_formats::agentlog::{
     Canon, ContentId, Draft, Item, Kind, LIMITS, Parent, Reader, Writer,
 };
@@ -116,9 +116,9 @@ fn verify(bytes: &[u8]) -> Result<u64> {
 }
 
 fn check(bytes: &[u8]) -> Result<u64> {
-    let options = Options {
+    let options = VerifyOptions {
         limits: NO_LIMITS,
-        ..Options::default()
+        ..VerifyOptions::default()
     };
     let report = quipu_formats::agentlog::verify::verify(bytes, &options)?;
     ensure!(report.is_clean(), "{:?}", report.counts);

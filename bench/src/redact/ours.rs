@@ -1,7 +1,7 @@
 //! What ours makes of logs.
 
 use anyhow::Result;
-use quipu_redact::raw::{self, Finding, Options};
+use quipu_redact::raw::{self, Finding, RawOptions};
 use quipu_redact::{Engine, Key, Kind};
 
 use crate::cpu::cpu;
@@ -22,7 +22,7 @@ pub(super) fn redact(engine: &Engine, bytes: &[u8]) -> Result<Redacted> {
 /// With or without what is removed because of the file that it is of.
 pub(super) fn redact_with(engine: &Engine, bytes: &[u8], files: bool) -> Result<Redacted> {
     // The same every time, so that runs can be compared.
-    let mut options = Options::new(Key::from_bytes([7; 32]));
+    let mut options = RawOptions::new(Key::from_bytes([7; 32]));
     options.files = files;
     let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 16);
     let mut findings = Vec::new();

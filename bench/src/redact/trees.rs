@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use quipu_redact::raw::{self, Options, What};
+use quipu_redact::raw::{self, RawOptions, What};
 use quipu_redact::{Certainty, Engine, Key, Kind};
 
 use crate::files::put;
@@ -207,7 +207,7 @@ fn in_file(
     name: &str,
     classes: &BTreeMap<String, Class>,
 ) -> Result<Vec<Finding>> {
-    let mut options = Options::new(Key::from_bytes([7; 32]));
+    let mut options = RawOptions::new(Key::from_bytes([7; 32]));
     options.file = Some(name.to_owned());
     let (mut found, mut whole) = (Vec::new(), false);
     raw::check(engine, &options, &mut &*text, &mut |finding| {

@@ -89,16 +89,17 @@ pub struct Entry<'a> {
     pub missed: Option<Missed>,
     /// That it is a tool call that was made before. Set when it is taken in.
     pub repeat: Option<Repeat>,
-    /// What only the run of a workflow tells of its events. Most logs are not runs.
+    /// What only runs of workflows, traces and transcripts tell of their events. Most logs are none of these.
     pub in_run: Option<Box<InRun>>,
 }
 
-/// What the run of a workflow tells of an event.
+/// What the run of a workflow, a trace or a transcript tells of an event.
 #[derive(Debug, Clone, Default)]
 pub struct InRun {
     /// The step that it happened in.
     pub place: Place,
-    /// What happened, where that is a step that began or ended, or a block of another kind than text.
+    /// What happened, where [`What`] has no variant for it: a step that began or ended, a chunk, an error, a block of
+    /// another kind than text.
     pub body: Option<Body>,
     /// Where it stands, as a file below that of the log.
     pub source: Option<Source>,
@@ -236,6 +237,17 @@ impl Value<'_> {
     }
 }
 
+impl InRun {
+    /// An event of a kind that [`What`] has no variant for.
+    pub(crate) fn of(place: Place, body: Body) -> Box<Self> {
+        Box::new(Self {
+            place,
+            body: Some(body),
+            source: None,
+        })
+    }
+}
+
 impl<'a> Entry<'a> {
     /// An event of which nothing else is known.
     pub fn new(what: What<'a>) -> Self {
@@ -333,6 +345,7 @@ impl<'a> Entry<'a> {
         let owned = |text: &Option<Cow<'_, str>>| text.as_deref().map(str::to_owned);
         let in_run = self.in_run.as_deref();
         let body = in_run.and_then(|run| run.body.clone());
+        let body = body.unwrap_or_else(|| self.what.to_body());
         let source = in_run.and_then(|run| run.source.clone());
         let source = source.map(|source| Source {
             file: format!("{file}/{}", source.file),
@@ -344,7 +357,6 @@ impl<'a> Entry<'a> {
             parent_run_id: None,
             timestamp: at,
             place: in_run.map_or_else(Place::run, |run| run.place.clone()),
-            body: body.unwrap_or_else(|| self.what.to_body()),
             annotations: Annotations::from(Notes {
                 native_id: owned(&self.native_id).map(Into::into),
                 parent_id: owned(&self.parent_id).map(Into::into),
@@ -357,7 +369,14 @@ impl<'a> Entry<'a> {
                 duration_ms: self.duration_ms,
                 status: self.status,
                 child: self.child.as_deref().map(crate::run_id),
-                attachments: self.attachments.clone(),
+                attachments: match &body {
+                    // What the event is is not attached to it.
+                    Body::Blob(blob) => {
+                        let others = self.attachments.iter().filter(|it| *it != blob);
+                        others.cloned().collect()
+                    }
+                    _ => self.attachments.clone(),
+                },
                 source: Some(source.unwrap_or_else(|| Source {
                     file: file.to_owned(),
                     offset: position.offset,
@@ -372,6 +391,7 @@ impl<'a> Entry<'a> {
                     ..Flags::default()
                 },
             }),
+            body,
         }
     }
 }

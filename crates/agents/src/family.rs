@@ -19,8 +19,11 @@ pub trait Family: Sync {
     /// The ways in which the family writes logs.
     fn dialects(&self) -> &'static [Dialect];
 
-    /// Where the agents of this family keep logs on this machine. The places need not exist.
-    fn places(&self, host: &Host) -> Vec<Place>;
+    /// Where the agents of this family keep logs on this machine. The places need not exist. Formats that no agent
+    /// keeps logs in have none.
+    fn places(&self, _host: &Host) -> Vec<LogPlace> {
+        Vec::new()
+    }
 
     /// Whether this is a log of the family. Decided from what is in it, never from its name.
     fn sniff(&self, head: &Head<'_>) -> Option<Match>;
@@ -55,6 +58,69 @@ pub trait Family: Sync {
         None
     }
 }
+
+/// A family's name and dialects; its module `discover` knows its logs.
+macro_rules! known {
+    ($name:literal, [$($dialect:expr),+ $(,)?]) => {
+        fn name(&self) -> &'static str {
+            $name
+        }
+
+        fn dialects(&self) -> &'static [$crate::Dialect] {
+            &[$($dialect),+]
+        }
+
+        fn sniff(&self, head: &$crate::Head<'_>) -> Option<$crate::Match> {
+            discover::sniff(head)
+        }
+    };
+}
+
+/// A family whose module `discover` has its places.
+macro_rules! placed {
+    () => {
+        fn places(&self, host: &$crate::Host) -> Vec<$crate::LogPlace> {
+            discover::places(host)
+        }
+    };
+}
+
+/// A family whose module `discover` tells dialects by the paths of logs.
+macro_rules! dialect_by_path {
+    () => {
+        fn dialect_at(&self, _brand: &str, path: &std::path::Path) -> Option<$crate::Dialect> {
+            discover::dialect_at(path)
+        }
+    };
+}
+
+/// A family's readers: one for all dialects, or one for each. The expressions make those that begin at the beginning.
+macro_rules! opened {
+    ($dialect:ident, $origin:ident => match { $($pattern:pat => $new:expr),+ $(,)? }) => {
+        fn open(
+            &self,
+            $dialect: &$crate::Dialect,
+            $origin: &$crate::Origin<'_>,
+            saved: Option<&[u8]>,
+        ) -> Option<Box<dyn $crate::Reader>> {
+            match *$dialect {
+                $($pattern => $crate::state::open(saved, || $new),)+
+            }
+        }
+    };
+    ($dialect:ident, $origin:ident => $new:expr) => {
+        fn open(
+            &self,
+            $dialect: &$crate::Dialect,
+            $origin: &$crate::Origin<'_>,
+            saved: Option<&[u8]>,
+        ) -> Option<Box<dyn $crate::Reader>> {
+            $crate::state::open(saved, || $new)
+        }
+    };
+}
+
+pub(crate) use {dialect_by_path, known, opened, placed};
 
 /// Reads the records of one log, in order.
 ///
@@ -105,6 +171,27 @@ pub struct Dialect {
     pub brand: &'static str,
     /// How it is divided into records.
     pub framing: Framing,
+}
+
+impl Dialect {
+    /// JSON lines.
+    pub const fn lines(name: &'static str, brand: &'static str) -> Self {
+        Self::framed(name, brand, Framing::Lines)
+    }
+
+    /// One document that is read as a whole.
+    pub const fn document(name: &'static str, brand: &'static str) -> Self {
+        Self::framed(name, brand, Framing::Document)
+    }
+
+    /// Framed in another way.
+    pub const fn framed(name: &'static str, brand: &'static str, framing: Framing) -> Self {
+        Self {
+            name,
+            brand,
+            framing,
+        }
+    }
 }
 
 /// What a family says of a log that is its own.
@@ -160,7 +247,7 @@ impl Origin<'_> {
 
 /// A directory, or a file, that an agent keeps logs in.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct LogPlace {
     /// The agent.
     pub brand: &'static str,
     /// Where to begin.

@@ -425,7 +425,7 @@ fn what_is_decided_by_place_is_said() {
     assert!(recognise(bare, None).is_none());
     let known = recognise(bare, lies(vibe)).unwrap();
     assert_eq!(known.dialect.name, "vibe");
-    assert_eq!(known.doubt, Some(Doubt::Place { brand: "vibe" }));
+    assert_eq!(known.doubt, Some(Doubt::LogPlace { brand: "vibe" }));
     assert!(known.is_by_place());
     // One that looks like the log of another, who is not sure of it.
     let gptme = "{\"role\":\"user\",\"content\":\"hi\",\"timestamp\":\"2026-01-02T03:04:05.1\"}\n";

@@ -45,17 +45,17 @@ fn write(read: &Read, target: Target) -> (Vec<u8>, String, Loss) {
     let out: Box<dyn io::Write + '_> = Box::new(&mut bytes);
     let (mut writer, place) = match target {
         Target::Claude => {
-            let options = claude::Options {
+            let options = claude::ClaudeOptions {
                 instructions: true,
-                ..claude::Options::default()
+                ..claude::ClaudeOptions::default()
             };
             let writer = claude::writer(&header, &options, out, Box::new(Nowhere)).unwrap();
             (writer, claude::place(&header, &options))
         }
         Target::Codex => {
-            let options = codex::Options {
+            let options = codex::CodexOptions {
                 instructions: true,
-                ..codex::Options::default()
+                ..codex::CodexOptions::default()
             };
             let writer = codex::writer(&header, &options, out, Box::new(Nowhere)).unwrap();
             (writer, codex::place(&header, &options))

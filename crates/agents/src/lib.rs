@@ -47,6 +47,7 @@ mod bounds;
 mod calls;
 mod capture;
 mod collect;
+mod common;
 mod cost;
 mod drift;
 mod entry;
@@ -121,7 +122,7 @@ pub use drift::{Drift, Sighting};
 pub use entry::{Entry, InRun, Text, Value, What};
 pub use extra::Extra;
 pub use family::{
-    Dialect, Family, Gather, GatherError, Gathered, Match, Origin, Part, Pick, Place, Reader,
+    Dialect, Family, Gather, GatherError, Gathered, LogPlace, Match, Origin, Part, Pick, Reader,
 };
 pub use feed::{Checkpoint, Feed, FeedError, Framing, Limits};
 pub use head::{HEAD, Head};

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use crate::registry::claims;
-use crate::{Collect, Dialect, FAMILIES, Family, Feed, Head, Host, Match, Origin, Pick, Place};
+use crate::{Collect, Dialect, FAMILIES, Family, Feed, Head, Host, LogPlace, Match, Origin, Pick};
 
 /// Where a log lies.
 #[derive(Clone, Copy)]
@@ -26,7 +26,7 @@ impl<'a> Lies<'a> {
     pub fn at(host: &Host, path: &'a Path) -> Option<Self> {
         let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let found = real(path);
-        let is_kept = |place: &Place| {
+        let is_kept = |place: &LogPlace| {
             let below = found.strip_prefix(real(&place.root)).ok();
             below.is_some_and(|below| (place.pick)(below) == Pick::Log)
         };
@@ -56,7 +56,7 @@ pub struct Known {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
     /// Its content does not say. The agent in whose place it lies is this one.
-    Place {
+    LogPlace {
         /// The agent.
         brand: &'static str,
     },
@@ -79,7 +79,7 @@ impl Known {
     pub fn is_by_place(&self) -> bool {
         matches!(
             self.doubt,
-            Some(Doubt::Place { .. } | Doubt::PlaceAgainst { .. })
+            Some(Doubt::LogPlace { .. } | Doubt::PlaceAgainst { .. })
         )
     }
 
@@ -87,7 +87,7 @@ impl Known {
     pub fn warning(&self) -> Option<String> {
         let name = self.dialect.name;
         Some(match self.doubt? {
-            Doubt::Place { brand } => format!(
+            Doubt::LogPlace { brand } => format!(
                 "its content does not say whose log it is; it is read as {name}, because {brand} keeps its logs there"
             ),
             Doubt::PlaceAgainst { brand, other } => format!(
@@ -145,7 +145,7 @@ fn unsure(
             let brand = lies.brand;
             let doubt = match other {
                 Some(other) => Doubt::PlaceAgainst { brand, other },
-                None => Doubt::Place { brand },
+                None => Doubt::LogPlace { brand },
             };
             return Some(known(lies.family, dialect, Some(doubt)));
         }

@@ -6,13 +6,13 @@
 //! ([`Loss`](quipu_formats::loss::Loss)).
 //!
 //! ```no_run
-//! use quipu_convert::{Format, Options, Reading, open, write};
+//! use quipu_convert::{Format, TargetOptions, Reading, open, write};
 //! use quipu_formats::projection::Nowhere;
 //! use std::path::Path;
 //!
 //! for mut source in open(Path::new("session.jsonl"), &Reading::default())? {
 //!     let out = Box::new(std::io::stdout().lock());
-//!     let report = write(&mut *source, Format::Markdown, &Options::default(), out, Box::new(Nowhere))?;
+//!     let report = write(&mut *source, Format::Markdown, &TargetOptions::default(), out, Box::new(Nowhere))?;
 //!     eprintln!("{}", report.loss);
 //! }
 //! # Ok::<(), quipu_convert::SourceError>(())
@@ -39,4 +39,4 @@ pub use report::Report;
 pub use source::{Account, Reading, Source, SourceError, open, open_as, whose};
 #[cfg(feature = "parquet")]
 pub use target::add;
-pub use target::{Options, write, writer};
+pub use target::{TargetOptions, write, writer};

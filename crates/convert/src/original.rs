@@ -14,14 +14,14 @@ use quipu_formats::projection::{Beside, Nowhere, Projection};
 use quipu_model::{Event, Header};
 
 use crate::target::{report, writer};
-use crate::{Account, Format, Options, Report, Source, SourceError, pump};
+use crate::{Account, Format, Report, Source, SourceError, TargetOptions, pump};
 
 /// Gives a source back as it was written, where it is in that format and nothing is to be changed; `None` where it has
 /// to be written anew.
 pub(crate) fn give_back<'w>(
     source: &mut dyn Source,
     to: Format,
-    options: &Options,
+    options: &TargetOptions,
     header: &Header,
     out: &mut (dyn Write + 'w),
     beside: &mut (dyn Beside + 'w),
@@ -91,7 +91,13 @@ fn document<'w>(
     out: &mut (dyn Write + 'w),
 ) -> Result<Option<Report>, SourceError> {
     let nowhere = Box::new(io::sink());
-    let counted = writer(to, header, &Options::default(), nowhere, Box::new(Nowhere));
+    let counted = writer(
+        to,
+        header,
+        &TargetOptions::default(),
+        nowhere,
+        Box::new(Nowhere),
+    );
     let mut counted = counted.map_err(SourceError::Refused)?;
     let (reading, _) = pump(source, &mut *counted)?;
     if !reading.is_whole() {
@@ -127,9 +133,9 @@ fn pass(mut from: impl io::Read, to: &mut dyn Write) -> Result<(), SourceError> 
 fn trace(source: &dyn Source, out: &mut dyn Write) -> Result<Account, SourceError> {
     let (reader, writer) = io::pipe().map_err(SourceError::Refused)?;
     let (copied, checked) = thread::scope(|scope| {
-        let mut checks = verify::Options {
+        let mut checks = verify::VerifyOptions {
             strict: false,
-            ..verify::Options::default()
+            ..verify::VerifyOptions::default()
         };
         checks.limits.max_total_bytes = u64::MAX;
         let checking = scope.spawn(move || verify::verify(reader, &checks));

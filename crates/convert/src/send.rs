@@ -41,7 +41,7 @@ pub enum Encoding {
 
 /// How a sender behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct SendOptions {
     /// How batches are written.
     pub encoding: Encoding,
     /// How often a batch is sent at most.
@@ -54,7 +54,7 @@ pub struct Options {
     pub timeout: Duration,
 }
 
-impl Default for Options {
+impl Default for SendOptions {
     fn default() -> Self {
         Self {
             encoding: Encoding::Json,
@@ -149,7 +149,7 @@ pub struct Sender {
     endpoint: Endpoint,
     headers: Vec<(HeaderName, HeaderValue)>,
     secrets: Secrets,
-    options: Options,
+    options: SendOptions,
 }
 
 /// Names of headers, never their values.
@@ -173,7 +173,7 @@ impl Sender {
     pub fn new(
         endpoint: &str,
         headers: &[(String, String)],
-        options: Options,
+        options: SendOptions,
     ) -> Result<Self, SendError> {
         let endpoint = Endpoint::parse(endpoint)?;
         let mut secrets = endpoint.secrets();
@@ -213,7 +213,7 @@ impl Sender {
 
     fn send(&self, body: &[u8], kind: &str) -> Result<Accepted, SendError> {
         let endpoint = || self.endpoint.shown().to_owned();
-        let Options {
+        let SendOptions {
             attempts,
             first_wait,
             longest_wait,
@@ -286,7 +286,7 @@ pub fn post(
     batch: &[u8],
     headers: &[(String, String)],
 ) -> Result<Accepted, SendError> {
-    Sender::new(endpoint, headers, Options::default())?.post(batch)
+    Sender::new(endpoint, headers, SendOptions::default())?.post(batch)
 }
 
 /// Sends each line that is written to it: what a writer of traces writes to.

@@ -17,41 +17,41 @@ use crate::{Account, Format, Report, Source, SourceError, original, pump};
 
 /// How formats are written, where there is a choice.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct TargetOptions {
     /// For [`Format::Agentlog`].
-    pub agentlog: agentlog::project::Options,
+    pub agentlog: agentlog::project::ProjectionOptions,
     /// For [`Format::Normalized`]. What a source says of itself as a document goes before.
-    pub normalized: normalized::Options,
+    pub normalized: normalized::NormalizedOptions,
     /// For [`Format::Html`].
-    pub html: html::Options,
+    pub html: html::HtmlOptions,
     /// For [`Format::Markdown`].
-    pub markdown: markdown::Options,
+    pub markdown: markdown::MarkdownOptions,
     /// For [`Format::Text`].
-    pub text: text::Options,
+    pub text: text::TextOptions,
     /// For [`Format::Atif`].
-    pub atif: atif::Options,
+    pub atif: atif::AtifOptions,
     /// For [`Format::Otlp`].
-    pub otlp: otlp::Options,
+    pub otlp: otlp::OtlpOptions,
     /// For [`Format::HuggingFace`].
-    pub sts: sts::Options,
+    pub sts: sts::StsOptions,
     /// For [`Format::ClaudeCode`].
-    pub claude: claude::Options,
+    pub claude: claude::ClaudeOptions,
     /// For [`Format::Codex`].
-    pub codex: codex::Options,
+    pub codex: codex::CodexOptions,
     /// For [`Format::Flow`].
-    pub flow: flow::Options,
+    pub flow: flow::FlowOptions,
     /// For [`Format::Parquet`].
     #[cfg(feature = "parquet")]
-    pub parquet: quipu_formats::parquet::Options,
+    pub parquet: quipu_formats::parquet::ParquetOptions,
 }
 
-impl Options {
+impl TargetOptions {
     /// Whether nothing is asked for that the format does not have by itself.
     pub(crate) fn is_plain(&self, to: Format) -> bool {
         match to {
-            Format::Normalized => self.normalized == normalized::Options::default(),
+            Format::Normalized => self.normalized == normalized::NormalizedOptions::default(),
             Format::Html => self.html.is_plain(),
-            Format::Atif => self.atif == atif::Options::default(),
+            Format::Atif => self.atif == atif::AtifOptions::default(),
             _ => false,
         }
     }
@@ -63,7 +63,7 @@ impl Options {
     }
 
     /// The same, for a session that was a document before.
-    fn of(&self, document: &normalized::Options) -> Self {
+    fn of(&self, document: &normalized::NormalizedOptions) -> Self {
         let mut own = self.clone();
         own.normalized = document.clone();
         own.html.transcript = document.clone();
@@ -94,12 +94,12 @@ const fn carries_receipts(to: Format) -> bool {
 pub fn writer<'w>(
     to: Format,
     header: &Header,
-    options: &Options,
+    options: &TargetOptions,
     out: Box<dyn Write + 'w>,
     beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {
     match to {
-        Format::Exchange => exchange::writer(header, &exchange::Options, out, beside),
+        Format::Exchange => exchange::writer(header, &exchange::ExchangeOptions, out, beside),
         Format::Agentlog => agentlog::project::writer(header, &options.agentlog, out, beside),
         Format::Normalized => normalized::writer(header, &options.normalized, out, beside),
         Format::Html => html::writer(header, &options.html, out, beside),
@@ -123,7 +123,7 @@ pub fn writer<'w>(
 pub fn write<'w>(
     source: &mut dyn Source,
     to: Format,
-    options: &Options,
+    options: &TargetOptions,
     mut out: Box<dyn Write + 'w>,
     mut beside: Box<dyn Beside + 'w>,
 ) -> Result<Report, SourceError> {
@@ -153,7 +153,7 @@ pub fn add<E: Write + Send, C: Write + Send>(
         source,
         Format::Parquet,
         &header,
-        &Options::default(),
+        &TargetOptions::default(),
         |_| Ok(Box::new(Rows(tables))),
     )
 }
@@ -195,8 +195,8 @@ fn write_with<'w>(
     source: &mut dyn Source,
     to: Format,
     header: &Header,
-    options: &Options,
-    writer: impl FnOnce(&Options) -> io::Result<Box<dyn Projection + 'w>>,
+    options: &TargetOptions,
+    writer: impl FnOnce(&TargetOptions) -> io::Result<Box<dyn Projection + 'w>>,
 ) -> Result<Report, SourceError> {
     let own = if let Some(document) = source.document() {
         options.of(document)

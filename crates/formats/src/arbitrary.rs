@@ -202,7 +202,8 @@ fn attachment() -> BoxedStrategy<Attachment> {
 }
 
 /// The kinds that the exchange format has no type for.
-fn other_kind() -> BoxedStrategy<Body> {
+/// The kinds that the exchange format has no type for.
+pub fn other_kind() -> BoxedStrategy<Body> {
     let call = (
         (of(text()), of(json())),
         (of(attachment()), of(attachment())),

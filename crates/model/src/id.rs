@@ -90,7 +90,7 @@ impl AsRef<str> for RunId {
 macro_rules! given_ids {
     ($($(#[$doc:meta])* $name:ident,)+) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
         pub struct $name(String);
 
         impl $name {
@@ -158,6 +158,13 @@ macro_rules! given_ids {
         impl PartialEq<&str> for $name {
             fn eq(&self, other: &&str) -> bool {
                 self.0 == *other
+            }
+        }
+
+        /// As the text: messages quote ids.
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
             }
         }
 

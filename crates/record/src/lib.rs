@@ -9,7 +9,7 @@
 //!   process that is killed leaves at most one torn line at the end, which the next to open the run sets
 //!   aside in a `.torn` file, and says so. Nothing is ever glued to it, and no byte is destroyed.
 //!   Only bytes behind the last event that have no line end, or are not an event at all, are set aside: a whole line
-//!   that is beyond [`Options::limits`] is an error, and its number stays taken.
+//!   that is beyond [`RecorderOptions::limits`] is an error, and its number stays taken.
 //! * **Lines are sealed.** Each ends in a checksum that covers it and the line before
 //!   ([`quipu_formats::exchange::Chain`]); `quipu verify` tells a bit that has turned since.
 //! * **A run has one writer.** A second process is refused, with an error that says why.
@@ -26,7 +26,7 @@
 //!
 //! Transcripts hold prompts, code and secrets. Files are 0600, also when they existed before, and
 //! directories are made 0700 (`quipu verify` tells when one that existed is not). A run id cannot lead out of its directory ([`quipu_model::RunId`]), a run's file
-//! cannot be a symbolic link, a device or a pipe. Nothing is masked by default; [`Options::masker`] sees
+//! cannot be a symbolic link, a device or a pipe. Nothing is masked by default; [`RecorderOptions::masker`] sees
 //! each event before it is written. A file that is moved, replaced or changed by something else while it
 //! is recorded to is noticed within 100 ms, before any acknowledgement that an event is on disk, and
 //! recording stops with an error.
@@ -35,12 +35,12 @@
 //!
 //! ```
 //! use quipu_model::{Block, Body, Draft, Fidelity, Place, RunId, Step};
-//! use quipu_record::{Next, Options, Storage};
+//! use quipu_record::{Next, RecorderOptions, Storage};
 //!
 //! # let root = tempfile::tempdir()?;
 //! let storage = Storage::at(root.path());
 //! let run = RunId::new("550e8400-e29b-41d4-a716-446655440000")?;
-//! let recorder = storage.record(&run, Options::default())?;
+//! let recorder = storage.record(&run, RecorderOptions::default())?;
 //! let mut live = recorder.subscribe();
 //!
 //! recorder.record(&Draft::new(Place::run(), Body::RunStarted(Some(Step::new("nightly", "workflow")))))?;
@@ -111,7 +111,7 @@ pub use follow::Follower;
 pub use journal::{Journal, repair};
 pub use log::{BadLine, FileLook, FileWatch, LogFollower, News, Page, PageEvent, RunLog};
 pub use medium::Medium;
-pub use recorder::{Masker, OnLag, Options, Recorder};
+pub use recorder::{Masker, OnLag, Recorder, RecorderOptions};
 pub use recover::{Mended, SetAside, torn_path};
 pub use storage::{NotFound, Remark, RemarkKind, Storage};
 pub use trace::{KeepBlob, TraceError, TraceOptions, TracePlace, TraceWriter, Traced};

@@ -36,7 +36,7 @@ pub type OnLag = dyn Fn(LagWarning) + Send + Sync;
 
 /// How a recorder behaves.
 #[derive(Clone)]
-pub struct Options {
+pub struct RecorderOptions {
     /// How safe an event is when `record` returns.
     pub durability: Durability,
     /// How many events wait for a subscriber before the newest are dropped.
@@ -51,7 +51,7 @@ pub struct Options {
     pub on_lag: Option<Arc<OnLag>>,
 }
 
-impl Default for Options {
+impl Default for RecorderOptions {
     fn default() -> Self {
         Self {
             durability: Durability::default(),
@@ -64,9 +64,9 @@ impl Default for Options {
     }
 }
 
-impl std::fmt::Debug for Options {
+impl std::fmt::Debug for RecorderOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options")
+        f.debug_struct("RecorderOptions")
             .field("durability", &self.durability)
             .field("buffer", &self.buffer)
             .field("limits", &self.limits)
@@ -81,7 +81,7 @@ impl std::fmt::Debug for Options {
 pub struct Recorder {
     run_id: RunId,
     parent_run_id: Option<RunId>,
-    options: Options,
+    options: RecorderOptions,
     mended: Mended,
     /// Taking a sequence number, writing the line and handing it to subscribers is one critical
     /// section, and this is it.
@@ -113,7 +113,7 @@ impl Recorder {
     /// # Errors
     ///
     /// As [`Journal::open`].
-    pub fn open(path: &Path, run_id: &RunId, options: Options) -> Result<Self, Error> {
+    pub fn open(path: &Path, run_id: &RunId, options: RecorderOptions) -> Result<Self, Error> {
         let journal = Journal::open(path, run_id, options.limits)?;
         let parent = journal.parent_run_id().cloned();
         Self::start(journal, parent, options)
@@ -127,7 +127,7 @@ impl Recorder {
     pub fn start(
         journal: Journal,
         parent_run_id: Option<RunId>,
-        options: Options,
+        options: RecorderOptions,
     ) -> Result<Self, Error> {
         if journal.last_seq() > 0 && journal.parent_run_id() != parent_run_id.as_ref() {
             return Err(Error::OtherParent {
@@ -211,7 +211,7 @@ impl Recorder {
 
     /// Records an event and gives its sequence number.
     ///
-    /// When this returns, the event is in the file, and as durable as [`Options::durability`] says.
+    /// When this returns, the event is in the file, and as durable as [`RecorderOptions::durability`] says.
     /// Subscribers are given it once it is in the file, which may be before it is on disk.
     ///
     /// # Errors
@@ -304,7 +304,7 @@ impl Recorder {
         self.commit.wait(seq)
     }
 
-    /// Receives events from now on. At most [`Options::buffer`] of them wait; when more come, the
+    /// Receives events from now on. At most [`RecorderOptions::buffer`] of them wait; when more come, the
     /// newest are dropped and the subscriber is told which.
     pub fn subscribe(&self) -> Subscription {
         // Under the writer's lock, so that "now" is between two events.

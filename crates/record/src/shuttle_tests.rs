@@ -12,7 +12,7 @@ use shuttle::thread;
 
 use crate::faulty::FaultyFile;
 use crate::sync::Arc;
-use crate::{Durability, Error, Journal, Options, Recorder};
+use crate::{Durability, Error, Journal, Recorder, RecorderOptions};
 
 fn said(text: &str) -> Draft {
     let block = Block::text(Fidelity::AgentEmitted, text);
@@ -24,9 +24,9 @@ fn recorder() -> (Arc<FaultyFile>, Arc<Recorder>) {
     let file = Arc::new(FaultyFile::default());
     let run = RunId::new("r").unwrap();
     let journal = Journal::over(file.clone(), Path::new("r"), &run);
-    let options = Options {
+    let options = RecorderOptions {
         durability: Durability::Group(Duration::from_millis(20)),
-        ..Options::default()
+        ..RecorderOptions::default()
     };
     let recorder = Recorder::start(journal, None, options).unwrap();
     (file, Arc::new(recorder))

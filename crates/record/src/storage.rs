@@ -22,7 +22,7 @@ use quipu_formats::lines::Limits;
 use quipu_model::RunId;
 use quipu_model::tree::{Forest, RunTree, TreeBuilder};
 
-use crate::{Error, Options, Recorder};
+use crate::{Error, Recorder, RecorderOptions};
 
 const EXTENSION: &str = ".jsonl";
 
@@ -97,7 +97,7 @@ impl Storage {
     /// # Errors
     ///
     /// As [`crate::Journal::open`].
-    pub fn record(&self, run_id: &RunId, options: Options) -> Result<Recorder, Error> {
+    pub fn record(&self, run_id: &RunId, options: RecorderOptions) -> Result<Recorder, Error> {
         Recorder::open(&self.path_of(run_id), run_id, options)
     }
 

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use quipu_formats::agentlog::project::{Facts, Made, Options, Projector, Sink};
+use quipu_formats::agentlog::project::{Facts, Made, ProjectionOptions, Projector, Sink};
 use quipu_formats::agentlog::record::Field;
 use quipu_formats::agentlog::{self, ContentId, Item, LIMITS, Parent, Record};
 use quipu_formats::exchange;
@@ -55,7 +55,7 @@ pub struct TraceOptions {
     /// Where it goes.
     pub place: TracePlace,
     /// How events become records.
-    pub projection: Options,
+    pub projection: ProjectionOptions,
     /// How eagerly it is brought to disk.
     pub durability: Durability,
     /// Keeps text that is too long for a line.

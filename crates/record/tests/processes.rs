@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use quipu_formats::exchange::Reader;
 use quipu_model::{Block, Body, Draft, Fidelity, Place, RunId};
-use quipu_record::{Durability, LogFollower, News, Options, Recorder, RunLog, Storage};
+use quipu_record::{Durability, LogFollower, News, Recorder, RecorderOptions, RunLog, Storage};
 
 const HOME: &str = "QUIPU_TEST_WRITER_HOME";
 const EVENTS: &str = "QUIPU_TEST_WRITER_EVENTS";
@@ -25,9 +25,9 @@ fn said(text: &str) -> Draft {
 }
 
 fn open(home: &Path, run: &str) -> Recorder {
-    let options = Options {
+    let options = RecorderOptions {
         durability: Durability::default(),
-        ..Options::default()
+        ..RecorderOptions::default()
     };
     let run = RunId::new(run).unwrap();
     Storage::at(home).record(&run, options).unwrap()

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use quipu_model::json::Node;
 
 use super::{GROK, HISTORY, UPDATES};
-use crate::{Head, Host, Match, Pick, Place};
+use crate::{Head, Host, LogPlace, Match, Pick};
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
-    vec![Place {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
+    vec![LogPlace {
         brand: "grok",
         root: host.env_or_home("GROK_HOME", ".grok").join("sessions"),
         depth: 5,

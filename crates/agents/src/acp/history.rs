@@ -106,11 +106,5 @@ impl Reader for Messages {
         super::normalize::summary(&mut self.session, document);
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -15,45 +15,20 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family, Origin, Reader, state};
 
 /// See the module.
 pub(crate) struct Acp;
 
 /// Notifications of any agent.
-pub(crate) const UPDATES: Dialect = Dialect {
-    name: "acp",
-    brand: "acp",
-    framing: Framing::Lines,
-};
+pub(crate) const UPDATES: Dialect = Dialect::lines("acp", "acp");
 /// Notifications as Grok Build keeps them.
-pub(crate) const GROK: Dialect = Dialect {
-    name: "grok",
-    brand: "grok",
-    framing: Framing::Lines,
-};
-pub(crate) const HISTORY: Dialect = Dialect {
-    name: "grok-chat",
-    brand: "grok",
-    framing: Framing::Lines,
-};
+pub(crate) const GROK: Dialect = Dialect::lines("grok", "grok");
+pub(crate) const HISTORY: Dialect = Dialect::lines("grok-chat", "grok");
 
 impl Family for Acp {
-    fn name(&self) -> &'static str {
-        "acp"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[UPDATES, GROK, HISTORY]
-    }
-
-    fn places(&self, host: &Host) -> Vec<Place> {
-        discover::places(host)
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
+    crate::family::known!("acp", [UPDATES, GROK, HISTORY]);
+    crate::family::placed!();
 
     fn dialect_at(&self, _brand: &str, _path: &Path) -> Option<Dialect> {
         Some(GROK)
@@ -68,10 +43,7 @@ impl Family for Acp {
         if *dialect == HISTORY {
             return history::open(origin, saved);
         }
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Updates>(saved)?),
-            None => Box::new(normalize::Updates::default()),
-        })
+        state::open(saved, normalize::Updates::default)
     }
 
     fn sidecars(&self, log: &Path) -> Vec<PathBuf> {

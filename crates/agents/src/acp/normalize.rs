@@ -11,7 +11,7 @@ use super::wire::{self, Line};
 use crate::capture;
 use crate::cost::Cost;
 use crate::session::{learn, update as renew};
-use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, blocks, hash, state, time};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, blocks, hash, time};
 
 /// How many calls that have ended are still known, for what comes late.
 const RECENT: usize = 64;
@@ -551,11 +551,5 @@ impl Reader for Updates {
         self.flush(out);
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

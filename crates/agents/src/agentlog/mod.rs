@@ -17,44 +17,15 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family};
 
 /// See the module.
 pub(crate) struct AgentLog;
 
-pub(crate) const TRACE: Dialect = Dialect {
-    name: "agentlog",
-    brand: "shadow",
-    framing: Framing::Lines,
-};
+pub(crate) const TRACE: Dialect = Dialect::lines("agentlog", "shadow");
 
 impl Family for AgentLog {
-    fn name(&self) -> &'static str {
-        "agentlog"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[TRACE]
-    }
-
-    /// None: traces lie in the projects they are of, below `.shadow` or wherever they were written to.
-    fn places(&self, _host: &Host) -> Vec<Place> {
-        Vec::new()
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn open(
-        &self,
-        _dialect: &Dialect,
-        _origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Trace>(saved)?),
-            None => Box::new(normalize::Trace::default()),
-        })
-    }
+    // It has no places: traces lie in the projects they are of, below `.shadow` or wherever they were written to.
+    crate::family::known!("agentlog", [TRACE]);
+    crate::family::opened!(_dialect, _origin => normalize::Trace::default());
 }

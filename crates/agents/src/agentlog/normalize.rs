@@ -5,16 +5,18 @@ use std::cell::Cell;
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
-use quipu_model::json::Node;
-use quipu_model::{Attachment, Json, NoteKind, Service, Status, Timestamp};
+use quipu_formats::agentlog::project::{event_of, is_own_address, mapped};
+use quipu_formats::agentlog::{Kind, LIMITS};
+use quipu_model::json::{Node, Tape};
+use quipu_model::{Body, Json, NoteKind, Place, Service, Status, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::said::{Made, Said};
+use super::said::{Conversations, Made};
 use super::wire::{self, Record};
 use crate::openai_chat::message;
 use crate::session::learn;
 use crate::{
-    Dropped, Entry, Mended, Out, Reader, Session, Text, Value, What, blocks, capture, hash, state,
+    Dropped, Entry, InRun, Mended, Out, Reader, Session, Text, Value, What, blocks, capture, hash,
     time,
 };
 
@@ -27,7 +29,7 @@ pub(super) struct Trace {
     ours: bool,
     /// How many records there were.
     records: u64,
-    said: Said,
+    said: Conversations,
     /// The settings of the last request, by their hash.
     settings: Option<u64>,
 }
@@ -76,6 +78,11 @@ impl<'a> Common<'a> {
         out.push(entry);
     }
 
+    /// Whether Quipu made the record of something else than an event that is such a record.
+    fn is_note(&self) -> bool {
+        self.marks.is_some() && self.mark("event").is_none()
+    }
+
     /// A note that keeps the record, and says something where it can.
     fn note(&self, kind: NoteKind, text: Option<Text<'a>>, out: &mut Out<'_>) {
         let entry = Entry {
@@ -83,6 +90,50 @@ impl<'a> Common<'a> {
             ..blocks::kept(kind, self.record, out)
         };
         self.put(said(entry, text), out);
+    }
+
+    /// The event that the record is, or a note that keeps it where it does not have what such an event needs.
+    fn event(&self, kind: Kind, noted: NoteKind, text: Option<Text<'a>>, out: &mut Out<'_>) {
+        let entry = blocks::kept(noted, self.record, out);
+        let entry = self.of_kind(kind, entry);
+        self.put(said(entry, text), out);
+    }
+
+    fn of_kind(&self, kind: Kind, mut entry: Entry<'a>) -> Entry<'a> {
+        let Some(payload) = self.record.get("payload") else {
+            return entry;
+        };
+        let body = match &entry.what {
+            // Files that the record holds are kept outside.
+            What::Note {
+                raw: Some(Value::Owned(record)),
+                ..
+            } => {
+                let mut tape = Tape::new();
+                let record = tape.read(record.get(), LIMITS.max_depth).ok();
+                let payload = record.and_then(|record| record.get("payload"));
+                payload.and_then(|payload| event_of(kind, payload, self.marks))
+            }
+            _ => event_of(kind, payload, self.marks),
+        };
+        let Some(body) = body else {
+            return entry;
+        };
+        if let Body::Blob(blob) = &body {
+            entry.attachments = vec![blob.clone()];
+        }
+        entry.in_run = Some(InRun::of(Place::run(), body));
+        let own: &[&str] = match kind {
+            Kind::BlobRef if is_own_address(payload) => &["uri"],
+            _ => &[],
+        };
+        entry.extra.rest_of_two("", payload, [mapped(kind), own]);
+        if self.marks.is_none()
+            && let Some(meta) = self.record.get("meta").filter(|meta| !meta.is_null())
+        {
+            entry.extra.but("meta", meta, None);
+        }
+        entry
     }
 }
 
@@ -138,12 +189,12 @@ impl Trace {
             "chat_response" => self.response(payload, &place, &common, out),
             "tool_call" => self.call(payload, &common, out),
             "tool_result" => self.result(payload, &common, out),
-            "harness_event" if common.marks.is_some() => ours(payload, &common, out),
+            "harness_event" if common.is_note() => ours(payload, &common, out),
             "harness_event" => harness(payload, &common, out),
             "blob_ref" => blob(payload, &common, out),
             "error" => {
                 out.check("error", payload, wire::ERROR);
-                if common.marks.is_some() {
+                if common.is_note() {
                     return note_again(
                         NoteKind::Error,
                         payload.get("message"),
@@ -153,7 +204,7 @@ impl Trace {
                     );
                 }
                 let text = payload.get("message").or(payload.get("code"));
-                common.note(NoteKind::Error, text.and_then(Text::of), out);
+                common.event(Kind::Error, NoteKind::Error, text.and_then(Text::of), out);
             }
             "replay_summary" => {
                 out.check("replay_summary", payload, wire::REPLAY);
@@ -162,7 +213,7 @@ impl Trace {
             // What was streamed is whole in the response.
             "chunk" => {
                 out.check("chunk", payload, wire::CHUNK);
-                common.note(NoteKind::Progress, None, out);
+                common.event(Kind::Chunk, NoteKind::Progress, None, out);
             }
             _ => {
                 out.unknown_type("", &kind);
@@ -391,7 +442,7 @@ impl Trace {
         let arguments = payload.get("arguments");
         let input = arguments.map(|given| out.value(given, &mut attachments));
         match self.said.made(&id, input.as_ref()) {
-            Made::Anew => {
+            Made::New => {
                 let entry = Entry {
                     attachments,
                     ..Entry::new(What::Call {
@@ -464,7 +515,7 @@ impl Trace {
 }
 
 /// What of an entry of a request was not told yet.
-fn news<'a>(entry: Entry<'a>, told: &mut Said) -> Option<Entry<'a>> {
+fn news<'a>(entry: Entry<'a>, told: &mut Conversations) -> Option<Entry<'a>> {
     match &entry.what {
         What::Call { id, input, .. } => {
             if told.knows_call(id) {
@@ -572,26 +623,23 @@ fn harness<'a>(payload: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
             NoteKind::UnknownRecord
         }
     };
-    common.note(kind, payload.get("name").and_then(Text::of), out);
+    let name = payload.get("name").and_then(Text::of);
+    common.event(Kind::HarnessEvent, kind, name, out);
 }
 
 /// Bytes that are kept beside the trace. They are named, and not claimed to be here.
 fn blob<'a>(payload: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
     out.check("blob_ref", payload, wire::BLOB);
     let mime = payload.text("mime").unwrap_or_default();
-    let is_hash = |hash: &str| hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit());
-    let named = payload.text("blob_id").and_then(|id| {
-        let sha256 = id.strip_prefix("sha256:").filter(|hash| is_hash(hash))?;
-        Some(Attachment {
-            mime: mime.clone().into_owned(),
-            bytes: millis(Some(payload), "size_bytes")?,
-            sha256: sha256.to_ascii_lowercase(),
-        })
-    });
-    let entry = Entry {
-        attachments: named.into_iter().collect(),
-        ..Entry::keep(NoteKind::Attachment, common.record)
-    };
+    let mut entry = Entry::keep(NoteKind::Attachment, common.record);
+    if common.is_note() {
+        // It belongs to the event before it.
+        if let Some(Body::Blob(blob)) = event_of(Kind::BlobRef, payload, None) {
+            entry.attachments.push(blob);
+        }
+    } else {
+        entry = common.of_kind(Kind::BlobRef, entry);
+    }
     common.put(said(entry, Some(mime.into())), out);
 }
 
@@ -607,11 +655,5 @@ impl Reader for Trace {
         self.begun && USAGE.find(line).is_none()
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -34,7 +34,7 @@ pub(super) struct Message {
 
 /// What was said.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Said {
+pub(super) struct Conversations {
     /// The conversations; the one that went on last is the last.
     chains: VecDeque<Chain>,
     systems: VecDeque<u64>,
@@ -73,14 +73,14 @@ enum Given {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Made {
     /// A call that was not told yet.
-    Anew,
+    New,
     /// Nothing: the model asked for just this.
     AsAsked,
     /// That it was not made as the model asked for it.
     Otherwise,
 }
 
-impl Said {
+impl Conversations {
     /// A session begins: nothing was said in it.
     pub(super) fn begin(&mut self) {
         *self = Self::default();
@@ -245,7 +245,7 @@ impl Said {
                     result: Given::Nowhere,
                 };
                 self.know(id, call);
-                Made::Anew
+                Made::New
             }
         }
     }

@@ -1,9 +1,10 @@
 //! Each kind of record, sessions, and what is promised of every log.
 
+mod kinds;
 mod repeats;
 
 use insta::assert_snapshot;
-use quipu_model::{Body, NoteKind, Usage};
+use quipu_model::{Body, HarnessEvent, NoteKind, Severity, Usage};
 use serde_json::{Value, json};
 
 use super::{AgentLog, TRACE};
@@ -307,7 +308,7 @@ fn how_a_response_ended_is_told_when_it_is_not_usual() {
 }
 
 #[test]
-fn what_the_harness_does_is_noted() {
+fn what_the_harness_does_is_an_event() {
     for (category, severity, kind) in [
         ("retry", "info", NoteKind::Retry),
         ("rate_limit", "warning", NoteKind::Retry),
@@ -327,15 +328,16 @@ fn what_the_harness_does_is_noted() {
             &json!({"category": category, "name": "what", "severity": severity}),
         );
         let read = log.read();
-        let Body::Note(note) = &read.events[1].body else {
-            panic!("{category}");
+        let expected = HarnessEvent {
+            category: category.to_owned(),
+            name: "what".to_owned(),
+            severity: Severity::from_word(severity),
+            attributes: None,
         };
-        assert_eq!(
-            (note.kind, note.text.as_deref()),
-            (kind, Some("what")),
-            "{category}"
-        );
-        assert!(note.raw.is_some());
+        assert_eq!(read.events[1].body, Body::Harness(expected));
+        // Where only notes are known, it is a note of this kind.
+        let noted = quipu_formats::plain::note(&read.events[1]);
+        assert_eq!(noted.map(|note| note.kind), Some(kind), "{category}");
         assert_eq!(read.ledger.drift.is_empty(), category != "weather");
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::wire::FIELDS;
 use crate::cost::Cost;
 use crate::session::{learn, update};
-use crate::{Entry, Out, Reader, Session, state, time};
+use crate::{Entry, Out, Reader, Session, time};
 
 /// Reads an analytics log. All runs of one person stand in it.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -51,11 +51,5 @@ impl Reader for Analytics {
         });
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

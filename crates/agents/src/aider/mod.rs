@@ -13,51 +13,18 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family, Framing};
 
 /// See the module.
 pub(crate) struct Aider;
 
-pub(crate) const CHAT: Dialect = Dialect {
-    name: "aider",
-    brand: "aider",
-    framing: Framing::Text,
-};
-pub(crate) const ANALYTICS: Dialect = Dialect {
-    name: "aider-analytics",
-    brand: "aider",
-    framing: Framing::Lines,
-};
+pub(crate) const CHAT: Dialect = Dialect::framed("aider", "aider", Framing::Text);
+pub(crate) const ANALYTICS: Dialect = Dialect::lines("aider-analytics", "aider");
 
 impl Family for Aider {
-    fn name(&self) -> &'static str {
-        "aider"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[CHAT, ANALYTICS]
-    }
-
-    fn places(&self, _host: &Host) -> Vec<Place> {
-        Vec::new()
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn open(
-        &self,
-        dialect: &Dialect,
-        origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        let is_chat = *dialect == CHAT;
-        Some(match saved {
-            Some(saved) if is_chat => Box::new(state::load::<normalize::Chat>(saved)?),
-            Some(saved) => Box::new(state::load::<analytics::Analytics>(saved)?),
-            None if is_chat => Box::new(normalize::Chat::new(origin)),
-            None => Box::<analytics::Analytics>::default(),
-        })
-    }
+    crate::family::known!("aider", [CHAT, ANALYTICS]);
+    crate::family::opened!(dialect, origin => match {
+        CHAT => normalize::Chat::new(origin),
+        _ => analytics::Analytics::default(),
+    });
 }

@@ -4,7 +4,7 @@ use quipu_model::{NoteKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::wire::{RUN, TOOL, USER};
-use crate::{Entry, Mended, Origin, Out, Reader, Session, Text, What, hash, state, time};
+use crate::{Entry, Mended, Origin, Out, Reader, Session, Text, What, hash, time};
 
 /// Reads a chat.
 #[derive(Debug, Serialize, Deserialize)]
@@ -189,11 +189,5 @@ impl Reader for Chat {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

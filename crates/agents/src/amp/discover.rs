@@ -5,9 +5,9 @@ use std::path::Path;
 use quipu_model::json::Kind;
 
 use super::THREAD;
-use crate::{Head, Host, Match, Pick, Place};
+use crate::{Head, Host, LogPlace, Match, Pick};
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
     let kept = host.data("amp/threads");
     let extension = host
         .editors()
@@ -15,7 +15,7 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
         .map(|editor| editor.join("globalStorage/sourcegraph.amp"));
     std::iter::once(kept)
         .chain(extension)
-        .map(|root| Place {
+        .map(|root| LogPlace {
             brand: "amp",
             root,
             depth: 3,

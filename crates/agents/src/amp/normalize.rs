@@ -9,29 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use super::wire::{self, FIELDS, MESSAGE_FIELDS, USAGE_FIELDS};
 use crate::blocks::{self, ResultFacts, Speaker};
+use crate::common::Common;
 use crate::session::learn;
-use crate::{Dropped, Entry, Out, Reader, Session, Text, What, state, time};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, What, time};
 
 /// Reads a thread.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Amp {
     session: Session,
-}
-
-/// What a message says of all entries it becomes.
-struct Common<'a> {
-    at: Option<Timestamp>,
-    id: Option<Cow<'a, str>>,
-    subagent: Option<Cow<'a, str>>,
-}
-
-impl<'a> Common<'a> {
-    fn put(&self, mut entry: Entry<'a>, out: &mut Out<'_>) {
-        entry.at = entry.at.or(self.at);
-        entry.native_id.clone_from(&self.id);
-        entry.subagent.clone_from(&self.subagent);
-        out.push(entry);
-    }
 }
 
 impl Amp {
@@ -113,12 +98,13 @@ fn message<'a>(message: Node<'a>, out: &mut Out<'_>) {
     });
     let usage = message.get("usage").filter(|usage| !usage.is_null());
     let at = time_of(message);
-    let common = Common {
+    let common: Common<'_> = Common {
         at,
         id,
         subagent: message
             .text("parentToolUseId")
             .or(message.text("parentToolUseID")),
+        ..Common::default()
     };
     let role = message.text("role").unwrap_or_default();
     let speaker = match &*role {
@@ -251,11 +237,5 @@ impl Reader for Amp {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

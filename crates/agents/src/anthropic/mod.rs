@@ -11,53 +11,16 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family, Framing};
 
 /// See the module.
 pub(crate) struct Anthropic;
 
-pub(crate) const BODY: Dialect = Dialect {
-    name: "anthropic-body",
-    brand: "anthropic",
-    framing: Framing::Document,
-};
-pub(crate) const SSE: Dialect = Dialect {
-    name: "anthropic-sse",
-    brand: "anthropic",
-    framing: Framing::Sse,
-};
-pub(crate) const CHUNKS: Dialect = Dialect {
-    name: "anthropic-chunks",
-    brand: "anthropic",
-    framing: Framing::Lines,
-};
+pub(crate) const BODY: Dialect = Dialect::document("anthropic-body", "anthropic");
+pub(crate) const SSE: Dialect = Dialect::framed("anthropic-sse", "anthropic", Framing::Sse);
+pub(crate) const CHUNKS: Dialect = Dialect::lines("anthropic-chunks", "anthropic");
 
 impl Family for Anthropic {
-    fn name(&self) -> &'static str {
-        "anthropic"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[BODY, SSE, CHUNKS]
-    }
-
-    fn places(&self, _host: &Host) -> Vec<Place> {
-        Vec::new()
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn open(
-        &self,
-        _dialect: &Dialect,
-        _origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Messages>(saved)?),
-            None => Box::new(normalize::Messages::default()),
-        })
-    }
+    crate::family::known!("anthropic", [BODY, SSE, CHUNKS]);
+    crate::family::opened!(_dialect, _origin => normalize::Messages::default());
 }

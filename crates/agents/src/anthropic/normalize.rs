@@ -12,7 +12,7 @@ use crate::blocks::{self, ResultFacts, Speaker};
 use crate::capture::{self, Requests};
 use crate::extra::leftover;
 use crate::session::learn;
-use crate::{Dropped, Entry, Out, Reader, Session, Text, Tokens, What, state};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, Tokens, What};
 
 /// Reads bodies and streams.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -587,11 +587,5 @@ impl Reader for Messages {
         self.close(out);
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -2,13 +2,13 @@
 
 use super::TRAJECTORY;
 use crate::family::ending;
-use crate::{Head, Host, Match, Pick, Place};
+use crate::{Head, Host, LogPlace, Match, Pick};
 
 /// Devin writes one when a session ends. What it needs to go on is in a database, which is not read.
-pub(super) fn places(host: &Host) -> Vec<Place> {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
     [host.data("devin"), host.home("AppData/Roaming/Devin")]
         .into_iter()
-        .map(|home| Place {
+        .map(|home| LogPlace {
             brand: "devin",
             root: home.join("cli/transcripts"),
             depth: 0,

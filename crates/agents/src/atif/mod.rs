@@ -14,47 +14,20 @@ pub(crate) mod tests;
 
 use std::path::Path;
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family, Framing};
 
 /// See the module.
 pub(crate) struct Atif;
 
-pub(crate) const TRAJECTORY: Dialect = Dialect {
-    name: "atif",
-    brand: "atif",
-    framing: Framing::Parts,
-};
+pub(crate) const TRAJECTORY: Dialect = Dialect::framed("atif", "atif", Framing::Parts);
 
 impl Family for Atif {
-    fn name(&self) -> &'static str {
-        "atif"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[TRAJECTORY]
-    }
-
-    fn places(&self, host: &Host) -> Vec<Place> {
-        discover::places(host)
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
+    crate::family::known!("atif", [TRAJECTORY]);
+    crate::family::placed!();
 
     fn dialect_at(&self, _brand: &str, _path: &Path) -> Option<Dialect> {
         Some(TRAJECTORY)
     }
 
-    fn open(
-        &self,
-        _dialect: &Dialect,
-        _origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Trajectory>(saved)?),
-            None => Box::<normalize::Trajectory>::default(),
-        })
-    }
+    crate::family::opened!(_dialect, _origin => normalize::Trajectory::default());
 }

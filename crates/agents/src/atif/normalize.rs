@@ -10,7 +10,7 @@ use super::{parts, results, wire};
 use crate::blocks;
 use crate::cost::Cost;
 use crate::session::learn;
-use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, state, time};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, time};
 
 /// Reads a trajectory.
 #[derive(Debug, Serialize, Deserialize)]
@@ -560,11 +560,5 @@ impl Reader for Trajectory {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

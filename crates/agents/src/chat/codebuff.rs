@@ -6,9 +6,7 @@ use quipu_model::json::{Kind, Node};
 use quipu_model::{NoteKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, capture, state, time,
-};
+use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, capture, time};
 
 const MESSAGE: &[&str] = &[
     "id",
@@ -205,11 +203,5 @@ impl Reader for Codebuff {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

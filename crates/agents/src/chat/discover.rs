@@ -9,11 +9,11 @@ use super::{
     VIBE,
 };
 use crate::family::ending;
-use crate::{Dialect, Head, Host, Match, Pick, Place};
+use crate::{Dialect, Head, Host, LogPlace, Match, Pick};
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
     let hermes = host.env_or_home("HERMES_HOME", ".hermes");
-    let place = |brand, root, depth, pick| Place {
+    let place = |brand, root, depth, pick| LogPlace {
         brand,
         root,
         depth,

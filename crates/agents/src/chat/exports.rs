@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::blocks::{self, ResultFacts, Speaker};
 use crate::openai_chat::message;
 use crate::session::learn;
-use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, capture, state, time};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, capture, time};
 
 /// Reads one conversation.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -241,11 +241,5 @@ impl Reader for Exports {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

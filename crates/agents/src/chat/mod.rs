@@ -20,7 +20,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use crate::{Dialect, Family, Framing, Gather, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family, Framing, Gather, Origin, Reader, state};
 
 /// See the module.
 pub(crate) struct Chat;
@@ -56,12 +56,9 @@ const fn document(name: &'static str, brand: &'static str) -> Dialect {
 }
 
 impl Family for Chat {
-    fn name(&self) -> &'static str {
-        "chat"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[
+    crate::family::known!(
+        "chat",
+        [
             VIBE,
             GPTME,
             HERMES,
@@ -73,17 +70,10 @@ impl Family for Chat {
             CODEBUFF,
             CHATGPT,
             CLAUDE_AI,
-            PART,
+            PART
         ]
-    }
-
-    fn places(&self, host: &Host) -> Vec<Place> {
-        discover::places(host)
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
+    );
+    crate::family::placed!();
 
     fn dialect_at(&self, brand: &str, path: &Path) -> Option<Dialect> {
         discover::dialect_at(brand, path)
@@ -95,26 +85,17 @@ impl Family for Chat {
         origin: &Origin<'_>,
         saved: Option<&[u8]>,
     ) -> Option<Box<dyn Reader>> {
-        fn reader<R>(saved: Option<&[u8]>, new: impl FnOnce() -> R) -> Option<Box<dyn Reader>>
-        where
-            R: Reader + serde::de::DeserializeOwned + 'static,
-        {
-            Some(match saved {
-                Some(saved) => Box::new(state::load::<R>(saved)?),
-                None => Box::new(new()),
-            })
-        }
         match *dialect {
-            VIBE => reader(saved, || normalize::Messages::vibe(origin)),
-            GPTME => reader(saved, || normalize::Messages::gptme(origin)),
-            HERMES | HERMES_LINES => reader(saved, || normalize::Messages::hermes(origin)),
-            POSIT => reader(saved, || posit::Posit::new(origin)),
-            QWENPAW => reader(saved, || qwenpaw::QwenPaw::new(origin)),
-            MUSE => reader(saved, muse::Muse::default),
-            OPENHANDS => reader(saved, || openhands::OpenHands::new(origin)),
-            CODEBUFF => reader(saved, || codebuff::Codebuff::new(origin)),
-            CHATGPT | CLAUDE_AI => reader(saved, exports::Exports::default),
-            PART => reader(saved, || gather::Part::new(origin)),
+            VIBE => state::open(saved, || normalize::Messages::vibe(origin)),
+            GPTME => state::open(saved, || normalize::Messages::gptme(origin)),
+            HERMES | HERMES_LINES => state::open(saved, || normalize::Messages::hermes(origin)),
+            POSIT => state::open(saved, || posit::Posit::new(origin)),
+            QWENPAW => state::open(saved, || qwenpaw::QwenPaw::new(origin)),
+            MUSE => state::open(saved, muse::Muse::default),
+            OPENHANDS => state::open(saved, || openhands::OpenHands::new(origin)),
+            CODEBUFF => state::open(saved, || codebuff::Codebuff::new(origin)),
+            CHATGPT | CLAUDE_AI => state::open(saved, exports::Exports::default),
+            PART => state::open(saved, || gather::Part::new(origin)),
             _ => None,
         }
     }

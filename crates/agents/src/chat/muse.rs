@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::wire;
 use crate::session::{learn, update};
-use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, capture, state, time};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, capture, time};
 
 /// Reads the events of a session.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -262,11 +262,5 @@ impl Reader for Muse {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

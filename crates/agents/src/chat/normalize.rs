@@ -10,7 +10,7 @@ use super::wire;
 use crate::cost::Cost;
 use crate::openai_chat::message;
 use crate::session::{learn, update};
-use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, What, capture, state, time};
+use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, What, capture, time};
 
 /// Reads the messages of a session.
 #[derive(Debug, Serialize, Deserialize)]
@@ -296,11 +296,5 @@ impl Reader for Messages {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -3,40 +3,20 @@
 use std::borrow::Cow;
 
 use quipu_model::json::Node;
-use quipu_model::{NoteKind, Status, Timestamp};
+use quipu_model::{NoteKind, Status};
 use serde::{Deserialize, Serialize};
 
 use super::wire;
+use crate::common::Common;
 use crate::openai_chat::message;
 use crate::session::learn;
-use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, What, capture, state, time};
+use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, What, capture, time};
 
 /// Reads the events of a conversation.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct OpenHands {
     session: Session,
     model: Option<String>,
-}
-
-/// What an event says of all its entries.
-struct Common<'a> {
-    id: Option<Cow<'a, str>>,
-    at: Option<Timestamp>,
-    model: Option<&'a str>,
-    call: Option<Cow<'a, str>>,
-}
-
-impl Common<'_> {
-    fn put(&self, mut entry: Entry<'_>, out: &mut Out<'_>) {
-        let owned = |text: Option<&str>| text.map(|text| Cow::Owned(text.to_owned()));
-        entry.at = self.at;
-        entry.native_id = owned(self.id.as_deref());
-        if self.call.is_some() {
-            entry.model_call = owned(self.call.as_deref());
-            entry.model = owned(self.model);
-        }
-        out.push(entry);
-    }
 }
 
 impl OpenHands {
@@ -65,11 +45,17 @@ impl OpenHands {
         {
             return;
         }
-        let common = Common {
+        let call = capture::id(record, "llm_response_id");
+        let common: Common<'_> = Common {
             id,
             at: time::field(record, "timestamp"),
-            model: self.model.as_deref(),
-            call: capture::id(record, "llm_response_id"),
+            model: self
+                .model
+                .as_deref()
+                .filter(|_| call.is_some())
+                .map(Cow::Borrowed),
+            call,
+            ..Common::default()
         };
         let source = record.text("source").unwrap_or_default();
         let kind = record.text("kind").unwrap_or_default();
@@ -229,11 +215,5 @@ impl Reader for OpenHands {
         capture::records(record, out, |record, out| self.line(record, out));
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::openai_chat::message;
 use crate::session::{learn, update};
-use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, state, time};
+use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, time};
 
 const LINE: &[&str] = &["id", "message"];
 const MESSAGE: &[&str] = &["role", "content", "providerOptions"];
@@ -228,11 +228,5 @@ impl Reader for Posit {
         self.tree(document, out);
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::{self, ResultFacts, Speaker};
 use crate::openai_chat::message;
-use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, What, capture, state, time};
+use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, What, capture, time};
 
 const MESSAGE: &[&str] = &[
     "id",
@@ -96,11 +96,5 @@ impl Reader for QwenPaw {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -6,9 +6,9 @@ use quipu_model::json::Node;
 
 use super::{DOCUMENT, HISTORY, SESSION, STREAM};
 use crate::family::ending;
-use crate::{Dialect, Head, Host, Match, Pick, Place, qwen};
+use crate::{Dialect, Head, Host, LogPlace, Match, Pick, qwen};
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
     let claude = host.env("CLAUDE_CONFIG_DIR");
     let homes = match claude {
         Some(home) => vec![home],
@@ -17,7 +17,7 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
     let mut places = Vec::new();
     for home in homes {
         places.push(projects("claude-code", home.join("projects")));
-        places.push(Place {
+        places.push(LogPlace {
             brand: "claude-code",
             root: home.join("history.jsonl"),
             depth: 0,
@@ -29,7 +29,7 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
         host.config("Claude/local-agent-mode-sessions"),
         host.home("Library/Application Support/Claude/local-agent-mode-sessions"),
     ] {
-        places.push(Place {
+        places.push(LogPlace {
             depth: 10,
             ..projects("claude-code", root)
         });
@@ -47,8 +47,8 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
     places
 }
 
-fn projects(brand: &'static str, root: PathBuf) -> Place {
-    Place {
+fn projects(brand: &'static str, root: PathBuf) -> LogPlace {
+    LogPlace {
         brand,
         root,
         depth: 6,

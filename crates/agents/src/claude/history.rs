@@ -76,10 +76,7 @@ fn each_line(
 }
 
 pub(super) fn open(_origin: &Origin<'_>, saved: Option<&[u8]>) -> Option<Box<dyn Reader>> {
-    Some(match saved {
-        Some(saved) => Box::new(state::load::<Prompts>(saved)?),
-        None => Box::new(Prompts::default()),
-    })
+    state::open(saved, Prompts::default)
 }
 
 /// Reads the prompts of one session.
@@ -130,11 +127,5 @@ impl Reader for Prompts {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -16,53 +16,21 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use crate::{Dialect, Family, Framing, Gather, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family, Gather, Origin, Reader, state};
 
 /// See the module.
 pub(crate) struct Claude;
 
-pub(crate) const SESSION: Dialect = Dialect {
-    name: "claude",
-    brand: "claude-code",
-    framing: Framing::Lines,
-};
-pub(crate) const STREAM: Dialect = Dialect {
-    name: "claude-stream",
-    brand: "claude-code",
-    framing: Framing::Lines,
-};
+pub(crate) const SESSION: Dialect = Dialect::lines("claude", "claude-code");
+pub(crate) const STREAM: Dialect = Dialect::lines("claude-stream", "claude-code");
 /// The lines of a session, or of a stream, as the items of one list.
-pub(crate) const DOCUMENT: Dialect = Dialect {
-    name: "claude-document",
-    brand: "claude-code",
-    framing: Framing::Document,
-};
-pub(crate) const HISTORY: Dialect = Dialect {
-    name: "claude-history",
-    brand: "claude-code",
-    framing: Framing::Lines,
-};
+pub(crate) const DOCUMENT: Dialect = Dialect::document("claude-document", "claude-code");
+pub(crate) const HISTORY: Dialect = Dialect::lines("claude-history", "claude-code");
 
 impl Family for Claude {
-    fn name(&self) -> &'static str {
-        "claude"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[SESSION, STREAM, DOCUMENT, HISTORY]
-    }
-
-    fn places(&self, host: &Host) -> Vec<Place> {
-        discover::places(host)
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn dialect_at(&self, _brand: &str, path: &Path) -> Option<Dialect> {
-        discover::dialect_at(path)
-    }
+    crate::family::known!("claude", [SESSION, STREAM, DOCUMENT, HISTORY]);
+    crate::family::placed!();
+    crate::family::dialect_by_path!();
 
     fn open(
         &self,
@@ -73,10 +41,7 @@ impl Family for Claude {
         if *dialect == HISTORY {
             return history::open(origin, saved);
         }
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Claude>(saved)?),
-            None => Box::new(normalize::Claude::new(origin)),
-        })
+        state::open(saved, || normalize::Claude::new(origin))
     }
 
     fn sidecars(&self, log: &Path) -> Vec<PathBuf> {

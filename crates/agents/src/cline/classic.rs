@@ -3,18 +3,17 @@
 use std::borrow::Cow;
 
 use quipu_model::json::{Kind, Node};
-use quipu_model::{NoteKind, Status, Timestamp};
+use quipu_model::{NoteKind, Status};
 use serde::{Deserialize, Serialize};
 
 use super::wire::{HISTORY_FILE, MESSAGE_FIELDS, META_FILE, SHOWN_FILE, TASK_FILE};
 use super::xml::{self, Piece};
 use super::{HISTORY, SHOWN};
 use crate::blocks::{self, ResultFacts, Speaker};
+use crate::common::Common;
 use crate::cost::Cost;
 use crate::session::{learn, update};
-use crate::{
-    Dialect, Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, state, time,
-};
+use crate::{Dialect, Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, time};
 
 /// Reads a task, or one of its documents.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,20 +34,6 @@ pub(super) struct Task {
     pub(super) model: Option<String>,
     pub(super) provider: Option<String>,
     pub(super) cost: Cost,
-}
-
-/// What a message says of all entries it becomes.
-struct Common {
-    at: Option<Timestamp>,
-    id: String,
-}
-
-impl Common {
-    fn put(&self, mut entry: Entry<'_>, out: &mut Out<'_>) {
-        entry.at = entry.at.or(self.at);
-        entry.native_id = Some(Cow::Owned(self.id.clone()));
-        out.push(entry);
-    }
 }
 
 impl Task {
@@ -118,7 +103,8 @@ impl Task {
         out.check("message", message, MESSAGE_FIELDS);
         let common = Common {
             at: time::field(message, "ts"),
-            id: index.to_string(),
+            id: Some(index.to_string().into()),
+            ..Common::default()
         };
         let is_true = |key: &str| message.get(key).and_then(|n| n.as_bool()) == Some(true);
         if is_true("isSummary") || is_true("isTruncationMarker") {
@@ -157,7 +143,7 @@ impl Task {
     }
 
     /// What was put to the model.
-    fn told(&mut self, content: Node<'_>, common: &Common, out: &mut Out<'_>) {
+    fn told(&mut self, content: Node<'_>, common: &Common<'_>, out: &mut Out<'_>) {
         if let Some(text) = Text::of(content) {
             return self.told_text(text, None, common, out).map_or((), drop);
         }
@@ -189,7 +175,7 @@ impl Task {
         &mut self,
         text: Text<'a>,
         next: Option<Text<'a>>,
-        common: &Common,
+        common: &Common<'_>,
         out: &mut Out<'_>,
     ) -> Option<()> {
         const INJECTED: [&str; 12] = [
@@ -270,7 +256,7 @@ impl Task {
         &mut self,
         message: Node<'_>,
         content: Node<'_>,
-        common: &Common,
+        common: &Common<'_>,
         out: &mut Out<'_>,
     ) {
         let model = message
@@ -322,7 +308,7 @@ impl Task {
         text: &Text<'_>,
         is_native: bool,
         calls: &mut u32,
-        common: &Common,
+        common: &Common<'_>,
         put: &dyn Fn(Entry<'_>, &mut Out<'_>),
         out: &mut Out<'_>,
     ) {
@@ -342,7 +328,7 @@ impl Task {
                 Piece::Thought(text) => What::Reasoning(text.into()),
                 Piece::Call { name, input } => {
                     *calls += 1;
-                    let id = format!("{}.{calls}", common.id);
+                    let id = format!("{}.{calls}", common.id.as_deref().unwrap_or_default());
                     self.open = Some((id.clone(), name.to_owned()));
                     What::Call {
                         name: name.into(),
@@ -408,11 +394,5 @@ impl Reader for Task {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

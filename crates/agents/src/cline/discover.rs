@@ -6,7 +6,7 @@ use quipu_model::json::{Kind, Node};
 
 use super::{HISTORY, SESSION, SHOWN, TASK, wire};
 use crate::family::ending;
-use crate::{Dialect, Head, Host, Match, Pick, Place};
+use crate::{Dialect, Head, Host, LogPlace, Match, Pick};
 
 /// The extensions, and the agents they are.
 const EXTENSIONS: [(&str, &str); 5] = [
@@ -17,7 +17,7 @@ const EXTENSIONS: [(&str, &str); 5] = [
     ("zoocodeorganization.zoo-code", "zoo"),
 ];
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
     let mut places = Vec::new();
     for editor in host.editors() {
         for (extension, brand) in EXTENSIONS {
@@ -31,7 +31,7 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
         (None, None) => host.home(".cline/data"),
     };
     places.push(tasks("cline", data.join("tasks")));
-    places.push(Place {
+    places.push(LogPlace {
         brand: "cline",
         root: host
             .env("CLINE_SESSION_DATA_DIR")
@@ -49,8 +49,8 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
     places
 }
 
-fn tasks(brand: &'static str, root: PathBuf) -> Place {
-    Place {
+fn tasks(brand: &'static str, root: PathBuf) -> LogPlace {
+    LogPlace {
         brand,
         root,
         depth: 1,

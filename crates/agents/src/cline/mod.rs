@@ -17,71 +17,28 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use crate::{Dialect, Family, Framing, Gather, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family, Gather};
 
 /// See the module.
 pub(crate) struct Cline;
 
 /// A task that was brought together.
-pub(crate) const TASK: Dialect = Dialect {
-    name: "cline-task",
-    brand: "cline",
-    framing: Framing::Lines,
-};
+pub(crate) const TASK: Dialect = Dialect::lines("cline-task", "cline");
 /// The conversation with the model, alone.
-pub(crate) const HISTORY: Dialect = Dialect {
-    name: "cline-history",
-    brand: "cline",
-    framing: Framing::Document,
-};
+pub(crate) const HISTORY: Dialect = Dialect::document("cline-history", "cline");
 /// What was shown to the person, alone.
-pub(crate) const SHOWN: Dialect = Dialect {
-    name: "cline-ui",
-    brand: "cline",
-    framing: Framing::Document,
-};
+pub(crate) const SHOWN: Dialect = Dialect::document("cline-ui", "cline");
 /// A session of the newer kind.
-pub(crate) const SESSION: Dialect = Dialect {
-    name: "cline",
-    brand: "cline",
-    framing: Framing::Document,
-};
+pub(crate) const SESSION: Dialect = Dialect::document("cline", "cline");
 
 impl Family for Cline {
-    fn name(&self) -> &'static str {
-        "cline"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[SESSION, TASK, HISTORY, SHOWN]
-    }
-
-    fn places(&self, host: &Host) -> Vec<Place> {
-        discover::places(host)
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn dialect_at(&self, _brand: &str, path: &Path) -> Option<Dialect> {
-        discover::dialect_at(path)
-    }
-
-    fn open(
-        &self,
-        dialect: &Dialect,
-        origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        let is_session = *dialect == SESSION;
-        Some(match saved {
-            Some(saved) if is_session => Box::new(state::load::<sdk::Messages>(saved)?),
-            Some(saved) => Box::new(state::load::<classic::Task>(saved)?),
-            None if is_session => Box::new(sdk::Messages::new(origin)),
-            None => Box::new(classic::Task::new(dialect, origin)),
-        })
-    }
+    crate::family::known!("cline", [SESSION, TASK, HISTORY, SHOWN]);
+    crate::family::placed!();
+    crate::family::dialect_by_path!();
+    crate::family::opened!(dialect, origin => match {
+        SESSION => sdk::Messages::new(origin),
+        _ => classic::Task::new(dialect, origin),
+    });
 
     fn sidecars(&self, log: &Path) -> Vec<PathBuf> {
         discover::sidecars(log)

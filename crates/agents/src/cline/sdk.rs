@@ -10,7 +10,7 @@ use super::wire::{self, SESSION_FIELDS, SESSION_MESSAGE_FIELDS};
 use crate::blocks::{self, ResultFacts, Speaker};
 use crate::cost::Cost;
 use crate::session::{learn, update};
-use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, What, state, time};
+use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, What, time};
 
 /// Reads a session.
 #[derive(Debug, Serialize, Deserialize)]
@@ -229,11 +229,5 @@ impl Reader for Messages {
         self.learn(document);
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -6,11 +6,11 @@ use quipu_model::json::{Kind, Node};
 
 use super::wire;
 use super::{EXEC, ROLLOUT};
-use crate::{Head, Host, Match, Pick, Place};
+use crate::{Head, Host, LogPlace, Match, Pick};
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
     let home = host.env_or_home("CODEX_HOME", ".codex");
-    let place = |brand, root| Place {
+    let place = |brand, root| LogPlace {
         brand,
         root,
         depth: 4,

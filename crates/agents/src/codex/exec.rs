@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::meter::{self, Meter};
 use super::{items, results, wire};
 use crate::session::{learn, update};
-use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, capture, state};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, capture};
 
 /// Reads a stream.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -567,11 +567,5 @@ impl Reader for Exec {
         out.push(Entry::keep(NoteKind::Session, record));
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

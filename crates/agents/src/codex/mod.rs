@@ -22,60 +22,26 @@ mod tests;
 
 use std::path::Path;
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family};
 
 /// See the module.
 pub(crate) struct Codex;
 
-pub(crate) const ROLLOUT: Dialect = Dialect {
-    name: "codex",
-    brand: "codex",
-    framing: Framing::Lines,
-};
-pub(crate) const EXEC: Dialect = Dialect {
-    name: "codex-exec",
-    brand: "codex",
-    framing: Framing::Lines,
-};
+pub(crate) const ROLLOUT: Dialect = Dialect::lines("codex", "codex");
+pub(crate) const EXEC: Dialect = Dialect::lines("codex-exec", "codex");
 
 impl Family for Codex {
-    fn name(&self) -> &'static str {
-        "codex"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[ROLLOUT, EXEC]
-    }
-
-    fn places(&self, host: &Host) -> Vec<Place> {
-        discover::places(host)
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
+    crate::family::known!("codex", [ROLLOUT, EXEC]);
+    crate::family::placed!();
 
     fn dialect_at(&self, _brand: &str, _path: &Path) -> Option<Dialect> {
         Some(ROLLOUT)
     }
 
-    fn open(
-        &self,
-        dialect: &Dialect,
-        origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        if *dialect == EXEC {
-            return Some(match saved {
-                Some(saved) => Box::new(state::load::<exec::Exec>(saved)?),
-                None => Box::new(exec::Exec::default()),
-            });
-        }
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Rollout>(saved)?),
-            None => Box::new(normalize::Rollout::new(origin)),
-        })
-    }
+    crate::family::opened!(dialect, origin => match {
+        EXEC => exec::Exec::default(),
+        _ => normalize::Rollout::new(origin),
+    });
 
     fn resume(&self, brand: &str, session: &str) -> Option<Vec<String>> {
         let resume = || ["codex", "resume", session].map(str::to_owned).to_vec();

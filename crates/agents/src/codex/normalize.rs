@@ -15,7 +15,7 @@ use super::twins::{Fate, Held, Twins, Who};
 use super::wire::{self, Item, Line};
 use crate::blocks;
 use crate::session::{learn, update};
-use crate::{Dropped, Entry, Mended, Origin, Out, Reader, Session, Text, What, state, time};
+use crate::{Dropped, Entry, Mended, Origin, Out, Reader, Session, Text, What, time};
 
 /// How many calls may have an ending that is not told of yet.
 const ENDINGS: usize = 64;
@@ -675,11 +675,5 @@ impl Reader for Rollout {
             && TOKENS.find(line).is_none()
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::blocks;
 use crate::gemini::parts;
 use crate::session::{learn, update};
-use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, hash, state, time};
+use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, hash, time};
 
 /// Reads a chat.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ struct Request {
 }
 
 /// Where among the requests a change is.
-struct Place<'a> {
+struct ChangePath<'a> {
     index: Option<usize>,
     field: Option<&'a str>,
     depth: usize,
@@ -316,7 +316,7 @@ impl Chat {
             }
             (Some(1 | 2), Some(value)) if step(0).as_deref() == Some("requests") => {
                 let field = step(2);
-                let place = Place {
+                let place = ChangePath {
                     index,
                     field: field.as_deref(),
                     depth: path.len(),
@@ -333,7 +333,13 @@ impl Chat {
     }
 
     /// A change to the requests.
-    fn request_change(&mut self, adds: bool, to: &Place<'_>, value: Node<'_>, out: &mut Out<'_>) {
+    fn request_change(
+        &mut self,
+        adds: bool,
+        to: &ChangePath<'_>,
+        value: Node<'_>,
+        out: &mut Out<'_>,
+    ) {
         let held = self.text.is_some();
         match (to.field, to.index) {
             (None, None) => {
@@ -478,11 +484,5 @@ impl Reader for Chat {
         self.flush(out);
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

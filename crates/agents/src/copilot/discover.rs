@@ -7,18 +7,18 @@ use quipu_model::json::{Kind, Node};
 use super::wire::is_known_type;
 use super::{CHAT, CHAT_JOURNAL, EVENTS, HISTORY, TRACES};
 use crate::family::ending;
-use crate::{Dialect, Head, Host, Match, Pick, Place};
+use crate::{Dialect, Head, Host, LogPlace, Match, Pick};
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
     let home = host.env_or_home("COPILOT_HOME", ".copilot");
     let mut places = vec![
-        Place {
+        LogPlace {
             brand: "copilot-cli",
             root: home.join("session-state"),
             depth: 1,
             pick: pick_events,
         },
-        Place {
+        LogPlace {
             brand: "copilot-cli",
             root: home.join("history-session-state"),
             depth: 0,
@@ -26,13 +26,13 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
         },
     ];
     for editor in host.editors() {
-        places.push(Place {
+        places.push(LogPlace {
             brand: "copilot-chat",
             root: editor.join("workspaceStorage"),
             depth: 2,
             pick: pick_chat,
         });
-        places.push(Place {
+        places.push(LogPlace {
             brand: "copilot-chat",
             root: editor.join("globalStorage/emptyWindowChatSessions"),
             depth: 0,

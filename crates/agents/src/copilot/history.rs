@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gemini::parts;
 use crate::session::learn;
-use crate::{Dropped, Entry, Out, Reader, Session, Text, What, capture, state, time};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, What, capture, time};
 
 /// Reads the document.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -89,11 +89,5 @@ impl Reader for History {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -15,7 +15,7 @@ use super::wire::{
 use crate::blocks;
 use crate::session::{learn, update};
 use crate::{Dropped, Entry, Extra, Mended, Out, Reader, Session, Text, Tokens, Value, What, hash};
-use crate::{capture, state, time};
+use crate::{capture, time};
 
 /// How many pieces of reasoning back one is known again.
 const RECENT: usize = 8;
@@ -769,11 +769,5 @@ impl Reader for Events {
         self.event(record, out);
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

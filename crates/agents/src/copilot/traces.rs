@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gemini::parts;
 use crate::session::{learn, update};
-use crate::{Entry, Origin, Out, Reader, Session, Text, Value, What, capture, state, time};
+use crate::{Entry, Origin, Out, Reader, Session, Text, Value, What, capture, time};
 
 /// Reads the traces.
 #[derive(Debug, Serialize, Deserialize)]
@@ -192,11 +192,5 @@ impl Reader for Traces {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -6,9 +6,9 @@ use quipu_model::json::{Kind, Node};
 
 use super::{ROWS, STREAM, TEXT, TRANSCRIPT};
 use crate::family::ending;
-use crate::{Dialect, Head, Host, Match, Pick, Place};
+use crate::{Dialect, Head, Host, LogPlace, Match, Pick};
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
     let mut places = Vec::new();
     for user in [
         host.config("Cursor/User"),
@@ -16,7 +16,7 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
         host.home("AppData/Roaming/Cursor/User"),
     ] {
         for (below, depth) in [("globalStorage", 0), ("workspaceStorage", 1)] {
-            places.push(Place {
+            places.push(LogPlace {
                 brand: "cursor",
                 root: user.join(below),
                 depth,
@@ -24,7 +24,7 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
             });
         }
     }
-    places.push(Place {
+    places.push(LogPlace {
         brand: "cursor",
         root: host.home(".cursor/projects"),
         depth: 4,
@@ -36,7 +36,7 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
             }
         },
     });
-    places.push(Place {
+    places.push(LogPlace {
         brand: "cursor",
         root: host.home(".cursor/chats"),
         depth: 2,

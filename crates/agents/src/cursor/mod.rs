@@ -16,74 +16,29 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
-
-use crate::{Dialect, Family, Framing, Gather, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family, Framing, Gather};
 
 /// See the module.
 pub(crate) struct Cursor;
 
 /// The rows of a conversation, of either database.
-pub(crate) const ROWS: Dialect = Dialect {
-    name: "cursor-rows",
-    brand: "cursor",
-    framing: Framing::Lines,
-};
+pub(crate) const ROWS: Dialect = Dialect::lines("cursor-rows", "cursor");
 /// A transcript.
-pub(crate) const TRANSCRIPT: Dialect = Dialect {
-    name: "cursor",
-    brand: "cursor",
-    framing: Framing::Lines,
-};
+pub(crate) const TRANSCRIPT: Dialect = Dialect::lines("cursor", "cursor");
 /// A transcript, as it was written before.
-pub(crate) const TEXT: Dialect = Dialect {
-    name: "cursor-text",
-    brand: "cursor",
-    framing: Framing::Text,
-};
+pub(crate) const TEXT: Dialect = Dialect::framed("cursor-text", "cursor", Framing::Text);
 /// What `cursor-agent -p --output-format stream-json` prints.
-pub(crate) const STREAM: Dialect = Dialect {
-    name: "cursor-stream",
-    brand: "cursor",
-    framing: Framing::Lines,
-};
+pub(crate) const STREAM: Dialect = Dialect::lines("cursor-stream", "cursor");
 
 impl Family for Cursor {
-    fn name(&self) -> &'static str {
-        "cursor"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[ROWS, TRANSCRIPT, TEXT, STREAM]
-    }
-
-    fn places(&self, host: &Host) -> Vec<Place> {
-        discover::places(host)
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn dialect_at(&self, _brand: &str, path: &Path) -> Option<Dialect> {
-        discover::dialect_at(path)
-    }
-
-    fn open(
-        &self,
-        dialect: &Dialect,
-        origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match (dialect.name, saved) {
-            ("cursor-rows", None) => Box::new(rows::Rows::new(origin)),
-            ("cursor-rows", Some(saved)) => Box::new(state::load::<rows::Rows>(saved)?),
-            ("cursor-stream", None) => Box::new(stream::Stream::default()),
-            ("cursor-stream", Some(saved)) => Box::new(state::load::<stream::Stream>(saved)?),
-            (_, None) => Box::new(transcript::Transcript::new(origin)),
-            (_, Some(saved)) => Box::new(state::load::<transcript::Transcript>(saved)?),
-        })
-    }
+    crate::family::known!("cursor", [ROWS, TRANSCRIPT, TEXT, STREAM]);
+    crate::family::placed!();
+    crate::family::dialect_by_path!();
+    crate::family::opened!(dialect, origin => match {
+        ROWS => rows::Rows::new(origin),
+        STREAM => stream::Stream::default(),
+        _ => transcript::Transcript::new(origin),
+    });
 
     fn gather(&self) -> Option<&dyn Gather> {
         Some(&gather::Conversations)

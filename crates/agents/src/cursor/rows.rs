@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::normalize::{answered, asked, unpacked};
 use super::wire::BUBBLE_FIELDS;
 use crate::session::{learn, update};
-use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, state};
+use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What};
 use crate::{blocks, time};
 
 /// Reads rows.
@@ -489,11 +489,5 @@ impl Reader for Rows {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use quipu_model::json::Node;
-use quipu_model::{NoteKind, Status, Timestamp, Usage};
+use quipu_model::{NoteKind, Status, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::normalize::{answered, asked};
 use crate::blocks::{self, ResultFacts, Speaker};
+use crate::common::Common;
 use crate::session::learn;
-use crate::{Dropped, Entry, Out, Reader, Session, Text, What, state, time};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, What, time};
 
 /// Reads the stream.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -45,22 +46,6 @@ const FIELDS: &[&str] = &[
     "usage",
 ];
 
-/// What a message says of all that is in it.
-struct Common<'a> {
-    at: Option<Timestamp>,
-    call: Option<Cow<'a, str>>,
-    model: Option<&'a str>,
-}
-
-impl<'a> Common<'a> {
-    fn put(&self, mut entry: Entry<'a>, out: &mut Out<'_>) {
-        entry.at = self.at;
-        entry.model = self.model.map(Cow::Borrowed);
-        entry.model_call.clone_from(&self.call);
-        out.push(entry);
-    }
-}
-
 impl Stream {
     /// Hands over a message of which the whole did not come.
     fn flush(&mut self, out: &mut Out<'_>) {
@@ -87,13 +72,15 @@ impl Stream {
             return out.skip(Dropped::StreamDelta);
         }
         self.pieces.clear();
-        let common = Common {
+        let common: Common<'_> = Common {
             at: time::field(record, "timestamp_ms"),
             call: record.text("model_call_id"),
             model: self
                 .model
                 .as_deref()
-                .filter(|_| speaker == Speaker::Assistant),
+                .filter(|_| speaker == Speaker::Assistant)
+                .map(Cow::Borrowed),
+            ..Common::default()
         };
         let mut nothing = true;
         for block in content.items() {
@@ -317,11 +304,5 @@ impl Reader for Stream {
         self.flush(out);
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::normalize::{answered, asked};
 use crate::blocks::{self, ResultFacts, Speaker};
-use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, state};
+use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What};
 
 /// Reads a transcript.
 #[derive(Debug, Serialize, Deserialize)]
@@ -118,13 +118,7 @@ impl Reader for Transcript {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }
 
 /// What a part of a text is.

@@ -5,10 +5,10 @@ use std::path::Path;
 use quipu_model::json::Node;
 
 use super::{SESSION, STREAM};
-use crate::{Head, Host, Match, Pick, Place};
+use crate::{Head, Host, LogPlace, Match, Pick};
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
-    vec![Place {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
+    vec![LogPlace {
         brand: "droid",
         root: host.home(".factory/sessions"),
         depth: 3,

@@ -13,54 +13,23 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family};
 
 /// See the module.
 pub(crate) struct Droid;
 
-pub(crate) const SESSION: Dialect = Dialect {
-    name: "droid",
-    brand: "droid",
-    framing: Framing::Lines,
-};
-pub(crate) const STREAM: Dialect = Dialect {
-    name: "droid-stream",
-    brand: "droid",
-    framing: Framing::Lines,
-};
+pub(crate) const SESSION: Dialect = Dialect::lines("droid", "droid");
+pub(crate) const STREAM: Dialect = Dialect::lines("droid-stream", "droid");
 
 impl Family for Droid {
-    fn name(&self) -> &'static str {
-        "droid"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[SESSION, STREAM]
-    }
-
-    fn places(&self, host: &Host) -> Vec<Place> {
-        discover::places(host)
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
+    crate::family::known!("droid", [SESSION, STREAM]);
+    crate::family::placed!();
 
     fn dialect_at(&self, _brand: &str, _path: &Path) -> Option<Dialect> {
         Some(SESSION)
     }
 
-    fn open(
-        &self,
-        _dialect: &Dialect,
-        _origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Droid>(saved)?),
-            None => Box::<normalize::Droid>::default(),
-        })
-    }
+    crate::family::opened!(_dialect, _origin => normalize::Droid::default());
 
     fn sidecars(&self, log: &Path) -> Vec<PathBuf> {
         vec![log.with_extension("settings.json")]

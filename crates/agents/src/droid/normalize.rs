@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::wire::{self, FIELDS, MESSAGE_FIELDS, STREAM_FIELDS};
 use crate::blocks::{self, ResultFacts, Speaker};
+use crate::common::Common;
 use crate::session::{learn, update};
-use crate::{Dropped, Entry, Mended, Out, Reader, Session, Text, What, state, time};
+use crate::{Dropped, Entry, Mended, Out, Reader, Session, Text, What, time};
 
 /// Reads a session, or a stream.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -17,26 +18,6 @@ pub(super) struct Droid {
     session: Session,
     /// The model of a stream, which only its beginning names.
     model: Option<String>,
-}
-
-/// What a line says of all entries it becomes.
-struct Common<'a> {
-    at: Option<Timestamp>,
-    id: Option<Cow<'a, str>>,
-    parent: Option<Cow<'a, str>>,
-    model: Option<Cow<'a, str>>,
-}
-
-impl<'a> Common<'a> {
-    fn put(&self, mut entry: Entry<'a>, out: &mut Out<'_>) {
-        entry.at = entry.at.or(self.at);
-        entry.native_id.clone_from(&self.id);
-        entry.parent_id.clone_from(&self.parent);
-        if entry.model.is_none() {
-            entry.model.clone_from(&self.model);
-        }
-        out.push(entry);
-    }
 }
 
 impl Droid {
@@ -51,7 +32,7 @@ impl Droid {
             at,
             id: record.text("id"),
             parent: record.text("parentId"),
-            model: None,
+            ..Common::default()
         };
         let printed = record
             .get("message")
@@ -368,11 +349,5 @@ impl Reader for Droid {
         });
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -13,47 +13,18 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family};
 
 /// See the module.
 pub(crate) struct Entire;
 
 /// A transcript of a checkpoint.
-pub(crate) const TRANSCRIPT: Dialect = Dialect {
-    name: "entire",
-    brand: "entire",
-    framing: Framing::Lines,
-};
+pub(crate) const TRANSCRIPT: Dialect = Dialect::lines("entire", "entire");
 
 impl Family for Entire {
-    fn name(&self) -> &'static str {
-        "entire"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[TRANSCRIPT]
-    }
-
-    /// Checkpoints lie in the repositories they are of.
-    fn places(&self, _host: &Host) -> Vec<Place> {
-        Vec::new()
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn open(
-        &self,
-        _dialect: &Dialect,
-        _origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Transcript>(saved)?),
-            None => Box::new(normalize::Transcript::default()),
-        })
-    }
+    // Checkpoints lie in the repositories they are of.
+    crate::family::known!("entire", [TRANSCRIPT]);
+    crate::family::opened!(_dialect, _origin => normalize::Transcript::default());
 
     fn sidecars(&self, log: &Path) -> Vec<PathBuf> {
         vec![log.with_file_name("metadata.json")]

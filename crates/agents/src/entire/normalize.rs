@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::wire;
 use crate::blocks::{self, ResultFacts, Speaker};
 use crate::session::{learn, update};
-use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, state, time};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, time};
 
 /// Reads a transcript.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -167,11 +167,5 @@ impl Reader for Transcript {
         learn(&mut self.session.branch, || document.text("branch"));
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

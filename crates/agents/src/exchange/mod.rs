@@ -11,44 +11,15 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family};
 
 /// See the module.
 pub(crate) struct Exchange;
 
-pub(crate) const RUN: Dialect = Dialect {
-    name: "exchange",
-    brand: "exchange",
-    framing: Framing::Lines,
-};
+pub(crate) const RUN: Dialect = Dialect::lines("exchange", "exchange");
 
 impl Family for Exchange {
-    fn name(&self) -> &'static str {
-        "exchange"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[RUN]
-    }
-
-    /// None: engines are told where to put them.
-    fn places(&self, _host: &Host) -> Vec<Place> {
-        Vec::new()
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn open(
-        &self,
-        _dialect: &Dialect,
-        _origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Run>(saved)?),
-            None => Box::<normalize::Run>::default(),
-        })
-    }
+    // It has no places: engines are told where to put them.
+    crate::family::known!("exchange", [RUN]);
+    crate::family::opened!(_dialect, _origin => normalize::Run::default());
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::wire;
 use crate::normalized::{entry, part};
 use crate::session::{Tokens, learn};
-use crate::{Dropped, InRun, Out, Reader, Session, Text, Value, What, hash, state};
+use crate::{Dropped, InRun, Out, Reader, Session, Text, Value, What, hash};
 
 /// How many calls to models are added up at a time. Events of one call stand close together.
 const CALLS: usize = 1024;
@@ -50,11 +50,7 @@ impl Reader for Run {
         for what in entries(&noted.body, record) {
             let mut entry = entry(what, &event, &notes);
             if matches!(noted, Cow::Owned(_)) {
-                entry.in_run = Some(Box::new(InRun {
-                    place: event.place.clone(),
-                    body: Some(event.body.clone()),
-                    source: None,
-                }));
+                entry.in_run = Some(InRun::of(event.place.clone(), event.body.clone()));
             }
             if let Some(child) = event.body.child_run_id() {
                 entry.child = Some(child.to_string().into());
@@ -72,13 +68,7 @@ impl Reader for Run {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }
 
 impl Run {

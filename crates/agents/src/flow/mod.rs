@@ -17,60 +17,24 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use crate::{Dialect, Family, Framing, Gather, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family, Gather};
 
 /// See the module.
 pub(crate) struct Flow;
 
 /// The transcript of one step.
-pub(crate) const TRANSCRIPT: Dialect = Dialect {
-    name: "flow",
-    brand: "flow-studio",
-    framing: Framing::Lines,
-};
+pub(crate) const TRANSCRIPT: Dialect = Dialect::lines("flow", "flow-studio");
 
 /// The records of a run directory.
-pub(crate) const RUN: Dialect = Dialect {
-    name: "flow-run",
-    brand: "flow-studio",
-    framing: Framing::Lines,
-};
+pub(crate) const RUN: Dialect = Dialect::lines("flow-run", "flow-studio");
 
 impl Family for Flow {
-    fn name(&self) -> &'static str {
-        "flow"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[TRANSCRIPT, RUN]
-    }
-
-    /// Runs lie in the repositories they are about, so there is no place to look.
-    fn places(&self, _host: &Host) -> Vec<Place> {
-        Vec::new()
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn open(
-        &self,
-        dialect: &Dialect,
-        origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        if *dialect == RUN {
-            return Some(match saved {
-                Some(saved) => Box::new(state::load::<run::Run>(saved)?),
-                None => Box::new(run::Run::new(origin)),
-            });
-        }
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Step>(saved)?),
-            None => Box::new(normalize::Step::new(origin)),
-        })
-    }
+    // Runs lie in the repositories they are about, so there is no place to look.
+    crate::family::known!("flow", [TRANSCRIPT, RUN]);
+    crate::family::opened!(dialect, origin => match {
+        RUN => run::Run::new(origin),
+        _ => normalize::Step::new(origin),
+    });
 
     fn gather(&self) -> Option<&dyn Gather> {
         Some(&gather::Runs)

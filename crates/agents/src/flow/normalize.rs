@@ -1,14 +1,14 @@
 //! What a line means.
 
 use quipu_formats::flow::receipt::{self, Document, Receipt};
-use quipu_formats::flow::shape::{Content, Data, Line, Said, Shape, Transcript, Who};
+use quipu_formats::flow::shape::{Content, Data, Line, Shape, Statement, Transcript, Who};
 use quipu_model::NoteKind;
 use quipu_model::json::Node;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Cost;
 use crate::session::learn;
-use crate::{Entry, Origin, Out, Reader, Session, Text, Tokens, Value, What, state};
+use crate::{Entry, Origin, Out, Reader, Session, Text, Tokens, Value, What};
 
 /// Reads the transcript of one step.
 #[derive(Debug, Serialize, Deserialize)]
@@ -129,15 +129,15 @@ impl Step {
     }
 }
 
-fn entry(said: Said<'_>) -> Entry<'_> {
+fn entry(said: Statement<'_>) -> Entry<'_> {
     match said {
-        Said::Message { who, content, .. } => Entry::new(message(who, content)),
-        Said::Call { name, id, input } => Entry::new(What::Call {
+        Statement::Message { who, content, .. } => Entry::new(message(who, content)),
+        Statement::Call { name, id, input } => Entry::new(What::Call {
             name,
             id,
             input: input.map(value),
         }),
-        Said::Result {
+        Statement::Result {
             name,
             id,
             output,
@@ -156,7 +156,7 @@ fn entry(said: Said<'_>) -> Entry<'_> {
                 error: error.map(Text::from),
             })
         },
-        Said::Note { kind, text } => Entry::new(What::Note {
+        Statement::Note { kind, text } => Entry::new(What::Note {
             kind,
             text: text.map(Text::from),
             raw: None,
@@ -234,11 +234,5 @@ impl Reader for Step {
         self.end(None, out);
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

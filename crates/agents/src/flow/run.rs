@@ -9,7 +9,7 @@ use quipu_model::{Block, Body, Content, Json, Note, NoteKind, Timestamp, ToolCal
 use serde::{Deserialize, Serialize};
 
 use crate::entry::InRun;
-use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, state};
+use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What};
 
 /// Reads a run.
 #[derive(Debug, Serialize, Deserialize)]
@@ -90,13 +90,7 @@ impl Reader for Run {
         self.teller.finish(&mut |told| out.push(entry(told)));
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }
 
 /// What is told, as an entry.

@@ -7,10 +7,11 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use quipu_model::json::Node;
-use quipu_model::{NoteKind, Status, Timestamp};
+use quipu_model::{NoteKind, Status};
 use serde::{Deserialize, Serialize};
 
-use crate::{Dropped, Entry, Mended, Origin, Out, Reader, Session, Text, Value, What, state, time};
+use crate::common::Common;
+use crate::{Dropped, Entry, Mended, Origin, Out, Reader, Session, Text, Value, What, time};
 
 const FIELDS: &[&str] = &[
     "step_index",
@@ -32,21 +33,6 @@ pub(super) struct Transcript {
     /// Calls of the last answer that have not come to anything yet.
     open: VecDeque<String>,
     answers: u64,
-}
-
-struct Common<'a> {
-    at: Option<Timestamp>,
-    id: Option<Cow<'a, str>>,
-}
-
-impl<'a> Common<'a> {
-    fn put(&self, entry: Entry<'a>, out: &mut Out<'_>) {
-        out.push(Entry {
-            at: self.at,
-            native_id: self.id.clone(),
-            ..entry
-        });
-    }
 }
 
 impl Transcript {
@@ -182,6 +168,7 @@ impl Reader for Transcript {
         let common = Common {
             at,
             id: index.map(Cow::Borrowed),
+            ..Common::default()
         };
         let kind = step.text("type").unwrap_or_default();
         let note = |kind, out: &mut Out<'_>| {
@@ -223,11 +210,5 @@ impl Reader for Transcript {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -7,14 +7,14 @@ use quipu_model::json::{Kind, Node};
 use super::wire::MESSAGE_TYPES;
 use super::{ANSWER, ANTIGRAVITY, DOCUMENT, JOURNAL, STREAM};
 use crate::family::ending;
-use crate::{Dialect, Head, Host, Match, Pick, Place};
+use crate::{Dialect, Head, Host, LogPlace, Match, Pick};
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
     let home = match host.env("GEMINI_CLI_HOME") {
         Some(home) => home.join(".gemini"),
         None => host.home(".gemini"),
     };
-    let chats = |brand, root| Place {
+    let chats = |brand, root| LogPlace {
         brand,
         root,
         depth: 3,
@@ -26,7 +26,7 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
         chats("qwen-code", host.home(".qwen/tmp")),
     ];
     for below in ["antigravity", "antigravity-cli"] {
-        places.push(Place {
+        places.push(LogPlace {
             brand: "antigravity",
             root: home.join(below).join("brain"),
             depth: 3,

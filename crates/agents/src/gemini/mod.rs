@@ -18,86 +18,35 @@ mod tests;
 
 use std::path::Path;
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family};
 
 /// See the module.
 pub(crate) struct Gemini;
 
 /// A message a line, written again when it changes.
-pub(crate) const JOURNAL: Dialect = Dialect {
-    name: "gemini",
-    brand: "gemini-cli",
-    framing: Framing::Lines,
-};
+pub(crate) const JOURNAL: Dialect = Dialect::lines("gemini", "gemini-cli");
 /// The messages as items of one document.
-pub(crate) const DOCUMENT: Dialect = Dialect {
-    name: "gemini-document",
-    brand: "gemini-cli",
-    framing: Framing::Document,
-};
+pub(crate) const DOCUMENT: Dialect = Dialect::document("gemini-document", "gemini-cli");
 /// Standard output, event by event.
-pub(crate) const STREAM: Dialect = Dialect {
-    name: "gemini-stream",
-    brand: "gemini-cli",
-    framing: Framing::Lines,
-};
+pub(crate) const STREAM: Dialect = Dialect::lines("gemini-stream", "gemini-cli");
 /// Standard output as one object.
-pub(crate) const ANSWER: Dialect = Dialect {
-    name: "gemini-answer",
-    brand: "gemini-cli",
-    framing: Framing::Document,
-};
+pub(crate) const ANSWER: Dialect = Dialect::document("gemini-answer", "gemini-cli");
 /// The steps of a session of Antigravity.
-pub(crate) const ANTIGRAVITY: Dialect = Dialect {
-    name: "antigravity",
-    brand: "antigravity",
-    framing: Framing::Lines,
-};
+pub(crate) const ANTIGRAVITY: Dialect = Dialect::lines("antigravity", "antigravity");
 
 impl Family for Gemini {
-    fn name(&self) -> &'static str {
-        "gemini"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[JOURNAL, DOCUMENT, STREAM, ANSWER, ANTIGRAVITY]
-    }
-
-    fn places(&self, host: &Host) -> Vec<Place> {
-        discover::places(host)
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
+    crate::family::known!("gemini", [JOURNAL, DOCUMENT, STREAM, ANSWER, ANTIGRAVITY]);
+    crate::family::placed!();
 
     fn dialect_at(&self, brand: &str, path: &Path) -> Option<Dialect> {
         discover::dialect_at(brand, path)
     }
 
-    fn open(
-        &self,
-        dialect: &Dialect,
-        origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match (dialect.name, saved) {
-            (name, Some(saved)) if name == STREAM.name || name == ANSWER.name => {
-                Box::new(state::load::<stream::Stream>(saved)?)
-            }
-            (name, None) if name == STREAM.name || name == ANSWER.name => {
-                Box::new(stream::Stream::default())
-            }
-            (name, Some(saved)) if name == ANTIGRAVITY.name => {
-                Box::new(state::load::<antigravity::Transcript>(saved)?)
-            }
-            (name, None) if name == ANTIGRAVITY.name => {
-                Box::new(antigravity::Transcript::new(origin))
-            }
-            (_, Some(saved)) => Box::new(state::load::<normalize::Journal>(saved)?),
-            (_, None) => Box::new(normalize::Journal::new(origin)),
-        })
-    }
+    crate::family::opened!(dialect, origin => match {
+        STREAM | ANSWER => stream::Stream::default(),
+        ANTIGRAVITY => antigravity::Transcript::new(origin),
+        _ => normalize::Journal::new(origin),
+    });
 
     fn resume(&self, brand: &str, session: &str) -> Option<Vec<String>> {
         (brand == "gemini-cli").then(|| ["gemini", "--resume", session].map(str::to_owned).to_vec())

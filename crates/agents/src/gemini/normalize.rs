@@ -19,7 +19,7 @@ use super::wire::{
 };
 use crate::blocks::Speaker;
 use crate::session::update;
-use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, hash, state, time};
+use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, hash, time};
 
 /// Reads a journal, or a document.
 #[derive(Debug, Serialize, Deserialize)]
@@ -608,11 +608,5 @@ impl Reader for Journal {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

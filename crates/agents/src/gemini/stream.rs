@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::parts;
 use super::wire::{Counts, disjoint};
 use crate::session::learn;
-use crate::{Dropped, Entry, Out, Reader, Session, Text, What, state, time};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, What, time};
 
 /// Reads `-o stream-json`, and `-o json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -343,11 +343,5 @@ impl Reader for Stream {
         self.flush(out);
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -13,53 +13,16 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family, Framing};
 
 /// See the module.
 pub(crate) struct Google;
 
-pub(crate) const BODY: Dialect = Dialect {
-    name: "google-body",
-    brand: "google",
-    framing: Framing::Document,
-};
-pub(crate) const SSE: Dialect = Dialect {
-    name: "google-sse",
-    brand: "google",
-    framing: Framing::Sse,
-};
-pub(crate) const CHUNKS: Dialect = Dialect {
-    name: "google-chunks",
-    brand: "google",
-    framing: Framing::Lines,
-};
+pub(crate) const BODY: Dialect = Dialect::document("google-body", "google");
+pub(crate) const SSE: Dialect = Dialect::framed("google-sse", "google", Framing::Sse);
+pub(crate) const CHUNKS: Dialect = Dialect::lines("google-chunks", "google");
 
 impl Family for Google {
-    fn name(&self) -> &'static str {
-        "google"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[BODY, SSE, CHUNKS]
-    }
-
-    fn places(&self, _host: &Host) -> Vec<Place> {
-        Vec::new()
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn open(
-        &self,
-        _dialect: &Dialect,
-        _origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Generated>(saved)?),
-            None => Box::new(normalize::Generated::default()),
-        })
-    }
+    crate::family::known!("google", [BODY, SSE, CHUNKS]);
+    crate::family::opened!(_dialect, _origin => normalize::Generated::default());
 }

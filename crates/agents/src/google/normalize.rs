@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::args::Pieces;
 use super::wire;
 use crate::capture::{self, Pair, Requests};
+use crate::common::Common;
 use crate::extra::leftover;
 use crate::session::learn;
-use crate::{Dropped, Entry, Out, Reader, Session, Text, Tokens, Value, What, state, time};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, Tokens, Value, What, time};
 
 /// How many calls without an id wait for their results at most.
 const WAITING: usize = 256;
@@ -66,24 +67,6 @@ struct Call {
     id: Option<String>,
     name: String,
     pieces: Pieces,
-}
-
-/// What a response says of all its entries.
-#[derive(Clone, Default)]
-struct Common {
-    id: Option<String>,
-    model: Option<String>,
-    at: Option<Timestamp>,
-}
-
-impl Common {
-    fn put(&self, mut entry: Entry<'_>, out: &mut Out<'_>) {
-        entry.at = self.at;
-        entry.native_id = self.id.clone().map(Cow::Owned);
-        entry.model_call = self.id.clone().map(Cow::Owned);
-        entry.model = self.model.clone().map(Cow::Owned);
-        out.push(entry);
-    }
 }
 
 impl Generated {
@@ -215,11 +198,14 @@ impl Generated {
 }
 
 impl Open {
-    fn common(&self) -> Common {
+    fn common(&self) -> Common<'static> {
+        let id = self.id.clone().map(Cow::Owned);
         Common {
-            id: self.id.clone(),
-            model: self.model.clone(),
+            call: id.clone(),
+            id,
+            model: self.model.clone().map(Cow::Owned),
             at: self.at.and_then(|at| Timestamp::from_millisecond(at).ok()),
+            ..Common::default()
         }
     }
 
@@ -512,11 +498,5 @@ impl Reader for Generated {
         self.close(out);
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -6,9 +6,9 @@ use quipu_model::json::{Kind, Node};
 
 use super::{EXPORT, LINES, ROWS};
 use crate::family::ending;
-use crate::{Dialect, Head, Host, Match, Pick, Place};
+use crate::{Dialect, Head, Host, LogPlace, Match, Pick};
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
     let roots = match host.env("GOOSE_PATH_ROOT") {
         Some(root) => vec![root.join("data/sessions"), root.join("sessions")],
         None => vec![
@@ -16,7 +16,7 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
             host.home("AppData/Roaming/Block/goose/data/sessions"),
         ],
     };
-    let place = |root| Place {
+    let place = |root| LogPlace {
         brand: "goose",
         root,
         depth: 0,

@@ -12,64 +12,23 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
-
-use crate::{Dialect, Family, Framing, Gather, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family, Gather};
 
 /// See the module.
 pub(crate) struct Goose;
 
 /// The rows of a session.
-pub(crate) const ROWS: Dialect = Dialect {
-    name: "goose-rows",
-    brand: "goose",
-    framing: Framing::Lines,
-};
+pub(crate) const ROWS: Dialect = Dialect::lines("goose-rows", "goose");
 /// A file of a session, as it was before there was a database.
-pub(crate) const LINES: Dialect = Dialect {
-    name: "goose",
-    brand: "goose",
-    framing: Framing::Lines,
-};
+pub(crate) const LINES: Dialect = Dialect::lines("goose", "goose");
 /// What `goose session export --format json` prints.
-pub(crate) const EXPORT: Dialect = Dialect {
-    name: "goose-export",
-    brand: "goose",
-    framing: Framing::Document,
-};
+pub(crate) const EXPORT: Dialect = Dialect::document("goose-export", "goose");
 
 impl Family for Goose {
-    fn name(&self) -> &'static str {
-        "goose"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[ROWS, LINES, EXPORT]
-    }
-
-    fn places(&self, host: &Host) -> Vec<Place> {
-        discover::places(host)
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn dialect_at(&self, _brand: &str, path: &Path) -> Option<Dialect> {
-        discover::dialect_at(path)
-    }
-
-    fn open(
-        &self,
-        dialect: &Dialect,
-        origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Goose>(saved)?),
-            None => Box::new(normalize::Goose::new(dialect, origin)),
-        })
-    }
+    crate::family::known!("goose", [ROWS, LINES, EXPORT]);
+    crate::family::placed!();
+    crate::family::dialect_by_path!();
+    crate::family::opened!(dialect, origin => normalize::Goose::new(dialect, origin));
 
     fn gather(&self) -> Option<&dyn Gather> {
         Some(&gather::Sessions)

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::LINES;
 use super::wire::{LEDGER_FIELDS, MESSAGE_FIELDS, SESSION_FIELDS, usage};
+use crate::common::Common;
 use crate::cost::Cost;
 use crate::session::{learn, update};
+use crate::time;
 use crate::{Dialect, Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, blocks};
-use crate::{state, time};
 
 /// Reads a session.
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,28 +25,12 @@ pub(super) struct Goose {
     has_calls: bool,
 }
 
-/// What a message says of all that is in it.
-struct Common<'a> {
-    at: Option<Timestamp>,
-    id: Option<Cow<'a, str>>,
-    model: Option<&'a str>,
+/// Whose message it is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Shown {
     is_user: bool,
     /// A person is not shown it.
     hidden: bool,
-}
-
-impl<'a> Common<'a> {
-    fn put(&self, mut entry: Entry<'a>, out: &mut Out<'_>) {
-        entry.at = self.at;
-        entry.native_id.clone_from(&self.id);
-        if matches!(
-            entry.what,
-            What::Assistant(_) | What::Reasoning(_) | What::Call { .. }
-        ) {
-            entry.model = self.model.map(Cow::Borrowed);
-        }
-        out.push(entry);
-    }
 }
 
 impl Goose {
@@ -121,18 +106,22 @@ impl Goose {
         let common = Common {
             at: either("created_timestamp", "created").and_then(time::of),
             id: id.filter(|id| !id.is_empty()),
-            model: self.model.as_deref(),
-            is_user: record.get("role").is_some_and(|role| role.is("user")),
-            hidden: visible.and_then(|visible| visible.as_bool()) == Some(false),
+            model: self.model.as_deref().map(Cow::Borrowed),
+            only_spoken: true,
+            own: Shown {
+                is_user: record.get("role").is_some_and(|role| role.is("user")),
+                hidden: visible.and_then(|visible| visible.as_bool()) == Some(false),
+            },
+            ..Common::default()
         };
         let Some(content) = either("content_json", "content") else {
             return;
         };
         if let Some(text) = Text::of(content) {
-            return common.put(said(text, &common), out);
+            return common.put(said(text, common.own), out);
         }
         for item in content.items() {
-            common.put(block(item, &common, out), out);
+            common.put(block(item, common.own, out), out);
         }
         if content.kind() == Kind::List && content.items().next().is_none() {
             out.skip(Dropped::Empty);
@@ -177,9 +166,9 @@ impl Goose {
 }
 
 /// A text: a person's, a model's, or one that a program put there.
-fn said<'a>(text: Text<'a>, common: &Common<'_>) -> Entry<'a> {
-    let injected = common.is_user && (common.hidden || text.starts_with("<info-msg>"));
-    let what = match (common.is_user, injected) {
+fn said(text: Text<'_>, shown: Shown) -> Entry<'_> {
+    let injected = shown.is_user && (shown.hidden || text.starts_with("<info-msg>"));
+    let what = match (shown.is_user, injected) {
         (true, true) => What::System(text),
         (true, false) => What::User(text),
         (false, _) => What::Assistant(text),
@@ -190,11 +179,11 @@ fn said<'a>(text: Text<'a>, common: &Common<'_>) -> Entry<'a> {
     }
 }
 
-fn block<'a>(item: Node<'a>, common: &Common<'_>, out: &mut Out<'_>) -> Entry<'a> {
+fn block<'a>(item: Node<'a>, shown: Shown, out: &mut Out<'_>) -> Entry<'a> {
     let kind = item.text("type").unwrap_or_default();
     let field = |key: &str| item.get(key).and_then(Text::of);
     match &*kind {
-        "text" => said(field("text").unwrap_or(Text::EMPTY), common),
+        "text" => said(field("text").unwrap_or(Text::EMPTY), shown),
         "thinking" | "reasoning" => {
             let text = field("thinking").or(field("text")).unwrap_or(Text::EMPTY);
             Entry {
@@ -337,11 +326,5 @@ impl Reader for Goose {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

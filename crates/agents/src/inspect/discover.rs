@@ -5,13 +5,13 @@ use std::path::Path;
 use quipu_model::json::Node;
 
 use super::{LOG, SAMPLE};
-use crate::{Head, Host, Match, Pick, Place};
+use crate::{Head, Host, LogPlace, Match, Pick};
 
 /// Logs lie in the project they are of. There is a place for all only where a person named one.
-pub(super) fn places(host: &Host) -> Vec<Place> {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
     let named = host.env("INSPECT_LOG_DIR").into_iter();
     named
-        .map(|root| Place {
+        .map(|root| LogPlace {
             brand: "inspect",
             root,
             depth: 3,

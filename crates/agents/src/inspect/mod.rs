@@ -17,52 +17,20 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use crate::{Dialect, Family, Framing, Gather, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family, Framing, Gather};
 
 /// See the module.
 pub(crate) struct Inspect;
 
 /// A log as one document.
-pub(crate) const LOG: Dialect = Dialect {
-    name: "inspect",
-    brand: "inspect",
-    framing: Framing::Parts,
-};
+pub(crate) const LOG: Dialect = Dialect::framed("inspect", "inspect", Framing::Parts);
 /// A sample taken out of an archive: what the archive says of itself, then the sample.
-pub(crate) const SAMPLE: Dialect = Dialect {
-    name: "inspect-sample",
-    brand: "inspect",
-    framing: Framing::Lines,
-};
+pub(crate) const SAMPLE: Dialect = Dialect::lines("inspect-sample", "inspect");
 
 impl Family for Inspect {
-    fn name(&self) -> &'static str {
-        "inspect"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[LOG, SAMPLE]
-    }
-
-    fn places(&self, host: &Host) -> Vec<Place> {
-        discover::places(host)
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn open(
-        &self,
-        _dialect: &Dialect,
-        _origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Log>(saved)?),
-            None => Box::new(normalize::Log::default()),
-        })
-    }
+    crate::family::known!("inspect", [LOG, SAMPLE]);
+    crate::family::placed!();
+    crate::family::opened!(_dialect, _origin => normalize::Log::default());
 
     fn gather(&self) -> Option<&dyn Gather> {
         Some(&archive::Archive)

@@ -10,7 +10,7 @@ use super::said::{About, Telling};
 use super::wire::{self, Attachments};
 use crate::cost::Cost;
 use crate::session::learn;
-use crate::{Dropped, Entry, Out, Reader, Session, Text, What, blocks, capture, state, time};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, What, blocks, capture, time};
 
 /// Reads a log, or a sample of one.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -341,11 +341,5 @@ impl Reader for Log {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::discover::named;
 use super::wire::{Side, part, parts};
-use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, capture, state};
+use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What, capture};
 
 /// Reads the context.
 #[derive(Debug, Serialize, Deserialize)]
@@ -108,11 +108,5 @@ impl Reader for Context {
         out.skip(Dropped::Empty);
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -6,10 +6,10 @@ use quipu_model::json::Node;
 
 use super::wire::{is_message_type, is_record_type};
 use super::{CONTEXT, RECORDS, WIRE};
-use crate::{Dialect, Head, Host, Match, Origin, Pick, Place};
+use crate::{Dialect, Head, Host, LogPlace, Match, Origin, Pick};
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
-    let place = |brand, root| Place {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
+    let place = |brand, root| LogPlace {
         brand,
         root,
         depth: 6,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::discover::named;
 use super::wire::{Side, part, parts, result, usage};
 use crate::session::update;
-use crate::{Dropped, Entry, Origin, Out, Reader, Session, What, capture, hash, state, time};
+use crate::{Dropped, Entry, Origin, Out, Reader, Session, What, capture, hash, time};
 
 /// How deep sub-agents are looked into.
 const NESTING: usize = 8;
@@ -241,11 +241,5 @@ impl Reader for Wire {
         self.flush(out);
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -15,7 +15,7 @@ use super::wire::{Side, part, parts, record_note, result, usage};
 use crate::blocks;
 use crate::session::{learn, update};
 use crate::{
-    Dropped, Entry, Origin, Out, Reader, Session, Text, Tokens, What, capture, hash, state, time,
+    Dropped, Entry, Origin, Out, Reader, Session, Text, Tokens, What, capture, hash, time,
 };
 
 /// How many prompts may be waiting to be given to the model.
@@ -433,11 +433,5 @@ impl Reader for Records {
         learn(&mut self.session.cwd, || document.text("workDir"));
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::wire::{CHAT_FIELDS, CONVERSATION_FIELDS, TURN_FIELDS};
 use crate::session::learn;
-use crate::{Entry, Out, Reader, Session, Text, Value, What, blocks, state, time};
+use crate::{Entry, Out, Reader, Session, Text, Value, What, blocks, time};
 
 /// Reads a conversation, whole or turn by turn, or an execution.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -265,11 +265,5 @@ impl Reader for Conversation {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -6,10 +6,10 @@ use quipu_model::json::{Kind, Node};
 
 use super::{CHAT, CONVERSATION, ROWS, SESSION};
 use crate::family::ending;
-use crate::{Dialect, Head, Host, Match, Pick, Place};
+use crate::{Dialect, Head, Host, LogPlace, Match, Pick};
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
-    let mut places = vec![Place {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
+    let mut places = vec![LogPlace {
         brand: "kiro",
         root: host.home(".kiro/sessions"),
         depth: 4,
@@ -17,7 +17,7 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
     }];
     let mac = host.home("Library/Application Support");
     for root in [host.data("kiro-cli"), mac.join("kiro-cli")] {
-        places.push(Place {
+        places.push(LogPlace {
             brand: "kiro",
             root: root.join("data.sqlite3"),
             depth: 0,
@@ -25,7 +25,7 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
         });
     }
     for root in [host.config("Kiro"), mac.join("Kiro")] {
-        places.push(Place {
+        places.push(LogPlace {
             brand: "kiro",
             root: root.join("User/globalStorage/kiro.kiroagent"),
             depth: 3,

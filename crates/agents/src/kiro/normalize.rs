@@ -7,29 +7,14 @@ use quipu_model::{NoteKind, Status, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::wire::{DATA_FIELDS, EVENT_FIELDS, FIELDS};
+use crate::common::Common;
 use crate::session::{learn, update};
-use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, What, blocks, state, time};
+use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, What, blocks, time};
 
 /// Reads a session of either form.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Lines {
     session: Session,
-}
-
-/// What a line says of all entries it becomes.
-struct Common<'a> {
-    at: Option<Timestamp>,
-    id: Option<Cow<'a, str>>,
-    model: Option<Cow<'a, str>>,
-}
-
-impl<'a> Common<'a> {
-    fn put(&self, mut entry: Entry<'a>, out: &mut Out<'_>) {
-        entry.at = self.at;
-        entry.native_id.clone_from(&self.id);
-        entry.model.clone_from(&self.model);
-        out.push(entry);
-    }
 }
 
 impl Lines {
@@ -57,10 +42,11 @@ fn message(kind: &str, record: Node<'_>, out: &mut Out<'_>) {
     };
     out.check("data", data, DATA_FIELDS);
     let stamp = data.path(&["meta", "timestamp"]).or(data.get("timestamp"));
-    let common = Common {
+    let common: Common<'_> = Common {
         at: stamp.and_then(time::of),
         id: data.text("message_id").or(data.text("messageId")),
         model: data.text("model_id"),
+        ..Common::default()
     };
     // What came back from tools may carry the id of the message it answers.
     if let Some(id) = &common.id
@@ -195,10 +181,11 @@ fn only_text(content: Node<'_>) -> Option<Text<'_>> {
 /// A line of the newer form.
 fn event<'a>(record: Node<'a>, payload: Node<'a>, out: &mut Out<'_>) {
     out.check("line", record, EVENT_FIELDS);
-    let common = Common {
+    let common: Common<'_> = Common {
         at: time::field(record, "timestamp"),
         id: record.text("id"),
         model: payload.text("reasoningModelId").or(payload.text("modelId")),
+        ..Common::default()
     };
     if let Some(id) = &common.id
         && !out.unit(id)
@@ -287,11 +274,5 @@ impl Reader for Lines {
         session.started_at = session.started_at.or(began.map(Timestamp::as_millisecond));
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

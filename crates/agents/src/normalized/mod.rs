@@ -14,7 +14,7 @@ mod tests;
 
 pub(crate) use normalize::{entry, part};
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader};
+use crate::{Dialect, Family, Framing, Origin, Reader};
 
 /// See the module.
 pub(crate) struct Normalized;
@@ -25,36 +25,14 @@ pub const NORMALIZED: &str = "normalized";
 /// The dialect of pages with a transcript in them.
 pub const NORMALIZED_PAGE: &str = "normalized-page";
 
-pub(crate) const TRANSCRIPT: Dialect = Dialect {
-    name: NORMALIZED,
-    brand: "quipu",
-    framing: Framing::Parts,
-};
+pub(crate) const TRANSCRIPT: Dialect = Dialect::framed(NORMALIZED, "quipu", Framing::Parts);
 
 /// The same, in a page that Quipu wrote.
-pub(crate) const PAGE: Dialect = Dialect {
-    name: NORMALIZED_PAGE,
-    brand: "quipu",
-    framing: Framing::Page,
-};
+pub(crate) const PAGE: Dialect = Dialect::framed(NORMALIZED_PAGE, "quipu", Framing::Page);
 
 impl Family for Normalized {
-    fn name(&self) -> &'static str {
-        "normalized"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[TRANSCRIPT, PAGE]
-    }
-
-    /// None: transcripts lie wherever someone put them.
-    fn places(&self, _host: &Host) -> Vec<Place> {
-        Vec::new()
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
+    // It has no places: transcripts lie wherever someone put them.
+    crate::family::known!("normalized", [TRANSCRIPT, PAGE]);
 
     fn open(
         &self,

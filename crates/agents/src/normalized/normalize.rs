@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use quipu_formats::normalized::{Base, Beyond, EVENT_FIELDS, Head, LISTS, decode};
+use quipu_formats::plain;
 use quipu_model::json::{Kind, Node};
 use quipu_model::{
     Block, Body, Content, Event, Json, Money, Note, NoteKind, Notes, Timestamp, ToolCall,
     ToolResult, Usage,
 };
 
-use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, hash};
+use crate::{Dropped, Entry, InRun, Out, Reader, Session, Text, Value, What, hash};
 
 /// How many calls to models are added up at a time.
 const CALLS: usize = 4096;
@@ -135,14 +136,24 @@ impl Transcript {
             // of one record.
             out.ledger().unit(id);
         }
+        let blobs: Vec<_> = event.blobs().cloned().collect();
+        let noted = plain::note(&event);
         let body = std::mem::replace(&mut event.body, Body::SystemMessage(Vec::new()));
+        let is_told = body.blocks().is_some()
+            || matches!(
+                body,
+                Body::ToolCall(_) | Body::ToolResult(_) | Body::Note(_)
+            );
+        let mut in_run = (!is_told).then(|| InRun::of(event.place.clone(), body.clone()));
+        let body = noted.map_or(body, Body::Note);
         let mut first = true;
         for what in entries(body, &beyond, node) {
             let mut entry = entry(what, &event, &notes);
             if first {
                 entry.usage = usage;
                 entry.cost = cost;
-                entry.attachments.clone_from(&notes.attachments);
+                entry.attachments.clone_from(&blobs);
+                entry.in_run = in_run.take();
             }
             if notes.flags.superseded {
                 let seq = out.next_seq();

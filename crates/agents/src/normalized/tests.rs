@@ -1,7 +1,9 @@
 //! Transcripts of others, and our own.
 
-use quipu_formats::normalized::{Options, Writer};
-use quipu_model::{Body, Header, RunId, Status, Usage};
+use proptest::prelude::*;
+use quipu_formats::arbitrary;
+use quipu_formats::normalized::{NormalizedOptions, Writer};
+use quipu_model::{Annotations, Body, Event, Header, Place, RunId, Status, Step, Timestamp, Usage};
 
 use super::{Normalized, TRANSCRIPT};
 use crate::testkit::{hostile, read};
@@ -91,7 +93,7 @@ fn our_own_transcript_of_a_log_reads_as_the_log_does() {
     for event in &from_log.events {
         header.observe(event);
     }
-    let mut writer = Writer::new(&header, &Options::default(), Vec::new()).unwrap();
+    let mut writer = Writer::new(&header, &NormalizedOptions::default(), Vec::new()).unwrap();
     for event in &from_log.events {
         let nothing = quipu_formats::normalized::Beyond::default();
         writer.write(event, &nothing).unwrap();
@@ -114,21 +116,49 @@ fn our_own_transcript_of_a_log_reads_as_the_log_does() {
 }
 
 #[test]
-fn steps_of_a_workflow_are_notes_that_keep_them() {
+fn steps_of_a_workflow_are_steps_again() {
     let document = r#"{"schemaVersion":"0.1.0","transcriptId":"t","source":{"agent":"quipu"},"events":[
 {"id":"ev_001","seq":1,"timestamp":"2026-06-22T10:00:00Z","type":"meta","role":"system","meta":{"kind":"step","event":"step.started","name":"build","stepKind":"command"}},
 {"id":"ev_002","seq":2,"timestamp":"2026-06-22T10:00:00Z","type":"assistant_message","role":"assistant","blocks":[{"type":"text","text":"a"},{"type":"tool_use","name":"Bash","callId":"c"}],"superseded":true}]}"#;
     let read = read(document.as_bytes(), "t.json").unwrap();
     assert_eq!(
         read.words(),
-        ["note.session", "message.assistant", "tool.call"]
+        ["step.started", "message.assistant", "tool.call"]
     );
-    let Body::Note(note) = &read.events[0].body else {
-        panic!()
-    };
-    assert!(note.raw.as_ref().unwrap().get().contains("build"));
+    let step = Step::new("build", "command");
+    assert_eq!(read.events[0].body, Body::StepStarted(step));
     assert!(read.events[1].annotations.flags.superseded);
     assert!(matches!(&read.events[2].body, Body::ToolCall(call) if call.name == "Bash"));
+}
+
+proptest! {
+    /// A model call, a chunk, a harness event, a blob, an error and a note come back as what they were.
+    #[test]
+    fn every_kind_comes_back(bodies in prop::collection::vec(arbitrary::other_kind(), 1..6)) {
+        let bodies: Vec<_> = bodies.into_iter().filter(|body| body.blocks().is_none()).collect();
+        let mut header = Header::new(RunId::new("r").unwrap());
+        let events: Vec<_> = bodies.iter().zip(1..).map(|(body, seq)| Event {
+            seq,
+            run_id: header.run_id.clone(),
+            parent_run_id: None,
+            timestamp: Timestamp::UNIX_EPOCH,
+            place: Place::step("build").in_iteration(2),
+            body: body.clone(),
+            annotations: Annotations::default(),
+        }).collect();
+        for event in &events {
+            header.observe(event);
+        }
+        let mut writer = Writer::new(&header, &NormalizedOptions::default(), Vec::new()).unwrap();
+        for event in &events {
+            let nothing = quipu_formats::normalized::Beyond::default();
+            writer.write(event, &nothing).unwrap();
+        }
+        let (_, document) = writer.end().unwrap();
+        let read = read(&document, "r.json").unwrap();
+        let again: Vec<_> = read.events.into_iter().map(|event| event.body).collect();
+        prop_assert_eq!(again, bodies);
+    }
 }
 
 #[test]

@@ -4,11 +4,11 @@ use quipu_model::json::Node;
 
 use super::ROWS;
 use super::wire::{ABOUT, CONVERSATION, ITEM, LEFT_OUT, USAGE};
-use crate::{Head, Host, Match, Pick, Place};
+use crate::{Head, Host, LogPlace, Match, Pick};
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
     let home = host.env_or_home("OMNIGENT_DATA_DIR", ".omnigent");
-    vec![Place {
+    vec![LogPlace {
         brand: "omnigent",
         root: home.join("chat.db"),
         depth: 0,

@@ -12,46 +12,18 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use crate::{Dialect, Family, Framing, Gather, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family, Gather};
 
 /// See the module.
 pub(crate) struct Omnigent;
 
 /// The lines of a conversation.
-pub(crate) const ROWS: Dialect = Dialect {
-    name: "omnigent",
-    brand: "omnigent",
-    framing: Framing::Lines,
-};
+pub(crate) const ROWS: Dialect = Dialect::lines("omnigent", "omnigent");
 
 impl Family for Omnigent {
-    fn name(&self) -> &'static str {
-        "omnigent"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[ROWS]
-    }
-
-    fn places(&self, host: &Host) -> Vec<Place> {
-        discover::places(host)
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn open(
-        &self,
-        _dialect: &Dialect,
-        origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Conversation>(saved)?),
-            None => Box::new(normalize::Conversation::new(origin)),
-        })
-    }
+    crate::family::known!("omnigent", [ROWS]);
+    crate::family::placed!();
+    crate::family::opened!(_dialect, origin => normalize::Conversation::new(origin));
 
     fn gather(&self) -> Option<&dyn Gather> {
         Some(&gather::Conversations)

@@ -11,7 +11,7 @@ use crate::blocks::{self, ResultFacts, Speaker};
 use crate::cost::Cost;
 use crate::session::{learn, update};
 use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, What};
-use crate::{capture, state, time};
+use crate::{capture, time};
 
 /// Reads a conversation.
 #[derive(Debug, Serialize, Deserialize)]
@@ -238,11 +238,5 @@ impl Reader for Conversation {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

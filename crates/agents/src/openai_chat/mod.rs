@@ -15,53 +15,16 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family, Framing};
 
 /// See the module.
 pub(crate) struct OpenAiChat;
 
-pub(crate) const BODY: Dialect = Dialect {
-    name: "openai-chat-body",
-    brand: "openai",
-    framing: Framing::Document,
-};
-pub(crate) const SSE: Dialect = Dialect {
-    name: "openai-chat-sse",
-    brand: "openai",
-    framing: Framing::Sse,
-};
-pub(crate) const CHUNKS: Dialect = Dialect {
-    name: "openai-chat-chunks",
-    brand: "openai",
-    framing: Framing::Lines,
-};
+pub(crate) const BODY: Dialect = Dialect::document("openai-chat-body", "openai");
+pub(crate) const SSE: Dialect = Dialect::framed("openai-chat-sse", "openai", Framing::Sse);
+pub(crate) const CHUNKS: Dialect = Dialect::lines("openai-chat-chunks", "openai");
 
 impl Family for OpenAiChat {
-    fn name(&self) -> &'static str {
-        "openai_chat"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[BODY, SSE, CHUNKS]
-    }
-
-    fn places(&self, _host: &Host) -> Vec<Place> {
-        Vec::new()
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn open(
-        &self,
-        _dialect: &Dialect,
-        _origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Completions>(saved)?),
-            None => Box::new(normalize::Completions::default()),
-        })
-    }
+    crate::family::known!("openai_chat", [BODY, SSE, CHUNKS]);
+    crate::family::opened!(_dialect, _origin => normalize::Completions::default());
 }

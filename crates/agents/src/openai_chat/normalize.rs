@@ -12,7 +12,7 @@ use crate::blocks;
 use crate::capture::{self, Requests};
 use crate::cost::Cost;
 use crate::session::learn;
-use crate::{Dropped, Entry, Extra, Out, Reader, Session, Tokens, state, time};
+use crate::{Dropped, Entry, Extra, Out, Reader, Session, Tokens, time};
 
 /// Reads bodies and streams.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -514,11 +514,5 @@ impl Reader for Completions {
         self.close(out);
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -12,53 +12,16 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family, Framing};
 
 /// See the module.
 pub(crate) struct OpenAiResponses;
 
-pub(crate) const BODY: Dialect = Dialect {
-    name: "openai-responses-body",
-    brand: "openai",
-    framing: Framing::Document,
-};
-pub(crate) const SSE: Dialect = Dialect {
-    name: "openai-responses-sse",
-    brand: "openai",
-    framing: Framing::Sse,
-};
-pub(crate) const CHUNKS: Dialect = Dialect {
-    name: "openai-responses-chunks",
-    brand: "openai",
-    framing: Framing::Lines,
-};
+pub(crate) const BODY: Dialect = Dialect::document("openai-responses-body", "openai");
+pub(crate) const SSE: Dialect = Dialect::framed("openai-responses-sse", "openai", Framing::Sse);
+pub(crate) const CHUNKS: Dialect = Dialect::lines("openai-responses-chunks", "openai");
 
 impl Family for OpenAiResponses {
-    fn name(&self) -> &'static str {
-        "openai_responses"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[BODY, SSE, CHUNKS]
-    }
-
-    fn places(&self, _host: &Host) -> Vec<Place> {
-        Vec::new()
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn open(
-        &self,
-        _dialect: &Dialect,
-        _origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Responses>(saved)?),
-            None => Box::new(normalize::Responses::default()),
-        })
-    }
+    crate::family::known!("openai_responses", [BODY, SSE, CHUNKS]);
+    crate::family::opened!(_dialect, _origin => normalize::Responses::default());
 }

@@ -12,7 +12,7 @@ use crate::blocks;
 use crate::capture::{self, Requests};
 use crate::cost::Cost;
 use crate::session::learn;
-use crate::{Dropped, Entry, Out, Reader, Session, Text, What, state, time};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, What, time};
 
 /// Reads bodies and streams.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -376,11 +376,5 @@ impl Reader for Responses {
         self.close(out);
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -6,15 +6,15 @@ use quipu_model::json::{Kind, Node};
 
 use super::wire::{is_error, is_event, is_message, is_part, is_run, is_session};
 use super::{EVENTS, EXPORT, ROWS, RUN, SSE};
-use crate::{Head, Host, Match, Pick, Place};
+use crate::{Head, Host, LogPlace, Match, Pick};
 
 /// The agents that keep sessions as `OpenCode` does, each in a directory of its own name.
 const BRANDS: [&str; 4] = ["opencode", "kilo", "mimocode", "icodemate"];
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
     let mut places = Vec::new();
     if let Some(root) = host.env("OPENCODE_DB") {
-        places.push(Place {
+        places.push(LogPlace {
             brand: "opencode",
             root,
             depth: 0,
@@ -23,7 +23,7 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
     }
     for brand in BRANDS {
         let home = host.data(brand);
-        places.push(Place {
+        places.push(LogPlace {
             brand,
             root: home.clone(),
             depth: 0,

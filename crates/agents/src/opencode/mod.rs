@@ -22,78 +22,31 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use crate::{
-    Dialect, Family, Framing, Gather, Head, Host, Match, Origin, Place, Reader, Session, state,
-};
+use crate::{Dialect, Family, Framing, Gather, Session};
 
 /// See the module.
 pub(crate) struct OpenCode;
 
 /// What `opencode export` prints, and other documents: what the server answers, a file of the old tree.
-pub(crate) const EXPORT: Dialect = Dialect {
-    name: "opencode-export",
-    brand: "opencode",
-    framing: Framing::Document,
-};
+pub(crate) const EXPORT: Dialect = Dialect::document("opencode-export", "opencode");
 /// The rows of a session, from the database or the old tree.
-pub(crate) const ROWS: Dialect = Dialect {
-    name: "opencode-rows",
-    brand: "opencode",
-    framing: Framing::Lines,
-};
+pub(crate) const ROWS: Dialect = Dialect::lines("opencode-rows", "opencode");
 /// What `opencode run --format json` prints.
-pub(crate) const RUN: Dialect = Dialect {
-    name: "opencode-run",
-    brand: "opencode",
-    framing: Framing::Lines,
-};
+pub(crate) const RUN: Dialect = Dialect::lines("opencode-run", "opencode");
 /// The events of the server, one a line.
-pub(crate) const EVENTS: Dialect = Dialect {
-    name: "opencode-events",
-    brand: "opencode",
-    framing: Framing::Lines,
-};
+pub(crate) const EVENTS: Dialect = Dialect::lines("opencode-events", "opencode");
 /// The events of the server, as it sends them.
-pub(crate) const SSE: Dialect = Dialect {
-    name: "opencode-sse",
-    brand: "opencode",
-    framing: Framing::Sse,
-};
+pub(crate) const SSE: Dialect = Dialect::framed("opencode-sse", "opencode", Framing::Sse);
 
 impl Family for OpenCode {
-    fn name(&self) -> &'static str {
-        "opencode"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[EXPORT, ROWS, RUN, EVENTS, SSE]
-    }
-
-    fn places(&self, host: &Host) -> Vec<Place> {
-        discover::places(host)
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn open(
-        &self,
-        dialect: &Dialect,
-        origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match (dialect.name, saved) {
-            ("opencode-export", None) => Box::new(document::Document::default()),
-            ("opencode-export", Some(saved)) => Box::new(state::load::<document::Document>(saved)?),
-            ("opencode-rows", None) => Box::new(rows::Rows::new(origin)),
-            ("opencode-rows", Some(saved)) => Box::new(state::load::<rows::Rows>(saved)?),
-            ("opencode-run", None) => Box::new(events::Run::default()),
-            ("opencode-run", Some(saved)) => Box::new(state::load::<events::Run>(saved)?),
-            (_, None) => Box::new(events::Events::default()),
-            (_, Some(saved)) => Box::new(state::load::<events::Events>(saved)?),
-        })
-    }
+    crate::family::known!("opencode", [EXPORT, ROWS, RUN, EVENTS, SSE]);
+    crate::family::placed!();
+    crate::family::opened!(dialect, origin => match {
+        EXPORT => document::Document::default(),
+        ROWS => rows::Rows::new(origin),
+        RUN => events::Run::default(),
+        _ => events::Events::default(),
+    });
 
     fn gather(&self) -> Option<&dyn Gather> {
         Some(&gather::Sessions)

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use quipu_model::json::{Kind, Node};
 
 use super::{OMP, SESSION, STREAM};
-use crate::{Dialect, Head, Host, Match, Pick, Place};
+use crate::{Dialect, Head, Host, LogPlace, Match, Pick};
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
     let sessions = host.env("PI_CODING_AGENT_SESSION_DIR").unwrap_or_else(|| {
         host.env_or_home("PI_CODING_AGENT_DIR", ".pi/agent")
             .join("sessions")
@@ -19,7 +19,7 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
     ];
     // The last two are what it was called before.
     for home in [".openclaw", ".moltbot", ".clawdbot"] {
-        places.push(Place {
+        places.push(LogPlace {
             pick: |below| {
                 if below.iter().any(|part| part == "sessions") {
                     pick(below)
@@ -33,8 +33,8 @@ pub(super) fn places(host: &Host) -> Vec<Place> {
     places
 }
 
-fn place(brand: &'static str, root: PathBuf) -> Place {
-    Place {
+fn place(brand: &'static str, root: PathBuf) -> LogPlace {
+    LogPlace {
         brand,
         root,
         depth: 4,

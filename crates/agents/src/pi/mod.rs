@@ -17,59 +17,24 @@ mod tests;
 
 use std::path::Path;
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family};
 
 /// See the module.
 pub(crate) struct Pi;
 
-pub(crate) const SESSION: Dialect = Dialect {
-    name: "pi",
-    brand: "pi",
-    framing: Framing::Lines,
-};
-pub(crate) const OMP: Dialect = Dialect {
-    name: "omp",
-    brand: "omp",
-    framing: Framing::Lines,
-};
-pub(crate) const STREAM: Dialect = Dialect {
-    name: "pi-stream",
-    brand: "pi",
-    framing: Framing::Lines,
-};
+pub(crate) const SESSION: Dialect = Dialect::lines("pi", "pi");
+pub(crate) const OMP: Dialect = Dialect::lines("omp", "omp");
+pub(crate) const STREAM: Dialect = Dialect::lines("pi-stream", "pi");
 
 impl Family for Pi {
-    fn name(&self) -> &'static str {
-        "pi"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[SESSION, OMP, STREAM]
-    }
-
-    fn places(&self, host: &Host) -> Vec<Place> {
-        discover::places(host)
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
+    crate::family::known!("pi", [SESSION, OMP, STREAM]);
+    crate::family::placed!();
 
     fn dialect_at(&self, brand: &str, _path: &Path) -> Option<Dialect> {
         Some(discover::dialect_at(brand))
     }
 
-    fn open(
-        &self,
-        _dialect: &Dialect,
-        origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Pi>(saved)?),
-            None => Box::new(normalize::Pi::new(origin)),
-        })
-    }
+    crate::family::opened!(_dialect, origin => normalize::Pi::new(origin));
 
     fn resume(&self, brand: &str, session: &str) -> Option<Vec<String>> {
         let command = match brand {

@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::tree::Tree;
 use super::wire::{self, FIELDS, MESSAGE_FIELDS, USAGE_FIELDS};
+use crate::common::Common;
 use crate::cost::Cost;
 use crate::session::{learn, update};
 use crate::{
-    Dropped, Entry, Mended, Origin, Out, Reader, Session, Text, Value, What, blocks, state, time,
+    Dropped, Entry, Mended, Origin, Out, Reader, Session, Text, Value, What, blocks, time,
 };
 
 /// Reads a session, or what `--mode json` prints.
@@ -25,22 +26,6 @@ pub(super) struct Pi {
     is_subagent: bool,
     /// The message that is being streamed, as far as it has come.
     partial: Option<String>,
-}
-
-/// What a line says of all entries it becomes.
-struct Common<'a> {
-    at: Option<Timestamp>,
-    id: Option<Cow<'a, str>>,
-    parent: Option<Cow<'a, str>>,
-}
-
-impl<'a> Common<'a> {
-    fn put(&self, mut entry: Entry<'a>, out: &mut Out<'_>) {
-        entry.at = entry.at.or(self.at);
-        entry.native_id.clone_from(&self.id);
-        entry.parent_id.clone_from(&self.parent);
-        out.push(entry);
-    }
 }
 
 impl Pi {
@@ -105,6 +90,7 @@ impl Pi {
             at,
             id: record.text("id"),
             parent: record.text("parentId"),
+            ..Common::default()
         };
         if let Some(id) = &common.id {
             // Ids are short, so that only with its time is an entry known in other files.
@@ -384,8 +370,7 @@ impl Pi {
                 };
                 let common = Common {
                     at: time::field(message, "timestamp"),
-                    id: None,
-                    parent: None,
+                    ..Common::default()
                 };
                 self.message(message, record, &common, out);
                 return true;
@@ -526,8 +511,7 @@ fn execution<'a>(
     // When it was run is not known, only when it ended.
     let undated = Common {
         at: None,
-        id: common.id.clone(),
-        parent: common.parent.clone(),
+        ..common.clone()
     };
     undated.put(Entry::new(call), out);
     let cancelled = message.get("cancelled").and_then(|n| n.as_bool()) == Some(true);
@@ -603,17 +587,10 @@ impl Reader for Pi {
         };
         let common = Common {
             at: time::field(message, "timestamp"),
-            id: None,
-            parent: None,
+            ..Common::default()
         };
         self.message(message, message, &common, out);
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -5,14 +5,14 @@ use std::path::Path;
 use quipu_model::json::Node;
 
 use super::SESSION;
-use crate::{Head, Host, Match, Pick, Place};
+use crate::{Head, Host, LogPlace, Match, Pick};
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
     let home = host
         .env("QWEN_RUNTIME_DIR")
         .or_else(|| host.env("QWEN_HOME"))
         .unwrap_or_else(|| host.home(".qwen"));
-    vec![Place {
+    vec![LogPlace {
         brand: "qwen-code",
         root: home.join("projects"),
         depth: 5,

@@ -14,51 +14,24 @@ mod tests;
 
 use std::path::Path;
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family};
 
 pub(crate) use discover::is_record;
 
 /// See the module.
 pub(crate) struct Qwen;
 
-pub(crate) const SESSION: Dialect = Dialect {
-    name: "qwen",
-    brand: "qwen-code",
-    framing: Framing::Lines,
-};
+pub(crate) const SESSION: Dialect = Dialect::lines("qwen", "qwen-code");
 
 impl Family for Qwen {
-    fn name(&self) -> &'static str {
-        "qwen"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[SESSION]
-    }
-
-    fn places(&self, host: &Host) -> Vec<Place> {
-        discover::places(host)
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
+    crate::family::known!("qwen", [SESSION]);
+    crate::family::placed!();
 
     fn dialect_at(&self, _brand: &str, _path: &Path) -> Option<Dialect> {
         Some(SESSION)
     }
 
-    fn open(
-        &self,
-        _dialect: &Dialect,
-        _origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Qwen>(saved)?),
-            None => Box::new(normalize::Qwen::default()),
-        })
-    }
+    crate::family::opened!(_dialect, _origin => normalize::Qwen::default());
 
     fn resume(&self, _brand: &str, session: &str) -> Option<Vec<String>> {
         Some(["qwen", "--resume", session].map(str::to_owned).to_vec())

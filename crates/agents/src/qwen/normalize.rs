@@ -4,14 +4,15 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use quipu_model::json::Node;
-use quipu_model::{NoteKind, Status, Timestamp};
+use quipu_model::{NoteKind, Status};
 use serde::{Deserialize, Serialize};
 
 use super::wire::{FIELDS, RESULT_FIELDS, USAGE_FIELDS, system_note, usage};
 use crate::blocks::{self, Speaker};
+use crate::common::Common;
 use crate::gemini::parts;
 use crate::session::{learn, update};
-use crate::{Dropped, Entry, Mended, Out, Reader, Session, Text, What, hash, state, time};
+use crate::{Dropped, Entry, Mended, Out, Reader, Session, Text, What, hash, time};
 
 /// Reads a session.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -27,25 +28,9 @@ pub(super) struct Qwen {
     read: HashSet<u64>,
 }
 
-/// What a line says of all entries it becomes.
-struct Common<'a> {
-    at: Option<Timestamp>,
-    uuid: Option<Cow<'a, str>>,
-    parent: Option<Cow<'a, str>>,
-    subagent: Option<Cow<'a, str>>,
-    /// It is a further piece of a record that was begun before.
-    goes_on: bool,
-}
-
-impl<'a> Common<'a> {
-    fn put(&self, mut entry: Entry<'a>, out: &mut Out<'_>) {
-        entry.at = entry.at.or(self.at);
-        entry.native_id.clone_from(&self.uuid);
-        entry.parent_id.clone_from(&self.parent);
-        entry.subagent.clone_from(&self.subagent);
-        out.push(entry);
-    }
-}
+/// Whether a line is a further piece of a record that was begun before.
+#[derive(Debug, Clone, Copy, Default)]
+struct GoesOn(bool);
 
 impl Qwen {
     fn learn(&mut self, record: Node<'_>) {
@@ -82,7 +67,7 @@ impl Qwen {
         agent.or(Some(Cow::Borrowed("sidechain")))
     }
 
-    fn user<'a>(&mut self, record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+    fn user<'a>(&mut self, record: Node<'a>, common: &Common<'a, GoesOn>, out: &mut Out<'_>) {
         let subtype = record.text("subtype").unwrap_or_default();
         let provenance = record.text("provenance").unwrap_or_default();
         let injected = matches!(&*provenance, "goal_control" | "goal_runtime" | "system")
@@ -90,14 +75,14 @@ impl Qwen {
                 &*subtype,
                 "notification" | "background_task_completed" | "cron" | "goal_runtime"
             );
-        if !injected && common.subagent.is_none() && !common.goes_on {
+        if !injected && common.subagent.is_none() && !common.own.0 {
             let before = common.parent.as_deref().unwrap_or_default();
             self.turns.push((hash(before.as_bytes()), out.next_seq()));
         }
         said(record, injected, common, out);
     }
 
-    fn system<'a>(&mut self, record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+    fn system<'a>(&mut self, record: Node<'a>, common: &Common<'a, GoesOn>, out: &mut Out<'_>) {
         let subtype = record.text("subtype").unwrap_or_default();
         let payload = record.get("systemPayload").unwrap_or(record);
         let kind = system_note(&subtype).unwrap_or_else(|| {
@@ -143,7 +128,11 @@ impl Qwen {
     }
 
     /// A rewind follows the line that came before the prompt it goes back to.
-    fn rewind(&mut self, common: &Common<'_>, out: &Out<'_>) -> Option<std::ops::Range<u64>> {
+    fn rewind(
+        &mut self,
+        common: &Common<'_, GoesOn>,
+        out: &Out<'_>,
+    ) -> Option<std::ops::Range<u64>> {
         let before = hash(common.parent.as_deref().unwrap_or_default().as_bytes());
         let at = self
             .turns
@@ -179,7 +168,7 @@ fn said_by(id: &str, record: Node<'_>) -> u64 {
 }
 
 /// The parts of a message on the user's side.
-fn said<'a>(record: Node<'a>, injected: bool, common: &Common<'a>, out: &mut Out<'_>) {
+fn said<'a>(record: Node<'a>, injected: bool, common: &Common<'a, GoesOn>, out: &mut Out<'_>) {
     let Some(message) = record.get("message") else {
         return;
     };
@@ -217,7 +206,7 @@ fn unknown_part<'a>(part: Node<'a>, out: &mut Out<'_>) -> Entry<'a> {
     Entry::keep(NoteKind::UnknownRecord, part)
 }
 
-fn assistant<'a>(record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+fn assistant<'a>(record: Node<'a>, common: &Common<'a, GoesOn>, out: &mut Out<'_>) {
     let mut counts = record.get("usageMetadata").and_then(|node| {
         out.check("usage", node, USAGE_FIELDS);
         usage(node)
@@ -226,7 +215,7 @@ fn assistant<'a>(record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
     let parts = record.path(&["message", "parts"]);
     let mut put = |mut entry: Entry<'a>, out: &mut Out<'_>| {
         entry.model.clone_from(&model);
-        entry.model_call.clone_from(&common.uuid);
+        entry.model_call.clone_from(&common.id);
         entry.usage = counts.take();
         common.put(entry, out);
     };
@@ -242,7 +231,7 @@ fn assistant<'a>(record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
     }
 }
 
-fn tool_result<'a>(record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+fn tool_result<'a>(record: Node<'a>, common: &Common<'a, GoesOn>, out: &mut Out<'_>) {
     let known = record.get("toolCallResult");
     if let Some(known) = known {
         out.check("toolCallResult", known, RESULT_FIELDS);
@@ -297,7 +286,7 @@ fn tool_result<'a>(record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
     let Some(known) = known.filter(|_| !any) else {
         return out.skip(Dropped::Empty);
     };
-    if common.goes_on {
+    if common.own.0 {
         // The result itself was there before.
         return common.put(blocks::kept(NoteKind::Progress, record, out), out);
     }
@@ -323,7 +312,12 @@ fn tool_result<'a>(record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
 }
 
 /// What was measured of a call to the model, or to a tool. Their own lines say it, too.
-fn telemetry<'a>(record: Node<'a>, payload: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+fn telemetry<'a>(
+    record: Node<'a>,
+    payload: Node<'a>,
+    common: &Common<'a, GoesOn>,
+    out: &mut Out<'_>,
+) {
     let event = payload.get("uiEvent").unwrap_or(payload);
     let name = event.text("event.name").unwrap_or_default();
     match &*name {
@@ -367,10 +361,11 @@ impl Reader for Qwen {
         }
         let common = Common {
             at,
-            uuid,
+            id: uuid,
             parent: record.text("parentUuid"),
             subagent: self.subagent(record),
-            goes_on,
+            own: GoesOn(goes_on),
+            ..Common::default()
         };
         let kind = record.text("type").unwrap_or_default();
         match &*kind {
@@ -382,11 +377,5 @@ impl Reader for Qwen {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -10,43 +10,14 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use crate::{Dialect, Family, Framing, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family};
 
 /// See the module.
 pub(crate) struct Sts;
 
-pub(crate) const LINES: Dialect = Dialect {
-    name: "sts",
-    brand: "sts",
-    framing: Framing::Lines,
-};
+pub(crate) const LINES: Dialect = Dialect::lines("sts", "sts");
 
 impl Family for Sts {
-    fn name(&self) -> &'static str {
-        "sts"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[LINES]
-    }
-
-    fn places(&self, _host: &Host) -> Vec<Place> {
-        Vec::new()
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn open(
-        &self,
-        _dialect: &Dialect,
-        _origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Lines>(saved)?),
-            None => Box::<normalize::Lines>::default(),
-        })
-    }
+    crate::family::known!("sts", [LINES]);
+    crate::family::opened!(_dialect, _origin => normalize::Lines::default());
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::wire;
 use crate::session::learn;
-use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, state, time};
+use crate::{Dropped, Entry, Out, Reader, Session, Text, Value, What, time};
 
 /// Reads the lines of a session.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -149,11 +149,5 @@ impl Reader for Lines {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

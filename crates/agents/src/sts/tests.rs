@@ -1,7 +1,7 @@
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use quipu_formats::projection::Nowhere;
-use quipu_formats::sts::{Options, writer};
+use quipu_formats::sts::{StsOptions, writer};
 
 use super::{LINES, Sts};
 use crate::atif::tests::story::{Done, done, said, session};
@@ -56,7 +56,7 @@ proptest! {
     fn what_is_written_reads_back((mut header, events) in session(false)) {
         header.title = Some("A \"title\"".to_owned());
         let mut text = Vec::new();
-        let options = Options::default();
+        let options = StsOptions::default();
         let mut to = writer(&header, &options, Box::new(&mut text), Box::new(Nowhere)).unwrap();
         for event in &events {
             to.event(event).unwrap();

@@ -4,13 +4,13 @@ use quipu_model::json::Node;
 
 use super::ROWS;
 use super::wire::{DOCUMENT, MESSAGE, THREAD};
-use crate::{Head, Host, Match, Pick, Place};
+use crate::{Head, Host, LogPlace, Match, Pick};
 
-pub(super) fn places(host: &Host) -> Vec<Place> {
+pub(super) fn places(host: &Host) -> Vec<LogPlace> {
     let mac = host.home("Library/Application Support/Zed");
     [host.data("zed"), mac]
         .into_iter()
-        .map(|home| Place {
+        .map(|home| LogPlace {
             brand: "zed",
             root: home.join("threads/threads.db"),
             depth: 0,

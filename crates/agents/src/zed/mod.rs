@@ -12,46 +12,18 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use crate::{Dialect, Family, Framing, Gather, Head, Host, Match, Origin, Place, Reader, state};
+use crate::{Dialect, Family, Gather};
 
 /// See the module.
 pub(crate) struct Zed;
 
 /// The lines of a thread.
-pub(crate) const ROWS: Dialect = Dialect {
-    name: "zed",
-    brand: "zed",
-    framing: Framing::Lines,
-};
+pub(crate) const ROWS: Dialect = Dialect::lines("zed", "zed");
 
 impl Family for Zed {
-    fn name(&self) -> &'static str {
-        "zed"
-    }
-
-    fn dialects(&self) -> &'static [Dialect] {
-        &[ROWS]
-    }
-
-    fn places(&self, host: &Host) -> Vec<Place> {
-        discover::places(host)
-    }
-
-    fn sniff(&self, head: &Head<'_>) -> Option<Match> {
-        discover::sniff(head)
-    }
-
-    fn open(
-        &self,
-        _dialect: &Dialect,
-        origin: &Origin<'_>,
-        saved: Option<&[u8]>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match saved {
-            Some(saved) => Box::new(state::load::<normalize::Thread>(saved)?),
-            None => Box::new(normalize::Thread::new(origin)),
-        })
-    }
+    crate::family::known!("zed", [ROWS]);
+    crate::family::placed!();
+    crate::family::opened!(_dialect, origin => normalize::Thread::new(origin));
 
     fn gather(&self) -> Option<&dyn Gather> {
         Some(&gather::Threads)

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::wire::{self, DOCUMENT, MESSAGE, THREAD};
 use crate::session::{learn, update};
 use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What};
-use crate::{blocks, state, time};
+use crate::{blocks, time};
 
 /// Reads a thread.
 #[derive(Debug, Serialize, Deserialize)]
@@ -311,11 +311,5 @@ impl Reader for Thread {
         }
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

@@ -7,13 +7,13 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use quipu_formats::agentlog::project::Options as ProjectOptions;
+use quipu_formats::agentlog::project::ProjectionOptions;
 use quipu_formats::exchange::{Fault, Request, mend_surrogates, parse_draft};
 use quipu_formats::lines::{Limits, Lines};
 use quipu_model::RunId;
 use quipu_record::{
-    Durability as Asked, Journal, Masker, Options, Recorder, Storage, TraceError, TraceOptions,
-    TracePlace, TraceWriter, Traced,
+    Durability as Asked, Journal, Masker, Recorder, RecorderOptions, Storage, TraceError,
+    TraceOptions, TracePlace, TraceWriter, Traced,
 };
 use quipu_redact::Key;
 use quipu_store::blobs::beside;
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
             .clone()
     };
     let parent = parent.or(known).or_else(from_first);
-    let options = Options {
+    let options = RecorderOptions {
         limits,
         durability: match args.durability {
             Durability::None => Asked::None,
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
             Durability::Each => Asked::Each,
         },
         masker: masker(args.mask, place)?,
-        ..Options::default()
+        ..RecorderOptions::default()
     };
     let durability = options.durability;
     let recorder = Recorder::start(journal, parent, options)?;
@@ -132,7 +132,7 @@ fn trace_options(path: Option<&Path>, root: &Path, durability: Asked) -> TraceOp
     };
     TraceOptions {
         place,
-        projection: ProjectOptions::default(),
+        projection: ProjectionOptions::default(),
         durability,
         blobs: Box::new(move |_, bytes| keep_blob(&blobs, bytes)),
     }

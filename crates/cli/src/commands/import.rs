@@ -8,10 +8,10 @@ use std::time::Duration;
 use quipu_agents::{FAMILIES, Host};
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
+use quipu_store::facade::Census;
 use quipu_store::import::watch::{Changed, Watch};
 use quipu_store::import::{ImportError, Options, Problem, Progress, Report, Search};
 
-use super::list::Census;
 use crate::args::Import;
 use crate::error::{CommandError, Exit, Result};
 use crate::filter::{Naming, check_agents};
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Import, place: &Place) -> Result<Exit> {
         writeln!(out, "{}", json::document(&json::import(&report))?)?;
     } else {
         let census = match &store {
-            Some(store) => Some(Census::of(store)?),
+            Some(store) => Some(store.census()?),
             None => None,
         };
         write_report(&mut out, &report, census)?;

@@ -257,9 +257,9 @@ impl Work<'_> {
         .map_err(|error| refused(error, &name))
     }
 
-    fn options(&self, path: &Path) -> raw::Options {
+    fn options(&self, path: &Path) -> raw::RawOptions {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        raw::Options {
+        raw::RawOptions {
             shape: self.args.shape.map(|shape| match shape {
                 Shape::Jsonl => raw::Shape::Jsonl,
                 Shape::Json => raw::Shape::Json,
@@ -269,7 +269,7 @@ impl Work<'_> {
             near: self.args.near,
             threads: self.args.threads.map_or(processors.min(8), usize::from),
             // Numbers follow the order of what is found; the key only keeps values out of memory.
-            ..raw::Options::new(Key::random().unwrap_or(Key::from_bytes([0; 32])))
+            ..raw::RawOptions::new(Key::random().unwrap_or(Key::from_bytes([0; 32])))
         }
     }
 

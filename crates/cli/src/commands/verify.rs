@@ -81,7 +81,7 @@ fn check(run: &str, args: &Verify, place: &locate::Place) -> Result<Checked> {
         return shared::against(run, original, place).map(Checked::Other);
     }
     if let Some(source) = trace::Source::of(run)? {
-        let options = quipu_formats::agentlog::verify::Options {
+        let options = quipu_formats::agentlog::verify::VerifyOptions {
             limits: args.caps.limits(),
             strict: !args.permissive,
             threads: trace::threads(args.threads),

@@ -6,7 +6,7 @@ use quipu_model::{
     Block, Body, Content, Draft, Fidelity, Json, Place, RunId, Step, ToolCall, ToolCallId,
     ToolResult, Usage,
 };
-use quipu_record::{Options, Recorder, Storage};
+use quipu_record::{Recorder, RecorderOptions, Storage};
 
 use crate::error::Result;
 
@@ -20,7 +20,7 @@ pub(super) fn record(home: &Path) -> Result<()> {
     if storage.find(&run).is_some() {
         return Ok(());
     }
-    let recorder = storage.record(&run, Options::default())?;
+    let recorder = storage.record(&run, RecorderOptions::default())?;
     record_review(&recorder)?;
     recorder.close()?;
     Ok(())

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use quipu_formats::agentlog::verify::{Options, verify};
+use quipu_formats::agentlog::verify::{VerifyOptions, verify};
 use serde_json::Value;
 
 use super::env::TestEnv;
@@ -82,7 +82,7 @@ fn kinds(text: &str) -> Vec<String> {
 
 /// Whether a trace is as the strict check wants it.
 fn check(bytes: &[u8]) -> Result<(), String> {
-    let report = verify(bytes, &Options::default()).map_err(|error| error.to_string())?;
+    let report = verify(bytes, &VerifyOptions::default()).map_err(|error| error.to_string())?;
     if report.is_clean() {
         return Ok(());
     }

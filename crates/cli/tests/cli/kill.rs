@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use quipu_formats::exchange::{Fault, Item, Reader};
 use quipu_model::{Block, Body, Content, Draft, Fidelity, Json, Place, RunId, Step};
-use quipu_record::{Durability, Options, Recorder, Storage};
+use quipu_record::{Durability, Recorder, RecorderOptions, Storage};
 
 use super::env::TestEnv;
 
@@ -175,9 +175,9 @@ fn victim() {
         1 => Durability::Group(Duration::from_millis(2)),
         _ => Durability::Each,
     };
-    let options = Options {
+    let options = RecorderOptions {
         durability,
-        ..Options::default()
+        ..RecorderOptions::default()
     };
     let storage = Storage::at(Path::new(&directory));
     let recorder = storage

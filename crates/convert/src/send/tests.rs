@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{Encoding, Lines, Options, SendError, Sender, Sent, post};
+use super::{Encoding, Lines, SendError, SendOptions, Sender, Sent, post};
 
 /// What the server was sent.
 #[derive(Debug, Default)]
@@ -66,12 +66,12 @@ fn answer(status: &str, more: &str, body: &str) -> String {
     )
 }
 
-fn quick() -> Options {
-    Options {
+fn quick() -> SendOptions {
+    SendOptions {
         first_wait: Duration::from_millis(1),
         longest_wait: Duration::from_millis(50),
         timeout: Duration::from_secs(10),
-        ..Options::default()
+        ..SendOptions::default()
     }
 }
 
@@ -121,7 +121,7 @@ fn spans_that_are_rejected_are_told() {
 fn protobuf_is_sent_and_understood() {
     let kind = "content-type: application/x-protobuf\r\n";
     let (address, server) = server(&[&answer("200 OK", kind, "\n\u{7}\u{8}\u{2}\u{12}\u{3}old")]);
-    let options = Options {
+    let options = SendOptions {
         encoding: Encoding::Protobuf,
         ..quick()
     };
@@ -159,7 +159,7 @@ fn a_busy_endpoint_is_asked_again_when_it_says() {
 fn it_is_not_asked_for_ever() {
     let busy = answer("502 Bad Gateway", "", "");
     let (address, server) = server(&[&busy, &busy]);
-    let options = Options {
+    let options = SendOptions {
         attempts: 2,
         ..quick()
     };

@@ -11,7 +11,7 @@ use super::{Account, Bytes, LogFile, Receiver, Source, SourceError, unreadable};
 use crate::Format;
 
 /// Where the document is.
-enum Place {
+enum Wrapping {
     /// By itself.
     Alone,
     /// In a page, which is read as it comes.
@@ -29,8 +29,8 @@ pub struct Document {
     bytes: Box<dyn Bytes>,
     /// What it is called.
     path: PathBuf,
-    place: Place,
-    options: Option<normalized::Options>,
+    place: Wrapping,
+    options: Option<normalized::NormalizedOptions>,
 }
 
 impl std::fmt::Debug for Document {
@@ -59,7 +59,7 @@ impl Document {
         Self {
             bytes,
             path: path.to_owned(),
-            place: Place::Alone,
+            place: Wrapping::Alone,
             options: None,
         }
     }
@@ -89,7 +89,7 @@ impl Document {
             .and_then(|from| from.take(LONGEST_PAGE + 1).read_to_end(&mut page));
         read.map_err(unreadable(path))?;
         let place = if page.len() as u64 > LONGEST_PAGE {
-            Place::Page
+            Wrapping::Page
         } else {
             let opened = match passphrase {
                 Some(passphrase) if html::is_sealed(&page) => {
@@ -97,7 +97,7 @@ impl Document {
                 }
                 _ => html::content(&page),
             };
-            Place::Taken(opened.map_err(|error| SourceError::Broken {
+            Wrapping::Taken(opened.map_err(|error| SourceError::Broken {
                 path: path.to_owned(),
                 why: error.to_string(),
             })?)
@@ -111,14 +111,14 @@ impl Document {
     fn open(&self) -> Result<Box<dyn Read + '_>, SourceError> {
         let bytes = || self.bytes.reader().map_err(unreadable(&self.path));
         Ok(match &self.place {
-            Place::Alone => bytes()?,
-            Place::Page => Box::new(embedded(bytes()?)),
-            Place::Taken(content) => Box::new(&content.transcript[..]),
+            Wrapping::Alone => bytes()?,
+            Wrapping::Page => Box::new(embedded(bytes()?)),
+            Wrapping::Taken(content) => Box::new(&content.transcript[..]),
         })
     }
 
     fn image(&self, attachment: &Attachment) -> Option<&[u8]> {
-        let Place::Taken(content) = &self.place else {
+        let Wrapping::Taken(content) = &self.place else {
             return None;
         };
         let found = content
@@ -157,8 +157,8 @@ impl Document {
 impl Source for Document {
     fn format(&self) -> &'static str {
         match self.place {
-            Place::Alone => "normalized",
-            Place::Page | Place::Taken(_) => "html",
+            Wrapping::Alone => "normalized",
+            Wrapping::Page | Wrapping::Taken(_) => "html",
         }
     }
 
@@ -173,14 +173,13 @@ impl Source for Document {
 
     fn original(&self, to: Format) -> Option<io::Result<Box<dyn Read + '_>>> {
         match (&self.place, to) {
-            (Place::Alone, Format::Normalized) | (Place::Page | Place::Taken(_), Format::Html) => {
-                Some(self.bytes.reader())
-            }
-            (Place::Page, Format::Normalized) => {
+            (Wrapping::Alone, Format::Normalized)
+            | (Wrapping::Page | Wrapping::Taken(_), Format::Html) => Some(self.bytes.reader()),
+            (Wrapping::Page, Format::Normalized) => {
                 let inside = |page| Box::new(embedded(page)) as Box<dyn Read>;
                 Some(self.bytes.reader().map(inside))
             }
-            (Place::Taken(content), Format::Normalized) => {
+            (Wrapping::Taken(content), Format::Normalized) => {
                 Some(Ok(Box::new(&content.transcript[..])))
             }
             _ => None,
@@ -194,7 +193,7 @@ impl Source for Document {
         Ok(read.header)
     }
 
-    fn document(&self) -> Option<&normalized::Options> {
+    fn document(&self) -> Option<&normalized::NormalizedOptions> {
         self.options.as_ref()
     }
 

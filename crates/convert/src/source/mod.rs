@@ -92,7 +92,7 @@ pub trait Source: Send {
     fn header(&mut self) -> Result<Header, SourceError>;
 
     /// What a normalized transcript says beside what happened, where this is one: who shares it, what was removed.
-    fn document(&self) -> Option<&normalized::Options> {
+    fn document(&self) -> Option<&normalized::NormalizedOptions> {
         None
     }
 

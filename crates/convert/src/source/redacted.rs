@@ -109,9 +109,9 @@ impl Redacted {
         let header = self.inner.header()?;
         self.learn(&header)?;
         let captured_at = self.inner.captured_at();
-        let of_log = || normalized::Options {
+        let of_log = || normalized::NormalizedOptions {
             captured_at,
-            ..normalized::Options::default()
+            ..normalized::NormalizedOptions::default()
         };
         let mut options = self.inner.document().cloned().unwrap_or_else(of_log);
         options.submitter = self.removal.submitter.clone().or(options.submitter);
@@ -174,7 +174,7 @@ impl Source for Redacted {
         Ok(header)
     }
 
-    fn document(&self) -> Option<&normalized::Options> {
+    fn document(&self) -> Option<&normalized::NormalizedOptions> {
         self.outcome.as_ref().map(|outcome| &outcome.options)
     }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::published::violations;
 use super::{READING, bytes, convert, fixture, tell};
 use crate::source::{Redacted, Removal};
-use crate::{Format, Options, Source, open, write};
+use crate::{Format, Source, TargetOptions, open, write};
 
 /// A document of somebody else's: their order, their spaces, fields that we do not know, and what they removed.
 const TRANSCRIPT: &str = r#"{ "transcriptId": "9f1c2d3e-0000-4000-8000-000000000001",
@@ -123,7 +123,7 @@ fn shared(path: &Path, profile: &str, home: &Path) -> PathBuf {
     let mut source: Box<dyn Source> = Box::new(Redacted::new(source, removal));
     let to = home.join("shared.json");
     let out = Box::new(fs::File::create(&to).unwrap());
-    let options = Options::default();
+    let options = TargetOptions::default();
     write(
         &mut *source,
         Format::Normalized,
@@ -218,7 +218,7 @@ fn every_transcript_we_write_is_as_published() {
             let mut document = Vec::new();
             let out: Box<dyn Write> = Box::new(&mut document);
             let nowhere = Box::new(Nowhere);
-            let options = Options::default();
+            let options = TargetOptions::default();
             match write(&mut *source, Format::Normalized, &options, out, nowhere) {
                 Ok(_) => check(name, &document),
                 Err(error) => tell(format_args!("{}: {error}", path.display())),

@@ -11,7 +11,7 @@ use quipu_model::{
 use serde_json::Value;
 
 use crate::output::Folder;
-use crate::{Format, Options, Shape, writer};
+use crate::{Format, Shape, TargetOptions, writer};
 
 /// A year.
 const LONG_MS: f64 = 365.0 * 86_400_000.0;
@@ -130,7 +130,7 @@ fn no_format_makes_a_duration_of_a_time_that_is_missing() {
                 Shape::Directory => Box::new(Folder::new(home.path())),
                 _ => Box::new(Nowhere),
             };
-            let options = Options::default();
+            let options = TargetOptions::default();
             let mut to = writer(format, &header, &options, Box::new(&mut bytes), beside).unwrap();
             for event in &events {
                 to.event(event).unwrap();

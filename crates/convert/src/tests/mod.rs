@@ -21,7 +21,7 @@ use quipu_model::{Attachment, Event, Header};
 
 use crate::output::Folder;
 use crate::source::Receiver;
-use crate::{Format, Options, Reading, Report, Shape, open, write};
+use crate::{Format, Reading, Report, Shape, TargetOptions, open, write};
 
 /// Tells whoever runs the tests what was left out, and why.
 pub(crate) fn tell(what: std::fmt::Arguments<'_>) {
@@ -81,7 +81,7 @@ fn convert(from: &Path, to: Format, directory: &Path) -> (PathBuf, Report) {
         Shape::Directory => Box::new(Folder::new(&path)),
         _ => Box::new(Folder::sharing(directory)),
     };
-    let report = write(&mut *sources[0], to, &Options::default(), out, beside)
+    let report = write(&mut *sources[0], to, &TargetOptions::default(), out, beside)
         .unwrap_or_else(|error| panic!("{} to {to}: {error}", from.display()));
     if to.shape() == Shape::File {
         file.persist(&path).unwrap();
@@ -97,7 +97,7 @@ fn bytes(from: &Path, to: Format) -> Vec<u8> {
     write(
         &mut *sources[0],
         to,
-        &Options::default(),
+        &TargetOptions::default(),
         out,
         Box::new(Nowhere),
     )

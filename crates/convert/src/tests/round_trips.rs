@@ -7,7 +7,7 @@ use quipu_formats::arbitrary;
 use quipu_formats::projection::Nowhere;
 
 use super::{bytes, convert, fixture, read};
-use crate::{Format, Options, writer};
+use crate::{Format, TargetOptions, writer};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
@@ -18,7 +18,7 @@ proptest! {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("run.jsonl");
         let out: Box<dyn Write> = Box::new(std::fs::File::create(&path).unwrap());
-        let mut to = writer(Format::Exchange, &header, &Options::default(), out, Box::new(Nowhere)).unwrap();
+        let mut to = writer(Format::Exchange, &header, &TargetOptions::default(), out, Box::new(Nowhere)).unwrap();
         for event in &events {
             to.event(event).unwrap();
         }

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use quipu_formats::agentlog::verify::{Options as Checking, Rule, Severity, verify};
+use quipu_formats::agentlog::verify::{Rule, Severity, VerifyOptions as Checking, verify};
 use quipu_formats::agentlog::{Canon, ContentId};
 use quipu_formats::arbitrary;
 use quipu_formats::loss::Loss;
@@ -16,7 +16,7 @@ use quipu_model::{Body, Content, Event, Header, NoteKind, Usage};
 use serde_json::{Value, json};
 
 use super::{Given, READING, convert, put, read, tell};
-use crate::{Format, Options, open, pump, writer};
+use crate::{Format, TargetOptions, open, pump, writer};
 
 /// A trace as another program writes it.
 struct Trace {
@@ -202,7 +202,7 @@ fn made_anew(header: &Header, events: &[Event]) -> (Vec<u8>, Loss) {
     let mut to = writer(
         Format::Agentlog,
         header,
-        &Options::default(),
+        &TargetOptions::default(),
         out,
         Box::new(Nowhere),
     )
@@ -297,7 +297,7 @@ fn a_trace_that_is_made_anew_says_what_it_said() {
     let mut to = writer(
         Format::Agentlog,
         &header,
-        &Options::default(),
+        &TargetOptions::default(),
         out,
         Box::new(Nowhere),
     )
@@ -609,7 +609,7 @@ proptest! {
         prop_assert!(account.records >= lines as u64, "{} records of {} lines", account.records, lines);
         let mut copied = Vec::new();
         let out: Box<dyn Write> = Box::new(&mut copied);
-        let report = crate::write(&mut *source, Format::Agentlog, &Options::default(), out, Box::new(Nowhere)).unwrap();
+        let report = crate::write(&mut *source, Format::Agentlog, &TargetOptions::default(), out, Box::new(Nowhere)).unwrap();
         prop_assert_eq!(report.loss.carried, report.loss.events);
         prop_assert!(copied == bytes, "the copy is another");
         let (anew, loss) = made_anew(&header, &given.events);

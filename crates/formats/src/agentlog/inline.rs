@@ -433,7 +433,7 @@ mod tests {
     /// What is written inline is measured as it decodes, here and by `verify`.
     #[test]
     fn a_file_is_moved_out_just_where_the_check_would_find_it() {
-        use crate::agentlog::verify::{Options, Rule, verify};
+        use crate::agentlog::verify::{Rule, VerifyOptions, verify};
         for bytes in [3072, 3073, MAX_INLINE - 1, MAX_INLINE, MAX_INLINE + 1, 6000] {
             let (_, data) = long(3, bytes);
             for part in [
@@ -461,7 +461,7 @@ mod tests {
                 let (root, first) = record("metadata", "null", root);
                 let (_, second) = record("chat_request", &root, &payload);
                 let file = format!("{first}\n{second}\n");
-                let report = verify(file.as_bytes(), &Options::default()).unwrap();
+                let report = verify(file.as_bytes(), &VerifyOptions::default()).unwrap();
                 let is_found = report
                     .findings
                     .iter()

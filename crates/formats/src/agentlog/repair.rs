@@ -31,7 +31,7 @@ const REFERENCES: [&str; 3] = ["baseline_of", "baseline_trace_id", "outcome_reco
 
 /// What to mend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct RepairOptions {
     /// What is read at most.
     pub limits: Limits,
     /// Make every id again from its payload.
@@ -42,7 +42,7 @@ pub struct Options {
     pub drop_torn: bool,
 }
 
-impl Options {
+impl RepairOptions {
     /// All that can be mended.
     pub const ALL: Self = Self {
         limits: LIMITS,
@@ -147,7 +147,7 @@ pub enum RepairError {
 pub fn repair(
     source: impl Read,
     out: impl Write,
-    options: &Options,
+    options: &RepairOptions,
 ) -> Result<Report, RepairError> {
     let mut lines = Lines::new(source, options.limits);
     let mut mender = Mender::new(out, options);
@@ -166,7 +166,7 @@ pub fn repair(
 
 /// A record that others can be hung under.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct ParentRecord {
     /// Its id as it is in the new file, where it is one.
     id: ContentId,
     kind: Option<Kind>,
@@ -182,15 +182,15 @@ struct Edit {
 
 struct Mender<'o, W> {
     out: W,
-    options: &'o Options,
+    options: &'o RepairOptions,
     report: Report,
     hasher: RandomState,
     canon: Canon,
     tape: Tape,
     /// Records by the hash of their old id, as a text.
-    past: HashMap<u64, Place>,
+    past: HashMap<u64, ParentRecord>,
     /// Records by the hash of their new id, where that is another.
-    made: HashMap<u64, Place>,
+    made: HashMap<u64, ParentRecord>,
     /// Calls by the hash of their `tool_call_id`.
     calls: HashMap<u64, ContentId>,
     previous: Option<ContentId>,
@@ -200,7 +200,7 @@ struct Mender<'o, W> {
 }
 
 impl<'o, W: Write> Mender<'o, W> {
-    fn new(out: W, options: &'o Options) -> Self {
+    fn new(out: W, options: &'o RepairOptions) -> Self {
         Self {
             out,
             options,
@@ -346,7 +346,7 @@ impl<'o, W: Write> Mender<'o, W> {
     }
 
     /// The record that an id names: one that had it, or else one that has it now.
-    fn known(&self, id: &str) -> Option<Place> {
+    fn known(&self, id: &str) -> Option<ParentRecord> {
         let key = self.hasher.hash_one(id);
         self.past.get(&key).or_else(|| self.made.get(&key)).copied()
     }
@@ -385,7 +385,7 @@ impl<'o, W: Write> Mender<'o, W> {
     }
 
     /// Where a record is to be hung, when it does not hang where it should.
-    fn better(&self, record: &Record<'_>, known: Option<Place>) -> Option<ContentId> {
+    fn better(&self, record: &Record<'_>, known: Option<ParentRecord>) -> Option<ContentId> {
         let is = known.and_then(|place| place.kind);
         let right = match record.kind() {
             Some(Kind::Metadata) => known.is_some_and(|place| Some(place.id) == self.previous),
@@ -431,7 +431,7 @@ impl<'o, W: Write> Mender<'o, W> {
         {
             self.calls.insert(call, id);
         }
-        let place = Place { id, kind };
+        let place = ParentRecord { id, kind };
         let new = self.hasher.hash_one(id.to_string());
         let old = record.get(Field::Id).and_then(|node| node.as_str());
         let old = old.map_or(new, |text| self.hasher.hash_one(&*text));

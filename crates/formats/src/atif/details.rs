@@ -23,7 +23,7 @@ pub(super) fn stamp(event: &Event) -> Option<(String, bool)> {
 
 /// What a step says already of each of its events.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Said<'s> {
+pub(super) struct StepFacts<'s> {
     /// When it happened.
     pub(super) time: Option<&'s str>,
     /// The model.
@@ -35,7 +35,7 @@ pub(super) struct Said<'s> {
 /// Appends the fields of an event to an object that is open.
 pub(super) fn fields(
     event: &Event,
-    said: Said<'_>,
+    said: StepFacts<'_>,
     gallery: &Gallery<'_>,
     object: &mut Object<'_>,
 ) {

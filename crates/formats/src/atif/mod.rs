@@ -37,7 +37,7 @@ pub use verify::verify;
 
 /// How a trajectory is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct AtifOptions {
     /// The version that is written.
     pub version: Version,
     /// Who shares the session and what was removed from it, where that is known. It goes under `extra.quipu`.
@@ -83,7 +83,7 @@ pub const CARRIES: &[Field] = Field::ALL;
 /// Those of whatever is written to.
 pub fn writer<'w>(
     header: &Header,
-    options: &Options,
+    options: &AtifOptions,
     out: Box<dyn Write + 'w>,
     beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {

@@ -81,7 +81,7 @@ pub(super) fn show(step: &mut Step, event: &Event, gallery: &Gallery<'_>, loss: 
     if let Some(raw) = &note.raw {
         json_field("raw", raw, &mut object);
     }
-    details::fields(event, details::Said::default(), gallery, &mut object);
+    details::fields(event, details::StepFacts::default(), gallery, &mut object);
     object.end();
     comma(&mut step.notes);
     step.notes.extend_from_slice(&about);

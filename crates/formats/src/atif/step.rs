@@ -2,7 +2,7 @@
 
 use quipu_model::{Event, ModelCallId, NativeId, ToolCallId};
 
-use super::details::Said;
+use super::details::StepFacts;
 use super::json::{Object, comma, string};
 use super::metrics::Metrics;
 use super::output::Content;
@@ -212,8 +212,8 @@ impl Step {
     }
 
     /// What it says of its events, so that they need not.
-    pub(super) fn said(&self) -> Said<'_> {
-        Said {
+    pub(super) fn said(&self) -> StepFacts<'_> {
+        StepFacts {
             time: self.time.as_deref(),
             model: self.model.as_deref(),
             call: self.call.as_deref(),

@@ -2,8 +2,8 @@
 
 use crate::plain;
 use quipu_model::{
-    Attachment, Block, Body, Content as Said, Event, Json, Note, NoteKind, Step as Work, StepEnd,
-    ToolCall, ToolCallId, ToolResult,
+    Attachment, Block, Body, Content as SaidContent, Event, Json, Note, NoteKind, Step as Work,
+    StepEnd, ToolCall, ToolCallId, ToolResult,
 };
 
 use super::details;
@@ -69,7 +69,7 @@ impl Writer<'_> {
         let is_tool = |block: &Block| {
             matches!(
                 block.content,
-                Said::ToolUse { .. } | Said::ToolResult { .. }
+                SaidContent::ToolUse { .. } | SaidContent::ToolResult { .. }
             )
         };
         // A message that does nothing but bring results has no step of its own.
@@ -82,7 +82,7 @@ impl Writer<'_> {
         }
         for block in blocks {
             match &block.content {
-                Said::ToolUse { name, id, input } => {
+                SaidContent::ToolUse { name, id, input } => {
                     self.loss.wrapped("block.tool_use", event.seq);
                     let called = Called {
                         name,
@@ -92,7 +92,7 @@ impl Writer<'_> {
                     };
                     self.call(track, event, &called);
                 }
-                Said::ToolResult { id, content } => {
+                SaidContent::ToolResult { id, content } => {
                     self.loss.wrapped("block.tool_result", event.seq);
                     let given = Given {
                         name: "",
@@ -116,8 +116,7 @@ impl Writer<'_> {
     fn message(&mut self, track: usize, event: &Event, source: Source, blocks: &[Block]) {
         let early = std::mem::take(&mut self.tracks[track].early);
         let step = if source == Source::Agent {
-            let reasons =
-                |block: &Block| matches!(&block.content, Said::Thinking(text) if !text.is_empty());
+            let reasons = |block: &Block| matches!(&block.content, SaidContent::Thinking(text) if !text.is_empty());
             let stage = if blocks.iter().any(reasons) {
                 Stage::Reasons
             } else {
@@ -134,8 +133,8 @@ impl Writer<'_> {
         let before = step.parts.len() + step.reasoning.len() + step.events.len();
         for block in blocks {
             let (text, wrapped) = match &block.content {
-                Said::Text(text) => (text, None),
-                Said::Thinking(text) if source == Source::Agent => {
+                SaidContent::Text(text) => (text, None),
+                SaidContent::Thinking(text) if source == Source::Agent => {
                     if !text.is_empty() {
                         if !step.reasoning.is_empty() {
                             step.reasoning.push_str("\n\n");
@@ -145,10 +144,12 @@ impl Writer<'_> {
                     }
                     continue;
                 }
-                Said::Thinking(text) => (text, Some("block.thinking")),
-                Said::Command(text) => (text, Some("block.command")),
-                Said::Stream(text) => (text, Some("block.stream")),
-                Said::ToolUse { .. } | Said::ToolResult { .. } | Said::Unknown(_) => continue,
+                SaidContent::Thinking(text) => (text, Some("block.thinking")),
+                SaidContent::Command(text) => (text, Some("block.command")),
+                SaidContent::Stream(text) => (text, Some("block.stream")),
+                SaidContent::ToolUse { .. }
+                | SaidContent::ToolResult { .. }
+                | SaidContent::Unknown(_) => continue,
             };
             if let Some(what) = wrapped {
                 self.loss.wrapped(what, event.seq);
@@ -246,7 +247,7 @@ impl Writer<'_> {
             object.mark("block", true);
         } else {
             call.event = true;
-            let said = details::Said {
+            let said = details::StepFacts {
                 time: time.as_deref(),
                 model: model.as_deref(),
                 call: of_call.as_deref(),
@@ -405,7 +406,12 @@ impl Writer<'_> {
             if let Some(input) = given.input {
                 json_field("input", input, &mut own);
             }
-            details::fields(event, details::Said::default(), &self.gallery, &mut own);
+            details::fields(
+                event,
+                details::StepFacts::default(),
+                &self.gallery,
+                &mut own,
+            );
             let mut object = Object::within(&mut extra);
             object.maybe("status", notes.status.map(quipu_model::Status::as_str));
             if let Some(duration) = notes.duration_ms {
@@ -464,7 +470,12 @@ impl Writer<'_> {
         if let Some(raw) = &note.raw {
             json_field("raw", raw, &mut object);
         }
-        details::fields(event, details::Said::default(), &self.gallery, &mut object);
+        details::fields(
+            event,
+            details::StepFacts::default(),
+            &self.gallery,
+            &mut object,
+        );
         object.end();
         self.beside(track, event, &about);
     }
@@ -499,7 +510,12 @@ impl Writer<'_> {
         }
         let child = body.child_run_id();
         object.maybe("child_run_id", child.map(quipu_model::RunId::as_str));
-        details::fields(event, details::Said::default(), &self.gallery, &mut object);
+        details::fields(
+            event,
+            details::StepFacts::default(),
+            &self.gallery,
+            &mut object,
+        );
         object.end();
         self.beside(track, event, &about);
     }

@@ -9,7 +9,7 @@ use super::attach::Gallery;
 use super::json::{Object, comma};
 use super::step::{Source, Step};
 use super::track::Track;
-use super::{CARRIES, Options, Version};
+use super::{AtifOptions, CARRIES, Version};
 use crate::loss::Loss;
 use crate::normalized;
 use crate::plain;
@@ -42,7 +42,7 @@ pub(super) struct Writer<'w> {
 impl<'w> Writer<'w> {
     pub(super) fn new(
         header: &Header,
-        options: &Options,
+        options: &AtifOptions,
         out: Box<dyn Write + 'w>,
         beside: Box<dyn Beside + 'w>,
     ) -> Self {
@@ -231,7 +231,7 @@ impl<'w> Writer<'w> {
 }
 
 /// What is known of a session as a whole and has no field.
-fn about(header: &Header, options: &Options) -> Vec<u8> {
+fn about(header: &Header, options: &AtifOptions) -> Vec<u8> {
     let mut out = Vec::new();
     let mut object = Object::within(&mut out);
     object.text("run_id", header.run_id.as_str());

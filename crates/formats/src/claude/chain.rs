@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use quipu_model::{Header, Timestamp, Usage};
 
-use super::{Options, VERSION, cwd, session_id};
+use super::{ClaudeOptions, VERSION, cwd, session_id};
 use crate::handover::{self, Lines};
 
 /// Which line of thought a line belongs to.
@@ -45,7 +45,7 @@ pub(super) struct Chain<'w> {
 }
 
 impl<'w> Chain<'w> {
-    pub(super) fn new(header: &Header, options: &Options, out: Box<dyn Write + 'w>) -> Self {
+    pub(super) fn new(header: &Header, options: &ClaudeOptions, out: Box<dyn Write + 'w>) -> Self {
         Self {
             lines: Lines::new(out),
             run: header.run_id.to_string(),

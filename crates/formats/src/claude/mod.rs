@@ -34,7 +34,7 @@ const LONGEST_PROJECT: usize = 200;
 
 /// How a session is written.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct ClaudeOptions {
     /// The id of the session that is written. Without one, it follows from the run. What is no UUID becomes one.
     pub session_id: Option<String>,
     /// The directory in which it is resumed, when that is not the one it took place in.
@@ -86,7 +86,7 @@ pub const CARRIES: &[Field] = &[
 /// Those of whatever is written to.
 pub fn writer<'w>(
     header: &Header,
-    options: &Options,
+    options: &ClaudeOptions,
     out: Box<dyn Write + 'w>,
     _beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {
@@ -95,17 +95,17 @@ pub fn writer<'w>(
 }
 
 /// The id of the session that is written.
-pub fn session_id(header: &Header, options: &Options) -> String {
+pub fn session_id(header: &Header, options: &ClaudeOptions) -> String {
     handover::session_id("claude-code", header, options.session_id.as_deref())
 }
 
 /// The name of the file: Claude Code finds a session by it.
-pub fn file_name(header: &Header, options: &Options) -> String {
+pub fn file_name(header: &Header, options: &ClaudeOptions) -> String {
     format!("{}.jsonl", session_id(header, options))
 }
 
 /// Where the file belongs, below `~/.claude`: each directory in which it runs has one of its own.
-pub fn place(header: &Header, options: &Options) -> PathBuf {
+pub fn place(header: &Header, options: &ClaudeOptions) -> PathBuf {
     PathBuf::from("projects")
         .join(project(cwd(header, options)))
         .join(file_name(header, options))
@@ -113,12 +113,12 @@ pub fn place(header: &Header, options: &Options) -> PathBuf {
 
 /// The command that goes on with the session, once the file is in its [`place`]. Where the name of its directory cannot be
 /// shown as it is, the command is to be given there.
-pub fn resume_hint(header: &Header, options: &Options) -> String {
+pub fn resume_hint(header: &Header, options: &ClaudeOptions) -> String {
     let command = format!("claude --resume {}", session_id(header, options));
     handover::resume(cwd(header, options), &command)
 }
 
-fn cwd<'a>(header: &'a Header, options: &'a Options) -> &'a str {
+fn cwd<'a>(header: &'a Header, options: &'a ClaudeOptions) -> &'a str {
     let given = options.cwd.as_deref();
     given
         .or(header.environment.cwd.as_deref())

@@ -10,7 +10,7 @@ use quipu_model::{
 };
 
 use super::chain::{At, Chain, Lane};
-use super::{CARRIES, Options};
+use super::{CARRIES, ClaudeOptions};
 use crate::ended::Ended;
 use crate::handover::content::{Blobs, Output};
 use crate::handover::{self, counts};
@@ -61,7 +61,7 @@ pub(super) struct Session<'w> {
 impl<'w> Session<'w> {
     pub(super) fn begin(
         header: &Header,
-        options: &Options,
+        options: &ClaudeOptions,
         out: Box<dyn Write + 'w>,
     ) -> io::Result<Self> {
         let native = header.agent() == Some("claude-code");

@@ -15,7 +15,7 @@ fn a_session_is_written_as_it_always_was() {
     let (bytes, loss) = write(&events, &blobs, |out| {
         writer(
             &header,
-            &Options::default(),
+            &ClaudeOptions::default(),
             out,
             Box::new(crate::projection::Nowhere),
         )
@@ -103,7 +103,7 @@ fn refused(live: &[&Value]) -> Option<String> {
 proptest! {
     #[test]
     fn what_is_sent_is_what_the_provider_takes((header, events) in arbitrary::session(), instructions: bool) {
-        let options = Options { instructions, ..Options::default() };
+        let options = ClaudeOptions { instructions, ..ClaudeOptions::default() };
         let go = || write(&events, &[], |out| {
             writer(&header, &options, out, Box::new(crate::projection::Nowhere)).unwrap()
         });
@@ -139,7 +139,7 @@ fn thinking_is_handed_over_with_its_own_signature_and_with_no_other() {
         events[4].annotations.stop_reason = Some("max_tokens".to_owned());
         let (bytes, _) = write(&events, &[], |out| {
             let beside = Box::new(crate::projection::Nowhere);
-            writer(&header, &Options::default(), out, beside).unwrap()
+            writer(&header, &ClaudeOptions::default(), out, beside).unwrap()
         });
         let lines = lines(&bytes);
         let sent: Vec<Value> = live(&lines)
@@ -179,7 +179,7 @@ fn thinking_is_handed_over_with_its_own_signature_and_with_no_other() {
 #[test]
 fn a_session_has_its_place() {
     let mut header = Header::new(RunId::new("r1").unwrap());
-    let options = Options::default();
+    let options = ClaudeOptions::default();
     let id = session_id(&header, &options);
     header.environment.cwd = Some("/home/ada/my project.d/é😀".to_owned());
     let place = place(&header, &options);
@@ -197,7 +197,7 @@ fn a_session_has_its_place() {
 #[test]
 fn a_directory_forges_no_lines() {
     let mut header = Header::new(RunId::new("r1").unwrap());
-    let options = Options::default();
+    let options = ClaudeOptions::default();
     let plain = format!("claude --resume {}", session_id(&header, &options));
     for name in [
         "/a\nrm -rf b",
@@ -216,7 +216,7 @@ fn the_line_of_a_log_that_is_a_sub_agents_own_is_the_main_one() {
     let go = |header: &Header, events: &[_]| {
         let (bytes, loss) = write(events, &[], |out| {
             let beside = Box::new(crate::projection::Nowhere);
-            writer(header, &Options::default(), out, beside).unwrap()
+            writer(header, &ClaudeOptions::default(), out, beside).unwrap()
         });
         (lines(&bytes), loss)
     };

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use quipu_model::{Header, Timestamp, Usage};
 
-use super::{Options, VERSION, began, cwd, session_id};
+use super::{CodexOptions, VERSION, began, cwd, session_id};
 use crate::handover::{self, Lines};
 
 /// The lines of a rollout.
@@ -19,7 +19,7 @@ pub(super) struct Items<'w> {
 }
 
 impl<'w> Items<'w> {
-    pub(super) fn new(header: &Header, options: &Options, out: Box<dyn Write + 'w>) -> Self {
+    pub(super) fn new(header: &Header, options: &CodexOptions, out: Box<dyn Write + 'w>) -> Self {
         Self {
             lines: Lines::new(out),
             run: header.run_id.to_string(),
@@ -46,7 +46,7 @@ impl<'w> Items<'w> {
     }
 
     /// The first line.
-    pub(super) fn meta(&mut self, header: &Header, options: &Options) -> io::Result<()> {
+    pub(super) fn meta(&mut self, header: &Header, options: &CodexOptions) -> io::Result<()> {
         let at = began(header);
         let (id, cwd) = (self.id.clone(), self.cwd.clone());
         let git = &header.environment;

@@ -27,7 +27,7 @@ pub const VERSION: &str = "0.166.0";
 
 /// How a session is written.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct CodexOptions {
     /// The id of the session that is written. Without one, it follows from the run. What is no UUID becomes one.
     pub session_id: Option<String>,
     /// The directory in which it is resumed, when that is not the one it took place in.
@@ -76,7 +76,7 @@ pub const CARRIES: &[Field] = &[
 /// Those of whatever is written to.
 pub fn writer<'w>(
     header: &Header,
-    options: &Options,
+    options: &CodexOptions,
     out: Box<dyn Write + 'w>,
     _beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {
@@ -85,18 +85,18 @@ pub fn writer<'w>(
 }
 
 /// The id of the session that is written.
-pub fn session_id(header: &Header, options: &Options) -> String {
+pub fn session_id(header: &Header, options: &CodexOptions) -> String {
     handover::session_id("codex", header, options.session_id.as_deref())
 }
 
 /// The name of the file. Codex reads the session's id and its time from it.
-pub fn file_name(header: &Header, options: &Options) -> String {
+pub fn file_name(header: &Header, options: &CodexOptions) -> String {
     let time = began(header).strftime("%Y-%m-%dT%H-%M-%S");
     format!("rollout-{time}-{}.jsonl", session_id(header, options))
 }
 
 /// Where the file belongs, below `~/.codex`: each day has a directory of its own.
-pub fn place(header: &Header, options: &Options) -> PathBuf {
+pub fn place(header: &Header, options: &CodexOptions) -> PathBuf {
     let day = began(header).strftime("%Y/%m/%d").to_string();
     PathBuf::from("sessions")
         .join(day)
@@ -105,12 +105,12 @@ pub fn place(header: &Header, options: &Options) -> PathBuf {
 
 /// The command that goes on with the session, once the file is in its [`place`]. Where the name of its directory cannot be
 /// shown as it is, the command is to be given there.
-pub fn resume_hint(header: &Header, options: &Options) -> String {
+pub fn resume_hint(header: &Header, options: &CodexOptions) -> String {
     let command = format!("codex resume {}", session_id(header, options));
     handover::resume(cwd(header, options), &command)
 }
 
-fn cwd<'a>(header: &'a Header, options: &'a Options) -> &'a str {
+fn cwd<'a>(header: &'a Header, options: &'a CodexOptions) -> &'a str {
     let given = options.cwd.as_deref();
     given
         .or(header.environment.cwd.as_deref())

@@ -10,7 +10,7 @@ use quipu_model::{
 };
 
 use super::lines::Items;
-use super::{CARRIES, Options};
+use super::{CARRIES, CodexOptions};
 use crate::handover;
 use crate::handover::content::{Blobs, Output, Part, whole};
 use crate::loss::Loss;
@@ -56,7 +56,7 @@ pub(super) struct Rollout<'w> {
 impl<'w> Rollout<'w> {
     pub(super) fn begin(
         header: &Header,
-        options: &Options,
+        options: &CodexOptions,
         out: Box<dyn Write + 'w>,
     ) -> io::Result<Self> {
         let native = header.agent() == Some("codex");

@@ -13,7 +13,7 @@ fn a_session_is_written_as_it_always_was() {
     let (bytes, loss) = write(&events, &blobs, |out| {
         writer(
             &header,
-            &Options::default(),
+            &CodexOptions::default(),
             out,
             Box::new(crate::projection::Nowhere),
         )
@@ -54,7 +54,7 @@ fn refused(lines: &[Value]) -> Option<String> {
 proptest! {
     #[test]
     fn what_is_sent_is_what_the_provider_takes((header, events) in arbitrary::session(), instructions: bool) {
-        let options = Options { instructions, ..Options::default() };
+        let options = CodexOptions { instructions, ..CodexOptions::default() };
         let go = || write(&events, &[], |out| {
             writer(&header, &options, out, Box::new(crate::projection::Nowhere)).unwrap()
         });
@@ -74,7 +74,7 @@ fn a_session_has_its_place() {
     let mut header = Header::new(RunId::new("r1").unwrap());
     header.started_at = Some("2026-06-08T08:14:42.123Z".parse().unwrap());
     header.environment.cwd = Some("/home/ada's".to_owned());
-    let options = Options::default();
+    let options = CodexOptions::default();
     let id = session_id(&header, &options);
     let expected = format!("sessions/2026/06/08/rollout-2026-06-08T08-14-42-{id}.jsonl");
     assert_eq!(place(&header, &options).to_str(), Some(&*expected));
@@ -87,7 +87,7 @@ fn a_session_has_its_place() {
 #[test]
 fn a_directory_forges_no_lines() {
     let mut header = Header::new(RunId::new("r1").unwrap());
-    let options = Options::default();
+    let options = CodexOptions::default();
     let plain = format!("codex resume {}", session_id(&header, &options));
     for name in [
         "/a\nrm -rf b",
@@ -106,7 +106,7 @@ fn the_line_of_a_log_that_is_a_sub_agents_own_is_the_main_one() {
     let (header, events) = of_subagent();
     let (bytes, loss) = write(&events, &[], |out| {
         let beside = Box::new(crate::projection::Nowhere);
-        writer(&header, &Options::default(), out, beside).unwrap()
+        writer(&header, &CodexOptions::default(), out, beside).unwrap()
     });
     assert_eq!((loss.events, loss.carried), (5, 4));
     assert_eq!(loss.wrapped[MAIN].count, 4);

@@ -51,7 +51,7 @@ pub use encode::{Escapes, Template, encode, encode_log, write_timestamp};
 pub use kinds::{fields_json, from_fields, sentence};
 pub use problem::{Closed, Fault, Position, Warning};
 pub(crate) use project::unknown_blocks_as_text;
-pub use project::{CARRIES, Changes, Options, into_log, writer};
+pub use project::{CARRIES, Changes, ExchangeOptions, into_log, writer};
 pub use reader::{Bad, Decoded, Found, Item, Reader};
 pub use scan::{Scan, Shape};
 pub use seal::{Chain, SealProblem};

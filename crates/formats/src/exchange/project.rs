@@ -61,7 +61,7 @@ pub const CARRIES: &[Field] = &[
 
 /// Nothing can be chosen.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Options;
+pub struct ExchangeOptions;
 
 /// Writes a session as a transcript.
 ///
@@ -70,7 +70,7 @@ pub struct Options;
 /// None before the first event.
 pub fn writer<'w>(
     header: &Header,
-    _options: &Options,
+    _options: &ExchangeOptions,
     out: Box<dyn Write + 'w>,
     _beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {
@@ -285,7 +285,7 @@ mod tests {
         fn a_session_reads_back((header, events) in arbitrary::session()) {
             let mut bytes = Vec::new();
             let out: Box<dyn Write> = Box::new(&mut bytes);
-            let mut to = writer(&header, &Options, out, Box::new(Nowhere)).unwrap();
+            let mut to = writer(&header, &ExchangeOptions, out, Box::new(Nowhere)).unwrap();
             for event in &events {
                 to.event(event).unwrap();
             }

@@ -214,11 +214,11 @@ fn some_files(directory: &Path, ending: &str) -> Vec<PathBuf> {
 mod tests {
     use super::super::tests::{Dir, golden_session, write};
     use super::*;
-    use crate::flow::Options;
+    use crate::flow::FlowOptions;
 
     fn good() -> Dir {
         let (header, events) = golden_session();
-        let (files, _, _) = write(&header, &events, &Options::default());
+        let (files, _, _) = write(&header, &events, &FlowOptions::default());
         let dir = Dir::new(header.run_id.as_str());
         for (name, bytes) in &files {
             dir.put(name, bytes);

@@ -48,7 +48,7 @@ pub const CARRIES: &[Field] = normalized::CARRIES;
 
 /// What is written.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct HtmlOptions {
     /// The name of the page, in place of the session's title.
     pub title: Option<String>,
     /// What the page is sealed with; without it, it is open.
@@ -56,16 +56,16 @@ pub struct Options {
     /// Whether pictures are left out.
     pub without_images: bool,
     /// What the transcript in the page says beside what happened.
-    pub transcript: normalized::Options,
+    pub transcript: normalized::NormalizedOptions,
 }
 
-impl Options {
+impl HtmlOptions {
     /// Whether nothing is asked for but the page.
     pub fn is_plain(&self) -> bool {
         self.title.is_none()
             && self.seal.is_none()
             && !self.without_images
-            && self.transcript == normalized::Options::default()
+            && self.transcript == normalized::NormalizedOptions::default()
     }
 }
 
@@ -76,7 +76,7 @@ impl Options {
 /// Those of whatever is written to.
 pub fn writer<'w>(
     header: &Header,
-    options: &Options,
+    options: &HtmlOptions,
     mut out: Box<dyn Write + 'w>,
     _beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {

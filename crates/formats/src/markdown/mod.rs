@@ -32,19 +32,19 @@ pub const CARRIES: &[Field] = SHOWN;
 
 /// What is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct MarkdownOptions {
     /// Whether the facts stand in front matter; otherwise in a list below the title.
     pub front_matter: bool,
     /// Which events are written.
-    pub events: crate::text::Options,
+    pub events: crate::text::TextOptions,
 }
 
-impl Default for Options {
+impl Default for MarkdownOptions {
     /// All of it.
     fn default() -> Self {
         Self {
             front_matter: true,
-            events: crate::text::Options::default(),
+            events: crate::text::TextOptions::default(),
         }
     }
 }
@@ -56,7 +56,7 @@ impl Default for Options {
 /// Those of whatever is written to.
 pub fn writer<'w>(
     header: &Header,
-    options: &Options,
+    options: &MarkdownOptions,
     out: Box<dyn Write + 'w>,
     _beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {
@@ -77,7 +77,7 @@ struct Writer<'w> {
     out: Box<dyn Write + 'w>,
     buffer: Vec<u8>,
     loss: Loss,
-    options: Options,
+    options: MarkdownOptions,
     speaker: String,
     parent: Option<RunId>,
 }

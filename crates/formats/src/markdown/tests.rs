@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 use quipu_model::{Event, Header};
 
-use super::{Options, writer};
+use super::{MarkdownOptions, writer};
 use crate::html::tests::{fixture, golden};
 use crate::loss::Loss;
 use crate::projection::Nowhere;
 
-fn written(header: &Header, events: &[Event], options: &Options) -> (String, Loss) {
+fn written(header: &Header, events: &[Event], options: &MarkdownOptions) -> (String, Loss) {
     let mut out = Vec::new();
     let mut writer = writer(header, options, Box::new(&mut out), Box::new(Nowhere)).unwrap();
     for event in events {
@@ -21,14 +21,14 @@ fn written(header: &Header, events: &[Event], options: &Options) -> (String, Los
 #[test]
 fn a_session_is_the_same_as_ever() {
     let (header, events) = fixture::session();
-    let (text, loss) = written(&header, &events, &Options::default());
+    let (text, loss) = written(&header, &events, &MarkdownOptions::default());
     golden::check("src/markdown/golden/session.md", text.as_bytes());
     assert_eq!((loss.carried, loss.events), (47, 47));
     let lost: Vec<_> = loss.dropped.keys().map(AsRef::as_ref).collect();
     assert_eq!(lost, ["attachment bytes", "model_call"]);
-    let without = Options {
+    let without = MarkdownOptions {
         front_matter: false,
-        ..Options::default()
+        ..MarkdownOptions::default()
     };
     let (plain, _) = written(&header, &events, &without);
     assert!(plain.starts_with("# Departures an hour off after the clock change\n"));
@@ -42,7 +42,7 @@ fn front_matter_is_harmless_where_it_is_taken_for_text() {
     let (mut header, _) = fixture::session();
     header.title = Some(title.to_owned());
     header.environment.git_branch = Some("<b>`[x]: y".to_owned());
-    let (text, _) = written(&header, &[], &Options::default());
+    let (text, _) = written(&header, &[], &MarkdownOptions::default());
     let (_, rest) = text.split_once("---\n").unwrap();
     let (front, _) = rest.split_once("---\n").unwrap();
     assert!(
@@ -141,7 +141,7 @@ fn saying(mut header: Header, mut events: Vec<Event>, text: &str) -> (Header, Ve
 proptest! {
     #[test]
     fn nothing_that_is_said_leaves_its_block((header, events) in crate::arbitrary::session()) {
-        let (text, loss) = written(&header, &events, &Options::default());
+        let (text, loss) = written(&header, &events, &MarkdownOptions::default());
         prop_assert_eq!(loss.carried, loss.events);
         let ours = ours(&text);
         let folds = ours.iter().filter(|line| **line == "<details>").count();
@@ -165,7 +165,7 @@ proptest! {
     ) {
         let hostile = format!("{lead}{tag}{tail}");
         let (header, events) = saying(header, events, &hostile);
-        let (text, _) = written(&header, &events, &Options::default());
+        let (text, _) = written(&header, &events, &MarkdownOptions::default());
         let rest = without_ours(&text);
         prop_assert!(!super::prose::has_tags(&rest), "{}", text);
     }

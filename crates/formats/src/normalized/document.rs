@@ -4,7 +4,7 @@ use quipu_model::{Json, Timestamp};
 
 /// What is written into a document that no session knows of itself; and what was read from one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct NormalizedOptions {
     /// The document's id. Without one it is made from the run's id, so that it is always the same.
     pub transcript_id: Option<String>,
     /// The version of the program that made events of the log; this program's own without one.
@@ -19,7 +19,7 @@ pub struct Options {
     pub extra: Vec<Extra>,
 }
 
-impl Default for Options {
+impl Default for NormalizedOptions {
     /// Nobody in particular shares all of it with nobody in particular.
     fn default() -> Self {
         Self {

@@ -35,7 +35,7 @@ mod write;
 mod tests;
 
 pub use document::{
-    AsIs, Beyond, Commitment, ContentPolicy, Extra, Options, Privacy, Redaction, Section,
+    AsIs, Beyond, Commitment, ContentPolicy, Extra, NormalizedOptions, Privacy, Redaction, Section,
     Submitter, ToolOutput,
 };
 pub use error::NormalizedError;

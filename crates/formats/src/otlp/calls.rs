@@ -7,7 +7,7 @@ use quipu_model::{Event, Json, Status, ToolCall, ToolResult};
 use super::Convention;
 use super::facts::Kind;
 use super::ids::{Of, SpanId};
-use super::marks::{self, Said};
+use super::marks::{self, SpanFacts};
 use super::provider::OTHER;
 use super::span::{Nanos, Span};
 use super::talk::{self, Fit};
@@ -88,7 +88,7 @@ impl Tracer<'_> {
             return Ok(false);
         }
         self.loss.wrapped(TWICE, event.seq);
-        self.mark(event, Said::default());
+        self.mark(event, SpanFacts::default());
         let (out, scratch) = (&mut self.out, &self.scratch);
         let added = self.tools.change(id, |open| {
             if open.name.is_empty() {
@@ -145,7 +145,7 @@ impl Tracer<'_> {
             };
             span.attrs.text(key, id);
         }
-        marks::write(event, &self.facts, Said::default(), &mut span.attrs);
+        marks::write(event, &self.facts, SpanFacts::default(), &mut span.attrs);
         if let Some(child) = &event.annotations.child {
             span.link(child, "child");
         }
@@ -170,7 +170,7 @@ impl Tracer<'_> {
         }
         self.asked_by_tool(event, result, at)?;
         let open = if let Some(mut open) = self.tools.end(id, &result.name) {
-            self.mark(event, Said::default());
+            self.mark(event, SpanFacts::default());
             open.span.event(event.body.type_word(), at, &self.scratch);
             if let Some(child) = &event.annotations.child {
                 open.span.link(child, "child");

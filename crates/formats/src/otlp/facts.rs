@@ -4,7 +4,7 @@ use quipu_model::{Header, RunId};
 
 use super::json::Attrs;
 use super::provider::{self, OTHER};
-use super::{CONTENT, Convention, Options};
+use super::{CONTENT, Convention, OtlpOptions};
 use crate::loss::Loss;
 
 /// The schema that the names of the `GenAI` conventions are those of.
@@ -28,7 +28,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    pub(super) fn new(header: &Header, options: &Options, loss: &mut Loss) -> Self {
+    pub(super) fn new(header: &Header, options: &OtlpOptions, loss: &mut Loss) -> Self {
         let origin = header.origin.as_ref();
         let native = origin.and_then(|it| it.session_id.as_deref());
         let mut every = Attrs::default();
@@ -119,7 +119,7 @@ impl Kind {
 }
 
 /// Who is said to send the spans.
-pub(super) fn resource(header: &Header, options: &Options) -> Attrs {
+pub(super) fn resource(header: &Header, options: &OtlpOptions) -> Attrs {
     let mut attrs = Attrs::default();
     let name = options.service_name.as_deref().or(header.agent());
     attrs.text("service.name", name.unwrap_or("quipu"));
@@ -129,7 +129,7 @@ pub(super) fn resource(header: &Header, options: &Options) -> Attrs {
     attrs
 }
 
-fn root(header: &Header, options: &Options, loss: &mut Loss) -> Attrs {
+fn root(header: &Header, options: &OtlpOptions, loss: &mut Loss) -> Attrs {
     let mut attrs = Attrs::default();
     if let Some(origin) = &header.origin {
         agent(options.convention, &origin.agent, &mut attrs);

@@ -7,14 +7,14 @@ use super::json::Attrs;
 
 /// What a span or its convention says already, so that it is not said twice.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Said<'a> {
+pub(super) struct SpanFacts<'a> {
     pub(super) model: Option<&'a str>,
     pub(super) model_call: Option<&'a str>,
     pub(super) stop_reason: Option<&'a str>,
 }
 
 /// Writes what is known of an event.
-pub(super) fn write(event: &Event, facts: &Facts, said: Said<'_>, attrs: &mut Attrs) {
+pub(super) fn write(event: &Event, facts: &Facts, said: SpanFacts<'_>, attrs: &mut Attrs) {
     let notes = &event.annotations;
     attrs.count("quipu.seq", event.seq);
     attrs.text_if("quipu.native_id", notes.native_id.as_deref());

@@ -13,7 +13,7 @@
 //!
 //! Every event has a place: it begins a span, or it is an event of one. What is known of it beside what it
 //! says is in attributes of ours (`quipu.seq`, `quipu.native_id`, …). What was *said* is only written when
-//! it is asked for ([`Options::content`]), because traces go to places that transcripts do not.
+//! it is asked for ([`OtlpOptions::content`]), because traces go to places that transcripts do not.
 //!
 //! A span is written when it ends, so the root comes last. Ids follow from the run and the number of the
 //! event; a second export is byte for byte the same.
@@ -70,7 +70,7 @@ pub enum Convention {
 
 /// How a session becomes spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct OtlpOptions {
     /// Which names attributes have.
     pub convention: Convention,
     /// Whether what was said is written: messages, arguments, results, errors in words, the title.
@@ -86,7 +86,7 @@ pub struct Options {
     pub project: Option<String>,
 }
 
-impl Default for Options {
+impl Default for OtlpOptions {
     fn default() -> Self {
         Self {
             convention: Convention::GenAi,
@@ -122,7 +122,7 @@ const TOO_LONG: &str = "content beyond max_attribute_bytes";
 /// Those of whatever is written to.
 pub fn writer<'w>(
     header: &Header,
-    options: &Options,
+    options: &OtlpOptions,
     out: Box<dyn Write + 'w>,
     _beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {

@@ -7,7 +7,7 @@ use quipu_model::{Event, Note, NoteKind, Step, StepEnd};
 use super::TOO_LONG;
 use super::facts::Kind;
 use super::lane::{Lane, Spent};
-use super::marks::Said;
+use super::marks::SpanFacts;
 use super::provider::OTHER;
 use super::span::{Fault, Nanos};
 use super::steps::workflow;
@@ -34,7 +34,7 @@ impl Tracer<'_> {
             };
             self.lanes.iter().position(is)
         };
-        self.mark(event, Said::default());
+        self.mark(event, SpanFacts::default());
         self.scratch.text("quipu.note.kind", note.kind.as_str());
         let is_error = note.kind == NoteKind::Error;
         if self.facts.content {
@@ -118,7 +118,7 @@ impl Tracer<'_> {
         at: Nanos,
     ) -> io::Result<()> {
         let holder = self.holder(event, at)?;
-        self.mark(event, Said::default());
+        self.mark(event, SpanFacts::default());
         if let Some(step) = step {
             self.scratch.text("quipu.step.name", &step.name);
             self.scratch.text("quipu.step.kind", &step.kind);

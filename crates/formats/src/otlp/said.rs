@@ -5,7 +5,7 @@ use std::io;
 use quipu_model::{Block, Content, Event, ToolCall, ToolResult};
 
 use super::lane::{Lane, Spent};
-use super::marks::Said;
+use super::marks::SpanFacts;
 use super::span::{Nanos, Span};
 use super::talk::Fit;
 use super::tracer::{Holder, Tracer};
@@ -63,7 +63,7 @@ impl Tracer<'_> {
                 self.loss.wrapped(ODD, event.seq);
             }
         }
-        self.mark(event, Said::default());
+        self.mark(event, SpanFacts::default());
         let parent = self.span_of(holder).id;
         let waiting = &mut self.lanes[lane].waiting;
         let span = waiting.get_or_insert_with(|| Span::stand_in(parent, event.seq, at));

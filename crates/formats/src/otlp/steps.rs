@@ -8,7 +8,7 @@ use super::Convention;
 use super::facts::Kind;
 use super::ids::{Of, SpanId};
 use super::json::Attrs;
-use super::marks::{self, Said};
+use super::marks::{self, SpanFacts};
 use super::provider::OTHER;
 use super::span::{Nanos, Span};
 use super::talk;
@@ -143,7 +143,7 @@ impl Tracer<'_> {
         span.name = Kind::Workflow.name(Some(&step.name));
         self.facts.begin(Kind::Workflow, &mut span.attrs);
         workflow(self.facts.convention, step, &mut span.attrs);
-        marks::write(event, &self.facts, Said::default(), &mut span.attrs);
+        marks::write(event, &self.facts, SpanFacts::default(), &mut span.attrs);
         if let Some(child) = child {
             if event.annotations.child.is_none() {
                 span.attrs.text("quipu.child_run_id", child.as_str());
@@ -170,7 +170,7 @@ impl Tracer<'_> {
         self.spent_aside(event)?;
         let mut span = if let Some(open) = self.steps.end(&event.place, &end.step) {
             let mut span = open.span;
-            self.mark(event, Said::default());
+            self.mark(event, SpanFacts::default());
             span.event(event.body.type_word(), at, &self.scratch);
             span
         } else {

@@ -8,13 +8,13 @@ use super::facts::{self, Facts, Kind};
 use super::ids::{Of, SpanId};
 use super::json::Attrs;
 use super::lane::{Chat, Lane};
-use super::marks::{self, Said};
+use super::marks::{self, SpanFacts};
 use super::nest::Ended;
 use super::provider::OTHER;
 use super::span::{Batches, Nanos, Span, nanos};
 use super::steps::Steps;
 use super::tools::Tools;
-use super::{CARRIES, Convention, Options};
+use super::{CARRIES, Convention, OtlpOptions};
 use crate::loss::Loss;
 use crate::plain;
 use crate::projection::Projection;
@@ -66,7 +66,7 @@ pub(super) enum Holder {
 }
 
 impl<'w> Tracer<'w> {
-    pub(super) fn new(header: &Header, options: &Options, out: Box<dyn Write + 'w>) -> Self {
+    pub(super) fn new(header: &Header, options: &OtlpOptions, out: Box<dyn Write + 'w>) -> Self {
         let mut loss = Loss::default();
         loss.header(header, CARRIES);
         let facts = Facts::new(header, options, &mut loss);
@@ -258,14 +258,14 @@ impl<'w> Tracer<'w> {
     }
 
     /// Puts what is known of an event into `scratch`.
-    pub(super) fn mark(&mut self, event: &Event, said: Said<'_>) {
+    pub(super) fn mark(&mut self, event: &Event, said: SpanFacts<'_>) {
         self.scratch.clear();
         marks::write(event, &self.facts, said, &mut self.scratch);
     }
 
     /// An event that is no more than a mark on the span it is a part of.
     pub(super) fn aside(&mut self, event: &Event, holder: Holder, at: Nanos) -> io::Result<()> {
-        self.mark(event, Said::default());
+        self.mark(event, SpanFacts::default());
         self.happened(holder, event.body.type_word(), at)
     }
 
@@ -364,7 +364,7 @@ impl<'w> Tracer<'w> {
             let begun = self.lanes[lane].asked_at.take();
             span.touch(begun.unwrap_or_else(|| before(at, notes.duration_ms)));
             self.facts.begin(Kind::Chat, &mut span.attrs);
-            let said = Said {
+            let said = SpanFacts {
                 model: notes.model.as_deref(),
                 model_call: notes.model_call.as_deref(),
                 stop_reason: notes.stop_reason.as_deref(),
@@ -376,7 +376,7 @@ impl<'w> Tracer<'w> {
             chat.spent = std::mem::take(&mut lane.spent);
             lane.chat = Some(chat);
         } else if let Some(chat) = &mut self.lanes[lane].chat {
-            let said = Said {
+            let said = SpanFacts {
                 model: chat.model.as_deref().or(event.annotations.model.as_deref()),
                 model_call: chat.model_call.as_deref(),
                 stop_reason: chat

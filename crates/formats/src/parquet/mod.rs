@@ -10,11 +10,11 @@
 //! are exact. The same sessions give the same bytes. `docs/formats/parquet.md` has the columns, and queries.
 //!
 //! ```
-//! use quipu_formats::parquet::{Options, Tables};
+//! use quipu_formats::parquet::{ParquetOptions, Tables};
 //! use quipu_model::{Header, RunId};
 //!
 //! let header = Header::new(RunId::new("r1").unwrap());
-//! let mut tables = Tables::new(Vec::new(), Vec::new(), &Options::default())?;
+//! let mut tables = Tables::new(Vec::new(), Vec::new(), &ParquetOptions::default())?;
 //! tables.begin(&header);
 //! let loss = tables.end()?;
 //! assert_eq!(loss.events, 0);
@@ -43,14 +43,14 @@ use crate::plain;
 
 /// How tables are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct ParquetOptions {
     /// A row group is written when its rows hold so many bytes: this much is held in memory.
     pub row_group_bytes: usize,
     /// Or when there are so many of them.
     pub row_group_rows: usize,
 }
 
-impl Default for Options {
+impl Default for ParquetOptions {
     fn default() -> Self {
         Self {
             row_group_bytes: 32 << 20,
@@ -98,7 +98,7 @@ impl<E: Write + Send, C: Write + Send> Tables<E, C> {
     /// # Errors
     ///
     /// Those of whatever is written to.
-    pub fn new(events: E, calls: C, options: &Options) -> io::Result<Self> {
+    pub fn new(events: E, calls: C, options: &ParquetOptions) -> io::Result<Self> {
         let events = Table::new("events", events::COLUMNS, events, options);
         let calls = Table::new("calls", calls::COLUMNS, calls, options);
         Ok(Self {

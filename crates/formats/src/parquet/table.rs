@@ -10,7 +10,7 @@ use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::types::{ColumnPath, Type};
 use quipu_model::{Money, Timestamp};
 
-use super::Options;
+use super::ParquetOptions;
 use super::column::{self, Column, Kind, Spec};
 
 /// Rows that are collected until there are enough for a row group.
@@ -28,7 +28,7 @@ impl<W: Write + Send> Table<W> {
         name: &str,
         specs: &[Spec],
         out: W,
-        options: &Options,
+        options: &ParquetOptions,
     ) -> Result<Self, ParquetError> {
         let fields = specs.iter().map(|spec| column::schema(*spec).map(Arc::new));
         let fields = fields.collect::<Result<Vec<_>, _>>()?;

@@ -24,7 +24,7 @@ pub use card::{CardEntry, CardOptions, card};
 
 /// How a session is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct StsOptions {
     /// The id of the program that the session is said to be of. By default it is the agent's name, or `quipu`
     /// where that is not known.
     pub harness: Option<String>,
@@ -47,7 +47,7 @@ pub const CARRIES: &[Field] = &[
 /// Those of whatever is written to.
 pub fn writer<'w>(
     header: &Header,
-    options: &Options,
+    options: &StsOptions,
     out: Box<dyn Write + 'w>,
     _beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {

@@ -5,14 +5,14 @@ use quipu_model::{
     Timestamp, ToolCall, ToolResult, Usage,
 };
 
-use super::{CardEntry, CardOptions, Options, card, writer};
+use super::{CardEntry, CardOptions, StsOptions, card, writer};
 use crate::arbitrary;
 use crate::loss::Loss;
 use crate::projection::Nowhere;
 
 fn written(header: &Header, events: &[Event]) -> (String, Loss) {
     let mut out = Vec::new();
-    let options = Options::default();
+    let options = StsOptions::default();
     let mut to = writer(header, &options, Box::new(&mut out), Box::new(Nowhere)).unwrap();
     for event in events {
         to.event(event).unwrap();

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use quipu_model::{Block, Body, Content, Event, Header, Json, ModelCallId, Notes, SubagentId};
 
-use super::{CARRIES, Options};
+use super::{CARRIES, StsOptions};
 use crate::atif::json::{Object, comma};
 use crate::loss::Loss;
 use crate::plain;
@@ -47,7 +47,7 @@ struct Open {
 #[derive(Default)]
 struct Message<'m> {
     role: &'static str,
-    content: Said<'m>,
+    content: TextForm<'m>,
     reasoning: Option<&'m str>,
     /// The inside of a list.
     calls: &'m [u8],
@@ -58,13 +58,13 @@ struct Message<'m> {
 
 /// What is said.
 #[derive(Clone, Copy)]
-enum Said<'m> {
+enum TextForm<'m> {
     Text(&'m str),
     /// A string as it stands in JSON.
     Json(&'m str),
 }
 
-impl Default for Said<'_> {
+impl Default for TextForm<'_> {
     fn default() -> Self {
         Self::Text("")
     }
@@ -94,7 +94,7 @@ enum Stage {
 }
 
 impl<'w> Writer<'w> {
-    pub(super) fn new(header: &Header, options: &Options, out: Box<dyn Write + 'w>) -> Self {
+    pub(super) fn new(header: &Header, options: &StsOptions, out: Box<dyn Write + 'w>) -> Self {
         let mut loss = Loss::default();
         loss.header(header, CARRIES);
         let mut bytes = Vec::new();
@@ -168,7 +168,7 @@ impl<'w> Writer<'w> {
         if let Some(open) = self.open.take() {
             self.line(&Message {
                 role: "assistant",
-                content: Said::Text(open.content.as_deref().unwrap_or_default()),
+                content: TextForm::Text(open.content.as_deref().unwrap_or_default()),
                 reasoning: open.reasoning.as_deref(),
                 calls: &open.calls,
                 time: open.time,
@@ -186,8 +186,8 @@ impl<'w> Writer<'w> {
         let mut object = Object::begin(line.key("message"));
         object.text("role", message.role);
         match message.content {
-            Said::Text(text) => object.text("content", text),
-            Said::Json(text) => object.raw("content", text.as_bytes()),
+            TextForm::Text(text) => object.text("content", text),
+            TextForm::Json(text) => object.raw("content", text.as_bytes()),
         }
         or_null(&mut object, "reasoningContent", message.reasoning);
         object.around("toolCalls", *b"[]", message.calls);
@@ -256,7 +256,7 @@ impl<'w> Writer<'w> {
         let time = self.time(event);
         self.line(&Message {
             role,
-            content: Said::Text(text),
+            content: TextForm::Text(text),
             time,
             model: event.annotations.model.as_deref(),
             ..Message::default()
@@ -331,9 +331,9 @@ impl<'w> Writer<'w> {
             role: "tool",
             content: match output {
                 // It is a JSON string already.
-                Some(output) if is_text => Said::Json(output.get()),
-                Some(output) => Said::Text(output.get()),
-                None => Said::Text(error.unwrap_or_default()),
+                Some(output) if is_text => TextForm::Json(output.get()),
+                Some(output) => TextForm::Text(output.get()),
+                None => TextForm::Text(error.unwrap_or_default()),
             },
             call_id: Some(id),
             time,

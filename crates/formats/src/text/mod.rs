@@ -33,7 +33,7 @@ pub(crate) const BUFFER: usize = 64 * 1024;
 
 /// What is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct TextOptions {
     /// Whether reasoning is.
     pub reasoning: bool,
     /// Whether notes are, and the beginnings and ends of steps.
@@ -42,7 +42,7 @@ pub struct Options {
     pub tools: bool,
 }
 
-impl Default for Options {
+impl Default for TextOptions {
     /// All of it.
     fn default() -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl TextOptions {
     /// Whether an event of this sort is written.
     pub(crate) fn wants(&self, sort: Sort) -> bool {
         match sort {
@@ -72,7 +72,7 @@ impl Options {
 /// Those of whatever is written to.
 pub fn writer<'w>(
     header: &Header,
-    options: &Options,
+    options: &TextOptions,
     out: Box<dyn Write + 'w>,
     _beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {
@@ -94,7 +94,7 @@ struct Writer<'w> {
     out: Box<dyn Write + 'w>,
     buffer: Vec<u8>,
     loss: Loss,
-    options: Options,
+    options: TextOptions,
     speaker: String,
     parent: Option<RunId>,
     /// The day of the last event that has one; the clock alone is said of those on the same day.

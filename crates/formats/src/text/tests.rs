@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 use quipu_model::{Event, Header};
 
-use super::{Options, writer};
+use super::{TextOptions, writer};
 use crate::html::tests::{fixture, golden};
 use crate::loss::Loss;
 use crate::projection::Nowhere;
 
-fn written(header: &Header, events: &[Event], options: &Options) -> (String, Loss) {
+fn written(header: &Header, events: &[Event], options: &TextOptions) -> (String, Loss) {
     let mut out = Vec::new();
     let mut writer = writer(header, options, Box::new(&mut out), Box::new(Nowhere)).unwrap();
     for event in events {
@@ -21,7 +21,7 @@ fn written(header: &Header, events: &[Event], options: &Options) -> (String, Los
 #[test]
 fn a_session_is_the_same_as_ever() {
     let (header, events) = fixture::session();
-    let (text, loss) = written(&header, &events, &Options::default());
+    let (text, loss) = written(&header, &events, &TextOptions::default());
     golden::check("src/text/golden/session.txt", text.as_bytes());
     assert_eq!((loss.carried, loss.events), (47, 47));
     let lost: Vec<_> = loss.dropped.keys().map(AsRef::as_ref).collect();
@@ -32,7 +32,7 @@ fn a_session_is_the_same_as_ever() {
 #[test]
 fn what_is_not_wanted_is_counted() {
     let (header, events) = fixture::session();
-    let options = Options {
+    let options = TextOptions {
         reasoning: false,
         notes: false,
         tools: false,
@@ -55,7 +55,7 @@ fn what_is_not_wanted_is_counted() {
 proptest! {
     #[test]
     fn any_session_is_written_and_nothing_acts_on_a_screen((header, events) in crate::arbitrary::session()) {
-        let (text, loss) = written(&header, &events, &Options::default());
+        let (text, loss) = written(&header, &events, &TextOptions::default());
         prop_assert_eq!(loss.events, events.len() as u64);
         prop_assert_eq!(loss.carried, loss.events);
         prop_assert!(!text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')));
@@ -63,6 +63,6 @@ proptest! {
             let line = format!("\n[{}] ", event.seq);
             prop_assert!(text.contains(&line));
         }
-        prop_assert_eq!(written(&header, &events, &Options::default()).0, text);
+        prop_assert_eq!(written(&header, &events, &TextOptions::default()).0, text);
     }
 }

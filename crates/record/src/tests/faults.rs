@@ -10,7 +10,7 @@ use quipu_model::Timestamp;
 
 use super::{run_id, said};
 use crate::faulty::{Fault, FaultyFile};
-use crate::{Clock, Durability, Error, Journal, Options, Recorder};
+use crate::{Clock, Durability, Error, Journal, Recorder, RecorderOptions};
 
 /// A clock that is far ahead at each look, so that the recorder looks at its file for every event.
 struct Hurried(std::sync::atomic::AtomicI64);
@@ -26,10 +26,10 @@ fn recorder(durability: Durability) -> (Arc<FaultyFile>, Recorder) {
     let file = Arc::new(FaultyFile::default());
     let journal = Journal::over(file.clone(), Path::new("r.jsonl"), &run_id("r"));
     let clock = Arc::new(Hurried(0.into()));
-    let options = Options {
+    let options = RecorderOptions {
         durability,
         clock,
-        ..Options::default()
+        ..RecorderOptions::default()
     };
     (file, Recorder::start(journal, None, options).unwrap())
 }

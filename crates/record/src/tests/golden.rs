@@ -13,7 +13,7 @@ use quipu_model::{
 };
 
 use super::{Site, events, run_id};
-use crate::{Clock, Durability, Options};
+use crate::{Clock, Durability, RecorderOptions};
 
 const GOLDEN: &str = include_str!("golden/every-event.jsonl");
 
@@ -214,10 +214,10 @@ fn other_kinds() -> Vec<Draft> {
 #[test]
 fn the_stream_is_as_it_was() {
     let site = Site::new();
-    let options = Options {
+    let options = RecorderOptions {
         durability: Durability::None,
         clock: Arc::new(Ticking(0.into())),
-        ..Options::default()
+        ..RecorderOptions::default()
     };
     let drafts = every_draft();
     let parent = site.storage.record(&run_id("parent-1"), options).unwrap();

@@ -198,10 +198,10 @@ fn an_executor_can_poll() {
 fn a_warning_hook_that_panics_does_not_stop_the_others() {
     let site = Site::new();
     let on_lag: std::sync::Arc<crate::OnLag> = std::sync::Arc::new(|_| panic!("on purpose"));
-    let options = crate::Options {
+    let options = crate::RecorderOptions {
         on_lag: Some(on_lag),
         buffer: 4,
-        ..crate::Options::default()
+        ..crate::RecorderOptions::default()
     };
     let recorder = site.storage.record(&super::run_id("r"), options).unwrap();
     let _stalled = recorder.subscribe();

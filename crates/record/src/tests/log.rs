@@ -10,7 +10,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{Site, events, run_id, said, text_of};
-use crate::{Durability, News, Options, RunLog};
+use crate::{Durability, News, RecorderOptions, RunLog};
 
 fn index_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -445,7 +445,7 @@ proptest! {
         most in 1usize..400,
     ) {
         let site = Site::new();
-        let options = Options { durability: Durability::None, ..Options::default() };
+        let options = RecorderOptions { durability: Durability::None, ..RecorderOptions::default() };
         let recorder = site.storage.record(&run_id("r"), options).unwrap();
         for len in &lengths {
             recorder.record(&said(&"y".repeat(*len))).unwrap();

@@ -23,7 +23,7 @@ use quipu_formats::lines::Limits;
 use quipu_model::{Block, Body, Draft, Event, Fidelity, Place, RunId};
 use tempfile::TempDir;
 
-use crate::{Durability, Options, Recorder, Storage};
+use crate::{Durability, Recorder, RecorderOptions, Storage};
 
 pub(crate) fn run_id(id: &str) -> RunId {
     RunId::new(id).unwrap()
@@ -53,9 +53,9 @@ impl Site {
     }
 
     pub(crate) fn record(&self, id: &str) -> Recorder {
-        let options = Options {
+        let options = RecorderOptions {
             durability: Durability::None,
-            ..Options::default()
+            ..RecorderOptions::default()
         };
         self.storage.record(&run_id(id), options).unwrap()
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use quipu_model::{Body, Draft, Json, Place, Step, Timestamp};
 
 use super::{Site, dense, events, run_id, said};
-use crate::{Clock, Durability, Error, Options};
+use crate::{Clock, Durability, Error, RecorderOptions};
 
 #[test]
 fn line_n_has_seq_n_however_many_threads_write() {
@@ -50,9 +50,9 @@ fn a_panic_in_a_caller_leaves_no_gap() {
             "a masker that panics"
         );
     });
-    let options = Options {
+    let options = RecorderOptions {
         masker: Some(masker),
-        ..Options::default()
+        ..RecorderOptions::default()
     };
     let recorder = site.storage.record(&run_id("r"), options).unwrap();
     recorder.record(&said("before")).unwrap();
@@ -78,9 +78,9 @@ fn the_masker_sees_each_event_before_it_is_written() {
             }
         }
     });
-    let options = Options {
+    let options = RecorderOptions {
         masker: Some(masker),
-        ..Options::default()
+        ..RecorderOptions::default()
     };
     let recorder = site.storage.record(&run_id("r"), options).unwrap();
     let mut live = recorder.subscribe();
@@ -99,7 +99,7 @@ fn the_masker_sees_each_event_before_it_is_written() {
 #[test]
 fn too_large_an_event_is_refused_and_leaves_no_gap() {
     let site = Site::new();
-    let mut options = Options::default();
+    let mut options = RecorderOptions::default();
     options.limits.max_line_bytes = 1_000;
     let recorder = site.storage.record(&run_id("r"), options).unwrap();
     recorder.record(&said("small")).unwrap();
@@ -169,9 +169,9 @@ fn a_clock_that_runs_backwards_changes_no_order() {
     }
     let site = Site::new();
     let clock = Arc::new(Backwards(AtomicI64::new(1_780_000_000_000)));
-    let options = Options {
+    let options = RecorderOptions {
         clock,
-        ..Options::default()
+        ..RecorderOptions::default()
     };
     let recorder = site.storage.record(&run_id("r"), options).unwrap();
     for n in 0..5 {
@@ -214,7 +214,7 @@ fn a_second_writer_is_refused() {
     let recorder = site.record("r");
     let refused = site
         .storage
-        .record(&run_id("r"), Options::default())
+        .record(&run_id("r"), RecorderOptions::default())
         .unwrap_err();
     assert!(matches!(refused, Error::Locked(_)), "{refused}");
     assert!(
@@ -266,9 +266,9 @@ fn durability_is_what_was_asked() {
         Durability::Each,
     ] {
         let site = Site::new();
-        let options = Options {
+        let options = RecorderOptions {
             durability,
-            ..Options::default()
+            ..RecorderOptions::default()
         };
         let recorder = site.storage.record(&run_id("r"), options).unwrap();
         let seq = recorder.record(&said("one")).unwrap();
@@ -303,9 +303,9 @@ fn closing_while_others_record_leaves_no_thread_behind() {
     for _ in 0..50 {
         let site = Site::new();
         let durability = Durability::Group(Duration::from_millis(1));
-        let options = Options {
+        let options = RecorderOptions {
             durability,
-            ..Options::default()
+            ..RecorderOptions::default()
         };
         let recorder = site.storage.record(&run_id("r"), options).unwrap();
         std::thread::scope(|scope| {

@@ -12,7 +12,7 @@ use super::{Site, dense, run_id, said};
 use crate::faulty::FaultyFile;
 use crate::medium::Medium as _;
 use crate::recover::survey;
-use crate::{Error, Options, repair, torn_path};
+use crate::{Error, RecorderOptions, repair, torn_path};
 
 fn append(path: &std::path::Path, bytes: &[u8]) {
     OpenOptions::new()
@@ -297,7 +297,7 @@ fn what_is_not_ours_to_continue_is_left_alone() {
         fs::write(&path, &text).unwrap();
         let error = site
             .storage
-            .record(&run_id("r"), Options::default())
+            .record(&run_id("r"), RecorderOptions::default())
             .unwrap_err();
         assert!(error.to_string().contains(why), "{name}: {error}");
         assert_eq!(
@@ -318,7 +318,7 @@ fn another_run_s_file_is_refused() {
     fs::rename(site.path("a"), site.path("b")).unwrap();
     let error = site
         .storage
-        .record(&run_id("b"), Options::default())
+        .record(&run_id("b"), RecorderOptions::default())
         .unwrap_err();
     assert!(matches!(error, Error::OtherRun { .. }), "{error}");
 }
@@ -338,7 +338,7 @@ fn links_directories_and_pipes_are_refused() {
     for name in ["link", "dangling", "dir", "pipe"] {
         let error = site
             .storage
-            .record(&run_id(name), Options::default())
+            .record(&run_id(name), RecorderOptions::default())
             .unwrap_err();
         assert!(matches!(error, Error::NotAFile(_)), "{name}: {error}");
     }
@@ -378,9 +378,9 @@ fn a_file_others_can_read_is_made_private() {
 #[test]
 fn a_file_replaced_under_the_writer_is_noticed_before_anything_is_acknowledged() {
     let site = Site::new();
-    let options = Options {
+    let options = RecorderOptions {
         durability: crate::Durability::Each,
-        ..Options::default()
+        ..RecorderOptions::default()
     };
     let recorder = site.storage.record(&run_id("r"), options).unwrap();
     recorder.record(&said("one")).unwrap();
@@ -423,7 +423,7 @@ fn what_is_no_transcript_is_left_alone() {
         );
         assert!(
             site.storage
-                .record(&run_id("r"), Options::default())
+                .record(&run_id("r"), RecorderOptions::default())
                 .is_err()
         );
         assert_eq!(fs::read_to_string(&path).unwrap(), contents);
@@ -439,9 +439,9 @@ fn what_is_no_transcript_is_left_alone() {
 #[test]
 fn a_file_cut_short_by_others_is_not_acknowledged() {
     let site = Site::new();
-    let options = Options {
+    let options = RecorderOptions {
         durability: crate::Durability::Each,
-        ..Options::default()
+        ..RecorderOptions::default()
     };
     let recorder = site.storage.record(&run_id("r"), options).unwrap();
     recorder.record(&said("one")).unwrap();
@@ -484,7 +484,7 @@ fn a_whole_line_beyond_the_limits_is_left_alone() {
                 let path = site.path("r");
                 append(&path, behind.as_bytes());
                 let before = fs::read(&path).unwrap();
-                let mut options = Options::default();
+                let mut options = RecorderOptions::default();
                 options.limits.max_line_bytes = 4096;
                 options.limits.max_depth = 64;
                 let limits = options.limits;
@@ -533,7 +533,7 @@ fn torn_bytes_beyond_the_limits_are_set_aside() {
 #[test]
 fn limits_hold_when_a_run_is_reopened() {
     let site = Site::new();
-    let mut options = Options::default();
+    let mut options = RecorderOptions::default();
     options.limits.max_line_bytes = 80 << 20;
     let recorder = site.storage.record(&run_id("r"), options.clone()).unwrap();
     recorder.record(&said(&"x".repeat(70 << 20))).unwrap();

@@ -9,14 +9,14 @@
 use std::fs;
 use std::path::Path;
 
-use quipu_formats::agentlog::verify::{Options as VerifyOptions, verify};
+use quipu_formats::agentlog::verify::{VerifyOptions, verify};
 use quipu_model::{
     Annotations, Block, Body, Draft, Fidelity, Json, Notes, Place, RunId, Step, ToolCall,
     ToolResult,
 };
 
 use super::*;
-use crate::{Options as RecorderOptions, Storage, torn_path};
+use crate::{RecorderOptions, Storage, torn_path};
 
 fn run() -> RunId {
     RunId::new("r").unwrap()
@@ -69,7 +69,7 @@ fn drafts() -> Vec<Draft> {
 fn options(place: TracePlace) -> TraceOptions {
     TraceOptions {
         place,
-        projection: Options::default(),
+        projection: ProjectionOptions::default(),
         durability: Durability::None,
         blobs: Box::new(|_, _| Ok(())),
     }

@@ -62,7 +62,7 @@ pub(super) fn scan(
             job.adopt(candidates, secret, span.start..end);
         }
     }
-    let mut said = |said: &Said| {
+    let mut said = |said: &Decoded| {
         found.clear();
         look(&said.text, context, &mut found);
         for one in &found {
@@ -183,7 +183,7 @@ fn says_text(four: [u8; 4]) -> bool {
 }
 
 /// What a part of a text says, and where in the text each byte of it is from; one place more for its end.
-struct Said {
+struct Decoded {
     text: String,
     places: Vec<usize>,
 }
@@ -223,7 +223,7 @@ fn undisguised(
     text: &str,
     places: impl Iterator<Item = usize>,
     disguise: impl Fn(usize) -> Option<Disguise>,
-    said: &mut impl FnMut(&Said),
+    said: &mut impl FnMut(&Decoded),
 ) {
     let mut floor = 0;
     for at in places {
@@ -235,7 +235,7 @@ fn undisguised(
         if word.len() < LEAST / 2 {
             continue;
         }
-        let mut this = Said {
+        let mut this = Decoded {
             text: String::with_capacity(word.len()),
             places: Vec::with_capacity(word.len() + 1),
         };
@@ -260,7 +260,7 @@ fn undisguised(
 }
 
 /// Words with percent signs, as they were before they were put into an address.
-fn percent(text: &str, said: &mut impl FnMut(&Said)) {
+fn percent(text: &str, said: &mut impl FnMut(&Decoded)) {
     let bytes = text.as_bytes();
     let letter = |at: usize| Some((3, Some(escape(bytes, at)?)));
     undisguised(text, memchr::memchr_iter(b'%', bytes), letter, said);
@@ -293,7 +293,7 @@ fn colour(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 /// Lines with a colour inside a word, as they look on a terminal. A colour that begins or ends a word hides nothing.
-fn colours(text: &str, said: &mut impl FnMut(&Said)) {
+fn colours(text: &str, said: &mut impl FnMut(&Decoded)) {
     let bytes = text.as_bytes();
     let mut floor = 0;
     for at in memchr::memchr2_iter(0x1b, b'\\', bytes) {
@@ -313,7 +313,7 @@ fn colours(text: &str, said: &mut impl FnMut(&Said)) {
         }
         let line = line(text, at, floor);
         floor = line.end.max(at + length);
-        let mut this = Said {
+        let mut this = Decoded {
             text: String::with_capacity(line.len()),
             places: Vec::with_capacity(line.len() + 1),
         };
@@ -350,7 +350,7 @@ fn line(text: &str, at: usize, floor: usize) -> Range<usize> {
 }
 
 /// Words with letters that look like others or like nothing, as they look.
-fn alike(text: &str, said: &mut impl FnMut(&Said)) {
+fn alike(text: &str, said: &mut impl FnMut(&Decoded)) {
     let bytes = text.as_bytes();
     let first = memchr::memchr3_iter(0xC2, 0xE2, 0xEF, bytes);
     let mut places: Vec<usize> = first

@@ -7,11 +7,11 @@ const PLACES: usize = 256;
 /// Names that were looked at before, and that no rule goes by. All of their bytes are compared: a hash only says where.
 #[derive(Debug)]
 pub(super) struct Nameless {
-    places: Box<[Place; PLACES]>,
+    places: Box<[Slot; PLACES]>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct Slot {
     /// One more than there are bytes.
     length: u8,
     bytes: [u8; LONGEST],
@@ -20,14 +20,14 @@ struct Place {
 impl Default for Nameless {
     fn default() -> Self {
         Self {
-            places: Box::new([Place::default(); PLACES]),
+            places: Box::new([Slot::default(); PLACES]),
         }
     }
 }
 
 impl Nameless {
     pub(super) fn clear(&mut self) {
-        self.places.fill(Place::default());
+        self.places.fill(Slot::default());
     }
 
     /// Whether it is known that no rule goes by a name.

@@ -15,11 +15,11 @@ const PLACES: usize = 1024;
 /// and is written down when that is seen once more.
 pub(super) struct Clean {
     hashes: Box<[u32]>,
-    places: Box<[Place]>,
+    places: Box<[Slot]>,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct Slot {
     name: Name,
     len: u8,
     text: [u8; LONGEST],
@@ -27,7 +27,7 @@ struct Place {
 
 impl Clean {
     pub(super) fn new() -> Self {
-        let empty = Place {
+        let empty = Slot {
             name: Name::OTHER,
             len: 0,
             text: [0; LONGEST],

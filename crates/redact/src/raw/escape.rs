@@ -4,7 +4,7 @@ use memchr::memchr;
 
 /// What a string says.
 #[derive(Clone, Copy)]
-pub(super) struct Said<'t> {
+pub(super) struct Unescaped<'t> {
     pub(super) text: &'t str,
     /// Whether it has lines that begin like the heads of a patch.
     pub(super) patch: bool,
@@ -19,7 +19,7 @@ pub(super) fn decode<'t>(
     raw: &str,
     escapes: impl Iterator<Item = usize>,
     buffer: &'t mut Vec<u8>,
-) -> Said<'t> {
+) -> Unescaped<'t> {
     let bytes = raw.as_bytes();
     if buffer.len() < bytes.len() + RUN {
         buffer.resize(bytes.len() + RUN, 0);
@@ -54,7 +54,7 @@ pub(super) fn decode<'t>(
     copy(&bytes[from..], bytes.len() - from, &mut buffer[to..]);
     to += bytes.len() - from;
     let text = simdutf8::basic::from_utf8(&buffer[..to]).unwrap_or_default();
-    Said { text, patch }
+    Unescaped { text, patch }
 }
 
 /// Copies the first bytes of some.

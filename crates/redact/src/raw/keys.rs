@@ -189,19 +189,19 @@ const PLACES: usize = 512;
 /// Keys that were looked at before: what they tell, and that nothing is to be found in them. Records of one log have
 /// the same few keys; those with anything in them are never remembered.
 pub(super) struct Keys {
-    places: Box<[Place]>,
+    places: Box<[Slot]>,
     /// How many were remembered ever.
     count: u32,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct Slot {
     key: [u8; LONGEST],
     len: u8,
     known: Known,
 }
 
-impl Place {
+impl Slot {
     #[inline]
     fn is(&self, key: &[u8]) -> bool {
         usize::from(self.len) == key.len()
@@ -235,7 +235,7 @@ impl Name {
 
 impl Keys {
     pub(super) fn new() -> Self {
-        let empty = Place {
+        let empty = Slot {
             key: [0; LONGEST],
             len: 0,
             known: Known::default(),

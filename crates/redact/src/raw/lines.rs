@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::render::{Place, Sink, advance};
+use super::render::{RecordStart, Sink, advance};
 use super::scan::{Analysis, Scanner};
 use super::source::{CHUNK, Source};
 use super::stream::Streams;
@@ -102,7 +102,7 @@ pub(super) fn lines(
 }
 
 /// Passes one line.
-fn pass_line(place: &mut Place, line: &[u8]) {
+fn pass_line(place: &mut RecordStart, line: &[u8]) {
     place.offset += line.len() as u64;
     place.column += line.len() as u64;
     if line.ends_with(b"\n") {

@@ -29,7 +29,7 @@
 //! Records are held back only while they are pieces of a stream; `stream.rs` has the bounds.
 //!
 //! **Invariant:** what comes out does not depend on the number of threads nor on how the input arrives.
-//! **Invariant:** what is held is bounded by [`Options::max_line`], whatever the input.
+//! **Invariant:** what is held is bounded by [`RawOptions::max_line`], whatever the input.
 
 mod allow;
 mod asked;
@@ -80,7 +80,7 @@ pub enum Shape {
 
 /// How an input is redacted.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct RawOptions {
     /// What it is; found out by how it begins without.
     pub shape: Option<Shape>,
     /// What it is called. A secret file is removed line by line.
@@ -97,7 +97,7 @@ pub struct Options {
     pub threads: usize,
 }
 
-impl Options {
+impl RawOptions {
     /// As most inputs are redacted.
     pub fn new(key: Key) -> Self {
         Self {
@@ -140,7 +140,7 @@ thread_local! {
 /// When reading or writing fails. What was written until then is redacted.
 pub fn redact(
     engine: &Engine,
-    options: &Options,
+    options: &RawOptions,
     input: &mut dyn Read,
     output: &mut dyn Write,
     report: &mut dyn FnMut(Finding),
@@ -155,7 +155,7 @@ pub fn redact(
 /// When reading fails.
 pub fn check(
     engine: &Engine,
-    options: &Options,
+    options: &RawOptions,
     input: &mut dyn Read,
     report: &mut dyn FnMut(Finding),
 ) -> Result<Summary, RawError> {
@@ -164,7 +164,7 @@ pub fn check(
 
 fn run(
     engine: &Engine,
-    options: &Options,
+    options: &RawOptions,
     input: &mut dyn Read,
     output: Option<&mut dyn Write>,
     report: &mut dyn FnMut(Finding),

@@ -38,7 +38,7 @@ pub(super) struct Plan<'e> {
 }
 
 impl<'e> Plan<'e> {
-    pub(super) fn new(engine: &'e Engine, options: &'e super::Options) -> Self {
+    pub(super) fn new(engine: &'e Engine, options: &'e super::RawOptions) -> Self {
         let file = options.file.as_deref();
         Self {
             engine,

@@ -31,7 +31,7 @@ pub struct Summary {
 
 /// Where a record begins in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RecordStart {
     pub(super) offset: u64,
     /// From 1.
     pub(super) line: u64,
@@ -78,7 +78,7 @@ impl<'a> Sink<'a> {
         &mut self,
         bytes: &[u8],
         analysis: &Analysis,
-        mut place: Place,
+        mut place: RecordStart,
     ) -> io::Result<()> {
         for placeholder in &analysis.given {
             self.placeholders.given(placeholder);
@@ -114,7 +114,7 @@ impl<'a> Sink<'a> {
             .of(edit.what.label(self.plan.engine), &edit.value)
     }
 
-    fn tell(&mut self, edit: &Edit, place: Place, placeholder: String) {
+    fn tell(&mut self, edit: &Edit, place: RecordStart, placeholder: String) {
         let engine = self.plan.engine;
         if edit.certainty == Certainty::Sure {
             self.summary.redacted += 1;
@@ -143,7 +143,7 @@ impl<'a> Sink<'a> {
 }
 
 /// Passes bytes.
-pub(super) fn advance(place: &mut Place, bytes: &[u8]) {
+pub(super) fn advance(place: &mut RecordStart, bytes: &[u8]) {
     place.offset += bytes.len() as u64;
     match memchr::memrchr(b'\n', bytes) {
         Some(last) => {

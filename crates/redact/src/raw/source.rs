@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use super::render::{Place, advance};
+use super::render::{RecordStart, advance};
 
 /// How much is read at once.
 pub(super) const CHUNK: usize = 1 << 20;
@@ -21,13 +21,13 @@ pub(super) struct Source<'a> {
     filled: usize,
     ended: bool,
     /// Where what is at hand begins.
-    pub(super) place: Place,
+    pub(super) place: RecordStart,
 }
 
 impl<'a> Source<'a> {
     /// Reads into a buffer that may have been used before.
     pub(super) fn new(input: &'a mut dyn Read, buffer: Vec<u8>) -> Self {
-        let place = Place {
+        let place = RecordStart {
             offset: 0,
             line: 1,
             column: 0,
@@ -104,7 +104,7 @@ impl<'a> Source<'a> {
     }
 
     /// Passes bytes on, behind which a place is.
-    pub(super) fn pass_to(&mut self, bytes: usize, place: Place) {
+    pub(super) fn pass_to(&mut self, bytes: usize, place: RecordStart) {
         self.place = place;
         self.done += bytes;
         // A very long line is over.

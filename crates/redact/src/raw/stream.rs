@@ -11,7 +11,7 @@ use std::io;
 use super::edit::{Edit, Form, What, settle};
 use super::escape::Cursor;
 use super::join;
-use super::render::{Place, Sink};
+use super::render::{RecordStart, Sink};
 use super::scan::{Analysis, Scanner, text_of};
 use crate::engine::Certainty;
 
@@ -36,7 +36,7 @@ pub(super) struct Streams {
 struct Held {
     bytes: Vec<u8>,
     analysis: Analysis,
-    place: Place,
+    place: RecordStart,
 }
 
 impl std::fmt::Debug for Held {
@@ -55,7 +55,7 @@ impl Streams {
         sink: &mut Sink<'_>,
         bytes: &[u8],
         analysis: Analysis,
-        place: Place,
+        place: RecordStart,
     ) -> io::Result<()> {
         let piece = !analysis.pieces.is_empty();
         if self.held.is_empty() && !piece {

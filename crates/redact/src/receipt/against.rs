@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 
 use quipu_formats::normalized::path::{self, Characters, Target};
-use quipu_formats::normalized::{self, Beyond, Options, Writer};
+use quipu_formats::normalized::{self, Beyond, NormalizedOptions, Writer};
 use quipu_model::hex;
 use quipu_model::json::{Kind, Node, Tape};
 use quipu_model::{Event, Header, Money, Timestamp};
@@ -29,7 +29,7 @@ pub struct Against<R> {
     shared: Shared<R>,
     check: Check,
     header: Header,
-    options: Options,
+    options: NormalizedOptions,
     salts: Option<Key>,
     /// What the copy says was changed everywhere in the same way.
     changes: Changes,
@@ -102,7 +102,7 @@ impl<R: io::Read> Against<R> {
     pub fn new(
         shared: R,
         header: &Header,
-        options: &Options,
+        options: &NormalizedOptions,
         key: Option<&Key>,
     ) -> io::Result<Self> {
         let mut shared = Shared::new(shared);

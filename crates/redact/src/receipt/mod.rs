@@ -18,7 +18,7 @@ mod verify;
 
 use std::io;
 
-use quipu_formats::normalized::{Commitment, Options, Writer};
+use quipu_formats::normalized::{Commitment, NormalizedOptions, Writer};
 use quipu_model::Header;
 use quipu_model::hex;
 use quipu_model::json::{Parts, Tape};
@@ -106,7 +106,7 @@ pub(crate) fn commit(salts: &Key, seq: u64, field: &str, n: u64, value: &str) ->
 pub(crate) fn sections(
     mut leaves: Leaves,
     header: &Header,
-    options: &Options,
+    options: &NormalizedOptions,
 ) -> io::Result<Commitment> {
     let (_, document) = Writer::new(header, options, Vec::new())?.end()?;
     let mut parts = Parts::new(&["events"], usize::MAX);

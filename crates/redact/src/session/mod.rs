@@ -45,7 +45,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::io;
 
-use quipu_formats::normalized::{self, Beyond, Options, Redaction, ToolOutput};
+use quipu_formats::normalized::{self, Beyond, NormalizedOptions, Redaction, ToolOutput};
 use quipu_model::{
     Annotations, Block, Body, Chunk, Content, Event, Header, Json, Money, Note, NoteKind, Notes,
     Place, Timestamp, ToolCallId, Usage,
@@ -90,7 +90,7 @@ pub struct Redactor<'a> {
     mask: Mask<'a>,
     files: Files,
     header: Header,
-    options: Options,
+    options: NormalizedOptions,
     /// The log, as it is called and as it is shared. Events that were read from it do not name it again.
     log: Option<(String, String)>,
     /// What was taken out of the header.
@@ -130,7 +130,7 @@ pub struct Outcome {
     /// What is true of the session as a whole, as it is shared.
     pub header: Header,
     /// What the document is written with; [`normalized::Privacy`] is in it.
-    pub options: Options,
+    pub options: NormalizedOptions,
     /// How often each rule took something out, where it did. What a profile leaves out whatever it says is under names
     /// that begin with `policy-` and `environment-`.
     pub matched: Vec<(String, u64)>,
@@ -160,7 +160,7 @@ impl<'a> Redactor<'a> {
         key: &Key,
         decisions: &'a Decisions,
         header: &Header,
-        options: &Options,
+        options: &NormalizedOptions,
         learned: &Learned,
     ) -> Self {
         let transcript = transcript(header, options);
@@ -623,7 +623,7 @@ pub(crate) fn naming(key: &Key, pseudonyms: Pseudonyms, transcript: &str) -> Key
 }
 
 /// The id of the document.
-pub(crate) fn transcript(header: &Header, options: &Options) -> String {
+pub(crate) fn transcript(header: &Header, options: &NormalizedOptions) -> String {
     let id = options.transcript_id.clone();
     id.unwrap_or_else(|| normalized::transcript_id(&header.run_id))
 }

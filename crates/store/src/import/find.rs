@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use quipu_agents::{FAMILIES, Family, Host, Pick, Place, is_credential};
+use quipu_agents::{FAMILIES, Family, Host, LogPlace, Pick, is_credential};
 use quipu_formats::flow;
 
 use super::report::Problem;
@@ -134,7 +134,7 @@ impl Search {
         self.problems.push(Problem::refused(path, error));
     }
 
-    fn place(&mut self, family: &'static dyn Family, place: &Place, from: &Path) {
+    fn place(&mut self, family: &'static dyn Family, place: &LogPlace, from: &Path) {
         let walk = Walk {
             brand: place.brand,
             family,
@@ -360,7 +360,7 @@ impl Search {
 pub(super) fn places(
     host: &Host,
     agents: &[String],
-) -> impl Iterator<Item = (&'static dyn Family, Place)> {
+) -> impl Iterator<Item = (&'static dyn Family, LogPlace)> {
     FAMILIES
         .iter()
         .flat_map(|family| {
@@ -372,7 +372,7 @@ pub(super) fn places(
         .filter(|(_, place)| wanted(agents, place.brand))
         // A log has one name, whatever links lead to it.
         .map(|(family, place)| match fs::canonicalize(&place.root) {
-            Ok(root) => (family, Place { root, ..place }),
+            Ok(root) => (family, LogPlace { root, ..place }),
             Err(_) => (family, place),
         })
 }

@@ -12,14 +12,13 @@ use quipu_model::Timestamp;
 use quipu_redact::{Engine, Guard};
 
 use super::find::{self, Candidate, Found};
-use super::many::poisoned;
 use super::pass::{Pass, Read1, Taken};
 use super::plan::{BESIDE, Job, plain_path};
 use super::report::Problem;
 use super::{Options, Progress, Store, database};
 use crate::archive::{self, ArchiveError, Prefix, Snapshot, SnapshotWriter, SourceKey};
 use crate::blobs::{self, BlobId, Blobs};
-use crate::catalogue::{Reading, Stamp};
+use crate::catalogue::{Catalogue, Reading, Stamp};
 use crate::events::Events;
 use crate::hide::Hide;
 use crate::search::indexing::Indexing;
@@ -97,7 +96,7 @@ pub(super) struct Keeper<'s> {
     now: Timestamp,
     pub(super) agents: Vec<String>,
     /// Where reading of each log stopped. The importing thread has a connection of its own.
-    pub(super) catalogue: std::sync::Mutex<crate::catalogue::Catalogue>,
+    pub(super) catalogue: Arc<dyn Catalogue>,
     /// Where what is read can be looked for.
     pub(super) indexing: Option<Arc<Indexing>>,
     /// What is removed before anything is kept.
@@ -156,9 +155,7 @@ impl<'s> Keeper<'s> {
             temporary: store.home.join("tmp"),
             now: options.now,
             agents: options.agents.clone(),
-            catalogue: std::sync::Mutex::new(crate::catalogue::Catalogue::open(
-                store.catalogue.path(),
-            )?),
+            catalogue: store.catalogue.another()?,
         })
     }
 
@@ -330,10 +327,9 @@ impl<'s> Keeper<'s> {
         &self,
         path: &Path,
     ) -> Result<Option<(&'static dyn Family, Dialect)>, KeepError> {
-        let catalogue = self.catalogue.lock().map_err(|_| poisoned())?;
         let (mut path, mut part) = (path.to_owned(), None);
         Hide::new(&self.guard).address(&mut path, &mut part);
-        let rows = catalogue.sources_at(&path)?;
+        let rows = self.catalogue.sources_at(&path)?;
         let row = rows.into_iter().find(|row| row.part.is_none());
         Ok(row.and_then(|row| quipu_agents::dialect(&row.dialect?)))
     }
@@ -405,8 +401,7 @@ impl<'s> Keeper<'s> {
     }
 
     fn is_known(&self, key: &SourceKey) -> Result<bool, KeepError> {
-        let catalogue = self.catalogue.lock().map_err(|_| poisoned())?;
-        Ok(catalogue.knows(&key.id().to_string())?)
+        Ok(self.catalogue.knows(&key.id().to_string())?)
     }
 
     fn finish(

@@ -249,7 +249,7 @@ impl Keeper<'_> {
     }
 
     fn stopped(&self, key: &str, version: u32) -> Option<Stopped> {
-        let (of, bytes) = self.catalogue.lock().ok()?.checkpoint(key).ok()??;
+        let (of, bytes) = self.catalogue.checkpoint(key).ok()??;
         if of != version {
             return None;
         }

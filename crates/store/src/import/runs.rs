@@ -263,7 +263,7 @@ impl Keeper<'_> {
 
     /// Whether another file is where a run was.
     fn is_replaced(&self, key: &str, stamp: &Stamp) -> Result<bool, KeepError> {
-        let catalogue = self.catalogue.lock().map_err(|_| super::many::poisoned())?;
+        let catalogue = &self.catalogue;
         let known = catalogue.source(key)?;
         Ok(known.is_some_and(|row| row.stamp.inode != stamp.inode))
     }

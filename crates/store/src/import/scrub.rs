@@ -31,9 +31,9 @@ impl Keeper<'_> {
         if head.contains(&0) {
             return Ok(file);
         }
-        let options = raw::Options {
+        let options = raw::RawOptions {
             file: Some(name.to_string_lossy().into_owned()),
-            ..raw::Options::new(Key::from_bytes(KEY))
+            ..raw::RawOptions::new(Key::from_bytes(KEY))
         };
         let mut plain = tempfile::tempfile_in(self.temporary_directory()?)?;
         {

@@ -141,7 +141,8 @@ impl Said {
         mut give: impl FnMut(Document),
     ) {
         self.take(entry);
-        if self.text.is_empty() && self.paths.is_empty() && entry.is_note() {
+        if self.text.is_empty() && self.paths.is_empty() && matches!(entry.what, What::Note { .. })
+        {
             return;
         }
         let known = entry.at.is_some() || at != Timestamp::UNIX_EPOCH;

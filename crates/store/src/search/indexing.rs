@@ -97,7 +97,7 @@ enum Fitness {
 }
 
 /// Whether the index of a home can be used with its catalogue. What only reading all of it would tell is not seen.
-fn fitness(home: &Path, catalogue: &Catalogue) -> Result<Fitness, ImportError> {
+fn fitness(home: &Path, catalogue: &dyn Catalogue) -> Result<Fitness, ImportError> {
     let known = catalogue.meta(INDEX)?;
     let opened = Index::open(&index_path(home)).and_then(|index| match index {
         Some(index) => Ok(index.mark()?.map(|mark| (mark, index.damages(false)))),
@@ -122,7 +122,7 @@ fn fitness(home: &Path, catalogue: &Catalogue) -> Result<Fitness, ImportError> {
 }
 
 /// Why the next import makes the index anew, if it does and there was one.
-pub(crate) fn unfit(home: &Path, catalogue: &Catalogue) -> Result<Option<Anew>, ImportError> {
+pub(crate) fn unfit(home: &Path, catalogue: &dyn Catalogue) -> Result<Option<Anew>, ImportError> {
     Ok(match fitness(home, catalogue)? {
         Fitness::Unfit(why) => Some(why),
         Fitness::Fit | Fitness::Never => None,
@@ -131,7 +131,7 @@ pub(crate) fn unfit(home: &Path, catalogue: &Catalogue) -> Result<Option<Anew>, 
 
 /// Makes the index anew when it cannot be used, or is another one than the catalogue knows. Says why, unless
 /// there never was one.
-pub(crate) fn prepare(home: &Path, catalogue: &Catalogue) -> Result<Option<Anew>, ImportError> {
+pub(crate) fn prepare(home: &Path, catalogue: &dyn Catalogue) -> Result<Option<Anew>, ImportError> {
     let path = index_path(home);
     let why = match fitness(home, catalogue)? {
         // What is taken out of an index stays in its files for a while.
@@ -165,7 +165,7 @@ impl Indexing {
     /// Opens the index, which is prepared.
     pub(crate) fn open(
         home: &Path,
-        catalogue: &Catalogue,
+        catalogue: &dyn Catalogue,
         threads: usize,
         bytes: u64,
         guard: &Arc<Guard>,
@@ -205,7 +205,7 @@ impl Indexing {
     }
 
     /// What is in the index, but was not put down before the process died, is to be taken out.
-    fn disown(catalogue: &Catalogue, next: u64) -> Result<(), ImportError> {
+    fn disown(catalogue: &dyn Catalogue, next: u64) -> Result<(), ImportError> {
         let settled = catalogue.settled_pass()?;
         let mut lost = Vec::new();
         for pass in settled..next {
@@ -367,7 +367,7 @@ impl Adding {
     pub(crate) fn add(
         &mut self,
         indexing: &Indexing,
-        catalogue: &Catalogue,
+        catalogue: &dyn Catalogue,
         all: bool,
     ) -> Result<(), ImportError> {
         let Done {
@@ -422,7 +422,7 @@ impl Adding {
     pub(crate) fn purge(
         mut self,
         indexing: &Indexing,
-        catalogue: &Catalogue,
+        catalogue: &dyn Catalogue,
     ) -> Result<(), ImportError> {
         self.writer.keep_apart();
         self.add(indexing, catalogue, true)?;

@@ -145,7 +145,7 @@ fn what_was_not_put_down_is_not_there_and_is_done_again() {
     let machine = Machine::new();
     let store = two_sessions(&machine);
     // As if the process had died after the index was committed, and before the catalogue was.
-    let set = |sql: &str| store.catalogue().execute(sql).unwrap();
+    let set = |sql: &str| tamper(&store, sql);
     set("update pass set live = 0");
     let all = answer(&store, "header", Sort::Newest, 0);
     assert_eq!((all.found.len(), all.not_indexed), (0, 2));

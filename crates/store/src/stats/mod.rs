@@ -171,7 +171,7 @@ impl Question<'_> {
     }
 }
 
-impl Catalogue {
+impl dyn Catalogue + '_ {
     /// The figures that are asked for. What cannot be answered ([`Question::check`]) comes out empty.
     pub fn stats(&self, question: &Question<'_>) -> Result<Table> {
         facts::table(self, question)

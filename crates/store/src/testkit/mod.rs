@@ -11,6 +11,7 @@
 //! ```
 
 pub mod bus;
+pub mod catalogue;
 pub mod events;
 mod memory;
 pub mod objects;

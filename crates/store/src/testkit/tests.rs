@@ -3,12 +3,14 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::{MemoryBus, MemoryEvents, MemoryObjects, Report, bus, events, objects};
+use super::{MemoryBus, MemoryEvents, MemoryObjects, Report, bus, catalogue, events, objects};
 use crate::FileError;
 use crate::archive::{Archive, SourceKey};
 use crate::blobs::Blobs;
+use crate::catalogue::{Catalogue, SqliteCatalogue};
 use crate::events::EventFiles;
 use crate::live::{Bus as _, BusFile, Change, Heard, What};
 use crate::objects::{Directory, Look, Object, ObjectName, Objects};
@@ -35,6 +37,19 @@ fn event_blocks_in_files_and_in_memory_pass() {
     let files = EventFiles::new(root.path().join("events"));
     passes(&events::conformance(&files));
     passes(&events::conformance(&MemoryEvents::default()));
+}
+
+#[test]
+fn a_catalogue_in_a_file_passes() {
+    let root = tempfile::tempdir().unwrap();
+    let (at, next) = (root.path().to_owned(), AtomicUsize::new(0));
+    let make = move || -> Arc<dyn Catalogue> {
+        let nth = next.fetch_add(1, Ordering::Relaxed);
+        let directory = at.join(nth.to_string());
+        std::fs::create_dir(&directory).unwrap();
+        Arc::new(SqliteCatalogue::open(&directory.join("index.sqlite")).unwrap())
+    };
+    passes(&catalogue::conformance(&make));
 }
 
 #[test]

@@ -31,7 +31,7 @@ use crate::protocol::{
 
 /// How a client behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct ClientOptions {
     /// How often is tried without getting any further.
     pub attempts: u32,
     /// How long is waited before the second attempt, unless the server says; twice as long each time.
@@ -48,7 +48,7 @@ pub struct Options {
     pub plain_http: bool,
 }
 
-impl Default for Options {
+impl Default for ClientOptions {
     fn default() -> Self {
         Self {
             attempts: 5,
@@ -142,7 +142,7 @@ pub struct Client {
     address: Address,
     key: SecretKey,
     authorization: HeaderValue,
-    options: Options,
+    options: ClientOptions,
 }
 
 impl fmt::Debug for Client {
@@ -169,7 +169,7 @@ impl Client {
     /// # Errors
     ///
     /// When the address cannot be used.
-    pub fn new(address: &str, key: SecretKey, options: Options) -> Result<Self, ClientError> {
+    pub fn new(address: &str, key: SecretKey, options: ClientOptions) -> Result<Self, ClientError> {
         let address = Address::parse(address, options.plain_http)?;
         let value = format!("Bearer {}", key.expose());
         let wrong = |_| ClientError::Address("the key cannot be sent");
@@ -423,5 +423,5 @@ pub fn submit(
     document: &[u8],
 ) -> Result<Receipt, ClientError> {
     let mut packed = Packed::new(id, document, crate::Encoding::Zstd)?;
-    Client::new(address, key, Options::default())?.submit(&mut packed, &mut |_| {})
+    Client::new(address, key, ClientOptions::default())?.submit(&mut packed, &mut |_| {})
 }

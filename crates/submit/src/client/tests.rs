@@ -42,7 +42,7 @@ fn bench() -> Bench {
 
 impl Bench {
     fn client(&self, one_request: u64) -> Client {
-        let options = Options {
+        let options = ClientOptions {
             attempts: 3,
             first_wait: Duration::from_millis(1),
             longest_wait: Duration::from_millis(20),
@@ -168,10 +168,10 @@ fn the_key_is_in_no_error() {
         let bench = bench();
         (bench.key.clone(), bench.host.url())
     };
-    let options = Options {
+    let options = ClientOptions {
         attempts: 2,
         first_wait: Duration::from_millis(1),
-        ..Options::default()
+        ..ClientOptions::default()
     };
     let client = Client::new(&url, key.clone(), options).unwrap();
     let error = client.limits().unwrap_err();
@@ -229,12 +229,12 @@ fn a_server_that_never_ends_an_upload_is_not_asked_for_ever() {
         r#"{"uploadId":"u1","offset":60,"size":1}"#,
     ] {
         let (url, asked) = parrot(begun, "204 No Content");
-        let options = Options {
+        let options = ClientOptions {
             attempts: 3,
             first_wait: Duration::from_millis(1),
             one_request: 0,
             piece: 50_000,
-            ..Options::default()
+            ..ClientOptions::default()
         };
         let client = Client::new(&url, bench.key.clone(), options).unwrap();
         let (mut packed, _) = bench.packed(30_000);
@@ -261,9 +261,9 @@ fn the_name_of_an_upload_leads_nowhere_else() {
         r#"{"uploadId":"%2e%2e","offset":0,"size":1}"#,
     ] {
         let (url, asked) = parrot(begun, "204 No Content");
-        let options = Options {
+        let options = ClientOptions {
             one_request: 0,
-            ..Options::default()
+            ..ClientOptions::default()
         };
         let client = Client::new(&url, bench.key.clone(), options).unwrap();
         let (mut packed, _) = bench.packed(10);

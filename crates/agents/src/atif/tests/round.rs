@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use quipu_formats::atif::{Options, writer};
+use quipu_formats::atif::{AtifOptions, writer};
 use quipu_formats::projection::Nowhere;
 use quipu_model::{Event, Header};
 
@@ -8,7 +8,7 @@ use crate::testkit::read;
 
 fn written(header: &Header, events: &[Event]) -> Vec<u8> {
     let mut out = Vec::new();
-    let options = Options::default();
+    let options = AtifOptions::default();
     let mut to = writer(header, &options, Box::new(&mut out), Box::new(Nowhere)).unwrap();
     for event in events {
         to.event(event).unwrap();

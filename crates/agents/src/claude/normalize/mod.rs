@@ -25,7 +25,7 @@ use super::wire::{
 use crate::blocks::{self, ResultFacts, Speaker};
 use crate::session::{learn, update};
 use crate::{
-    Dropped, Entry, Extra, Mended, Origin, Out, Reader, Session, Text, Tokens, What, state, time,
+    Dropped, Entry, Extra, Mended, Origin, Out, Reader, Session, Text, Tokens, What, time,
 };
 
 /// Reads a session, or a stream.
@@ -573,11 +573,5 @@ impl Reader for Claude {
         known && USAGE.find(line).is_none()
     }
 
-    fn session(&self) -> &Session {
-        &self.session
-    }
-
-    fn save(&self) -> state::Saved {
-        state::save(self)
-    }
+    crate::state::keeps_session!();
 }

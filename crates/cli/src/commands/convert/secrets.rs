@@ -38,10 +38,10 @@ impl Counter {
     ) -> io::Result<(Self, Box<dyn Write + 'w>)> {
         let (mut reader, writer) = io::pipe()?;
         let counting = thread::spawn(move || {
-            let options = raw::Options {
+            let options = raw::RawOptions {
                 shape: Some(Shape::Text),
                 files: false,
-                ..raw::Options::new(Key::random().ok()?)
+                ..raw::RawOptions::new(Key::random().ok()?)
             };
             // The same secret has the same placeholder wherever it stands.
             let mut found = HashSet::new();

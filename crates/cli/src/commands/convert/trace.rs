@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use quipu_convert::Format;
 use quipu_formats::agentlog::LIMITS;
-use quipu_formats::agentlog::project::{Facts, Made, Options, Projector, Sink};
+use quipu_formats::agentlog::project::{Facts, Made, ProjectionOptions, Projector, Sink};
 use quipu_formats::exchange::Reader;
 use quipu_formats::lines::Limits;
 use quipu_formats::loss::Loss;
@@ -127,7 +127,7 @@ fn imported(
         path: Some(row.path.to_string_lossy().into_owned()),
         ..Facts::recorded(quipu_agents::run_id(&row.run_id))
     };
-    let mut projector = Projector::new(facts, Options::default());
+    let mut projector = Projector::new(facts, ProjectionOptions::default());
     for event in events {
         projector.event(event, sink)?;
     }
@@ -151,7 +151,7 @@ pub(super) fn recorded(path: &Path, sink: &mut dyn Sink) -> Result<(RunId, Loss,
         let event = &decoded.event;
         let new = || {
             let facts = Facts::recorded(event.run_id.clone());
-            let projector = Projector::new(facts, Options::default());
+            let projector = Projector::new(facts, ProjectionOptions::default());
             (event.run_id.clone(), projector)
         };
         projector.get_or_insert_with(new).1.event(event, sink)?;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use quipu_convert::output::{Folder, NewFile, there_already};
 use quipu_convert::send::{self, Encoding, Sender, Sent};
-use quipu_convert::{Account, Format, Options, Reading, Report, Shape, Source};
+use quipu_convert::{Account, Format, Reading, Report, Shape, Source, TargetOptions};
 use quipu_files::create_directory;
 use quipu_formats::html::{Passphrase, Seal};
 use quipu_formats::loss::Loss;
@@ -58,7 +58,7 @@ enum To {
 /// Writes sessions, one after the other, and keeps the account.
 pub(crate) struct Work<'a> {
     target: &'a Target,
-    options: Options,
+    options: TargetOptions,
     to: To,
     /// Where bytes are kept that traces refer to, when the trace itself is no file.
     home_blobs: PathBuf,
@@ -270,7 +270,7 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         let header = source.header().map_err(refused)?;
-        let Options { claude, codex, .. } = &self.options;
+        let TargetOptions { claude, codex, .. } = &self.options;
         let (place, hint) = match self.target.to {
             Format::Codex => (
                 Path::new("~/.codex").join(codex::place(&header, codex)),
@@ -620,8 +620,8 @@ fn is_handed_over(format: Format) -> bool {
     matches!(format, Format::ClaudeCode | Format::Codex)
 }
 
-fn options(target: &Target, reading: &Reading) -> Result<Options> {
-    let mut options = Options::default();
+fn options(target: &Target, reading: &Reading) -> Result<TargetOptions> {
+    let mut options = TargetOptions::default();
     let absolute = |path: &Path| {
         let path = std::path::absolute(path).ok()?;
         path.to_str().map(str::to_owned)
@@ -778,7 +778,7 @@ impl std::fmt::Debug for TableFiles {
 }
 
 impl TableFiles {
-    fn begin(directory: &Path, force: bool, options: &Options) -> Result<Self> {
+    fn begin(directory: &Path, force: bool, options: &TargetOptions) -> Result<Self> {
         let begin = |name: &str| {
             let path = directory.join(name);
             let file = NewFile::begin_below(&path, force).map_err(not_made(&path))?;
@@ -823,13 +823,13 @@ fn sender(target: &Target) -> Result<Sender> {
         .collect::<Option<Vec<_>>>();
     let headers = headers.ok_or_else(|| CommandError::usage("a header is NAME=VALUE"))?;
     let endpoint = target.endpoint.as_deref().unwrap_or_default();
-    let options = send::Options {
+    let options = send::SendOptions {
         encoding: if target.protobuf {
             Encoding::Protobuf
         } else {
             Encoding::Json
         },
-        ..send::Options::default()
+        ..send::SendOptions::default()
     };
     Sender::new(endpoint, &headers, options).map_err(|error| CommandError::new(Exit::Usage, error))
 }

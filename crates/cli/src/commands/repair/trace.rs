@@ -5,7 +5,7 @@ use std::path::Path;
 
 use quipu_api::repair::{self, MendedTrace};
 use quipu_formats::agentlog::Fault;
-use quipu_formats::agentlog::repair::{Change, Options, RepairError, Report, repair};
+use quipu_formats::agentlog::repair::{Change, RepairError, RepairOptions, Report, repair};
 use quipu_formats::agentlog::verify::{self, verify};
 use tempfile::NamedTempFile;
 
@@ -25,9 +25,9 @@ pub(crate) struct Outcome {
 pub(crate) fn mend(source: check::Source<'_>, args: &Repair) -> Result<Outcome> {
     let limits = args.caps.limits();
     let Some(output) = &args.output else {
-        let all = Options {
+        let all = RepairOptions {
             limits,
-            ..Options::ALL
+            ..RepairOptions::ALL
         };
         let report = repair(source.open()?, io::sink(), &all);
         let report = report.map_err(|error| refused(error, source))?;
@@ -36,7 +36,7 @@ pub(crate) fn mend(source: check::Source<'_>, args: &Repair) -> Result<Outcome> 
             written: None,
         });
     };
-    let options = Options {
+    let options = RepairOptions {
         limits,
         rehash: args.rehash,
         relink: args.relink,
@@ -62,7 +62,7 @@ pub(crate) fn mend(source: check::Source<'_>, args: &Repair) -> Result<Outcome> 
     let again = temporary.reopen().map_err(could_not())?;
     let left = verify(
         again,
-        &verify::Options {
+        &verify::VerifyOptions {
             limits: quipu_formats::lines::Limits {
                 // New ids may be longer than old ones; what was written is ours to read.
                 max_total_bytes: u64::MAX,

@@ -8,7 +8,7 @@ use std::path::Path;
 use quipu_api::share as api;
 use quipu_convert::output::NewFile;
 use quipu_convert::source::Redacted;
-use quipu_convert::{Format, Options, Source as _};
+use quipu_convert::{Format, Source as _, TargetOptions};
 use quipu_formats::normalized::{Privacy, embedded, transcript_id};
 use quipu_formats::projection::Nowhere;
 use quipu_redact::raw;
@@ -78,7 +78,13 @@ fn file(
 
 fn project(source: &mut Redacted, format: Format, to: &File) -> Result<()> {
     let out = Box::new(io::BufWriter::with_capacity(1 << 18, to));
-    let written = quipu_convert::write(source, format, &Options::default(), out, Box::new(Nowhere));
+    let written = quipu_convert::write(
+        source,
+        format,
+        &TargetOptions::default(),
+        out,
+        Box::new(Nowhere),
+    );
     written.map(drop).map_err(refused)
 }
 
@@ -86,9 +92,9 @@ fn project(source: &mut Redacted, format: Format, to: &File) -> Result<()> {
 fn look_again(engine: &Engine, format: Format, mut file: File) -> Result<()> {
     let unreadable = || io_error("could not read what was written");
     file.seek(SeekFrom::Start(0)).map_err(unreadable())?;
-    let options = raw::Options {
+    let options = raw::RawOptions {
         shape: Some(raw::Shape::Json),
-        ..raw::Options::new(Key::from_bytes([0; 32]))
+        ..raw::RawOptions::new(Key::from_bytes([0; 32]))
     };
     let mut left: Vec<String> = Vec::new();
     // Of a page, the transcript in it: the rest is ours.
@@ -206,7 +212,7 @@ fn submit(
     let client = Client::new(
         server,
         key.clone(),
-        quipu_submit::client::Options::default(),
+        quipu_submit::client::ClientOptions::default(),
     )
     .map_err(not_sent)?;
     let receipt = client.submit(&mut packed, &mut |_| {}).map_err(not_sent)?;

@@ -18,13 +18,14 @@ use quipu_prices::Prices;
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
 use quipu_store::catalogue::Filter;
+use quipu_store::facade::Project;
 use quipu_store::stats::{By, Question, Row, Spent, Table, Ungroupable, from_logs};
 
 use crate::args::{Stats, StatsCommand, Which};
 use crate::commands::import::report_problems;
 use crate::config::Config;
 use crate::error::{CommandError, Exit, Result};
-use crate::filter::{Naming, Project, check_agents};
+use crate::filter::{self, Naming, check_agents};
 use crate::locate::Place;
 use crate::terminal::{count, out, say, tokens};
 use crate::{json as documents, when};
@@ -192,7 +193,7 @@ impl Asked {
                 subagents: true,
                 ..Filter::default()
             },
-            project: which.project.as_deref().map(Project::new).transpose()?,
+            project: which.project.as_deref().map(filter::project).transpose()?,
             prices: config.prices(),
             zone,
             config,

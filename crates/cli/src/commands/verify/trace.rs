@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use quipu_api::verify::{CheckedTrace, PassedOver, TraceFinding};
-use quipu_formats::agentlog::verify::{Finding, Options, Report, Severity, verify};
+use quipu_formats::agentlog::verify::{Finding, Report, Severity, VerifyOptions, verify};
 use quipu_formats::agentlog::{Item, Reader};
 use quipu_formats::lines::Limits;
 
@@ -62,7 +62,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    pub(crate) fn check(self, options: &Options) -> Result<Report> {
+    pub(crate) fn check(self, options: &VerifyOptions) -> Result<Report> {
         verify(self.open()?, options).map_err(|error| {
             if error.kind() == io::ErrorKind::FileTooLarge {
                 return self.too_large(options.limits.max_total_bytes);

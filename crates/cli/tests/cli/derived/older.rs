@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use quipu_redact::rule::expand;
 use quipu_search::Document;
 use quipu_search::index::Index;
-use quipu_store::catalogue::Catalogue;
+use quipu_store::catalogue::SqliteCatalogue;
 
 use super::plant::below;
 use super::{ORIGINALS, Sightings};
@@ -19,7 +19,7 @@ fn older_home(env: &TestEnv, secret: &str) {
     let log = user(SESSION, 0, &prompt) + &assistant(SESSION, 1, &text("I will."));
     env.file(&format!("{PROJECT}/{SESSION}.jsonl"), log);
     assert_eq!(env.run(&["import"]).code, 0);
-    let catalogue = Catalogue::open(&env.path("index.sqlite")).unwrap();
+    let catalogue = SqliteCatalogue::open(&env.path("index.sqlite")).unwrap();
     let set = format!(
         "update transcript set title = 'use {secret} for it', cwd = '/w/{secret}', branch = '{secret}';
          insert into tool_use (transcript, slot, subagent, tool, calls, failures)

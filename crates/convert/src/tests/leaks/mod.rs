@@ -22,7 +22,7 @@ use serde_json::Value;
 use self::attack::{Facts, Leak, links};
 use super::{READING, put, tell};
 use crate::source::{Redacted, Removal};
-use crate::{Format, Options, Source, open, write};
+use crate::{Format, Source, TargetOptions, open, write};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/profiles.md");
 
@@ -122,7 +122,7 @@ fn document(source: &mut dyn Source) -> Value {
     write(
         source,
         Format::Normalized,
-        &Options::default(),
+        &TargetOptions::default(),
         out,
         Box::new(Nowhere),
     )

@@ -2,19 +2,20 @@
 
 use std::io;
 
-use quipu_model::{Content, Json, Note, NoteKind, Timestamp};
+use quipu_model::{Body, Chunk, Content, Json, Note, NoteKind, Timestamp};
 
 use super::history::Asked;
-use super::lane::{Call, Piece, Queued, Stop, Use, When};
+use super::lane::{Call, Piece, PieceOf, Queued, Stop, Use, When};
 use super::latency::Latency;
 use super::out::{Making, marks};
 use super::settings::Settings;
 use super::text::{Object, is_object, list};
 use super::tools::call;
 use super::view::{Part, View};
-use super::{Projector, Sink, parts};
+use super::{Projector, Sink, events, parts};
 use crate::agentlog::Kind;
 use crate::ended::Ended;
+use crate::loss::Loss;
 
 impl Projector {
     /// A prompt: it ends the answer before it, and is sent with the next request.
@@ -153,7 +154,7 @@ impl Projector {
                 open.uses.push(used);
             }
         }
-        open.bytes += pieces.iter().map(|piece| piece.delta.len()).sum::<usize>();
+        open.bytes += pieces.iter().map(Piece::bytes).sum::<usize>();
         open.chunks.append(&mut pieces);
         Ok(true)
     }
@@ -330,12 +331,12 @@ impl Projector {
                 .dropped("chat_response whose request cannot be written", call.seq);
             return self.behind(lane, call.uses, call.queue, sink);
         };
-        let mut latest = call.chunks.first().map_or(call.when.at, |piece| piece.at);
+        let mut latest = call.chunks.first().map_or(call.when.at, Piece::arrived);
         for (n, piece) in call.chunks.iter().enumerate() {
-            latest = latest.max(piece.at);
+            latest = latest.max(piece.arrived());
             let last = n + 1 == call.chunks.len();
-            self.out
-                .put(chunk(n, piece, latest, last), Some(request), sink)?;
+            let making = chunk(n, piece, latest, last, &mut self.out.loss);
+            self.out.put(making, Some(request), sink)?;
         }
         let (payload, how) = self.response(&call, begun);
         let response = Making {
@@ -434,23 +435,31 @@ fn piece(view: &View<'_>, text: &str) -> Piece {
 }
 
 /// A piece of an answer. `at` is its time, or that of the piece before where that is later.
-fn chunk(index: usize, piece: &Piece, at: Timestamp, last: bool) -> Making {
-    let kept = piece.payload.as_deref();
-    let kept = kept.map(|payload| parts::renumbered(payload, index));
-    let payload = kept.unwrap_or_else(|| {
-        Object::new()
-            .number("chunk_index", index)
-            .number("time_unix_nano", at.as_nanosecond().max(0))
-            .raw("delta", &piece.delta)
-            .flag_if("is_final", last)
-            .end()
-    });
+fn chunk(index: usize, piece: &Piece, at: Timestamp, last: bool, loss: &mut Loss) -> Making {
+    let (payload, marks) = match &piece.of {
+        PieceOf::Record(payload) => (parts::renumbered(payload, index), Object::new()),
+        PieceOf::Block => {
+            let payload = Object::new()
+                .number("chunk_index", index)
+                .number("time_unix_nano", at.as_nanosecond().max(0))
+                .raw("delta", &piece.delta)
+                .flag_if("is_final", last);
+            (payload.end(), Object::new())
+        }
+        PieceOf::Event(chunk, extra) => {
+            let body = Body::Chunk(Chunk::clone(chunk));
+            let payload = events::chunk(chunk, index, at);
+            events::complete(Kind::Chunk, payload, &body, extra.as_ref(), |what| {
+                loss.dropped(what, piece.seq);
+            })
+        }
+    };
     Making {
         kind: Kind::Chunk,
         seq: piece.seq,
         at: piece.at,
         vague: false,
         payload,
-        marks: Object::new(),
+        marks,
     }
 }

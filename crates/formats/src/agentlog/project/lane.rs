@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use quipu_model::{Flags, ModelCallId, Notes, SubagentId, Timestamp, ToolCallId, Usage};
+use quipu_model::{
+    Chunk, Flags, Json, ModelCallId, Notes, SubagentId, Timestamp, ToolCallId, Usage,
+};
 
 use super::history::History;
 use super::out::Making;
@@ -139,8 +141,18 @@ pub(super) struct Piece {
     pub(super) seq: u64,
     pub(super) at: Timestamp,
     pub(super) delta: String,
-    /// The payload, where another trace has it.
-    pub(super) payload: Option<String>,
+    pub(super) of: PieceOf,
+}
+
+/// What a piece was made of.
+#[derive(Debug)]
+pub(super) enum PieceOf {
+    /// A block of a message.
+    Block,
+    /// The record of another trace, by its payload.
+    Record(String),
+    /// An event, with the fields of the record that it was read from.
+    Event(Box<Chunk>, Option<Json>),
 }
 
 impl Piece {
@@ -149,14 +161,41 @@ impl Piece {
             seq: view.seq,
             at: view.at,
             delta,
-            payload: None,
+            of: PieceOf::Block,
         }
     }
 
     pub(super) fn kept(view: &View<'_>, payload: String) -> Self {
         Self {
-            payload: Some(payload),
+            of: PieceOf::Record(payload),
             ..Self::new(view, String::new())
+        }
+    }
+
+    pub(super) fn event(view: &View<'_>, chunk: &Chunk) -> Self {
+        Self {
+            of: PieceOf::Event(Box::new(chunk.clone()), view.notes.extra.clone()),
+            ..Self::new(view, String::new())
+        }
+    }
+
+    /// When it arrived, as far as that is known.
+    pub(super) fn arrived(&self) -> Timestamp {
+        match &self.of {
+            PieceOf::Event(chunk, _) => chunk.arrived_at.unwrap_or(self.at),
+            _ => self.at,
+        }
+    }
+
+    /// How much it holds.
+    pub(super) fn bytes(&self) -> usize {
+        match &self.of {
+            PieceOf::Block => self.delta.len(),
+            PieceOf::Record(payload) => payload.len(),
+            PieceOf::Event(chunk, extra) => {
+                let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.get().len());
+                chunk.text.len() + json(&chunk.delta) + json(extra)
+            }
         }
     }
 }

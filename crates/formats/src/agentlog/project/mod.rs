@@ -6,6 +6,7 @@
 //!
 //! | module | what it owns |
 //! |---|---|
+//! | `events` | events that are one record each, both ways |
 //! | `facts` | what is known of the session as a whole: the root |
 //! | `view` | an event, whichever vocabulary it comes in |
 //! | `lane` | what is held between events: conversations, the answer that comes in, calls under way |
@@ -29,6 +30,7 @@
 //! session.
 
 mod calls;
+mod events;
 mod facts;
 mod history;
 mod lane;
@@ -48,8 +50,9 @@ mod tests;
 
 use std::io;
 
-use quipu_model::{Attachment, Event, RunId};
+use quipu_model::{Attachment, Body, Event, RunId};
 
+pub use events::{event_of, is_own_address, mapped};
 pub use facts::Facts;
 pub use writer::writer;
 
@@ -97,14 +100,14 @@ pub struct Made<'a> {
 
 /// How a projection behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct ProjectionOptions {
     /// A request has all messages while they are no longer than this, and from then on only new ones.
     pub max_request_bytes: usize,
     /// An answer that grows longer than this with all that is held behind it is written in parts.
     pub max_held_bytes: usize,
 }
 
-impl Default for Options {
+impl Default for ProjectionOptions {
     fn default() -> Self {
         Self {
             max_request_bytes: 256 << 10,
@@ -117,7 +120,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Projector {
     facts: Facts,
-    options: Options,
+    options: ProjectionOptions,
     out: Out,
     /// The first is the agent's own.
     lanes: Vec<Lane>,
@@ -128,7 +131,7 @@ pub struct Projector {
 
 impl Projector {
     /// For a session of which this is known.
-    pub fn new(facts: Facts, options: Options) -> Self {
+    pub fn new(facts: Facts, options: ProjectionOptions) -> Self {
         let out = Out::new(facts.run_id.as_str(), facts.trace_id());
         Self {
             facts,
@@ -216,6 +219,7 @@ impl Projector {
             What::Result(result) => self.result(lane, view, result, sink)?,
             What::Step(step) => self.step(lane, view, step, sink)?,
             What::Note(note) => self.note(lane, view, note, sink)?,
+            What::Single(kind, body) => self.single(lane, view, *kind, body, sink)?,
             What::Unknown(foreign) => {
                 let about = Object::new()
                     .text("path", &view.place.path)
@@ -237,12 +241,13 @@ impl Projector {
         // Tokens are counted wherever they are told; answers and notes have counted theirs.
         if !matches!(
             view.what,
-            What::Assistant(_) | What::Call(_) | What::Note(_)
+            What::Assistant(_) | What::Call(_) | What::Note(_) | What::Single(Kind::Chunk, _)
         ) {
             self.usage_aside(lane, view);
         }
         let is_told = |attachment: &Attachment| match &view.what {
             What::Note(note) => notes::tells_of(note, attachment),
+            What::Single(_, Body::Blob(blob)) => blob == attachment,
             _ => false,
         };
         for attachment in &view.notes.attachments {
@@ -375,6 +380,41 @@ impl Projector {
             .text("severity", severity)
             .raw("attributes", &step.attributes(view.place));
         self.leaf(lane, making(Kind::HarnessEvent, view, event.end()), sink)?;
+        Ok(true)
+    }
+
+    /// An event that is one record.
+    fn single(
+        &mut self,
+        lane: usize,
+        view: &View<'_>,
+        kind: Kind,
+        body: &Body,
+        sink: &mut dyn Sink,
+    ) -> io::Result<bool> {
+        if let Body::Chunk(chunk) = body {
+            if chunk.arrived_at.is_none() {
+                let what = "chunk.time_unix_nano, from when it was recorded";
+                self.out.loss.inferred(what, view.seq);
+            }
+            let piece = Piece::event(view, chunk);
+            let open = self.opened(lane, view, sink)?;
+            open.bytes += piece.bytes();
+            open.chunks.push(piece);
+            return Ok(true);
+        }
+        if kind == Kind::Error
+            && let Some(open) = &mut self.lanes[lane].open
+            && open.content.is_empty()
+        {
+            open.stop = open.stop.max(Stop::Error);
+        }
+        if matches!(body, Body::Harness(event) if event.category == "context_trim") {
+            self.close(lane, sink)?;
+            self.lanes[lane].history.compacted();
+        }
+        let making = events::making(kind, view, body, &mut self.out.loss);
+        self.leaf(lane, making, sink)?;
         Ok(true)
     }
 

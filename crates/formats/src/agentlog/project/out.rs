@@ -298,16 +298,20 @@ fn whole_millis(at: Timestamp) -> Timestamp {
 
 /// The payload of a reference to what is kept outside.
 pub(super) fn blob_ref(attachment: &Attachment) -> String {
-    let mime = match attachment.mime.as_str() {
-        mime if inline::is_mime(mime) => mime,
-        _ => "application/octet-stream",
-    };
     Object::new()
-        .text("mime", mime)
+        .text("mime", mime(attachment))
         .number("size_bytes", attachment.bytes)
         .text("blob_id", &format!("sha256:{}", attachment.sha256))
         .text("uri", &blob_uri(attachment))
         .end()
+}
+
+/// A media type that the format takes.
+pub(super) fn mime(attachment: &Attachment) -> &str {
+    match attachment.mime.as_str() {
+        mime if inline::is_mime(mime) => mime,
+        _ => "application/octet-stream",
+    }
 }
 
 pub(super) fn blob_uri(attachment: &Attachment) -> String {

@@ -5,7 +5,9 @@ use quipu_model::{
     Timestamp, ToolCall, ToolResult, Unknown,
 };
 
+use super::events;
 use super::text::Object;
+use crate::agentlog::Kind;
 
 /// An event as the projection looks at it.
 #[derive(Debug, Clone)]
@@ -27,6 +29,8 @@ pub(super) enum What<'a> {
     Result(&'a ToolResult),
     Step(StepView<'a>),
     Note(&'a Note),
+    /// An event that is one record.
+    Single(Kind, &'a Body),
     Unknown(&'a Unknown),
 }
 
@@ -101,9 +105,7 @@ fn what(body: &Body) -> Option<What<'_>> {
         Body::CallCompleted { child_run_id, end } => ended(Some(end), Some(child_run_id)),
         Body::Note(note) => What::Note(note),
         Body::Unknown(unknown) => What::Unknown(unknown),
-        Body::ModelCall(_) | Body::Chunk(_) | Body::Harness(_) | Body::Blob(_) | Body::Error(_) => {
-            return None;
-        }
+        single => What::Single(events::kind(single)?, single),
     })
 }
 

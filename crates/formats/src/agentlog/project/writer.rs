@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use quipu_model::{Attachment, Event, Header};
 
-use super::{Facts, Made, Options, Projector, Sink};
+use super::{Facts, Made, ProjectionOptions, Projector, Sink};
 use crate::loss::{Field, Loss};
 use crate::projection::{Beside, Projection};
 
@@ -54,7 +54,7 @@ const CARRIES: &[Field] = &[
 /// None before the first event.
 pub fn writer<'w>(
     header: &Header,
-    options: &Options,
+    options: &ProjectionOptions,
     out: Box<dyn Write + 'w>,
     beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {
@@ -95,7 +95,13 @@ impl Projection for Trace<'_> {
     }
 
     fn event(&mut self, event: &Event) -> io::Result<()> {
-        self.lost.fields(event, CARRIES);
+        if super::events::kind(&event.body).is_some() && event.annotations.extra.is_some() {
+            // Fields that such a record does not take are counted where it is made.
+            self.lost
+                .fields(event, &[CARRIES, &[Field::Extra]].concat());
+        } else {
+            self.lost.fields(event, CARRIES);
+        }
         self.projector.event(event, &mut self.lines)
     }
 

@@ -9,14 +9,14 @@ const CHUNK: &str = r#"{"chunk_index":0,"time_unix_nano":5,"delta":{}}"#;
 const CALL: &str = r#"{"tool_name":"ls","tool_call_id":"t1","arguments":{}}"#;
 const RESULT: &str = r#"{"tool_call_id":"t1","output":"x","is_error":false,"latency_ms":1}"#;
 
-fn mend(text: &str, options: &Options) -> (String, Report) {
+fn mend(text: &str, options: &RepairOptions) -> (String, Report) {
     let mut out = Vec::new();
     let report = repair(text.as_bytes(), &mut out, options).unwrap();
     (String::from_utf8(out).unwrap(), report)
 }
 
 fn rules(text: &str) -> Vec<&'static str> {
-    let report = verify(text.as_bytes(), &verify::Options::default()).unwrap();
+    let report = verify(text.as_bytes(), &verify::VerifyOptions::default()).unwrap();
     report.counts.keys().map(|rule| rule.name()).collect()
 }
 
@@ -33,7 +33,7 @@ fn whole() -> Trace {
 #[test]
 fn what_is_right_stays_as_it_is() {
     let text = format!("\u{feff}{}\n \t\n", whole().text.replace('\n', "\r\n"));
-    let (mended, report) = mend(&text, &Options::ALL);
+    let (mended, report) = mend(&text, &RepairOptions::ALL);
     assert!(mended == text);
     assert_eq!((report.records, report.changes.len()), (7, 0));
 }
@@ -54,9 +54,9 @@ fn ids_are_made_again_and_all_that_names_them_follows() {
     }
     let (mended, report) = mend(
         &own,
-        &Options {
+        &RepairOptions {
             relink: false,
-            ..Options::ALL
+            ..RepairOptions::ALL
         },
     );
     assert_eq!(
@@ -89,7 +89,7 @@ fn payloads_that_name_records_are_hashed_with_the_new_names() {
     let old = id_of(r#"{"sdk":{"name":"quipu","version":"0.1.0"}}"#);
     let new = id_of(r#"{"sdk":{"name":"quipu","version":"0.2.0"}}"#);
     let text = trace.add("replay_summary", &summary(&old)).text;
-    let (mended, report) = mend(&text, &Options::ALL);
+    let (mended, report) = mend(&text, &RepairOptions::ALL);
     assert!(rules(&mended).is_empty(), "{mended}");
     assert!(mended.contains(&summary(&new)) && mended.contains(&id_of(&summary(&new))));
     assert_eq!(report.counts[&Sort::Referred], 1);
@@ -110,9 +110,9 @@ fn the_nearest_record_before_is_followed() {
         .text;
     let (mended, _) = mend(
         &text,
-        &Options {
+        &RepairOptions {
             relink: false,
-            ..Options::ALL
+            ..RepairOptions::ALL
         },
     );
     assert_eq!(rules(&mended), Vec::<&str>::new());
@@ -140,9 +140,9 @@ fn parents_are_hung_where_they_belong() {
         .replacen("\"parent\":null,", "", 1);
     let (mended, report) = mend(
         &text,
-        &Options {
+        &RepairOptions {
             rehash: false,
-            ..Options::ALL
+            ..RepairOptions::ALL
         },
     );
     assert_eq!(rules(&mended), Vec::<&str>::new(), "{mended}");
@@ -154,7 +154,7 @@ fn parents_are_hung_where_they_belong() {
             .unwrap()
             .starts_with("{\"parent\":\"sha256:")
     );
-    let again = mend(&mended, &Options::ALL);
+    let again = mend(&mended, &RepairOptions::ALL);
     assert_eq!(again.0, mended);
 }
 
@@ -165,9 +165,9 @@ fn a_torn_end_is_left_out_only_when_asked() {
     let refused = repair(
         torn.as_bytes(),
         Vec::new(),
-        &Options {
+        &RepairOptions {
             drop_torn: false,
-            ..Options::ALL
+            ..RepairOptions::ALL
         },
     );
     assert!(matches!(
@@ -177,7 +177,7 @@ fn a_torn_end_is_left_out_only_when_asked() {
             fault: Fault::Torn
         })
     ));
-    let (mended, report) = mend(&torn, &Options::ALL);
+    let (mended, report) = mend(&torn, &RepairOptions::ALL);
     assert_eq!(mended, text);
     assert_eq!(report.counts[&Sort::Dropped], 1);
 }
@@ -185,7 +185,7 @@ fn a_torn_end_is_left_out_only_when_asked() {
 #[test]
 fn what_is_no_record_is_refused() {
     let text = format!("{}oops\n{}", Trace::new().text, Trace::new().text);
-    let refused = repair(text.as_bytes(), Vec::new(), &Options::ALL).unwrap_err();
+    let refused = repair(text.as_bytes(), Vec::new(), &RepairOptions::ALL).unwrap_err();
     assert!(
         refused.to_string().starts_with("line 2: not JSON"),
         "{refused}"
@@ -197,9 +197,9 @@ fn what_is_no_record_is_refused() {
     let refused = repair(
         text.as_bytes(),
         Vec::new(),
-        &Options {
+        &RepairOptions {
             limits,
-            ..Options::ALL
+            ..RepairOptions::ALL
         },
     );
     assert!(matches!(refused, Err(RepairError::TooLarge(20))));
@@ -210,7 +210,7 @@ fn what_has_no_id_keeps_the_one_it_has() {
     let text = Trace::new()
         .but("{\"sdk\"", "{\"a\":1,\"a\":2,\"sdk\"")
         .text;
-    let (mended, report) = mend(&text, &Options::ALL);
+    let (mended, report) = mend(&text, &RepairOptions::ALL);
     assert_eq!(mended, text);
     assert!(report.changes.is_empty());
 }
@@ -228,7 +228,7 @@ fn parents_that_name_the_new_id_already_stay() {
         .under("harness_event", event, &format!("\"{fake}\""))
         .under("tool_call", CALL, &right)
         .text;
-    let (mended, report) = mend(&text, &Options::ALL);
+    let (mended, report) = mend(&text, &RepairOptions::ALL);
     assert_eq!(mended, text.replace(&fake, &id_of(RESPONSE)));
     assert_eq!(rules(&mended), Vec::<&str>::new());
     assert_eq!(report.counts.get(&Sort::Relinked), None);
@@ -239,7 +239,7 @@ fn a_last_line_that_is_whole_is_not_left_out() {
     let deep = format!("{{\"x\":{}{}}}", "[".repeat(1100), "]".repeat(1100));
     for last in [deep.as_str(), "[1,2]", r#"{"id":"x","id":"y"}"#] {
         let text = Trace::new().text + last;
-        let error = repair(text.as_bytes(), std::io::sink(), &Options::ALL).unwrap_err();
+        let error = repair(text.as_bytes(), std::io::sink(), &RepairOptions::ALL).unwrap_err();
         assert!(
             matches!(error, RepairError::Line { line: 2, .. }),
             "{error}"

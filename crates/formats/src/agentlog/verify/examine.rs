@@ -15,7 +15,7 @@ use super::batch::Batch;
 use super::found::{Found, Path, write_key};
 use super::look::Look;
 use super::time::{self, Moment};
-use super::{Options, Rule, Severity, diagnose, excerpt, schema};
+use super::{Rule, Severity, VerifyOptions, diagnose, excerpt, schema};
 
 /// What the records after it need to know of a record.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +105,7 @@ pub(super) struct Examiner {
 }
 
 impl Examiner {
-    pub(super) fn new(options: &Options, hasher: RandomState) -> Self {
+    pub(super) fn new(options: &VerifyOptions, hasher: RandomState) -> Self {
         Self {
             limits: options.limits,
             hasher,

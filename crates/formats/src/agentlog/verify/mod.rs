@@ -39,10 +39,11 @@ use super::{ContentId, Kind, LIMITS};
 
 pub(super) use examine::{is_field, is_payload};
 pub use rules::{Rule, Severity};
+pub(super) use schema::{CATEGORIES, ERROR_SOURCES};
 
 /// How to check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct VerifyOptions {
     /// What is read at most.
     pub limits: Limits,
     /// Whether what only a newer version of the format may hold (kinds, versions, words) is an error. Otherwise
@@ -53,7 +54,7 @@ pub struct Options {
     pub threads: usize,
 }
 
-impl Default for Options {
+impl Default for VerifyOptions {
     fn default() -> Self {
         Self {
             limits: LIMITS,
@@ -135,7 +136,7 @@ impl Report {
 /// # Panics
 ///
 /// When a thread that looks at records is lost.
-pub fn verify(source: impl Read, options: &Options) -> io::Result<Report> {
+pub fn verify(source: impl Read, options: &VerifyOptions) -> io::Result<Report> {
     let mut cutter = batch::Cutter::new(source, options.limits);
     let mut sequence = sequence::Sequence::new(options);
     if options.threads <= 1 {

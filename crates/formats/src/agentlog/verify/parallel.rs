@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
-use super::Options;
+use super::VerifyOptions;
 use super::batch::{Batch, Cutter};
 use super::examine::{Examiner, Seen};
 use super::sequence::Sequence;
@@ -24,7 +24,7 @@ struct Work {
 /// All of it in this thread.
 pub(super) fn alone<R: Read>(
     cutter: &mut Cutter<R>,
-    options: &Options,
+    options: &VerifyOptions,
     sequence: &mut Sequence,
 ) -> io::Result<()> {
     let mut examiner = Examiner::new(options, sequence.hasher());
@@ -43,7 +43,7 @@ const MOST_THREADS: usize = 1024;
 /// With as many threads as asked for, beside this one. They are started as there are batches for them.
 pub(super) fn together<R: Read>(
     cutter: &mut Cutter<R>,
-    options: &Options,
+    options: &VerifyOptions,
     sequence: &mut Sequence,
 ) -> io::Result<()> {
     // One to look at and one to go on with, for each; and one that is read into meanwhile.

@@ -155,15 +155,14 @@ const SDK: &[Field] = &[
 ];
 
 const ERROR: &[Field] = &[
-    must(
-        "source",
-        Shape::Word(Rule::ErrorSource, &["sdk", "llm", "tool", "user"]),
-    ),
+    must("source", Shape::Word(Rule::ErrorSource, ERROR_SOURCES)),
     must("code", Shape::Text),
     must("message", Shape::Text),
     must("retriable", Shape::Bool),
     may("upstream_status", Shape::CountOrNull),
 ];
+
+pub(in crate::agentlog) const ERROR_SOURCES: &[&str] = &["sdk", "llm", "tool", "user"];
 
 const REPLAY_SUMMARY: &[Field] = &[
     must("baseline_trace_id", Shape::Id(Rule::FieldType)),
@@ -194,7 +193,7 @@ const HARNESS_EVENT: &[Field] = &[
     may("attributes", Shape::Object),
 ];
 
-const CATEGORIES: &[&str] = &[
+pub(in crate::agentlog) const CATEGORIES: &[&str] = &[
     "retry",
     "rate_limit",
     "model_switch",

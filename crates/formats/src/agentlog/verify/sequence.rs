@@ -14,7 +14,7 @@ use super::diagnose::Diagnosis;
 use super::examine::{Detail, Named, Seen, Sight, Sighted};
 use super::found::Found;
 use super::time::Moment;
-use super::{Options, Report, Rule};
+use super::{Report, Rule, VerifyOptions};
 use crate::lines::LineInfo;
 
 /// Tool uses or streams that are remembered at once. Few in tests, so that they get there.
@@ -59,7 +59,7 @@ struct Stream {
 
 #[derive(Debug)]
 pub(super) struct Sequence {
-    options: Options,
+    options: VerifyOptions,
     hasher: RandomState,
     report: Report,
     found: Found,
@@ -82,7 +82,7 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &VerifyOptions) -> Self {
         Self {
             options: *options,
             hasher: RandomState::new(),

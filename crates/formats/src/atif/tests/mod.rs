@@ -12,7 +12,7 @@ use quipu_model::{
     Annotations, Attachment, Body, Event, Header, Notes, Origin, Place, RunId, Timestamp,
 };
 
-use super::{Options, writer};
+use super::{AtifOptions, writer};
 use crate::loss::Loss;
 use crate::projection::{Beside, Nowhere};
 
@@ -28,13 +28,13 @@ impl Beside for Folder {
 }
 
 fn written(header: &Header, events: &[Event]) -> (String, Loss) {
-    written_with(header, events, &Options::default(), Nowhere, &[])
+    written_with(header, events, &AtifOptions::default(), Nowhere, &[])
 }
 
 fn written_with<'w>(
     header: &Header,
     events: &[Event],
-    options: &Options,
+    options: &AtifOptions,
     beside: impl Beside + 'w,
     blobs: &[(&Attachment, &[u8])],
 ) -> (String, Loss) {

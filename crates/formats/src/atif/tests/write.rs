@@ -4,7 +4,7 @@ use quipu_model::{
 };
 use serde_json::json;
 
-use super::super::{Options, Version};
+use super::super::{AtifOptions, Version};
 use super::{Folder, Story, validator, written_with};
 use crate::projection::Nowhere;
 
@@ -158,9 +158,9 @@ fn golden() {
     );
     golden_file(path, &text);
     let story = everything();
-    let options = Options {
+    let options = AtifOptions {
         version: Version::V1_8,
-        ..Options::default()
+        ..AtifOptions::default()
     };
     let (text, _) = written_with(&story.header, &story.events, &options, Nowhere, &[]);
     assert_eq!(validator::wrongs(&text), Vec::<String>::new());
@@ -376,7 +376,7 @@ fn images_lie_beside_the_document() {
     let (text, loss) = written_with(
         &story.header,
         &story.events,
-        &Options::default(),
+        &AtifOptions::default(),
         folder.clone(),
         &blobs,
     );
@@ -402,7 +402,7 @@ fn images_lie_beside_the_document() {
     let (text, loss) = written_with(
         &story.header,
         &story.events,
-        &Options::default(),
+        &AtifOptions::default(),
         Nowhere,
         &blobs,
     );
@@ -421,9 +421,9 @@ fn sound_needs_the_newer_version() {
     story.add(user("listen"), notes);
     for (version, lost) in [(Version::V1_7, 1), (Version::V1_8, 0)] {
         let blobs: [(&Attachment, &[u8]); 1] = [(&wav, b"wav")];
-        let options = Options {
+        let options = AtifOptions {
             version,
-            ..Options::default()
+            ..AtifOptions::default()
         };
         let (text, loss) = written_with(
             &story.header,
@@ -456,7 +456,7 @@ fn a_hash_that_is_none_names_no_file() {
     written_with(
         &story.header,
         &story.events,
-        &Options::default(),
+        &AtifOptions::default(),
         folder.clone(),
         &blobs,
     );

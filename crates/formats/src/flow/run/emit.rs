@@ -6,7 +6,7 @@ use quipu_model::{
 };
 
 use super::tell::Told;
-use crate::flow::shape::{self, Data, Said, Who};
+use crate::flow::shape::{self, Data, Statement, Who};
 
 /// Hands events over, and keeps the header in step.
 pub(super) struct Emit<'s> {
@@ -68,10 +68,10 @@ pub(super) fn note(kind: NoteKind, text: Option<String>, raw: Option<Json>) -> B
 }
 
 /// What something that was said is in the model.
-pub(super) fn body(said: &Said<'_>) -> Body {
+pub(super) fn body(said: &Statement<'_>) -> Body {
     let fidelity = Fidelity::AgentEmitted;
     match said {
-        Said::Message { who, content, .. } => {
+        Statement::Message { who, content, .. } => {
             let blocks = vec![Block {
                 fidelity,
                 content: block(content),
@@ -82,13 +82,13 @@ pub(super) fn body(said: &Said<'_>) -> Body {
                 Who::Assistant => Body::AssistantMessage(blocks),
             }
         }
-        Said::Call { name, id, input } => Body::ToolCall(ToolCall {
+        Statement::Call { name, id, input } => Body::ToolCall(ToolCall {
             name: name.to_string(),
             call_id: (&**id).into(),
             input: input.as_ref().map(Data::to_json),
             fidelity,
         }),
-        Said::Result {
+        Statement::Result {
             name,
             id,
             output,
@@ -102,7 +102,7 @@ pub(super) fn body(said: &Said<'_>) -> Body {
             error: error.as_deref().map(str::to_owned),
             fidelity,
         }),
-        Said::Note { kind, text } => note(*kind, text.as_deref().map(str::to_owned), None),
+        Statement::Note { kind, text } => note(*kind, text.as_deref().map(str::to_owned), None),
     }
 }
 

@@ -13,7 +13,7 @@ use super::{StepRun, emit};
 use crate::flow::receipt::{Document, Receipt, ToolCalls, classify};
 use crate::flow::record::{Execution, Outcome, Part};
 use crate::flow::scan::DEPTH;
-use crate::flow::shape::{Content, Line, Said, Shape, Transcript, Who};
+use crate::flow::shape::{Content, Line, Shape, Statement, Transcript, Who};
 use crate::flow::time;
 use crate::flow::verify::{Findings, Rule, check_line, check_time_at};
 
@@ -191,7 +191,7 @@ impl Reading {
             return Became::Known;
         }
         for said in &line.said {
-            if let Said::Message {
+            if let Statement::Message {
                 who,
                 content: Content::Text(text),
                 piece: true,
@@ -206,7 +206,7 @@ impl Reading {
             notes.model = line.model.as_deref().map(str::to_owned);
             notes.source = Some(source.clone());
             let mut when = at;
-            if let Said::Result {
+            if let Statement::Result {
                 at: own,
                 status,
                 duration_ms,
@@ -216,7 +216,7 @@ impl Reading {
                 when = own.or(at);
                 (notes.status, notes.duration_ms) = (*status, *duration_ms);
             }
-            self.calls += u64::from(matches!(said, Said::Call { .. }));
+            self.calls += u64::from(matches!(said, Statement::Call { .. }));
             self.put(when, emit::body(said), notes, sink);
         }
         if let Some(kind) = line.keep {
@@ -258,7 +258,7 @@ impl Reading {
     /// Gives a message that came in pieces.
     fn flush(&mut self, sink: Sink<'_>) {
         if let Some(piece) = self.piece.take() {
-            let said = Said::Message {
+            let said = Statement::Message {
                 who: piece.who,
                 content: Content::Text(Cow::Owned(piece.text)),
                 piece: false,
@@ -321,7 +321,7 @@ impl Reading {
             .and_then(|text| time::parse(&text))
             .map(|time| time.at);
         let name = text("tool_name").unwrap_or_default();
-        let said = Said::Call {
+        let said = Statement::Call {
             name: name.clone(),
             id: Cow::Borrowed(id),
             input: node.get("tool_input").map(Into::into),
@@ -338,7 +338,7 @@ impl Reading {
         } else {
             failed.then_some(Cow::Borrowed("failed"))
         };
-        let said = Said::Result {
+        let said = Statement::Result {
             name,
             id: Cow::Borrowed(id),
             output: output.map(Into::into),

@@ -2,7 +2,7 @@
 //!
 //! One shape is documented, three contradict it, two are the raw streams of other programs. A line is known
 //! by what stands in it; where that is not enough, by the line before it. Whatever the shape, it becomes the
-//! same few things ([`Said`]). Where not all of a line is understood, that is said ([`Line::keep`]), and
+//! same few things ([`Statement`]). Where not all of a line is understood, that is said ([`Line::keep`]), and
 //! whoever reads keeps the line.
 
 mod python;
@@ -88,7 +88,7 @@ pub struct Line<'a> {
     /// When, where it says.
     pub at: Option<Time>,
     /// What it says.
-    pub said: Vec<Said<'a>>,
+    pub said: Vec<Statement<'a>>,
     /// The model that said it.
     pub model: Option<Cow<'a, str>>,
     /// The tokens of the whole step, where the line is its end.
@@ -101,7 +101,7 @@ pub struct Line<'a> {
 
 /// Something that a line says.
 #[derive(Debug, Clone)]
-pub enum Said<'a> {
+pub enum Statement<'a> {
     /// Something was said.
     Message {
         /// By whom.
@@ -366,8 +366,8 @@ fn is_cut(text: &str) -> bool {
 const CUT: usize = 500;
 
 /// Says that a text was most likely cut.
-fn cut<'a>() -> Said<'a> {
-    Said::Note {
+fn cut<'a>() -> Statement<'a> {
+    Statement::Note {
         kind: NoteKind::Truncated,
         text: Some(Cow::Borrowed("cut at 500 characters, as its writer does")),
     }

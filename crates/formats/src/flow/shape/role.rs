@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use quipu_model::json::{Kind, Node};
 use quipu_model::{Json, NoteKind, Status};
 
-use super::{Content, Data, Line, Said, Shape, Transcript, Who, has_more};
+use super::{Content, Data, Line, Shape, Statement, Transcript, Who, has_more};
 use crate::flow::time;
 
 /// What a line may have. The fields behind the first row are added by this program.
@@ -81,7 +81,7 @@ pub(super) fn read<'a>(of: &mut Transcript, line: Node<'a>, read: &mut Line<'a>)
         },
         _ => Content::Text(text),
     };
-    read.said.push(Said::Message {
+    read.said.push(Statement::Message {
         who,
         content,
         piece: false,
@@ -98,7 +98,7 @@ fn tool<'a>(of: &mut Transcript, line: Node<'a>, read: &mut Line<'a>) {
         None => of.make(),
     };
     if input_is.as_deref() != Some("missing") {
-        read.said.push(Said::Call {
+        read.said.push(Statement::Call {
             name: name.clone(),
             id: Cow::Owned(id.clone()),
             input: input(line, input_is.as_deref()),
@@ -118,7 +118,7 @@ fn tool<'a>(of: &mut Transcript, line: Node<'a>, read: &mut Line<'a>) {
     }
     let status = line.text("status");
     let error = error.or_else(|| failed.then_some(Cow::Borrowed("failed")));
-    read.said.push(Said::Result {
+    read.said.push(Statement::Result {
         name,
         id: Cow::Owned(id),
         output,

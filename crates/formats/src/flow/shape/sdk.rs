@@ -6,7 +6,7 @@ use quipu_model::json::Node;
 use quipu_model::{NoteKind, Status, Usage};
 
 use super::python::{self, Value};
-use super::{Content, Data, Line, Said, Transcript, Who, cut, has_more, is_cut};
+use super::{Content, Data, Line, Statement, Transcript, Who, cut, has_more, is_cut};
 use crate::flow::receipt::Receipt;
 
 /// T4, and the tools of T9.
@@ -42,7 +42,7 @@ pub(super) fn legacy<'a>(of: &mut Transcript, line: Node<'a>, read: &mut Line<'a
         "tool_use" => {
             let name = line.text("tool").unwrap_or_default();
             let id = of.call(&name, None);
-            read.said.push(Said::Call {
+            read.said.push(Statement::Call {
                 name,
                 id: Cow::Owned(id),
                 input: line.get("input").map(Data::from),
@@ -65,7 +65,7 @@ pub(super) fn legacy<'a>(of: &mut Transcript, line: Node<'a>, read: &mut Line<'a
             read.usage = line.get("usage").and_then(usage);
             read.keep = Some(NoteKind::Turn);
         }
-        _ => read.said.push(Said::Note {
+        _ => read.said.push(Statement::Note {
             kind: NoteKind::Error,
             text: line.text("error"),
         }),
@@ -80,8 +80,8 @@ fn usage(tokens: Node<'_>) -> Option<Usage> {
     Receipt::of(node).tokens.usage()
 }
 
-fn message(who: Who, text: Cow<'_, str>) -> Said<'_> {
-    Said::Message {
+fn message(who: Who, text: Cow<'_, str>) -> Statement<'_> {
+    Statement::Message {
         who,
         content: Content::Text(text),
         piece: false,
@@ -101,7 +101,7 @@ fn result<'a>(
         Some((_, id)) => id,
         None => of.make(),
     };
-    read.said.push(Said::Result {
+    read.said.push(Statement::Result {
         name,
         id: Cow::Owned(id),
         output,
@@ -150,7 +150,7 @@ pub(super) fn session<'a>(of: &mut Transcript, line: Node<'a>, read: &mut Line<'
                 read.said.push(cut());
             }
         }
-        (_, text) if kind == "error" => read.said.push(Said::Note {
+        (_, text) if kind == "error" => read.said.push(Statement::Note {
             kind: NoteKind::Error,
             text,
         }),
@@ -170,7 +170,7 @@ fn session_tool<'a>(of: &mut Transcript, line: Node<'a>, name: Cow<'a, str>, rea
     let open = of.open.iter().any(|(tool, _)| **tool == *name);
     if !open && !is_result {
         let id = of.call(&name, None);
-        read.said.push(Said::Call {
+        read.said.push(Statement::Call {
             name: name.clone(),
             id: Cow::Owned(id),
             input: None,
@@ -222,7 +222,7 @@ pub(super) fn classes<'a>(of: &mut Transcript, line: Node<'a>, read: &mut Line<'
 }
 
 /// What a block says, by the name of its class.
-fn of_block<'a>(of: &mut Transcript, who: Who, block: Value) -> Option<Said<'a>> {
+fn of_block<'a>(of: &mut Transcript, who: Who, block: Value) -> Option<Statement<'a>> {
     let Value::Object(class, mut fields) = block else {
         // A list of texts, or of something that is not known.
         return block.into_text().map(|text| message(who, Cow::Owned(text)));
@@ -234,7 +234,7 @@ fn of_block<'a>(of: &mut Transcript, who: Who, block: Value) -> Option<Said<'a>>
     let text = |value: Option<Value>| value.and_then(Value::into_text);
     match class.as_str() {
         "TextBlock" => text(field("text")).map(|text| message(who, Cow::Owned(text))),
-        "ThinkingBlock" => text(field("thinking")).map(|text| Said::Message {
+        "ThinkingBlock" => text(field("thinking")).map(|text| Statement::Message {
             who,
             content: Content::Thinking(Cow::Owned(text)),
             piece: false,
@@ -242,7 +242,7 @@ fn of_block<'a>(of: &mut Transcript, who: Who, block: Value) -> Option<Said<'a>>
         "ToolUseBlock" => {
             let name = text(field("name")).unwrap_or_default();
             let id = of.call(&name, text(field("id")).as_deref());
-            Some(Said::Call {
+            Some(Statement::Call {
                 name: Cow::Owned(name),
                 id: Cow::Owned(id),
                 input: field("input")
@@ -266,7 +266,7 @@ fn of_block<'a>(of: &mut Transcript, who: Who, block: Value) -> Option<Said<'a>>
                     None,
                 )
             };
-            Some(Said::Result {
+            Some(Statement::Result {
                 name: Cow::Owned(name),
                 id: Cow::Owned(id),
                 output,

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use quipu_model::json::{Kind, Node};
 use quipu_model::{Money, NoteKind, Usage};
 
-use super::{Content, Data, Line, Said, Transcript, Who};
+use super::{Content, Data, Line, Statement, Transcript, Who};
 
 /// Whether a line is of Claude's command.
 pub(super) fn is_claude(line: Node<'_>, kind: &str) -> bool {
@@ -79,8 +79,8 @@ pub(super) fn claude<'a>(of: &mut Transcript, line: Node<'a>, read: &mut Line<'a
     }
 }
 
-fn said(who: Who, content: Content<'_>) -> Said<'_> {
-    Said::Message {
+fn said(who: Who, content: Content<'_>) -> Statement<'_> {
+    Statement::Message {
         who,
         content,
         piece: false,
@@ -99,7 +99,7 @@ fn claude_block<'a>(of: &mut Transcript, who: Who, block: Node<'a>, read: &mut L
         "tool_use" => {
             let name = text("name");
             let id = of.call(&name, block.text("id").as_deref());
-            read.said.push(Said::Call {
+            read.said.push(Statement::Call {
                 name,
                 id: Cow::Owned(id),
                 input: block.get("input").map(Data::from),
@@ -116,7 +116,7 @@ fn claude_block<'a>(of: &mut Transcript, who: Who, block: Node<'a>, read: &mut L
             });
             // An error that is not one text stays whole.
             let is_text = content.is_some_and(|content| content.kind() == Kind::String);
-            read.said.push(Said::Result {
+            read.said.push(Statement::Result {
                 name: Cow::Owned(name.unwrap_or_default()),
                 id: given,
                 output: content.filter(|_| !failed || !is_text).map(Data::from),
@@ -161,7 +161,7 @@ pub(super) fn gemini<'a>(of: &mut Transcript, line: Node<'a>, read: &mut Line<'a
                 return;
             };
             let piece = line.get("delta").and_then(|n| n.as_bool()) == Some(true);
-            read.said.push(Said::Message {
+            read.said.push(Statement::Message {
                 who,
                 content: Content::Text(text),
                 piece,
@@ -170,7 +170,7 @@ pub(super) fn gemini<'a>(of: &mut Transcript, line: Node<'a>, read: &mut Line<'a
         "tool_use" => {
             let name = line.text("tool_name").unwrap_or_default();
             let id = of.call(&name, line.text("tool_id").as_deref());
-            read.said.push(Said::Call {
+            read.said.push(Statement::Call {
                 name,
                 id: Cow::Owned(id),
                 input: line.get("parameters").map(Data::from),
@@ -182,7 +182,7 @@ pub(super) fn gemini<'a>(of: &mut Transcript, line: Node<'a>, read: &mut Line<'a
             let failed = line.get("status").is_some_and(|status| status.is("error"));
             let why = line.path(&["error", "message"]).and_then(|n| n.as_str());
             let output = line.get("output").filter(|output| !output.is_null());
-            read.said.push(Said::Result {
+            read.said.push(Statement::Result {
                 name: Cow::Owned(name.unwrap_or_default()),
                 id: given,
                 output: output.map(Data::from),
@@ -200,12 +200,12 @@ pub(super) fn gemini<'a>(of: &mut Transcript, line: Node<'a>, read: &mut Line<'a
             read.model = line.text("model");
             read.keep = Some(NoteKind::Session);
         }
-        "error" => read.said.push(Said::Note {
+        "error" => read.said.push(Statement::Note {
             kind: NoteKind::Error,
             text: line.text("message").or(line.text("error")),
         }),
         // What the command printed that was no record.
-        _ => read.said.push(Said::Note {
+        _ => read.said.push(Statement::Note {
             kind: NoteKind::Context,
             text: line.text("message"),
         }),

@@ -3,7 +3,7 @@
 use quipu_model::{Body, NoteKind};
 
 use super::{Dir, lines, write};
-use crate::flow::{FlowError, Options, Rule, read, read_with};
+use crate::flow::{FlowError, FlowOptions, Rule, read, read_with};
 use crate::lines::Limits;
 
 const TRANSCRIPT: &str = "build/llm/impl-loop-code-implementer-claude.jsonl";
@@ -11,7 +11,7 @@ const RECEIPT: &str = "build/receipts/impl-loop-code-implementer.json";
 
 fn good() -> Dir {
     let (header, events) = super::golden::session();
-    let (files, _, _) = write(&header, &events, &Options::default());
+    let (files, _, _) = write(&header, &events, &FlowOptions::default());
     let dir = Dir::new(header.run_id.as_str());
     for (name, bytes) in &files {
         dir.put(name, bytes);

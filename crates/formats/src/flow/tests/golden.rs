@@ -8,7 +8,7 @@ use quipu_model::{
 };
 
 use super::{Dir, golden, lines, write};
-use crate::flow::{Options, stub, verify};
+use crate::flow::{FlowOptions, stub, verify};
 
 fn text(said: &str) -> Vec<Block> {
     vec![Block::text(Fidelity::AgentEmitted, said)]
@@ -151,7 +151,7 @@ pub(in crate::flow) fn session() -> (Header, Vec<Event>) {
 #[test]
 fn a_run_of_two_flows() {
     let (header, events) = session();
-    let (files, loss, list) = write(&header, &events, &Options::default());
+    let (files, loss, list) = write(&header, &events, &FlowOptions::default());
     let mut whole = String::new();
     let dir = Dir::new("run-20251209-143022-abc123");
     for (name, bytes) in &files {
@@ -185,9 +185,9 @@ fn a_run_of_two_flows() {
     let (again, _, _) = write(
         &run.header,
         &read,
-        &Options {
+        &FlowOptions {
             engine: Some("claude".to_owned()),
-            ..Options::default()
+            ..FlowOptions::default()
         },
     );
     assert_eq!(files, again, "what was read is written as it was");
@@ -256,7 +256,7 @@ fn a_stub_is_as_documented() {
 #[test]
 fn the_page_shows_what_is_written() {
     let (header, events) = session();
-    let (files, _, _) = write(&header, &events, &Options::default());
+    let (files, _, _) = write(&header, &events, &FlowOptions::default());
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/flow.md");
     let docs = std::fs::read_to_string(path).unwrap();
     let text = |name: &str| std::str::from_utf8(&files[name]).unwrap();

@@ -1,7 +1,7 @@
 //! What is written from a run never looks better than the run.
 
 use super::{Dir, lines, write};
-use crate::flow::{Options, Rule};
+use crate::flow::{FlowOptions, Rule};
 use crate::loss::Loss;
 
 const TRANSCRIPT: &str = "build/llm/impl-coder-claude.jsonl";
@@ -25,7 +25,7 @@ fn dir(status: &str, prompt: i64) -> Dir {
 /// The run, written again.
 fn again(dir: &Dir) -> (Dir, Loss) {
     let (run, events) = dir.read();
-    let (files, loss, list) = write(&run.header, &events, &Options::default());
+    let (files, loss, list) = write(&run.header, &events, &FlowOptions::default());
     let made = Dir::new("run-1");
     for (name, bytes) in &files {
         made.put(name, bytes);

@@ -17,7 +17,7 @@ use std::rc::Rc;
 use quipu_model::{Event, Header};
 
 pub(super) use self::golden::session as golden_session;
-use super::{Options, Rule, Run};
+use super::{FlowOptions, Rule, Run};
 use crate::loss::Loss;
 use crate::projection::Beside;
 
@@ -101,7 +101,7 @@ impl Beside for Files {
 pub(super) fn write(
     header: &Header,
     events: &[Event],
-    options: &Options,
+    options: &FlowOptions,
 ) -> (BTreeMap<String, Vec<u8>>, Loss, String) {
     let files = Files::default();
     let mut list = Vec::new();

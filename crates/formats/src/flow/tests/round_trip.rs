@@ -8,7 +8,7 @@ use quipu_model::{Block, Body, Content, Event, Json, Money, Place};
 
 use super::{Dir, write};
 use crate::arbitrary;
-use crate::flow::{Options, Rule, names, read, time, verify::verify};
+use crate::flow::{FlowOptions, Rule, names, read, time, verify::verify};
 
 /// Each thing that was said or done, as it should come back: by place and agent, in order.
 type Told = BTreeMap<(String, String), Vec<String>>;
@@ -44,6 +44,12 @@ fn messages(events: &[Event], key: impl Fn(&Event) -> (String, String)) -> Told 
     all
 }
 
+/// A value as it reads: a text may come back spelled in another way.
+fn value(json: Option<&Json>) -> Option<String> {
+    let text = json?.as_str().map(|text| format!("{text:?}"));
+    text.or_else(|| json.map(|json| json.get().to_owned()))
+}
+
 /// Calls and results by themselves: which results come back beside which calls is another question.
 fn tools(events: &[Event]) -> Vec<String> {
     let mut all: Vec<String> = events
@@ -51,10 +57,12 @@ fn tools(events: &[Event]) -> Vec<String> {
         .filter_map(|event| match &event.body {
             Body::ToolCall(call) => Some(format!(
                 "call {} {} {:?}",
-                call.name, call.call_id, call.input
+                call.name,
+                call.call_id,
+                value(call.input.as_ref())
             )),
             Body::ToolResult(result) => {
-                let (output, error) = (&result.output, &result.error);
+                let (output, error) = (value(result.output.as_ref()), &result.error);
                 let status = event.annotations.status;
                 Some(format!(
                     "result {} {output:?} {error:?} {status:?}",
@@ -90,11 +98,11 @@ proptest! {
 
     #[test]
     fn messages_and_tools_come_back((header, events) in arbitrary::session()) {
-        let (files, loss, list) = write(&header, &events, &Options::default());
+        let (files, loss, list) = write(&header, &events, &FlowOptions::default());
         prop_assert!(loss.carried <= loss.events);
         prop_assert_eq!(loss.events, events.len() as u64);
         prop_assert_eq!(list.lines().count(), files.len());
-        let (again, _, _) = write(&header, &events, &Options::default());
+        let (again, _, _) = write(&header, &events, &FlowOptions::default());
         prop_assert_eq!(&files, &again);
         let dir = Dir::new("run");
         for (name, bytes) in &files {
@@ -124,7 +132,7 @@ proptest! {
 
     #[test]
     fn totals_add_up_for_any_session((header, events) in arbitrary::session()) {
-        let (files, _, _) = write(&header, &events, &Options::default());
+        let (files, _, _) = write(&header, &events, &FlowOptions::default());
         let (mut prompt, mut completion, mut cost) = (0u128, 0u128, Money::ZERO);
         for (_, bytes) in files.iter().filter(|(name, _)| name.contains("/receipts/")) {
             let text = std::str::from_utf8(bytes).unwrap();
@@ -156,7 +164,7 @@ proptest! {
     /// Of what is written, nothing breaks a rule but what is true of the session itself.
     #[test]
     fn what_is_written_is_clean((header, events) in arbitrary::session()) {
-        let (files, _, _) = write(&header, &events, &Options::default());
+        let (files, _, _) = write(&header, &events, &FlowOptions::default());
         let dir = Dir::new(header.run_id.as_str());
         for (name, bytes) in &files {
             prop_assert!(!name.starts_with('/') && name.split('/').all(|part| part != ".." && !part.is_empty()));
@@ -173,7 +181,7 @@ proptest! {
 #[test]
 fn steps_come_back_as_they_were() {
     let (header, events) = super::golden::session();
-    let (files, loss, _) = write(&header, &events, &Options::default());
+    let (files, loss, _) = write(&header, &events, &FlowOptions::default());
     assert_eq!(loss.carried, loss.events);
     let dir = Dir::new(header.run_id.as_str());
     for (name, bytes) in &files {
@@ -209,7 +217,7 @@ fn a_session_without_steps_is_one_step() {
         event.place = Place::run();
         event.annotations.subagent_id = None;
     }
-    let (files, loss, list) = write(&header, &events, &Options::default());
+    let (files, loss, list) = write(&header, &events, &FlowOptions::default());
     assert!(
         files.contains_key("session/llm/main-agent-agent.jsonl"),
         "{list}"
@@ -225,7 +233,7 @@ fn a_session_without_steps_is_one_step() {
     ] {
         assert_eq!(loss.inferred[what].count, 1, "{what}");
     }
-    let options = Options {
+    let options = FlowOptions {
         flow: Some("build".to_owned()),
         step: Some("impl".to_owned()),
         agent: Some("coder".to_owned()),
@@ -255,7 +263,7 @@ fn steps_with_one_name_are_told_apart() {
         event.annotations.subagent_id = Some(agent.into());
         said.push(event);
     }
-    let (files, loss, _) = write(&header, &said, &Options::default());
+    let (files, loss, _) = write(&header, &said, &FlowOptions::default());
     assert_eq!(files.len(), 9, "{:?}", files.keys());
     assert!(loss.wrapped["file name"].count >= 2);
     let dir = Dir::new("run-20251209-143022-abc123");
@@ -288,8 +296,13 @@ fn without_a_place_for_files_nothing_is_carried() {
     let (header, events) = super::golden::session();
     let mut list = Vec::new();
     let beside = Box::new(crate::projection::Nowhere);
-    let mut writer =
-        crate::flow::writer(&header, &Options::default(), Box::new(&mut list), beside).unwrap();
+    let mut writer = crate::flow::writer(
+        &header,
+        &FlowOptions::default(),
+        Box::new(&mut list),
+        beside,
+    )
+    .unwrap();
     for event in &events {
         writer.event(event).unwrap();
     }

@@ -10,7 +10,7 @@ use quipu_model::{Body, Event, NoteKind};
 
 use super::{Dir, write};
 use crate::flow::record::Record;
-use crate::flow::{Files, Options, Rule, Run, Teller, read, verify, walk};
+use crate::flow::{Files, FlowOptions, Rule, Run, Teller, read, verify, walk};
 use crate::lines::Limits;
 
 const LOOP: &str = "stepwise-loop-claude";
@@ -310,7 +310,7 @@ fn what_a_teller_holds_can_be_saved_anywhere() {
 #[test]
 fn what_a_receipt_says_is_written_again() {
     let (run, read) = events(SHAPES);
-    let (files, loss, _) = write(&run.header, &read, &Options::default());
+    let (files, loss, _) = write(&run.header, &read, &FlowOptions::default());
     let text = |name: &str| String::from_utf8(files[name].clone()).unwrap();
     for name in files.keys().filter(|name| name.contains("/receipts/")) {
         // One of them names a session of its engine; the run is not one.
@@ -361,7 +361,7 @@ fn what_a_receipt_says_is_written_again() {
 fn a_journal_is_written_again_and_nothing_is_made_up_for_what_only_it_tells() {
     for name in [LOOP, GEMINI] {
         let (run, read) = events(name);
-        let (files, _, _) = write(&run.header, &read, &Options::default());
+        let (files, _, _) = write(&run.header, &read, &FlowOptions::default());
         let journal = std::fs::read(fixture(name).join("events.jsonl")).unwrap();
         assert!(files["events.jsonl"] == journal, "{name}");
         let receipts = files

@@ -1,7 +1,7 @@
 //! Each rule is broken once, by a run that breaks no other before.
 
 use super::*;
-use crate::flow::Options;
+use crate::flow::FlowOptions;
 use crate::flow::tests::{Dir, golden_session, write};
 
 const TRANSCRIPT: &str = "build/llm/impl-loop-code-implementer-claude.jsonl";
@@ -10,7 +10,7 @@ const FIRST: &str = "build/receipts/impl-loop-code-implementer.i1.json";
 
 fn good() -> Dir {
     let (header, events) = golden_session();
-    let (files, _, _) = write(&header, &events, &Options::default());
+    let (files, _, _) = write(&header, &events, &FlowOptions::default());
     let dir = Dir::new(header.run_id.as_str());
     for (name, bytes) in &files {
         dir.put(name, bytes);

@@ -37,7 +37,7 @@ pub const UNKNOWN: &str = "unknown";
 
 /// What to put where the session does not say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct FlowOptions {
     /// The flow of steps that are in none; `session` otherwise.
     pub flow: Option<String>,
     /// The step of what is in none; `main` otherwise.
@@ -103,7 +103,7 @@ struct Key {
 /// None at this point.
 pub fn writer<'w>(
     header: &Header,
-    options: &Options,
+    options: &FlowOptions,
     out: Box<dyn Write + 'w>,
     beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {
@@ -128,7 +128,7 @@ pub fn writer<'w>(
 
 struct Writer<'w> {
     header: Header,
-    options: Options,
+    options: FlowOptions,
     out: Box<dyn Write + 'w>,
     beside: Box<dyn Beside + 'w>,
     loss: Loss,

@@ -2,7 +2,7 @@
 
 use super::chromium::Chromium;
 use super::{fixture, hostile, page};
-use crate::html::{Options, Passphrase, Seal};
+use crate::html::{HtmlOptions, Passphrase, Seal};
 
 /// The entries of the session are drawn.
 const DRAWN: &str = "document.querySelector('[id^=\"ev-\"]')";
@@ -13,7 +13,7 @@ fn a_page_is_drawn_and_asks_for_nothing() {
         return;
     };
     let (header, events) = fixture::session();
-    let (page, _) = page(&header, &events, &Options::default());
+    let (page, _) = page(&header, &events, &HtmlOptions::default());
     let seen = browser.open(&page, "", DRAWN);
     assert_eq!(seen.console, [""; 0]);
     assert_eq!(seen.requests, [""; 0]);
@@ -57,7 +57,7 @@ fn pictures_are_shown_where_they_were_given() {
     let (header, _) = fixture::session();
     let lines = lines.map(|line| line.to_string()).join("\n");
     let events = fixture::events(&header.run_id, &lines);
-    let (page, _) = page(&header, &events, &Options::default());
+    let (page, _) = page(&header, &events, &HtmlOptions::default());
     let seen = browser.open(&page, "", DRAWN);
     assert_eq!(seen.console, [""; 0]);
     let entries: Vec<&str> = seen.dom.split("<article").skip(1).collect();
@@ -83,7 +83,7 @@ fn a_search_finds_what_is_folded() {
         return;
     };
     let (header, events) = fixture::session();
-    let (page, _) = page(&header, &events, &Options::default());
+    let (page, _) = page(&header, &events, &HtmlOptions::default());
     // In the output of a tool that is folded at first, behind what is shown of it at first.
     let seen = browser.open(&page, "#q=Departure[]", &found_text("1/1"));
     assert_eq!(seen.console, [""; 0]);
@@ -108,7 +108,7 @@ fn a_link_to_an_entry_goes_there() {
         return;
     };
     let (header, events) = fixture::session();
-    let (page, _) = page(&header, &events, &Options::default());
+    let (page, _) = page(&header, &events, &HtmlOptions::default());
     // The number of a result is that of the entry of its call.
     let seen = browser.open(
         &page,
@@ -127,7 +127,7 @@ fn hostile_text_in_every_field_is_text() {
         return;
     };
     let (header, events) = hostile::session();
-    let options = Options::default();
+    let options = HtmlOptions::default();
     let (page, _) = page(&header, &events, &options);
     for hash in ["", "#q=%3Cscript", "#ev-<img src=x onerror=alert(1)>"] {
         let seen = browser.open(&page, hash, DRAWN);
@@ -177,13 +177,13 @@ fn a_sealed_page_asks_for_its_passphrase() {
         return;
     };
     let (header, events) = fixture::session();
-    let options = Options {
+    let options = HtmlOptions {
         seal: Some(Seal {
             passphrase: Passphrase::new("knots on a cord"),
             salt: [7; 16],
             nonce: [9; 12],
         }),
-        ..Options::default()
+        ..HtmlOptions::default()
     };
     let (page, _) = page(&header, &events, &options);
     let seen = browser.open(

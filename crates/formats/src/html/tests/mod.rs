@@ -11,13 +11,13 @@ use proptest::prelude::*;
 use quipu_model::{Event, Header};
 use serde_json::Value;
 
-use super::{CARRIES, Options, content, writer};
+use super::{CARRIES, HtmlOptions, content, writer};
 use crate::loss::{Field, Loss};
 use crate::normalized;
 use crate::projection::Nowhere;
 
 /// The page of a session.
-pub(super) fn page(header: &Header, events: &[Event], options: &Options) -> (Vec<u8>, Loss) {
+pub(super) fn page(header: &Header, events: &[Event], options: &HtmlOptions) -> (Vec<u8>, Loss) {
     let mut out = Vec::new();
     let mut writer = writer(header, options, Box::new(&mut out), Box::new(Nowhere)).unwrap();
     let harbour = fixture::harbour();
@@ -32,7 +32,7 @@ pub(super) fn page(header: &Header, events: &[Event], options: &Options) -> (Vec
 }
 
 fn transcript(header: &Header, events: &[Event]) -> Vec<u8> {
-    let options = normalized::Options::default();
+    let options = normalized::NormalizedOptions::default();
     let mut writer = normalized::Writer::new(header, &options, Vec::new()).unwrap();
     for event in events {
         writer.write(event, &normalized::Beyond::default()).unwrap();
@@ -43,7 +43,7 @@ fn transcript(header: &Header, events: &[Event]) -> Vec<u8> {
 #[test]
 fn the_page_of_a_session_is_the_same_as_ever() {
     let (header, events) = fixture::session();
-    let (page, loss) = page(&header, &events, &Options::default());
+    let (page, loss) = page(&header, &events, &HtmlOptions::default());
     golden::check(
         "src/html/tests/golden/session.html",
         &crate::html::page::without_assets(&page),
@@ -57,7 +57,7 @@ fn the_page_of_a_session_is_the_same_as_ever() {
 #[test]
 fn a_page_gives_back_its_transcript_and_its_pictures() {
     let (header, events) = fixture::session();
-    let (page, _) = page(&header, &events, &Options::default());
+    let (page, _) = page(&header, &events, &HtmlOptions::default());
     let read = content(&page).unwrap();
     let value = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap();
     assert_eq!(
@@ -77,7 +77,7 @@ fn a_page_gives_back_its_transcript_and_its_pictures() {
 #[test]
 fn a_page_reads_back_as_the_session_it_shows() {
     let (header, events) = fixture::session();
-    let (page, _) = page(&header, &events, &Options::default());
+    let (page, _) = page(&header, &events, &HtmlOptions::default());
     let mut read = Vec::new();
     let found = normalized::read(normalized::embedded(&page[..]), &mut |event| {
         read.push(event);
@@ -93,9 +93,9 @@ fn a_page_reads_back_as_the_session_it_shows() {
 #[test]
 fn what_has_no_place_is_counted() {
     let (header, events) = fixture::session();
-    let options = Options {
+    let options = HtmlOptions {
         without_images: true,
-        ..Options::default()
+        ..HtmlOptions::default()
     };
     let (page, loss) = page(&header, &events, &options);
     assert_eq!(loss.dropped["attachment bytes"].count, 1);
@@ -106,14 +106,14 @@ fn what_has_no_place_is_counted() {
 fn the_title_is_text() {
     let (mut header, _) = fixture::session();
     header.title = Some("</title><script>alert(1)</script>\u{202e}\n\"&".to_owned());
-    let (page, _) = page(&header, &[], &Options::default());
+    let (page, _) = page(&header, &[], &HtmlOptions::default());
     let text = String::from_utf8(page).unwrap();
     let title =
         "<title>&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;\\u{202e} &quot;&amp;</title>";
     assert!(text.contains(title), "{}", &text[..600]);
-    let options = Options {
+    let options = HtmlOptions {
         title: Some("Another".to_owned()),
-        ..Options::default()
+        ..HtmlOptions::default()
     };
     let (page, _) = super::tests::page(&header, &[], &options);
     assert!(
@@ -128,7 +128,7 @@ proptest! {
 
     #[test]
     fn nothing_that_is_said_ends_its_block((header, events) in crate::arbitrary::session()) {
-        let (page, loss) = page(&header, &events, &Options::default());
+        let (page, loss) = page(&header, &events, &HtmlOptions::default());
         let text = String::from_utf8(page.clone()).unwrap();
         prop_assert_eq!(text.matches("<script").count(), 3);
         prop_assert_eq!(text.matches("</script").count(), 3);

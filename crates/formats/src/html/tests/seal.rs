@@ -1,16 +1,16 @@
 //! Sealed pages.
 
 use super::{fixture, golden, page, transcript};
-use crate::html::{Options, PageError, Passphrase, Seal, content, decrypt, is_sealed};
+use crate::html::{HtmlOptions, PageError, Passphrase, Seal, content, decrypt, is_sealed};
 
-fn sealed() -> Options {
-    Options {
+fn sealed() -> HtmlOptions {
+    HtmlOptions {
         seal: Some(Seal {
             passphrase: Passphrase::new("knots on a cord"),
             salt: *b"0123456789abcdef",
             nonce: *b"fedcba987654",
         }),
-        ..Options::default()
+        ..HtmlOptions::default()
     }
 }
 

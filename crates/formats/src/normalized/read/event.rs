@@ -8,7 +8,7 @@ use quipu_model::{
     Notes, Place, RunId, Status, Step, StepEnd, Timestamp, ToolCall, ToolResult, Unknown,
 };
 
-use super::head::Said;
+use super::head::Mention;
 use super::value::{
     attachments, money, of_kind, redactions, run_id, set, set_mark, set_text, source, usage, word,
 };
@@ -455,7 +455,7 @@ struct Tool {
     /// What was given back, where it is no text.
     value: Option<Json>,
     error: Option<String>,
-    native_status: Said<Status>,
+    native_status: Mention<Status>,
     /// A word for the status that is not known.
     foreign: Option<Json>,
 }
@@ -513,11 +513,11 @@ fn tool(found: &mut Found<'_>) -> Tool {
             "status" => set(&mut notes.status, word(value, Status::from_word)),
             "nativeStatus" => {
                 tool.native_status = match word(value, Status::from_word) {
-                    Some(status) => Said::Known(status),
-                    None if value.is_null() => Said::Unknown,
-                    None => Said::Nothing,
+                    Some(status) => Mention::Known(status),
+                    None if value.is_null() => Mention::Unknown,
+                    None => Mention::Nothing,
                 };
-                !matches!(tool.native_status, Said::Nothing)
+                !matches!(tool.native_status, Mention::Nothing)
             }
             "durationMs" => set(&mut notes.duration_ms, value.as_u64()),
             _ => false,
@@ -565,7 +565,7 @@ fn tool_result(found: &mut Found<'_>) -> ToolResult {
     let mut tool = tool(found);
     if let Some(word) = tool.foreign.take() {
         let kept = &mut found.beyond.tool;
-        if matches!(tool.native_status, Said::Known(_)) {
+        if matches!(tool.native_status, Mention::Known(_)) {
             kept.push(("status".to_owned(), word));
         } else {
             let text = word.as_str().unwrap_or_default();

@@ -9,7 +9,8 @@ use super::value::{commitment, counts, redactions, run_id};
 use super::{Base, duration_ms};
 use crate::normalized::write::{OWN_ADAPTER, repository_name, transcript_id};
 use crate::normalized::{
-    ContentPolicy, Extra, NormalizedError, Options, Privacy, Section, Submitter, ToolOutput,
+    ContentPolicy, Extra, NormalizedError, NormalizedOptions, Privacy, Section, Submitter,
+    ToolOutput,
 };
 
 /// Something a document says of itself that its events do not bear out.
@@ -26,7 +27,7 @@ pub struct Mismatch {
 /// A field of a document. What a document does not mention is worked out from its events; what it says to be
 /// unknown is not.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) enum Said<T> {
+pub(super) enum Mention<T> {
     /// It is not there.
     #[default]
     Nothing,
@@ -36,7 +37,7 @@ pub(super) enum Said<T> {
     Known(T),
 }
 
-impl<T: Clone> Said<T> {
+impl<T: Clone> Mention<T> {
     fn known(&self) -> Option<&T> {
         match self {
             Self::Known(value) => Some(value),
@@ -67,15 +68,15 @@ pub struct Head {
     origin: Option<Origin>,
     environment: Environment,
     run_id: Option<RunId>,
-    parent_run_id: Said<RunId>,
+    parent_run_id: Mention<RunId>,
     parent_call: Option<String>,
     forked_from: Option<String>,
     children: Option<Vec<RunId>>,
-    title: Said<String>,
-    started_at: Said<Timestamp>,
-    ended_at: Said<Timestamp>,
+    title: Mention<String>,
+    started_at: Mention<Timestamp>,
+    ended_at: Mention<Timestamp>,
     stated: Stated,
-    options: Options,
+    options: NormalizedOptions,
     seen: Seen,
     unread: Vec<(String, Json)>,
 }
@@ -94,7 +95,7 @@ struct Stated {
     tool_calls: Option<u64>,
     duration_ms: Option<u64>,
     usage: Option<Usage>,
-    cost: Said<Money>,
+    cost: Mention<Money>,
     models: Option<Vec<String>>,
 }
 
@@ -248,7 +249,7 @@ impl Head {
                 "startedAt" => set_nullable(&mut head.started_at, value, time),
                 "endedAt" => set_nullable(&mut head.ended_at, value, time),
                 "capturedAt" => {
-                    let mut at = Said::Nothing;
+                    let mut at = Mention::Nothing;
                     let taken = set_nullable(&mut at, value, time);
                     head.options.captured_at = at.known().copied();
                     taken
@@ -419,7 +420,12 @@ impl Head {
     pub(in crate::normalized) fn end(
         mut self,
         counted: &Header,
-    ) -> (Header, Options, Vec<Mismatch>, Vec<(String, Json)>) {
+    ) -> (
+        Header,
+        NormalizedOptions,
+        Vec<Mismatch>,
+        Vec<(String, Json)>,
+    ) {
         let header = Header {
             parent_run_id: self.parent_run_id.or(counted.parent_run_id.as_ref()),
             parent_call: self.parent_call.take().map(Into::into),
@@ -578,13 +584,13 @@ fn set_count(to: &mut Option<u64>, node: Node<'_>) -> Taken {
 }
 
 fn set_nullable<T>(
-    to: &mut Said<T>,
+    to: &mut Mention<T>,
     node: Node<'_>,
     read: impl FnOnce(Node<'_>) -> Option<T>,
 ) -> Taken {
     match read(node) {
-        Some(value) => *to = Said::Known(value),
-        None if node.is_null() => *to = Said::Unknown,
+        Some(value) => *to = Mention::Known(value),
+        None if node.is_null() => *to = Mention::Unknown,
         None => return Taken::Wrong,
     }
     Taken::Read

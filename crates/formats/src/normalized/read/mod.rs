@@ -12,7 +12,7 @@ use quipu_model::{Event, Header, Json};
 
 pub use self::event::{Base, EVENT_FIELDS, decode};
 pub use self::head::{Head, Mismatch};
-use super::{Beyond, NormalizedError, Options};
+use super::{Beyond, NormalizedError, NormalizedOptions};
 
 /// The lists of a document that are read item by item.
 pub const LISTS: &[&str] = &["events"];
@@ -36,7 +36,7 @@ pub struct Read {
     /// events come to.
     pub header: Header,
     /// What to write it with again.
-    pub options: Options,
+    pub options: NormalizedOptions,
     /// How many events there were.
     pub events: u64,
     /// How many of them have something that the model has no place for. [`read_with`] hands it over.

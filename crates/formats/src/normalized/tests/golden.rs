@@ -9,7 +9,7 @@ use quipu_model::{
 };
 
 use super::round_trip::{read_all, rewrite, write};
-use crate::normalized::{Options, verify};
+use crate::normalized::{NormalizedOptions, verify};
 
 fn event(header: &Header, seq: u64, body: Body, notes: Notes) -> Event {
     Event {
@@ -217,7 +217,7 @@ fn compare(name: &str, bytes: &[u8]) {
 #[test]
 fn a_session_with_everything() {
     let (header, events) = session();
-    let (bytes, loss) = write(&header, &Options::default(), &events);
+    let (bytes, loss) = write(&header, &NormalizedOptions::default(), &events);
     compare("transcript-0.1.0.json", &bytes);
     assert_eq!(loss.dropped.len(), 1, "{loss}");
     let (read, back) = read_all(&bytes);

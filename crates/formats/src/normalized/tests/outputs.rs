@@ -4,7 +4,7 @@ use quipu_model::{Body, Event, Header, Json, Place, RunId, Timestamp, ToolResult
 use serde_json::{Value, json};
 
 use super::round_trip::{read_all, write};
-use crate::normalized::Options;
+use crate::normalized::NormalizedOptions;
 
 fn result(output: Option<&str>, error: Option<&str>, call_id: &str) -> Event {
     Event {
@@ -56,7 +56,11 @@ fn every_output_is_a_string_and_comes_back_as_it_was() {
     ] {
         for id in ["c1", ""] {
             let event = result(output, error, id);
-            let (bytes, _) = write(&header, &Options::default(), std::slice::from_ref(&event));
+            let (bytes, _) = write(
+                &header,
+                &NormalizedOptions::default(),
+                std::slice::from_ref(&event),
+            );
             let (_, back) = read_all(&bytes);
             assert_eq!(back[0].0, event, "{output:?} {error:?}");
             assert!(back[0].1.is_empty(), "{:?}", back[0].1);

@@ -5,10 +5,14 @@ use quipu_model::{Event, Header};
 
 use crate::arbitrary;
 use crate::loss::Loss;
-use crate::normalized::{Beyond, Options, Read, Writer, read, read_with, verify};
+use crate::normalized::{Beyond, NormalizedOptions, Read, Writer, read, read_with, verify};
 use crate::projection::Nowhere;
 
-pub(super) fn write(header: &Header, options: &Options, events: &[Event]) -> (Vec<u8>, Loss) {
+pub(super) fn write(
+    header: &Header,
+    options: &NormalizedOptions,
+    events: &[Event],
+) -> (Vec<u8>, Loss) {
     let mut out = Vec::new();
     let mut writer =
         super::super::writer(header, options, Box::new(&mut out), Box::new(Nowhere)).unwrap();
@@ -41,12 +45,12 @@ proptest! {
 
     #[test]
     fn a_session_reads_back_as_it_was((header, events) in arbitrary::session()) {
-        let (bytes, loss) = write(&header, &Options::default(), &events);
+        let (bytes, loss) = write(&header, &NormalizedOptions::default(), &events);
         let mut back = Vec::new();
         let read = read(&bytes[..], &mut |event| back.push(event)).unwrap();
         prop_assert_eq!(&back, &events);
         prop_assert_eq!(&read.header, &header);
-        prop_assert_eq!(&read.options, &Options::default());
+        prop_assert_eq!(&read.options, &NormalizedOptions::default());
         prop_assert_eq!(read.beyond, 0);
         prop_assert!(read.mismatches.is_empty(), "{:?}", read.mismatches);
         prop_assert!(read.unread.is_empty(), "{:?}", read.unread);

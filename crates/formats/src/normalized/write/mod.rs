@@ -10,7 +10,9 @@ use sha2::Digest as _;
 
 pub use self::event::output_field;
 use self::json::{Object, string};
-use super::{Beyond, Commitment, Options, Privacy, SCHEMA_VERSION, Section, Submitter, ToolOutput};
+use super::{
+    Beyond, Commitment, NormalizedOptions, Privacy, SCHEMA_VERSION, Section, Submitter, ToolOutput,
+};
 use crate::loss::{Field, Loss};
 use crate::projection::{Beside, Projection};
 
@@ -30,7 +32,7 @@ const BUFFER: usize = 64 * 1024;
 /// Those of whatever is written to.
 pub fn writer<'w>(
     header: &Header,
-    options: &Options,
+    options: &NormalizedOptions,
     out: Box<dyn Write + 'w>,
     _beside: Box<dyn Beside + 'w>,
 ) -> io::Result<Box<dyn Projection + 'w>> {
@@ -51,7 +53,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     ///
     /// Those of whatever is written to.
-    pub fn new(header: &Header, options: &Options, out: W) -> io::Result<Self> {
+    pub fn new(header: &Header, options: &NormalizedOptions, out: W) -> io::Result<Self> {
         let mut buffer = Vec::with_capacity(2 * BUFFER);
         begin(header, options, &mut buffer);
         let mut loss = Loss::default();
@@ -202,7 +204,7 @@ pub fn transcript_id(run_id: &RunId) -> String {
 }
 
 /// All that stands before the events. Each section is a line, as each event will be.
-fn begin(header: &Header, options: &Options, out: &mut Vec<u8>) {
+fn begin(header: &Header, options: &NormalizedOptions, out: &mut Vec<u8>) {
     let mut line = |name: &str, write: &mut dyn FnMut(&mut Vec<u8>)| {
         out.extend_from_slice(if name == "schemaVersion" {
             b"{"
@@ -283,7 +285,7 @@ impl Fields<'_> {
     }
 }
 
-fn source(fields: &mut Fields<'_>, header: &Header, options: &Options) {
+fn source(fields: &mut Fields<'_>, header: &Header, options: &NormalizedOptions) {
     let own = env!("CARGO_PKG_VERSION");
     let version = options.adapter_version.as_deref().unwrap_or(own);
     let object = &mut fields.0;
@@ -306,7 +308,7 @@ fn source(fields: &mut Fields<'_>, header: &Header, options: &Options) {
     fields.rest(Section::Source);
 }
 
-fn session(fields: &mut Fields<'_>, header: &Header, options: &Options) {
+fn session(fields: &mut Fields<'_>, header: &Header, options: &NormalizedOptions) {
     let time = |object: &mut Object<'_>, name: &str, at| match at {
         Some(at) => object.time(name, at),
         None => object.nullable(name, None),

@@ -8,7 +8,7 @@ use quipu_model::{
 };
 
 use super::{Session, assistant, block, call, of_call, result, user};
-use crate::otlp::{Convention, Options};
+use crate::otlp::{Convention, OtlpOptions};
 
 pub(crate) fn session() -> Session {
     let mut session = Session::new();
@@ -96,7 +96,7 @@ pub(crate) fn session() -> Session {
     session
 }
 
-fn check(name: &str, options: &Options) {
+fn check(name: &str, options: &OtlpOptions) {
     let (out, loss) = session().write(options);
     compare(&format!("otlp/tests/golden/{name}.jsonl"), &out);
     let loss = format!("{loss}\n");
@@ -108,10 +108,10 @@ fn check(name: &str, options: &Options) {
 
 #[test]
 fn protobuf() {
-    let options = Options {
+    let options = OtlpOptions {
         convention: Convention::OpenInference,
         content: true,
-        ..Options::default()
+        ..OtlpOptions::default()
     };
     let (out, _) = session().write(&options);
     let made = crate::otlp::protobuf(&out).unwrap();
@@ -143,33 +143,33 @@ pub(crate) fn compare(file: &str, made: &[u8]) {
 
 #[test]
 fn gen_ai() {
-    check("gen-ai", &Options::default());
+    check("gen-ai", &OtlpOptions::default());
 }
 
 #[test]
 fn gen_ai_with_content() {
-    let options = Options {
+    let options = OtlpOptions {
         content: true,
-        ..Options::default()
+        ..OtlpOptions::default()
     };
     check("gen-ai-content", &options);
 }
 
 #[test]
 fn open_inference() {
-    let options = Options {
+    let options = OtlpOptions {
         convention: Convention::OpenInference,
-        ..Options::default()
+        ..OtlpOptions::default()
     };
     check("open-inference", &options);
 }
 
 #[test]
 fn open_inference_with_content() {
-    let options = Options {
+    let options = OtlpOptions {
         convention: Convention::OpenInference,
         content: true,
-        ..Options::default()
+        ..OtlpOptions::default()
     };
     check("open-inference-content", &options);
 }

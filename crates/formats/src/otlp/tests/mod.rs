@@ -11,12 +11,12 @@ use quipu_model::{
 };
 use serde_json::Value;
 
-use super::{Options, writer};
+use super::{OtlpOptions, writer};
 use crate::loss::Loss;
 use crate::projection::Nowhere;
 
 /// Writes a session.
-pub(crate) fn write(header: &Header, events: &[Event], options: &Options) -> (Vec<u8>, Loss) {
+pub(crate) fn write(header: &Header, events: &[Event], options: &OtlpOptions) -> (Vec<u8>, Loss) {
     let mut out = Vec::new();
     let mut projection = writer(header, options, Box::new(&mut out), Box::new(Nowhere)).unwrap();
     for event in events {
@@ -118,11 +118,11 @@ impl Session {
         self.add(user(said), Notes::default())
     }
 
-    pub(crate) fn write(&self, options: &Options) -> (Vec<u8>, Loss) {
+    pub(crate) fn write(&self, options: &OtlpOptions) -> (Vec<u8>, Loss) {
         write(&self.header, &self.events, options)
     }
 
-    pub(crate) fn spans(&self, options: &Options) -> Vec<Value> {
+    pub(crate) fn spans(&self, options: &OtlpOptions) -> Vec<Value> {
         spans(&self.write(options).0)
     }
 }

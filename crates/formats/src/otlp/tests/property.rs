@@ -7,19 +7,19 @@ use serde_json::Value;
 
 use super::{spans, write};
 use crate::arbitrary;
-use crate::otlp::{Convention, Options};
+use crate::otlp::{Convention, OtlpOptions};
 
-fn options() -> impl Strategy<Value = Options> {
+fn options() -> impl Strategy<Value = OtlpOptions> {
     let convention = prop_oneof![Just(Convention::GenAi), Just(Convention::OpenInference)];
     let room = prop_oneof![Just(64 << 10), 0_usize..40];
     let batch = prop_oneof![Just(512 << 10), 0_usize..2_000];
     (convention, any::<bool>(), room, batch).prop_map(
-        |(convention, content, max_attribute_bytes, max_batch_bytes)| Options {
+        |(convention, content, max_attribute_bytes, max_batch_bytes)| OtlpOptions {
             convention,
             content,
             max_attribute_bytes,
             max_batch_bytes,
-            ..Options::default()
+            ..OtlpOptions::default()
         },
     )
 }
@@ -113,7 +113,7 @@ proptest! {
         super::rules::put_everywhere(&mut events, SECRET);
         header.title = Some(SECRET.to_owned());
         for convention in [Convention::GenAi, Convention::OpenInference] {
-            let options = Options { convention, ..Options::default() };
+            let options = OtlpOptions { convention, ..OtlpOptions::default() };
             let (out, _) = write(&header, &events, &options);
             prop_assert!(!String::from_utf8_lossy(&out).contains(SECRET));
         }

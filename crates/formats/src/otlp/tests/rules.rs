@@ -6,12 +6,12 @@ use quipu_model::{
 };
 
 use super::{Session, assistant, attr, block, call, named, of_call, result, spans, text, user};
-use crate::otlp::{CONTENT, Convention, Options};
+use crate::otlp::{CONTENT, Convention, OtlpOptions};
 
-fn with_content() -> Options {
-    Options {
+fn with_content() -> OtlpOptions {
+    OtlpOptions {
         content: true,
-        ..Options::default()
+        ..OtlpOptions::default()
     }
 }
 
@@ -167,7 +167,7 @@ fn a_call_ends_for_the_reason_that_the_log_gives_and_for_no_other() {
                 ..of_call("claude-opus-4-5", "msg_1")
             };
             session.add(assistant(vec![block("a")]), ended);
-            let options = Options {
+            let options = OtlpOptions {
                 convention,
                 ..with_content()
             };
@@ -295,7 +295,7 @@ fn steps_hold_what_happens_in_them() {
     let child_run_id = RunId::new("child-1").unwrap();
     let step = Step::new("deploy", "call_workflow");
     session.step("deploy", Body::CallStarted { child_run_id, step });
-    let spans = session.spans(&Options::default());
+    let spans = session.spans(&OtlpOptions::default());
     let [root, build, lint] =
         ["ship", "build", "lint"].map(|name| named(&spans, &format!("invoke_workflow {name}")));
     assert_eq!(build["parentSpanId"], root["spanId"]);
@@ -313,7 +313,7 @@ fn steps_hold_what_happens_in_them() {
     assert_eq!(text(link, "quipu.run_id"), Some("child-1"));
     let mut child = Session::new();
     child.header.run_id = RunId::new("child-1").unwrap();
-    let child = child.spans(&Options::default());
+    let child = child.spans(&OtlpOptions::default());
     assert_eq!(child[0]["traceId"], link["traceId"]);
     assert_eq!(child[0]["spanId"], link["spanId"]);
 }
@@ -330,7 +330,7 @@ fn sub_agents_are_agents_below_the_call_that_began_them() {
     session.add(assistant(vec![block("done")]), sub("t1"));
     session.add(assistant(vec![block("other")]), sub("x9"));
     session.add(result("t1", "Task", Some("1"), None), Notes::default());
-    let spans = session.spans(&Options::default());
+    let spans = session.spans(&OtlpOptions::default());
     let task = named(&spans, "execute_tool Task");
     let agent = named(&spans, "invoke_agent t1");
     assert_eq!(agent["parentSpanId"], task["spanId"]);
@@ -355,7 +355,7 @@ fn what_is_too_long_is_cut_with_a_mark_and_counted() {
         call("a", "Bash", &format!("[\"{long}\"]")),
         Notes::default(),
     );
-    let options = Options {
+    let options = OtlpOptions {
         max_attribute_bytes: 141,
         ..with_content()
     };
@@ -387,7 +387,7 @@ fn content_that_is_not_asked_for_is_counted_once_an_event() {
         Notes::default(),
     );
     session.header.title = Some("secret".to_owned());
-    let (out, loss) = session.write(&Options::default());
+    let (out, loss) = session.write(&OtlpOptions::default());
     assert!(!String::from_utf8_lossy(&out).contains("secret"));
     assert_eq!(loss.dropped[CONTENT].count, 5);
     assert_eq!((loss.events, loss.carried), (4, 4));
@@ -431,7 +431,7 @@ fn times_that_otlp_does_not_have_are_moved_and_counted() {
     for at in [Timestamp::MIN, Timestamp::MAX] {
         session.add_at(at, Place::run(), user("x"), Notes::default());
     }
-    let (out, loss) = session.write(&Options::default());
+    let (out, loss) = session.write(&OtlpOptions::default());
     let root = &spans(&out)[0];
     assert_eq!(root["startTimeUnixNano"], "0");
     assert_eq!(root["endTimeUnixNano"], u64::MAX.to_string());
@@ -460,7 +460,7 @@ fn memory_is_bounded_by_writing_early() {
     for n in 0..2_000 {
         session.add(call(&format!("d{n}"), "Bash", "{}"), Notes::default());
     }
-    let (out, loss) = session.write(&Options::default());
+    let (out, loss) = session.write(&OtlpOptions::default());
     let spans = spans(&out);
     assert!(
         spans
@@ -506,7 +506,7 @@ fn open_inference_has_its_own_names() {
         result("c1", "Bash", Some(r#""é\ud800\n""#), None),
         Notes::default(),
     );
-    let options = Options {
+    let options = OtlpOptions {
         convention: Convention::OpenInference,
         project: Some("demo".to_owned()),
         ..with_content()

@@ -4,7 +4,7 @@ use quipu_model::{Body, Note, NoteKind, Notes, Place, Timestamp};
 use serde_json::Value;
 
 use super::{Session, assistant, block, call, named, result, spans, user};
-use crate::otlp::Options;
+use crate::otlp::OtlpOptions;
 
 fn undated() -> Notes {
     let mut notes = Notes::default();
@@ -52,7 +52,7 @@ fn what_has_no_time_before_all_that_has_one_is_at_the_beginning() {
     session.user("hello");
     session.add_at(Timestamp::UNIX_EPOCH, Place::run(), user("and"), undated());
     session.add(assistant(vec![block("yes")]), Notes::default());
-    let (out, loss) = session.write(&Options::default());
+    let (out, loss) = session.write(&OtlpOptions::default());
     let spans = spans(&out);
     let root = spans.last().unwrap();
     assert_eq!(root["startTimeUnixNano"], "1780906483000000000");
@@ -68,7 +68,7 @@ fn what_has_no_time_before_all_that_has_one_is_at_the_beginning() {
 fn a_session_without_any_time_says_so() {
     let mut session = Session::new();
     session.add_at(Timestamp::UNIX_EPOCH, Place::run(), user("x"), undated());
-    let (_, loss) = session.write(&Options::default());
+    let (_, loss) = session.write(&OtlpOptions::default());
     assert_eq!(loss.inferred["time, of which nothing is told"].count, 1);
 }
 
@@ -81,7 +81,7 @@ fn a_sub_agent_lasts_as_long_as_its_tools() {
     session.add(result("t1", "Bash", Some("1"), None), Notes::default());
     session.add(call("t2", "Bash", "{}"), of("x"));
     session.user("and no result");
-    let spans = session.spans(&Options::default());
+    let spans = session.spans(&OtlpOptions::default());
     assert_nested(&spans);
     let agent = named(&spans, "invoke_agent x");
     assert_eq!(
@@ -100,7 +100,7 @@ fn a_sub_agent_that_goes_on_after_its_call_is_beside_it() {
         Notes::default(),
     );
     session.add(assistant(vec![block("done")]), of("t1"));
-    let spans = session.spans(&Options::default());
+    let spans = session.spans(&OtlpOptions::default());
     assert_nested(&spans);
     let (agent, root) = (named(&spans, "invoke_agent t1"), spans.last().unwrap());
     assert_eq!(agent["parentSpanId"], root["spanId"]);

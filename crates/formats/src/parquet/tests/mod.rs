@@ -8,7 +8,7 @@ use ::parquet::record::Field as Cell;
 use proptest::prelude::*;
 use quipu_model::{Body, Content, Event, Header, Money, Notes, Place, Status, Timestamp, Usage};
 
-use super::{Options, Tables};
+use super::{ParquetOptions, Tables};
 use crate::arbitrary;
 use crate::loss::Loss;
 use crate::otlp::tests::golden::compare;
@@ -17,7 +17,7 @@ use crate::otlp::tests::{Session, assistant, block, call, golden, of_call, resul
 type Row = BTreeMap<String, Cell>;
 type Sessions<'a> = [(&'a Header, &'a [Event])];
 
-fn write(sessions: &Sessions<'_>, options: &Options) -> (Vec<u8>, Vec<u8>, Vec<Loss>) {
+fn write(sessions: &Sessions<'_>, options: &ParquetOptions) -> (Vec<u8>, Vec<u8>, Vec<Loss>) {
     let mut tables = Tables::new(Vec::new(), Vec::new(), options).unwrap();
     let mut losses = Vec::new();
     for (header, events) in sessions {
@@ -172,7 +172,7 @@ proptest! {
         sessions in proptest::collection::vec(arbitrary::session(), 0..3),
         row_group_rows in 1_usize..8,
     ) {
-        let options = Options { row_group_rows, ..Options::default() };
+        let options = ParquetOptions { row_group_rows, ..ParquetOptions::default() };
         let given: Vec<_> = sessions.iter().map(|(header, events)| (header, &events[..])).collect();
         let (events, calls, losses) = write(&given, &options);
         let again = write(&given, &options);
@@ -207,7 +207,10 @@ fn what_has_no_time_is_not_said_to_be_of_1970() {
     session.add_at(at, Place::run(), said(), undated.clone());
     session.user("hello");
     session.add_at(at, Place::run(), said(), undated);
-    let (events, _, losses) = write(&[(&session.header, &session.events)], &Options::default());
+    let (events, _, losses) = write(
+        &[(&session.header, &session.events)],
+        &ParquetOptions::default(),
+    );
     let times: Vec<Cell> = rows(&events)
         .iter()
         .map(|row| row["timestamp"].clone())
@@ -229,7 +232,10 @@ fn calls_are_joined_with_their_results() {
         ..Notes::default()
     };
     session.add(result("x", "Edit", None, Some("no")), denied);
-    let (_, calls, losses) = write(&[(&session.header, &session.events)], &Options::default());
+    let (_, calls, losses) = write(
+        &[(&session.header, &session.events)],
+        &ParquetOptions::default(),
+    );
     let rows = rows(&calls);
     assert_eq!(rows.len(), 3);
     let first = &rows[0];
@@ -260,9 +266,9 @@ fn row_groups_are_bounded_by_bytes() {
     for _ in 0..100 {
         session.user(&"x".repeat(1_000));
     }
-    let options = Options {
+    let options = ParquetOptions {
         row_group_bytes: 20_000,
-        ..Options::default()
+        ..ParquetOptions::default()
     };
     let (events, ..) = write(&[(&session.header, &session.events)], &options);
     let groups = reader(&events).metadata().num_row_groups();
@@ -279,7 +285,10 @@ fn a_sum_with_too_many_digits_is_counted_and_not_changed() {
         };
         session.add(assistant(vec![block("x")]), notes);
     }
-    let (events, _, losses) = write(&[(&session.header, &session.events)], &Options::default());
+    let (events, _, losses) = write(
+        &[(&session.header, &session.events)],
+        &ParquetOptions::default(),
+    );
     let rows = rows(&events);
     assert_eq!(
         money(&rows[0], "cost_usd"),
@@ -292,7 +301,7 @@ fn a_sum_with_too_many_digits_is_counted_and_not_changed() {
 #[test]
 fn a_session_without_events_is_lost_and_said_to_be() {
     let session = Session::new();
-    let (events, _, losses) = write(&[(&session.header, &[])], &Options::default());
+    let (events, _, losses) = write(&[(&session.header, &[])], &ParquetOptions::default());
     assert_eq!(rows(&events).len(), 0);
     assert!(losses[0].dropped.contains_key("source.agent"));
 }
@@ -325,7 +334,10 @@ fn dump(file: &[u8]) -> String {
 #[test]
 fn golden() {
     let session = golden::session();
-    let (events, calls, _) = write(&[(&session.header, &session.events)], &Options::default());
+    let (events, calls, _) = write(
+        &[(&session.header, &session.events)],
+        &ParquetOptions::default(),
+    );
     compare("parquet/tests/golden/events.txt", dump(&events).as_bytes());
     compare("parquet/tests/golden/calls.txt", dump(&calls).as_bytes());
 }

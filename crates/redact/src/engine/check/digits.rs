@@ -1,9 +1,9 @@
 //! Numbers with check digits: cards and bank accounts.
 
-use super::{Place, Verdict};
+use super::{ValueInText, Verdict};
 
 /// A card: a number that an issuer can have given out, with the right last digit.
-pub(super) fn card(place: &Place<'_>) -> Verdict {
+pub(super) fn card(place: &ValueInText<'_>) -> Verdict {
     let digits = of(place.value);
     let repeats = digits.windows(2).filter(|pair| pair[0] == pair[1]).count() + 1 >= digits.len();
     let zeros = digits.iter().rev().take_while(|digit| **digit == 0).count();
@@ -81,7 +81,7 @@ fn is_for_tests(digits: &[u8]) -> bool {
 }
 
 /// Behind a dot or before one, a number is a part of a fraction.
-fn decimal(place: &Place<'_>) -> bool {
+fn decimal(place: &ValueInText<'_>) -> bool {
     place.last_before() == b'.'
         || (place.first_behind() == b'.' && place.behind.get(1).is_some_and(u8::is_ascii_digit))
 }
@@ -247,7 +247,7 @@ mod tests {
 
     fn of_card(before: &str, value: &str, behind: &str) -> Verdict {
         let text = format!("{before}{value}{behind}");
-        card(&Place::new(
+        card(&ValueInText::new(
             text.as_bytes(),
             before.len()..before.len() + value.len(),
         ))

@@ -1,6 +1,6 @@
 //! Addresses for mail that belong to somebody.
 
-use super::Place;
+use super::ValueInText;
 
 /// Hosts that exist for examples, or for machines.
 const NOBODY: &[&str] = &[
@@ -102,7 +102,7 @@ const NO_NAME: &[&str] = &[
 ];
 
 /// An address of a person or of a place with people.
-pub(super) fn mail(place: &Place<'_>) -> bool {
+pub(super) fn mail(place: &ValueInText<'_>) -> bool {
     let lower = place.value.to_ascii_lowercase();
     let Ok(text) = std::str::from_utf8(&lower) else {
         return false;
@@ -173,7 +173,7 @@ mod tests {
             ("", "x@2.3", "", false),
         ] {
             let text = format!("{before}{value}{behind}");
-            let place = Place::new(text.as_bytes(), before.len()..before.len() + value.len());
+            let place = ValueInText::new(text.as_bytes(), before.len()..before.len() + value.len());
             assert_eq!(mail(&place), expected, "{text}");
         }
     }

@@ -38,7 +38,7 @@ pub(super) fn look(
     text: &str,
     span: Range<usize>,
 ) -> Verdict {
-    let place = Place::new(text.as_bytes(), span.clone());
+    let place = ValueInText::new(text.as_bytes(), span.clone());
     match check {
         Check::Luhn => digits::card(&place),
         Check::Iban => digits::iban(place.value),
@@ -59,13 +59,13 @@ pub(super) fn look(
 }
 
 /// A value and what is around it.
-struct Place<'a> {
+struct ValueInText<'a> {
     before: &'a [u8],
     value: &'a [u8],
     behind: &'a [u8],
 }
 
-impl<'a> Place<'a> {
+impl<'a> ValueInText<'a> {
     fn new(text: &'a [u8], span: Range<usize>) -> Self {
         Self {
             before: &text[..span.start],

@@ -1,9 +1,9 @@
 //! National ids. The id of a rule says the country.
 
-use super::{Place, Verdict, digits};
+use super::{ValueInText, Verdict, digits};
 
 /// Looks at a number as the country does.
-pub(super) fn id(rule: &str, place: &Place<'_>) -> Verdict {
+pub(super) fn id(rule: &str, place: &ValueInText<'_>) -> Verdict {
     if place.inside_more() {
         return Verdict::No;
     }
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     fn look(rule: &str, value: &str) -> Verdict {
-        id(rule, &Place::new(value.as_bytes(), 0..value.len()))
+        id(rule, &ValueInText::new(value.as_bytes(), 0..value.len()))
     }
 
     /// Numbers from the pages of the offices that say how they are made up.

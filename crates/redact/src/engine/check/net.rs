@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::Place;
+use super::ValueInText;
 
 /// Servers that answer everybody, by which nobody is found.
 const PUBLIC: [[u8; 4]; 10] = [
@@ -20,7 +20,7 @@ const PUBLIC: [[u8; 4]; 10] = [
 ];
 
 /// An address of the fourth version: one of the net, and no version of a program.
-pub(super) fn ipv4(place: &Place<'_>) -> bool {
+pub(super) fn ipv4(place: &ValueInText<'_>) -> bool {
     let Some(address) = std::str::from_utf8(place.value)
         .ok()
         .and_then(|text| text.parse::<Ipv4Addr>().ok())
@@ -53,7 +53,7 @@ pub(super) fn ipv4(place: &Place<'_>) -> bool {
 }
 
 /// Whether what is around it says that it is no address.
-fn versioned(place: &Place<'_>) -> bool {
+fn versioned(place: &ValueInText<'_>) -> bool {
     let words = [
         "version",
         "ver.",
@@ -94,7 +94,7 @@ fn versioned(place: &Place<'_>) -> bool {
 }
 
 /// Whether the numbers beside it are not addresses, as in the path of a drawing: `.37.22 1.15.36.55 0 .78`.
-fn among_numbers(place: &Place<'_>) -> bool {
+fn among_numbers(place: &ValueInText<'_>) -> bool {
     let Some(before) = place.before.strip_suffix(b" ") else {
         return false;
     };
@@ -107,7 +107,7 @@ fn among_numbers(place: &Place<'_>) -> bool {
 }
 
 /// Whether it stands behind the name of a program, as in `Chrome/120.0.6099.109`.
-fn product(place: &Place<'_>) -> bool {
+fn product(place: &ValueInText<'_>) -> bool {
     let Some(before) = place.before.strip_suffix(b"/") else {
         return false;
     };
@@ -119,7 +119,7 @@ fn product(place: &Place<'_>) -> bool {
 }
 
 /// An address of a network card: six bytes and no more, not all the same, and none that counts.
-pub(super) fn mac(place: &Place<'_>) -> bool {
+pub(super) fn mac(place: &ValueInText<'_>) -> bool {
     let joint = |byte: u8| matches!(byte, b':' | b'-');
     let hex = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
     let before = place
@@ -160,7 +160,7 @@ pub(super) fn version_name(name: &str) -> bool {
 }
 
 /// An address of the sixth version: one of the net, written as one.
-pub(super) fn ipv6(place: &Place<'_>) -> bool {
+pub(super) fn ipv6(place: &ValueInText<'_>) -> bool {
     let Some(address) = std::str::from_utf8(place.value)
         .ok()
         .and_then(|text| text.parse::<Ipv6Addr>().ok())
@@ -193,11 +193,11 @@ pub(super) fn ipv6(place: &Place<'_>) -> bool {
 mod tests {
     use super::*;
 
-    fn place<T>(text: &str, look: impl Fn(&Place<'_>) -> T) -> T {
+    fn place<T>(text: &str, look: impl Fn(&ValueInText<'_>) -> T) -> T {
         let begin = text.find('<').unwrap();
         let end = text.find('>').unwrap() - 1;
         let text = text.replace(['<', '>'], "");
-        look(&Place::new(text.as_bytes(), begin..end))
+        look(&ValueInText::new(text.as_bytes(), begin..end))
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Phone numbers that can be dialled.
 
-use super::{Place, digits};
+use super::{ValueInText, digits};
 
 /// With a country: ten to fifteen digits in groups. Without: where the text speaks of phones.
-pub(super) fn phone(place: &Place<'_>) -> bool {
+pub(super) fn phone(place: &ValueInText<'_>) -> bool {
     let digits = digits::of(place.value);
     let repeats = digits.iter().all(|digit| *digit == digits[0]);
     let rises = digits
@@ -58,12 +58,12 @@ fn far_date(value: &[u8]) -> bool {
 }
 
 /// Day, month and year in some order.
-fn dated(place: &Place<'_>) -> bool {
+fn dated(place: &ValueInText<'_>) -> bool {
     let groups: Vec<&[u8]> = place.value.split(|byte| !byte.is_ascii_digit()).collect();
     matches!(groups.as_slice(), [day, month, year] if day.len() <= 2 && month.len() <= 2 && matches!(year.len(), 2 | 4))
 }
 
-fn spoken(place: &Place<'_>) -> bool {
+fn spoken(place: &ValueInText<'_>) -> bool {
     place.after_one_of(
         &[
             "phone", "tel", "mobile", "mobil", "cell", "fax", "call ", "whatsapp", "sms", "handy",
@@ -103,7 +103,7 @@ mod tests {
             ("tel:", "+31-641044153", true),
         ] {
             let text = format!("{before}{value}");
-            let place = Place::new(text.as_bytes(), before.len()..text.len());
+            let place = ValueInText::new(text.as_bytes(), before.len()..text.len());
             assert_eq!(phone(&place), expected, "{text}");
         }
     }

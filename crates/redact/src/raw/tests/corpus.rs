@@ -36,7 +36,7 @@ fn real_logs_stay_what_they_are() {
     files(&root, &mut paths);
     let engine = Engine::new(&RuleSet::builtin(), |rule| rule.kind == Kind::Secret).unwrap();
     let nothing = Engine::new(&RuleSet::default(), |_| true).unwrap();
-    let plain = Options {
+    let plain = RawOptions {
         files: false,
         ..options()
     };

@@ -170,7 +170,7 @@ fn what_is_written_to_secret_files() {
 
 #[test]
 fn a_secret_file_itself() {
-    let options = Options {
+    let options = RawOptions {
         file: Some("/code/.env".into()),
         ..options()
     };
@@ -184,7 +184,7 @@ fn a_secret_file_itself() {
     let again = run(&engine(), &options, &done.bytes);
     assert_eq!(again.bytes, done.bytes);
     assert_eq!(again.findings, []);
-    let options = Options {
+    let options = RawOptions {
         file: Some("service-account.json".into()),
         ..options
     };
@@ -197,7 +197,7 @@ fn a_secret_file_itself() {
         done.text(),
         "{\n \"type\": \"service_account\",\n \"k\": [\"[REDACTED:file]\"]\n}"
     );
-    let options = Options {
+    let options = RawOptions {
         files: false,
         ..options
     };
@@ -212,7 +212,7 @@ fn a_secret_file_itself() {
 /// A certificate stays; a private key beside it goes.
 #[test]
 fn a_file_of_certificates_and_keys_is_looked_into() {
-    let options = Options {
+    let options = RawOptions {
         file: Some("/etc/tls/server.pem".into()),
         ..options()
     };

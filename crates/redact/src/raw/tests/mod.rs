@@ -7,7 +7,7 @@ mod property;
 mod shapes;
 mod split;
 
-use super::{Finding, Options, Shape, Summary, redact};
+use super::{Finding, RawOptions, Shape, Summary, redact};
 use crate::rule::{Allow, Kind, Pattern, Rule, RuleSet, expand};
 use crate::{Engine, Key};
 
@@ -63,8 +63,8 @@ pub(super) fn engine_with(allow: Allow) -> Engine {
     Engine::new(&rules, |_| true).unwrap()
 }
 
-pub(super) fn options() -> Options {
-    Options::new(Key::from_bytes([7; 32]))
+pub(super) fn options() -> RawOptions {
+    RawOptions::new(Key::from_bytes([7; 32]))
 }
 
 pub(super) fn token(seed: u64) -> String {
@@ -83,7 +83,7 @@ impl Done {
     }
 }
 
-pub(super) fn run(engine: &Engine, options: &Options, input: &[u8]) -> Done {
+pub(super) fn run(engine: &Engine, options: &RawOptions, input: &[u8]) -> Done {
     let (mut bytes, mut findings) = (Vec::new(), Vec::new());
     let summary = redact(
         engine,
@@ -112,7 +112,7 @@ pub(super) fn left(input: &str) -> String {
 
 /// The same, as lines.
 pub(super) fn left_lines(input: &str) -> String {
-    let options = Options {
+    let options = RawOptions {
         shape: Some(Shape::Jsonl),
         ..options()
     };

@@ -109,7 +109,7 @@ proptest! {
         let engines = [engine(), engine_that_asks_for_files()];
         for (input, near, file, other) in inputs {
             let files = [None, Some("a.txt"), Some("b.txt"), Some("c.txt")];
-            let options = Options { near, file: files[file].map(str::to_owned), ..options() };
+            let options = RawOptions { near, file: files[file].map(str::to_owned), ..options() };
             let engine = &engines[usize::from(other)];
             let used = run(engine, &options, input.as_bytes());
             // A thread of its own has looked at nothing yet.
@@ -126,7 +126,7 @@ proptest! {
     fn redacting_twice_changes_nothing(input in records(), shape in shape()) {
         let engine = engine();
         let shape = Some(shape.unwrap_or(Shape::Jsonl));
-        let options = Options { shape, ..options() };
+        let options = RawOptions { shape, ..options() };
         let once = run(&engine, &options, input.as_bytes());
         let twice = run(&engine, &options, &once.bytes);
         prop_assert_eq!(twice.text(), once.text());
@@ -135,7 +135,7 @@ proptest! {
     #[test]
     fn json_stays_json_and_no_token_is_left(input in records(), shape in shape()) {
         let engine = engine();
-        let done = run(&engine, &Options { shape, ..options() }, input.as_bytes());
+        let done = run(&engine, &RawOptions { shape, ..options() }, input.as_bytes());
         for seed in 0..4 {
             // As a word of its own; pieces of it are put next to other letters as well.
             let token = token(seed);
@@ -158,7 +158,7 @@ proptest! {
     #[test]
     fn how_it_arrives_and_how_many_look_makes_no_difference(input in records(), times in 1_usize..3) {
         let engine = engine();
-        let options = Options { shape: Some(Shape::Jsonl), ..options() };
+        let options = RawOptions { shape: Some(Shape::Jsonl), ..options() };
         let input = input.repeat(times);
         let one = run(&engine, &options, input.as_bytes());
         let mut slow = Vec::new();
@@ -172,7 +172,7 @@ proptest! {
     #[test]
     fn any_bytes(input in proptest::collection::vec(any::<u8>(), 0..200), shape in shape()) {
         let engine = Engine::new(&RuleSet::default(), |_| true).unwrap();
-        let options = Options { shape, files: false, ..options() };
+        let options = RawOptions { shape, files: false, ..options() };
         prop_assert_eq!(run(&engine, &options, &input).bytes, input);
     }
 }
@@ -215,7 +215,7 @@ fn threads_make_no_difference() {
     let one = run(&engine, &options(), input.as_bytes());
     let four = run(
         &engine,
-        &Options {
+        &RawOptions {
             threads: 4,
             ..options()
         },
@@ -272,7 +272,7 @@ fn no_record_takes_long() {
     ] {
         run(&engine(), &options(), input.as_bytes());
     }
-    let options = Options {
+    let options = RawOptions {
         shape: Some(Shape::Json),
         ..options()
     };

@@ -272,7 +272,7 @@ fn a_very_long_line_is_one_record_or_pieces() {
             fill,
             tail: format!("\\n{token}\"}}\n{{\"password\":\"hunter22\"}}\n").into_bytes(),
         };
-        let options = Options {
+        let options = RawOptions {
             max_line,
             ..options()
         };

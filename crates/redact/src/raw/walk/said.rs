@@ -10,7 +10,7 @@ use super::sealed::{looks_like_json, sealed};
 use super::{LONGEST_WORD, MAX_STRINGS, Walk};
 use crate::is_placeholder;
 use crate::raw::edit::What;
-use crate::raw::escape::{self, Said};
+use crate::raw::escape::{self, Unescaped};
 use crate::raw::keys::Class;
 use crate::raw::scan::{MAX_DEPTH, Marked, Piece, environment};
 use crate::raw::taint;
@@ -46,7 +46,7 @@ impl Walk<'_, '_> {
         let mut decoded = std::mem::take(&mut level.decoded);
         let said = if let Some(plain) = node.as_raw_str().and_then(RawStr::plain) {
             // A patch has lines.
-            Said {
+            Unescaped {
                 text: plain,
                 patch: false,
             }
@@ -96,7 +96,7 @@ impl Walk<'_, '_> {
     /// Looks at what a string says.
     fn content(
         &mut self,
-        Said { text, patch }: Said<'_>,
+        Unescaped { text, patch }: Unescaped<'_>,
         level: &mut Level,
         here: Here<'_>,
         node: Node<'_>,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quipu_formats::normalized::{Beyond, Options};
+use quipu_formats::normalized::{Beyond, NormalizedOptions};
 use quipu_model::{Block, Body, Content, Fidelity, Origin, Source, Status, Usage};
 
 use super::{Events, call, check, key, profiles, result, said, session, share, token};
@@ -64,9 +64,9 @@ fn example() -> (quipu_model::Header, Events) {
 #[test]
 fn a_session_through_each_profile() {
     let (header, events) = example();
-    let options = Options {
+    let options = NormalizedOptions {
         adapter_version: Some("1".to_owned()),
-        ..Options::default()
+        ..NormalizedOptions::default()
     };
     for profile in profiles() {
         let (_, _, bytes) = share(&header, &options, &events, &profile);

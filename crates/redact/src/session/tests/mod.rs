@@ -5,7 +5,7 @@ mod policy;
 mod property;
 mod tamper;
 
-use quipu_formats::normalized::{self, Beyond, Options, Writer};
+use quipu_formats::normalized::{self, Beyond, NormalizedOptions, Writer};
 use quipu_model::{
     Annotations, Block, Body, Event, Fidelity, Header, Json, Place, RunId, ToolCall, ToolResult,
 };
@@ -52,7 +52,7 @@ pub(crate) type Events = Vec<(Event, Beyond)>;
 /// Goes through a session as callers do: once for the outcome, once to write.
 pub(crate) fn share(
     header: &Header,
-    options: &Options,
+    options: &NormalizedOptions,
     events: &Events,
     profile: &Profile,
 ) -> (Outcome, Events, Vec<u8>) {
@@ -61,7 +61,7 @@ pub(crate) fn share(
 
 pub(crate) fn share_with(
     header: &Header,
-    options: &Options,
+    options: &NormalizedOptions,
     events: &Events,
     profile: &Profile,
     decisions: &Decisions,
@@ -170,7 +170,7 @@ pub(crate) fn session(bodies: Vec<Body>) -> (Header, Events) {
 pub(crate) fn written(bodies: Vec<Body>, profile: &str) -> String {
     let (header, events) = session(bodies);
     let profile = Profile::builtin(profile).unwrap();
-    let (_, _, bytes) = share(&header, &Options::default(), &events, &profile);
+    let (_, _, bytes) = share(&header, &NormalizedOptions::default(), &events, &profile);
     check(&bytes);
     String::from_utf8(bytes).unwrap()
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
-use quipu_formats::normalized::{Beyond, Options};
+use quipu_formats::normalized::{Beyond, NormalizedOptions};
 use quipu_model::{
     Block, Body, Content, Draft, EventType, Fidelity, Json, Note, NoteKind, Place, RunId,
 };
@@ -93,7 +93,7 @@ fn a_secret_that_is_cut_in_two_is_found() {
             .collect();
         let (header, events) = session(pieces);
         let team = Profile::builtin("team").unwrap();
-        let (_, shared, bytes) = share(&header, &Options::default(), &events, &team);
+        let (_, shared, bytes) = share(&header, &NormalizedOptions::default(), &events, &team);
         assert_eq!(shared.len(), events.len());
         let joined: String = shared
             .iter()
@@ -256,7 +256,7 @@ fn a_patch_and_a_secret_beside_it_both_go() {
     let out = written(bodies(), "research");
     let expected = r"T=[REDACTED:github] apply_patch\n*** Begin Patch\n*** Add File: a\n[REDACTED:file-contents-1-lines]\n*** End Patch\n[REDACTED:github]";
     assert!(out.contains(expected), "{out}");
-    let (outcome, shared, _) = share(&header, &Options::default(), &events, &team);
+    let (outcome, shared, _) = share(&header, &NormalizedOptions::default(), &events, &team);
     let (_, again, bytes) = share(&outcome.header, &outcome.options, &shared, &research);
     check(&bytes);
     let rules: Vec<&str> = again[0]
@@ -314,8 +314,13 @@ fn the_places_of_a_session_have_other_names_wherever_they_stand() {
         ..Decisions::default()
     };
     let research = Profile::builtin("research").unwrap();
-    let (outcome, _, bytes) =
-        share_with(&header, &Options::default(), &events, &research, &decisions);
+    let (outcome, _, bytes) = share_with(
+        &header,
+        &NormalizedOptions::default(),
+        &events,
+        &research,
+        &decisions,
+    );
     check(&bytes);
     let stands = |word: &str, of: &str| key().pseudonym(word, of);
     let expected = format!(
@@ -360,7 +365,8 @@ fn what_is_beyond_a_cap_is_cut_and_said_so() {
         mine("extends = \"team\"\nmax-events = 2"),
         mine("extends = \"team\"\nmax-bytes = 300"),
     ] {
-        let (outcome, shared, bytes) = share(&header, &Options::default(), &events, &profile);
+        let (outcome, shared, bytes) =
+            share(&header, &NormalizedOptions::default(), &events, &profile);
         check(&bytes);
         let numbers: Vec<u64> = shared.iter().map(|(event, _)| event.seq).collect();
         assert_eq!(numbers, [1, 2, 4, 6]);
@@ -382,9 +388,13 @@ fn what_is_beyond_a_cap_is_cut_and_said_so() {
         );
         let (_, _, again) = share(&outcome.header, &outcome.options, &shared, &profile);
         assert_eq!(String::from_utf8(again).unwrap(), out);
-        let mut against =
-            crate::receipt::Against::new(&bytes[..], &header, &Options::default(), Some(&key()))
-                .unwrap();
+        let mut against = crate::receipt::Against::new(
+            &bytes[..],
+            &header,
+            &NormalizedOptions::default(),
+            Some(&key()),
+        )
+        .unwrap();
         for (event, beyond) in &events {
             against.event(event, beyond).unwrap();
         }
@@ -417,7 +427,7 @@ fn what_nobody_knows_is_kept_only_where_all_is() {
     let out = |name: &str| {
         let (_, _, bytes) = share(
             &header,
-            &Options::default(),
+            &NormalizedOptions::default(),
             &events,
             &Profile::builtin(name).unwrap(),
         );
@@ -448,7 +458,7 @@ fn a_person_decides() {
         &key(),
         &decisions,
         &header,
-        &Options::default(),
+        &NormalizedOptions::default(),
         &super::super::Learned::default(),
     )
     .with_review(Box::new(|finding| {
@@ -470,7 +480,13 @@ fn a_person_decides() {
     assert_eq!(ValueHash::parse(&hash.to_string()), Some(hash));
     let mut keep = Decisions::default();
     keep.keep.insert(hash);
-    let (outcome, _, bytes) = share_with(&header, &Options::default(), &events, &team, &keep);
+    let (outcome, _, bytes) = share_with(
+        &header,
+        &NormalizedOptions::default(),
+        &events,
+        &team,
+        &keep,
+    );
     assert!(String::from_utf8(bytes).unwrap().contains(&secret));
     assert_eq!(outcome.redactions, 0);
 }
@@ -592,7 +608,7 @@ fn fields_without_a_place_are_kept_only_where_all_content_is() {
         event.annotations.stop_reason = Some("max_tokens".to_owned());
     }
     for profile in super::profiles() {
-        let (_, shared, bytes) = share(&header, &Options::default(), &events, &profile);
+        let (_, shared, bytes) = share(&header, &NormalizedOptions::default(), &events, &profile);
         check(&bytes);
         for (event, _) in &shared[1..] {
             let notes = &event.annotations;
@@ -618,7 +634,7 @@ fn tokens_that_spell_a_text_out_go_with_the_first_thing_that_is_removed() {
         event.0.annotations.extra = Json::parse(extra).ok();
     }
     for profile in super::profiles() {
-        let (_, shared, bytes) = share(&header, &Options::default(), &events, &profile);
+        let (_, shared, bytes) = share(&header, &NormalizedOptions::default(), &events, &profile);
         check(&bytes);
         for ((event, _), told) in shared.iter().zip(["4177", "bytes"]) {
             let kept = event.annotations.extra.as_ref().unwrap().get();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use quipu_formats::normalized::{self, Beyond, Options};
+use quipu_formats::normalized::{self, Beyond, NormalizedOptions};
 use quipu_model::{Block, Body, Content, Event, Header, Json};
 
 use super::{Events, check, engine, key, profiles, share, token};
@@ -170,9 +170,9 @@ proptest! {
     /// What is shared is a good document: nothing is wrong with it that was not with the original.
     #[test]
     fn what_is_shared_is_a_good_document((header, events) in sessions()) {
-        let (_, _, local) = share(&header, &Options::default(), &events, &profiles()[0]);
+        let (_, _, local) = share(&header, &NormalizedOptions::default(), &events, &profiles()[0]);
         for profile in profiles() {
-            let (outcome, shared, bytes) = share(&header, &Options::default(), &events, &profile);
+            let (outcome, shared, bytes) = share(&header, &NormalizedOptions::default(), &events, &profile);
             let report = verify(&bytes[..]).unwrap();
             prop_assert!(report.is_good(), "{}: {:?}\n{}", profile.name, report.problems, String::from_utf8_lossy(&bytes));
             let (before, after) = (broken(&local), broken(&bytes));
@@ -206,7 +206,7 @@ proptest! {
     fn twice_changes_nothing((header, mut events) in sessions(), seed in any::<u64>()) {
         plant(&mut events, &token(seed));
         for profile in profiles() {
-            let (outcome, shared, bytes) = share(&header, &Options::default(), &events, &profile);
+            let (outcome, shared, bytes) = share(&header, &NormalizedOptions::default(), &events, &profile);
             let (_, _, again) = share(&outcome.header, &outcome.options, &shared, &profile);
             prop_assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&bytes), "{}", profile.name);
         }
@@ -220,7 +220,7 @@ proptest! {
         header.title = Some(format!("with {secret}"));
         header.environment.cwd = Some(format!("/code/{secret}"));
         for profile in profiles().iter().skip(1) {
-            let (_, _, bytes) = share(&header, &Options::default(), &events, profile);
+            let (_, _, bytes) = share(&header, &NormalizedOptions::default(), &events, profile);
             let text = String::from_utf8_lossy(&bytes);
             prop_assert!(!text.contains(&secret[4..20]), "{}: {}", profile.name, text);
         }
@@ -231,9 +231,9 @@ proptest! {
     fn the_original_is_recognised((header, mut events) in sessions(), seed in any::<u64>()) {
         plant(&mut events, &token(seed));
         for profile in profiles() {
-            let (_, _, bytes) = share(&header, &Options::default(), &events, &profile);
+            let (_, _, bytes) = share(&header, &NormalizedOptions::default(), &events, &profile);
             for key in [None, Some(key())] {
-                let mut against = Against::new(&bytes[..], &header, &Options::default(), key.as_ref()).unwrap();
+                let mut against = Against::new(&bytes[..], &header, &NormalizedOptions::default(), key.as_ref()).unwrap();
                 for (event, beyond) in &events {
                     against.event(event, beyond).unwrap();
                 }
@@ -260,7 +260,7 @@ proptest! {
         }
         for name in ["public", "structure-only"] {
             let profile = crate::Profile::builtin(name).unwrap();
-            let (outcome, shared, bytes) = share(&header, &Options::default(), &session, &profile);
+            let (outcome, shared, bytes) = share(&header, &NormalizedOptions::default(), &session, &profile);
             check(&bytes);
             let moved: Vec<i64> = shared.iter().zip(&events).map(|((event, _), was)| event.timestamp.as_second() - was).collect();
             prop_assert!(moved.windows(2).all(|pair| pair[0] == pair[1]));
@@ -286,7 +286,7 @@ proptest! {
         header.origin = None;
         header.title = Some("another unlikely text".to_owned());
         let profile = crate::Profile::builtin("structure-only").unwrap();
-        let (_, _, bytes) = share(&header, &Options::default(), &events, &profile);
+        let (_, _, bytes) = share(&header, &NormalizedOptions::default(), &events, &profile);
         let text = String::from_utf8(bytes).unwrap();
         let all = texts(&events).into_iter().chain(header.title.clone());
         for said in all {

@@ -1,6 +1,6 @@
 //! Whatever is changed in a shared copy is found.
 
-use quipu_formats::normalized::{Beyond, Options};
+use quipu_formats::normalized::{Beyond, NormalizedOptions};
 use serde_json::Value;
 
 use super::{Events, call, key, result, said, session, share, token};
@@ -21,7 +21,7 @@ fn shared() -> (quipu_model::Header, Events, Value, Vec<u8>) {
     ]);
     let (_, _, bytes) = share(
         &header,
-        &Options::default(),
+        &NormalizedOptions::default(),
         &events,
         &Profile::builtin("research").unwrap(),
     );
@@ -132,7 +132,8 @@ fn what_is_cut_off_or_no_document_is_found() {
 
 fn against(header: &quipu_model::Header, events: &Events, bytes: &[u8], with_key: bool) -> Report {
     let key = with_key.then(key);
-    let mut against = Against::new(bytes, header, &Options::default(), key.as_ref()).unwrap();
+    let mut against =
+        Against::new(bytes, header, &NormalizedOptions::default(), key.as_ref()).unwrap();
     for (event, beyond) in events {
         against.event(event, beyond).unwrap();
     }
@@ -195,7 +196,7 @@ fn half_a_character_is_committed_to_as_it_is_read() {
     ]);
     for name in Profile::NAMES {
         let profile = Profile::builtin(name).unwrap();
-        let (_, _, bytes) = share(&header, &Options::default(), &events, &profile);
+        let (_, _, bytes) = share(&header, &NormalizedOptions::default(), &events, &profile);
         let report = against(&header, &events, &bytes, true);
         assert!(report.is_good(), "{name}: {:?}", report.problems);
     }

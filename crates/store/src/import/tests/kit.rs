@@ -8,7 +8,7 @@ use quipu_agents::Host;
 use tempfile::TempDir;
 
 use crate::Store;
-use crate::catalogue::{Filter, Order, TranscriptRow};
+use crate::catalogue::{Filter, Order, SqliteCatalogue, TranscriptRow};
 use crate::import::{Options, Progress, Report};
 
 pub(crate) struct Machine {
@@ -167,4 +167,10 @@ pub(crate) fn import_corpus(machine: &Machine, store: &Store) {
     store
         .import_paths(&machine.host(), &all, &options(), &Progress::default())
         .unwrap();
+}
+
+/// Changes the catalogue behind the back of the store.
+pub(crate) fn tamper(store: &Store, sql: &str) {
+    let catalogue = SqliteCatalogue::open(store.catalogue().path()).unwrap();
+    catalogue.execute(sql).unwrap();
 }

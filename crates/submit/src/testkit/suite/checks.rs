@@ -4,7 +4,7 @@ use std::io::{self, Read as _};
 use std::time::{Duration, Instant};
 
 use super::super::document::{fresh_id, transcript};
-use super::talk::{Ask, Said, Talk, pack};
+use super::talk::{Answer, Ask, Talk, pack};
 use crate::keys::SecretKey;
 use crate::protocol::{
     Code, Encoding, Limits, Receipt, SHA256, TranscriptId, UPLOAD_OFFSET, Upload,
@@ -73,7 +73,7 @@ fn fresh(key: &SecretKey, output: &str) -> Result<(TranscriptId, Vec<u8>), Strin
     Ok((id, document))
 }
 
-fn is_taken(said: &Said, status: u16) -> Result<Receipt, String> {
+fn is_taken(said: &Answer, status: u16) -> Result<Receipt, String> {
     hold(
         said.status == status,
         &format!("{} and not {status}", said.status),

@@ -8,19 +8,19 @@ use serde::de::DeserializeOwned;
 use ureq::http::Request;
 
 use super::Subjects;
-use crate::client::{Client, Options, Packed};
+use crate::client::{Client, ClientOptions, Packed};
 use crate::keys::SecretKey;
 use crate::protocol::{Encoding, Refusal, SHA256, TranscriptId};
 
 /// An answer.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
 }
 
-impl Said {
+impl Answer {
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, String> {
         serde_json::from_slice(&self.body)
             .map_err(|_| format!("{} without the right body", self.status))
@@ -93,18 +93,18 @@ impl<'a> Talk<'a> {
     }
 
     pub(super) fn client(&self, key: &SecretKey, one_request: u64) -> Result<Client, String> {
-        let options = Options {
+        let options = ClientOptions {
             attempts: 3,
             first_wait: Duration::from_millis(50),
             one_request,
             piece: 64 << 10,
             plain_http: true,
-            ..Options::default()
+            ..ClientOptions::default()
         };
         Client::new(&self.base, key.clone(), options).map_err(|error| error.to_string())
     }
 
-    pub(super) fn ask(&self, ask: &Ask<'_>, body: &[u8]) -> Result<Said, String> {
+    pub(super) fn ask(&self, ask: &Ask<'_>, body: &[u8]) -> Result<Answer, String> {
         let mut request = Request::builder()
             .method(ask.method)
             .uri(format!("{}{}", self.base, ask.path));
@@ -126,7 +126,7 @@ impl<'a> Talk<'a> {
         let headers = response.headers().iter();
         let headers = headers
             .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
-        Ok(Said {
+        Ok(Answer {
             status: response.status().as_u16(),
             headers: headers.collect(),
             body: response.body_mut().read_to_vec().unwrap_or_default(),
@@ -141,7 +141,7 @@ impl<'a> Talk<'a> {
         encoding: &str,
         sha256: &str,
         body: &[u8],
-    ) -> Result<Said, String> {
+    ) -> Result<Answer, String> {
         let ask = Ask {
             method: "PUT",
             path: format!("/v1/transcripts/{id}"),
@@ -161,7 +161,7 @@ impl<'a> Talk<'a> {
         key: &SecretKey,
         id: &TranscriptId,
         document: &[u8],
-    ) -> Result<Said, String> {
+    ) -> Result<Answer, String> {
         let packed = pack(id, document, Encoding::Identity)?;
         self.put(
             Some(key),

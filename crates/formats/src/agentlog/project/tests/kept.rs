@@ -5,7 +5,7 @@ use quipu_model::{Body, Flags, NoteKind, Notes};
 use serde_json::Value;
 
 use super::{Kept, calls, event, facts, gives, note, of_call, project, says, text, user};
-use crate::agentlog::project::{Options, Projector};
+use crate::agentlog::project::{ProjectionOptions, Projector};
 
 fn taken_back() -> Notes {
     Notes {
@@ -46,7 +46,7 @@ fn a_prompt_right_before_a_compaction_is_in_the_next_request() {
             (note(NoteKind::Compaction, "shorter"), Notes::default()),
             (says("Go on."), of_call("c2")),
         ],
-        Options::default(),
+        ProjectionOptions::default(),
     );
     let records = kept.records();
     let last = records
@@ -66,7 +66,7 @@ fn a_request_has_at_least_one_message_that_no_request_before_it_had() {
             (says("Yes."), of_call("c1")),
             (note(NoteKind::Compaction, "shorter"), Notes::default()),
         ],
-        Options::default(),
+        ProjectionOptions::default(),
     );
     let asked = kept.records();
     let asked = asked.iter().filter(|it| it["kind"] == "chat_request");
@@ -83,7 +83,7 @@ fn a_prompt_that_was_taken_back_before_an_answer_is_a_request_of_its_own() {
             (says("Done."), of_call("c1")),
             (user("at the end"), taken_back()),
         ],
-        Options::default(),
+        ProjectionOptions::default(),
     );
     let records = kept.records();
     for said in ["go", "wrong", "right", "at the end"] {
@@ -124,7 +124,7 @@ fn a_duration_is_not_made_of_a_time_that_is_missing() {
             (millis, if is_dated { notes } else { undated(notes) })
         };
         let mut kept = Kept::default();
-        let mut projector = Projector::new(facts(), Options::default());
+        let mut projector = Projector::new(facts(), ProjectionOptions::default());
         let bodies = [
             (user("go"), dated(prompt, Notes::default())),
             (calls("t1", "{}"), dated(call, of_call("c1"))),
@@ -156,7 +156,10 @@ fn a_result_without_its_call_has_no_duration_unless_the_log_gives_one() {
         ..Notes::default()
     };
     for (notes, latency, how) in [(Notes::default(), 0, Some("unknown")), (with, 7, None)] {
-        let (kept, _) = project(vec![(gives("t1", "\"x\""), notes)], Options::default());
+        let (kept, _) = project(
+            vec![(gives("t1", "\"x\""), notes)],
+            ProjectionOptions::default(),
+        );
         let records = kept.records();
         let result = records.last().unwrap();
         assert_eq!(result["payload"]["latency_ms"], latency);
@@ -169,7 +172,7 @@ fn an_answer_to_nothing_that_is_known_has_no_duration() {
     let mut facts = facts();
     facts.started_at = Some("2020-01-01T00:00:00Z".parse().unwrap());
     let mut kept = Kept::default();
-    let mut projector = Projector::new(facts, Options::default());
+    let mut projector = Projector::new(facts, ProjectionOptions::default());
     projector
         .event(&event(1, 0, says("Hello."), of_call("c1")), &mut kept)
         .unwrap();
@@ -205,7 +208,7 @@ proptest! {
         max_request_bytes in prop::sample::select(vec![60_usize, 300, 1 << 18]),
     ) {
         let mut kept = Kept::default();
-        let mut projector = Projector::new(facts(), Options { max_request_bytes, ..Options::default() });
+        let mut projector = Projector::new(facts(), ProjectionOptions { max_request_bytes, ..ProjectionOptions::default() });
         let mut said = Vec::new();
         for (n, (body, superseded, call, sub)) in bodies.into_iter().enumerate() {
             let words = format!("prompt {n}.");

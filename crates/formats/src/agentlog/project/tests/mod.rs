@@ -10,8 +10,8 @@ use quipu_model::{
 };
 use serde_json::Value;
 
-use super::{Facts, Made, Options, Projector, Sink};
-use crate::agentlog::verify::{Options as VerifyOptions, verify};
+use super::{Facts, Made, ProjectionOptions, Projector, Sink};
+use crate::agentlog::verify::{VerifyOptions, verify};
 use crate::loss::Loss;
 
 /// Keeps everything.
@@ -141,7 +141,7 @@ fn of_call(call: &str) -> Notes {
     }
 }
 
-fn project(bodies: Vec<(Body, Notes)>, options: Options) -> (Kept, Loss) {
+fn project(bodies: Vec<(Body, Notes)>, options: ProjectionOptions) -> (Kept, Loss) {
     let mut kept = Kept::default();
     let mut projector = Projector::new(facts(), options);
     for (n, (body, notes)) in bodies.into_iter().enumerate() {
@@ -191,7 +191,7 @@ fn a_call_whose_results_come_in_between_is_one_response() {
             (gives("t2", r#"{"code":0}"#), Notes::default()),
             (says("Done."), of_call("c2")),
         ],
-        Options::default(),
+        ProjectionOptions::default(),
     );
     assert_eq!(
         kept.shape(),
@@ -244,7 +244,7 @@ fn an_answer_ends_for_the_reason_that_the_log_gives() {
             told.push((calls("t1", "{}"), of_call("c1")));
         }
         told.push((says("Well."), ended));
-        let (kept, loss) = project(told, Options::default());
+        let (kept, loss) = project(told, ProjectionOptions::default());
         let records = kept.records();
         let response = records
             .iter()
@@ -265,7 +265,7 @@ fn an_answer_ends_for_the_reason_that_the_log_gives() {
         ..of_call("c1")
     };
     let told = vec![(user("go"), Notes::default()), (says("Well."), ended)];
-    let (kept, loss) = project(told, Options::default());
+    let (kept, loss) = project(told, ProjectionOptions::default());
     assert_eq!(
         kept.records()[2]["meta"]["quipu"]["stop_reason"],
         "pause_turn"
@@ -296,7 +296,7 @@ fn without_names_of_calls_a_result_ends_the_answer_and_tokens_go_where_they_are_
             (says("Second."), Notes::default()),
             (note(NoteKind::Usage, "tokens"), tokens(12)),
         ],
-        Options::default(),
+        ProjectionOptions::default(),
     );
     assert_eq!(
         kept.shape(),
@@ -353,7 +353,7 @@ fn a_recorded_run_keeps_its_steps_and_a_call_that_two_channels_report_is_one() {
         Body::StepCompleted(Step::new("review", "agent").failed("no")),
     ];
     let mut kept = Kept::default();
-    let mut projector = Projector::new(Facts::recorded(run()), Options::default());
+    let mut projector = Projector::new(Facts::recorded(run()), ProjectionOptions::default());
     for (n, body) in bodies.into_iter().enumerate() {
         let seq = n as u64 + 1;
         projector
@@ -401,7 +401,7 @@ fn notes_have_their_places() {
             (note(NoteKind::Todo, "milk"), Notes::default()),
             (user("and now?"), Notes::default()),
         ],
-        Options::default(),
+        ProjectionOptions::default(),
     );
     assert_eq!(
         kept.shape(),
@@ -427,7 +427,7 @@ fn notes_have_their_places() {
 #[test]
 fn times_do_not_run_backwards_and_the_real_ones_are_kept() {
     let mut kept = Kept::default();
-    let mut projector = Projector::new(facts(), Options::default());
+    let mut projector = Projector::new(facts(), ProjectionOptions::default());
     let undated = Notes {
         flags: Flags {
             undated: true,
@@ -507,7 +507,7 @@ fn sub_agents_talk_among_themselves_and_what_was_taken_back_is_marked() {
             (gives("t1", "\"1\""), Notes::default()),
             (says("Main."), of_call("c2")),
         ],
-        Options::default(),
+        ProjectionOptions::default(),
     );
     let records = kept.records();
     let last = records
@@ -546,9 +546,9 @@ fn a_long_session_does_not_grow_with_its_square() {
         ));
         bodies.push((says(&"y".repeat(1_000)), of_call(&format!("c{n}"))));
     }
-    let options = Options {
+    let options = ProjectionOptions {
         max_request_bytes: 8_000,
-        ..Options::default()
+        ..ProjectionOptions::default()
     };
     let (kept, loss) = project(bodies, options);
     assert!(kept.file.len() < 4_500 * turns, "{}", kept.file.len());
@@ -575,7 +575,7 @@ fn what_cannot_be_written_as_it_is_is_mended_or_moved_out_and_counted() {
             (gives("t1", huge.get()), Notes::default()),
             (says("Large."), Notes::default()),
         ],
-        Options::default(),
+        ProjectionOptions::default(),
     );
     let records = kept.records();
     assert_eq!(records[2]["meta"]["quipu"]["mended"], true);
@@ -594,7 +594,7 @@ fn what_cannot_be_written_as_it_is_is_mended_or_moved_out_and_counted() {
 fn a_made_up_meta_is_one_value() {
     let (kept, _) = project(
         vec![(user("\u{1}\"x\""), Notes::default())],
-        Options::default(),
+        ProjectionOptions::default(),
     );
     let mut tape = Tape::new();
     for line in String::from_utf8(kept.file).unwrap().lines() {
@@ -615,7 +615,7 @@ fn a_file_that_is_written_inline_is_moved_out() {
             (calls("t1", "{}"), of_call("c1")),
             (gives("t1", &output), Notes::default()),
         ],
-        Options::default(),
+        ProjectionOptions::default(),
     );
     assert_eq!(
         kept.shape(),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use quipu_model::{Block, Body, Content, Fidelity, Flags, NoteKind, Notes, Usage};
 
 use super::{Kept, calls, event, facts, gives, note, project, says, text, user};
-use crate::agentlog::project::{Options, Projector};
+use crate::agentlog::project::{ProjectionOptions, Projector};
 
 /// What a log might say next.
 fn any_body() -> impl Strategy<Value = (Body, Notes)> {
@@ -81,7 +81,7 @@ proptest! {
         flush in prop::option::of(0..40_usize),
     ) {
         let mut kept = Kept::default();
-        let mut projector = Projector::new(facts(), Options { max_request_bytes: 600, max_held_bytes: 200 });
+        let mut projector = Projector::new(facts(), ProjectionOptions { max_request_bytes: 600, max_held_bytes: 200 });
         let (mut at, mut told) = (0, 0);
         for (n, ((body, notes), later)) in bodies.iter().cloned().enumerate() {
             at += later;
@@ -109,8 +109,8 @@ proptest! {
 
     #[test]
     fn made_again_it_is_the_same(bodies in prop::collection::vec(any_body(), 1..20)) {
-        let (first, _) = project(bodies.clone(), Options::default());
-        let (second, _) = project(bodies, Options::default());
+        let (first, _) = project(bodies.clone(), ProjectionOptions::default());
+        let (second, _) = project(bodies, ProjectionOptions::default());
         prop_assert_eq!(first.file, second.file);
     }
 }

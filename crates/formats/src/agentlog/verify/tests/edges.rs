@@ -23,9 +23,9 @@ fn fields_are_cut_however_long_keys_are() {
         max_line_bytes: 64 << 20,
         ..LIMITS
     };
-    let options = Options {
+    let options = VerifyOptions {
         limits,
-        ..Options::default()
+        ..VerifyOptions::default()
     };
     let report = verify(trace.text.as_bytes(), &options).unwrap();
     assert_eq!(report.counts[&Rule::InlineBase64], 100);
@@ -161,9 +161,9 @@ fn a_last_line_that_is_whole_is_called_what_it_is() {
 #[test]
 fn any_number_of_threads_can_be_asked_for() {
     let report = check(whole().text.as_bytes());
-    let options = Options {
+    let options = VerifyOptions {
         threads: usize::MAX,
-        ..Options::default()
+        ..VerifyOptions::default()
     };
     assert_eq!(verify(whole().text.as_bytes(), &options).unwrap(), report);
 }

@@ -85,25 +85,25 @@ impl Trace {
     }
 }
 
-fn check_with(bytes: &[u8], options: Options) -> Report {
+fn check_with(bytes: &[u8], options: VerifyOptions) -> Report {
     let report = verify(bytes, &options).unwrap();
     for threads in [2, 5] {
-        let again = verify(bytes, &Options { threads, ..options }).unwrap();
+        let again = verify(bytes, &VerifyOptions { threads, ..options }).unwrap();
         assert_eq!(report, again, "the same with {threads} threads");
     }
     report
 }
 
 fn check(bytes: &[u8]) -> Report {
-    check_with(bytes, Options::default())
+    check_with(bytes, VerifyOptions::default())
 }
 
 fn permissive(bytes: &[u8]) -> Report {
     check_with(
         bytes,
-        Options {
+        VerifyOptions {
             strict: false,
-            ..Options::default()
+            ..VerifyOptions::default()
         },
     )
 }
@@ -169,9 +169,9 @@ fn limits_are_to_the_byte() {
         };
         check_with(
             line.as_bytes(),
-            Options {
+            VerifyOptions {
                 limits,
-                ..Options::default()
+                ..VerifyOptions::default()
             },
         )
     };
@@ -186,9 +186,9 @@ fn limits_are_to_the_byte() {
     };
     let report = check_with(
         text.as_bytes(),
-        Options {
+        VerifyOptions {
             limits,
-            ..Options::default()
+            ..VerifyOptions::default()
         },
     );
     assert_eq!(names(&report), ["line-too-long", "parent-null"]);
@@ -207,10 +207,10 @@ fn limits_are_to_the_byte() {
         ..LIMITS
     };
     for threads in [1, 3] {
-        let options = Options {
+        let options = VerifyOptions {
             limits: total,
             threads,
-            ..Options::default()
+            ..VerifyOptions::default()
         };
         assert!(verify(line.as_bytes(), &options).is_ok());
         let more = line.repeat(2);
@@ -390,7 +390,7 @@ fn many_batches_are_as_one() {
     assert_eq!(report.findings, []);
     assert_eq!(report.records, 414);
     // Read a byte at a time, it is the same.
-    let dripped = verify(Drip(trace.text.as_bytes()), &Options::default()).unwrap();
+    let dripped = verify(Drip(trace.text.as_bytes()), &VerifyOptions::default()).unwrap();
     assert_eq!(dripped, report);
 }
 
@@ -403,9 +403,9 @@ fn a_line_that_is_too_long_counts_as_the_reader_counts_it() {
     let long = format!("\u{feff}{}\r\n{}\r\n", "x".repeat(400), " ".repeat(400));
     let mut reader = crate::agentlog::Reader::with_limits(long.as_bytes(), limits);
     while reader.next().unwrap().is_some() {}
-    let options = Options {
+    let options = VerifyOptions {
         limits,
-        ..Options::default()
+        ..VerifyOptions::default()
     };
     let report = verify(long.as_bytes(), &options).unwrap();
     assert_eq!(report.passed, reader.passed());
