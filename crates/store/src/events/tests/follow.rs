@@ -11,7 +11,7 @@ use crate::events::{EventFollower, Followed};
 use crate::import::tests::kit::*;
 
 fn follow(store: &Store, row: &TranscriptRow, from: u64) -> EventFollower {
-    store.events(row).unwrap().follow(from).unwrap()
+    store.follow(row, from).unwrap()
 }
 
 /// All that there is: events as a consumer has them who does what he is told.
@@ -68,9 +68,8 @@ fn following_begins_without_the_events_before() {
     bytes[usize::try_from(crate::events::file::HEAD).unwrap()..last].fill(0);
     write(&path, &bytes);
     // Opened for an event of the last block: what is damaged is not looked at.
-    let log = store.kept().open(&row, &(1_195..=1_195)).unwrap();
     let mut events = Vec::new();
-    take(&mut log.follow(1_195).unwrap(), &mut events);
+    take(&mut follow(&store, &row, 1_195), &mut events);
     assert_eq!(events, whole[1_194..]);
 }
 
