@@ -13,7 +13,9 @@ use quipu_model::{Attachment, Event, Timestamp};
 use crate::archive::{Archive, Snapshot, SourceKey};
 use crate::blobs::Blobs;
 use crate::catalogue::{ADAPTERS, TranscriptRow};
-use crate::events::{ALL, EventFile, EventLog, Events, Original, Page, State, Writer};
+use crate::events::{
+    ALL, EventFile, EventFollower, EventLog, Events, Original, Page, State, Writer,
+};
 use crate::hide::is_masked;
 use crate::import::{BESIDE, ImportError, Store};
 
@@ -57,6 +59,16 @@ impl Store {
         let wanted = from..=from.saturating_add(most as u64).saturating_sub(1);
         let kept = self.kept().open(row, &wanted)?;
         Ok(kept.page(from, most, &|_| true)?)
+    }
+
+    /// Follows the events of a transcript from one on: those that are there, then those that are added, by whatever
+    /// process. Those before are not read.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read.
+    pub fn follow(&self, row: &TranscriptRow, from: u64) -> Result<EventFollower, ImportError> {
+        Ok(self.kept().open(row, &(from..=from))?.follow(from)?)
     }
 
     /// What events are read from.

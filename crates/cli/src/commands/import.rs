@@ -348,7 +348,7 @@ fn import_changes(store: &Store, search: Search, options: &Options) -> Result<()
     let mut before = Vec::new();
     for candidate in &search.found {
         for row in store.transcripts_at(&candidate.path)? {
-            before.push((row.run_id, row.figures.events));
+            before.push((row.address, row.figures.events));
         }
     }
     let paths: Vec<PathBuf> = search.found.iter().map(|it| it.path.clone()).collect();
@@ -359,15 +359,17 @@ fn import_changes(store: &Store, search: Search, options: &Options) -> Result<()
         now: SystemClock.now(),
         ..options.clone()
     };
-    let report = match store.import_found(search, &options, &Progress::default()) {
-        Ok(report) => report,
-        Err(ImportError::Busy(_)) => {
-            // The other import may be past these logs already, so they are looked at again.
-            std::thread::sleep(BUSY);
-            let again = Search::of_paths(&Place::host()?, &paths, &options.agents);
-            store.import_found(again, &options, &Progress::default())?
+    let mut search = search;
+    let report = loop {
+        match store.import_found(search, &options, &Progress::default()) {
+            Ok(report) => break report,
+            Err(ImportError::Busy(_)) => {
+                // The other import may be past these logs already, so they are looked at again; `tail -f` imports as well.
+                std::thread::sleep(BUSY);
+                search = Search::of_paths(&Place::host()?, &paths, &options.agents);
+            }
+            Err(error) => return Err(error.into()),
         }
-        Err(error) => return Err(error.into()),
     };
     report_problems(&report.problems);
     if report.read == 0 {
@@ -377,7 +379,7 @@ fn import_changes(store: &Store, search: Search, options: &Options) -> Result<()
     let time = when::local_time(options.now);
     for path in &paths {
         for row in store.transcripts_at(path)? {
-            let known = before.iter().find(|(id, _)| *id == row.run_id);
+            let known = before.iter().find(|(id, _)| *id == row.address);
             let events =
                 row.figures.events - known.map_or(0, |known| known.1.min(row.figures.events));
             if events == 0 && known.is_some() {

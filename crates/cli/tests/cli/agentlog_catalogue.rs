@@ -96,6 +96,28 @@ fn a_trace_is_listed_searched_priced_and_shown() {
     assert_eq!(env.run(&["doctor", "--check"]).code, 0);
 }
 
+/// The file of a trace that was kept.
+fn path_of(env: &TestEnv, kept: &Value) -> String {
+    let path = kept[0]["path"].as_str().unwrap();
+    path.replace("HOME", env.dir.path().to_str().unwrap())
+}
+
+/// The same trace with one more record, elsewhere.
+fn longer(env: &TestEnv, path: &str) -> String {
+    let text = std::fs::read_to_string(path).unwrap();
+    let last = text.lines().last().unwrap();
+    let ran = env.run_with(
+        &["agentlog", "id"],
+        r#"{"category":"retry","name":"toucan","severity":"info"}"#,
+    );
+    let line = format!(
+        "{{\"version\":\"0.1\",\"id\":\"{}\",\"kind\":\"harness_event\",\"ts\":\"2026-04-24T10:00:09.000Z\",\"parent\":{},\"payload\":{{\"category\":\"retry\",\"name\":\"toucan\",\"severity\":\"info\"}}}}\n",
+        ran.stdout.trim(),
+        serde_json::from_str::<Value>(last).unwrap()["id"],
+    );
+    env.file("in/b.agentlog", text + &line)
+}
+
 #[test]
 fn a_trace_that_went_on_is_known_with_all_of_it_and_one_that_is_gone_is_forgotten() {
     let env = TestEnv::new();
@@ -107,22 +129,8 @@ fn a_trace_that_went_on_is_known_with_all_of_it_and_one_that_is_gone_is_forgotte
             .map(|row| row["events"].as_u64().unwrap())
     };
     let before = events(&env).unwrap();
-    let path = kept[0]["path"]
-        .as_str()
-        .unwrap()
-        .replace("HOME", env.dir.path().to_str().unwrap());
-    let text = std::fs::read_to_string(&path).unwrap();
-    let last = text.lines().last().unwrap();
-    let ran = env.run_with(
-        &["agentlog", "id"],
-        r#"{"category":"retry","name":"toucan","severity":"info"}"#,
-    );
-    let line = format!(
-        "{{\"version\":\"0.1\",\"id\":\"{}\",\"kind\":\"harness_event\",\"ts\":\"2026-04-24T10:00:09.000Z\",\"parent\":{},\"payload\":{{\"category\":\"retry\",\"name\":\"toucan\",\"severity\":\"info\"}}}}\n",
-        ran.stdout.trim(),
-        serde_json::from_str::<Value>(last).unwrap()["id"],
-    );
-    let longer = env.file("in/b.agentlog", text + &line);
+    let path = path_of(&env, &kept);
+    let longer = longer(&env, &path);
     assert_eq!(env.run(&["agentlog", "keep", &longer]).code, 0);
     let list = json(&env, &["list", "--json"]);
     assert_eq!(traces(&list).len(), 1, "{list:#}");
@@ -187,4 +195,29 @@ fn importing_a_trace_takes_the_blobs_beside_it() {
     assert_eq!(env.run(&["agentlog", "gc", "--yes"]).code, 0);
     assert!(blob.exists());
     assert!(!env.path(&format!("blobs/c2/{}", &other[2..])).exists());
+}
+
+#[test]
+fn a_trace_that_goes_on_is_followed() {
+    let env = TestEnv::new();
+    let kept = kept(&env, "where is the quetzal", "in the forest");
+    let list = json(&env, &["list", "--json"]);
+    let id = traces(&list)[0]["id"].as_str().unwrap().to_owned();
+    let tail = env.start(&["tail", "-f", &id, "--from", "1", "--jsonl"]);
+    let mut seqs = Vec::new();
+    let mut take = |until: &str| {
+        loop {
+            let line = tail.line();
+            let event: Value = serde_json::from_str(&line).unwrap();
+            seqs.push(event["seq"].as_u64().unwrap());
+            if line.contains(until) {
+                return;
+            }
+        }
+    };
+    take("in the forest");
+    let longer = longer(&env, &path_of(&env, &kept));
+    assert_eq!(env.run(&["agentlog", "keep", &longer]).code, 0);
+    take("toucan");
+    assert!(seqs.iter().copied().eq(1..=seqs.len() as u64), "{seqs:?}");
 }

@@ -53,13 +53,12 @@ pub(super) fn run(args: &Tail, place: &Place, store: &Store, row: TranscriptRow)
     if args.follow {
         live.catch_up()?;
     }
-    let log = store.events(&live.row)?;
-    let len = log.len().map_err(ImportError::from)?;
+    let len = store.page(&live.row, 1, 0)?.len;
     let from = match args.from {
         Some(from) => from.max(1),
         None => len.saturating_sub(args.events) + 1,
     };
-    let mut follower = log.follow(from).map_err(ImportError::from)?;
+    let mut follower = store.follow(&live.row, from)?;
     if !args.follow {
         while let Some(news) = follower.try_next()? {
             printer.followed(&news)?;

@@ -11,7 +11,7 @@ use crate::events::{EventFollower, Followed};
 use crate::import::tests::kit::*;
 
 fn follow(store: &Store, row: &TranscriptRow, from: u64) -> EventFollower {
-    store.events(row).unwrap().follow(from).unwrap()
+    store.follow(row, from).unwrap()
 }
 
 /// All that there is: events as a consumer has them who does what he is told.
@@ -68,9 +68,8 @@ fn following_begins_without_the_events_before() {
     bytes[usize::try_from(crate::events::file::HEAD).unwrap()..last].fill(0);
     write(&path, &bytes);
     // Opened for an event of the last block: what is damaged is not looked at.
-    let log = store.kept().open(&row, &(1_195..=1_195)).unwrap();
     let mut events = Vec::new();
-    take(&mut log.follow(1_195).unwrap(), &mut events);
+    take(&mut follow(&store, &row, 1_195), &mut events);
     assert_eq!(events, whole[1_194..]);
 }
 
@@ -193,4 +192,50 @@ fn pages_are_read_while_the_log_grows_is_rewritten_and_is_pruned() {
     assert_eq!(open.page(1, 40, &|_| true).unwrap().events.len(), 40);
     let said = store.page(&row, 1, 40).unwrap_err().to_string();
     assert!(said.contains("s1.jsonl"), "{said}");
+}
+
+fn run_line(seq: u64) -> String {
+    format!(
+        r#"{{"seq":{seq},"run_id":"r1","type":"message.user","path":"","iteration":0,"timestamp":"2026-06-08T08:14:40Z","payload":{{"role":"user","blocks":[{{"type":"text","fidelity":"router","text":"say {seq}"}}]}}}}"#
+    ) + "\n"
+}
+
+#[test]
+fn a_recorded_run_is_followed_like_a_session() {
+    let machine = Machine::new();
+    let store = machine.store();
+    let path = store.home().join("transcripts/r1.jsonl");
+    write(&path, (1..=900).map(run_line).collect::<String>());
+    store.refresh_runs().unwrap();
+    let row = rows(&store).remove(0);
+    let mut events = Vec::new();
+    let mut follower = follow(&store, &row, 890);
+    assert_eq!(take(&mut follower, &mut events), []);
+    assert_eq!(events.len(), 11);
+    append(&path, run_line(901) + "not an event\n" + &run_line(902));
+    let told = take(&mut follower, &mut events);
+    assert!(
+        matches!(&told[..], [Followed::Bad(bad)] if bad.at.line == 902),
+        "{told:?}"
+    );
+    let seqs: Vec<u64> = events.iter().map(|event| event.seq).collect();
+    assert_eq!(seqs, (890..=902).collect::<Vec<u64>>());
+    // Half a line is not an event yet.
+    let line = run_line(903);
+    let (half, rest) = line.split_at(50);
+    append(&path, half);
+    assert_eq!(
+        follower.recv_timeout(Duration::from_millis(30)).unwrap(),
+        None
+    );
+    append(&path, rest);
+    let news = follower.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert!(matches!(news, Some(Followed::Events(events)) if events[0].seq == 903));
+    write(&path, run_line(1));
+    let mut events = Vec::new();
+    assert_eq!(
+        take(&mut follower, &mut events),
+        [Followed::Again { from: 1 }]
+    );
+    assert_eq!(events.len(), 1);
 }
