@@ -67,6 +67,7 @@ pub mod parquet;
 pub mod plain;
 pub mod projection;
 mod rules;
+mod shape;
 pub mod sts;
 pub mod text;
 
