@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
-use quipu_formats::exchange::{Escapes, Item, Reader, encode, verify};
-use quipu_formats::lines::{Limits, Lines};
+use quipu_exchange::lines::{Limits, Lines};
+use quipu_exchange::{Escapes, Item, Reader, encode, verify};
 use quipu_model::{
     Annotations, Block, Body, Content, Event, Fidelity, Json, Place, Step, ToolCall, ToolCallId,
     ToolResult,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use quipu_formats::agentlog::reader::Passed;
 use quipu_formats::agentlog::verify::{VerifyOptions, verify};
 use quipu_formats::agentlog::{Canon, ContentId, Form, Item, Reader};
-use quipu_formats::lines::Limits;
+use quipu_exchange::lines::Limits;
 use quipu_model::json::Tape;
 use sha2::{Digest as _, Sha256};
 

@@ -14,8 +14,8 @@ pub mod slow;
 pub mod submit;
 
 use quipu_agents::{Checkpoint, Collect, Dialect, Family, Feed, Origin};
-use quipu_formats::exchange::{self, Escapes, Item, Reader, verify};
-use quipu_formats::lines::Limits;
+use quipu_exchange::{Escapes, Item, Reader, verify};
+use quipu_exchange::lines::Limits;
 use quipu_model::json::{Kind, Node, Parts, PartsError, SyntaxProblem, Tape};
 use quipu_model::tree::TreeBuilder;
 use quipu_model::{Event, InvalidJson, Json};
@@ -74,8 +74,8 @@ pub fn exchange_reader(bytes: &[u8]) {
 /// In the open form any event; as a line of a file whatever such a file may hold.
 fn reads_back(event: &Event) {
     let (mut open, mut in_file) = (Vec::new(), Vec::new());
-    exchange::encode_log(event, &mut open);
-    let is_written = exchange::encode(event, Escapes::Plain, &mut in_file).is_ok();
+    quipu_exchange::encode_log(event, &mut open);
+    let is_written = quipu_exchange::encode(event, Escapes::Plain, &mut in_file).is_ok();
     for line in [Some(open), Some(in_file).filter(|_| is_written)] {
         let Some(line) = line else { continue };
         assert_eq!(line.iter().filter(|&&b| b == b'\n').count(), 1);
@@ -127,7 +127,7 @@ pub fn draft(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
-    let Ok(request) = exchange::parse_draft(text, LIMITS.max_depth) else {
+    let Ok(request) = quipu_exchange::parse_draft(text, LIMITS.max_depth) else {
         return;
     };
     reads_back(&Event {
@@ -325,7 +325,7 @@ fn read(family: &dyn Family, dialect: &Dialect, log: &[u8], cut: Option<usize>) 
     assert_eq!(ledger.records, ledger.mapped + ledger.noted + dropped);
     for event in &events.events {
         let mut line = Vec::new();
-        exchange::encode_log(event, &mut line);
+        quipu_exchange::encode_log(event, &mut line);
         assert_eq!(line.iter().filter(|&&b| b == b'\n').count(), 1);
     }
     let records = ledger.records;

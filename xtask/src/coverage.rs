@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::tool::{cargo, root};
 
-const CRATES: [&str; 8] = [
-    "model", "formats", "record", "agents", "store", "api", "files", "http",
+const CRATES: [&str; 9] = [
+    "model", "exchange", "formats", "record", "agents", "store", "api", "files", "http",
 ];
 const AT_LEAST: f64 = 85.0;
 

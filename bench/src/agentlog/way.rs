@@ -5,12 +5,12 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
+use quipu_exchange::lines::Limits;
 use quipu_formats::agentlog::record::Field;
 use quipu_formats::agentlog::verify::VerifyOptions;
 use quipu_formats::agentlog::{
     Canon, ContentId, Draft, Item, Kind, LIMITS, Parent, Reader, Writer,
 };
-use quipu_formats::lines::Limits;
 use quipu_model::json::Tape;
 use quipu_model::{Json, Timestamp};
 use sha2::{Digest as _, Sha256};

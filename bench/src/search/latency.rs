@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use jiff::tz::TimeZone;
 use quipu_model::Timestamp;
 use quipu_prices::Prices;
-use quipu_search::index::{self, Index, View, Wish};
+use quipu_search::index::{self, Index as _, TantivyIndex, View, Wish};
 use quipu_search::query::{Clock, Query};
 use quipu_store::Store;
 use quipu_store::search::{Ask, Known, Show, Sort, index_path};
@@ -52,7 +52,7 @@ struct Measured {
 /// All there is to ask.
 struct Engines<'e> {
     store: &'e Store,
-    view: &'e View,
+    view: &'e dyn View,
     known: &'e Known<'e>,
     prices: &'e Prices,
     fts5: &'e Fts5,
@@ -64,11 +64,11 @@ pub(super) fn measure(table: &mut Table, built: &Built) -> Result<()> {
     let classes = queries::classes(&texts)?;
     let fts5 = Fts5::open(&built.fts5, &texts)?;
     let store = Store::open_existing(&built.store)?.context("the store is there")?;
-    let index = Index::open(&index_path(&built.store))?.context("the index is there")?;
+    let index = TantivyIndex::open(&index_path(&built.store))?.context("the index is there")?;
     let (view, prices) = (index.view()?, Prices::builtin());
     let engines = Engines {
         store: &store,
-        view: &view,
+        view: &*view,
         known: &Known::new(store.catalogue(), &prices),
         prices: &prices,
         fts5: &fts5,

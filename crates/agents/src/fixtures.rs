@@ -122,7 +122,7 @@ fn summary(read: &Read) -> String {
     says.extend(read.error.as_ref().map(|error| format!("error {error}")));
     for event in &read.events {
         let mut line = Vec::new();
-        quipu_formats::exchange::encode_log(event, &mut line);
+        quipu_exchange::encode_log(event, &mut line);
         let line: Value = serde_json::from_slice(&line).unwrap();
         let payload: String = line["payload"].to_string().chars().take(LONGEST).collect();
         let model = event.annotations.model.as_ref();

@@ -299,7 +299,7 @@ impl Read {
         );
         for event in &self.events {
             let mut line = Vec::new();
-            quipu_formats::exchange::encode_log(event, &mut line);
+            quipu_exchange::encode_log(event, &mut line);
             let line = String::from_utf8(line).unwrap();
             let short: String = line.trim_end().chars().take(400).collect();
             text.push_str(&short);

@@ -188,7 +188,7 @@ pub(crate) struct Only {
     /// Only sessions that went on at or after this: a date, a time, today, yesterday, a weekday, or an age such as 24h, 7d, 2w, 3mo, 1y
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
-    /// Only sessions that began before this
+    /// Only sessions that began before this; a day is named to its end
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
 }
@@ -386,10 +386,10 @@ pub(crate) struct Tree {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Tail {
-    /// A transcript's path, a run id, or the beginning of one
+    /// A transcript's path, the id of a run or session, or the beginning of one
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// Wait for more; goes on when the file is truncated or replaced
+    /// Wait for more; goes on when the file is truncated or replaced. A session's log is imported as it grows
     #[arg(short, long)]
     pub(crate) follow: bool,
     /// How many events to begin with

@@ -5,13 +5,13 @@ use std::io::{self, BufWriter, Read as _, Write};
 use std::path::Path;
 
 use quipu_agents::{
-    Collect, Dialect, FAMILIES, Family, Feed, FeedError, Gathered, HEAD, Known, Limits, Origin,
-    Session, Summary,
+    Collect, Dialect, FAMILIES, Family, Feed, FeedError, GatherError, Gathered, Origin, Session,
+    Summary,
 };
 use quipu_agents::{Entry, Position, Sink, is_credential};
-use quipu_convert::whose;
 use quipu_model::{Attachment, Event, Timestamp, Usage};
 use quipu_store::catalogue::{Figures, TranscriptRow};
+use quipu_store::facade::identify;
 
 /// A log, read.
 pub(crate) struct Log {
@@ -86,7 +86,6 @@ impl Log {
             size: metadata.map_or(0, |metadata| metadata.len()),
             modified: None,
             recorded: false,
-            trace: false,
             version: 0,
             read_to: 0,
             address: String::new(),
@@ -111,37 +110,20 @@ impl Sink for Both {
     fn blob(&mut self, _attachment: &Attachment, _bytes: &[u8]) {}
 }
 
-/// Whether a file is the log of an agent that is known.
-pub(crate) fn is_known(path: &Path) -> bool {
-    !is_credential(path) && identify(path).is_ok_and(|found| found.is_some())
-}
-
-fn identify(path: &Path) -> io::Result<Option<Known>> {
-    let size = path.metadata()?.len();
-    let mut head = Vec::new();
-    open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
-    let packed = is_packed(path);
-    let whole = head.len() < HEAD;
-    let found = whose(path, &head, whole);
-    // A document is only known by its whole.
-    if found.is_some() || whole || packed || size > Limits::default().document as u64 {
-        return Ok(found);
+/// Why sessions cannot be taken out of what holds them.
+fn unreadable(error: GatherError) -> io::Error {
+    match error {
+        GatherError::Io(error) => error,
+        error => io::Error::new(io::ErrorKind::InvalidData, error),
     }
-    let mut all = Vec::new();
-    open(path)?.read_to_end(&mut all)?;
-    Ok(whose(path, &all, true))
 }
 
-fn is_packed(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == "zst")
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    if is_packed(path) {
-        let error = io::Error::other("a compressed log; `quipu import` reads it");
-        return Err(error);
+fn refuse_packed(path: &Path) -> io::Result<()> {
+    if path.extension().is_some_and(|ending| ending == "zst") {
+        let error = "a compressed log; `quipu import` reads it";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, error));
     }
-    File::open(path)
+    Ok(())
 }
 
 /// Reads the log of an agent. `None` when it is not known whose it is.
@@ -149,6 +131,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<Log>> {
     if path.is_dir() {
         return read_directory(path);
     }
+    refuse_packed(path)?;
     let Some(known) = identify(path)? else {
         return Ok(None);
     };
@@ -156,7 +139,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<Log>> {
     let Some((mut feed, mut sink)) = begin(path, family, dialect) else {
         return Ok(None);
     };
-    let mut file = open(path)?;
+    let mut file = File::open(path)?;
     let mut piece = vec![0; 1 << 18];
     loop {
         match file.read(&mut piece) {
@@ -190,10 +173,10 @@ fn read_directory(path: &Path) -> io::Result<Option<Log>> {
     };
     let dialect = gather.dialect();
     let from = Gathered::Tree(path);
-    let parts = gather.parts(&from).map_err(io::Error::other)?;
+    let parts = gather.parts(&from).map_err(unreadable)?;
     let [part] = &parts[..] else {
         let error = "a directory of several sessions; `quipu import` reads them";
-        return Err(io::Error::other(error));
+        return Err(io::Error::new(io::ErrorKind::Unsupported, error));
     };
     let Some((feed, sink)) = begin(path, family, dialect) else {
         return Ok(None);
@@ -202,7 +185,7 @@ fn read_directory(path: &Path) -> io::Result<Option<Log>> {
     {
         let mut pieces = BufWriter::with_capacity(1 << 18, &mut feeding);
         let written = gather.write(&from, &part.id, &mut pieces);
-        written.map_err(io::Error::other)?;
+        written.map_err(unreadable)?;
         pieces.flush()?;
     }
     Ok(Some(done(feeding.feed, feeding.sink, dialect)))

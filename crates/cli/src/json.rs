@@ -10,7 +10,7 @@ use quipu_api::repair::MendedTranscript;
 use quipu_api::transcript::Transcript;
 use quipu_api::verify::CheckedTranscript;
 use quipu_api::{Time, repair, transcript, tree};
-use quipu_formats::exchange::verify::{Finding, Report};
+use quipu_exchange::verify::{Finding, Report};
 use quipu_model::tree::{Forest, Link, Node, Placed, RunTree, Span, State, Tally};
 use quipu_model::{RunId, ToolCallId, Usage};
 use quipu_record::Mended;

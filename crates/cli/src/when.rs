@@ -17,6 +17,16 @@ pub(crate) fn point_in(text: &str, now: Timestamp, zone: TimeZone) -> Result<Tim
     when::since(text, &Clock { now, zone }).map_err(|error| wrong(&error))
 }
 
+/// The end of what a text names, which is no part of it: a day is named to its end, as `until:` in a search is.
+pub(crate) fn end(text: &str, now: Timestamp) -> Result<Timestamp> {
+    end_in(text, now, TimeZone::system())
+}
+
+/// The same, with days of another zone.
+pub(crate) fn end_in(text: &str, now: Timestamp, zone: TimeZone) -> Result<Timestamp> {
+    when::until(text, &Clock { now, zone }).map_err(|error| wrong(&error))
+}
+
 /// An age before now.
 pub(crate) fn age(text: &str, now: Timestamp) -> Result<Timestamp> {
     let zone = TimeZone::system();
@@ -87,6 +97,14 @@ pub(crate) fn local_day(at: Timestamp) -> String {
     at.to_zoned(TimeZone::system())
         .strftime("%Y-%m-%d")
         .to_string()
+}
+
+/// What a text says, if there is one, as the catalogue has it.
+pub(crate) fn millis(
+    text: Option<&str>,
+    read: impl Fn(&str) -> Result<Timestamp>,
+) -> Result<Option<i64>> {
+    Ok(text.map(read).transpose()?.map(Timestamp::as_millisecond))
 }
 
 /// A time as the catalogue has it.

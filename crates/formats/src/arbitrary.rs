@@ -1,7 +1,7 @@
 //! Events of every kind, for property tests. Boxed, because as one type they overflow the stack.
 //!
 //! What the format says is the same as nothing is not made: an error that is an empty text, and a
-//! `null` where a tool's input or output may be missing (see [`crate::exchange::LOSSES`]).
+//! `null` where a tool's input or output may be missing (see [`quipu_exchange::LOSSES`]).
 
 use proptest::collection::vec;
 use proptest::option::of;

@@ -8,7 +8,7 @@
 //! | [`agentlog`] | `.agentlog` traces: content-addressed records |
 //! | [`atif`] | ATIF, the trajectory format of Harbor |
 //! | [`claude`], [`codex`] | session files that those agents resume |
-//! | [`exchange`] | the exchange transcript: `transcripts/<run-id>.jsonl` |
+//! | [`exchange`] | sessions as exchange transcripts, the format of `quipu-exchange` |
 //! | [`flow`] | run directories: transcripts and receipts of workflow steps |
 //! | [`html`], [`markdown`], [`text`] | for people |
 //! | [`normalized`] | the normalized transcript, which has a place for everything |
@@ -18,10 +18,10 @@
 //!
 //! [`projection`] is the seam of all that write sessions.
 //!
-//! [`lines`] is what the line-based formats read through; [`loss`] is what they say they cannot carry.
+//! `quipu-exchange` has the lines of transcripts and the reader of lines; [`loss`] is what formats say they cannot carry.
 //!
 //! ```
-//! use quipu_formats::exchange::{encode, Escapes, Reader};
+//! use quipu_exchange::{encode, Escapes, Reader};
 //! use quipu_model::{Annotations, Body, Event, Place, RunId, Step};
 //!
 //! let event = Event {
@@ -57,7 +57,6 @@ pub mod exchange;
 pub mod flow;
 mod handover;
 pub mod html;
-pub mod lines;
 pub mod loss;
 pub mod markdown;
 pub mod normalized;
@@ -66,7 +65,6 @@ pub mod otlp;
 pub mod parquet;
 pub mod plain;
 pub mod projection;
-mod rules;
 mod shape;
 pub mod sts;
 pub mod text;

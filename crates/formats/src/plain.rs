@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use quipu_model::{Body, Content, Event, HarnessEvent, Note, NoteKind, Severity};
 
-use crate::exchange::{fields_json, sentence, unknown_blocks_as_text};
+use crate::exchange::unknown_blocks_as_text;
 use crate::loss::Loss;
+use quipu_exchange::{fields_json, sentence};
 
 /// An event in the kinds that every format has a way with. Other kinds become notes that keep all of them; blocks that
 /// are not known become text. [`count`] says so in a loss report.

@@ -56,13 +56,13 @@ impl TimeWriter {
         let (second, nanos) = (time.as_second(), time.subsec_nanosecond());
         if nanos < 0 {
             // Before 1970 the fraction counts the other way.
-            quipu_formats::exchange::write_timestamp(time, out);
+            quipu_exchange::write_timestamp(time, out);
             return;
         }
         if self.second != Some(second) {
             self.prefix.clear();
             let whole = Timestamp::from_second(second).unwrap_or(time);
-            quipu_formats::exchange::write_timestamp(whole, &mut self.prefix);
+            quipu_exchange::write_timestamp(whole, &mut self.prefix);
             self.prefix.pop_if(|last| *last == b'Z');
             self.second = Some(second);
         }
@@ -126,7 +126,7 @@ mod tests {
                 let time = Timestamp::new(second, nanos).unwrap();
                 let (mut ours, mut theirs) = (vec![b'x'], Vec::new());
                 writer.write(time, &mut ours);
-                quipu_formats::exchange::write_timestamp(time, &mut theirs);
+                quipu_exchange::write_timestamp(time, &mut theirs);
                 prop_assert_eq!(String::from_utf8(ours), String::from_utf8(theirs));
             }
         }

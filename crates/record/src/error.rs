@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use quipu_formats::exchange::{Fault, Position};
+use quipu_exchange::{Fault, Position};
 use quipu_model::RunId;
 
 /// Why an event was not recorded, or a run not opened. Unless it is [`Error::SyncFailed`], no sequence
@@ -15,7 +15,7 @@ pub enum Error {
     Closed(RunId),
     /// A file of the exchange format may not hold the event.
     #[error(transparent)]
-    Unwritable(#[from] quipu_formats::exchange::Closed),
+    Unwritable(#[from] quipu_exchange::Closed),
     /// The event would be longer than allowed.
     #[error("the event is {len} bytes long, more than the {limit} allowed")]
     TooLarge {

@@ -10,8 +10,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quipu_formats::exchange::Chain;
-use quipu_formats::lines::Limits;
+use quipu_exchange::Chain;
+use quipu_exchange::lines::Limits;
 use quipu_model::RunId;
 
 use crate::Error;

@@ -11,7 +11,7 @@
 //!   Only bytes behind the last event that have no line end, or are not an event at all, are set aside: a whole line
 //!   that is beyond [`RecorderOptions::limits`] is an error, and its number stays taken.
 //! * **Lines are sealed.** Each ends in a checksum that covers it and the line before
-//!   ([`quipu_formats::exchange::Chain`]); `quipu verify` tells a bit that has turned since.
+//!   ([`quipu_exchange::Chain`]); `quipu verify` tells a bit that has turned since.
 //! * **A run has one writer.** A second process is refused, with an error that says why.
 //! * **Durability is the caller's choice** ([`Durability`]), and [`Recorder::wait_durable`] tells when
 //!   an event is on disk.
@@ -72,7 +72,7 @@
 //! | `follow` | history and live as one |
 //! | `log` | a run's file read by its events, from any process |
 //! | `storage` | the directory: names, links, permissions, trees |
-//! | `trace` | the same run as an `.agentlog` trace, live |
+//! | `trace` | the same run as an `.agentlog` trace, live (feature `trace`, on unless left out: it needs all formats) |
 
 mod clock;
 mod commit;
@@ -99,6 +99,7 @@ mod storage;
 mod sync;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
+#[cfg(feature = "trace")]
 mod trace;
 
 pub use clock::{Clock, SystemClock};
@@ -114,4 +115,5 @@ pub use medium::Medium;
 pub use recorder::{Masker, OnLag, Recorder, RecorderOptions};
 pub use recover::{Mended, SetAside, torn_path};
 pub use storage::{NotFound, Remark, RemarkKind, Storage};
+#[cfg(feature = "trace")]
 pub use trace::{KeepBlob, TraceError, TraceOptions, TracePlace, TraceWriter, Traced};

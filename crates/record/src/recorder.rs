@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::PoisonError;
 
-use quipu_formats::exchange::Template;
-use quipu_formats::lines::Limits;
+use quipu_exchange::Template;
+use quipu_exchange::lines::Limits;
 use quipu_model::{Draft, RunId, Timestamp};
 
 use crate::Error;

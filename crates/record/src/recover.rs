@@ -13,8 +13,8 @@ use std::io::{self, Read, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use quipu_formats::exchange::{Bad, Chain, Fault, Item, Reader};
-use quipu_formats::lines::Limits;
+use quipu_exchange::lines::Limits;
+use quipu_exchange::{Bad, Chain, Fault, Item, Reader};
 use quipu_model::{Event, RunId};
 
 use crate::Error;

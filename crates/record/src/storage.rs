@@ -16,9 +16,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use quipu_formats::exchange::verify::{Finding, Report, Rule, verify};
-use quipu_formats::exchange::{Fault, Position, Reader, Warning};
-use quipu_formats::lines::Limits;
+use quipu_exchange::lines::Limits;
+use quipu_exchange::verify::{Finding, Report, Rule, verify};
+use quipu_exchange::{Fault, Position, Reader, Warning};
 use quipu_model::RunId;
 use quipu_model::tree::{Forest, RunTree, TreeBuilder};
 

@@ -19,11 +19,10 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use quipu_exchange::lines::Limits;
 use quipu_formats::agentlog::project::{Facts, Made, ProjectionOptions, Projector, Sink};
 use quipu_formats::agentlog::record::Field;
 use quipu_formats::agentlog::{self, ContentId, Item, LIMITS, Parent, Record};
-use quipu_formats::exchange;
-use quipu_formats::lines::Limits;
 use quipu_formats::loss::Loss;
 use quipu_model::Attachment;
 
@@ -229,7 +228,7 @@ impl Trace {
     }
 
     fn take(&mut self, seq: u64, line: &[u8], projector: &mut Projector) -> Result<(), TraceError> {
-        let mut reader = exchange::Reader::with_limits(line, Limits::default());
+        let mut reader = quipu_exchange::Reader::with_limits(line, Limits::default());
         let Some(Ok(decoded)) = reader.next_decoded()? else {
             return Err(TraceError::Event(seq));
         };

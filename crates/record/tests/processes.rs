@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use quipu_formats::exchange::Reader;
+use quipu_exchange::Reader;
 use quipu_model::{Block, Body, Draft, Fidelity, Place, RunId};
 use quipu_record::{Durability, LogFollower, News, Recorder, RecorderOptions, RunLog, Storage};
 

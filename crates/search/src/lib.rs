@@ -16,7 +16,7 @@
 //! # An example
 //!
 //! ```
-//! use quipu_search::index::{Index, Passes, Sessions, Wish};
+//! use quipu_search::index::{Index as _, Passes, Sessions, TantivyIndex, Wish};
 //! use quipu_search::query::{Clock, Filter, Query};
 //! use quipu_search::snippet::{Marker, snippet};
 //! use quipu_search::{Document, index};
@@ -30,7 +30,7 @@
 //! }
 //!
 //! # let directory = tempfile::tempdir()?;
-//! let index = Index::open_or_create(directory.path())?;
+//! let index = TantivyIndex::open_or_create(directory.path())?;
 //! let mut part = index.parts(index::PART).begin()?;
 //! let text = "The test fails because parseHeader() returns None";
 //! part.add(Document { pass: 1, seq: 7, text: text.to_owned(), ..Document::default() })?;
@@ -61,6 +61,8 @@ pub mod document;
 pub mod index;
 pub mod query;
 pub mod snippet;
+#[cfg(any(test, feature = "testkit"))]
+pub mod testkit;
 pub mod when;
 pub mod words;
 

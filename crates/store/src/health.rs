@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use quipu_search::index::Index;
+use quipu_search::index::{Index as _, TantivyIndex};
 
 use crate::archive::{Archive, Usage};
 use crate::blobs::{BlobError, BlobId, Blobs};
@@ -214,7 +214,7 @@ impl Health {
             Ok(sessions) => self.not_indexed = sessions,
             Err(error) => self.catalogue.push(error.to_string()),
         }
-        match Index::open(&index_path(home)) {
+        match TantivyIndex::open(&index_path(home)) {
             Ok(Some(index)) => self.index = index.damages(all),
             Ok(None) => {}
             Err(error) => self.index.push(error.to_string()),

@@ -60,6 +60,7 @@
 //! | [`archive`] | original bytes: chunks, manifests, versions, sweeping |
 //! | [`blobs`] | large things that events refer to; what they look like, which are not used |
 //! | [`traces`] | `.agentlog` traces by the id of their root, and an index of them |
+//! | [`facade`] | what programs ask: what there is, what an argument means, what needs attention |
 //! | [`health`] | whether all of it is sound |
 //! | [`live`] | the live bus: what changed, for whoever follows |
 //! | [`objects`] | where chunks and blobs lie: the trait, and a directory of them |
@@ -76,6 +77,7 @@ pub mod blobs;
 pub mod catalogue;
 mod durable;
 pub mod events;
+pub mod facade;
 mod files;
 pub mod health;
 mod hide;

@@ -49,7 +49,7 @@ impl Bytes for Kept {
         let mut found = Vec::new();
         for path in names {
             let of = SourceKey::new(self.agent.clone(), path.clone()).with_part(BESIDE);
-            let kept = self.archive.latest(&of).map_err(io::Error::other)?;
+            let kept = self.archive.latest(&of)?;
             if let Some(kept) = kept {
                 let mut bytes = Vec::new();
                 self.archive.read(&kept).read_to_end(&mut bytes)?;
@@ -80,8 +80,8 @@ impl Entries for KeptEntries {
 }
 
 impl Store {
-    /// A kept session, to be converted.
-    pub fn source(
+    /// A kept session, to be converted into any format.
+    pub fn export(
         &self,
         row: &TranscriptRow,
         prices: &Arc<Prices>,
@@ -92,7 +92,7 @@ impl Store {
         let row = &*located(self.archive(), row)?;
         let dialect = row.dialect.as_deref().and_then(quipu_agents::dialect);
         let found = dialect.ok_or_else(|| ImportError::Unread(row.path.clone()))?;
-        if row.trace {
+        if row.is_trace() {
             let bytes = LogFile(row.path.clone());
             return Ok(Box::new(self.log(bytes, row, found, prices)?));
         }
@@ -111,9 +111,9 @@ impl Store {
             }
             quipu_agents::NORMALIZED_PAGE => {
                 let page = Document::page_of(Box::new(bytes), &row.path, None);
-                let page = page.map_err(|error| ImportError::Home {
+                let page = page.map_err(|error| ImportError::Page {
                     path: row.path.clone(),
-                    source: io::Error::other(error.to_string()),
+                    why: error.to_string(),
                 })?;
                 return Ok(Box::new(page));
             }

@@ -106,13 +106,11 @@ impl Kept {
 
     /// Whether there is a log to make events of.
     pub(crate) fn has_log(&self, row: &TranscriptRow) -> bool {
-        match row.is_archived() {
-            true => self
-                .archive
-                .source_by_id(&row.key)
-                .is_ok_and(|it| it.is_some()),
-            false => row.path.is_file(),
+        if !row.is_archived() {
+            return row.path.is_file();
         }
+        let source = self.archive.source_by_id(&row.key);
+        source.is_ok_and(|source| source.is_some())
     }
 
     /// The events of a log, and the log in the state that they are of.
@@ -121,7 +119,7 @@ impl Kept {
         row: &TranscriptRow,
         wanted: &RangeInclusive<u64>,
     ) -> Result<(EventFile, Original), ImportError> {
-        if row.trace {
+        if row.is_trace() {
             return self.trace(row, wanted);
         }
         let row = &*located(&self.archive, row)?;

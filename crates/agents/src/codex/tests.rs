@@ -31,7 +31,7 @@ fn texts(read: &Read) -> Vec<String> {
         .zip(&read.events)
         .map(|(word, event)| {
             let mut line = Vec::new();
-            quipu_formats::exchange::encode_log(event, &mut line);
+            quipu_exchange::encode_log(event, &mut line);
             let line = String::from_utf8(line).unwrap();
             let said = line
                 .split_once(r#""text":""#)

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use quipu_formats::exchange::{Changes, Warning, decode_text, into_log};
+use quipu_exchange::{Warning, decode_text};
+use quipu_formats::exchange::{Changes, into_log};
 use quipu_formats::plain;
 use quipu_model::json::Node;
 use quipu_model::{Body, Event, Money, Note, NoteKind, Notes, ToolCall, ToolResult, Usage};

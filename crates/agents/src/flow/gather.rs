@@ -5,8 +5,8 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use quipu_exchange::lines::Limits;
 use quipu_formats::flow::{self, FlowError};
-use quipu_formats::lines::Limits;
 
 use super::RUN;
 use crate::{Dialect, Gather, GatherError, Gathered, Part, is_credential};

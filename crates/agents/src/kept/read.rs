@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use quipu_formats::exchange::decode_text;
+use quipu_exchange::decode_text;
 use quipu_model::json::{Node, Tape};
 use quipu_model::{Attachment, Money, NoteKind, Place, Source, Status, Timestamp, Usage};
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use quipu_formats::exchange::encode_log;
+use quipu_exchange::encode_log;
 use quipu_model::{Event, Notes, Timestamp, Usage};
 
 use super::Line;

@@ -67,7 +67,7 @@ pub(crate) struct ListTraces {
     /// Only traces that went on at or after this: a date, a time, today, yesterday, a weekday, or an age such as 24h, 7d, 2w, 3mo, 1y
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
-    /// Only traces that began before this
+    /// Only traces that began before this; a day is named to its end
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
     /// Only replays of this trace
@@ -156,8 +156,8 @@ pub(crate) struct Caps {
 }
 
 impl Caps {
-    pub(crate) fn limits(&self) -> quipu_formats::lines::Limits {
-        quipu_formats::lines::Limits {
+    pub(crate) fn limits(&self) -> quipu_exchange::lines::Limits {
+        quipu_exchange::lines::Limits {
             max_line_bytes: self.max_line,
             max_total_bytes: self.max_total,
             max_depth: self.max_depth,

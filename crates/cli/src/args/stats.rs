@@ -79,7 +79,7 @@ pub(crate) struct Which {
     /// Only calls at or after this: a date, a time, today, yesterday, a weekday, or an age such as 24h, 7d, 2w, 3mo, 1y
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
-    /// Only calls before this
+    /// Only calls before this; a day is named to its end
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
     /// Where days begin, such as Europe/Berlin or UTC [config: stats.zone] [default: the zone of the system]

@@ -1,22 +1,13 @@
 //! `quipu doctor`: is what is kept sound, and what is not known?
 
-mod traces;
-
-use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use quipu_agents::{FAMILIES, Host};
 use quipu_api::doctor as api;
-use quipu_store::Store;
-use quipu_store::catalogue::{CatalogueError, DriftRow};
-use quipu_store::health::Health;
-use quipu_store::import::Search;
+use quipu_store::catalogue::DriftRow;
+use quipu_store::facade::{Diagnosis, Examine};
 
 use super::import::explain;
-use super::list::Census;
 use crate::args::Doctor;
 use crate::config::Config;
 use crate::error::{Exit, Result};
@@ -28,105 +19,40 @@ use crate::terminal::{DIM, GREEN, RED, YELLOW, bytes, clean, columns, count, out
 /// Damages that are shown; the rest is counted.
 const SHOWN: usize = 20;
 
-/// What was found out.
-#[derive(Debug, Default)]
-struct Findings {
-    /// What needs attention.
-    attention: Vec<String>,
-    permissions: Option<u32>,
-    /// Why the home cannot be used.
-    unreachable: Option<String>,
-    catalogue_version: Option<i64>,
-    census: Census,
-    /// Whether what is kept is sound.
-    health: Health,
-    /// Logs and directories of agents that cannot be read, and why.
-    unreadable: Vec<(PathBuf, String)>,
-    /// Problems by what they say: how many logs, and one of them.
-    problems: BTreeMap<String, (u64, String)>,
-    dropped: Vec<(String, u64)>,
-    drift: Vec<DriftRow>,
+/// Shows what was found out.
+struct Shown<'d>(&'d Diagnosis);
+
+impl std::ops::Deref for Shown<'_> {
+    type Target = Diagnosis;
+
+    fn deref(&self) -> &Diagnosis {
+        self.0
+    }
 }
 
 pub(crate) fn run(args: &Doctor, place: &Place) -> Result<Exit> {
     let home = place.home()?;
     let host = Place::host()?;
-    let mut found = Findings {
-        unreachable: unreachable(&home, place.is_named()),
-        ..Findings::default()
+    let config = Config::load(&home).err();
+    let examine = Examine {
+        all: args.check,
+        named: place.is_named(),
+        also: config
+            .map(|error| format!("{error}; mend it, or move the file away"))
+            .into_iter()
+            .collect(),
     };
-    if let Some(why) = &found.unreachable {
-        found.attention.push(why.clone());
-    } else if let Ok(metadata) = home.metadata() {
-        let mode = metadata.permissions().mode() & 0o777;
-        found.permissions = Some(mode);
-        if mode & 0o077 != 0 {
-            found.attention.push(format!(
-                "others can look into {} (mode {mode:o}); `chmod 700` it",
-                home.display()
-            ));
-        }
-    }
-    if found.unreachable.is_none() && found.permissions.is_some() {
-        let store = match place.store() {
-            Ok(store) => store,
-            Err(error) => {
-                found.attention.push(error.to_string());
-                None
-            }
-        };
-        found.health = Health::of(&home, store.as_ref(), args.check);
-        found.needs();
-        if let Some(store) = &store
-            && let Err(error) = found.read(store)
-        {
-            let why = error.to_string();
-            if !found.attention.contains(&why) {
-                found.attention.push(why);
-            }
-        }
-        if home.join("rebuild.pending").exists() {
-            let unfinished =
-                "the catalogue is not whole, because the archive was not read to its end";
-            let remedy = "`quipu import` goes on with it";
-            found.attention.push(format!("{unfinished}: {remedy}"));
-        }
-        if let Err(error) = Config::load(&home) {
-            let remedy = "mend it, or move the file away";
-            found.attention.push(format!("{error}; {remedy}"));
-        }
-    }
-    if found.unreachable.is_none() {
-        let told = traces::attention(&home, args.check);
-        found.attention.extend(told);
-    }
-    found.unreadable = unreadable(&host);
-    if let Some((path, why)) = found.unreadable.first() {
-        let (n, path) = (found.unreadable.len() as u64, path.display());
-        let places = match n {
-            1 => "1 log or directory of an agent".to_owned(),
-            n => format!("{n} logs or directories of agents"),
-        };
-        let one = if n == 1 { "" } else { ", for one" };
-        found
-            .attention
-            .push(format!("{places} cannot be read: {path}: {why}{one}"));
-    }
-    let mut places: BTreeMap<&str, Vec<PathBuf>> = BTreeMap::new();
-    for at in FAMILIES.iter().flat_map(|family| family.places(&host)) {
-        let there = places.entry(at.brand).or_default();
-        if at.root.exists() {
-            there.push(at.root);
-        }
-    }
+    let found = Diagnosis::of(&home, &host, examine, || {
+        place.store().map_err(|error| error.to_string())
+    });
     let mut out = out();
+    let shown = Shown(&found);
     if args.json {
-        let document = found.document(&home, &places);
-        writeln!(out, "{}", json::document(&document)?)?;
+        writeln!(out, "{}", json::document(&shown.document(&home))?)?;
     } else if args.drift {
-        found.write_drift(&mut out)?;
+        shown.write_drift(&mut out)?;
     } else {
-        found.write(&mut out, &home, &places)?;
+        shown.write(&mut out, &home)?;
     }
     out.flush()?;
     Ok(if found.attention.is_empty() {
@@ -136,190 +62,8 @@ pub(crate) fn run(args: &Doctor, place: &Place) -> Result<Exit> {
     })
 }
 
-/// Why a home cannot be used, if it cannot. `named` is whether a person named it.
-fn unreachable(home: &Path, named: bool) -> Option<String> {
-    let shown = home.display();
-    match home.metadata() {
-        Ok(metadata) if metadata.is_dir() => {
-            let error = std::fs::read_dir(home).err()?;
-            return Some(format!("the home {shown} cannot be looked into: {error}"));
-        }
-        Ok(_) => return Some(format!("the home {shown} is not a directory")),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Some(format!("the home {shown} cannot be reached: {error}")),
-    }
-    let above = home.parent().filter(|it| !it.as_os_str().is_empty())?;
-    match above.metadata() {
-        Ok(metadata) if metadata.is_dir() => None,
-        Ok(_) => Some(format!(
-            "the home {shown} cannot be made: {} is not a directory",
-            above.display()
-        )),
-        // The directory for data may not be there yet; one that was named should be.
-        Err(_) if named => Some(format!(
-            "the home {shown} is not there, and neither is {}",
-            above.display()
-        )),
-        Err(_) => None,
-    }
-}
-
-/// What agents have that we may not read.
-fn unreadable(host: &Host) -> Vec<(PathBuf, String)> {
-    let search = Search::of_places(host, &[]);
-    let mut found: Vec<(PathBuf, String)> = search
-        .problems
-        .into_iter()
-        .map(|problem| (problem.path, problem.what))
-        .collect();
-    for candidate in search.found {
-        // Opening a pipe might wait for ever.
-        if candidate.path.is_file()
-            && let Err(error) = File::open(&candidate.path)
-        {
-            found.push((candidate.path, error.to_string()));
-        }
-    }
-    found
-}
-
-impl Findings {
-    /// Says what of what is kept is not sound, and what can be done about it.
-    fn needs(&mut self) {
-        const REBUILD: &str = "`quipu import --rebuild`";
-        let health = &self.health;
-        let mut needs = Vec::new();
-        let mut need = |found: usize, one: &str, many: &str, remedy: String| match found {
-            0 => {}
-            1 => needs.push(format!("1 {one}: {remedy}")),
-            n => needs.push(format!("{n} {many}: {remedy}")),
-        };
-        let damages = health.catalogue.len();
-        let remedy = format!("{REBUILD} makes the catalogue again from the archive");
-        need(
-            damages,
-            "damage in the catalogue",
-            "damages in the catalogue",
-            remedy,
-        );
-        let remedy = format!(
-            "{REBUILD} keeps the logs again that agents still have, and says what is lost of the others"
-        );
-        need(
-            health.archive.len(),
-            "damage in the archive",
-            "damages in the archive",
-            remedy,
-        );
-        let (there, gone): (Vec<&PathBuf>, Vec<&PathBuf>) =
-            health.lost.iter().partition(|path| path.exists());
-        let (one, many) = (
-            "log is in the catalogue, but the archive has lost it or a part of it",
-            "logs are in the catalogue, but the archive has lost them or parts of them",
-        );
-        let rebuild = format!("{REBUILD} takes off the list what is lost, and says what that is");
-        for (logs, remedy) in [
-            (there, "`quipu import` keeps what its agent still has again"),
-            (gone, rebuild.as_str()),
-        ] {
-            let path = logs.first().map(|path| path.display().to_string());
-            let for_one = if logs.len() > 1 { ", for one" } else { "" };
-            let remedy = format!("{}{for_one}; {remedy}", path.unwrap_or_default());
-            need(logs.len(), one, many, remedy);
-        }
-        let uncatalogued = usize::try_from(health.uncatalogued).unwrap_or(usize::MAX);
-        let (one, many) = (
-            "archived log is not in the catalogue",
-            "archived logs are not in the catalogue",
-        );
-        need(uncatalogued, one, many, format!("run {REBUILD}"));
-        let remedy = format!("{REBUILD} takes them out of the logs again");
-        need(health.blobs.len(), "damaged blob", "damaged blobs", remedy);
-        let remedy = "restore them from a copy, or delete them".to_owned();
-        let (one, many) = (
-            "damaged blob that no session uses",
-            "damaged blobs that no session uses",
-        );
-        need(health.loose_blobs.len(), one, many, remedy);
-        let remedy = format!("{REBUILD} makes it again");
-        let (one, many) = ("damage in the search index", "damages in the search index");
-        need(health.index.len(), one, many, remedy);
-        let waiting = usize::try_from(health.not_indexed).unwrap_or(usize::MAX);
-        let (one, many) = (
-            "session cannot be searched yet",
-            "sessions cannot be searched yet",
-        );
-        let remedy = "`quipu import` goes on with it".to_owned();
-        need(waiting, one, many, remedy);
-        let remedy = "`quipu import --rebuild` makes them again".to_owned();
-        let (one, many) = ("session has damaged events", "sessions have damaged events");
-        need(health.events.len(), one, many, remedy);
-        let without = usize::try_from(health.without_events).unwrap_or(usize::MAX);
-        let (one, many) = ("session has no events yet", "sessions have no events yet");
-        let remedy = "`quipu import` makes them again".to_owned();
-        need(without, one, many, remedy);
-        let outdated = usize::try_from(health.outdated).unwrap_or(usize::MAX);
-        let (one, many) = (
-            "log was read by an earlier version, which masked fewer secrets",
-            "logs were read by an earlier version, which masked fewer secrets",
-        );
-        let remedy = "`quipu import` reads them again".to_owned();
-        need(outdated, one, many, remedy);
-        if let Some(why) = &health.index_anew {
-            needs.push(format!(
-                "the search index cannot be used: {why}; `quipu import` makes it again"
-            ));
-        }
-        self.attention.extend(needs);
-    }
-
-    /// Everything that is damaged, each with its file.
-    fn damages(&self) -> impl Iterator<Item = &String> {
-        let Health {
-            catalogue,
-            archive,
-            blobs,
-            loose_blobs,
-            events,
-            index,
-            ..
-        } = &self.health;
-        let all = [catalogue, archive, blobs, loose_blobs, events, index];
-        all.into_iter().flatten()
-    }
-
-    /// What the catalogue tells of what was read.
-    fn read(&mut self, store: &Store) -> Result<()> {
-        let catalogue = store.catalogue();
-        self.catalogue_version = catalogue.version().ok();
-        self.census = Census::of(store)?;
-        for source in catalogue.sources()? {
-            if let Some(problem) = source.problem {
-                let path = source.path.display().to_string();
-                self.problems.entry(problem).or_insert((0, path)).0 += 1;
-            }
-        }
-        if !self.problems.is_empty() {
-            let logs: u64 = self.problems.values().map(|problem| problem.0).sum();
-            let logs = count(logs, "log");
-            self.attention
-                .push(format!("{logs} could not be read wholly"));
-        }
-        let told: Result<_, CatalogueError> = catalogue
-            .dropped()
-            .and_then(|it| Ok((it, catalogue.drift()?)));
-        (self.dropped, self.drift) = told?;
-        Ok(())
-    }
-}
-
-impl Findings {
-    fn write(
-        &self,
-        out: &mut impl Write,
-        home: &Path,
-        places: &BTreeMap<&str, Vec<PathBuf>>,
-    ) -> Result<()> {
+impl Shown<'_> {
+    fn write(&self, out: &mut impl Write, home: &Path) -> Result<()> {
         let ok = format!("{GREEN}ok{GREEN:#}");
         match self.permissions {
             _ if self.unreachable.is_some() => {
@@ -369,12 +113,13 @@ impl Findings {
             0 => {}
             more => writeln!(out, "  and {more} more")?,
         }
-        let there: Vec<&str> = places
+        let there: Vec<&str> = self
+            .places
             .iter()
             .filter(|(_, roots)| !roots.is_empty())
             .map(|(brand, _)| *brand)
             .collect();
-        let missing = places.len() - there.len();
+        let missing = self.places.len() - there.len();
         let are = if missing == 1 { "is" } else { "are" };
         let names = if there.is_empty() {
             "none here".to_owned()
@@ -484,14 +229,14 @@ impl Findings {
         Ok(())
     }
 
-    fn document(&self, home: &Path, places: &BTreeMap<&str, Vec<PathBuf>>) -> api::Doctor {
-        let Self { census, health, .. } = self;
+    fn document(&self, home: &Path) -> api::Doctor {
+        let Diagnosis { census, health, .. } = self.0;
         let paths = |paths: &[PathBuf]| paths.iter().map(|path| json::path(path)).collect();
         let unreadable = self.unreadable.iter().map(|(path, what)| api::Unreadable {
             path: json::path(path),
             what: what.clone(),
         });
-        let agents = places.iter().map(|(brand, there)| api::AgentPlaces {
+        let agents = self.places.iter().map(|(brand, there)| api::AgentPlaces {
             agent: (*brand).to_owned(),
             places: paths(there),
         });

@@ -7,9 +7,9 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use quipu_exchange::lines::{Limits, Lines};
+use quipu_exchange::{Fault, Request, mend_surrogates, parse_draft};
 use quipu_formats::agentlog::project::ProjectionOptions;
-use quipu_formats::exchange::{Fault, Request, mend_surrogates, parse_draft};
-use quipu_formats::lines::{Limits, Lines};
 use quipu_model::RunId;
 use quipu_record::{
     Durability as Asked, Journal, Masker, Recorder, RecorderOptions, Storage, TraceError,

@@ -60,7 +60,7 @@ pub(super) fn of(meant: Meant, reading: &Reading) -> Result<Vec<Box<dyn Source>>
         Meant::Log(path) => open(&path, reading),
         Meant::Session(found) => {
             let (store, row) = *found;
-            Ok(vec![store.source(&row, &reading.prices)?])
+            Ok(vec![store.export(&row, &reading.prices)?])
         }
     }
 }
@@ -72,6 +72,6 @@ fn filtered(args: &Export, place: &Place, reading: &Reading) -> Result<Vec<Box<d
         return Ok(Vec::new());
     };
     rows.iter()
-        .map(|row| Ok(store.source(row, &reading.prices)?))
+        .map(|row| Ok(store.export(row, &reading.prices)?))
         .collect()
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 use quipu_agents::{FAMILIES, Host};
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
+use quipu_store::facade::Census;
 use quipu_store::import::watch::{Changed, Watch};
 use quipu_store::import::{ImportError, Options, Problem, Progress, Report, Search};
 
-use super::list::Census;
 use crate::args::Import;
 use crate::error::{CommandError, Exit, Result};
 use crate::filter::{Naming, check_agents};
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Import, place: &Place) -> Result<Exit> {
         writeln!(out, "{}", json::document(&json::import(&report))?)?;
     } else {
         let census = match &store {
-            Some(store) => Some(Census::of(store)?),
+            Some(store) => Some(store.census()?),
             None => None,
         };
         write_report(&mut out, &report, census)?;
@@ -347,7 +347,7 @@ fn import_changes(store: &Store, search: Search, options: &Options) -> Result<()
     const BUSY: Duration = Duration::from_secs(1);
     let mut before = Vec::new();
     for candidate in &search.found {
-        for row in store.catalogue().transcripts_at(&candidate.path)? {
+        for row in store.transcripts_at(&candidate.path)? {
             before.push((row.run_id, row.figures.events));
         }
     }
@@ -376,7 +376,7 @@ fn import_changes(store: &Store, search: Search, options: &Options) -> Result<()
     let mut out = out();
     let time = when::local_time(options.now);
     for path in &paths {
-        for row in store.catalogue().transcripts_at(path)? {
+        for row in store.transcripts_at(path)? {
             let known = before.iter().find(|(id, _)| *id == row.run_id);
             let events =
                 row.figures.events - known.map_or(0, |known| known.1.min(row.figures.events));

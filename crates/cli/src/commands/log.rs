@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use anstyle::Style;
 use quipu_api::trace::{LogEnd, LogRecord};
+use quipu_exchange::lines::Limits;
 use quipu_formats::agentlog::record::Field;
 use quipu_formats::agentlog::{Fault, Item, Kind, LIMITS, Reader, Record};
-use quipu_formats::lines::Limits;
 use quipu_store::traces::{TraceError, Traces};
 
 use self::graph::{Drawn, Family, Painter};

@@ -10,13 +10,14 @@ use quipu_model::Timestamp;
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::archive::Swept;
 use quipu_store::catalogue::{Filter, Order, TranscriptRow};
+use quipu_store::facade::{Census, Listing, Project};
 use quipu_store::import::Holding;
 
-use super::list::{Census, Ids, agents_of, write_rows};
+use super::list::{agents_of, write_rows};
 use super::scan::packed;
 use crate::args::Prune;
 use crate::error::{CommandError, Exit, Result, io_error};
-use crate::filter::{Naming, Project, check_agents};
+use crate::filter::{self, Naming, check_agents};
 use crate::locate::Place;
 use crate::redaction::masked;
 use crate::terminal::{YELLOW, bytes, count, out, say};
@@ -50,7 +51,11 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
         duplicates: true,
         ..Filter::default()
     };
-    let mut rows = store.catalogue().list(&filter, Order::Oldest, None)?;
+    let mut rows = store.list(&Listing {
+        filter,
+        order: Order::Oldest,
+        ..Listing::default()
+    })?;
     // Recorded runs are originals, and are not ours to forget.
     rows.retain(|row| row.is_archived() && wanted.has(row));
     let holdings = store.holdings(rows)?;
@@ -70,7 +75,7 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
     let mut out = out();
     let receipt = if args.yes && !rows.is_empty() {
         let path = new_receipt(store.home(), &receipt(args, now, &holdings, None)?, now)?;
-        let swept = store.forget(&holdings, now)?;
+        let swept = store.prune(&holdings, now)?;
         write_private(&path, &receipt(args, now, &holdings, Some(swept))?, true)?;
         Some((path, swept))
     } else {
@@ -102,7 +107,7 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
         writeln!(out, "Forgot {transcripts}; {freed} freed.")?;
         writeln!(out, "{}", path.display())?;
     } else {
-        let ids = Ids::of(Some(&store))?;
+        let ids = store.short_ids()?;
         let mark = |row: &TranscriptRow| gone.contains(&row.id).then_some("only here");
         write_rows(&mut out, &rows, Some(&store), &ids, mark)?;
         let flags = match only {
@@ -139,7 +144,7 @@ impl<'w> Wanted<'w> {
         Ok(Self {
             before: older.map(|age| when::age(age, now)).transpose()?,
             larger: larger.map(|size| when::size(size)).transpose()?,
-            project: args.project.as_deref().map(Project::new).transpose()?,
+            project: args.project.as_deref().map(filter::project).transpose()?,
             agents: &args.agents,
         })
     }

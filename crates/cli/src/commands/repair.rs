@@ -7,8 +7,8 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use quipu_api::repair as api;
-use quipu_formats::exchange::{Item, Reader};
-use quipu_formats::lines::Limits;
+use quipu_exchange::lines::Limits;
+use quipu_exchange::{Item, Reader};
 use quipu_record::Mended;
 
 use crate::args::Repair;

@@ -55,7 +55,7 @@ pub(crate) fn run(as_json: bool, place: &Place) -> Result<Exit> {
     let now = SystemClock.now();
     let days = days_kept(&host);
     let sources = match &store {
-        Some(store) => store.catalogue().sources()?,
+        Some(store) => store.sources()?,
         None => Vec::new(),
     };
     let agents = found(&search, &sources, now, days);
@@ -262,7 +262,6 @@ struct Kept {
 
 impl Kept {
     fn of(store: &Store, prices: &Prices, sources: &[SourceRow], search: &Search) -> Result<Self> {
-        let catalogue = store.catalogue();
         let all = Filter {
             subagents: true,
             ..Filter::default()
@@ -277,7 +276,7 @@ impl Kept {
             gone: 0,
             first: None,
         };
-        for sum in catalogue.by_agent(&all)? {
+        for sum in store.by_agent(&all)? {
             kept.transcripts += sum.transcripts;
             kept.subagents += sum.subagents;
             kept.events = kept.events.saturating_add(sum.events);
@@ -350,7 +349,7 @@ impl Kept {
 
 /// What all of it cost.
 fn spent(store: &Store, prices: &Prices) -> Result<Spent> {
-    let table = store.catalogue().stats(&Question {
+    let table = store.stats(&Question {
         filter: &Filter::default(),
         directories: None,
         by: &[],

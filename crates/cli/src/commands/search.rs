@@ -11,9 +11,10 @@ use quipu_api::search::{Hit, HitEvent, Matches};
 use quipu_record::{Clock as _, SystemClock};
 use quipu_search::query::{Clock, Query, QueryError};
 use quipu_store::Store;
+use quipu_store::facade::ShortIds;
 use quipu_store::search::{Ask, Found, Pattern, SearchError, Show, Sort, Spoken};
 
-use super::list::{Ids, project};
+use super::list::project;
 use super::resume::quote;
 use crate::args::{Search, SearchSort};
 use crate::config::Config;
@@ -189,7 +190,7 @@ fn write(args: &Search, found: &[Found], store: &Store, place: &Place) -> Result
         let all: Vec<Hit> = found.iter().map(document).collect();
         writeln!(out, "{}", json::document(&all)?)?;
     } else if !found.is_empty() {
-        let ids = Ids::of(Some(store))?;
+        let ids = store.short_ids()?;
         for (n, it) in found.iter().enumerate() {
             if n > 0 {
                 writeln!(out)?;
@@ -214,7 +215,7 @@ fn speaker(event: &Spoken) -> String {
     }
 }
 
-fn person(out: &mut impl Write, found: &Found, ids: &Ids, place: &Place) -> Result<()> {
+fn person(out: &mut impl Write, found: &Found, ids: &ShortIds, place: &Place) -> Result<()> {
     let row = &found.row;
     let at = found.event.at.map(when::local).unwrap_or_default();
     let mut head = vec![row.agent.clone(), project(row), at, speaker(&found.event)];

@@ -1,7 +1,9 @@
 //! `quipu tail`
 //!
-//! Follows a file by its path ([`quipu_record::LogFollower`]). Woken by the file system; looks once a second where
-//! that is silent, as on network mounts.
+//! Follows the file of a run by its path ([`quipu_record::LogFollower`]). Woken by the file system; looks once a second
+//! where that is silent, as on network mounts. Sessions of agents are followed by what is kept of them.
+
+mod session;
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -9,8 +11,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use notify::Watcher as _;
-use quipu_formats::exchange::{Fault, Found, Item, Position, Reader};
-use quipu_formats::lines::Limits;
+use quipu_exchange::lines::Limits;
+use quipu_exchange::{Fault, Found, Item, Position, Reader};
 use quipu_record::{LogFollower, News, RunLog};
 
 use super::render::Renderer;
@@ -22,6 +24,9 @@ use crate::{json, locate};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &Tail, place: &locate::Place) -> Result<Exit> {
+    if let Some((store, row)) = session::find(&args.run, place)? {
+        return session::run(args, place, &store, row);
+    }
     let path = place.transcript(&args.run)?;
     // It may be a file of another engine's, beside which nothing is written.
     let log = RunLog::open_read_only(&path)?;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use quipu_api::tree::{SessionTree, TreeSession};
-use quipu_formats::exchange::Warning;
-use quipu_formats::lines::Limits;
+use quipu_exchange::Warning;
+use quipu_exchange::lines::Limits;
 use quipu_model::tree::{Forest, Link, Node, Placed, RunTree, State, Tally, TreeBuilder};
 use quipu_model::{Body, Event, Place, Step, StepEnd};
 use quipu_record::{RemarkKind, Storage};
@@ -227,7 +227,7 @@ fn sessions(args: &Tree, store: &Store, root: TranscriptRow) -> Result<Exit> {
             (_, true) => drawing.gap,
             (_, false) => drawing.bar,
         };
-        let children = store.catalogue().children(&row.native)?;
+        let children = store.children(&row.native)?;
         let count = children.len();
         for (n, row) in children.into_iter().enumerate().rev() {
             stack.push(Branch {

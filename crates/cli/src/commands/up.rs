@@ -5,11 +5,11 @@ use std::path::Path;
 
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
-use quipu_store::catalogue::{Filter, Order};
+use quipu_store::facade::Listing;
 use quipu_store::import::{Found, Options, Search};
 
 use super::import::{report_drift, report_problems, watch, write_report};
-use super::list::{self, Census, Ids};
+use super::list::{self, ids_of};
 use crate::args::Up;
 use crate::error::Exit;
 use crate::error::Result;
@@ -47,12 +47,13 @@ pub(crate) fn run(args: &Up, place: &Place) -> Result<Exit> {
         let store = Store::open(&home)?;
         let report = with_bar(|progress| store.import_found(search, &options, progress))?;
         let mut out = out();
-        write_report(&mut out, &report, Some(Census::of(&store)?))?;
+        write_report(&mut out, &report, Some(store.census()?))?;
         writeln!(out)?;
-        let rows = store
-            .catalogue()
-            .list(&Filter::default(), Order::Newest, Some(SHOWN))?;
-        let ids = Ids::of(Some(&store))?;
+        let rows = store.list(&Listing {
+            limit: Some(SHOWN),
+            ..Listing::default()
+        })?;
+        let ids = ids_of(Some(&store))?;
         list::write_rows(&mut out, &rows, Some(&store), &ids, |_| None)?;
         let first = rows.first().map(|row| ids.short(&row.run_id));
         next(&mut out, &place.flag(), first.as_deref().unwrap_or("ID"))?;
@@ -71,14 +72,12 @@ fn keeps_anything(place: &Place) -> Result<bool> {
     let Some(store) = place.store()? else {
         return Ok(false);
     };
-    let all = Filter {
-        subagents: true,
-        ..Filter::default()
+    let mut any = Listing {
+        limit: Some(1),
+        ..Listing::default()
     };
-    Ok(!store
-        .catalogue()
-        .list(&all, Order::Newest, Some(1))?
-        .is_empty())
+    any.filter.subagents = true;
+    Ok(!store.list(&any)?.is_empty())
 }
 
 /// Loads the samples into a home of their own, and shows what is there.
@@ -93,10 +92,10 @@ fn show_samples(home: &Path, why: &str) -> Result<()> {
         samples.display()
     )?;
     let store = Store::open(&samples)?;
-    write_report(&mut out, &report, Some(Census::of(&store)?))?;
+    write_report(&mut out, &report, Some(store.census()?))?;
     writeln!(out)?;
-    let rows = list::rows(&store, &list::Wanted::default())?;
-    let ids = Ids::of(Some(&store))?;
+    let rows = store.list(&Listing::default())?;
+    let ids = ids_of(Some(&store))?;
     list::write_rows(&mut out, &rows, Some(&store), &ids, |_| None)?;
     let flag = Place::new(Some(samples)).flag();
     let claude = rows.iter().find(|row| row.agent == "claude-code");

@@ -8,8 +8,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use quipu_api::verify as api;
-use quipu_formats::exchange::verify::{Report, Severity};
-use quipu_formats::lines::Limits;
+use quipu_exchange::lines::Limits;
+use quipu_exchange::verify::{Report, Severity};
 use quipu_record::Storage;
 
 use crate::args::Verify;

@@ -31,16 +31,16 @@ fn kept(env: &TestEnv, asked: &str, answered: &str) -> Value {
             ),
         ),
     ];
-    let (mut text, mut parent) = (String::new(), "null".to_owned());
+    let (mut lines, mut parent) = (Vec::new(), "null".to_owned());
     for (n, (kind, payload)) in payloads.iter().enumerate() {
         let own = id(payload);
-        text += &format!(
+        lines.push(format!(
             "{{\"version\":\"0.1\",\"id\":\"{own}\",\"kind\":\"{kind}\",\
              \"ts\":\"2026-04-24T10:00:0{n}.000Z\",\"parent\":{parent},\"payload\":{payload}}}\n"
-        );
+        ));
         parent = format!("\"{own}\"");
     }
-    let file = env.file("in/a.agentlog", text);
+    let file = env.file("in/a.agentlog", lines.concat());
     json(env, &["agentlog", "keep", &file, "--json"])
 }
 
@@ -155,4 +155,36 @@ fn the_trace_of_a_run_or_session_is_not_counted_beside_it() {
     }
     assert_eq!(traces(&json(&env, &["list", "--json"])).len(), 0);
     assert_eq!(total(&env), before);
+}
+
+#[test]
+fn importing_a_trace_takes_the_blobs_beside_it() {
+    let env = TestEnv::new();
+    // The SHA-256 of "x".
+    let digest = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
+    env.file(&format!("in/a.agentlog.blobs/2d/{}", &digest[2..]), "x");
+    // Another that it refers to is damaged, and to a third it does not refer.
+    let damaged = "3a6eb0790f39ac87c94f3856b2dd2c5d110e6811602261a9a923d3bb23adc8b7";
+    let other = "c2356069e9d1e79ca924378153cfbbfb4d4416b1f99d41a2940bfdb66c5319db";
+    env.file(&format!("in/a.agentlog.blobs/c2/{}", &other[2..]), "b");
+    kept(
+        &env,
+        &format!("what is in sha256:{digest}"),
+        &format!("not sha256:{damaged}"),
+    );
+    let wrong = env.file(&format!("in/a.agentlog.blobs/3a/{}", &damaged[2..]), "x");
+    std::fs::remove_dir_all(env.path("traces")).unwrap();
+    std::fs::remove_dir_all(env.path("blobs")).unwrap();
+    let file = env.path("in/a.agentlog");
+    let ran = env.run(&["import", file.to_str().unwrap()]);
+    assert!(ran.stderr.contains("damaged"), "{}", ran.stderr);
+    let blob = env.path(&format!("blobs/2d/{}", &digest[2..]));
+    assert_eq!(std::fs::read(&blob).unwrap(), b"x");
+    assert!(std::path::Path::new(&wrong).exists(), "it is only read");
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+    let opened = std::fs::File::open(&blob).unwrap();
+    opened.set_modified(long_ago).unwrap();
+    assert_eq!(env.run(&["agentlog", "gc", "--yes"]).code, 0);
+    assert!(blob.exists());
+    assert!(!env.path(&format!("blobs/c2/{}", &other[2..])).exists());
 }

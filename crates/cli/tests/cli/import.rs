@@ -353,6 +353,128 @@ fn killed_while_importing() {
     assert!(unfinished > 0, "the test must have something to test");
 }
 
+/// Runs a command and kills it after so long. Gives whether it was killed before its end.
+fn killed(env: &TestEnv, args: &[&str], after: Duration) -> bool {
+    let mut child = env
+        .command(args)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(after);
+    child.kill().unwrap();
+    !child.wait().unwrap().success()
+}
+
+/// What a home shows of each of its transcripts.
+fn shown(env: &TestEnv, home: &str) -> Vec<String> {
+    let at = env.path(home);
+    let show = |row: &serde_json::Value| {
+        let id = row["run_id"].as_str().unwrap();
+        let ran = env.run(&["--home", at.to_str().unwrap(), "show", id, "--jsonl"]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran.stdout
+    };
+    figures(env, home).iter().map(show).collect()
+}
+
+/// Kill -9 while the catalogue or the events are made again: the same result as undisturbed.
+#[test]
+fn killed_while_things_are_made_again() {
+    const SESSIONS: usize = 60;
+    let env = TestEnv::new();
+    furnish(&env);
+    for n in 0..SESSIONS {
+        let session = format!("{n:08}-aaaa-4333-8444-555555555555");
+        let lines: String = (0..30)
+            .map(|at| {
+                user(
+                    &session,
+                    at,
+                    &format!("prompt {at} of {n} {}", "word ".repeat(30)),
+                )
+            })
+            .collect();
+        env.file(&format!("{PROJECT}/{session}.jsonl"), lines);
+    }
+    let at = env.path("home");
+    let home = at.to_str().unwrap();
+    assert_eq!(env.run(&["--home", home, "import"]).code, 0);
+    let (calm, events) = (figures(&env, "home"), shown(&env, "home"));
+    let mut unfinished = 0;
+    for round in 0..6 {
+        for args in [&["import", "--rebuild"][..], &["import"]] {
+            if args.len() == 1 {
+                std::fs::remove_dir_all(at.join("events")).unwrap();
+            }
+            let all = [&["--home", home], args].concat();
+            for after in [8 + 9 * round, 30 + 17 * round] {
+                unfinished += u32::from(killed(&env, &all, Duration::from_millis(after)));
+            }
+            let ran = env.run(&all);
+            assert_eq!(ran.code, 0, "{args:?}, round {round}: {}", ran.stderr);
+            assert!(figures(&env, "home") == calm, "{args:?}, round {round}");
+            let ran = env.run(&["--home", home, "doctor", "--check"]);
+            assert_eq!(ran.code, 0, "{args:?}, round {round}: {}", ran.stdout);
+        }
+    }
+    assert!(shown(&env, "home") == events);
+    let found = env.run(&["--home", home, "search", "word", "--count"]);
+    assert_eq!(found.stdout.trim(), (SESSIONS * 30).to_string());
+    assert!(unfinished > 0, "the test must have something to test");
+}
+
+/// Kill -9 while a home of an earlier version is brought up to date: the same result as undisturbed.
+#[test]
+fn killed_while_an_old_home_is_brought_up_to_date() {
+    fn copy(from: &std::path::Path, to: &std::path::Path) {
+        std::fs::create_dir_all(to).unwrap();
+        for entry in std::fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let to = to.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                copy(&entry.path(), &to);
+            } else {
+                std::fs::copy(entry.path(), to).unwrap();
+            }
+        }
+    }
+    let releases =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/fixtures/stores");
+    let env = TestEnv::new();
+    let (mut homes, mut unfinished) = (0, 0);
+    for entry in std::fs::read_dir(releases).unwrap() {
+        let release = entry.unwrap().path();
+        let name = |what: &str| format!("{homes}-{what}");
+        let calm = env.path(&name("calm"));
+        copy(&release, &calm);
+        let import = |home: &std::path::Path| {
+            let ran = env.run(&["--home", home.to_str().unwrap(), "import"]);
+            assert_eq!(ran.code, 0, "{}", ran.stderr);
+        };
+        import(&calm);
+        let (expected, events) = (figures(&env, &name("calm")), shown(&env, &name("calm")));
+        assert!(!expected.is_empty());
+        for round in 0..5 {
+            let home = env.path(&name(&round.to_string()));
+            copy(&release, &home);
+            let args = ["--home", home.to_str().unwrap(), "import"];
+            for after in [1 + 3 * round, 12 + 7 * round] {
+                unfinished += u32::from(killed(&env, &args, Duration::from_millis(after)));
+            }
+            import(&home);
+            let home = name(&round.to_string());
+            assert!(figures(&env, &home) == expected, "{home}");
+            assert!(shown(&env, &home) == events, "{home}");
+        }
+        homes += 1;
+    }
+    assert!(
+        homes > 0 && unfinished > 0,
+        "the test must have something to test"
+    );
+}
+
 /// A disk that takes no more, as far as a limit on the size of files can play one: the import ends and says
 /// why, and when there is room again it is as if nothing had been.
 #[test]

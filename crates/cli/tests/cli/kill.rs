@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use quipu_formats::exchange::{Fault, Item, Reader};
+use quipu_exchange::{Fault, Item, Reader};
 use quipu_model::{Block, Body, Content, Draft, Fidelity, Json, Place, RunId, Step};
 use quipu_record::{Durability, Recorder, RecorderOptions, Storage};
 

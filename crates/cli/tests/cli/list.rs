@@ -58,7 +58,7 @@ fn filters_and_orders() {
         (&["--title", "tidy"], &["2222"]),
         (&["--since", "2026-11-03"], &["3333"]),
         (
-            &["--since", "2026-11-02", "--until", "2026-11-03"],
+            &["--since", "2026-11-02", "--until", "2026-11-02"],
             &["2222"],
         ),
         (&["--until", "2026-11-01T12:00:00Z"], &["1111"]),
@@ -283,5 +283,27 @@ fn documents_have_no_characters_that_act() {
                 .contains(['\u{9b}', '\u{7f}', '\u{202e}', '\u{200b}']),
             "{args:?}"
         );
+    }
+}
+
+#[test]
+fn a_day_means_the_same_to_list_and_search() {
+    let env = TestEnv::new();
+    three(&env);
+    let ids = |rows: &serde_json::Value| {
+        let rows = rows.as_array().unwrap().iter();
+        let mut ids: Vec<String> = rows
+            .map(|row| row["id"].as_str().unwrap().to_owned())
+            .collect();
+        ids.sort();
+        ids.dedup();
+        ids
+    };
+    for day in ["2026-11-01", "2026-11-02", "2026-11-03"] {
+        let listed = json(&env, &["list", "--json", "--since", day, "--until", day]);
+        let query = format!("since:{day} until:{day}");
+        let found = json(&env, &["search", &query, "--json", "--limit", "0"]);
+        assert_eq!(ids(&listed).len(), 1, "{day}");
+        assert_eq!(ids(&listed), ids(&found), "{day}");
     }
 }

@@ -147,10 +147,10 @@ pub(crate) fn furnish(env: &TestEnv) {
 }
 
 /// A database as `OpenCode` keeps one, with something in its write-ahead log as long as it is open.
-pub(crate) fn database(env: &TestEnv) -> quipu_store::catalogue::Catalogue {
+pub(crate) fn database(env: &TestEnv) -> quipu_store::catalogue::SqliteCatalogue {
     let path = env.path("person/.local/share/opencode/opencode.db");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let database = quipu_store::catalogue::Catalogue::open(&path).unwrap();
+    let database = quipu_store::catalogue::SqliteCatalogue::open(&path).unwrap();
     database
         .execute(
             r#"create table session (id text primary key, project_id text, parent_id text, slug text,

@@ -16,6 +16,7 @@ mod identity;
 mod import;
 mod kill;
 mod list;
+mod live;
 mod machine;
 mod numbers;
 mod prune;

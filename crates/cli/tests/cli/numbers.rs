@@ -257,7 +257,8 @@ fn a_home_that_could_not_be_used_opens_again() {
     env.file(&format!("{PROJECT}/{other}.jsonl"), log);
     assert_eq!(env.run(&["import"]).code, 0);
     {
-        let catalogue = quipu_store::catalogue::Catalogue::open(&env.path("index.sqlite")).unwrap();
+        let catalogue =
+            quipu_store::catalogue::SqliteCatalogue::open(&env.path("index.sqlite")).unwrap();
         let set =
             "update transcript set input = 9223372036854775807, cache_read = 9223372036854775807;
             update spend set input = 9223372036854775807, cache_read = 9223372036854775807;

@@ -143,3 +143,57 @@ fn a_run_that_is_recorded_is_known_as_far_as_it_got() {
     assert_eq!(json(&env, &["list", "--json"]).as_array().unwrap().len(), 0);
     assert_eq!(hits(&env, "forest"), 0);
 }
+
+#[test]
+fn what_a_run_refers_to_is_an_attachment_and_is_not_collected() {
+    let env = TestEnv::new();
+    // The SHA-256 of "data", "x" and "b".
+    let [in_blob, in_call, loose] = [
+        (
+            "3a6eb0790f39ac87c94f3856b2dd2c5d110e6811602261a9a923d3bb23adc8b7",
+            "data",
+        ),
+        (
+            "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881",
+            "x",
+        ),
+        (
+            "c2356069e9d1e79ca924378153cfbbfb4d4416b1f99d41a2940bfdb66c5319db",
+            "b",
+        ),
+    ]
+    .map(|(sha, bytes)| {
+        let file = env.file(&format!("blobs/{}/{}", &sha[..2], &sha[2..]), bytes);
+        let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+        let opened = std::fs::File::open(&file).unwrap();
+        opened.set_modified(long_ago).unwrap();
+        (sha, std::path::PathBuf::from(file))
+    });
+    let lines = [
+        STARTED.to_owned(),
+        format!(
+            r#"{{"type":"blob","payload":{{"mime":"text/plain","bytes":4,"sha256":"{}"}}}}"#,
+            in_blob.0
+        ),
+        format!(
+            r#"{{"type":"model.call","payload":{{"request":{{"mime":"application/json","bytes":1,"sha256":"{}"}}}}}}"#,
+            in_call.0
+        ),
+    ];
+    let ran = env.run_with(&["emit", "--run", "run-1"], lines.join("\n") + "\n");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    // Nobody has looked at the run yet.
+    let ran = env.run(&["agentlog", "gc", "--yes"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(!loose.1.exists(), "nothing refers to it");
+    assert!(in_blob.1.exists() && in_call.1.exists());
+    assert_eq!(json(&env, &["list", "--json"])[0]["attachments"], 2);
+    // The same of a run that was imported.
+    let copy = env.path("copy.jsonl");
+    std::fs::rename(env.run_path("run-1"), &copy).unwrap();
+    let ran = env.run(&["import", copy.to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(json(&env, &["list", "--json"])[0]["attachments"], 2);
+    assert_eq!(env.run(&["agentlog", "gc", "--yes"]).code, 0);
+    assert!(in_blob.1.exists() && in_call.1.exists());
+}

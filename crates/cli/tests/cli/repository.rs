@@ -25,7 +25,7 @@ fn packages() -> BTreeMap<String, serde_json::Value> {
         .collect()
 }
 
-/// Arrows point one way: model <- formats <- redact; redact, record <- submit; formats, prices <- agents; agents, redact <- convert; model <- record, search;
+/// Arrows point one way: model <- exchange <- formats <- redact; exchange, formats <- record; redact, record <- submit; formats, prices <- agents; agents, redact <- convert; model <- search;
 /// all of them <- store <- cli.
 #[test]
 fn crates_depend_in_one_direction() {
@@ -34,6 +34,7 @@ fn crates_depend_in_one_direction() {
         "quipu-files",
         "quipu-http",
         "quipu-model",
+        "quipu-exchange",
         "quipu-formats",
         "quipu-redact",
         "quipu-prices",
@@ -51,8 +52,14 @@ fn crates_depend_in_one_direction() {
         };
         for dependency in package["dependencies"].as_array().unwrap() {
             let on = dependency["name"].as_str().unwrap();
-            // Tests of a crate may want its own testkit.
-            if on == name {
+            // Tests of a crate may want its own testkit, or one of a crate above it.
+            let for_tests = dependency["kind"] == "dev"
+                && dependency["features"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .any(|it| it == "testkit");
+            if on == name || for_tests {
                 continue;
             }
             if let Some(other) = order.iter().position(|other| *other == on) {
@@ -60,6 +67,21 @@ fn crates_depend_in_one_direction() {
             }
         }
     }
+}
+
+/// An agent that records itself does not build every format.
+#[test]
+fn the_recorder_needs_no_more_than_the_model_and_its_own_format() {
+    let packages = packages();
+    let needed = packages["quipu-record"]["dependencies"].as_array().unwrap();
+    let needed = needed
+        .iter()
+        .filter(|it| it["kind"].is_null() && it["optional"] == false);
+    let needed: Vec<&str> = needed.map(|it| it["name"].as_str().unwrap()).collect();
+    let own = needed.iter().filter(|name| name.starts_with("quipu"));
+    let own: Vec<&&str> = own.collect();
+    assert_eq!(own, [&"quipu-exchange", &"quipu-model"]);
+    assert!(needed.len() <= 7, "{needed:?}");
 }
 
 /// Rust files of a directory and what they say, but for tests. Names are relative to the directory.
@@ -99,13 +121,76 @@ fn the_store_uses_its_databases_in_two_folders_only() {
             .any(|(name, text)| name.starts_with(allowed) && text.contains("rusqlite"));
         assert!(there, "{allowed} need not be allowed any more");
     }
+}
+
+/// The files of a crate in which one of these words is.
+fn using(files: &BTreeMap<String, String>, words: &[&str]) -> Vec<String> {
+    let has = |text: &String| words.iter().any(|word| text.contains(word));
+    let found = files.iter().filter(|(_, text)| has(text));
+    found.map(|(name, _)| name.clone()).collect()
+}
+
+/// The command asks the store, and not what the store is made of.
+#[test]
+fn the_command_asks_the_store_only() {
     let cli = sources(&root().join("crates/cli/src"));
-    let using: Vec<&String> = cli
+    let inner = [
+        "rusqlite",
+        "tantivy",
+        ".catalogue()",
+        ".archive()",
+        "SqliteCatalogue",
+        "TantivyIndex",
+        "Archive::open",
+    ];
+    assert_eq!(using(&cli, &inner), [] as [String; 0]);
+}
+
+/// Adapters are given bytes, a private copy of a database, or a tree of files to gather from: only those that gather
+/// open files.
+#[test]
+fn adapters_open_no_files() {
+    let agents = sources(&root().join("crates/agents/src"));
+    let opening = using(&agents, &["File::open", "fs::read", "OpenOptions"]);
+    let others: Vec<&String> = opening
         .iter()
-        .filter(|(_, text)| text.contains("rusqlite"))
-        .map(|(name, _)| name)
+        .filter(|name| !name.ends_with("gather.rs") && !GATHERING.contains(&name.as_str()))
         .collect();
-    assert!(using.is_empty(), "rusqlite is used in {using:?}");
+    assert!(others.is_empty(), "files are opened in {others:?}");
+    for name in GATHERING {
+        let opens = opening.iter().any(|other| other == name);
+        assert!(opens, "{name} need not be allowed any more");
+    }
+}
+
+/// What gathers sessions from files under another name, and what only tests use.
+const GATHERING: [&str; 7] = [
+    "claude/history.rs",
+    "corpus.rs",
+    "fields.rs",
+    "fixtures.rs",
+    "head.rs",
+    "inspect/archive.rs",
+    "opencode/tree.rs",
+];
+
+/// A reason that is not about input or output has an error of its own.
+#[test]
+fn errors_of_input_and_output_are_about_that() {
+    for (of, allowed) in [
+        ("crates/store/src", &["traces/put.rs"][..]),
+        (
+            "crates/cli/src",
+            &[
+                "commands/convert/work.rs",
+                "commands/emit.rs",
+                "commands/share/write.rs",
+            ],
+        ),
+    ] {
+        let found = using(&sources(&root().join(of)), &["Error::other"]);
+        assert_eq!(found, allowed, "{of}");
+    }
 }
 
 /// The crate table of ARCHITECTURE.md is what the crates say of themselves.

@@ -237,7 +237,7 @@ fn sessions_are_not_runs() {
     let env = TestEnv::new();
     furnish(&env);
     json(&env, &["import", "--json"]);
-    for command in ["tail", "verify", "repair"] {
+    for command in ["verify", "repair"] {
         let ran = env.run(&[command, "1111"]);
         assert_eq!(ran.code, 3);
         let said = format!("{SESSION} is an imported session, not a recorded run");

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use quipu_formats::exchange::{Changes, Decoded, Fault, Reader, Warning, into_log};
+use quipu_exchange::{Decoded, Fault, Reader, Warning};
+use quipu_formats::exchange::{Changes, into_log};
 use quipu_model::{Header, Timestamp};
 
 use super::{Account, Bytes, LogFile, Receiver, Source, SourceError, unreadable};

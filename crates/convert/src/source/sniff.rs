@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use quipu_agents::{HEAD, Head, Known, Lies, Limits, NORMALIZED, is_credential};
-use quipu_formats::exchange::{Item, Reader};
+use quipu_exchange::{Item, Reader};
 use quipu_formats::flow;
 
 use super::environment::machine;

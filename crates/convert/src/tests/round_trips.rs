@@ -214,7 +214,7 @@ fn system_messages_of_every_kind_survive_or_are_counted() {
             panic!("{kind}: {:?}", given.events[1])
         };
         let mut line = Vec::new();
-        quipu_formats::exchange::encode_log(&given.events[1], &mut line);
+        quipu_exchange::encode_log(&given.events[1], &mut line);
         let line = String::from_utf8(line).unwrap();
         assert!(line.contains(&block), "{kind}: {blocks:?}");
         for &format in READ_BACK {

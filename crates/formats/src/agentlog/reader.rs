@@ -9,7 +9,7 @@ use std::io::{self, Read};
 
 use quipu_model::json::{SyntaxError, SyntaxProblem, Tape};
 
-use crate::lines::{Limits, LineInfo, Lines};
+use quipu_exchange::lines::{Limits, LineInfo, Lines};
 
 use super::record::{At, NotARecord, Record};
 

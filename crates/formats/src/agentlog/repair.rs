@@ -14,7 +14,7 @@ use std::io::{self, Read, Write};
 
 use quipu_model::json::{Node, Tape};
 
-use crate::lines::{Limits, LineInfo, Lines};
+use quipu_exchange::lines::{Limits, LineInfo, Lines};
 
 use super::reader::{Fault, Item, Passed, parse_line, trim};
 use super::record::{Field, Record};

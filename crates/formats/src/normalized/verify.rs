@@ -14,8 +14,8 @@ use super::path::{self, Characters, Target};
 use super::read::{Base, Head, LISTS, MAX_DEPTH, MAX_PART, decode};
 use super::schema::Schema;
 use super::{NormalizedError, SCHEMA_VERSION};
-pub use crate::exchange::verify::Severity;
-use crate::rules::rules;
+use quipu_exchange::rules;
+pub use quipu_exchange::verify::Severity;
 
 /// Findings kept per rule; the rest are counted.
 const KEPT_PER_RULE: u64 = 100;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use quipu_formats::exchange::{Item, Position, Reader};
-use quipu_formats::lines::Limits;
+use quipu_exchange::lines::Limits;
+use quipu_exchange::{Item, Position, Reader};
 
 use super::watch::{FileWatch, LOOK_EVERY, Seen, seen};
 use super::{BadLine, identity, open};

@@ -12,8 +12,8 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use quipu_formats::exchange::{Decoded, Fault, Item, Position, Reader};
-use quipu_formats::lines::Limits;
+use quipu_exchange::lines::Limits;
+use quipu_exchange::{Decoded, Fault, Item, Position, Reader};
 
 use crate::Error;
 use crate::index::{self, CHECKED, Entry, FileAt, Index, Mark, fill};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quipu_formats::exchange::{Reader, parse_draft};
-use quipu_formats::lines::Limits;
+use quipu_exchange::lines::Limits;
+use quipu_exchange::{Reader, parse_draft};
 use quipu_model::{
     Attachment, Block, BlockType, Body, Chunk, Content, Draft, EventType, Failure, Fidelity, Flags,
     HarnessEvent, Json, ModelCall, Money, Note, NoteKind, Place, Severity, Source, Status, Step,
@@ -293,7 +293,7 @@ fn the_page_about_the_format_shows_events_as_they_are() {
         let odd = decoded
             .warnings
             .iter()
-            .filter(|it| **it != quipu_formats::exchange::Warning::Unterminated);
+            .filter(|it| **it != quipu_exchange::Warning::Unterminated);
         assert_eq!(odd.count(), 0, "{line}");
         types.insert(
             decoded

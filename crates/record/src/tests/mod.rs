@@ -18,8 +18,8 @@ mod storage;
 
 use std::path::{Path, PathBuf};
 
-use quipu_formats::exchange::Reader;
-use quipu_formats::lines::Limits;
+use quipu_exchange::Reader;
+use quipu_exchange::lines::Limits;
 use quipu_model::{Block, Body, Draft, Event, Fidelity, Place, RunId};
 use tempfile::TempDir;
 

@@ -4,8 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use quipu_formats::exchange::verify::Severity;
-use quipu_formats::lines::Limits;
+use quipu_exchange::lines::Limits;
+use quipu_exchange::verify::Severity;
 use quipu_model::{Body, Draft, Fidelity, Json, Place, ToolResult};
 
 use super::{Site, dense, run_id, said};

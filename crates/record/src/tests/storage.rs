@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use quipu_formats::exchange::verify::{Report, Rule};
+use quipu_exchange::verify::{Report, Rule};
 use quipu_model::tree::Link;
 use quipu_model::{Body, Draft, Place, Step};
 

@@ -36,12 +36,11 @@ type Column<T> = Arc<dyn ColumnValues<T>>;
 impl Visible {
     /// Those that were not removed, and not of a hidden pass.
     pub(super) fn of(segment: &SegmentReader, hidden: &Passes) -> tantivy::Result<Self> {
-        let hidden = match hidden.is_empty() {
-            true => None,
-            false => {
-                let pass = segment.fast_fields().u64(PASS)?.first_or_default_col(0);
-                Some((hidden.clone(), pass))
-            }
+        let hidden = if hidden.is_empty() {
+            None
+        } else {
+            let pass = segment.fast_fields().u64(PASS)?.first_or_default_col(0);
+            Some((hidden.clone(), pass))
         };
         Ok(Self {
             hidden,

@@ -13,7 +13,7 @@ use tantivy::directory::{
 use tantivy::index::SegmentComponent;
 
 use super::schema::PASS;
-use super::{Index, IndexError, Result};
+use super::{IndexError, Result, TantivyIndex};
 
 /// The files that every part of the index has.
 const COMPONENTS: [SegmentComponent; 6] = [
@@ -25,10 +25,10 @@ const COMPONENTS: [SegmentComponent; 6] = [
     SegmentComponent::Store,
 ];
 
-impl Index {
+impl TantivyIndex {
     /// What is wrong with the files of the index. With `all`, every one of them is read and compared with its sum.
-    pub fn damages(&self, all: bool) -> Vec<String> {
-        let found = guarded(&self.path, || {
+    pub(super) fn look(&self, all: bool) -> Result<Vec<String>> {
+        guarded(&self.path, || {
             let mut damages = Vec::new();
             let directory = self.engine.directory();
             for segment in self.engine.searchable_segment_metas()? {
@@ -44,7 +44,7 @@ impl Index {
                 }
             }
             if damages.is_empty() {
-                for segment in self.view()?.segments() {
+                for segment in self.searcher()?.segments() {
                     let there = segment.fast_fields().u64(PASS)?.num_docs();
                     if there != segment.max_doc() {
                         let meta = self.path.join("meta.json");
@@ -53,8 +53,7 @@ impl Index {
                 }
             }
             Ok(damages)
-        });
-        found.unwrap_or_else(|error| vec![error.to_string()])
+        })
     }
 }
 

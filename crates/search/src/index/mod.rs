@@ -9,9 +9,11 @@ mod read;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod traits;
 mod write;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tantivy::directory::MmapDirectory;
 use tantivy::store::Compressor;
@@ -20,9 +22,11 @@ use tantivy::{IndexSettings, TantivyError};
 pub(crate) use compile::is_hash;
 use health::ReadOnly;
 pub use passes::Passes;
-pub use read::{Hit, Order, Sessions, View, Wish};
+pub use read::{Hit, Order, Sessions, Wish};
 use schema::Fields;
-pub use write::{PART, Part, Parts, Writer, Written};
+pub use traits::{Index, Part, Parts, View, Writer, Written};
+pub use write::PART;
+use write::{TantivyParts, TantivyWriter};
 
 /// What an index can fail with.
 #[derive(Debug, thiserror::Error)]
@@ -49,15 +53,15 @@ pub enum IndexError {
 /// The result of looking something up.
 pub type Result<T, E = IndexError> = std::result::Result<T, E>;
 
-/// The index in a directory.
+/// An index of tantivy's in a directory.
 #[derive(Debug, Clone)]
-pub struct Index {
+pub struct TantivyIndex {
     engine: tantivy::Index,
     fields: Fields,
     path: PathBuf,
 }
 
-impl Index {
+impl TantivyIndex {
     /// Opens an index that is there.
     pub fn open(path: &Path) -> Result<Option<Self>> {
         if !path.join("meta.json").exists() {
@@ -112,17 +116,35 @@ impl Index {
         Self::open_or_create(path)
     }
 
-    /// What the last commit was marked with.
-    pub fn mark(&self) -> Result<Option<String>> {
-        let metas = self.engine.load_metas();
-        Ok(metas.map_err(|error| unusable(&self.path, &error))?.payload)
-    }
-
     fn failed(&self, error: TantivyError) -> IndexError {
         match error {
             TantivyError::LockFailure(..) => IndexError::Busy(self.path.clone()),
             error => IndexError::Engine(error),
         }
+    }
+}
+
+impl Index for TantivyIndex {
+    fn mark(&self) -> Result<Option<String>> {
+        let metas = self.engine.load_metas();
+        Ok(metas.map_err(|error| unusable(&self.path, &error))?.payload)
+    }
+
+    fn damages(&self, all: bool) -> Vec<String> {
+        self.look(all)
+            .unwrap_or_else(|error| vec![error.to_string()])
+    }
+
+    fn view(&self) -> Result<Arc<dyn View>> {
+        Ok(Arc::new(self.searcher()?))
+    }
+
+    fn writer(&self) -> Result<Box<dyn Writer>> {
+        Ok(Box::new(TantivyWriter::new(self)?))
+    }
+
+    fn parts(&self, budget: usize) -> Box<dyn Parts> {
+        Box::new(TantivyParts::new(self, budget))
     }
 }
 

@@ -11,7 +11,7 @@ use super::collect::{Best, Firsts, Rank, Sought, Visible, latest};
 use super::compile::Compiler;
 use super::health::guarded;
 use super::schema::{AT, Fields, PASS, PLACE, SEQ};
-use super::{Index, IndexError, Passes, Result};
+use super::{IndexError, Passes, Result, TantivyIndex, View};
 use crate::query::{Filter, Query};
 
 /// What the index does not know of its events, because it is their session's.
@@ -60,22 +60,21 @@ pub struct Hit {
 }
 
 /// The index as it was at one moment.
-#[derive(Clone)]
-pub struct View {
+pub(super) struct TantivyView {
     searcher: Searcher,
     fields: Fields,
     path: PathBuf,
 }
 
-impl std::fmt::Debug for View {
+impl std::fmt::Debug for TantivyView {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("View").finish_non_exhaustive()
+        f.debug_struct("TantivyView").finish_non_exhaustive()
     }
 }
 
-impl Index {
-    /// The index as it is now. What is committed later is in a later view.
-    pub fn view(&self) -> Result<View> {
+impl TantivyIndex {
+    /// The index as it is now.
+    pub(super) fn searcher(&self) -> Result<TantivyView> {
         guarded(&self.path, || {
             let reader: IndexReader = self
                 .engine
@@ -83,7 +82,7 @@ impl Index {
                 .reload_policy(ReloadPolicy::Manual)
                 .try_into()
                 .map_err(|error| super::unusable(&self.path, &error))?;
-            Ok(View {
+            Ok(TantivyView {
                 searcher: reader.searcher(),
                 fields: self.fields,
                 path: self.path.clone(),
@@ -92,24 +91,17 @@ impl Index {
     }
 }
 
-impl View {
-    pub(super) fn segments(&self) -> &[SegmentReader] {
-        self.searcher.segment_readers()
-    }
-
-    /// How many events there are.
-    pub fn events(&self) -> u64 {
+impl View for TantivyView {
+    fn events(&self) -> u64 {
         self.searcher.num_docs()
     }
 
-    /// How many events were removed that are still in the files.
-    pub fn removed(&self) -> u64 {
+    fn removed(&self) -> u64 {
         let segments = self.searcher.segment_readers().iter();
         segments.map(|it| u64::from(it.num_deleted_docs())).sum()
     }
 
-    /// The highest number of a pass.
-    pub fn highest_pass(&self) -> Result<u64> {
+    fn highest_pass(&self) -> Result<u64> {
         guarded(&self.path, || {
             let mut highest = 0;
             for segment in self.searcher.segment_readers() {
@@ -120,9 +112,21 @@ impl View {
         })
     }
 
-    /// The events that a query asks for.
-    pub fn search(&self, query: &Query, wish: &Wish, sessions: &dyn Sessions) -> Result<Vec<Hit>> {
+    fn search(&self, query: &Query, wish: &Wish, sessions: &dyn Sessions) -> Result<Vec<Hit>> {
         guarded(&self.path, || self.found(query, wish, sessions))
+    }
+
+    fn count(&self, query: &Query, hidden: &Passes, sessions: &dyn Sessions) -> Result<u64> {
+        guarded(&self.path, || {
+            let found = self.compiler(sessions).visible(query, hidden)?;
+            Ok(self.searcher.search(&found, &Count)? as u64)
+        })
+    }
+}
+
+impl TantivyView {
+    pub(super) fn segments(&self) -> &[SegmentReader] {
+        self.searcher.segment_readers()
     }
 
     fn found(&self, query: &Query, wish: &Wish, sessions: &dyn Sessions) -> Result<Vec<Hit>> {
@@ -192,14 +196,6 @@ impl View {
         found
             .map(|(_, std::cmp::Reverse((ordinal, doc)))| self.hit(ordinal, doc, 0.0))
             .collect()
-    }
-
-    /// How many events a query asks for.
-    pub fn count(&self, query: &Query, hidden: &Passes, sessions: &dyn Sessions) -> Result<u64> {
-        guarded(&self.path, || {
-            let found = self.compiler(sessions).visible(query, hidden)?;
-            Ok(self.searcher.search(&found, &Count)? as u64)
-        })
     }
 
     fn compiler<'c>(&'c self, sessions: &'c dyn Sessions) -> Compiler<'c> {

@@ -36,8 +36,8 @@ fn event(pass: u64, seq: u64, text: &str) -> Document {
     }
 }
 
-fn filled(directory: &Path, documents: Vec<Document>) -> Index {
-    let index = Index::open_or_create(directory).expect("an index");
+fn filled(directory: &Path, documents: Vec<Document>) -> TantivyIndex {
+    let index = TantivyIndex::open_or_create(directory).expect("an index");
     let mut writer = index.writer().expect("a writer");
     let mut part = index.parts(PART).begin().expect("a part");
     for document in documents {
@@ -48,7 +48,7 @@ fn filled(directory: &Path, documents: Vec<Document>) -> Index {
     index
 }
 
-fn seqs(index: &Index, text: &str) -> Vec<u64> {
+fn seqs(index: &dyn Index, text: &str) -> Vec<u64> {
     let wish = Wish {
         order: Order::Newest,
         limit: 100,
@@ -74,7 +74,7 @@ const TEXTS: [&str; 9] = [
     "v1.22.3",
 ];
 
-fn example(directory: &Path) -> Index {
+fn example(directory: &Path) -> TantivyIndex {
     let texts = TEXTS.iter().zip(1_u64..);
     let mut documents: Vec<Document> = texts.map(|(text, seq)| event(1, seq, text)).collect();
     documents[2].paths = "src/auth/mod.rs".to_owned();
@@ -204,7 +204,7 @@ fn a_pass_can_be_taken_out_or_hidden() {
 #[test]
 fn a_small_part_takes_more_than_one_event() {
     let directory = tempfile::tempdir().expect("a directory");
-    let index = Index::open_or_create(directory.path()).expect("an index");
+    let index = TantivyIndex::open_or_create(directory.path()).expect("an index");
     let mut part = index.parts(16 << 20).begin().expect("a part");
     for n in 0..5_000 {
         assert!(!part.is_full(), "after {n}");
@@ -216,7 +216,7 @@ fn a_small_part_takes_more_than_one_event() {
 #[test]
 fn there_is_one_writer_at_a_time() {
     let directory = tempfile::tempdir().expect("a directory");
-    let index = Index::open_or_create(directory.path()).expect("an index");
+    let index = TantivyIndex::open_or_create(directory.path()).expect("an index");
     let one = index.writer().expect("a writer");
     assert!(matches!(index.writer(), Err(IndexError::Busy(_))));
     drop(one);
@@ -230,7 +230,7 @@ fn damage_is_noticed() {
     let meta = std::fs::File::create(directory.path().join("meta.json"));
     meta.and_then(|mut meta| meta.write_all(b"{"))
         .expect("written");
-    let error = Index::open_or_create(directory.path()).expect_err("damaged");
+    let error = TantivyIndex::open_or_create(directory.path()).expect_err("damaged");
     assert!(matches!(error, IndexError::Unusable { .. }), "{error}");
 }
 
@@ -278,7 +278,7 @@ fn damaged_files_are_seen_and_never_panic() {
             std::fs::remove_file(&path).expect("removed");
             let mut file = std::fs::File::create(&path).expect("created");
             file.write_all(&bytes).expect("written");
-            let damages = match Index::open(directory.path()) {
+            let damages = match TantivyIndex::open(directory.path()) {
                 Ok(Some(index)) => {
                     // Whatever it answers, it answers.
                     let wish = Wish {
@@ -312,7 +312,7 @@ fn an_index_that_may_not_be_written_to_can_be_searched() {
         .tokenizers(schema::tokenizers())
         .open_or_create(ReadOnly::new(mapped))
         .expect("opened");
-    let index = Index {
+    let index = TantivyIndex {
         engine,
         fields,
         path: directory.path().to_owned(),
@@ -322,7 +322,7 @@ fn an_index_that_may_not_be_written_to_can_be_searched() {
 }
 
 /// Several parts of texts with few words, so that phrases are often almost there.
-fn crowded(directory: &Path, seed: u64, removed: u64) -> Index {
+fn crowded(directory: &Path, seed: u64, removed: u64) -> TantivyIndex {
     const WORDS: [&str; 4] = ["ant", "bee", "cat", "dog"];
     let mut state = seed | 1;
     let mut dice = move |below: u64| {
@@ -331,7 +331,7 @@ fn crowded(directory: &Path, seed: u64, removed: u64) -> Index {
         state ^= state << 17;
         state % below
     };
-    let index = Index::open_or_create(directory).expect("an index");
+    let index = TantivyIndex::open_or_create(directory).expect("an index");
     let mut writer = index.writer().expect("a writer");
     writer.keep_apart();
     let mut seq = 0;
@@ -388,4 +388,19 @@ fn phrases_by_themselves_are_found_as_phrases_among_other_conditions() {
             }
         }
     }
+}
+
+#[test]
+fn an_index_in_a_directory_passes_the_suite() {
+    let root = tempfile::tempdir().expect("a directory");
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let make = || -> Arc<dyn Index> {
+        let nth = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let directory = root.path().join(nth.to_string());
+        std::fs::create_dir(&directory).expect("a directory");
+        Arc::new(TantivyIndex::open_or_create(&directory).expect("an index"))
+    };
+    let report = crate::testkit::conformance(&make);
+    assert_eq!(report.failed, []);
+    assert!(!report.passed.is_empty());
 }

@@ -13,7 +13,7 @@ use tantivy::schema::{Field, Value};
 use tantivy::{IndexWriter, SegmentMeta, TantivyError, Term};
 
 use super::schema::Fields;
-use super::{Index, Result};
+use super::{IndexError, Part, Parts, Result, TantivyIndex, Writer, Written};
 use crate::{Document, words};
 
 /// What a part takes in memory before it is written, if nobody says otherwise.
@@ -27,92 +27,87 @@ const IDLE: usize = 15_000_000;
 const LARGE: usize = 10_000;
 
 /// Adds to an index. There is one at a time.
-pub struct Writer {
+pub(super) struct TantivyWriter {
     engine: IndexWriter<Shown>,
     fields: Fields,
     path: PathBuf,
 }
 
-impl std::fmt::Debug for Writer {
+impl std::fmt::Debug for TantivyWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Writer").finish_non_exhaustive()
+        f.debug_struct("TantivyWriter").finish_non_exhaustive()
     }
 }
 
 /// Begins parts; shared by threads.
 #[derive(Debug, Clone)]
-pub struct Parts {
+pub(super) struct TantivyParts {
     index: tantivy::Index,
     fields: Fields,
     budget: usize,
 }
 
 /// A part of the index that is being filled.
-pub struct Part {
-    parts: Parts,
+struct TantivyPart {
+    parts: TantivyParts,
     segment: tantivy::Segment,
     writer: SegmentWriter,
 }
 
-impl std::fmt::Debug for Part {
+impl std::fmt::Debug for TantivyPart {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Part").finish_non_exhaustive()
+        f.debug_struct("TantivyPart").finish_non_exhaustive()
     }
 }
 
-/// A part that is written, and can be added.
-#[derive(Debug)]
-pub struct Written(SegmentMeta);
-
-impl Index {
+impl TantivyWriter {
     /// Begins to write. Fails when another process does.
-    pub fn writer(&self) -> Result<Writer> {
+    pub(super) fn new(index: &TantivyIndex) -> Result<Self> {
         let options = IndexWriterOptions::builder()
             .num_worker_threads(1)
             .memory_budget_per_thread(IDLE)
             .num_merge_threads(1)
             .build();
-        let writer = self
+        let writer = index
             .engine
             .writer_with_options(options)
-            .map_err(|error| self.failed(error))?;
+            .map_err(|error| index.failed(error))?;
         let mut merging = LogMergePolicy::default();
         merging.set_max_docs_before_merge(LARGE);
         merging.set_del_docs_ratio_before_merge(0.3);
         writer.set_merge_policy(Box::new(merging));
-        Ok(Writer {
+        Ok(Self {
             engine: writer,
-            fields: self.fields,
-            path: self.path.clone(),
+            fields: index.fields,
+            path: index.path.clone(),
         })
     }
+}
 
-    /// What parts are begun with.
-    pub fn parts(&self, budget: usize) -> Parts {
-        Parts {
-            index: self.engine.clone(),
-            fields: self.fields,
+impl TantivyParts {
+    pub(super) fn new(index: &TantivyIndex, budget: usize) -> Self {
+        Self {
+            index: index.engine.clone(),
+            fields: index.fields,
             budget,
         }
     }
 }
 
-impl Parts {
-    /// Begins a part.
-    pub fn begin(&self) -> Result<Part> {
+impl Parts for TantivyParts {
+    fn begin(&self) -> Result<Box<dyn Part>> {
         let segment = self.index.new_segment();
         let writer = SegmentWriter::for_segment(self.budget, segment.clone())?;
-        Ok(Part {
+        Ok(Box::new(TantivyPart {
             parts: self.clone(),
             segment,
             writer,
-        })
+        }))
     }
 }
 
-impl Part {
-    /// Takes in an event.
-    pub fn add(&mut self, document: Document) -> Result<()> {
+impl Part for TantivyPart {
+    fn add(&mut self, document: Document) -> Result<()> {
         let fields = self.parts.fields;
         let mut parts = String::new();
         words::all_parts(&document.text, &mut parts);
@@ -126,33 +121,36 @@ impl Part {
         })?)
     }
 
-    /// Whether it should be written before more is taken in.
-    pub fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.writer.mem_usage() + (self.parts.budget / 16) >= self.parts.budget
     }
 
-    /// Writes it. Nobody sees it before it is added and committed.
-    pub fn write(self) -> Result<Written> {
-        let documents = self.writer.max_doc();
-        self.writer.finalize()?;
-        Ok(Written(self.segment.meta().clone().with_max_doc(documents)))
+    fn write(self: Box<Self>) -> Result<Written> {
+        let Self {
+            segment, writer, ..
+        } = *self;
+        let documents = writer.max_doc();
+        writer.finalize()?;
+        let meta = segment.meta().clone().with_max_doc(documents);
+        Ok(Written::new(meta))
     }
 }
 
-impl Writer {
-    /// Adds a part.
-    pub fn add(&mut self, part: Written) -> Result<()> {
-        Ok(self.engine.add_segment(part.0)?)
+impl Writer for TantivyWriter {
+    fn add(&mut self, part: Written) -> Result<()> {
+        let segment: SegmentMeta = part.take().ok_or_else(|| IndexError::Unusable {
+            path: self.path.clone(),
+            why: "a part of another index was to be added".to_owned(),
+        })?;
+        Ok(self.engine.add_segment(segment)?)
     }
 
-    /// Takes out what a pass has put in.
-    pub fn remove(&mut self, pass: u64) {
+    fn remove(&mut self, pass: u64) {
         self.engine
             .delete_term(Term::from_field_u64(self.fields.pass, pass));
     }
 
-    /// Makes all of it visible, and lasting. `mark` is what [`Index::mark`] gives from then on.
-    pub fn commit(&mut self, mark: &str) -> Result<()> {
+    fn commit(&mut self, mark: &str) -> Result<()> {
         let mut commit = self.engine.prepare_commit()?;
         commit.set_payload(mark);
         commit.commit()?;
@@ -160,14 +158,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Leaves parts as they are from now on.
-    pub fn keep_apart(&mut self) {
+    fn keep_apart(&mut self) {
         self.engine.set_merge_policy(Box::new(NoMergePolicy));
     }
 
-    /// Writes parts again of which something was removed, so that it is in no file any more. Parts had better
-    /// be kept apart meanwhile.
-    pub fn purge(&mut self) -> Result<()> {
+    fn purge(&mut self) -> Result<()> {
         let segments = self.engine.index().searchable_segment_metas()?;
         let segments = segments.iter().filter(|segment| segment.has_deletes());
         let segments: Vec<_> = segments.map(SegmentMeta::id).collect();
@@ -182,9 +177,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits until parts are put together that are to be.
-    pub fn finish(self) -> Result<()> {
-        let Self { engine, path, .. } = self;
+    fn finish(self: Box<Self>) -> Result<()> {
+        let Self { engine, path, .. } = *self;
         engine.wait_merging_threads()?;
         restrict(&path);
         Ok(())

@@ -1,5 +1,6 @@
 //! What can go wrong with an archive, each case naming the file and what can be done.
 
+use std::io;
 use std::path::PathBuf;
 
 use crate::FileError;
@@ -53,6 +54,12 @@ pub enum ArchiveError {
         /// The lock that it holds.
         lock: PathBuf,
     },
+    /// Something refers to more of a log than there is.
+    #[error("could not read what is kept of {}: its events refer to more than it has; `quipu import --rebuild` makes them again", of.display())]
+    Beyond {
+        /// The log.
+        of: PathBuf,
+    },
     /// The operating system refused.
     #[error(transparent)]
     File(#[from] FileError),
@@ -73,6 +80,17 @@ pub enum ChunkFault {
     /// It holds something else.
     #[error("is damaged: its content is not what its name says")]
     Content,
+}
+
+/// For whoever reads from the archive as from a file. The error itself is inside.
+impl From<ArchiveError> for io::Error {
+    fn from(error: ArchiveError) -> Self {
+        let kind = match &error {
+            ArchiveError::File(error) => error.source.kind(),
+            _ => io::ErrorKind::InvalidData,
+        };
+        Self::new(kind, error)
+    }
 }
 
 impl ArchiveError {

@@ -93,7 +93,7 @@ impl SnapshotReader {
 
 impl BufRead for SnapshotReader {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        while self.unread().is_empty() && self.load_next().map_err(as_io)? {}
+        while self.unread().is_empty() && self.load_next()? {}
         Ok(self.unread())
     }
 
@@ -108,12 +108,4 @@ impl Read for SnapshotReader {
         self.consume(read);
         Ok(read)
     }
-}
-
-fn as_io(error: ArchiveError) -> io::Error {
-    let kind = match &error {
-        ArchiveError::File(e) => e.source.kind(),
-        _ => io::ErrorKind::InvalidData,
-    };
-    io::Error::new(kind, error)
 }

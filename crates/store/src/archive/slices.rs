@@ -128,9 +128,8 @@ impl SliceReader<'_> {
     }
 
     fn beyond(&self) -> ArchiveError {
-        let of = &self.slices.snapshot.key.path;
-        let why = io::Error::other("its events refer to more than it has");
-        FileError::at("read what is kept of", of)(why).into()
+        let of = self.slices.snapshot.key.path.clone();
+        ArchiveError::Beyond { of }
     }
 
     /// Unpacks what has this byte of the log, into the first that is held.
@@ -155,13 +154,12 @@ impl SliceReader<'_> {
         let chunk = match self.chunk.take() {
             Some(chunk) if chunk.index == index => self.chunk.insert(chunk),
             _ => {
-                let object = match self.slices.open.get(index) {
-                    Some(Some(object)) => Opened::Before(&**object),
-                    _ => {
-                        let opened = self.slices.archive.inner.chunks.open(&wanted.id)?;
-                        let missing = Unloadable::Fault(ChunkFault::Missing);
-                        Opened::Now(opened.ok_or(missing).map_err(fault)?)
-                    }
+                let object = if let Some(Some(object)) = self.slices.open.get(index) {
+                    Opened::Before(&**object)
+                } else {
+                    let opened = self.slices.archive.inner.chunks.open(&wanted.id)?;
+                    let missing = Unloadable::Fault(ChunkFault::Missing);
+                    Opened::Now(opened.ok_or(missing).map_err(fault)?)
                 };
                 let table = Table::read(object.get(), u64::from(wanted.len));
                 self.chunk.insert(Chunk {

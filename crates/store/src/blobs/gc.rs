@@ -85,6 +85,9 @@ pub fn collect(home: &Path, now: Timestamp, remove: bool) -> Result<Collected, G
     // Held to the end, so that nothing is imported between looking and removing.
     let _lock = remove.then(|| import::lock(home)).transpose()?;
     let store = Store::open_existing(home)?;
+    if let Some(store) = &store {
+        refresh_runs(store, remove)?;
+    }
     let catalogue = store.as_ref().map(Store::catalogue);
     collect_locked(home, catalogue, now, remove)
 }
@@ -92,7 +95,7 @@ pub fn collect(home: &Path, now: Timestamp, remove: bool) -> Result<Collected, G
 /// As [`collect`], for one who holds the lock of the home where something is to be removed.
 pub(crate) fn collect_locked(
     home: &Path,
-    catalogue: Option<&Catalogue>,
+    catalogue: Option<&dyn Catalogue>,
     now: Timestamp,
     remove: bool,
 ) -> Result<Collected, GcError> {
@@ -136,6 +139,23 @@ pub(crate) fn collect_locked(
         }
     }
     Ok(collected)
+}
+
+/// Brings the catalogue up to date with recorded runs and traces: nobody may have looked at them since.
+fn refresh_runs(store: &Store, locked: bool) -> Result<(), GcError> {
+    let mut report = import::Report::default();
+    if locked {
+        store.refresh_runs_locked(&mut report)?;
+    } else {
+        report = store.refresh_runs()?;
+    }
+    match report.problems.into_iter().next() {
+        Some(problem) => Err(GcError::Unreadable {
+            path: problem.path,
+            why: problem.what,
+        }),
+        None => Ok(()),
+    }
 }
 
 fn refuse_unfinished(home: &Path) -> Result<(), GcError> {
@@ -282,7 +302,7 @@ mod tests {
         let insert = format!(
             "pragma foreign_keys = off; insert into blob_use (transcript, blob) values (1, '{id}')"
         );
-        store.catalogue().execute(&insert).unwrap();
+        crate::import::tests::kit::tamper(&store, &insert);
         assert_eq!(collect(home.path(), later(), true).unwrap().used, 1);
         assert!(blobs.get(&id).is_ok());
     }
@@ -293,14 +313,14 @@ mod tests {
         let store = Store::open(home.path()).unwrap();
         let blobs = Blobs::open(&home.path().join("blobs")).unwrap();
         let id = blobs.put(b"png").unwrap();
-        store.forget(&[], Timestamp::now()).unwrap();
+        store.prune(&[], Timestamp::now()).unwrap();
         assert!(blobs.get(&id).is_ok());
         let pending = home.path().join("rebuild.pending");
         File::create(&pending).unwrap();
-        store.forget(&[], later()).unwrap();
+        store.prune(&[], later()).unwrap();
         assert!(blobs.get(&id).is_ok());
         std::fs::remove_file(pending).unwrap();
-        store.forget(&[], later()).unwrap();
+        store.prune(&[], later()).unwrap();
         assert!(blobs.get(&id).is_err());
     }
 }

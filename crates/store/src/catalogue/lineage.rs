@@ -8,27 +8,35 @@ use rusqlite::{OptionalExtension as _, named_params, params};
 
 use super::uses;
 use super::write::{copy_run_id, native_of, signed};
-use super::{Catalogue, Result};
+use super::{Lineages, Result, SqliteCatalogue};
 
 /// What decides which of several transcripts is the original of what they share.
 #[derive(Debug)]
-pub(crate) struct Lineage {
-    pub(crate) id: i64,
+pub struct Lineage {
+    /// The number of the transcript.
+    pub id: i64,
     /// The identities of its records, in order, each once.
-    pub(crate) units: Vec<u64>,
-    pub(crate) native: String,
-    pub(crate) forked_from: Option<String>,
+    pub units: Vec<u64>,
+    /// The id that copies of the session share.
+    pub native: String,
+    /// The session that it was forked from.
+    pub forked_from: Option<String>,
     /// The session that it is a sub-agent of.
-    pub(crate) parent: Option<String>,
+    pub parent: Option<String>,
     /// When its log was first seen to be written to.
-    pub(crate) first_modified: Option<i64>,
+    pub first_modified: Option<i64>,
     /// Whether part of it is held to be a copy.
-    pub(crate) marked: bool,
-    reconstructed: bool,
-    agent: String,
-    dialect: Option<String>,
-    path: PathBuf,
-    part: Option<String>,
+    pub marked: bool,
+    /// Whether it was put together from something else than a log of its own.
+    pub reconstructed: bool,
+    /// The agent.
+    pub agent: String,
+    /// How its log reads.
+    pub dialect: Option<String>,
+    /// Its log.
+    pub path: PathBuf,
+    /// One session of several in it.
+    pub part: Option<String>,
 }
 
 /// How a trace reads.
@@ -94,16 +102,17 @@ impl Lineage {
 
 /// How much of a transcript is copied.
 #[derive(Debug, Default)]
-pub(crate) struct Copied {
-    pub(crate) copy_of: Option<i64>,
-    pub(crate) events: u64,
-    pub(crate) duplicate: bool,
+pub struct Copied {
+    /// The transcript that has the originals.
+    pub copy_of: Option<i64>,
+    /// How many events.
+    pub events: u64,
+    /// Whether it is nothing but a copy.
+    pub duplicate: bool,
 }
 
-impl Catalogue {
-    /// The transcript of a log, and those that were compared with it: the transcripts that have to be settled
-    /// again when it changes.
-    pub(crate) fn compared_with(&self, key: &str) -> Result<Vec<i64>> {
+impl Lineages for SqliteCatalogue {
+    fn compared_with(&self, key: &str) -> Result<Vec<i64>> {
         let id: Option<i64> = self.run(|database| {
             database
                 .prepare_cached(
@@ -126,9 +135,7 @@ impl Catalogue {
         Ok(compared)
     }
 
-    /// Of these transcripts and those related to them, the ones that are related to any. Asked of all at
-    /// once, since most have no relatives.
-    pub(crate) fn related(&self, ids: &[i64]) -> Result<Vec<i64>> {
+    fn related(&self, ids: &[i64]) -> Result<Vec<i64>> {
         self.run(|database| {
             database.execute_batch(
                 "create temp table if not exists changed (id integer primary key);
@@ -170,10 +177,7 @@ impl Catalogue {
         })
     }
 
-    /// The transcripts that may share records with this one: of the same session, forked from it or it
-    /// from them, or beginning with the same record; and sub-agents of which it tells itself, or that of which it is
-    /// one.
-    pub(crate) fn relatives(&self, id: i64) -> Result<Vec<i64>> {
+    fn relatives(&self, id: i64) -> Result<Vec<i64>> {
         self.run(|database| {
             let mut statement = database.prepare_cached(
                 "with own as (select * from transcript where id = ?1)
@@ -200,7 +204,7 @@ impl Catalogue {
         })
     }
 
-    pub(crate) fn lineage(&self, id: i64) -> Result<Lineage> {
+    fn lineage(&self, id: i64) -> Result<Lineage> {
         self.run(|database| {
             database
                 .prepare_cached(
@@ -234,8 +238,7 @@ impl Catalogue {
         })
     }
 
-    /// Puts down how much of a transcript is a copy; `own` is what is not.
-    pub(crate) fn put_copied(&self, id: i64, copied: &Copied, own: Option<&Summary>) -> Result<()> {
+    fn put_copied(&self, id: i64, copied: &Copied, own: Option<&Summary>) -> Result<()> {
         self.run(|database| {
             database
                 .prepare_cached(
@@ -274,8 +277,7 @@ impl Catalogue {
         })
     }
 
-    /// Gives the plain id of each session that is there several times to the copy that has most of it.
-    pub(crate) fn settle_run_ids(&self) -> Result<()> {
+    fn settle_run_ids(&self) -> Result<()> {
         self.run(|database| {
             let mut shared = database.prepare_cached(
                 "select native from transcript group by native

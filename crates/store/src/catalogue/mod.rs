@@ -12,6 +12,7 @@ mod query;
 mod schema;
 mod seal;
 mod spend;
+mod traits;
 mod uses;
 mod write;
 
@@ -21,21 +22,22 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) use lineage::{Copied, Lineage};
+pub use lineage::{Copied, Lineage};
 pub(crate) use old::Remembered;
 pub use passes::{Pass, Passed};
 pub use query::{DriftRow, Figures, Filter, NotFound, Order, Sum, TranscriptRow};
 pub use spend::{ActivityRow, Roots, Slots, SpendRow, SubjectRow, WasteRow};
-pub(crate) use write::{ADAPTERS, native_id};
-pub use write::{Reading, SourceRow, Stamp};
+pub use traits::{Catalogue, IndexedPasses, Lineages, Sources, Spending, Transcripts, Upkeep};
+pub(crate) use write::native_id;
+pub use write::{ADAPTERS, Reading, SourceRow, Stamp};
 
 use parking_lot::ReentrantMutex;
 use rusqlite::{Connection, OpenFlags};
 
-/// The catalogue's file. Cheap to clone and to share between threads: what one of them does at once, no other comes
+/// The catalogue in a file of `SQLite`. Cheap to clone and to share between threads: what one of them does at once, no other comes
 /// between.
 #[derive(Debug, Clone)]
-pub struct Catalogue {
+pub struct SqliteCatalogue {
     database: Arc<ReentrantMutex<Connection>>,
     path: PathBuf,
 }
@@ -67,7 +69,7 @@ pub enum CatalogueError {
 
 pub(crate) type Result<T, E = CatalogueError> = std::result::Result<T, E>;
 
-impl Catalogue {
+impl SqliteCatalogue {
     fn new(database: Connection, path: &Path) -> Self {
         Self {
             database: Arc::new(ReentrantMutex::new(database)),
@@ -224,37 +226,8 @@ impl Catalogue {
         self.run(|database| database.execute_batch(statements))
     }
 
-    /// The version of its tables.
-    pub fn version(&self) -> Result<i64> {
-        schema::version(self)
-    }
-
-    /// The catalogue's file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     fn run<T>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         run(&self.database.lock()).map_err(fault(&self.path))
-    }
-
-    /// Does several things as one: all of them, or none when the process dies in between.
-    pub fn at_once<T, E: From<CatalogueError>>(
-        &self,
-        act: impl FnOnce() -> Result<T, E>,
-    ) -> Result<T, E> {
-        let _alone = self.database.lock();
-        self.run(|database| database.execute_batch("begin immediate"))?;
-        match act() {
-            Ok(done) => {
-                self.run(|database| database.execute_batch("commit"))?;
-                Ok(done)
-            }
-            Err(error) => {
-                self.run(|database| database.execute_batch("rollback"))?;
-                Err(error)
-            }
-        }
     }
 }
 

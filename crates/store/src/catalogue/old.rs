@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::Catalogue;
+use super::SqliteCatalogue;
 use super::seal::is_sealed;
 
 /// A log that a catalogue knew.
@@ -23,7 +23,7 @@ pub(crate) struct Remembered {
     pub(crate) read: Option<(u32, u64)>,
 }
 
-impl Catalogue {
+impl SqliteCatalogue {
     /// The logs that the catalogue in this file knows, as far as it can be read, and why it could not be read to its
     /// end.
     pub(crate) fn remembered(path: &Path) -> (Vec<Remembered>, Option<String>) {

@@ -12,7 +12,7 @@ use std::path::Path;
 use quipu_model::hex;
 use rusqlite::Connection;
 
-use super::{Catalogue, Result};
+use super::{IndexedPasses as _, Result, SqliteCatalogue};
 
 /// How many bytes an origin has.
 const BYTES: usize = 4;
@@ -94,7 +94,7 @@ pub(super) fn tell(database: &Connection, home: Option<&Path>) -> rusqlite::Resu
 }
 
 /// Puts the origin into the catalogue, where it is another than the one that is there.
-pub(super) fn remember(catalogue: &Catalogue) -> Result<()> {
+pub(super) fn remember(catalogue: &SqliteCatalogue) -> Result<()> {
     let told: String = catalogue
         .run(|database| database.query_row("select origin from temp.home", [], |row| row.get(0)))?;
     if told != unknown() && catalogue.meta(NAME)?.as_deref() != Some(&told) {

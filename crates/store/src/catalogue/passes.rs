@@ -8,7 +8,7 @@
 use rusqlite::{OptionalExtension as _, params};
 
 use super::write::signed;
-use super::{Catalogue, Result};
+use super::{IndexedPasses, Result, SqliteCatalogue};
 
 /// What of a reading was put into the search index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,7 +34,154 @@ pub struct Pass {
 /// The name under which the number of the next pass is kept.
 const NEXT: &str = "next_pass";
 
-impl Catalogue {
+impl IndexedPasses for SqliteCatalogue {
+    fn put_live(&self, passes: &[u64]) -> Result<Vec<u64>> {
+        let mut unknown = Vec::new();
+        for pass in passes {
+            let known = self.run(|database| {
+                database
+                    .prepare_cached("update pass set live = 1 where id = ?1")?
+                    .execute([signed(*pass)])
+            })?;
+            if known == 0 {
+                unknown.push(*pass);
+            }
+        }
+        Ok(unknown)
+    }
+
+    fn dead_passes(&self) -> Result<Vec<u64>> {
+        self.numbers("select id from dead_pass")
+    }
+
+    fn put_dead(&self, passes: &[u64]) -> Result<()> {
+        for pass in passes {
+            self.run(|database| {
+                database
+                    .prepare_cached("insert or ignore into dead_pass values (?1)")?
+                    .execute([signed(*pass)])
+            })?;
+        }
+        Ok(())
+    }
+
+    fn bury(&self, passes: &[u64]) -> Result<()> {
+        for pass in passes {
+            self.run(|database| {
+                database
+                    .prepare_cached("delete from dead_pass where id = ?1")?
+                    .execute([signed(*pass)])
+            })?;
+        }
+        Ok(())
+    }
+
+    fn forget_passes(&self) -> Result<()> {
+        self.run(|database| database.execute_batch("delete from pass; delete from dead_pass;"))
+    }
+
+    fn not_indexed(&self) -> Result<Vec<String>> {
+        self.run(|database| {
+            let mut statement = database.prepare(&format!("select s.key {NOT_INDEXED}"))?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+
+    fn kept_keys(&self) -> Result<Vec<String>> {
+        self.run(|database| {
+            let query = "select s.key from transcript t join source s on s.id = t.source
+                where s.version > 0";
+            let mut statement = database.prepare(query)?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+
+    fn count_not_indexed(&self) -> Result<u64> {
+        // Every pass belongs to a log that has a transcript, so that it is enough to count.
+        self.run(|database| {
+            database.query_row(
+                "select (select count(*) from transcript) - (select count(*) from
+                     (select 1 from pass group by source having min(live)))",
+                [],
+                |row| Ok(u64::try_from(row.get::<_, i64>(0)?).unwrap_or(0)),
+            )
+        })
+    }
+
+    fn live_passes(&self) -> Result<Vec<u64>> {
+        self.numbers("select id from pass where live")
+    }
+
+    fn passes_of_transcripts(&self) -> Result<Vec<(u64, i64)>> {
+        self.run(|database| {
+            let mut statement = database.prepare_cached(
+                "select p.id, t.id from pass p join transcript t on t.source = p.source where p.live",
+            )?;
+            let rows = statement
+                .query_map([], |row| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?)))?;
+            rows.collect()
+        })
+    }
+
+    fn knows_pass(&self, pass: u64) -> Result<bool> {
+        self.run(|database| {
+            database
+                .prepare_cached("select 1 from pass where id = ?1")?
+                .exists([signed(pass)])
+        })
+    }
+
+    fn transcript_of_pass(&self, pass: u64) -> Result<Option<i64>> {
+        self.run(|database| {
+            database
+                .prepare_cached(
+                    "select t.id from pass p join transcript t on t.source = p.source
+                     where p.id = ?1 and p.live",
+                )?
+                .query_row([signed(pass)], |row| row.get(0))
+                .optional()
+        })
+    }
+
+    fn settled_pass(&self) -> Result<u64> {
+        let settled = self.meta(NEXT)?.and_then(|next| next.parse().ok());
+        Ok(settled.unwrap_or(1))
+    }
+
+    fn next_pass(&self) -> Result<u64> {
+        let highest = self.numbers(
+            "select coalesce(max(id), 0) from (select id from pass union all select id from dead_pass)",
+        )?;
+        let highest = highest.first().copied().unwrap_or(0);
+        Ok(self.settled_pass()?.max(highest + 1))
+    }
+
+    fn put_next_pass(&self, next: u64) -> Result<()> {
+        self.put_meta(NEXT, &next.to_string())
+    }
+
+    fn meta(&self, name: &str) -> Result<Option<String>> {
+        self.run(|database| {
+            database
+                .query_row("select value from meta where name = ?1", [name], |row| {
+                    row.get(0)
+                })
+                .optional()
+        })
+    }
+
+    fn put_meta(&self, name: &str, value: &str) -> Result<()> {
+        self.run(|database| {
+            database.execute(
+                "insert or replace into meta values (?1, ?2)",
+                params![name, value],
+            )
+        })?;
+        Ok(())
+    }
+}
+
+impl SqliteCatalogue {
     pub(super) fn put_passes(&self, source: i64, passed: &Passed) -> Result<()> {
         let (replaced, passes) = match passed {
             Passed::Nothing => ("1", &[][..]),
@@ -56,169 +203,6 @@ impl Catalogue {
             }
             Ok(())
         })
-    }
-
-    /// Puts down that these are in the index. Gives those of which nothing is known yet.
-    pub(crate) fn put_live(&self, passes: &[u64]) -> Result<Vec<u64>> {
-        let mut unknown = Vec::new();
-        for pass in passes {
-            let known = self.run(|database| {
-                database
-                    .prepare_cached("update pass set live = 1 where id = ?1")?
-                    .execute([signed(*pass)])
-            })?;
-            if known == 0 {
-                unknown.push(*pass);
-            }
-        }
-        Ok(unknown)
-    }
-
-    /// Passes that are to be taken out of the index.
-    pub(crate) fn dead_passes(&self) -> Result<Vec<u64>> {
-        self.numbers("select id from dead_pass")
-    }
-
-    /// Puts down that these are to be taken out of the index.
-    pub(crate) fn put_dead(&self, passes: &[u64]) -> Result<()> {
-        for pass in passes {
-            self.run(|database| {
-                database
-                    .prepare_cached("insert or ignore into dead_pass values (?1)")?
-                    .execute([signed(*pass)])
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Puts down that these are no longer in the index.
-    pub(crate) fn bury(&self, passes: &[u64]) -> Result<()> {
-        for pass in passes {
-            self.run(|database| {
-                database
-                    .prepare_cached("delete from dead_pass where id = ?1")?
-                    .execute([signed(*pass)])
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Nothing is in the index any more.
-    pub(crate) fn forget_passes(&self) -> Result<()> {
-        self.run(|database| database.execute_batch("delete from pass; delete from dead_pass;"))
-    }
-
-    /// Logs whose transcripts are not wholly in the index, or are there in so many pieces that they had better be
-    /// put in anew.
-    pub(crate) fn not_indexed(&self) -> Result<Vec<String>> {
-        self.run(|database| {
-            let mut statement = database.prepare(&format!("select s.key {NOT_INDEXED}"))?;
-            statement.query_map([], |row| row.get(0))?.collect()
-        })
-    }
-
-    /// The logs that have a transcript and are in the archive, by the names of their manifests.
-    pub(crate) fn kept_keys(&self) -> Result<Vec<String>> {
-        self.run(|database| {
-            let query = "select s.key from transcript t join source s on s.id = t.source
-                where s.version > 0";
-            let mut statement = database.prepare(query)?;
-            statement.query_map([], |row| row.get(0))?.collect()
-        })
-    }
-
-    /// How many transcripts are not wholly in the index.
-    pub fn count_not_indexed(&self) -> Result<u64> {
-        // Every pass belongs to a log that has a transcript, so that it is enough to count.
-        self.run(|database| {
-            database.query_row(
-                "select (select count(*) from transcript) - (select count(*) from
-                     (select 1 from pass group by source having min(live)))",
-                [],
-                |row| Ok(u64::try_from(row.get::<_, i64>(0)?).unwrap_or(0)),
-            )
-        })
-    }
-
-    /// The passes that count.
-    pub(crate) fn live_passes(&self) -> Result<Vec<u64>> {
-        self.numbers("select id from pass where live")
-    }
-
-    /// The passes that count, with their transcripts.
-    pub(crate) fn passes_of_transcripts(&self) -> Result<Vec<(u64, i64)>> {
-        self.run(|database| {
-            let mut statement = database.prepare_cached(
-                "select p.id, t.id from pass p join transcript t on t.source = p.source where p.live",
-            )?;
-            let rows = statement
-                .query_map([], |row| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?)))?;
-            rows.collect()
-        })
-    }
-
-    /// Whether a number was given to a pass that is still known.
-    pub(crate) fn knows_pass(&self, pass: u64) -> Result<bool> {
-        self.run(|database| {
-            database
-                .prepare_cached("select 1 from pass where id = ?1")?
-                .exists([signed(pass)])
-        })
-    }
-
-    /// The transcript that a pass belongs to, if the pass counts.
-    pub(crate) fn transcript_of_pass(&self, pass: u64) -> Result<Option<i64>> {
-        self.run(|database| {
-            database
-                .prepare_cached(
-                    "select t.id from pass p join transcript t on t.source = p.source
-                     where p.id = ?1 and p.live",
-                )?
-                .query_row([signed(pass)], |row| row.get(0))
-                .optional()
-        })
-    }
-
-    /// Below this number, everything that is in the index is accounted for.
-    pub(crate) fn settled_pass(&self) -> Result<u64> {
-        let settled = self.meta(NEXT)?.and_then(|next| next.parse().ok());
-        Ok(settled.unwrap_or(1))
-    }
-
-    /// The number that the next pass gets.
-    pub(crate) fn next_pass(&self) -> Result<u64> {
-        let highest = self.numbers(
-            "select coalesce(max(id), 0) from (select id from pass union all select id from dead_pass)",
-        )?;
-        let highest = highest.first().copied().unwrap_or(0);
-        Ok(self.settled_pass()?.max(highest + 1))
-    }
-
-    /// Sets [`Self::settled_pass`].
-    pub(crate) fn put_next_pass(&self, next: u64) -> Result<()> {
-        self.put_meta(NEXT, &next.to_string())
-    }
-
-    /// Something that is known of the catalogue as a whole.
-    pub(crate) fn meta(&self, name: &str) -> Result<Option<String>> {
-        self.run(|database| {
-            database
-                .query_row("select value from meta where name = ?1", [name], |row| {
-                    row.get(0)
-                })
-                .optional()
-        })
-    }
-
-    /// Puts down something of the catalogue as a whole.
-    pub(crate) fn put_meta(&self, name: &str, value: &str) -> Result<()> {
-        self.run(|database| {
-            database.execute(
-                "insert or replace into meta values (?1, ?2)",
-                params![name, value],
-            )
-        })?;
-        Ok(())
     }
 
     fn numbers(&self, sql: &str) -> Result<Vec<u64>> {

@@ -9,7 +9,7 @@ use rusqlite::types::Value;
 use rusqlite::{OptionalExtension as _, Row, params_from_iter};
 
 use super::write::{COPY_DIGITS, copy_run_id};
-use super::{Catalogue, CatalogueError, Result, origin};
+use super::{CatalogueError, Result, SqliteCatalogue, Transcripts, origin};
 
 /// One transcript, as a list shows it. Times are milliseconds since 1970.
 #[derive(Debug, Clone)]
@@ -83,8 +83,6 @@ pub struct TranscriptRow {
     pub read_to: u64,
     /// Whether Quipu recorded it: then its file is its own original.
     pub recorded: bool,
-    /// Whether it is a trace that is kept: then its file is its own original, too.
-    pub trace: bool,
     /// What it is known by for good: given once, to this log of this home.
     pub address: String,
 }
@@ -216,7 +214,7 @@ const COLUMNS: &str = "t.id, t.run_id, t.native, t.agent, t.agent_version, t.tit
     (select origin from temp.home) || '-' || substr(s.key, 1, 16),
     (select (select origin from temp.home) || '-' || substr(os.key, 1, 16)
         from transcript o join source os on os.id = o.source where o.id = t.copy_of),
-    s.version = 0 and s.part is null and s.dialect is 'agentlog', s.version, s.read_to";
+    s.version, s.read_to";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
     let count = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
@@ -284,9 +282,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
         size: count(47)?,
         modified: row.get(48)?,
         recorded: row.get(51)?,
-        trace: row.get(54)?,
-        version: row.get(55)?,
-        read_to: count(56)?,
+        version: row.get(54)?,
+        read_to: count(55)?,
         address: row.get(52)?,
         models: models
             .iter()
@@ -300,7 +297,14 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
 impl TranscriptRow {
     /// Whether the archive has its log. Recorded runs and traces are kept where they are.
     pub fn is_archived(&self) -> bool {
-        !self.recorded && !self.trace
+        !self.recorded && !self.is_trace()
+    }
+
+    /// Whether it is a trace that is kept: then its file is its own original, as that of a recorded run is.
+    pub fn is_trace(&self) -> bool {
+        let is_kept = !self.address.is_empty();
+        let is_in_place = self.version == 0 && self.part.is_none();
+        is_kept && is_in_place && self.dialect.as_deref() == Some("agentlog")
     }
 }
 
@@ -412,9 +416,8 @@ fn whole(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<u64>> {
     }))
 }
 
-impl Catalogue {
-    /// The transcripts that are meant, in order, at most `limit`.
-    pub fn list(
+impl Transcripts for SqliteCatalogue {
+    fn list(
         &self,
         filter: &Filter,
         order: Order,
@@ -434,8 +437,7 @@ impl Catalogue {
         })
     }
 
-    /// Sums by agent over the transcripts that are meant.
-    pub fn by_agent(&self, filter: &Filter) -> Result<Vec<Sum>> {
+    fn by_agent(&self, filter: &Filter) -> Result<Vec<Sum>> {
         let (condition, values) = filter.sql();
         let sums = [
             "t.parent is not null",
@@ -481,9 +483,7 @@ impl Catalogue {
         })
     }
 
-    /// The transcript that an id means. That is an address; or a name for one: the id of a session, which means the best of
-    /// its copies, the id of a copy, the beginning of any of these, or `last`.
-    pub fn find(&self, id: &str) -> Result<TranscriptRow, NotFound> {
+    fn find(&self, id: &str) -> Result<TranscriptRow, NotFound> {
         if let Some(row) = self.at_address(id)? {
             return Ok(row);
         }
@@ -524,6 +524,99 @@ impl Catalogue {
         }
     }
 
+    fn row(&self, id: i64) -> Result<TranscriptRow> {
+        let query = format!(
+            "select {COLUMNS} from transcript t join source s on s.id = t.source where t.id = ?1"
+        );
+        self.run(|database| database.prepare_cached(&query)?.query_row([id], read))
+    }
+
+    fn run_ids(&self) -> Result<Vec<String>> {
+        self.run(|database| {
+            let mut statement = database.prepare("select run_id from transcript order by 1")?;
+            let rows = statement.query_map([], |row| row.get(0))?;
+            rows.collect()
+        })
+    }
+
+    fn transcripts_at(&self, path: &Path) -> Result<Vec<TranscriptRow>> {
+        let query = format!(
+            "select {COLUMNS} from transcript t join source s on s.id = t.source
+             where s.path = ?1 order by t.run_id"
+        );
+        self.run(|database| {
+            let mut statement = database.prepare_cached(&query)?;
+            let rows = statement.query_map([path.as_os_str().as_bytes()], read)?;
+            rows.collect()
+        })
+    }
+
+    fn child_counts(&self) -> Result<BTreeMap<String, u64>> {
+        self.run(|database| {
+            let mut statement = database.prepare(
+                "select parent, count(*) from transcript
+                 where parent is not null and not duplicate group by 1",
+            )?;
+            let rows = statement.query_map([], |row| {
+                Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+            })?;
+            rows.collect()
+        })
+    }
+
+    fn children(&self, native: &str) -> Result<Vec<TranscriptRow>> {
+        let query = format!(
+            "select {COLUMNS} from transcript t join source s on s.id = t.source
+             where t.parent = ?1 and not t.duplicate order by t.started_at, t.run_id"
+        );
+        self.run(|database| {
+            let mut statement = database.prepare(&query)?;
+            let rows = statement.query_map([native], read)?;
+            rows.collect()
+        })
+    }
+
+    fn drift(&self) -> Result<Vec<DriftRow>> {
+        self.run(|database| {
+            let mut statement = database.prepare(&format!(
+                "select s.agent, coalesce(t.agent_version, ''), d.name, count(*), s.path, d.line,
+                        d.byte_offset, {}
+                 from drift d join source s on s.id = d.source
+                 left join transcript t on t.source = s.id
+                 group by 1, 2, 3 order by 1, 8 desc, 9 desc, 3, 2",
+                halves("d.sightings")
+            ))?;
+            let rows = statement.query_map([], |row| {
+                Ok(DriftRow {
+                    agent: row.get(0)?,
+                    version: row.get(1)?,
+                    name: row.get(2)?,
+                    sightings: whole(row, 7)?.unwrap_or_default(),
+                    logs: row.get::<_, i64>(3)?.unsigned_abs(),
+                    path: PathBuf::from(std::ffi::OsString::from_vec(row.get(4)?)),
+                    line: row.get::<_, i64>(5)?.unsigned_abs(),
+                    offset: row.get::<_, i64>(6)?.unsigned_abs(),
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    fn dropped(&self) -> Result<Vec<(String, u64)>> {
+        self.run(|database| {
+            let mut statement = database.prepare(&format!(
+                "select reason, {} from dropped group by 1 order by 2 desc, 3 desc",
+                halves("records")
+            ))?;
+            let rows = statement.query_map([], |row| {
+                Ok((row.get(0)?, whole(row, 1)?.unwrap_or_default()))
+            })?;
+            rows.collect()
+        })
+    }
+}
+
+impl SqliteCatalogue {
     /// Some transcripts that an id fits.
     fn where_id(&self, condition: &str, order: &str, id: &str) -> Result<Vec<TranscriptRow>> {
         let query = format!(
@@ -598,104 +691,6 @@ impl Catalogue {
             let mut statement = database.prepare_cached(&query)?;
             let asked = [origin, digits, &origin::unknown()];
             statement.query_row(asked, read).optional()
-        })
-    }
-
-    /// One transcript, by its number.
-    pub(crate) fn row(&self, id: i64) -> Result<TranscriptRow> {
-        let query = format!(
-            "select {COLUMNS} from transcript t join source s on s.id = t.source where t.id = ?1"
-        );
-        self.run(|database| database.prepare_cached(&query)?.query_row([id], read))
-    }
-
-    /// The ids of all transcripts, sorted.
-    pub fn run_ids(&self) -> Result<Vec<String>> {
-        self.run(|database| {
-            let mut statement = database.prepare("select run_id from transcript order by 1")?;
-            let rows = statement.query_map([], |row| row.get(0))?;
-            rows.collect()
-        })
-    }
-
-    /// The transcripts that were read from one file.
-    pub fn transcripts_at(&self, path: &Path) -> Result<Vec<TranscriptRow>> {
-        let query = format!(
-            "select {COLUMNS} from transcript t join source s on s.id = t.source
-             where s.path = ?1 order by t.run_id"
-        );
-        self.run(|database| {
-            let mut statement = database.prepare_cached(&query)?;
-            let rows = statement.query_map([path.as_os_str().as_bytes()], read)?;
-            rows.collect()
-        })
-    }
-
-    /// How many sub-agents each session has that has any, by the id that copies share.
-    pub fn child_counts(&self) -> Result<BTreeMap<String, u64>> {
-        self.run(|database| {
-            let mut statement = database.prepare(
-                "select parent, count(*) from transcript
-                 where parent is not null and not duplicate group by 1",
-            )?;
-            let rows = statement.query_map([], |row| {
-                Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
-            })?;
-            rows.collect()
-        })
-    }
-
-    /// The sub-agents of a session, in the order in which they began.
-    pub fn children(&self, native: &str) -> Result<Vec<TranscriptRow>> {
-        let query = format!(
-            "select {COLUMNS} from transcript t join source s on s.id = t.source
-             where t.parent = ?1 and not t.duplicate order by t.started_at, t.run_id"
-        );
-        self.run(|database| {
-            let mut statement = database.prepare(&query)?;
-            let rows = statement.query_map([native], read)?;
-            rows.collect()
-        })
-    }
-
-    /// What adapters do not know: agent, version, name, how often, in how many logs, and where first.
-    pub fn drift(&self) -> Result<Vec<DriftRow>> {
-        self.run(|database| {
-            let mut statement = database.prepare(&format!(
-                "select s.agent, coalesce(t.agent_version, ''), d.name, count(*), s.path, d.line,
-                        d.byte_offset, {}
-                 from drift d join source s on s.id = d.source
-                 left join transcript t on t.source = s.id
-                 group by 1, 2, 3 order by 1, 8 desc, 9 desc, 3, 2",
-                halves("d.sightings")
-            ))?;
-            let rows = statement.query_map([], |row| {
-                Ok(DriftRow {
-                    agent: row.get(0)?,
-                    version: row.get(1)?,
-                    name: row.get(2)?,
-                    sightings: whole(row, 7)?.unwrap_or_default(),
-                    logs: row.get::<_, i64>(3)?.unsigned_abs(),
-                    path: PathBuf::from(std::ffi::OsString::from_vec(row.get(4)?)),
-                    line: row.get::<_, i64>(5)?.unsigned_abs(),
-                    offset: row.get::<_, i64>(6)?.unsigned_abs(),
-                })
-            })?;
-            rows.collect()
-        })
-    }
-
-    /// Counts of records by what became of them, over all logs: `(what, records)`.
-    pub fn dropped(&self) -> Result<Vec<(String, u64)>> {
-        self.run(|database| {
-            let mut statement = database.prepare(&format!(
-                "select reason, {} from dropped group by 1 order by 2 desc, 3 desc",
-                halves("records")
-            ))?;
-            let rows = statement.query_map([], |row| {
-                Ok((row.get(0)?, whole(row, 1)?.unwrap_or_default()))
-            })?;
-            rows.collect()
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The tables, and how older ones become them.
 
-use super::{Catalogue, CatalogueError, Result};
+use super::{Catalogue, CatalogueError, Result, SqliteCatalogue};
 
 /// What makes each version out of the one before it. Never changed once released: a catalogue of each
 /// released version is kept as a test.
@@ -14,12 +14,12 @@ fn known() -> i64 {
     i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }
 
-pub(super) fn version(catalogue: &Catalogue) -> Result<i64> {
+pub(super) fn version(catalogue: &SqliteCatalogue) -> Result<i64> {
     catalogue.run(|database| database.query_row("pragma user_version", [], |row| row.get(0)))
 }
 
 /// Refuses a catalogue of a later version; gives the version of any other.
-pub(super) fn check_newer(catalogue: &Catalogue) -> Result<i64> {
+pub(super) fn check_newer(catalogue: &SqliteCatalogue) -> Result<i64> {
     let (found, known) = (version(catalogue)?, known());
     if found > known {
         return Err(CatalogueError::Newer {
@@ -32,7 +32,7 @@ pub(super) fn check_newer(catalogue: &Catalogue) -> Result<i64> {
 }
 
 /// Refuses a catalogue that would have to be brought up to date first.
-pub(super) fn check(catalogue: &Catalogue) -> Result<()> {
+pub(super) fn check(catalogue: &SqliteCatalogue) -> Result<()> {
     if check_newer(catalogue)? == known() {
         return Ok(());
     }
@@ -43,12 +43,13 @@ pub(super) fn check(catalogue: &Catalogue) -> Result<()> {
     })
 }
 
-pub(super) fn migrate(catalogue: &Catalogue) -> Result<()> {
+pub(super) fn migrate(catalogue: &SqliteCatalogue) -> Result<()> {
     let known = known();
     if check_newer(catalogue)? == known {
         return Ok(());
     }
-    catalogue.at_once(|| {
+    let at_once: &dyn Catalogue = catalogue;
+    at_once.at_once(|| {
         // Another process may have been faster.
         let found = usize::try_from(version(catalogue)?).unwrap_or(0);
         for migration in &MIGRATIONS[found..] {

@@ -5,12 +5,13 @@
 //! removes it (see `schema-3.sql`).
 
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 
-use super::{Catalogue, Result};
+use super::{Catalogue, Result, SqliteCatalogue, Upkeep, schema};
 
 /// Everything that is known of a log, each in an order that does not change.
 const KNOWN: [&str; 12] = [
@@ -31,9 +32,27 @@ const KNOWN: [&str; 12] = [
 /// How many faults of its structure `SQLite` is asked for.
 const FAULTS: usize = 20;
 
-impl Catalogue {
-    /// Makes the sums that are missing.
-    pub(crate) fn seal(&self) -> Result<()> {
+impl Upkeep for SqliteCatalogue {
+    fn transaction(&self, act: &mut dyn FnMut() -> bool) -> Result<()> {
+        let _alone = self.database.lock();
+        self.run(|database| database.execute_batch("begin immediate"))?;
+        let end = if act() { "commit" } else { "rollback" };
+        self.run(|database| database.execute_batch(end))
+    }
+
+    fn another(&self) -> Result<Arc<dyn Catalogue>> {
+        Ok(Arc::new(Self::open(&self.path)?))
+    }
+
+    fn version(&self) -> Result<i64> {
+        schema::version(self)
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn seal(&self) -> Result<()> {
         let open: Vec<i64> = self.run(|database| {
             let mut open = database.prepare_cached(
                 "select id from source where id not in (select source from seal)",
@@ -43,7 +62,8 @@ impl Catalogue {
         if open.is_empty() {
             return Ok(());
         }
-        self.at_once(|| {
+        let catalogue: &dyn Catalogue = self;
+        catalogue.at_once(|| {
             self.run(|database| {
                 for id in open {
                     let sum = sum_of(database, id)?;
@@ -56,9 +76,7 @@ impl Catalogue {
         })
     }
 
-    /// What is wrong with the catalogue's file and with what is in it. With `all`, indices are compared with their
-    /// tables as well.
-    pub fn damages(&self, all: bool) -> Vec<String> {
+    fn damages(&self, all: bool) -> Vec<String> {
         let mut damages = Vec::new();
         let check = if all {
             "integrity_check"
@@ -83,7 +101,9 @@ impl Catalogue {
         }
         damages
     }
+}
 
+impl SqliteCatalogue {
     /// The logs of which something else is known than was put down.
     fn unsound(&self) -> Result<Vec<PathBuf>> {
         self.run(|database| {

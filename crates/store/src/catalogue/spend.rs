@@ -7,7 +7,7 @@ use quipu_model::{Money, Service, Usage};
 use rusqlite::types::Value;
 use rusqlite::{Row, params_from_iter};
 
-use super::{Catalogue, Filter, Result};
+use super::{Filter, Result, Spending, SqliteCatalogue};
 
 /// Which quarters of an hour are meant, by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -118,8 +118,6 @@ pub struct WasteRow<'r> {
 pub struct SubjectRow {
     /// The transcript.
     pub transcript: i64,
-    /// Its address.
-    pub address: Option<String>,
     /// Its id.
     pub run_id: String,
     /// Its own id of the session.
@@ -136,14 +134,15 @@ pub struct SubjectRow {
     pub repository: Option<String>,
     /// Its branch.
     pub branch: Option<String>,
+    /// Its address.
+    pub address: String,
 }
 
 /// The parent and the run id of each session, by its own id.
 pub type Roots = HashMap<String, (Option<String>, String)>;
 
-impl Catalogue {
-    /// Gives what was spent, row by row: in these quarters of an hour, by models whose names have this in them.
-    pub(crate) fn each_spend(
+impl Spending for SqliteCatalogue {
+    fn each_spend(
         &self,
         slots: &Slots,
         model: Option<&str>,
@@ -168,12 +167,7 @@ impl Catalogue {
         })
     }
 
-    /// Gives what was done, row by row.
-    pub(crate) fn each_activity(
-        &self,
-        slots: &Slots,
-        take: &mut dyn FnMut(&ActivityRow<'_>),
-    ) -> Result<()> {
+    fn each_activity(&self, slots: &Slots, take: &mut dyn FnMut(&ActivityRow<'_>)) -> Result<()> {
         let columns = "transcript, slot, subagent, prompts, replies, tool_calls, failures, denials,
             active_ms";
         self.each(columns, "activity", slots, None, |row| {
@@ -195,12 +189,7 @@ impl Catalogue {
         })
     }
 
-    /// Gives what was done with each tool, row by row.
-    pub(crate) fn each_tool_use(
-        &self,
-        slots: &Slots,
-        take: &mut dyn FnMut(&ActivityRow<'_>),
-    ) -> Result<()> {
+    fn each_tool_use(&self, slots: &Slots, take: &mut dyn FnMut(&ActivityRow<'_>)) -> Result<()> {
         let columns = "transcript, slot, subagent, tool, calls, failures";
         self.each(columns, "tool_use", slots, None, |row| {
             take(&ActivityRow {
@@ -218,12 +207,7 @@ impl Catalogue {
         })
     }
 
-    /// Gives what need not have been paid for, row by row.
-    pub(crate) fn each_waste(
-        &self,
-        slots: &Slots,
-        take: &mut dyn FnMut(&WasteRow<'_>),
-    ) -> Result<()> {
+    fn each_waste(&self, slots: &Slots, take: &mut dyn FnMut(&WasteRow<'_>)) -> Result<()> {
         let columns = "transcript, slot, kind, model, service, context, times, input, cache_read,
             cache_write, cache_write_1h, output, reasoning";
         self.each(columns, "waste", slots, None, |row| {
@@ -245,12 +229,11 @@ impl Catalogue {
         })
     }
 
-    /// What is known of transcripts whose figures are asked for.
-    pub(crate) fn subjects(&self, filter: &Filter) -> Result<Vec<SubjectRow>> {
+    fn subjects(&self, filter: &Filter) -> Result<Vec<SubjectRow>> {
         let (condition, values) = filter.sql();
         let query = format!(
             "select t.id, t.run_id, t.native, t.parent, t.title, t.agent, t.cwd, t.repository, t.branch,
-                    (select origin from temp.home) || '-' || substr(s.key, 1, 16)
+                 (select origin from temp.home) || '-' || substr(s.key, 1, 16)
              from transcript t join source s on s.id = t.source where {condition}"
         );
         self.run(|database| {
@@ -273,8 +256,7 @@ impl Catalogue {
         })
     }
 
-    /// What each session is a sub-agent of.
-    pub(crate) fn roots(&self) -> Result<Roots> {
+    fn roots(&self) -> Result<Roots> {
         self.run(|database| {
             let mut statement = database.prepare(
                 "select native, parent, run_id from transcript
@@ -286,8 +268,7 @@ impl Catalogue {
         })
     }
 
-    /// The directories that sessions ran in, sorted.
-    pub fn directories(&self) -> Result<Vec<String>> {
+    fn directories(&self) -> Result<Vec<String>> {
         self.run(|database| {
             let mut statement = database
                 .prepare("select distinct cwd from transcript where cwd is not null order by 1")?;
@@ -295,7 +276,9 @@ impl Catalogue {
             rows.collect()
         })
     }
+}
 
+impl SqliteCatalogue {
     fn each(
         &self,
         columns: &str,

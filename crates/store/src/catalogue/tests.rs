@@ -68,13 +68,13 @@ fn spent_on(model: &str) -> SpendKey {
     }
 }
 
-fn ids(catalogue: &Catalogue, filter: &Filter, order: Order) -> Vec<String> {
+fn ids(catalogue: &SqliteCatalogue, filter: &Filter, order: Order) -> Vec<String> {
     let rows = catalogue.list(filter, order, None).unwrap();
     rows.into_iter().map(|row| row.run_id).collect()
 }
 
-fn three() -> Catalogue {
-    let catalogue = Catalogue::in_memory().unwrap();
+fn three() -> SqliteCatalogue {
+    let catalogue = SqliteCatalogue::in_memory().unwrap();
     catalogue.put(&reading("aaa1", |_| {})).unwrap();
     let codex = reading("aab2", |reading| {
         reading.agent = "codex".to_owned();
@@ -138,7 +138,7 @@ fn filters_and_orders() {
 
 #[test]
 fn models_without_tokens_are_listed_and_found() {
-    let catalogue = Catalogue::in_memory().unwrap();
+    let catalogue = SqliteCatalogue::in_memory().unwrap();
     let named = reading("aaa1", |reading| {
         reading.summary.spend.clear();
         reading.summary.models = ["silent-1".to_owned(), "silent-2".to_owned()].into();
@@ -222,11 +222,11 @@ fn forgetting_a_source_forgets_all_of_it() {
 fn a_newer_catalogue_is_not_touched() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("index.sqlite");
-    drop(Catalogue::open(&path).unwrap());
+    drop(SqliteCatalogue::open(&path).unwrap());
     let newer = Connection::open(&path).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
-    let refused = Catalogue::open(&path).unwrap_err();
+    let refused = SqliteCatalogue::open(&path).unwrap_err();
     assert!(refused.to_string().contains("version 99"), "{refused}");
 }
 
@@ -236,7 +236,7 @@ fn what_is_no_catalogue_is_refused() {
     let path = directory.path().join("index.sqlite");
     let mut file = std::fs::File::create(&path).unwrap();
     std::io::Write::write_all(&mut file, &[0x5a; 4096]).unwrap();
-    let refused = Catalogue::open(&path).unwrap_err();
+    let refused = SqliteCatalogue::open(&path).unwrap_err();
     assert!(refused.to_string().contains("index.sqlite"), "{refused}");
 }
 
@@ -256,6 +256,22 @@ fn stores_of_every_version_open() {
             .list(&Filter::default(), Order::Oldest, None)
             .unwrap();
         assert!(!rows.is_empty(), "{}", release.display());
+        let sources = || format!("{:?}", store.catalogue().sources().unwrap());
+        let before = sources();
+        for row in &rows {
+            // What is known of it has an address at once, and the id that it had still means it.
+            let ids = [&row.address, &row.run_id].map(|id| store.catalogue().find(id).unwrap().id);
+            assert_eq!(ids, [row.id, row.id]);
+            assert_eq!(row.address.len(), 8 + 1 + 16);
+        }
+        let other = crate::Store::open(&home).unwrap();
+        for row in &rows {
+            assert_eq!(
+                other.catalogue().find(&row.run_id).unwrap().address,
+                row.address
+            );
+        }
+        assert_eq!(sources(), before, "no log was read again");
         for row in rows {
             let (events, notes) = (row.figures.events, row.figures.notes);
             let transcript = store.read(row).unwrap();
@@ -283,10 +299,10 @@ fn copy(from: &Path, to: &Path) {
 fn a_catalogue_that_may_not_be_written_to_can_be_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("odd % name.sqlite");
-    let catalogue = Catalogue::open(&path).unwrap();
+    let catalogue = SqliteCatalogue::open(&path).unwrap();
     catalogue.put(&reading("aaa1", |_| {})).unwrap();
     drop(catalogue);
-    let catalogue = Catalogue::open_read_only(&path).unwrap();
+    let catalogue = SqliteCatalogue::open_read_only(&path).unwrap();
     assert_eq!(catalogue.find("aaa1").unwrap().run_id, "aaa1");
     assert!(catalogue.put(&reading("aaa2", |_| {})).is_err());
 }

@@ -7,7 +7,7 @@ use quipu_agents::{Ledger, Session, Summary};
 use quipu_model::Usage;
 use rusqlite::{OptionalExtension as _, named_params, params};
 
-use super::{Catalogue, Passed, Result};
+use super::{Passed, Result, Sources, SqliteCatalogue};
 
 /// What a log looked like when it was read. As long as it still looks like that, it need not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -125,19 +125,123 @@ impl SourceRow {
 
 /// Changes when what is made of the same bytes changes, so that logs are read again: by adapters, or by what masks
 /// secrets.
-pub(crate) const ADAPTERS: i64 = 6;
+pub const ADAPTERS: i64 = 6;
 
-impl Catalogue {
-    /// Every log that was read, without its checkpoint.
-    pub fn sources(&self) -> Result<Vec<SourceRow>> {
+impl Sources for SqliteCatalogue {
+    fn sources(&self) -> Result<Vec<SourceRow>> {
         self.sources_where("1 = 1", &[])
     }
 
-    /// What was read of one file.
-    pub(crate) fn sources_at(&self, path: &Path) -> Result<Vec<SourceRow>> {
+    fn sources_at(&self, path: &Path) -> Result<Vec<SourceRow>> {
         self.sources_where("path = ?1", &[&path.as_os_str().as_bytes()])
     }
 
+    fn in_place(&self) -> Result<Vec<SourceRow>> {
+        self.sources_where("version = 0 and part is null", &[])
+    }
+
+    fn source(&self, key: &str) -> Result<Option<SourceRow>> {
+        Ok(self.sources_where("key = ?1", &[&key])?.pop())
+    }
+
+    fn outdated(&self) -> Result<u64> {
+        let query = "select count(*) from source where adapters between 1 and ?1";
+        let count: i64 =
+            self.run(|database| database.query_row(query, [ADAPTERS - 1], |row| row.get(0)))?;
+        Ok(count.unsigned_abs())
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.run(|database| {
+            database.execute_batch("vacuum")?;
+            database.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))
+        })
+    }
+
+    fn knows(&self, key: &str) -> Result<bool> {
+        self.run(|database| {
+            database
+                .prepare_cached("select 1 from source where key = ?1 and adapters = ?2")?
+                .exists(params![key, ADAPTERS])
+        })
+    }
+
+    fn distrust(&self, key: &str) -> Result<()> {
+        self.run(|database| {
+            database.execute("update source set adapters = 0 where key = ?1", [key])
+        })?;
+        Ok(())
+    }
+
+    fn checkpoint(&self, key: &str) -> Result<Option<(u32, Vec<u8>)>> {
+        self.run(|database| {
+            database
+                .query_row(
+                    "select version, checkpoint from source
+                     where key = ?1 and checkpoint is not null and adapters = ?2",
+                    params![key, ADAPTERS],
+                    |row| Ok((row.get(0)?, row.get(1)?)),
+                )
+                .optional()
+        })
+    }
+
+    fn put(&self, reading: &Reading) -> Result<Option<i64>> {
+        let source = self.put_source(reading)?;
+        let has_transcript = reading.summary.events + reading.summary.notes > 0;
+        if !has_transcript {
+            self.run(|database| {
+                database.execute("delete from transcript where source = ?1", [source])
+            })?;
+            self.put_passes(source, &Passed::Nothing)?;
+            return Ok(None);
+        }
+        self.put_passes(source, &reading.passes)?;
+        self.put_transcript(source, reading).map(Some)
+    }
+
+    fn forget_whole(&self, path: &Path) -> Result<()> {
+        self.run(|database| {
+            database.execute(
+                "delete from source where path = ?1 and part = ''",
+                [path.as_os_str().as_bytes()],
+            )
+        })?;
+        Ok(())
+    }
+
+    fn keep_only(&self, keys: &std::collections::HashSet<String>) -> Result<()> {
+        for row in self.sources()? {
+            if !keys.contains(&row.key) && !row.is_in_place() {
+                self.forget(&row.key)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn blobs(&self) -> Result<Vec<String>> {
+        self.run(|database| {
+            let mut statement =
+                database.prepare("select distinct blob from blob_use order by 1")?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+
+    fn uses_blob(&self, blob: &str) -> Result<bool> {
+        self.run(|database| {
+            database
+                .prepare_cached("select 1 from blob_use where blob = ?1")?
+                .exists([blob])
+        })
+    }
+
+    fn forget(&self, key: &str) -> Result<()> {
+        self.run(|database| database.execute("delete from source where key = ?1", [key]))?;
+        Ok(())
+    }
+}
+
+impl SqliteCatalogue {
     fn sources_where(
         &self,
         condition: &str,
@@ -172,80 +276,6 @@ impl Catalogue {
             })?;
             rows.collect()
         })
-    }
-
-    /// Everything that is kept where it is: recorded runs and traces.
-    pub(crate) fn in_place(&self) -> Result<Vec<SourceRow>> {
-        self.sources_where("version = 0 and part is null", &[])
-    }
-
-    /// What is known of a log, by the name of its manifest.
-    pub(crate) fn source(&self, key: &str) -> Result<Option<SourceRow>> {
-        Ok(self.sources_where("key = ?1", &[&key])?.pop())
-    }
-
-    /// How many logs an earlier version read. What it put down may hold more than it would now.
-    pub fn outdated(&self) -> Result<u64> {
-        let query = "select count(*) from source where adapters between 1 and ?1";
-        let count: i64 =
-            self.run(|database| database.query_row(query, [ADAPTERS - 1], |row| row.get(0)))?;
-        Ok(count.unsigned_abs())
-    }
-
-    /// Leaves nothing in the file of what was known before.
-    pub(crate) fn compact(&self) -> Result<()> {
-        self.run(|database| {
-            database.execute_batch("vacuum")?;
-            database.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))
-        })
-    }
-
-    /// Whether anything is known of a log.
-    pub(crate) fn knows(&self, key: &str) -> Result<bool> {
-        self.run(|database| {
-            database
-                .prepare_cached("select 1 from source where key = ?1 and adapters = ?2")?
-                .exists(params![key, ADAPTERS])
-        })
-    }
-
-    /// What is known of a log is no longer relied upon: if it still exists, it is read again, and what is kept
-    /// of it is checked.
-    pub(crate) fn distrust(&self, key: &str) -> Result<()> {
-        self.run(|database| {
-            database.execute("update source set adapters = 0 where key = ?1", [key])
-        })?;
-        Ok(())
-    }
-
-    /// Where reading of a log stopped: the version in the archive, and the checkpoint with the summary.
-    pub fn checkpoint(&self, key: &str) -> Result<Option<(u32, Vec<u8>)>> {
-        self.run(|database| {
-            database
-                .query_row(
-                    "select version, checkpoint from source
-                     where key = ?1 and checkpoint is not null and adapters = ?2",
-                    params![key, ADAPTERS],
-                    |row| Ok((row.get(0)?, row.get(1)?)),
-                )
-                .optional()
-        })
-    }
-
-    /// Puts down what was found out by reading a log, in place of what was known of it. Gives the number
-    /// of the transcript, if there is one.
-    pub fn put(&self, reading: &Reading) -> Result<Option<i64>> {
-        let source = self.put_source(reading)?;
-        let has_transcript = reading.summary.events + reading.summary.notes > 0;
-        if !has_transcript {
-            self.run(|database| {
-                database.execute("delete from transcript where source = ?1", [source])
-            })?;
-            self.put_passes(source, &Passed::Nothing)?;
-            return Ok(None);
-        }
-        self.put_passes(source, &reading.passes)?;
-        self.put_transcript(source, reading).map(Some)
     }
 
     fn put_source(&self, reading: &Reading) -> Result<i64> {
@@ -475,51 +505,6 @@ impl Catalogue {
             Some(other) if other != source => copy_run_id(native, key),
             _ => native.to_owned(),
         })
-    }
-
-    /// Forgets that a file that holds many sessions was looked at as a whole.
-    pub(crate) fn forget_whole(&self, path: &Path) -> Result<()> {
-        self.run(|database| {
-            database.execute(
-                "delete from source where path = ?1 and part = ''",
-                [path.as_os_str().as_bytes()],
-            )
-        })?;
-        Ok(())
-    }
-
-    /// Forgets sources that are not among these.
-    pub(crate) fn keep_only(&self, keys: &std::collections::HashSet<String>) -> Result<()> {
-        for row in self.sources()? {
-            if !keys.contains(&row.key) && !row.is_in_place() {
-                self.forget(&row.key)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The blobs that transcripts refer to.
-    pub(crate) fn blobs(&self) -> Result<Vec<String>> {
-        self.run(|database| {
-            let mut statement =
-                database.prepare("select distinct blob from blob_use order by 1")?;
-            statement.query_map([], |row| row.get(0))?.collect()
-        })
-    }
-
-    /// Whether any transcript refers to a blob.
-    pub(crate) fn uses_blob(&self, blob: &str) -> Result<bool> {
-        self.run(|database| {
-            database
-                .prepare_cached("select 1 from blob_use where blob = ?1")?
-                .exists([blob])
-        })
-    }
-
-    /// Forgets a source and what was read from it. The archive is not touched.
-    pub fn forget(&self, key: &str) -> Result<()> {
-        self.run(|database| database.execute("delete from source where key = ?1", [key]))?;
-        Ok(())
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use quipu_formats::exchange::{Item, Reader};
-use quipu_formats::lines::Limits;
+use quipu_exchange::lines::Limits;
+use quipu_exchange::{Item, Reader};
 use quipu_model::Event;
 use quipu_record::{BadLine, FileLook, FileWatch, LogFollower, News};
 
@@ -231,7 +231,9 @@ impl KeptFollower {
     /// Looks for what is new.
     fn look_for(&mut self, ready: &mut VecDeque<Followed>) -> Result<(), ImportError> {
         let look = self.watch.look();
-        if self.state.is_some() && look == self.look {
+        // Blocks that are not in a file do not show whether they changed.
+        let is_file = look != FileLook::default();
+        if self.state.is_some() && is_file && look == self.look {
             return Ok(());
         }
         let Some(log) = self.open()? else {
@@ -278,11 +280,9 @@ impl KeptFollower {
         }
         match self.kept.open(&self.row, &(self.next..=self.next)) {
             Ok(log) => Ok(Some(log)),
-            Err(error) => match self.kept.has_log(&self.row) {
-                // Pruned while it was opened.
-                false => Ok(None),
-                true => Err(error),
-            },
+            Err(error) if self.kept.has_log(&self.row) => Err(error),
+            // Pruned while it was opened.
+            Err(_) => Ok(None),
         }
     }
 
@@ -291,20 +291,18 @@ impl KeptFollower {
         let (Some((first, _)), Some((last, _))) = (self.given.front(), self.given.back()) else {
             return Ok(None);
         };
-        let now = match *first <= len {
-            true => log.events(*first..=(*last).min(len))?,
-            false => Vec::new(),
+        let now = if *first <= len {
+            log.events(*first..=(*last).min(len))?
+        } else {
+            Vec::new()
         };
         let mut now = now.iter();
         let other = self.given.iter().find(|(seq, was)| {
             !now.next()
                 .is_some_and(|it| it.seq == *seq && said(it) == *was)
         });
-        Ok(other.map(|(seq, _)| match seq == first {
-            // None of them is what it was: the log is another.
-            true => 1,
-            false => *seq,
-        }))
+        // Where none of them is what it was, the log is another.
+        Ok(other.map(|(seq, _)| if seq == first { 1 } else { *seq }))
     }
 }
 
@@ -314,6 +312,6 @@ fn said(event: &Event) -> u64 {
     event.annotations.flags.superseded = false;
     event.annotations.flags.dangling = false;
     let mut line = Vec::new();
-    quipu_formats::exchange::encode_log(&event, &mut line);
+    quipu_exchange::encode_log(&event, &mut line);
     quipu_agents::hash(&line)
 }

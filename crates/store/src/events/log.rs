@@ -17,6 +17,9 @@ pub struct Page {
     pub events: Vec<Event>,
     /// How many events the transcript has.
     pub len: u64,
+    /// Lines of a recorded run among these that are not events. What could not be read of an imported log was counted when it
+    /// was imported.
+    pub bad: u64,
 }
 
 /// The events of a transcript, whether it was imported or recorded.
@@ -96,18 +99,25 @@ impl EventLog {
         filter: &dyn Fn(&Event) -> bool,
     ) -> Result<Page, Fault> {
         let len = self.len()?;
-        let (mut events, mut from) = (Vec::new(), from.max(1));
+        let (mut events, mut from, mut bad) = (Vec::new(), from.max(1), 0);
+        // As many as are wanted at first: mostly all of them pass.
+        let mut step = most;
         while events.len() < most && from <= len {
-            let step = (most - events.len()).max(HELD) as u64;
-            let last = from.saturating_add(step - 1).min(len);
-            for event in self.events(from..=last)? {
+            let last = from.saturating_add(step as u64 - 1).min(len);
+            let (some, bad_behind) = self.read(from..=last)?;
+            for event in some {
                 if events.len() < most && filter(&event) {
                     events.push(event);
                 }
             }
+            // The next page begins behind the last of a full one.
+            let end = events.last().filter(|_| events.len() == most);
+            let end = end.map_or(u64::MAX, |event: &Event| event.seq);
+            bad += bad_behind.iter().filter(|seq| **seq <= end).count() as u64;
             from = last + 1;
+            step = (most - events.len()).max(HELD);
         }
-        Ok(Page { events, len })
+        Ok(Page { events, len, bad })
     }
 
     /// These events, in order.
@@ -116,6 +126,11 @@ impl EventLog {
     ///
     /// When they cannot be read.
     pub fn events(&self, wanted: RangeInclusive<u64>) -> Result<Vec<Event>, Fault> {
+        Ok(self.read(wanted)?.0)
+    }
+
+    /// These events, and behind which of them are lines that are not events.
+    fn read(&self, wanted: RangeInclusive<u64>) -> Result<(Vec<Event>, Vec<u64>), Fault> {
         let KeptLog { file, log, .. } = match &self.from {
             From::Kept(kept) => &**kept,
             From::Run(file) => return file.events(&wanted),
@@ -127,7 +142,7 @@ impl EventLog {
         for event in &mut collect.events {
             marks.mark(event);
         }
-        Ok(collect.events)
+        Ok((collect.events, Vec::new()))
     }
 
     /// Follows the events, from one on: those that are there, then those that are added, by whatever process.

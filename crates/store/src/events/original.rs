@@ -63,12 +63,12 @@ impl OriginalReader<'_> {
                 // Before anything is put into memory: a length may be made up.
                 let end = offset.checked_add(len as u64);
                 let begin = into.len();
-                let read = if end.is_some_and(|end| end <= *whole) {
-                    into.resize(begin + len, 0);
-                    file.read_exact_at(&mut into[begin..], offset)
-                } else {
-                    Err(io::Error::other("its events refer to more than it has"))
-                };
+                if end.is_none_or(|end| end > *whole) {
+                    let of = path.to_path_buf();
+                    return Err(ArchiveError::Beyond { of });
+                }
+                into.resize(begin + len, 0);
+                let read = file.read_exact_at(&mut into[begin..], offset);
                 Ok(read.map_err(FileError::at("read", *path))?)
             }
         }

@@ -1,11 +1,12 @@
 //! The events of a recorded run, read from its own file.
 
+use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
 use quipu_agents::{About, Entry, Feed, Framing, Origin, Position, Reader, Sink};
-use quipu_formats::exchange::encode_log;
-use quipu_model::{Attachment, Event, Timestamp};
+use quipu_exchange::encode_log;
+use quipu_model::{Attachment, Body, Event, Timestamp, ToolCallId};
 use quipu_record::{LogFollower, RunLog};
 
 use super::Fault;
@@ -35,16 +36,25 @@ impl RunFile {
         self.log.follow(from).map_err(Fault::Run)
     }
 
-    /// Gives these events, in order, until there is no more or it is enough.
+    /// Gives these events, in order, until there is no more or it is enough; and says behind which of them are lines
+    /// that are not events.
     fn each(
         &self,
         wanted: &RangeInclusive<u64>,
         mut give: impl FnMut(Event, Position) -> bool,
+        mut bad_behind: impl FnMut(u64),
     ) -> Result<(), Fault> {
         let (mut from, last) = (*wanted.start(), *wanted.end());
         while from <= last {
             let most = usize::try_from(last - from).unwrap_or(HELD).min(HELD - 1) + 1;
             let page = self.log.page(from, most).map_err(Fault::Run)?;
+            let events = &page.events;
+            for bad in &page.bad {
+                let before = events.partition_point(|it| it.decoded.at.offset < bad.at.offset);
+                let behind = before.checked_sub(1).and_then(|at| events.get(at));
+                let number = bad.number.or(behind.map(|it| it.number));
+                bad_behind(number.unwrap_or(from - 1));
+            }
             for event in page.events {
                 let at = event.decoded.at;
                 let position = Position {
@@ -65,14 +75,35 @@ impl RunFile {
         Ok(())
     }
 
-    /// These events.
-    pub(super) fn events(&self, wanted: &RangeInclusive<u64>) -> Result<Vec<Event>, Fault> {
+    /// These events, marked where what follows them tells, and behind which of them are lines that are not
+    /// events.
+    pub(super) fn events(
+        &self,
+        wanted: &RangeInclusive<u64>,
+    ) -> Result<(Vec<Event>, Vec<u64>), Fault> {
         let mut events = Vec::new();
-        self.each(wanted, |event, _| {
+        let mut calls = OpenCalls::default();
+        let mut bad = Vec::new();
+        let take = |event: Event, _| {
+            calls.observe(&event, Some(events.len()));
             events.push(event);
             true
-        })?;
-        Ok(events)
+        };
+        self.each(wanted, take, |behind| bad.push(behind))?;
+        if let Some(last) = events.last()
+            && !calls.is_empty()
+        {
+            // Results mostly follow their calls closely.
+            let answer = |event: Event, _| {
+                calls.observe(&event, None);
+                !calls.is_empty()
+            };
+            self.each(&(last.seq + 1..=u64::MAX), answer, |_| {})?;
+        }
+        for at in calls.left() {
+            events[at].annotations.flags.dangling = true;
+        }
+        Ok((events, bad))
     }
 
     /// Gives these events to a sink as the adapter of runs reads them: a message of several blocks as several entries
@@ -84,12 +115,13 @@ impl RunFile {
     ) -> Result<About, Fault> {
         let mut feed = Feed::new(Framing::Lines, self.reader());
         let mut line = Vec::new();
-        self.each(wanted, |event, position| {
+        let give = |event: Event, position| {
             line.clear();
             encode_log(&event, &mut line);
             feed.push(&line, &mut At { sink, position });
             !sink.is_done()
-        })?;
+        };
+        self.each(wanted, give, |_| {})?;
         let end = Position::default();
         let problem = feed
             .finish(&mut At {
@@ -108,6 +140,41 @@ impl RunFile {
         let opened = quipu_agents::dialect("exchange")
             .and_then(|(family, dialect)| family.open(&dialect, &origin, None));
         opened.unwrap_or_else(|| unreachable!("the family of recorded runs reads them"))
+    }
+}
+
+/// Calls whose results are not there, by their ids. A result answers the first call with its id.
+#[derive(Debug, Default)]
+struct OpenCalls(HashMap<ToolCallId, VecDeque<usize>>);
+
+impl OpenCalls {
+    /// Takes in an event; `at` is its place among those that are marked.
+    fn observe(&mut self, event: &Event, at: Option<usize>) {
+        match (&event.body, at) {
+            (Body::ToolCall(call), Some(at)) if !call.call_id.is_empty() => {
+                self.0
+                    .entry(call.call_id.clone())
+                    .or_default()
+                    .push_back(at);
+            }
+            (Body::ToolResult(result), _) => {
+                if let Some(calls) = self.0.get_mut(&result.call_id) {
+                    calls.pop_front();
+                    if calls.is_empty() {
+                        self.0.remove(&result.call_id);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn left(self) -> impl Iterator<Item = usize> {
+        self.0.into_values().flatten()
     }
 }
 

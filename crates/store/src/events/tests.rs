@@ -12,6 +12,8 @@ use crate::catalogue::TranscriptRow;
 use crate::import::tests::kit::*;
 use crate::transcript::{Bytes, read_again, snapshot};
 
+mod follow;
+
 /// What the adapter makes of what is kept of a log.
 fn as_adapted(store: &Store, row: &TranscriptRow) -> Vec<Event> {
     let run_id = quipu_agents::run_id(&row.run_id);
@@ -62,27 +64,11 @@ fn file(store: &Store, row: &TranscriptRow) -> PathBuf {
     Events::of(store.home()).path(&row.key)
 }
 
-/// Ours, and the real ones where they are there.
-fn corpus() -> Vec<PathBuf> {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let real = crates.join("../../shared/fixtures");
-    let mut all = vec![crates.join("agents/fixtures")];
-    all.extend(real.is_dir().then_some(real));
-    all
-}
-
 #[test]
 fn pages_and_the_whole_are_what_adapters_make() {
     let machine = Machine::new();
     let store = machine.store();
-    store
-        .import_paths(
-            &machine.host(),
-            &corpus(),
-            &options(),
-            &crate::import::Progress::default(),
-        )
-        .unwrap();
+    import_corpus(&machine, &store);
     let rows = rows(&store);
     assert!(rows.len() > 60, "{}", rows.len());
     for row in rows {
@@ -210,6 +196,7 @@ fn what_a_killed_import_left_does_no_harm() {
         as_adapted(&store, &row)
     );
     // The log was kept, and the import ended before its events were.
+    append(&machine.session("s1.jsonl"), long(700..710));
     let (archive, kept) = (store.archive(), snapshot(store.archive(), &row).unwrap());
     let mut writer = archive.grow(&kept).unwrap();
     writer.write(long(700..710).as_bytes()).unwrap();
@@ -251,7 +238,7 @@ fn whoever_reads_meanwhile_reads_what_was_there() {
     // Forgotten.
     let holdings = store.holdings(rows(&store)).unwrap();
     let path = file(&store, &rows(&store)[0]);
-    store.forget(&holdings, options().now).unwrap();
+    store.prune(&holdings, options().now).unwrap();
     assert!(!path.exists());
     assert_eq!(read(&grown), 1_300);
 }
@@ -321,4 +308,80 @@ fn events_do_not_repeat_long_texts() {
 fn long_text(seed: usize) -> String {
     let words = (0..400).map(|n| (seed * 7919 + n * n * 104_729) % 99_991);
     words.map(|word| word.to_string() + " ").collect()
+}
+
+/// A recorded run with a call that has no result, one that has, and a line that is not an event.
+fn recorded(machine: &Machine) -> Store {
+    let line = |seq: u64, kind: &str, payload: &str| {
+        format!(
+            r#"{{"seq":{seq},"run_id":"r1","type":"{kind}","path":"","iteration":0,"timestamp":"2026-06-08T08:14:40Z","payload":{payload}}}"#
+        ) + "\n"
+    };
+    let call = |seq: u64, id: &str| {
+        let payload =
+            format!(r#"{{"name":"Bash","call_id":"{id}","input":{{}},"fidelity":"router"}}"#);
+        line(seq, "tool.call", &payload)
+    };
+    let result = |seq: u64, id: &str| {
+        let payload =
+            format!(r#"{{"name":"Bash","call_id":"{id}","output":"ok","fidelity":"router"}}"#);
+        line(seq, "tool.result", &payload)
+    };
+    let mut text = call(1, "c1") + &call(2, "c2") + "not an event\n" + &result(3, "c2");
+    text += &call(4, "c3");
+    for seq in 5..600 {
+        let payload =
+            r#"{"role":"user","blocks":[{"type":"text","fidelity":"router","text":"go on"}]}"#;
+        text += &line(seq, "message.user", payload);
+    }
+    text += &result(600, "c3");
+    let store = machine.store();
+    write(&store.home().join("transcripts/r1.jsonl"), text);
+    store.refresh_runs().unwrap();
+    store
+}
+
+#[test]
+fn pages_of_a_run_count_what_is_not_an_event_and_mark_calls_without_a_result() {
+    let machine = Machine::new();
+    let store = recorded(&machine);
+    let row = rows(&store).remove(0);
+    assert_eq!(row.figures.dangling, 1);
+    let log = store.events(&row).unwrap();
+    let dangling = |events: &[Event]| -> Vec<u64> {
+        let marked = events.iter().filter(|it| it.annotations.flags.dangling);
+        marked.map(|event| event.seq).collect()
+    };
+    for most in [1, 3, 7, 300, 1_000] {
+        let (mut seqs, mut marked, mut bad, mut from) = (Vec::new(), Vec::new(), 0, 1);
+        while from <= log.len().unwrap() {
+            let page = log.page(from, most, &|_| true).unwrap();
+            seqs.extend(page.events.iter().map(|event| event.seq));
+            marked.extend(dangling(&page.events));
+            bad += page.bad;
+            from += page.events.len() as u64;
+        }
+        assert_eq!(seqs, (1..=600).collect::<Vec<u64>>());
+        assert_eq!((marked, bad), (vec![1], 1), "{most} at a time");
+    }
+    // As of one that was imported.
+    let other = machine.store_named("other");
+    let path = store.home().join("transcripts/r1.jsonl");
+    let imported = other.import_paths(
+        &machine.host(),
+        &[path],
+        &options(),
+        &crate::import::Progress::default(),
+    );
+    assert_eq!(imported.unwrap().problems.len(), 0);
+    let row = rows(&other).remove(0);
+    assert!(!row.recorded);
+    let events = other.read(row).unwrap().events;
+    let calls = events.iter().filter(|it| it.annotations.flags.dangling);
+    assert!(
+        calls
+            .map(|it| &it.body)
+            .all(|body| matches!(body, quipu_model::Body::ToolCall(call) if call.call_id == "c1"))
+    );
+    assert_eq!(dangling(&events).len(), 1);
 }

@@ -158,7 +158,7 @@ impl Writer {
         let len = self
             .compressor
             .compress_to_buffer(self.lines.bytes(), &mut self.packed)?;
-        let too_long = |_| io::Error::other("an event is too long");
+        let too_long = |_| io::Error::new(io::ErrorKind::FileTooLarge, "an event is too long");
         let mut block = Block {
             offset: 0,
             packed: u32::try_from(len).map_err(too_long)?,

@@ -1,6 +1,6 @@
 //! Reading what the archive has.
 
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::sync::atomic::Ordering;
 
 use super::Progress;
@@ -30,7 +30,7 @@ impl Keeper<'_> {
         progress: &Progress,
     ) -> Result<Read1, KeepError> {
         let Some(snapshot) = source.versions.last() else {
-            return Err(io::Error::other("nothing was kept").into());
+            return Err(KeepError::Nothing);
         };
         let key = &source.key;
         let nanos = snapshot

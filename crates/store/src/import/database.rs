@@ -94,16 +94,11 @@ impl Copy {
                 break;
             }
             if attempt == TRIES {
-                return Err(io::Error::other(
-                    "the database is being written all the time; try again when the agent is idle",
-                )
-                .into());
+                return Err(KeepError::BusyDatabase);
             }
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
-        let refuse = |error: rusqlite::Error| {
-            io::Error::other(format!("the database cannot be read: {error}"))
-        };
+        let refuse = |error: rusqlite::Error| KeepError::Database(error.to_string());
         // The copy may be written to: its journal has to be played.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&copy, flags).map_err(refuse)?;

@@ -77,7 +77,7 @@ impl Store {
     /// Removes blobs that neither a transcript nor a trace refers to, but for young ones. In doubt nothing goes:
     /// `quipu agentlog gc` says what the doubt is.
     fn sweep_blobs(&self, now: Timestamp) -> Result<(), ImportError> {
-        match gc::collect_locked(&self.home, Some(&self.catalogue), now, true) {
+        match gc::collect_locked(&self.home, Some(&*self.catalogue), now, true) {
             Err(GcError::Store(error)) => Err(error),
             Err(GcError::Catalogue(error)) => Err(error.into()),
             Err(GcError::Blobs(error)) => Err(error.into()),
@@ -90,12 +90,12 @@ impl Store {
         if self.catalogue.dead_passes()?.is_empty() {
             return Ok(());
         }
-        let (indexing, adding) = Indexing::open(&self.home, &self.catalogue, 1, 0, self.guard()?)?;
-        adding.purge(&indexing, &self.catalogue)
+        let (indexing, adding) = Indexing::open(&self.home, &*self.catalogue, 1, 0, self.guard()?)?;
+        adding.purge(&indexing, &*self.catalogue)
     }
 
     /// Forgets transcripts, and removes what nothing else needs.
-    pub fn forget(&self, holdings: &[Holding], now: Timestamp) -> Result<Swept, ImportError> {
+    pub fn prune(&self, holdings: &[Holding], now: Timestamp) -> Result<Swept, ImportError> {
         let _lock = self.lock()?;
         // The archive first: what is left after a crash is still listed, and can be forgotten again.
         for source in holdings.iter().flat_map(|holding| &holding.sources) {

@@ -7,27 +7,34 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use quipu_agents::{Dialect, Family, GatherError, HEAD, Head, Known, Lies, Limits, is_credential};
+use quipu_formats::agentlog::LIMITS;
 use quipu_model::Timestamp;
 use quipu_redact::{Engine, Guard};
 
 use super::find::{self, Candidate, Found};
-use super::many::poisoned;
 use super::pass::{Pass, Read1, Taken};
 use super::plan::{BESIDE, Job, plain_path};
 use super::report::Problem;
 use super::{Options, Progress, Store, database};
 use crate::archive::{self, ArchiveError, Prefix, Snapshot, SnapshotWriter, SourceKey};
-use crate::blobs::Blobs;
-use crate::catalogue::{Reading, Stamp};
+use crate::blobs::{self, BlobId, Blobs};
+use crate::catalogue::{Catalogue, Reading, Stamp};
 use crate::events::Events;
 use crate::hide::Hide;
 use crate::search::indexing::Indexing;
+use crate::traces::Survey;
 
 /// How much is read at a time.
 pub(super) const PIECE: usize = 1 << 20;
 
 /// The longest document beside a log that is looked at.
 pub(super) const SIDECAR: u64 = 1 << 20;
+
+/// The longest blob beside a trace that is kept.
+const BLOB: u64 = 256 << 20;
+
+/// How a trace reads.
+const TRACE: &str = "agentlog";
 
 /// How many bytes a compressed log may unpack to. Logs get some ten times smaller, and very dull ones a hundred
 /// times; whatever gets thousands of times smaller was made to fill a disk.
@@ -45,11 +52,7 @@ pub(super) fn unpacked(file: &File, temporary: &Path) -> Result<File, KeepError>
     let mut decoder = zstd::Decoder::new(file)?;
     decoder.window_log_max(27)?;
     if io::copy(&mut decoder.take(most + 1), &mut plain)? > most {
-        let what = format!(
-            "its {packed} bytes unpack to more than {most}, which no log does, so it is not kept; if it is one, \
-             unpack it and import that"
-        );
-        return Err(io::Error::other(what).into());
+        return Err(KeepError::Bomb { packed, most });
     }
     plain.seek(SeekFrom::Start(0))?;
     Ok(plain)
@@ -89,7 +92,7 @@ pub(super) struct Keeper<'s> {
     now: Timestamp,
     pub(super) agents: Vec<String>,
     /// Where reading of each log stopped. The importing thread has a connection of its own.
-    pub(super) catalogue: std::sync::Mutex<crate::catalogue::Catalogue>,
+    pub(super) catalogue: Arc<dyn Catalogue>,
     /// Where what is read can be looked for.
     pub(super) indexing: Option<Arc<Indexing>>,
     /// What is removed before anything is kept.
@@ -148,9 +151,7 @@ impl<'s> Keeper<'s> {
             temporary: store.home.join("tmp"),
             now: options.now,
             agents: options.agents.clone(),
-            catalogue: std::sync::Mutex::new(crate::catalogue::Catalogue::open(
-                store.catalogue.path(),
-            )?),
+            catalogue: store.catalogue.another()?,
         })
     }
 
@@ -270,9 +271,50 @@ impl<'s> Keeper<'s> {
                 Err(error) => take(failed(&beside, error)),
             }
         }
-        let read = self.read(&input, &mut file, size, brand, &sidecars, progress)?;
+        let mut read = self.read(&input, &mut file, size, brand, &sidecars, progress)?;
+        if sniffed.is_some_and(|(_, dialect)| dialect.name == TRACE) {
+            read.reading
+                .blobs
+                .extend(self.blobs_beside(path, &mut file));
+        }
         take(Done::Read(Box::new(read)));
         Ok(())
+    }
+
+    /// Keeps the blobs beside a trace that it refers to, and gives their names.
+    fn blobs_beside(&self, trace: &Path, file: &mut File) -> Vec<String> {
+        let directory = blobs::beside(trace);
+        if !directory.is_dir() {
+            return Vec::new();
+        }
+        let keep = |blobs: &Blobs, id: &BlobId| {
+            let found = fs::symlink_metadata(blobs.path(id))?;
+            if !found.is_file() || found.len() > BLOB {
+                let what = format!("not a file, or longer than {BLOB} bytes, so it was not kept");
+                return Err(io::Error::other(what));
+            }
+            let bytes = blobs.get(id).map_err(io::Error::other)?;
+            let kept = self.blobs.put(&bytes).map_err(io::Error::other)?;
+            Ok(kept.to_string())
+        };
+        let survey = file
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| Survey::read(file, LIMITS));
+        let opened = Blobs::open(&directory).map_err(io::Error::other);
+        let mut kept = Vec::new();
+        match survey.and_then(|survey| Ok((survey, opened?))) {
+            Ok((survey, blobs)) => {
+                let there = survey.blobs.keys().filter(|id| blobs.path(id).exists());
+                for id in there {
+                    match keep(&blobs, id) {
+                        Ok(name) => kept.push(name),
+                        Err(error) => self.say(Problem::new(&blobs.path(id), error.to_string())),
+                    }
+                }
+            }
+            Err(error) => self.say(Problem::new(&directory, error.to_string())),
+        }
+        kept
     }
 
     /// How a log was read before. A log that has grown is still the log it was, also where so much of it no
@@ -281,10 +323,9 @@ impl<'s> Keeper<'s> {
         &self,
         path: &Path,
     ) -> Result<Option<(&'static dyn Family, Dialect)>, KeepError> {
-        let catalogue = self.catalogue.lock().map_err(|_| poisoned())?;
         let (mut path, mut part) = (path.to_owned(), None);
         Hide::new(&self.guard).address(&mut path, &mut part);
-        let rows = catalogue.sources_at(&path)?;
+        let rows = self.catalogue.sources_at(&path)?;
         let row = rows.into_iter().find(|row| row.part.is_none());
         Ok(row.and_then(|row| quipu_agents::dialect(&row.dialect?)))
     }
@@ -356,8 +397,7 @@ impl<'s> Keeper<'s> {
     }
 
     fn is_known(&self, key: &SourceKey) -> Result<bool, KeepError> {
-        let catalogue = self.catalogue.lock().map_err(|_| poisoned())?;
-        Ok(catalogue.knows(&key.id().to_string())?)
+        Ok(self.catalogue.knows(&key.id().to_string())?)
     }
 
     fn finish(
@@ -368,9 +408,7 @@ impl<'s> Keeper<'s> {
         reads_as: archive::Meta,
     ) -> Result<Snapshot, KeepError> {
         let Some(writer) = writer else {
-            return before
-                .cloned()
-                .ok_or_else(|| io::Error::other("nothing to keep").into());
+            return before.cloned().ok_or(KeepError::Nothing);
         };
         let modified = stamp
             .modified
@@ -445,9 +483,7 @@ impl<'s> Keeper<'s> {
                 (bytes, find::stamp(&metadata))
             }
             Ok(metadata) if metadata.is_file() => {
-                let what =
-                    format!("beside a log and longer than {SIDECAR} bytes, so it is not read");
-                return Err(io::Error::other(what).into());
+                return Err(KeepError::LongSidecar);
             }
             _ => return Ok(None),
         };
@@ -577,4 +613,21 @@ pub(super) enum KeepError {
     Gather(#[from] GatherError),
     #[error(transparent)]
     Catalogue(#[from] crate::catalogue::CatalogueError),
+    #[error(
+        "its {packed} bytes unpack to more than {most}, which no log does, so it is not kept; if it is one, unpack it \
+         and import that"
+    )]
+    Bomb { packed: u64, most: u64 },
+    #[error("beside a log and longer than {SIDECAR} bytes, so it is not read")]
+    LongSidecar,
+    #[error("nothing of it is kept")]
+    Nothing,
+    #[error("no adapter reads it")]
+    NoAdapter,
+    #[error("the database is being written all the time; try again when the agent is idle")]
+    BusyDatabase,
+    #[error("the database cannot be read: {0}")]
+    Database(String),
+    #[error(transparent)]
+    Scrub(#[from] quipu_redact::raw::RawError),
 }

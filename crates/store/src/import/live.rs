@@ -1,5 +1,7 @@
 //! One log that goes on.
 
+use std::path::PathBuf;
+
 use quipu_agents::Host;
 
 use super::report::Report;
@@ -8,6 +10,15 @@ use crate::catalogue::TranscriptRow;
 use crate::transcript::located;
 
 impl Store {
+    /// Where the log of a transcript is. The catalogue masks secrets in paths.
+    ///
+    /// # Errors
+    ///
+    /// When the archive cannot be read.
+    pub fn log_path(&self, row: &TranscriptRow) -> Result<PathBuf, ImportError> {
+        Ok(located(&self.archive, row)?.path.clone())
+    }
+
     /// Imports the log of one transcript again, as far as it has changed. Agents' files are only read.
     ///
     /// # Errors
@@ -22,7 +33,7 @@ impl Store {
         if !row.is_archived() {
             return self.refresh_runs();
         }
-        let path = located(&self.archive, row)?.path.clone();
+        let path = self.log_path(row)?;
         let search = Search::of_paths(host, &[path], &options.agents);
         self.import_found(search, options, &Progress::default())
     }

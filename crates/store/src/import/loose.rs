@@ -304,7 +304,7 @@ impl LoosePlace {
             part: self.part.as_deref(),
         };
         let reader = self.family.open(&self.dialect, &origin, None);
-        let reader = reader.ok_or_else(|| io::Error::other("no adapter reads it"))?;
+        let reader = reader.ok_or(KeepError::NoAdapter)?;
         let feed = Feed::new(self.dialect.framing, reader);
         Ok(if self.skim { feed.skim() } else { feed })
     }

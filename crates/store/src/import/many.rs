@@ -106,8 +106,7 @@ impl Keeper<'_> {
             address
         };
         let known: HashMap<String, SourceRow> = {
-            let catalogue = self.catalogue.lock().map_err(|_| poisoned())?;
-            let rows = catalogue.sources_at(&masked(None).0)?;
+            let rows = self.catalogue.sources_at(&masked(None).0)?;
             rows.into_iter()
                 .filter_map(|row| Some((row.part.clone()?, row)))
                 .collect()
@@ -236,8 +235,4 @@ pub(super) fn seen(candidate: &Candidate, brand: &str, part: &str) -> Reading {
         passes: Passed::default(),
         problem: None,
     }
-}
-
-pub(super) fn poisoned() -> io::Error {
-    io::Error::other("another thread failed while it used the catalogue")
 }

@@ -29,6 +29,7 @@ mod find;
 mod forget;
 mod keep;
 pub(crate) mod link;
+mod live;
 pub(crate) mod loose;
 mod lost;
 mod many;
@@ -62,7 +63,7 @@ pub use runs::RECORDED;
 
 use crate::archive::{Archive, ArchiveError};
 use crate::blobs::{BlobError, Blobs};
-use crate::catalogue::{Catalogue, CatalogueError, SourceRow};
+use crate::catalogue::{Catalogue, CatalogueError, SourceRow, SqliteCatalogue};
 use crate::events::Events;
 use crate::hide::{Hide, is_masked};
 use crate::live::{Bus, BusFile, Change, Changes, What};
@@ -81,10 +82,10 @@ pub struct Store {
     home: PathBuf,
     archive: Archive,
     pub(crate) blobs: Arc<Blobs>,
-    catalogue: Catalogue,
+    catalogue: Arc<dyn Catalogue>,
     guard: Arc<OnceLock<Arc<Guard>>>,
-    pub(crate) index: Opened,
     bus: Arc<dyn Bus>,
+    pub(crate) index: Opened,
 }
 
 /// How to import.
@@ -155,6 +156,14 @@ pub enum ImportError {
         /// Why.
         source: std::io::Error,
     },
+    /// A kept page cannot be read back.
+    #[error("cannot use {path}: {why}", path = .path.display())]
+    Page {
+        /// The page.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// Events could not be read.
     #[error(transparent)]
     Events(#[from] crate::events::Fault),
@@ -195,18 +204,19 @@ impl Store {
             source,
         };
         quipu_files::create_directory(home).map_err(refuse)?;
-        Self::with_catalogue(home, &catalogue_path(home))
+        let catalogue = SqliteCatalogue::open(&catalogue_path(home))?;
+        Self::with_catalogue(home, Arc::new(catalogue))
     }
 
-    fn with_catalogue(home: &Path, catalogue: &Path) -> Result<Self, ImportError> {
+    fn with_catalogue(home: &Path, catalogue: Arc<dyn Catalogue>) -> Result<Self, ImportError> {
         Ok(Self {
             home: home.to_owned(),
             archive: Archive::open(&home.join("archive"))?,
             blobs: Arc::new(Blobs::open(&home.join("blobs"))?),
-            catalogue: Catalogue::open(catalogue)?,
+            catalogue,
             guard: Arc::default(),
-            index: Opened::default(),
             bus: Arc::new(BusFile::new(home)),
+            index: Opened::default(),
         })
     }
 
@@ -227,8 +237,8 @@ impl Store {
     }
 
     /// The catalogue.
-    pub fn catalogue(&self) -> &Catalogue {
-        &self.catalogue
+    pub fn catalogue(&self) -> &dyn Catalogue {
+        &*self.catalogue
     }
 
     /// The archive.
@@ -315,7 +325,7 @@ impl Store {
         self.clear_temporary();
         if !options.dry_run {
             // What a rebuild left that was killed; what cannot be removed now is removed the next time.
-            drop(Catalogue::remove(&beside_path(&self.home)));
+            drop(SqliteCatalogue::remove(&beside_path(&self.home)));
             self.prepare_index(&mut report)?;
         }
         let mut sources = self.catalogue.sources()?;
@@ -495,7 +505,7 @@ impl Store {
         if jobs.is_empty() && self.catalogue.dead_passes()?.is_empty() {
             return Ok(());
         }
-        let index = Indexing::open(&self.home, &self.catalogue, threads, bytes, self.guard()?);
+        let index = Indexing::open(&self.home, &*self.catalogue, threads, bytes, self.guard()?);
         let mut index = self.or_without(index, report)?;
         let indexing = index.as_ref().map(|(indexing, _)| indexing.clone());
         let keeper = &Keeper::new(self, options, indexing)?;
@@ -553,7 +563,7 @@ impl Store {
         let Some((indexing, mut adding)) = index.take() else {
             return;
         };
-        let added = adding.add(&indexing, &self.catalogue, all);
+        let added = adding.add(&indexing, &*self.catalogue, all);
         let done = match added {
             Ok(()) if all => adding.finish(),
             Ok(()) => {
@@ -569,7 +579,7 @@ impl Store {
     }
 
     fn prepare_index(&self, report: &mut Report) -> Result<(), ImportError> {
-        let prepared = indexing::prepare(&self.home, &self.catalogue);
+        let prepared = indexing::prepare(&self.home, &*self.catalogue);
         report.index_anew = self.or_without(prepared, report)?.flatten();
         Ok(())
     }

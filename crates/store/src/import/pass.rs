@@ -249,7 +249,7 @@ impl Keeper<'_> {
     }
 
     fn stopped(&self, key: &str, version: u32) -> Option<Stopped> {
-        let (of, bytes) = self.catalogue.lock().ok()?.checkpoint(key).ok()??;
+        let (of, bytes) = self.catalogue.checkpoint(key).ok()??;
         if of != version {
             return None;
         }
@@ -339,6 +339,14 @@ impl Sink for Taker<'_> {
         // Like the archive, the event log has what was there.
         if let Some(events) = &mut self.events {
             events.take(seq, at, position, entry);
+        }
+        for attachment in &entry.attachments {
+            // What stood outside of a log may be kept all the same: the recorder puts it beside the run.
+            if let Ok(id) = attachment.sha256.parse()
+                && self.blobs.path(&id).is_file()
+            {
+                self.kept.push(id.to_string());
+            }
         }
         let entry = self.hide.entry(entry);
         self.hide.observe(&mut self.summary, &entry);

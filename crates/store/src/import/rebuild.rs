@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use quipu_agents::Host;
 
@@ -19,7 +20,7 @@ use super::{
     catalogue_path, lock,
 };
 use crate::archive::{ArchiveError, Source};
-use crate::catalogue::{Catalogue, Remembered, Stamp};
+use crate::catalogue::{Remembered, SqliteCatalogue, Stamp};
 use crate::hide::Hide;
 
 /// A log, or one session of several in it.
@@ -50,11 +51,12 @@ impl Store {
         let _lock = lock(home)?;
         let mut report = Report::default();
         let old = catalogue_path(home);
-        Catalogue::refuse_newer(&old)?;
+        SqliteCatalogue::refuse_newer(&old)?;
         let known = remembered(&old, &mut report);
         let new = beside_path(home);
-        Catalogue::remove(&new).map_err(refuse)?;
-        let store = Self::with_catalogue(home, &new)?;
+        SqliteCatalogue::remove(&new).map_err(refuse)?;
+        let catalogue = SqliteCatalogue::open(&new)?;
+        let store = Self::with_catalogue(home, Arc::new(catalogue.clone()))?;
         store.clear_temporary();
         store.mark_pending()?;
         let options = &Options {
@@ -84,7 +86,8 @@ impl Store {
         store.mask_receipts(&mut report)?;
         store.hide(&mut report)?;
         store.catalogue.seal()?;
-        let Self { catalogue, .. } = store;
+        // It is closed before it takes the place of the other one.
+        drop(store);
         catalogue.take_place_of(&old)?;
         let store = Self::open(home)?;
         store.unmark_pending()?;
@@ -335,7 +338,7 @@ pub(super) fn latest(sources: Vec<Source>) -> Vec<Source> {
 
 /// The logs that a catalogue knows, as far as it can be read.
 fn remembered(path: &Path, report: &mut Report) -> Vec<Remembered> {
-    let (known, unread) = Catalogue::remembered(path);
+    let (known, unread) = SqliteCatalogue::remembered(path);
     if let Some(why) = unread {
         let what = format!(
             "the old catalogue can be read only in part ({why}), so it cannot be told whether the archive has lost \

@@ -140,7 +140,7 @@ impl Store {
 
     /// Reads the runs that have changed, and forgets those that are gone. They are not imported, so only what is wrong
     /// with them is reported.
-    pub(super) fn refresh_runs_locked(&self, report: &mut Report) -> Result<(), ImportError> {
+    pub(crate) fn refresh_runs_locked(&self, report: &mut Report) -> Result<(), ImportError> {
         let (jobs, gone) = self.changed_runs()?;
         let mut own = Report::default();
         self.put_runs(jobs, &gone, &Progress::default(), &mut own)?;
@@ -263,7 +263,7 @@ impl Keeper<'_> {
 
     /// Whether another file is where a run was.
     fn is_replaced(&self, key: &str, stamp: &Stamp) -> Result<bool, KeepError> {
-        let catalogue = self.catalogue.lock().map_err(|_| super::many::poisoned())?;
+        let catalogue = &self.catalogue;
         let known = catalogue.source(key)?;
         Ok(known.is_some_and(|row| row.stamp.inode != stamp.inode))
     }

@@ -5,7 +5,7 @@
 //! at each time, because what was found before decides which number a placeholder has.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use quipu_redact::{Key, raw};
@@ -39,8 +39,7 @@ impl Keeper<'_> {
         {
             let mut out = BufWriter::with_capacity(1 << 16, &mut plain);
             let mut from = BufReader::with_capacity(1 << 16, file);
-            raw::redact(engine, &options, &mut from, &mut out, &mut |_| {})
-                .map_err(io::Error::other)?;
+            raw::redact(engine, &options, &mut from, &mut out, &mut |_| {})?;
             out.flush()?;
         }
         plain.seek(SeekFrom::Start(0))?;

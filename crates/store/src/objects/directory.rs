@@ -87,10 +87,8 @@ impl Objects for Directory {
     fn list(&self, prefix: &str) -> Box<dyn Iterator<Item = Result<ObjectName, FileError>> + Send> {
         let (in_folder, rest) = prefix.split_once('/').unwrap_or((prefix, ""));
         let is_whole = prefix.contains('/');
-        let is_meant = |folder: &str| match is_whole {
-            true => folder == in_folder,
-            false => folder.starts_with(in_folder),
-        };
+        let is_meant =
+            |folder: &str| folder == in_folder || !is_whole && folder.starts_with(in_folder);
         let (folders, failed) = match names(&self.root) {
             Ok(folders) => (folders, None),
             Err(error) => (Vec::new(), Some(Err(error))),

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use quipu_agents::{Entry, Position};
 use quipu_model::Timestamp;
 use quipu_redact::Guard;
-use quipu_search::index::{Index, IndexError, Part, Parts, Writer, Written};
+use quipu_search::index::{Index as _, IndexError, Part, Parts, TantivyIndex, Writer, Written};
 use quipu_search::{Document, Facet, Tag};
 
 use super::document::{Place, Said};
@@ -35,7 +35,7 @@ pub fn index_path(home: &Path) -> PathBuf {
 /// Where threads put what they read.
 #[derive(Debug)]
 pub(crate) struct Indexing {
-    parts: Parts,
+    parts: Box<dyn Parts>,
     /// What is hidden from the index.
     guard: Arc<Guard>,
     next: AtomicU64,
@@ -58,7 +58,7 @@ struct Done {
 /// What one thread fills.
 #[derive(Debug, Default)]
 struct Filling {
-    part: Option<Part>,
+    part: Option<Box<dyn Part>>,
     /// Passes that were finished since a part was written.
     finished: Vec<u64>,
     said: Said,
@@ -77,7 +77,7 @@ impl Filling {
 /// Adds to the index.
 #[derive(Debug)]
 pub(crate) struct Adding {
-    writer: Writer,
+    writer: Box<dyn Writer>,
     /// Which index it is.
     name: String,
     /// Passes that are in the index and of which the catalogue knows nothing yet.
@@ -97,9 +97,9 @@ enum Fitness {
 }
 
 /// Whether the index of a home can be used with its catalogue. What only reading all of it would tell is not seen.
-fn fitness(home: &Path, catalogue: &Catalogue) -> Result<Fitness, ImportError> {
+fn fitness(home: &Path, catalogue: &dyn Catalogue) -> Result<Fitness, ImportError> {
     let known = catalogue.meta(INDEX)?;
-    let opened = Index::open(&index_path(home)).and_then(|index| match index {
+    let opened = TantivyIndex::open(&index_path(home)).and_then(|index| match index {
         Some(index) => Ok(index.mark()?.map(|mark| (mark, index.damages(false)))),
         None => Ok(None),
     });
@@ -122,7 +122,7 @@ fn fitness(home: &Path, catalogue: &Catalogue) -> Result<Fitness, ImportError> {
 }
 
 /// Why the next import makes the index anew, if it does and there was one.
-pub(crate) fn unfit(home: &Path, catalogue: &Catalogue) -> Result<Option<Anew>, ImportError> {
+pub(crate) fn unfit(home: &Path, catalogue: &dyn Catalogue) -> Result<Option<Anew>, ImportError> {
     Ok(match fitness(home, catalogue)? {
         Fitness::Unfit(why) => Some(why),
         Fitness::Fit | Fitness::Never => None,
@@ -131,7 +131,7 @@ pub(crate) fn unfit(home: &Path, catalogue: &Catalogue) -> Result<Option<Anew>, 
 
 /// Makes the index anew when it cannot be used, or is another one than the catalogue knows. Says why, unless
 /// there never was one.
-pub(crate) fn prepare(home: &Path, catalogue: &Catalogue) -> Result<Option<Anew>, ImportError> {
+pub(crate) fn prepare(home: &Path, catalogue: &dyn Catalogue) -> Result<Option<Anew>, ImportError> {
     let path = index_path(home);
     let why = match fitness(home, catalogue)? {
         // What is taken out of an index stays in its files for a while.
@@ -146,7 +146,7 @@ pub(crate) fn prepare(home: &Path, catalogue: &Catalogue) -> Result<Option<Anew>
         path: path.clone(),
         source,
     })?;
-    let index = Index::create_anew(&path)?;
+    let index = TantivyIndex::create_anew(&path)?;
     let name = Mark::random();
     let next = catalogue.next_pass()?;
     // First the catalogue: should this be all that is done, the next import does it again.
@@ -165,12 +165,12 @@ impl Indexing {
     /// Opens the index, which is prepared.
     pub(crate) fn open(
         home: &Path,
-        catalogue: &Catalogue,
+        catalogue: &dyn Catalogue,
         threads: usize,
         bytes: u64,
         guard: &Arc<Guard>,
     ) -> Result<(Arc<Self>, Adding), ImportError> {
-        let index = Index::open_or_create(&index_path(home))?;
+        let index = TantivyIndex::open_or_create(&index_path(home))?;
         let mark = index.mark()?.and_then(|mark| Mark::parse(&mark));
         let Some(Mark { name, next }) = mark else {
             return Err(IndexError::Unusable {
@@ -205,7 +205,7 @@ impl Indexing {
     }
 
     /// What is in the index, but was not put down before the process died, is to be taken out.
-    fn disown(catalogue: &Catalogue, next: u64) -> Result<(), ImportError> {
+    fn disown(catalogue: &dyn Catalogue, next: u64) -> Result<(), ImportError> {
         let settled = catalogue.settled_pass()?;
         let mut lost = Vec::new();
         for pass in settled..next {
@@ -240,7 +240,7 @@ impl Indexing {
     }
 
     fn write(&self, filling: &mut Filling) {
-        let written = filling.part.take().map(Part::write);
+        let written = filling.part.take().map(|part| part.write());
         let mut done = lock(&self.done);
         match written {
             Some(Err(error)) => {
@@ -367,7 +367,7 @@ impl Adding {
     pub(crate) fn add(
         &mut self,
         indexing: &Indexing,
-        catalogue: &Catalogue,
+        catalogue: &dyn Catalogue,
         all: bool,
     ) -> Result<(), ImportError> {
         let Done {
@@ -422,7 +422,7 @@ impl Adding {
     pub(crate) fn purge(
         mut self,
         indexing: &Indexing,
-        catalogue: &Catalogue,
+        catalogue: &dyn Catalogue,
     ) -> Result<(), ImportError> {
         self.writer.keep_apart();
         self.add(indexing, catalogue, true)?;

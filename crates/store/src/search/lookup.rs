@@ -149,7 +149,7 @@ impl Store {
             let (found, more, dead) = self.show(ask, hits)?;
             if dead && wish.hidden.is_empty() {
                 // The index has what does not count, or not any more.
-                wish.hidden = self.hidden(&view)?;
+                wish.hidden = self.hidden(&*view)?;
                 continue;
             }
             if more || last || found.len() >= ask.limit {
@@ -167,11 +167,11 @@ impl Store {
     pub fn count_matches(&self, query: &Query, prices: &Prices) -> Result<u64, SearchError> {
         let view = self.index.view(self.home())?;
         let known = Known::new(self.catalogue(), prices);
-        Ok(view.count(query, &self.hidden(&view)?, &known)?)
+        Ok(view.count(query, &self.hidden(&*view)?, &known)?)
     }
 
     /// Passes that are in the index and do not count.
-    fn hidden(&self, view: &View) -> Result<Passes, SearchError> {
+    fn hidden(&self, view: &dyn View) -> Result<Passes, SearchError> {
         let live: Passes = self.catalogue().live_passes()?.into_iter().collect();
         let highest = view.highest_pass()?;
         let hidden = (0..=highest).filter(|pass| !live.has(*pass));

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use quipu_search::index::{Index, View};
+use quipu_search::index::{Index as _, TantivyIndex, View};
 
 use super::index_path;
 use super::lookup::SearchError;
 
 /// The index of a home as it was when somebody looked last. Opening it takes longer than most searches.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Opened(Arc<Mutex<Option<(Commit, View)>>>);
+pub(crate) struct Opened(Arc<Mutex<Option<(Commit, Arc<dyn View>)>>>);
 
 /// Which commit an index is at. Every commit puts another file in the place of this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Commit {
 
 impl Opened {
     /// The index as it is now.
-    pub(super) fn view(&self, home: &Path) -> Result<View, SearchError> {
+    pub(super) fn view(&self, home: &Path) -> Result<Arc<dyn View>, SearchError> {
         let path = index_path(home);
         // Before it is opened: what is committed meanwhile is opened the next time.
         let commit = Commit::of(&path);
@@ -44,7 +44,7 @@ impl Opened {
         {
             return Ok(view.clone());
         }
-        let index = Index::open(&path)?.ok_or(SearchError::NoIndex)?;
+        let index = TantivyIndex::open(&path)?.ok_or(SearchError::NoIndex)?;
         let view = index.view()?;
         *self.0.lock() = commit.map(|commit| (commit, view.clone()));
         Ok(view)

@@ -18,7 +18,7 @@ use crate::stats::{By, Question, Subject};
 /// What the catalogue knows of sessions, for whoever looks something up in the index alone. Asks it at most once, so
 /// that what comes later is not seen.
 pub struct Known<'c> {
-    catalogue: &'c Catalogue,
+    catalogue: &'c dyn Catalogue,
     prices: &'c Prices,
     passes: OnceCell<Vec<(u64, Arc<Subject>)>>,
     costs: OnceCell<HashMap<String, Money>>,
@@ -26,7 +26,7 @@ pub struct Known<'c> {
 
 impl<'c> Known<'c> {
     /// Nothing is asked for yet.
-    pub fn new(catalogue: &'c Catalogue, prices: &'c Prices) -> Self {
+    pub fn new(catalogue: &'c dyn Catalogue, prices: &'c Prices) -> Self {
         Self {
             catalogue,
             prices,

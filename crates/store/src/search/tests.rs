@@ -1,9 +1,11 @@
+mod shown;
+
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use jiff::tz::TimeZone;
 use quipu_prices::Prices;
-use quipu_search::index::Index;
+use quipu_search::index::{Index as _, TantivyIndex};
 use quipu_search::query::{Clock, Query};
 
 use super::*;
@@ -143,7 +145,7 @@ fn what_was_not_put_down_is_not_there_and_is_done_again() {
     let machine = Machine::new();
     let store = two_sessions(&machine);
     // As if the process had died after the index was committed, and before the catalogue was.
-    let set = |sql: &str| store.catalogue().execute(sql).unwrap();
+    let set = |sql: &str| tamper(&store, sql);
     set("update pass set live = 0");
     let all = answer(&store, "header", Sort::Newest, 0);
     assert_eq!((all.found.len(), all.not_indexed), (0, 2));
@@ -203,11 +205,15 @@ fn an_index_that_is_gone_or_damaged_is_made_anew_and_it_is_said() {
 fn what_is_forgotten_is_in_no_file_of_the_index() {
     let machine = Machine::new();
     let store = two_sessions(&machine);
-    let index = || Index::open(&index_path(store.home())).unwrap().unwrap();
+    let index = || {
+        TantivyIndex::open(&index_path(store.home()))
+            .unwrap()
+            .unwrap()
+    };
     let before = index().view().unwrap().events();
     let row = store.catalogue().find("two").unwrap();
     let holdings = store.holdings(vec![row]).unwrap();
-    store.forget(&holdings, options().now).unwrap();
+    store.prune(&holdings, options().now).unwrap();
     assert_eq!(found(&store, "zanzibar"), []);
     let view = index().view().unwrap();
     assert_eq!((view.events(), view.removed()), (before - 2, 0));
@@ -215,7 +221,7 @@ fn what_is_forgotten_is_in_no_file_of_the_index() {
     // Also when nothing is left of a part.
     let rows = rows(&store);
     let holdings = store.holdings(rows).unwrap();
-    store.forget(&holdings, options().now).unwrap();
+    store.prune(&holdings, options().now).unwrap();
     assert_eq!(index().view().unwrap().events(), 0);
 }
 

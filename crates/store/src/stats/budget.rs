@@ -78,7 +78,7 @@ impl Budgets {
     /// What was spent of each, at this time. Of sessions, only those that exceed their limit.
     pub fn balances(
         &self,
-        catalogue: &Catalogue,
+        catalogue: &dyn Catalogue,
         now: Timestamp,
         zone: &TimeZone,
         prices: &Prices,
@@ -135,7 +135,7 @@ fn begin(now: &Zoned, days: i64) -> i64 {
 }
 
 struct Books<'b> {
-    catalogue: &'b Catalogue,
+    catalogue: &'b dyn Catalogue,
     zone: &'b TimeZone,
     prices: &'b Prices,
 }

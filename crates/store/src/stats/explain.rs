@@ -112,69 +112,71 @@ impl Why {
     }
 }
 
-/// Lists the calls of a transcript that a filter means. Of the filter, only times and the model matter here.
-pub fn explain(
-    store: &Store,
-    row: TranscriptRow,
-    filter: &Filter,
-    prices: &Prices,
-) -> Result<Explained, ImportError> {
-    let shared = link::shared(store, row.id)?;
-    let mut reading = Reading {
-        shared: &shared,
-        begin: row
-            .started_at
-            .and_then(|at| Timestamp::from_millisecond(at).ok()),
-        slots: slots(filter),
-        model: filter.model.as_deref().map(str::to_lowercase),
-        counted: Vec::new(),
-        places: HashMap::new(),
-        left_out: BTreeMap::new(),
-        log: Usage::default(),
-        replies: 0,
-    };
-    let about = crate::transcript::feed(store, &row, &mut reading)?;
-    let totals = about.dropped.get(&quipu_agents::Dropped::RepeatedUsage);
-    let Reading {
-        counted,
-        mut left_out,
-        log,
-        replies,
-        ..
-    } = reading;
-    if let Some(times) = totals {
-        left_out.insert((Why::Total, None), (*times, Usage::default()));
-    }
-    if log == Usage::default() && replies > 0 {
-        left_out.insert((Why::NoUsage, None), (replies, Usage::default()));
-    }
-    let mut spent = Spent::default();
-    let mut calls = Vec::new();
-    for counted in counted {
-        let call = counted.priced(prices);
-        spent.add(&call.spent);
-        calls.push(call);
-    }
-    let mut named = Vec::new();
-    for ((why, owner), (times, tokens)) in left_out {
-        let of = match owner {
-            Some(owner) => store.catalogue().row(owner)?.run_id,
-            None => String::new(),
+impl Store {
+    /// Lists the calls of a transcript that a filter means. Of the filter, only times and the model matter here.
+    pub fn explain(
+        &self,
+        row: TranscriptRow,
+        filter: &Filter,
+        prices: &Prices,
+    ) -> Result<Explained, ImportError> {
+        let shared = link::shared(self, row.id)?;
+        let mut reading = Reading {
+            shared: &shared,
+            begin: row
+                .started_at
+                .and_then(|at| Timestamp::from_millisecond(at).ok()),
+            slots: slots(filter),
+            model: filter.model.as_deref().map(str::to_lowercase),
+            counted: Vec::new(),
+            places: HashMap::new(),
+            left_out: BTreeMap::new(),
+            log: Usage::default(),
+            replies: 0,
         };
-        let why = match why {
-            Why::Copied(_) => Why::Copied(of),
-            Why::Retold(_) => Why::Retold(of),
-            why => why,
-        };
-        named.push(LeftOut { why, times, tokens });
+        let about = crate::transcript::feed(self, &row, &mut reading)?;
+        let totals = about.dropped.get(&quipu_agents::Dropped::RepeatedUsage);
+        let Reading {
+            counted,
+            mut left_out,
+            log,
+            replies,
+            ..
+        } = reading;
+        if let Some(times) = totals {
+            left_out.insert((Why::Total, None), (*times, Usage::default()));
+        }
+        if log == Usage::default() && replies > 0 {
+            left_out.insert((Why::NoUsage, None), (replies, Usage::default()));
+        }
+        let mut spent = Spent::default();
+        let mut calls = Vec::new();
+        for counted in counted {
+            let call = counted.priced(prices);
+            spent.add(&call.spent);
+            calls.push(call);
+        }
+        let mut named = Vec::new();
+        for ((why, owner), (times, tokens)) in left_out {
+            let of = match owner {
+                Some(owner) => self.catalogue().row(owner)?.run_id,
+                None => String::new(),
+            };
+            let why = match why {
+                Why::Copied(_) => Why::Copied(of),
+                Why::Retold(_) => Why::Retold(of),
+                why => why,
+            };
+            named.push(LeftOut { why, times, tokens });
+        }
+        Ok(Explained {
+            row,
+            calls,
+            left_out: named,
+            spent,
+            log,
+        })
     }
-    Ok(Explained {
-        row,
-        calls,
-        left_out: named,
-        spent,
-        log,
-    })
 }
 
 struct Reading<'r> {

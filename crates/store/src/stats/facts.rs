@@ -11,7 +11,7 @@ use crate::catalogue::{
 };
 
 /// The table that answers a question.
-pub(super) fn table(catalogue: &Catalogue, question: &Question<'_>) -> Result<Table> {
+pub(super) fn table(catalogue: &dyn Catalogue, question: &Question<'_>) -> Result<Table> {
     let mut tally = Tally::new(question);
     if question.check().is_err() {
         return Ok(tally.finish());
@@ -39,7 +39,7 @@ pub(super) fn table(catalogue: &Catalogue, question: &Question<'_>) -> Result<Ta
 
 /// The places of the transcripts that are meant; `None` when all are and it does not matter which.
 fn places(
-    catalogue: &Catalogue,
+    catalogue: &dyn Catalogue,
     question: &Question<'_>,
     tally: &mut Tally<'_>,
 ) -> Result<Option<HashMap<i64, Place>>> {
@@ -64,7 +64,7 @@ fn places(
 
 /// What is known of transcripts.
 pub(crate) fn subjects(
-    catalogue: &Catalogue,
+    catalogue: &dyn Catalogue,
     filter: &Filter,
     directories: Option<&[String]>,
 ) -> Result<HashMap<i64, Subject>> {
@@ -90,7 +90,7 @@ pub(crate) fn subjects(
             agent: row.agent,
             project: row.cwd.or(repository),
             branch: row.branch,
-            address: row.address,
+            address: Some(row.address),
             is_subagent: row.parent.is_some(),
             run_id: row.run_id,
         };
@@ -144,7 +144,7 @@ pub(super) fn slots(filter: &Filter) -> Slots {
 }
 
 struct Read<'r> {
-    catalogue: &'r Catalogue,
+    catalogue: &'r dyn Catalogue,
     places: Option<HashMap<i64, Place>>,
     slots: Slots,
     model: Option<&'r str>,

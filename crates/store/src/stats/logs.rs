@@ -4,7 +4,6 @@
 //! of the same logs would give. Nothing is kept; a log that is a copy of another in part is read twice.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,7 +19,7 @@ use super::{By, Question};
 use crate::catalogue::{Filter, Lineage, Slots, native_id};
 use crate::import::link::{self, Shared};
 use crate::import::loose::{self, Loose, LooseRead, Reading, Sums};
-use crate::import::{Found, Problem, Search};
+use crate::import::{Found, ImportError, Problem, Search};
 
 /// What was found, beside the figures.
 #[derive(Debug, Default)]
@@ -48,18 +47,21 @@ pub fn from_logs(
     question: &Question<'_>,
     is_meant: &dyn Fn(Option<&str>) -> bool,
     only_spent: bool,
-) -> io::Result<(Table, LogsRead)> {
+) -> Result<(Table, LogsRead), ImportError> {
     let agents = &question.filter.agents;
     let search = match paths {
         [] => Search::of_places(host, agents),
         paths => Search::of_paths(host, paths, agents),
     };
-    let temporary = tempfile::tempdir()?;
+    let temporary = tempfile::tempdir().map_err(|source| ImportError::Home {
+        path: std::env::temp_dir(),
+        source,
+    })?;
     // Where only sums are asked for, nothing is shown that a log names.
     let guard = if question.by.is_empty() {
         None
     } else {
-        Some(Arc::new(Guard::secrets().map_err(io::Error::other)?))
+        Some(Arc::new(Guard::secrets()?))
     };
     let how = Reading {
         guard: guard.as_ref(),

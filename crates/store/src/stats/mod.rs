@@ -35,7 +35,7 @@ mod tests;
 pub use budget::{Balance, Budgets, Limited};
 pub use compare::{Compared, Reason};
 pub use cost::{PricedBy, Spent, Unpriced};
-pub use explain::{Call, Explained, LeftOut, Why, explain};
+pub use explain::{Call, Explained, LeftOut, Why};
 pub(crate) use facts::subjects;
 pub use logs::{LogsRead, from_logs};
 pub(crate) use table::Subject;
@@ -171,7 +171,7 @@ impl Question<'_> {
     }
 }
 
-impl Catalogue {
+impl dyn Catalogue + '_ {
     /// The figures that are asked for. What cannot be answered ([`Question::check`]) comes out empty.
     pub fn stats(&self, question: &Question<'_>) -> Result<Table> {
         facts::table(self, question)

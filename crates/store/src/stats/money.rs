@@ -8,7 +8,7 @@ use quipu_model::{Money, Usage};
 use quipu_prices::Prices;
 
 use super::tests::{fixtures, imported};
-use super::{Compared, Explained, Reason, explain};
+use super::{Compared, Explained, Reason};
 use crate::catalogue::{Filter, Order};
 
 /// Set to make the table again.
@@ -39,7 +39,7 @@ fn sums_of_logs_are_ours_or_are_explained() {
             ..Filter::default()
         };
         for row in store.catalogue().list(&all, Order::Oldest, None).unwrap() {
-            let explained = explain(&store, row, &Filter::default(), &prices).unwrap();
+            let explained = store.explain(row, &Filter::default(), &prices).unwrap();
             let name = file.strip_prefix(&root).unwrap().to_string_lossy();
             let (tokens, cost) = (explained.compared_tokens(), explained.compared_cost());
             if tokens.is_none() && cost.is_none() {

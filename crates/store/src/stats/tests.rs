@@ -1,6 +1,7 @@
 //! Sums, however they are had, are the same.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
@@ -13,7 +14,7 @@ use quipu_prices::Prices;
 use super::calendar::tests::zone;
 use super::*;
 use crate::Store;
-use crate::catalogue::{Catalogue, Filter, Order, Reading, Stamp};
+use crate::catalogue::{Catalogue, Filter, Order, Reading, SqliteCatalogue, Stamp};
 use crate::import::{Options, Progress};
 
 fn at(text: &str) -> Timestamp {
@@ -71,7 +72,7 @@ fn on(model: &str, time: &str) -> SpendKey {
     }
 }
 
-fn stats(catalogue: &Catalogue, filter: &Filter, by: &[By], zone: &TimeZone) -> Table {
+fn stats(catalogue: &dyn Catalogue, filter: &Filter, by: &[By], zone: &TimeZone) -> Table {
     let prices = Prices::builtin();
     let question = Question {
         filter,
@@ -90,7 +91,7 @@ fn keys(table: &Table) -> Vec<String> {
 
 #[test]
 fn days_are_those_of_the_zone() {
-    let catalogue = Catalogue::in_memory().unwrap();
+    let catalogue = in_memory();
     // The nights in which clocks are changed, in Berlin and in New York.
     let summary = Summary {
         spend: [
@@ -105,7 +106,7 @@ fn days_are_those_of_the_zone() {
     let read = reading("s1", "codex", Session::default(), summary);
     catalogue.put(&read).unwrap();
     let by_day = |name: &str| {
-        let table = stats(&catalogue, &Filter::default(), &[By::Day], &zone(name));
+        let table = stats(&*catalogue, &Filter::default(), &[By::Day], &zone(name));
         let rows = table.rows.into_iter();
         let input = |row: Row| (row.key[0].clone(), row.spent.unwrap().tokens.input.unwrap());
         rows.map(input).collect::<Vec<_>>()
@@ -135,13 +136,13 @@ fn days_are_those_of_the_zone() {
         until: Some(at("2026-03-29T22:00:00Z").as_millisecond()),
         ..Filter::default()
     };
-    let table = stats(&catalogue, &filter, &[], &zone("Europe/Berlin"));
+    let table = stats(&*catalogue, &filter, &[], &zone("Europe/Berlin"));
     assert_eq!(table.total.spent.unwrap().tokens.input, Some(110));
 }
 
 #[test]
 fn what_has_no_price_is_not_free() {
-    let catalogue = Catalogue::in_memory().unwrap();
+    let catalogue = in_memory();
     let summary = Summary {
         spend: [
             spent(on("gpt-5", "2026-03-28T22:59:00Z"), 1_000_000, 0),
@@ -153,7 +154,12 @@ fn what_has_no_price_is_not_free() {
     };
     let read = reading("s1", "codex", Session::default(), summary);
     catalogue.put(&read).unwrap();
-    let table = stats(&catalogue, &Filter::default(), &[By::Model], &TimeZone::UTC);
+    let table = stats(
+        &*catalogue,
+        &Filter::default(),
+        &[By::Model],
+        &TimeZone::UTC,
+    );
     assert_eq!(keys(&table), ["gpt-5", "nobody-sells-this", "(unnamed)"]);
     let spents: Vec<&Spent> = table
         .rows
@@ -179,7 +185,7 @@ fn what_has_no_price_is_not_free() {
 /// On 2025-06-10 the price of o3 fell from 10 to 2 dollars a million.
 #[test]
 fn a_price_that_changes_within_a_session_is_that_of_the_call() {
-    let catalogue = Catalogue::in_memory().unwrap();
+    let catalogue = in_memory();
     let summary = Summary {
         spend: [
             spent(on("o3", "2025-06-09T23:59:00Z"), 1_000_000, 0),
@@ -190,21 +196,21 @@ fn a_price_that_changes_within_a_session_is_that_of_the_call() {
     };
     let read = reading("s1", "codex", Session::default(), summary);
     catalogue.put(&read).unwrap();
-    let table = stats(&catalogue, &Filter::default(), &[By::Day], &TimeZone::UTC);
+    let table = stats(&*catalogue, &Filter::default(), &[By::Day], &TimeZone::UTC);
     let dollars = |row: &Row| row.spent.as_ref().and_then(Spent::dollars);
     let days: Vec<_> = table.rows.iter().map(dollars).collect();
     assert_eq!(days, [Money::parse("10"), Money::parse("2")]);
     assert_eq!(dollars(&table.total), Money::parse("12"));
     // In New York both calls were made on the same day.
     let zone = zone("America/New_York");
-    let table = stats(&catalogue, &Filter::default(), &[By::Day], &zone);
+    let table = stats(&*catalogue, &Filter::default(), &[By::Day], &zone);
     let days: Vec<_> = table.rows.iter().map(dollars).collect();
     assert_eq!(days, [Money::parse("12")]);
 }
 
 #[test]
 fn a_session_has_its_sub_agents() {
-    let catalogue = Catalogue::in_memory().unwrap();
+    let catalogue = in_memory();
     let time = "2026-03-28T22:59:00Z";
     let one = |n: u64| Summary {
         spend: [spent(on("gpt-5", time), n, 0)].into(),
@@ -230,7 +236,7 @@ fn a_session_has_its_sub_agents() {
             .unwrap();
     }
     let by = |by: &[By]| {
-        let table = stats(&catalogue, &Filter::default(), by, &TimeZone::UTC);
+        let table = stats(&*catalogue, &Filter::default(), by, &TimeZone::UTC);
         let rows = table.rows.iter();
         rows.map(|row| {
             (
@@ -254,7 +260,7 @@ fn a_session_has_its_sub_agents() {
         ]
     );
     let table = stats(
-        &catalogue,
+        &*catalogue,
         &Filter::default(),
         &[By::Session],
         &TimeZone::UTC,
@@ -420,8 +426,12 @@ fn made() -> impl Strategy<Value = Made> {
         )
 }
 
-fn filled(all: &[Made]) -> Catalogue {
-    let catalogue = Catalogue::in_memory().unwrap();
+fn in_memory() -> Arc<dyn Catalogue> {
+    Arc::new(SqliteCatalogue::in_memory().unwrap())
+}
+
+fn filled(all: &[Made]) -> Arc<dyn Catalogue> {
+    let catalogue = in_memory();
     for (n, made) in all.iter().enumerate() {
         let session = Session {
             cwd: made.cwd.map(str::to_owned),
@@ -477,13 +487,13 @@ proptest! {
         let catalogue = filled(&all);
         let zone = self::zone(zone);
         let filter = Filter::default();
-        let whole = stats(&catalogue, &filter, &[], &zone).total;
+        let whole = stats(&*catalogue, &filter, &[], &zone).total;
         let singly = By::ALL.iter().map(|by| vec![*by]);
         for by in groups.into_iter().chain(singly) {
             if by.contains(&By::Tool) && by.contains(&By::Model) {
                 continue;
             }
-            let table = stats(&catalogue, &filter, &by, &zone);
+            let table = stats(&*catalogue, &filter, &by, &zone);
             let (spent, did) = added(&table);
             let some = !table.rows.is_empty();
             if let Some(total) = &table.total.spent {
@@ -621,7 +631,7 @@ fn explanations_add_up_to_the_last_digit() {
             };
             let mut sum = Spent::default();
             for row in store.catalogue().list(&all, Order::Oldest, None).unwrap() {
-                let explained = explain(&store, row, &filter, &prices).unwrap();
+                let explained = store.explain(row, &filter, &prices).unwrap();
                 let mut calls = Money::ZERO;
                 for call in &explained.calls {
                     calls += call.cost().unwrap_or(Money::ZERO);

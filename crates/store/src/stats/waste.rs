@@ -58,7 +58,7 @@ impl Wasted {
     }
 }
 
-impl Catalogue {
+impl dyn Catalogue + '_ {
     /// What need not have been paid for, by kind; at most so many sessions of each.
     pub fn waste(&self, question: &Question<'_>, worst: usize) -> Result<Vec<Waste>> {
         let filter = Filter {

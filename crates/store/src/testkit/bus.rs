@@ -142,10 +142,8 @@ fn together(bus: &dyn Bus) -> Outcome {
         let threads: Vec<_> = (0..4)
             .map(|thread| scope.spawn(move || publish_each(bus, thread)))
             .collect();
-        let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
-        joined
-            .map(|it| it.unwrap_or_else(|_| Err("a thread panicked".to_owned())))
-            .collect()
+        let mut joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+        joined.try_for_each(|it| it.unwrap_or_else(|_| Err("a thread panicked".to_owned())))
     });
     published?;
     let mut next = [0; 4];

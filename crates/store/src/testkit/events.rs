@@ -213,10 +213,8 @@ fn together(events: &dyn EventBlocks) -> Outcome {
                 })
             })
             .collect();
-        let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
-        joined
-            .map(|it| it.unwrap_or_else(|_| Err("a thread panicked".to_owned())))
-            .collect()
+        let mut joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+        joined.try_for_each(|it| it.unwrap_or_else(|_| Err("a thread panicked".to_owned())))
     });
     written?;
     let there: HashSet<String> = events.keys();

@@ -14,10 +14,13 @@ use crate::events::{BlockWriter, Blocks, EventBlocks, Fault};
 use crate::live::{Bus, Change, Changes, Heard};
 use crate::objects::{Look, Object, ObjectName, Objects};
 
+/// Bytes, and when they were put.
+type Kept = (Arc<[u8]>, Timestamp);
+
 /// Objects in memory.
 #[derive(Debug, Default)]
 pub struct MemoryObjects {
-    kept: Mutex<BTreeMap<ObjectName, (Arc<[u8]>, Timestamp)>>,
+    kept: Mutex<BTreeMap<ObjectName, Kept>>,
 }
 
 impl Objects for MemoryObjects {
@@ -43,7 +46,7 @@ impl Objects for MemoryObjects {
     }
 
     fn look(&self, name: &ObjectName) -> Result<Option<Look>, FileError> {
-        let look = |(bytes, written): &(Arc<[u8]>, Timestamp)| Look {
+        let look = |(bytes, written): &Kept| Look {
             len: bytes.len() as u64,
             written: Some(*written),
         };

@@ -11,6 +11,7 @@
 //! ```
 
 pub mod bus;
+pub mod catalogue;
 pub mod events;
 mod memory;
 pub mod objects;
@@ -62,6 +63,10 @@ fn failed(error: impl std::fmt::Display) -> String {
 }
 
 /// Says what was expected, unless it is there.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "checks compare what they have just been given"
+)]
 fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Outcome {
     if found == expected {
         return Ok(());

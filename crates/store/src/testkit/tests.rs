@@ -3,12 +3,14 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::{MemoryBus, MemoryEvents, MemoryObjects, Report, bus, events, objects};
+use super::{MemoryBus, MemoryEvents, MemoryObjects, Report, bus, catalogue, events, objects};
 use crate::FileError;
 use crate::archive::{Archive, SourceKey};
 use crate::blobs::Blobs;
+use crate::catalogue::{Catalogue, SqliteCatalogue};
 use crate::events::EventFiles;
 use crate::live::{Bus as _, BusFile, Change, Heard, What};
 use crate::objects::{Directory, Look, Object, ObjectName, Objects};
@@ -38,6 +40,19 @@ fn event_blocks_in_files_and_in_memory_pass() {
 }
 
 #[test]
+fn a_catalogue_in_a_file_passes() {
+    let root = tempfile::tempdir().unwrap();
+    let (at, next) = (root.path().to_owned(), AtomicUsize::new(0));
+    let make = move || -> Arc<dyn Catalogue> {
+        let nth = next.fetch_add(1, Ordering::Relaxed);
+        let directory = at.join(nth.to_string());
+        std::fs::create_dir(&directory).unwrap();
+        Arc::new(SqliteCatalogue::open(&directory.join("index.sqlite")).unwrap())
+    };
+    passes(&catalogue::conformance(&make));
+}
+
+#[test]
 fn a_bus_in_a_file_and_one_in_memory_pass() {
     let root = tempfile::tempdir().unwrap();
     passes(&bus::conformance(&BusFile::new(root.path())));
@@ -61,7 +76,7 @@ fn a_bus_in_a_file_is_heard_by_others() {
         what: What::Read,
     };
     BusFile::new(root.path())
-        .publish(&[change.clone()])
+        .publish(std::slice::from_ref(&change))
         .unwrap();
     let heard = follower.next(Duration::from_secs(10)).unwrap();
     assert_eq!(heard, Heard::Change(change.clone()));

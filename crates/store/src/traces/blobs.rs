@@ -57,7 +57,7 @@ impl Traces {
     /// # Errors
     ///
     /// When the index or the system refuses.
-    pub fn blob_rows(&self, catalogue: Option<&Catalogue>) -> Result<Vec<BlobRow>> {
+    pub fn blob_rows(&self, catalogue: Option<&dyn Catalogue>) -> Result<Vec<BlobRow>> {
         let damaged = self.look_at_blobs()?;
         let mut all = self.index.said_of_blobs()?;
         let mut here = self.index.blobs()?;

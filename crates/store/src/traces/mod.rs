@@ -50,8 +50,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use quipu_exchange::lines::Limits;
 use quipu_formats::agentlog::{ContentId, LIMITS};
-use quipu_formats::lines::Limits;
 use sha2::{Digest as _, Sha256};
 
 pub use blobs::{BlobRow, Near};

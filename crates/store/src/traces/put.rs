@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 
+use quipu_exchange::lines::Limits;
 use quipu_formats::agentlog::LIMITS;
-use quipu_formats::lines::Limits;
 use sha2::{Digest as _, Sha256};
 
 use super::error::Result;

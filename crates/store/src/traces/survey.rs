@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 
+use quipu_exchange::lines::Limits;
 use quipu_formats::agentlog::record::Field;
 use quipu_formats::agentlog::{Canon, ContentId, Fault, Item, Kind, Parent, Reader, Record};
-use quipu_formats::lines::Limits;
 use quipu_model::json::{Kind as JsonKind, Node};
 
 use super::uses;

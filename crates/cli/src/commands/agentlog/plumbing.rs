@@ -2,9 +2,9 @@
 
 use std::io::{self, Read as _, Write as _};
 
+use quipu_exchange::lines::Limits;
 use quipu_formats::agentlog::record::{At, Field, Record};
 use quipu_formats::agentlog::{Canon, CanonError, CanonProblem, Item, LIMITS, Reader};
-use quipu_formats::lines::Limits;
 use quipu_model::json::{Cursor, Kind, Node, SyntaxError, Tape};
 
 use crate::error::{CommandError, Exit, Result, io_error};

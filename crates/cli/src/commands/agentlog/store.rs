@@ -196,10 +196,6 @@ fn kept_document(file: &Path, kept: &Kept) -> KeptTrace {
 
 pub(super) fn list(args: &ListTraces, place: &Place) -> Result<Exit> {
     let now = SystemClock.now();
-    let at = |text: &Option<String>| match text {
-        Some(text) => when::point(text, now).map(|at| Some(at.as_millisecond())),
-        None => Ok(None),
-    };
     let tag = |text: &String| match text.split_once('=') {
         Some((key, value)) => (key.to_owned(), Some(value.to_owned())),
         None => (text.clone(), None),
@@ -210,8 +206,8 @@ pub(super) fn list(args: &ListTraces, place: &Place) -> Result<Exit> {
         kinds: args.kinds.clone(),
         models: args.models.clone(),
         tools: args.tools.clone(),
-        since: at(&args.since)?,
-        until: at(&args.until)?,
+        since: when::millis(args.since.as_deref(), |text| when::point(text, now))?,
+        until: when::millis(args.until.as_deref(), |text| when::end(text, now))?,
         // One more than is shown tells whether there are more.
         limit: (args.limit > 0).then_some(args.limit.saturating_add(1)),
         ..Filter::default()

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quipu_convert::Format;
+use quipu_exchange::Reader;
+use quipu_exchange::lines::Limits;
 use quipu_formats::agentlog::LIMITS;
 use quipu_formats::agentlog::project::{Facts, Made, ProjectionOptions, Projector, Sink};
-use quipu_formats::exchange::Reader;
-use quipu_formats::lines::Limits;
 use quipu_formats::loss::Loss;
 use quipu_model::{Attachment, Event, RunId};
 use quipu_prices::Prices;
-use quipu_store::blobs::{Blobs, beside};
+use quipu_store::blobs::{BlobError, Blobs, beside};
 use quipu_store::catalogue::TranscriptRow;
 use quipu_store::traces::Survey;
 use quipu_store::transcript::Transcript;
@@ -47,7 +47,11 @@ impl<W: Write> Sink for Lines<'_, W> {
 /// Keeps text that is too long for a line where blobs are.
 pub(crate) fn keep_blob(directory: &Path, bytes: &[u8]) -> io::Result<()> {
     let kept = Blobs::open(directory).and_then(|blobs| blobs.put(bytes));
-    kept.map(drop).map_err(io::Error::other)
+    match kept {
+        Ok(_) => Ok(()),
+        Err(BlobError::File(error)) => Err(io::Error::new(error.source.kind(), error)),
+        Err(error) => Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+    }
 }
 
 /// Copies the blobs that a copied trace refers to, from beside the one to beside the other.
@@ -91,7 +95,7 @@ pub(crate) fn project(meant: Meant, blobs: Option<PathBuf>, out: &mut impl Write
             let (store, row) = *found;
             // A trace that was imported is that trace.
             if row.dialect.as_deref() == Some(Format::Agentlog.as_str()) {
-                let source = store.source(&row, &Arc::new(Prices::builtin()))?;
+                let source = store.export(&row, &Arc::new(Prices::builtin()))?;
                 source.copy(lines.out).map_err(refused)?;
                 return Ok(Loss::default());
             }

@@ -33,7 +33,8 @@ impl Family {
             let Item::Record(record) = item else { continue };
             let row = u32::try_from(family.parents.len()).unwrap_or(NONE);
             if row == NONE {
-                return Err(io::Error::other("a trace of more than 4 billion records"));
+                let error = "a trace of more than 4 billion records";
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, error));
             }
             let parent = match record.parent() {
                 Parent::Id(id) => rows.get(&half(&id.0)).copied(),

@@ -63,7 +63,7 @@ pub(crate) fn mend(source: check::Source<'_>, args: &Repair) -> Result<Outcome> 
     let left = verify(
         again,
         &verify::VerifyOptions {
-            limits: quipu_formats::lines::Limits {
+            limits: quipu_exchange::lines::Limits {
                 // New ids may be longer than old ones; what was written is ours to read.
                 max_total_bytes: u64::MAX,
                 ..limits

@@ -8,7 +8,7 @@ mod tool;
 
 use std::io::{BufWriter, Write};
 
-use quipu_formats::exchange::encode_log;
+use quipu_exchange::encode_log;
 use quipu_model::{Event, EventType};
 use quipu_store::catalogue::TranscriptRow;
 
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
         }
         Meant::Session(found) => {
             let (store, row) = *found;
-            let children = store.catalogue().children(&row.native)?.len() as u64;
+            let children = store.children(&row.native)?.len() as u64;
             let mut events = store.batches(&row, &(args.from..=args.to))?;
             show(args, &row, children, &mut events)
         }

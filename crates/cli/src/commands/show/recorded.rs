@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use quipu_api::show::BadLine;
-use quipu_formats::exchange::{Bad, Item, Reader};
+use quipu_exchange::{Bad, Item, Reader};
 use quipu_model::Header;
 
 use crate::args::Show;

@@ -104,8 +104,7 @@ pub(super) fn balances(
     budgets: Option<&Budgets>,
 ) -> Result<Vec<Balance>> {
     let budgets = budgets.unwrap_or(&asked.config.budgets);
-    let catalogue = store.catalogue();
-    Ok(budgets.balances(catalogue, asked.now, &asked.zone, &asked.prices)?)
+    Ok(store.balances(budgets, asked.now, &asked.zone, &asked.prices)?)
 }
 
 /// Says which are exceeded.

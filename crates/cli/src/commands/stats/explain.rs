@@ -6,7 +6,8 @@ use quipu_api::{Time, Usd, explain as api};
 use quipu_model::Usage;
 use quipu_store::Store;
 use quipu_store::catalogue::{Filter, Order, TranscriptRow};
-use quipu_store::stats::{Call, Explained, LeftOut, PricedBy, Reason, Spent, Why, explain};
+use quipu_store::facade::Listing;
+use quipu_store::stats::{Call, Explained, LeftOut, PricedBy, Reason, Spent, Why};
 
 use super::rates::{self, Rates};
 use super::{Asked, cost, searches, spent, told, usage};
@@ -38,7 +39,7 @@ pub(super) fn run(args: &Explain, place: &Place) -> Result<Exit> {
         let Some(store) = &store else {
             break;
         };
-        let explained = explain(store, row, &asked.filter, &asked.prices)?;
+        let explained = store.explain(row, &asked.filter, &asked.prices)?;
         if explained.calls.is_empty() && explained.left_out.is_empty() {
             continue;
         }
@@ -71,7 +72,7 @@ fn with_subagents(store: &Store, row: TranscriptRow) -> Result<Vec<TranscriptRow
     let mut rows = vec![row];
     let mut at = 0;
     while at < rows.len() {
-        for child in store.catalogue().children(&rows[at].native)? {
+        for child in store.children(&rows[at].native)? {
             if rows.iter().all(|row| row.id != child.id) {
                 rows.push(child);
             }
@@ -88,7 +89,11 @@ fn meant(store: &Store, asked: &Asked) -> Result<Vec<TranscriptRow>> {
         duplicates: true,
         ..asked.filter.clone()
     };
-    let mut rows = store.catalogue().list(&filter, Order::Oldest, None)?;
+    let mut rows = store.list(&Listing {
+        filter,
+        order: Order::Oldest,
+        ..Listing::default()
+    })?;
     if let Some(project) = &asked.project {
         rows.retain(|row| row.cwd.as_deref().is_some_and(|cwd| project.has(cwd)));
     }

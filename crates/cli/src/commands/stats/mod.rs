@@ -18,13 +18,14 @@ use quipu_prices::Prices;
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
 use quipu_store::catalogue::Filter;
+use quipu_store::facade::Project;
 use quipu_store::stats::{By, Question, Row, Spent, Table, Ungroupable, from_logs};
 
 use crate::args::{Stats, StatsCommand, Which};
 use crate::commands::import::report_problems;
 use crate::config::Config;
 use crate::error::{CommandError, Exit, Result};
-use crate::filter::{Naming, Project, check_agents};
+use crate::filter::{self, Naming, check_agents};
 use crate::locate::Place;
 use crate::terminal::{count, out, say, tokens};
 use crate::{json as documents, when};
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &Stats, place: &Place) -> Result<Exit> {
         let Some(store) = &store else {
             return nothing(args, place);
         };
-        let table = store.catalogue().stats(&question)?;
+        let table = store.stats(&question)?;
         (table, budget::balances(store, &asked, None)?)
     };
     let mut out = out();
@@ -179,24 +180,20 @@ impl Asked {
         let now = SystemClock.now();
         let config = Config::load(&place.home()?)?;
         let zone = config.zone(which.zone.as_deref())?;
-        let at = |text: &Option<String>| match text {
-            Some(text) => {
-                when::point_in(text, now, zone.clone()).map(|at| Some(at.as_millisecond()))
-            }
-            None => Ok(None),
-        };
+        let since = |text: &str| when::point_in(text, now, zone.clone());
+        let until = |text: &str| when::end_in(text, now, zone.clone());
         Ok(Self {
             filter: Filter {
                 agents: which.agents.clone(),
                 branch: which.branch.clone(),
                 model: which.model.clone(),
                 title: which.title.clone(),
-                since: at(&which.since)?,
-                until: at(&which.until)?,
+                since: when::millis(which.since.as_deref(), since)?,
+                until: when::millis(which.until.as_deref(), until)?,
                 subagents: true,
                 ..Filter::default()
             },
-            project: which.project.as_deref().map(Project::new).transpose()?,
+            project: which.project.as_deref().map(filter::project).transpose()?,
             prices: config.prices(),
             zone,
             config,
@@ -222,7 +219,7 @@ impl Asked {
         let (Some(project), Some(store)) = (&self.project, store) else {
             return Ok(None);
         };
-        let mut directories = store.catalogue().directories()?;
+        let mut directories = store.directories()?;
         directories.retain(|directory| project.has(directory));
         Ok(Some(directories))
     }

@@ -20,7 +20,7 @@ pub(super) fn run(args: &WasteArgs, place: &Place) -> Result<Exit> {
     let directories = asked.directories(store.as_ref())?;
     let question = asked.question(&[], directories.as_deref());
     let waste = match &store {
-        Some(store) => store.catalogue().waste(&question, args.worst)?,
+        Some(store) => store.waste(&question, args.worst)?,
         None => Vec::new(),
     };
     let mut out = out();

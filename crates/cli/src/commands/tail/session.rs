@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quipu_formats::exchange::encode_log;
+use quipu_exchange::encode_log;
 use quipu_model::Event;
 use quipu_record::{Clock as _, Storage, SystemClock};
 use quipu_store::Store;
@@ -39,7 +39,7 @@ pub(super) fn find(argument: &str, place: &Place) -> Result<Option<(Store, Trans
                 return Ok(None);
             };
             let path = std::fs::canonicalize(&path).unwrap_or(path);
-            let mut rows = store.catalogue().transcripts_at(&path)?;
+            let mut rows = store.transcripts_at(&path)?;
             Ok(rows.pop().map(|row| (store, row)))
         }
         // Whoever looks for a run says what is wrong.
@@ -54,12 +54,12 @@ pub(super) fn run(args: &Tail, place: &Place, store: &Store, row: TranscriptRow)
         live.catch_up()?;
     }
     let log = store.events(&live.row)?;
-    let len = log.len()?;
+    let len = log.len().map_err(ImportError::from)?;
     let from = match args.from {
         Some(from) => from.max(1),
         None => len.saturating_sub(args.events) + 1,
     };
-    let mut follower = log.follow(from)?;
+    let mut follower = log.follow(from).map_err(ImportError::from)?;
     if !args.follow {
         while let Some(news) = follower.try_next()? {
             printer.followed(&news)?;
@@ -88,6 +88,8 @@ fn print_all(follower: &mut EventFollower, printer: &mut Printer) -> Result<()> 
 struct Live<'s> {
     store: &'s Store,
     row: TranscriptRow,
+    /// The log.
+    path: PathBuf,
     host: quipu_agents::Host,
     options: Options,
     /// What the log looked like when it was last imported.
@@ -100,6 +102,7 @@ type Look = Vec<(u64, Option<std::time::SystemTime>)>;
 impl<'s> Live<'s> {
     fn new(place: &Place, store: &'s Store, row: TranscriptRow) -> Result<Self> {
         Ok(Self {
+            path: store.log_path(&row)?,
             store,
             row,
             host: Place::host()?,
@@ -116,7 +119,7 @@ impl<'s> Live<'s> {
 
     /// Imports the log if it has changed since, and says whether it did.
     fn catch_up(&mut self) -> Result<bool> {
-        let now = look(&self.row.path);
+        let now = look(&self.path);
         if now.is_none() || now == self.seen {
             return Ok(false);
         }
@@ -143,7 +146,12 @@ fn look(path: &Path) -> Option<Look> {
         Some((metadata.len(), metadata.modified().ok()))
     };
     let log = of(path)?;
-    Some([Some(log), of(&PathBuf::from(journal))].into_iter().flatten().collect())
+    Some(
+        [Some(log), of(&PathBuf::from(journal))]
+            .into_iter()
+            .flatten()
+            .collect(),
+    )
 }
 
 impl Printer {
@@ -155,7 +163,9 @@ impl Printer {
             }
             Followed::Bad(bad) => return self.bad(bad.at, &bad.fault),
             Followed::Again { from } => {
-                format!("note: the log reads otherwise from event {from} on; it follows as it is now")
+                format!(
+                    "note: the log reads otherwise from event {from} on; it follows as it is now"
+                )
             }
             Followed::Gone => "note: nothing of it is kept any more; waiting for it".to_owned(),
         };

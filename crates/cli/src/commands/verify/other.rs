@@ -6,8 +6,8 @@ use std::path::Path;
 
 use quipu_agents::HEAD;
 use quipu_api::verify::{CheckedOther, OtherFinding};
-use quipu_formats::exchange::verify::Severity;
-use quipu_formats::exchange::{Item, Reader};
+use quipu_exchange::verify::Severity;
+use quipu_exchange::{Item, Reader};
 use quipu_formats::{atif, flow, normalized};
 
 use super::shared;

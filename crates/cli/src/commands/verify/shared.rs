@@ -6,7 +6,7 @@ use std::path::Path;
 
 use quipu_convert::Reading;
 use quipu_convert::source::Receiver;
-use quipu_formats::exchange::verify::Severity;
+use quipu_exchange::verify::Severity;
 use quipu_formats::normalized::{self, Beyond};
 use quipu_model::{Attachment, Event};
 use quipu_redact::receipt::{self, Against, Report, What};

@@ -5,9 +5,9 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use quipu_api::verify::{CheckedTrace, PassedOver, TraceFinding};
+use quipu_exchange::lines::Limits;
 use quipu_formats::agentlog::verify::{Finding, Report, Severity, VerifyOptions, verify};
 use quipu_formats::agentlog::{Item, Reader};
-use quipu_formats::lines::Limits;
 
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::json;

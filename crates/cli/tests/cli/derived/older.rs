@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use quipu_redact::rule::expand;
 use quipu_search::Document;
-use quipu_search::index::Index;
-use quipu_store::catalogue::Catalogue;
+use quipu_search::index::{Index as _, TantivyIndex};
+use quipu_store::catalogue::SqliteCatalogue;
 
 use super::plant::below;
 use super::{ORIGINALS, Sightings};
@@ -19,7 +19,7 @@ fn older_home(env: &TestEnv, secret: &str) {
     let log = user(SESSION, 0, &prompt) + &assistant(SESSION, 1, &text("I will."));
     env.file(&format!("{PROJECT}/{SESSION}.jsonl"), log);
     assert_eq!(env.run(&["import"]).code, 0);
-    let catalogue = Catalogue::open(&env.path("index.sqlite")).unwrap();
+    let catalogue = SqliteCatalogue::open(&env.path("index.sqlite")).unwrap();
     let set = format!(
         "update transcript set title = 'use {secret} for it', cwd = '/w/{secret}', branch = '{secret}';
          insert into tool_use (transcript, slot, subagent, tool, calls, failures)
@@ -28,7 +28,7 @@ fn older_home(env: &TestEnv, secret: &str) {
     );
     catalogue.execute(&set).unwrap();
     drop(catalogue);
-    let index = Index::open(&env.path("search")).unwrap().unwrap();
+    let index = TantivyIndex::open(&env.path("search")).unwrap().unwrap();
     let mark = index.mark().unwrap().unwrap();
     let mut part = index.parts(16 << 20).begin().unwrap();
     part.add(Document {

@@ -16,8 +16,8 @@ use super::text::{Object, is_object};
 use super::view::View;
 use crate::agentlog::verify::{self, CATEGORIES, ERROR_SOURCES};
 use crate::agentlog::{Canon, Kind, LIMITS};
-use crate::exchange::{fields_json, from_fields};
 use crate::loss::Loss;
+use quipu_exchange::{fields_json, from_fields};
 
 /// The kind of record that an event is; `None` when it is not one record.
 pub(super) fn kind(body: &Body) -> Option<Kind> {

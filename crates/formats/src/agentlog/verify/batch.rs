@@ -5,7 +5,7 @@
 
 use std::io::{self, Read};
 
-use crate::lines::{Limits, LineInfo};
+use quipu_exchange::lines::{Limits, LineInfo};
 
 /// About how much a batch holds.
 const SIZE: usize = if cfg!(test) { 2 << 10 } else { 1 << 20 };

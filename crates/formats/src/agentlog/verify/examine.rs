@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use quipu_model::json::{Kind as JsonKind, Node, RawStr, Tape};
 
-use crate::lines::{Limits, LineInfo};
+use quipu_exchange::lines::{Limits, LineInfo};
 
 use super::super::canon::{Canon, CanonError, CanonProblem, double};
 use super::super::reader::{Fault, Item, Passed, parse_line, trim};

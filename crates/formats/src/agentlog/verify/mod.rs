@@ -31,7 +31,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
-use crate::lines::Limits;
+use quipu_exchange::lines::Limits;
 
 use super::reader::Passed;
 use super::record::At;

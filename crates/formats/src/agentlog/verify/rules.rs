@@ -1,10 +1,10 @@
 //! The rules, as one table.
 
-pub use crate::exchange::verify::Severity;
+pub use quipu_exchange::verify::Severity;
 
 macro_rules! rules {
     ($($(#[doc = $doc:literal])* $rule:ident = $name:literal, $section:literal, $severity:ident $(/ $permissive:ident)?, $hint:literal;)+) => {
-        $crate::rules::names! { $($(#[doc = $doc])* $rule = $name,)+ }
+        quipu_exchange::names! { $($(#[doc = $doc])* $rule = $name,)+ }
 
         impl Rule {
             /// The section of the specification that it is from; a dash for what that leaves open.

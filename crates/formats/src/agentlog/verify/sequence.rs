@@ -15,7 +15,7 @@ use super::examine::{Detail, Named, Seen, Sight, Sighted};
 use super::found::Found;
 use super::time::Moment;
 use super::{Report, Rule, VerifyOptions};
-use crate::lines::LineInfo;
+use quipu_exchange::lines::LineInfo;
 
 /// Tool uses or streams that are remembered at once. Few in tests, so that they get there.
 const MAX_WAITING: usize = if cfg!(test) { 1000 } else { 1_000_000 };

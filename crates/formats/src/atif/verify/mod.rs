@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashSet};
 use quipu_model::Timestamp;
 use quipu_model::json::{Kind, Node, Tape};
 
-pub use crate::exchange::verify::Severity;
+pub use quipu_exchange::verify::Severity;
 pub use rules::Rule;
 use schema::Shape;
 

@@ -1,6 +1,6 @@
 //! The rules.
 
-use crate::rules::rules;
+use quipu_exchange::rules;
 
 rules! {
     /// It is not one JSON document, or one that is too deep or too long to look into.

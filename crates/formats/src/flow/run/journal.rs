@@ -15,7 +15,7 @@ use crate::flow::record::Outcome;
 use crate::flow::scan::{DEPTH, Root, Unit};
 use crate::flow::time;
 use crate::flow::verify::{Findings, Rule, check_time_at};
-use crate::lines::{Limits, Lines};
+use quipu_exchange::lines::{Limits, Lines};
 
 pub(in crate::flow) const NAME: &str = "events.jsonl";
 

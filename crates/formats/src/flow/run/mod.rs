@@ -35,7 +35,7 @@ use super::receipt::Receipt;
 use super::record::RunFacts;
 use super::shape::Shape;
 use super::verify::Finding;
-use crate::lines::Limits;
+use quipu_exchange::lines::Limits;
 
 /// What reading a run directory found, beside the events.
 #[derive(Debug, Clone)]

@@ -19,7 +19,7 @@ use crate::flow::record::{self, Part, Record, RunEnd, RunFacts, path_of};
 use crate::flow::scan::{self, DEPTH, File, MAX_DOCUMENT, Root, Scan, Unit};
 use crate::flow::time;
 use crate::flow::verify::{Findings, Rule, check_costs};
-use crate::lines::{Limits, Lines};
+use quipu_exchange::lines::{Limits, Lines};
 
 /// What a walk through a directory found, beside the records.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use quipu_model::{Body, NoteKind};
 
 use super::{Dir, lines, write};
 use crate::flow::{FlowError, FlowOptions, Rule, read, read_with};
-use crate::lines::Limits;
+use quipu_exchange::lines::Limits;
 
 const TRANSCRIPT: &str = "build/llm/impl-loop-code-implementer-claude.jsonl";
 const RECEIPT: &str = "build/receipts/impl-loop-code-implementer.json";

@@ -121,7 +121,7 @@ pub(super) fn write(
 pub(super) fn lines(events: &[Event]) -> String {
     let mut text = Vec::new();
     for event in events {
-        crate::exchange::encode_log(event, &mut text);
+        quipu_exchange::encode_log(event, &mut text);
     }
     String::from_utf8(text).unwrap()
 }

@@ -11,7 +11,7 @@ use quipu_model::{Body, Event, NoteKind};
 use super::{Dir, write};
 use crate::flow::record::Record;
 use crate::flow::{Files, FlowOptions, Rule, Run, Teller, read, verify, walk};
-use crate::lines::Limits;
+use quipu_exchange::lines::Limits;
 
 const LOOP: &str = "stepwise-loop-claude";
 const GEMINI: &str = "stepwise-gemini";

@@ -20,7 +20,7 @@ pub(super) use receipt::{
 pub use rules::{Rule, Severity};
 
 use super::FlowError;
-use crate::lines::Limits;
+use quipu_exchange::lines::Limits;
 
 /// Something that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,7 +1,7 @@
 //! The rules, as one table.
 
-pub use crate::exchange::verify::Severity;
-use crate::rules::rules;
+use quipu_exchange::rules;
+pub use quipu_exchange::verify::Severity;
 
 rules! {
     /// A file among the receipts cannot be read, or is too large.

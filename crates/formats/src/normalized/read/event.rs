@@ -12,9 +12,9 @@ use super::head::Mention;
 use super::value::{
     attachments, money, of_kind, redactions, run_id, set, set_mark, set_text, source, usage, word,
 };
-use crate::exchange::from_fields;
 use crate::normalized::{AsIs, Beyond, OTHER, Redaction};
 use crate::text::said;
+use quipu_exchange::from_fields;
 
 /// The fields of events that are known.
 pub const EVENT_FIELDS: &[&str] = &[

@@ -8,9 +8,9 @@ use quipu_model::{
 };
 
 use super::json::Object;
-use crate::exchange::fields_json;
 use crate::normalized::{AsIs, Beyond, OTHER, Redaction, ToolOutput};
 use crate::text::said;
+use quipu_exchange::fields_json;
 
 /// Writes an event. `header` is that of the session, which events need not repeat.
 pub(super) fn event(header: &Header, event: &Event, beyond: &Beyond, out: &mut Vec<u8>) {

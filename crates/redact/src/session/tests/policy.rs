@@ -573,11 +573,9 @@ fn a_secret_is_masked_in_every_field_that_is_recorded() {
             "source":{{"file":"SECRET","offset":0,"line":1}}}}"#
         );
         let line = line.replace("SECRET", &secret);
-        let mut draft = quipu_formats::exchange::parse_draft(&line, 64)
-            .unwrap()
-            .draft;
+        let mut draft = quipu_exchange::parse_draft(&line, 64).unwrap().draft;
         mask(&mut draft);
-        let mut template = quipu_formats::exchange::Template::default();
+        let mut template = quipu_exchange::Template::default();
         let run_id = RunId::new("r").unwrap();
         template.fill(&run_id, None, &draft).unwrap();
         let mut written = Vec::new();

@@ -118,7 +118,10 @@ fn a_line_that_is_not_what_was_written_is_noticed() {
                     assert_eq!(kit.read(&kept), b"x");
                 }
                 Ok(None) => assert_eq!(at, good.len() - 1, "the end of the line is gone"),
-                Err(_) => {}
+                Err(error) => {
+                    let is_newer = matches!(error, ArchiveError::Newer { .. });
+                    assert!(!is_newer, "byte {at} is damage: {error}");
+                }
             }
         }
     }

@@ -240,7 +240,7 @@ fn what_is_forgotten_is_found_again() {
     assert_eq!(kept, 1);
     assert_eq!(machine.import(&store).unchanged, 2);
     let holdings = store.holdings(rows(&store)).unwrap();
-    store.forget(&holdings, options().now).unwrap();
+    store.prune(&holdings, options().now).unwrap();
     assert_eq!(store.archive().sources().count(), 0);
     let report = machine.import(&store);
     assert_eq!((report.read, report.kept), (1, 1));

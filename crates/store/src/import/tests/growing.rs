@@ -298,6 +298,6 @@ fn whoever_follows_hears_of_what_is_read_and_forgotten() {
     machine.import(&store);
     assert_eq!(heard(), change(What::Read));
     let holdings = store.holdings(vec![row.clone()]).unwrap();
-    store.forget(&holdings, options().now).unwrap();
+    store.prune(&holdings, options().now).unwrap();
     assert_eq!(heard(), change(What::Forgotten));
 }

@@ -8,7 +8,7 @@ use quipu_agents::Host;
 use tempfile::TempDir;
 
 use crate::Store;
-use crate::catalogue::{Filter, Order, TranscriptRow};
+use crate::catalogue::{Filter, Order, SqliteCatalogue, TranscriptRow};
 use crate::import::{Options, Progress, Report};
 
 pub(crate) struct Machine {
@@ -146,4 +146,31 @@ pub(crate) fn texts(store: &Store, run_id: &str) -> Vec<String> {
         .filter(|event| !matches!(event.body, quipu_model::Body::SystemMessage(_)))
         .filter_map(|event| event.body.texts().next().map(str::to_owned))
         .collect()
+}
+
+/// Imports every log that there is: ours, and the real ones where they are there.
+pub(crate) fn import_corpus(machine: &Machine, store: &Store) {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let real = crates.join("../../shared/fixtures");
+    let mut all = vec![crates.join("agents/fixtures")];
+    if real.is_dir() {
+        all.push(real);
+    } else {
+        #[expect(clippy::print_stderr, reason = "a test says what it left out")]
+        {
+            eprintln!(
+                "{} is not there: only our own logs are read",
+                real.display()
+            );
+        }
+    }
+    store
+        .import_paths(&machine.host(), &all, &options(), &Progress::default())
+        .unwrap();
+}
+
+/// Changes the catalogue behind the back of the store.
+pub(crate) fn tamper(store: &Store, sql: &str) {
+    let catalogue = SqliteCatalogue::open(store.catalogue().path()).unwrap();
+    catalogue.execute(sql).unwrap();
 }

@@ -18,7 +18,7 @@ pub(super) use write::{Entry, Known};
 
 use super::TraceError;
 use super::error::Result;
-use crate::catalogue::Catalogue;
+use crate::catalogue::SqliteCatalogue;
 
 /// The version of our own tables. They are made anew when it changes.
 const VERSION: i64 = 2;
@@ -66,7 +66,7 @@ impl Index {
             return Ok(());
         };
         let refuse = crate::FileError::at("set aside", path.clone());
-        let aside = Catalogue::set_aside(path).map_err(refuse)?;
+        let aside = SqliteCatalogue::set_aside(path).map_err(refuse)?;
         if matches!(place, Place::Ours(_)) {
             std::fs::remove_file(&aside).map_err(crate::FileError::at("remove", aside))?;
         }

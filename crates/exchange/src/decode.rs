@@ -714,7 +714,7 @@ fn raw_payload(text: &str) -> Option<RawJson<'_>> {
 
 /// Reads a payload by its shape, as the format asks of readers that meet a type they do not know. `None` where the
 /// shape says too little.
-pub(super) fn probe(
+pub fn probe(
     event_type: &str,
     payload: &str,
     max_depth: usize,

@@ -7,8 +7,8 @@ use quipu_model::{
 };
 
 use super::{encode, event, known, read_one, step};
-use crate::arbitrary;
-use crate::exchange::{Escapes, Template, write_timestamp};
+use crate::{Escapes, Template, write_timestamp};
+use quipu_formats::arbitrary;
 
 /// What comes before the payload, where nothing else is said.
 const HEAD: &str = r#"{"seq":1,"run_id":"r1","type":""#;

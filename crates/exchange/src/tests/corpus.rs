@@ -9,7 +9,7 @@ use quipu_model::RunId;
 use quipu_model::tree::{Forest, Link, Node, NodeId, Placed, RunTree, State, TreeBuilder};
 
 use super::encode;
-use crate::exchange::{Escapes, Reader, verify};
+use crate::{Escapes, Reader, verify};
 
 /// The files, by name; `None` when they are not there.
 fn corpus() -> Option<Vec<(String, Vec<u8>)>> {

@@ -1,6 +1,7 @@
 //! Rules of a format, as a table: what is checked, how much it matters, and what to do about it.
 
 /// The rules themselves: their names are stable.
+#[macro_export]
 macro_rules! names {
     ($($(#[doc = $doc:literal])* $rule:ident = $name:literal,)+) => {
         /// What is checked. The first line of each is its meaning; its name is stable.
@@ -25,14 +26,15 @@ macro_rules! names {
 }
 
 /// A table of rules: name, severity, and what to do about it where there is something.
+#[macro_export]
 macro_rules! rules {
     ($($(#[doc = $doc:literal])* $rule:ident = $name:literal, $severity:ident $(, $hint:literal)?;)+) => {
-        $crate::rules::names! { $($(#[doc = $doc])* $rule = $name,)+ }
+        $crate::names! { $($(#[doc = $doc])* $rule = $name,)+ }
 
         impl Rule {
             /// How much breaking it matters.
-            pub const fn severity(self) -> $crate::exchange::verify::Severity {
-                match self { $(Self::$rule => $crate::exchange::verify::Severity::$severity,)+ }
+            pub const fn severity(self) -> $crate::verify::Severity {
+                match self { $(Self::$rule => $crate::verify::Severity::$severity,)+ }
             }
 
             /// What to do about it, where there is something.
@@ -42,5 +44,3 @@ macro_rules! rules {
         }
     };
 }
-
-pub(crate) use {names, rules};

@@ -12,7 +12,7 @@ use quipu_model::{Body, Event, Place, RunId, StepEnd, Timestamp, ToolCallId};
 
 use super::seal::Seals;
 use super::{Bad, Decoded, Fault, Position, Reader, Warning};
-use crate::rules::rules;
+use crate::rules;
 
 /// Findings kept per rule; the rest are counted.
 const KEPT_PER_RULE: u64 = 100;

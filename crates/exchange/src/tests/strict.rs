@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{encode, event};
-use crate::arbitrary;
-use crate::exchange::{Closed, Escapes, encode_log};
+use crate::{Closed, Escapes, encode_log};
+use quipu_formats::arbitrary;
 use quipu_model::{Block, Body, Json, Timestamp, Unknown};
 
 #[derive(Deserialize)]
@@ -186,12 +186,12 @@ proptest! {
         let has_odd_block = |blocks: &[Block]| blocks.iter().any(|block| block.block_type().is_none());
         let is_odd = given.body.event_type().is_none() || given.body.blocks().is_some_and(has_odd_block);
         let mut line = Vec::new();
-        let written = crate::exchange::encode(&given, Escapes::Plain, &mut line);
+        let written = crate::encode(&given, Escapes::Plain, &mut line);
         prop_assert_eq!(written.is_err(), is_odd);
         prop_assert_eq!(line.is_empty(), is_odd, "nothing is written of what is refused");
         line.clear();
         encode_log(&given, &mut line);
-        let (read, _) = crate::exchange::decode_text(&String::from_utf8(line).unwrap()).unwrap();
+        let (read, _) = crate::decode_text(&String::from_utf8(line).unwrap()).unwrap();
         prop_assert_eq!(read, given);
     }
 
@@ -204,7 +204,7 @@ proptest! {
             let line = String::from_utf8(line).unwrap();
             let word = format!(r#""type":"{}""#, event.body.type_word());
             prop_assert!(line.contains(&word), "{}", line);
-            let (read, _) = crate::exchange::decode_text(&line).unwrap();
+            let (read, _) = crate::decode_text(&line).unwrap();
             prop_assert_eq!(&read, event);
         }
     }
@@ -296,6 +296,6 @@ fn what_says_that_it_is_something_else_and_is_not_is_read_by_its_type() {
         child_run_id: None,
         payload: Json::null(),
     });
-    let refused = crate::exchange::encode(&event(odd), Escapes::Plain, &mut Vec::new());
+    let refused = crate::encode(&event(odd), Escapes::Plain, &mut Vec::new());
     assert_eq!(refused, Err(Closed::EventType("run.paused".to_owned())));
 }

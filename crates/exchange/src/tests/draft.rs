@@ -3,8 +3,8 @@
 use quipu_model::{Annotations, Body, Place, RunId};
 
 use super::{run, step};
-use crate::exchange::{Request, parse_draft};
 use crate::lines::Limits;
+use crate::{Request, parse_draft};
 
 fn parse(text: &str) -> Result<Request, String> {
     parse_draft(text, Limits::MAX_DEPTH).map_err(|fault| fault.to_string())

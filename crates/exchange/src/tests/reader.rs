@@ -5,8 +5,8 @@ use std::io;
 use quipu_model::Body;
 
 use super::{event, known, line, read_one, run};
-use crate::exchange::{Item, Reader};
 use crate::lines::Limits;
+use crate::{Item, Reader};
 
 /// All of an input: `line:offset seq type [warnings]` or `line:offset bad: why`.
 pub(super) fn read_with(input: &[u8], limits: Limits) -> Vec<String> {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{line, run};
-use crate::exchange::Reader;
-use crate::exchange::verify::{Finding, Report, Rule, Severity, verify};
+use crate::Reader;
+use crate::verify::{Finding, Report, Rule, Severity, verify};
 
 fn report(input: impl AsRef<[u8]>) -> Report {
     verify(&mut Reader::new(input.as_ref())).unwrap()
@@ -331,7 +331,7 @@ fn an_open_step_is_counted_once_per_beginning() {
 
 #[test]
 fn the_page_about_the_format_has_every_rule() {
-    let page = include_str!("../../../../../docs/formats/exchange.md");
+    let page = include_str!("../../../../docs/formats/exchange.md");
     for rule in Rule::ALL {
         let row = format!("| `{}` | {} | ", rule.name(), rule.severity());
         let found = page.lines().find(|line| line.starts_with(&row));

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::{line, run};
-use crate::arbitrary;
-use crate::exchange::verify::{Rule, verify};
-use crate::exchange::{Chain, Escapes, Reader};
+use crate::verify::{Rule, verify};
+use crate::{Chain, Escapes, Reader};
+use quipu_formats::arbitrary;
 
 /// Lines with their checksums, as a recorder writes them.
 fn sealed(lines: &[String]) -> String {
@@ -62,7 +62,7 @@ fn what_was_changed_is_found_where_it_was_changed() {
         let report = verify(&mut Reader::new(&damaged[..])).unwrap();
         assert_eq!(
             report.worst(),
-            Some(crate::exchange::verify::Severity::Error),
+            Some(crate::verify::Severity::Error),
             "{byte} at {at}"
         );
     }
@@ -124,7 +124,7 @@ proptest! {
             damaged[bit / 8] ^= 1 << (bit % 8);
             let after = verify(&mut Reader::new(&damaged[..])).unwrap();
             let new = |rule: &Rule| {
-                rule.severity() == crate::exchange::verify::Severity::Error
+                rule.severity() == crate::verify::Severity::Error
                     && after.counts[rule] > before.counts.get(rule).copied().unwrap_or(0)
             };
             prop_assert!(

@@ -6,9 +6,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{encode, run};
-use crate::arbitrary;
-use crate::exchange::{Escapes, Fault, Item, Reader, verify};
 use crate::lines::Limits;
+use crate::{Escapes, Fault, Item, Reader, verify};
+use quipu_formats::arbitrary;
 
 const LIMITS: Limits = Limits {
     max_line_bytes: 400,
@@ -81,9 +81,9 @@ fn check_decoded(input: &[u8]) -> Result<(), TestCaseError> {
         let Ok(decoded) = item else { continue };
         let event = decoded.event;
         let mut lines = vec![Vec::new()];
-        crate::exchange::encode_log(&event, &mut lines[0]);
+        crate::encode_log(&event, &mut lines[0]);
         let mut in_file = Vec::new();
-        if crate::exchange::encode(&event, Escapes::Plain, &mut in_file).is_ok() {
+        if crate::encode(&event, Escapes::Plain, &mut in_file).is_ok() {
             lines.push(in_file);
         }
         for line in lines {

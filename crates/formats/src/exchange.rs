@@ -12,10 +12,10 @@ use quipu_model::{
     Block, Body, Content, Event, EventType, Fidelity, Header, Note, NoteKind, RunId, Unknown,
 };
 
-use super::decode::probe;
-use super::{Escapes, Warning, encode};
 use crate::loss::{Field, Loss};
 use crate::projection::{Beside, Projection};
+use quipu_exchange::probe;
+use quipu_exchange::{Escapes, Warning, encode};
 
 /// How deep a payload nests at most.
 const DEPTH: usize = 128;
@@ -259,8 +259,8 @@ mod tests {
 
     use super::*;
     use crate::arbitrary;
-    use crate::exchange::{Reader, encode_log};
     use crate::projection::Nowhere;
+    use quipu_exchange::{Reader, encode_log};
 
     fn read(bytes: &[u8]) -> (Vec<Event>, Changes) {
         let mut reader = Reader::new(bytes);

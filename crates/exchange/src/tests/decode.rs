@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use quipu_model::{Block, Body, Content, Fidelity, Json, Role, StepKind};
 
-use crate::exchange::Shape;
+use crate::Shape;
 
 use super::reader::{check, read_with};
 use super::{known, line, read_one, step};
-use crate::exchange::{Item, Reader, Warning};
 use crate::lines::Limits;
+use crate::{Item, Reader, Warning};
 
 /// Replaces a part of a line, once.
 fn with(from: &str, to: &str) -> String {
@@ -501,14 +501,14 @@ fn half_of_a_surrogate_pair_is_replaced_wherever_a_text_holds_one() {
     }
     for whole in [r"\ud83d\ude00", r"\\ud83d", r"\u00e9", "plain"] {
         assert_eq!(read_one(&message(whole)).warnings, [], "{whole}");
-        assert_eq!(crate::exchange::mend_surrogates(whole), None);
+        assert_eq!(crate::mend_surrogates(whole), None);
     }
     let read = read_one(&with(r#""path":"a""#, r#""path":"\ud800""#));
     assert_eq!(read.event.place.path, "\u{fffd}");
     // Cut off in the middle of an escape, as a torn line may be.
     for cut in [r"\", r"\u", r"\ud83", r"\ud83d\u", r"é\ud83dé"] {
         assert!(
-            crate::exchange::mend_surrogates(cut).is_none_or(|text| text.contains(r"\ufffd")),
+            crate::mend_surrogates(cut).is_none_or(|text| text.contains(r"\ufffd")),
             "{cut}"
         );
     }

@@ -22,7 +22,7 @@ const MAX_NESTING: usize = 1024;
 /// on the total: a line that cannot be read is handed over as [`Item::Bad`] and reading goes on.
 ///
 /// ```
-/// use quipu_formats::exchange::{Item, Reader};
+/// use quipu_exchange::{Item, Reader};
 ///
 /// let file = br#"{"seq":1,"run_id":"r","type":"run.started","path":"","iteration":0,"timestamp":"2026-06-08T08:14:42.123Z","payload":null}
 /// not json

@@ -34,9 +34,10 @@ mod decode;
 mod draft;
 mod encode;
 mod kinds;
+pub mod lines;
 mod problem;
-mod project;
 mod reader;
+mod rules;
 mod scan;
 mod seal;
 mod surrogate;
@@ -45,13 +46,11 @@ pub mod verify;
 #[cfg(test)]
 mod tests;
 
-pub use decode::decode_text;
+pub use decode::{decode_text, probe};
 pub use draft::{Request, parse_draft};
 pub use encode::{Escapes, Template, encode, encode_log, write_timestamp};
 pub use kinds::{fields_json, from_fields, sentence};
 pub use problem::{Closed, Fault, Position, Warning};
-pub(crate) use project::unknown_blocks_as_text;
-pub use project::{CARRIES, Changes, ExchangeOptions, into_log, writer};
 pub use reader::{Bad, Decoded, Found, Item, Reader};
 pub use scan::{Scan, Shape};
 pub use seal::{Chain, SealProblem};

@@ -1,0 +1,23 @@
+//! What programs ask of a store as a whole: what there is, what an argument means, whether it is sound.
+//!
+//! | method of [`Store`](crate::Store) | where |
+//! |---|---|
+//! | `list`, `find`, `count`, `census`, `agents`, `short_ids`, `children`, `stats`, `waste`, `balances` | `list` |
+//! | `resolve` | `resolve` |
+//! | `doctor` | `doctor` |
+//! | `open`, `import`, `import_paths`, `rebuild`, `changes` | `import` |
+//! | `prune` | `import/forget` |
+//! | `read`, `events` (which can be followed), `page` | `transcript` |
+//! | `search`, `count_matches` | `search` |
+//! | `explain` | `stats/explain` |
+//! | `export` | `source` |
+
+mod doctor;
+mod list;
+mod project;
+mod resolve;
+
+pub use doctor::{Diagnosis, Examine};
+pub use list::{Census, Listing, ShortIds};
+pub use project::{NotADirectory, Project};
+pub use resolve::{Meant, Unresolved, identify, is_database, resolve};
