@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use quipu_agents::{Entry, Feed, Origin, Position, Sink, What};
 use quipu_model::Timestamp;
-use quipu_store::search::document::{Said, role};
+use quipu_store::search::document::{EventText, role};
 
 /// Takes the texts out of the logs below `home`.
 pub(super) fn extract(home: &Path, to: &Path) -> Result<()> {
@@ -18,7 +18,7 @@ pub(super) fn extract(home: &Path, to: &Path) -> Result<()> {
     let mut taking = Taking {
         texts: BufWriter::new(File::create(to.join("texts"))?),
         events: BufWriter::new(File::create(to.join("events"))?),
-        said: Said::default(),
+        said: EventText::default(),
         of_log: Vec::new(),
         failed: None,
     };
@@ -58,7 +58,7 @@ pub(super) fn extract(home: &Path, to: &Path) -> Result<()> {
 struct Taking {
     texts: BufWriter<File>,
     events: BufWriter<File>,
-    said: Said,
+    said: EventText,
     /// The events of a log, until it is known which project they are of.
     of_log: Vec<Event>,
     failed: Option<std::io::Error>,

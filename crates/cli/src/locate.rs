@@ -9,7 +9,7 @@ use quipu_record::Storage;
 use quipu_store::Store;
 use quipu_store::catalogue::TranscriptRow;
 use quipu_store::facade::Unresolved;
-pub(crate) use quipu_store::facade::{Meant, is_database};
+pub(crate) use quipu_store::facade::{Resolved, is_database};
 
 use crate::commands::list::shown_id;
 use crate::commands::resume::quote;
@@ -20,13 +20,13 @@ use crate::when;
 
 /// Where Quipu keeps its files.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct HomePlace {
     home: Option<PathBuf>,
     /// Opened when it is first needed.
     store: OnceLock<Store>,
 }
 
-impl Place {
+impl HomePlace {
     pub(crate) fn new(home: Option<PathBuf>) -> Self {
         Self {
             home,
@@ -92,7 +92,7 @@ impl Place {
     }
 
     /// What an argument means: a path, the id of a run or session, or the beginning of one.
-    pub(crate) fn meant(&self, argument: &str) -> Result<Meant> {
+    pub(crate) fn meant(&self, argument: &str) -> Result<Resolved> {
         let home = self.home()?;
         quipu_store::facade::resolve(&home, argument, || Ok(self.store()?)).map_err(
             |unresolved: Unmeant| match unresolved {
@@ -144,8 +144,8 @@ impl Place {
             return Ok((store, row));
         }
         match self.meant(argument)? {
-            Meant::Session(found) => Ok(*found),
-            Meant::Run(path) | Meant::Log(path) => {
+            Resolved::Session(found) => Ok(*found),
+            Resolved::Run(path) | Resolved::Log(path) => {
                 let error = anyhow::anyhow!("{} is not imported", path.display());
                 Err(CommandError::new(Exit::Data, error)
                     .hint("import it first, then give the id of the session"))
@@ -156,7 +156,7 @@ impl Place {
     /// The file that an argument means: a path, a run id, or the beginning of one. Not that of an imported
     /// session, which is an agent's own.
     pub(crate) fn transcript(&self, argument: &str) -> Result<PathBuf> {
-        let path = Meant::path(argument).map_err(|unresolved| self.explained(unresolved))?;
+        let path = Resolved::path(argument).map_err(|unresolved| self.explained(unresolved))?;
         if let Some(path) = path {
             return Ok(path);
         }
@@ -165,8 +165,8 @@ impl Place {
             return Ok(path);
         }
         match self.meant(argument)? {
-            Meant::Run(path) | Meant::Log(path) => Ok(path),
-            Meant::Session(found) => {
+            Resolved::Run(path) | Resolved::Log(path) => Ok(path),
+            Resolved::Session(found) => {
                 let (store, row) = *found;
                 let id = store.short_ids()?.short(&row.run_id);
                 let (run_id, flag) = (&row.run_id, self.flag());

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     refuse_rather_than_die();
     let args = Args::parse();
     args.color.write_global();
-    let place = locate::Place::new(args.home.clone());
+    let place = locate::HomePlace::new(args.home.clone());
     let done = match args.command {
         None => commands::scan::run(args.json, &place),
         Some(_) if args.json => Err(CommandError::usage("--json comes after the command")),
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command, place: &locate::Place) -> error::Result<Exit> {
+fn run(command: Command, place: &locate::HomePlace) -> error::Result<Exit> {
     match command {
         Command::Up(up) => commands::up::run(&up, place),
         Command::Import(import) => commands::import::run(&import, place),

@@ -11,7 +11,7 @@ use quipu_redact::{Engine, Guard, Key, Kind, Profile, RuleError, RuleSet};
 use crate::args::Rules;
 use crate::config::{self, Config};
 use crate::error::{CommandError, Exit, Result, io_error};
-use crate::locate::Place;
+use crate::locate::HomePlace;
 
 /// The variable that names a profile.
 const PROFILE: &str = "QUIPU_PROFILE";
@@ -25,14 +25,14 @@ pub(crate) struct Removal {
 
 impl Removal {
     /// What the command line says, else the environment, else the configuration, else `otherwise`.
-    pub(crate) fn of(rules: &Rules, place: &Place, otherwise: &str) -> Result<Self> {
+    pub(crate) fn of(rules: &Rules, place: &HomePlace, otherwise: &str) -> Result<Self> {
         let config = Config::load(&place.home()?)?;
         let named = named(rules, &config).unwrap_or_else(|| otherwise.to_owned());
         Self::by(&named, rules, &config, place)
     }
 
     /// What is removed where nothing is unless somebody says so.
-    pub(crate) fn if_named(rules: &Rules, place: &Place) -> Result<Option<Self>> {
+    pub(crate) fn if_named(rules: &Rules, place: &HomePlace) -> Result<Option<Self>> {
         let config = Config::load(&place.home()?)?;
         let Some(named) = named(rules, &config) else {
             return Ok(None);
@@ -41,7 +41,7 @@ impl Removal {
         Ok(removal.removes_anything().then_some(removal))
     }
 
-    fn by(name: &str, rules: &Rules, config: &Config, place: &Place) -> Result<Self> {
+    fn by(name: &str, rules: &Rules, config: &Config, place: &HomePlace) -> Result<Self> {
         let profile = profile(name)?;
         let rules = rule_set(&rules.rule_files, config, place)?;
         let engine = Engine::new(&rules, |rule| profile.wants(rule)).map_err(broken)?;
@@ -80,7 +80,7 @@ fn profile(name: &str) -> Result<Profile> {
 }
 
 /// The built-in rules and those of files. One that is broken is an error, and none is used.
-fn rule_set(files: &[PathBuf], config: &Config, place: &Place) -> Result<RuleSet> {
+fn rule_set(files: &[PathBuf], config: &Config, place: &HomePlace) -> Result<RuleSet> {
     let mut rules = RuleSet::builtin();
     let beside = config::path(&place.home()?);
     let beside = beside.parent().unwrap_or(Path::new(""));
@@ -100,7 +100,7 @@ fn broken(error: RuleError) -> CommandError {
 }
 
 /// What is removed from logs before anything of them is kept.
-pub(crate) fn of_import(asked: Option<&str>, place: &Place) -> Result<Option<Arc<Engine>>> {
+pub(crate) fn of_import(asked: Option<&str>, place: &HomePlace) -> Result<Option<Arc<Engine>>> {
     let config = Config::load(&place.home()?)?;
     let Some(name) = asked.or(config.redact.import.as_deref()) else {
         return Ok(None);
@@ -114,7 +114,7 @@ pub(crate) fn of_import(asked: Option<&str>, place: &Place) -> Result<Option<Arc
 }
 
 /// What is hidden on a screen beside secrets, where the configuration names a profile.
-pub(crate) fn of_screen(place: &Place) -> Result<Option<Arc<Guard>>> {
+pub(crate) fn of_screen(place: &HomePlace) -> Result<Option<Arc<Guard>>> {
     let rules = Rules {
         profile: None,
         rule_files: Vec::new(),
@@ -141,7 +141,10 @@ pub(crate) fn masked(text: &str) -> String {
 }
 
 /// Whether what is recorded is masked.
-pub(crate) fn of_recording(asked: bool, place: &Place) -> Result<Option<(Arc<Engine>, Profile)>> {
+pub(crate) fn of_recording(
+    asked: bool,
+    place: &HomePlace,
+) -> Result<Option<(Arc<Engine>, Profile)>> {
     let variable =
         std::env::var("QUIPU_MASK").is_ok_and(|set| !matches!(&*set, "" | "0" | "false"));
     let config = Config::load(&place.home()?)?;
@@ -182,7 +185,7 @@ pub(crate) fn names() -> Decisions {
 const IDENTITY: &str = "identity.key";
 
 /// The key of whoever shares from this home; made the first time.
-pub(crate) fn identity(place: &Place) -> Result<Key> {
+pub(crate) fn identity(place: &HomePlace) -> Result<Key> {
     let home = place.home()?;
     let path = home.join(IDENTITY);
     let about = || format!("could not use {}", path.display());
@@ -212,7 +215,7 @@ pub(crate) fn identity(place: &Place) -> Result<Key> {
 }
 
 /// The key, where there is one.
-pub(crate) fn existing_identity(place: &Place) -> Result<Option<Key>> {
+pub(crate) fn existing_identity(place: &HomePlace) -> Result<Option<Key>> {
     read_identity(&place.home()?.join(IDENTITY))
 }
 

@@ -65,6 +65,7 @@ pub mod otlp;
 pub mod parquet;
 pub mod plain;
 pub mod projection;
+mod shape;
 pub mod sts;
 pub mod text;
 

@@ -13,6 +13,7 @@ use super::wire::{
     Plain, REQUEST_FIELDS, SHUTDOWN_FIELDS, START_FIELDS, USER_FIELDS, plain, usage,
 };
 use crate::blocks;
+use crate::common::{Common, Kept};
 use crate::session::{learn, update};
 use crate::{Dropped, Entry, Extra, Mended, Out, Reader, Session, Text, Tokens, Value, What, hash};
 use crate::{capture, time};
@@ -70,38 +71,6 @@ impl Asked {
     }
 }
 
-/// What an event says of all entries it becomes.
-struct Common<'a> {
-    at: Option<Timestamp>,
-    id: Option<Cow<'a, str>>,
-    parent: Option<Cow<'a, str>>,
-    agent: Option<Cow<'a, str>>,
-    record: Node<'a>,
-    /// Fields that have no place of their own, for the first entry.
-    extra: RefCell<Extra<'a>>,
-}
-
-impl<'a> Common<'a> {
-    /// Keeps the fields of the event's data that are not mapped, with the first entry.
-    fn keep(&self, data: Node<'a>, mapped: &'static [&'static str]) {
-        self.extra.borrow_mut().rest("", data, mapped);
-    }
-
-    fn put(&self, mut entry: Entry<'a>, out: &mut Out<'_>) {
-        let extra = self.extra.take();
-        if !entry.keeps(self.record) {
-            entry.extra.append(extra);
-        }
-        out.push(Entry {
-            at: self.at,
-            native_id: self.id.clone(),
-            parent_id: self.parent.clone(),
-            subagent: self.agent.clone(),
-            ..entry
-        });
-    }
-}
-
 impl Events {
     fn event(&mut self, record: Node<'_>, out: &mut Out<'_>) {
         let kind = record.text("type").unwrap_or_default();
@@ -122,10 +91,10 @@ impl Events {
             at,
             id,
             parent: record.text("parentId"),
-            agent: agent.into_iter().flatten().find(|agent| !agent.is_empty()),
-            record,
-            extra: RefCell::default(),
+            subagent: agent.into_iter().flatten().find(|agent| !agent.is_empty()),
+            ..Common::default()
         };
+        let common = Kept::new(record, common);
         let mut extra = common.extra.borrow_mut();
         extra.rest("event", record, EVENT_MAPPED);
         drop(extra);
@@ -139,7 +108,7 @@ impl Events {
             "session.title_changed" => {
                 update(&mut self.session.title, data.text("title"));
                 let title = data.get("title").and_then(Text::of).unwrap_or(Text::EMPTY);
-                common.keep(data, &["title"]);
+                common.keep("", data, &["title"]);
                 common.put(Entry::note(NoteKind::Title, title), out);
             }
             "user.message" => user(data, &common, out),
@@ -159,7 +128,7 @@ impl Events {
                     synthetic: true,
                     ..Entry::new(What::System(text))
                 };
-                common.keep(data, &["content"]);
+                common.keep("", data, &["content"]);
                 common.put(entry, out);
             }
             "result" => self.result(record, &common, out),
@@ -168,7 +137,7 @@ impl Events {
     }
 
     /// Gives on an entry and remembers what of its tokens was counted, by model.
-    fn spend<'a>(&mut self, entry: Entry<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+    fn spend<'a>(&mut self, entry: Entry<'a>, common: &Kept<'a>, out: &mut Out<'_>) {
         if entry.usage.is_none() {
             return common.put(entry, out);
         }
@@ -201,7 +170,7 @@ impl Events {
         kind: &str,
         record: Node<'a>,
         data: Node<'a>,
-        common: &Common<'a>,
+        common: &Kept<'a>,
         out: &mut Out<'_>,
     ) {
         out.check("session.start", data, START_FIELDS);
@@ -242,11 +211,11 @@ impl Events {
         &mut self,
         record: Node<'a>,
         data: Node<'a>,
-        common: &Common<'a>,
+        common: &Kept<'a>,
         out: &mut Out<'_>,
     ) {
         out.check("assistant.message", data, ASSISTANT_FIELDS);
-        common.keep(data, ASSISTANT_MAPPED);
+        common.keep("", data, ASSISTANT_MAPPED);
         let model = data.text("model").or_else(|| self.current_model());
         let model_call = data.text("apiCallId").or(data.text("messageId"));
         let output = data.get("outputTokens").and_then(|n| n.as_u64());
@@ -331,7 +300,7 @@ impl Events {
         true
     }
 
-    fn reasoning<'a>(&mut self, data: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+    fn reasoning<'a>(&mut self, data: Node<'a>, common: &Kept<'a>, out: &mut Out<'_>) {
         let text = data
             .get("content")
             .and_then(Text::of)
@@ -339,7 +308,7 @@ impl Events {
         if !text.is_empty() && !self.is_new_reasoning(&text) {
             return out.skip(Dropped::RepeatedChannel);
         }
-        common.keep(data, &["content", "parentToolCallId"]);
+        common.keep("", data, &["content", "parentToolCallId"]);
         let entry = Entry {
             opaque: text.is_empty(),
             model: self.current_model(),
@@ -349,13 +318,7 @@ impl Events {
     }
 
     /// The tokens of one call, which only standard output has.
-    fn used<'a>(
-        &mut self,
-        record: Node<'a>,
-        data: Node<'a>,
-        common: &Common<'a>,
-        out: &mut Out<'_>,
-    ) {
+    fn used<'a>(&mut self, record: Node<'a>, data: Node<'a>, common: &Kept<'a>, out: &mut Out<'_>) {
         let entry = Entry {
             usage: usage(data),
             model: data.text("model").or_else(|| self.current_model()),
@@ -371,15 +334,15 @@ impl Events {
         &mut self,
         record: Node<'a>,
         data: Node<'a>,
-        common: &Common<'a>,
+        common: &Kept<'a>,
         out: &mut Out<'_>,
     ) {
         let id = data.text("toolCallId").unwrap_or_default();
         let key = hash(id.as_bytes());
-        if let Some(at) = common.at {
+        if let Some(at) = common.common.at {
             self.started.insert(key, at.as_millisecond());
         }
-        if let Some(agent) = common.agent.as_deref().filter(|_| !id.is_empty()) {
+        if let Some(agent) = common.common.subagent.as_deref().filter(|_| !id.is_empty()) {
             self.callers.insert(key, agent.to_owned());
         }
         let arguments = data.get("arguments");
@@ -395,6 +358,7 @@ impl Events {
         let Some(known) = known.filter(|_| !id.is_empty()) else {
             same_id.push_back(asked);
             common.keep(
+                "",
                 data,
                 &[
                     "toolCallId",
@@ -420,9 +384,9 @@ impl Events {
         out.skip(Dropped::RepeatedChannel);
     }
 
-    fn call_end<'a>(&mut self, data: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+    fn call_end<'a>(&mut self, data: Node<'a>, common: &Kept<'a>, out: &mut Out<'_>) {
         out.check("tool.execution_complete", data, COMPLETE_FIELDS);
-        common.keep(data, COMPLETE_MAPPED);
+        common.keep("", data, COMPLETE_MAPPED);
         let id = data.text("toolCallId").unwrap_or_default();
         let key = hash(id.as_bytes());
         if let Some(same_id) = self.open.get_mut(&key) {
@@ -432,7 +396,7 @@ impl Events {
             }
         }
         let started = self.started.remove(&key);
-        let duration = started.zip(common.at).and_then(|(from, to)| {
+        let duration = started.zip(common.common.at).and_then(|(from, to)| {
             let millis = to.as_millisecond().checked_sub(from)?;
             u64::try_from(millis).ok()
         });
@@ -441,11 +405,10 @@ impl Events {
             ..result(id, data, out)
         };
         let caller = self.callers.remove(&key).map(Cow::Owned);
-        let common = Common {
-            at: common.at,
-            id: common.id.clone(),
-            parent: common.parent.clone(),
-            agent: common.agent.clone().or(caller),
+        let mut of_caller = common.common.clone();
+        of_caller.subagent = of_caller.subagent.or(caller);
+        let common = Kept {
+            common: of_caller,
             record: common.record,
             extra: RefCell::new(common.extra.take()),
         };
@@ -457,7 +420,7 @@ impl Events {
         &mut self,
         record: Node<'a>,
         data: Node<'a>,
-        common: &Common<'a>,
+        common: &Kept<'a>,
         out: &mut Out<'_>,
     ) {
         let to = data.text("upToEventId").unwrap_or_default();
@@ -481,7 +444,7 @@ impl Events {
         &mut self,
         record: Node<'a>,
         data: Node<'a>,
-        common: &Common<'a>,
+        common: &Kept<'a>,
         out: &mut Out<'_>,
     ) {
         out.check("session.shutdown", data, SHUTDOWN_FIELDS);
@@ -550,7 +513,7 @@ impl Events {
     }
 
     /// The end of standard output.
-    fn result<'a>(&mut self, record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+    fn result<'a>(&mut self, record: Node<'a>, common: &Kept<'a>, out: &mut Out<'_>) {
         const FIELDS: &[&str] = &["type", "timestamp", "sessionId", "exitCode", "usage"];
         out.check("result", record, FIELDS);
         learn(&mut self.session.id, || record.text("sessionId"));
@@ -567,7 +530,7 @@ impl Events {
         kind: &str,
         record: Node<'a>,
         data: Node<'a>,
-        common: &Common<'a>,
+        common: &Kept<'a>,
         out: &mut Out<'_>,
     ) {
         let note = match plain(kind) {
@@ -724,9 +687,9 @@ fn binary(item: Node<'_>, out: &mut Out<'_>) -> Option<Attachment> {
     out.detach(&mime, &data)
 }
 
-fn user<'a>(data: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+fn user<'a>(data: Node<'a>, common: &Kept<'a>, out: &mut Out<'_>) {
     out.check("user.message", data, USER_FIELDS);
-    common.keep(data, &["content", "attachments", "parentToolCallId"]);
+    common.keep("", data, &["content", "attachments", "parentToolCallId"]);
     let source = data.text("source").unwrap_or_default();
     let continued = data
         .get("isAutopilotContinuation")

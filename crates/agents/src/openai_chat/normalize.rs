@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{message, wire};
 use crate::blocks;
 use crate::capture::{self, Requests};
+use crate::common::Common;
 use crate::cost::Cost;
 use crate::session::learn;
 use crate::{Dropped, Entry, Extra, Out, Reader, Session, Tokens, time};
@@ -74,32 +75,22 @@ enum End<'a> {
     Cut,
 }
 
-/// What a response says of all its entries.
-#[derive(Clone, Copy, Default)]
-struct Common<'a> {
-    id: Option<&'a str>,
-    model: Option<&'a str>,
-    at: Option<Timestamp>,
+/// What a response says of all its entries, and how it was served.
+#[derive(Default)]
+struct Response<'a> {
+    common: Common<'a>,
     service: Service,
 }
 
-impl Common<'_> {
-    fn put(&self, mut entry: Entry<'_>, out: &mut Out<'_>) {
-        let owned = |text: Option<&str>| text.map(|text| Cow::Owned(text.to_owned()));
-        entry.at = self.at;
-        entry.native_id = owned(self.id);
-        entry.model_call = owned(self.id);
-        entry.model = owned(self.model);
-        out.push(entry);
-    }
-
+impl Response<'_> {
     fn message(&self, message: Node<'_>, out: &mut Out<'_>) {
         out.check("message", message, wire::MESSAGE);
-        let known = message::entries(message, out, &mut |entry, out| self.put(entry, out));
+        let known = message::entries(message, out, &mut |entry, out| self.common.put(entry, out));
         if !known {
             let role = message.text("role").unwrap_or_default();
             out.unknown_type("role", &role);
-            self.put(Entry::keep(NoteKind::UnknownRecord, message), out);
+            self.common
+                .put(Entry::keep(NoteKind::UnknownRecord, message), out);
         }
     }
 
@@ -121,7 +112,7 @@ impl Common<'_> {
             extra,
             ..capture::ended(kind, why, None)
         };
-        self.put(entry, out);
+        self.common.put(entry, out);
     }
 }
 
@@ -156,10 +147,11 @@ impl Completions {
         let id = capture::id(body, "id");
         let model = body.text("model");
         learn(&mut self.session.id, || id.clone());
-        let common = Common {
-            id: id.as_deref(),
-            model: model.as_deref(),
-            at: time::field(body, "created"),
+        let response = Response {
+            common: Common {
+                at: time::field(body, "created"),
+                ..Common::of_call(id.as_deref(), model.as_deref())
+            },
             service: blocks::openai_service(&body.text("service_tier").unwrap_or_default()),
         };
         let mut finish = None;
@@ -171,7 +163,7 @@ impl Completions {
         for (index, choice) in choices.items().enumerate() {
             out.check("choice", choice, wire::CHOICE);
             if let Some(message) = choice.get("message") {
-                common.message(message, out);
+                response.message(message, out);
             }
             if index == 0 {
                 extra.rest("choice", choice, wire::CHOICE_MAPPED);
@@ -182,7 +174,7 @@ impl Completions {
         }
         let end = finish.as_deref().map_or(End::Whole, End::Said);
         let (usage, cost) = counts(body, out);
-        common.end(end, usage, extra, out);
+        response.end(end, usage, extra, out);
         self.charge(cost);
         self.requests.answered();
     }
@@ -256,7 +248,7 @@ impl Completions {
         let messages = request.get("messages")?;
         let new = self.requests.advance(messages);
         for message in messages.items().skip(new) {
-            Common::default().message(message, out);
+            Response::default().message(message, out);
         }
         Some(Dropped::RepeatedChannel)
     }
@@ -273,7 +265,7 @@ impl Completions {
         let finish = open.choices.values().find_map(|c| c.finish.clone());
         let usage = open.usage.map(Usage::from);
         let end = finish.as_deref().map_or(End::Cut, End::Said);
-        open.common().end(end, usage, Extra::default(), out);
+        open.response().end(end, usage, Extra::default(), out);
         self.charge(open.cost);
         self.requests.answered();
     }
@@ -306,13 +298,13 @@ fn counts(body: Node<'_>, out: &mut Out<'_>) -> (Option<Usage>, Option<Cost>) {
 }
 
 impl Open {
-    fn common(&self) -> Common<'_> {
-        Common {
-            id: self.id.as_deref(),
-            model: self.model.as_deref(),
-            at: self
-                .created
-                .and_then(|created| Timestamp::from_millisecond(created).ok()),
+    fn response(&self) -> Response<'_> {
+        let created = self.created;
+        Response {
+            common: Common {
+                at: created.and_then(|created| Timestamp::from_millisecond(created).ok()),
+                ..Common::of_call(self.id.as_deref(), self.model.as_deref())
+            },
             service: self.service,
         }
     }
@@ -351,7 +343,7 @@ impl Open {
         };
         let mut tape = Tape::new();
         if let Ok(message) = tape.read(&whole, 128) {
-            self.common().message(message, out);
+            self.response().message(message, out);
         }
     }
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{items, wire};
 use crate::blocks;
 use crate::capture::{self, Requests};
+use crate::common::Common;
 use crate::cost::Cost;
 use crate::session::learn;
 use crate::{Dropped, Entry, Out, Reader, Session, Text, What, time};
@@ -48,28 +49,12 @@ struct Partial {
     text: String,
 }
 
-/// What a response says of all its entries.
-#[derive(Clone, Default)]
-struct Common<'a> {
-    id: Option<Cow<'a, str>>,
-    model: Option<Cow<'a, str>>,
-    at: Option<Timestamp>,
-}
-
 impl Common<'_> {
-    fn put(&self, mut entry: Entry<'_>, native: Option<&str>, out: &mut Out<'_>) {
-        let owned = |text: Option<&str>| text.map(|text| Cow::Owned(text.to_owned()));
-        entry.at = self.at;
-        entry.native_id = owned(native.or(self.id.as_deref()));
-        entry.model_call = owned(self.id.as_deref());
-        entry.model = owned(self.model.as_deref());
-        out.push(entry);
-    }
-
     fn item(&self, item: Node<'_>, search: &mut Option<String>, out: &mut Out<'_>) {
         let native = capture::id(item, "id");
-        items::entries(item, search, out, &mut |entry, out| {
-            self.put(entry, native.as_deref(), out);
+        items::entries(item, search, out, &mut |mut entry, out| {
+            entry.native_id.clone_from(&native);
+            self.put(entry, out);
         });
     }
 
@@ -108,7 +93,7 @@ impl Common<'_> {
         if let Some(usage) = usage {
             entry.extra.rest("usage", usage, wire::USAGE_MAPPED);
         }
-        self.put(entry, None, out);
+        self.put(entry, out);
         usage?.get("cost_in_usd_ticks").and_then(capture::ticks)
     }
 }
@@ -301,7 +286,7 @@ impl Responses {
         }
         let why = Some("the stream ends here");
         let entry = capture::ended(NoteKind::Truncated, why, None);
-        common.put(entry, None, out);
+        common.put(entry, out);
         self.requests.answered();
     }
 }
@@ -312,12 +297,10 @@ impl Open {
     }
 
     fn common(&self) -> Common<'_> {
+        let created = self.created;
         Common {
-            id: self.id.as_deref().map(Cow::Borrowed),
-            model: self.model.as_deref().map(Cow::Borrowed),
-            at: self
-                .created
-                .and_then(|created| Timestamp::from_millisecond(created).ok()),
+            at: created.and_then(|created| Timestamp::from_millisecond(created).ok()),
+            ..Common::of_call(self.id.as_deref(), self.model.as_deref())
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::args::Doctor;
 use crate::config::Config;
 use crate::error::{Exit, Result};
 use crate::json;
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::table::Table;
 use crate::terminal::{DIM, GREEN, RED, YELLOW, bytes, clean, columns, count, out};
 
@@ -30,9 +30,9 @@ impl std::ops::Deref for Shown<'_> {
     }
 }
 
-pub(crate) fn run(args: &Doctor, place: &Place) -> Result<Exit> {
+pub(crate) fn run(args: &Doctor, place: &HomePlace) -> Result<Exit> {
     let home = place.home()?;
-    let host = Place::host()?;
+    let host = HomePlace::host()?;
     let config = Config::load(&home).err();
     let examine = Examine {
         all: args.check,

@@ -29,7 +29,7 @@ use crate::{locate, redaction};
 const GATHER: Duration = Duration::from_millis(20);
 const QUIET: Duration = Duration::from_millis(2);
 
-pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
+pub(crate) fn run(args: &Emit, place: &locate::HomePlace) -> Result<Exit> {
     let run_id = parse_id("--run", &args.run)?;
     let parent = args
         .parent
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Emit, place: &locate::Place) -> Result<Exit> {
 }
 
 /// What masks secrets before anything is written, where that is asked for.
-fn masker(asked: bool, place: &locate::Place) -> Result<Option<Arc<Masker>>> {
+fn masker(asked: bool, place: &locate::HomePlace) -> Result<Option<Arc<Masker>>> {
     let Some((engine, profile)) = redaction::of_recording(asked, place)? else {
         return Ok(None);
     };

@@ -7,9 +7,9 @@ use super::convert::{Sessions, Work, open, reading, redacted};
 use super::list;
 use crate::args::Export;
 use crate::error::{CommandError, Exit, Result};
-use crate::locate::{Meant, Place};
+use crate::locate::{HomePlace, Resolved};
 
-pub(crate) fn run(args: &Export, place: &Place) -> Result<Exit> {
+pub(crate) fn run(args: &Export, place: &HomePlace) -> Result<Exit> {
     if args.keep && args.target.to != Format::Agentlog {
         return Err(CommandError::usage(
             "only traces are kept: --keep goes with --to agentlog",
@@ -54,18 +54,18 @@ pub(crate) fn run(args: &Export, place: &Place) -> Result<Exit> {
     Work::new(&args.target, place, sessions, (traces, &reading))?.all(sources, failed)
 }
 
-pub(super) fn of(meant: Meant, reading: &Reading) -> Result<Vec<Box<dyn Source>>> {
+pub(super) fn of(meant: Resolved, reading: &Reading) -> Result<Vec<Box<dyn Source>>> {
     match meant {
-        Meant::Run(path) => Ok(vec![Box::new(Transcript::new(&path))]),
-        Meant::Log(path) => open(&path, reading),
-        Meant::Session(found) => {
+        Resolved::Run(path) => Ok(vec![Box::new(Transcript::new(&path))]),
+        Resolved::Log(path) => open(&path, reading),
+        Resolved::Session(found) => {
             let (store, row) = *found;
             Ok(vec![store.export(&row, &reading.prices)?])
         }
     }
 }
 
-fn filtered(args: &Export, place: &Place, reading: &Reading) -> Result<Vec<Box<dyn Source>>> {
+fn filtered(args: &Export, place: &HomePlace, reading: &Reading) -> Result<Vec<Box<dyn Source>>> {
     let store = place.store()?;
     let rows = list::wanted(&args.only, args.all, store.as_ref())?;
     let Some(store) = store else {

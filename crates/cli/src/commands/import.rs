@@ -10,22 +10,22 @@ use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
 use quipu_store::facade::Census;
 use quipu_store::import::watch::{Changed, Watch};
-use quipu_store::import::{ImportError, Options, Problem, Progress, Report, Search};
+use quipu_store::import::{ImportError, ImportOptions, Problem, Progress, Report, Search};
 
 use crate::args::Import;
 use crate::error::{CommandError, Exit, Result};
 use crate::filter::{Naming, check_agents};
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::progress::with_bar;
 use crate::redaction;
 use crate::table::Table;
 use crate::terminal::{DIM, bytes, clean, columns, count, fit, out, say};
 use crate::{json, when};
 
-pub(crate) fn run(args: &Import, place: &Place) -> Result<Exit> {
+pub(crate) fn run(args: &Import, place: &HomePlace) -> Result<Exit> {
     let home = place.home()?;
-    let host = Place::host()?;
-    let options = Options {
+    let host = HomePlace::host()?;
+    let options = ImportOptions {
         now: SystemClock.now(),
         agents: args.agents.clone(),
         dry_run: args.dry_run,
@@ -299,7 +299,7 @@ pub(super) fn watch(
     store: &Store,
     host: &Host,
     paths: &[PathBuf],
-    options: &Options,
+    options: &ImportOptions,
 ) -> Result<()> {
     let fault = |error: notify::Error| {
         let limit = "the system's limit of watches may be reached (fs.inotify.max_user_watches)";
@@ -343,7 +343,7 @@ pub(super) fn watch(
 }
 
 /// Imports what changed, and says so: one line for each session.
-fn import_changes(store: &Store, search: Search, options: &Options) -> Result<()> {
+fn import_changes(store: &Store, search: Search, options: &ImportOptions) -> Result<()> {
     const BUSY: Duration = Duration::from_secs(1);
     let mut before = Vec::new();
     for candidate in &search.found {
@@ -355,7 +355,7 @@ fn import_changes(store: &Store, search: Search, options: &Options) -> Result<()
     if paths.is_empty() {
         return Ok(());
     }
-    let options = Options {
+    let options = ImportOptions {
         now: SystemClock.now(),
         ..options.clone()
     };
@@ -366,7 +366,7 @@ fn import_changes(store: &Store, search: Search, options: &Options) -> Result<()
             Err(ImportError::Busy(_)) => {
                 // The other import may be past these logs already, so they are looked at again; `tail -f` imports as well.
                 std::thread::sleep(BUSY);
-                search = Search::of_paths(&Place::host()?, &paths, &options.agents);
+                search = Search::of_paths(&HomePlace::host()?, &paths, &options.agents);
             }
             Err(error) => return Err(error.into()),
         }

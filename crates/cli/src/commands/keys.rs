@@ -10,7 +10,7 @@ use quipu_submit::keys::{KeyEntry, KeyStoreError};
 
 use crate::args::KeysCommand;
 use crate::error::{CommandError, Exit, Result};
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::table::Table;
 use crate::terminal::{columns, out, say};
 use crate::{json, when};
@@ -18,7 +18,7 @@ use crate::{json, when};
 /// Where the keys of a home are.
 const NAME: &str = "keys.jsonl";
 
-pub(crate) fn run(command: &KeysCommand, place: &Place) -> Result<Exit> {
+pub(crate) fn run(command: &KeysCommand, place: &HomePlace) -> Result<Exit> {
     let store = KeyStore::at(place.home()?.join(NAME));
     let mut out = out();
     match command {

@@ -13,7 +13,7 @@ use quipu_store::import::RECORDED;
 use crate::args::{List, Only, Sort};
 use crate::error::{Exit, Result};
 use crate::filter::{self, Naming, check_agents};
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::table::{Give, Table};
 use crate::terminal::{DIM, RED, YELLOW, columns, count, out, say, tokens};
 use crate::{json, when};
@@ -24,7 +24,7 @@ const ID_WIDTH: usize = 14;
 /// How wide the column of projects becomes at most.
 const PROJECT_WIDTH: usize = 16;
 
-pub(crate) fn run(args: &List, place: &Place) -> Result<Exit> {
+pub(crate) fn run(args: &List, place: &HomePlace) -> Result<Exit> {
     let order = match args.sort {
         Sort::Newest => Order::Newest,
         Sort::Oldest => Order::Oldest,
@@ -101,7 +101,7 @@ pub(super) fn wanted(only: &Only, all: bool, store: Option<&Store>) -> Result<Ve
 fn check(only: &Only, store: Option<&Store>) -> Result<()> {
     let mut known = agents_of(store)?;
     known.push(RECORDED.to_owned());
-    check_agents(&only.agents, &Place::host()?, &known, Naming::Beginning)
+    check_agents(&only.agents, &HomePlace::host()?, &known, Naming::Beginning)
 }
 
 /// The agents that something is kept of.

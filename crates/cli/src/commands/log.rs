@@ -28,7 +28,7 @@ use crate::{json as documents, when};
 /// How many digits of an id are shown.
 const SHORT: usize = 12;
 
-pub(crate) fn run(args: &Log, place: &locate::Place) -> Result<Exit> {
+pub(crate) fn run(args: &Log, place: &locate::HomePlace) -> Result<Exit> {
     for kind in &args.kinds {
         if Kind::from_word(kind).is_none() {
             say(&format!("note: {kind:?} is not a known kind of record"));
@@ -64,7 +64,7 @@ fn reader(file: &File) -> Reader<&File> {
 }
 
 /// The trace that is meant, and what it is called.
-fn open(argument: &str, place: &locate::Place) -> Result<(File, String)> {
+fn open(argument: &str, place: &locate::HomePlace) -> Result<(File, String)> {
     let path = Path::new(argument);
     let is_path = argument.contains('/') || path.extension().is_some_and(|it| it == "agentlog");
     if path.is_file() && (is_path || begins_as_trace(path)) && !is_other(path) {
@@ -94,7 +94,7 @@ fn open_file(path: &Path) -> Result<(File, String)> {
 }
 
 /// A trace of the home, by its id or the beginning of it.
-fn kept(argument: &str, place: &locate::Place) -> Result<Option<PathBuf>> {
+fn kept(argument: &str, place: &locate::HomePlace) -> Result<Option<PathBuf>> {
     let digits = argument.strip_prefix("sha256:").unwrap_or(argument);
     let names_one = digits.len() >= 4 && digits.bytes().all(|b| b.is_ascii_hexdigit() || b == b'~');
     if !names_one {

@@ -18,12 +18,12 @@ use super::scan::packed;
 use crate::args::Prune;
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::filter::{self, Naming, check_agents};
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::redaction::masked;
 use crate::terminal::{YELLOW, bytes, count, out, say};
 use crate::{json, when};
 
-pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
+pub(crate) fn run(args: &Prune, place: &HomePlace) -> Result<Exit> {
     let Prune {
         older_than,
         larger_than,
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Prune, place: &Place) -> Result<Exit> {
     let now = SystemClock.now();
     let store = place.store()?;
     let known = agents_of(store.as_ref())?;
-    check_agents(agents, &Place::host()?, &known, Naming::Whole)?;
+    check_agents(agents, &HomePlace::host()?, &known, Naming::Whole)?;
     let wanted = Wanted::new(args, now)?;
     let Some(store) = store else {
         say("nothing is kept, so nothing can go");

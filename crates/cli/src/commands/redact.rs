@@ -13,7 +13,7 @@ use quipu_redact::{Certainty, Engine, Key, Severity};
 use crate::args::{Redact, Shape};
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::json;
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::redaction::Removal;
 use crate::table::Table;
 use crate::terminal::{BOLD, DIM, RED, YELLOW, clean, columns, count, out, say};
@@ -21,7 +21,7 @@ use crate::terminal::{BOLD, DIM, RED, YELLOW, clean, columns, count, out, say};
 /// The profile where none is named: secrets, and what tells who somebody is.
 const OTHERWISE: &str = "team";
 
-pub(crate) fn run(args: &Redact, place: &Place) -> Result<Exit> {
+pub(crate) fn run(args: &Redact, place: &HomePlace) -> Result<Exit> {
     if args.hash {
         return hash();
     }

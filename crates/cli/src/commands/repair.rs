@@ -16,7 +16,7 @@ use crate::error::{CommandError, Exit, Result, io_error};
 use crate::terminal::{clean, count, out};
 use crate::{json, locate};
 
-pub(crate) fn run(args: &Repair, place: &locate::Place) -> Result<Exit> {
+pub(crate) fn run(args: &Repair, place: &locate::HomePlace) -> Result<Exit> {
     if args.output.is_some() && args.runs.len() > 1 {
         return Err(CommandError::usage("-o takes one trace at a time"));
     }
@@ -68,7 +68,7 @@ enum What {
     Transcript(String, Mended),
 }
 
-fn mend(run: &str, args: &Repair, place: &locate::Place) -> Result<What> {
+fn mend(run: &str, args: &Repair, place: &locate::HomePlace) -> Result<What> {
     if let Some(source) = super::verify::trace::Source::of(run)? {
         return Ok(What::Trace(Box::new(trace::mend(source, args)?)));
     }

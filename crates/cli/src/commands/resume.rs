@@ -10,10 +10,10 @@ use quipu_store::catalogue::TranscriptRow;
 
 use crate::args::Resume;
 use crate::error::{CommandError, Exit, Result};
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::terminal::{is_active, say};
 
-pub(crate) fn run(args: &Resume, place: &Place) -> Result<Exit> {
+pub(crate) fn run(args: &Resume, place: &HomePlace) -> Result<Exit> {
     let (store, row) = place.session(&args.id)?;
     if row.recorded {
         let error = anyhow::anyhow!("{} is a recorded run", row.run_id);

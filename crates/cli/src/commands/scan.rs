@@ -22,7 +22,7 @@ use super::import::report_problems;
 use super::stats::cost;
 use crate::config::Config;
 use crate::error::{Exit, Result};
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::table::Table;
 use crate::terminal::{BOLD, YELLOW, bytes, clean, columns, count, out, tokens};
 use crate::{json, when};
@@ -47,8 +47,8 @@ struct Agent {
     oldest_expiring: Option<i64>,
 }
 
-pub(crate) fn run(as_json: bool, place: &Place) -> Result<Exit> {
-    let host = Place::host()?;
+pub(crate) fn run(as_json: bool, place: &HomePlace) -> Result<Exit> {
+    let host = HomePlace::host()?;
     let home = place.home()?;
     let search = Search::of_places(&host, &[]);
     let store = place.store()?;
@@ -149,7 +149,7 @@ pub(crate) fn run(as_json: bool, place: &Place) -> Result<Exit> {
 /// What can be done now.
 fn write_next(
     out: &mut impl std::io::Write,
-    place: &Place,
+    place: &HomePlace,
     (is_empty, is_kept, is_new): (bool, bool, bool),
 ) -> std::io::Result<()> {
     let next: [(&str, &str); 3] = match (is_empty, is_kept) {

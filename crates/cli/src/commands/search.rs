@@ -19,7 +19,7 @@ use super::resume::quote;
 use crate::args::{Search, SearchSort};
 use crate::config::Config;
 use crate::error::{CommandError, Exit, Result};
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::terminal::{BOLD, CYAN, DIM, RED, YELLOW, clean, columns, count, fit, out, say};
 use crate::{json, redaction, when};
 
@@ -32,7 +32,7 @@ const LINES: usize = 2;
 /// How long a snippet is in JSON, in bytes.
 const JSON_SNIPPET: usize = 300;
 
-pub(crate) fn run(args: &Search, place: &Place) -> Result<Exit> {
+pub(crate) fn run(args: &Search, place: &HomePlace) -> Result<Exit> {
     let text = args.query.join(" ");
     let Some(store) = place.store()? else {
         let flag = place.flag();
@@ -108,7 +108,7 @@ fn pattern(
     args: &Search,
     text: &str,
     store: &Store,
-    place: &Place,
+    place: &HomePlace,
     limit: usize,
     snippet: usize,
 ) -> Result<Exit> {
@@ -135,7 +135,7 @@ fn pattern(
 }
 
 /// Secrets are hidden unless they are asked for, and so is what a configured profile removes.
-fn shown(args: &Search, place: &Place) -> Result<Show> {
+fn shown(args: &Search, place: &HomePlace) -> Result<Show> {
     if args.reveal {
         return Ok(Show::Everything);
     }
@@ -180,7 +180,7 @@ fn failed(error: SearchError) -> CommandError {
     }
 }
 
-fn write(args: &Search, found: &[Found], store: &Store, place: &Place) -> Result<()> {
+fn write(args: &Search, found: &[Found], store: &Store, place: &HomePlace) -> Result<()> {
     let mut out = out();
     if args.jsonl {
         for it in found {
@@ -215,7 +215,7 @@ fn speaker(event: &Spoken) -> String {
     }
 }
 
-fn person(out: &mut impl Write, found: &Found, ids: &ShortIds, place: &Place) -> Result<()> {
+fn person(out: &mut impl Write, found: &Found, ids: &ShortIds, place: &HomePlace) -> Result<()> {
     let row = &found.row;
     let at = found.event.at.map(when::local).unwrap_or_default();
     let mut head = vec![row.agent.clone(), project(row), at, speaker(&found.event)];

@@ -23,7 +23,7 @@ use crate::{json, locate};
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-pub(crate) fn run(args: &Tail, place: &locate::Place) -> Result<Exit> {
+pub(crate) fn run(args: &Tail, place: &locate::HomePlace) -> Result<Exit> {
     if let Some((store, row)) = session::find(&args.run, place)? {
         return session::run(args, place, &store, row);
     }

@@ -15,7 +15,7 @@ use quipu_store::catalogue::TranscriptRow;
 
 use crate::args::Tree;
 use crate::error::{CommandError, Exit, Result, io_error};
-use crate::locate::Meant;
+use crate::locate::Resolved;
 use crate::redaction::masked;
 use crate::terminal::{
     BOLD, DIM, Drawing, GREEN, RED, YELLOW, clean_line, count, duration, out, say,
@@ -25,21 +25,21 @@ use crate::{foreign, json, locate};
 /// Remarks shown before the rest are only counted.
 const SHOWN_REMARKS: u64 = 20;
 
-pub(crate) fn run(args: &Tree, place: &locate::Place) -> Result<Exit> {
+pub(crate) fn run(args: &Tree, place: &locate::HomePlace) -> Result<Exit> {
     let path = match place.meant(&args.run)? {
-        Meant::Run(path) => path,
-        Meant::Session(found) if found.1.dialect.as_deref() == Some(RUN) => {
+        Resolved::Run(path) => path,
+        Resolved::Session(found) if found.1.dialect.as_deref() == Some(RUN) => {
             let transcript = found.0.read(found.1)?;
             return steps(args, &transcript.events);
         }
-        Meant::Session(found) => return sessions(args, &found.0, found.1),
-        Meant::Log(path) if path.is_dir() => {
+        Resolved::Session(found) => return sessions(args, &found.0, found.1),
+        Resolved::Log(path) if path.is_dir() => {
             let read = foreign::read(&path);
             let log = read.map_err(io_error(format!("could not read {}", path.display())))?;
             let log = log.ok_or_else(|| locate::no_log(&path))?;
             return steps(args, &log.events);
         }
-        Meant::Log(path) => {
+        Resolved::Log(path) => {
             let error = anyhow::anyhow!("{} is not imported", path.display());
             return Err(CommandError::new(Exit::Data, error)
                 .hint("import it with `quipu import`, then give the id of the session"));

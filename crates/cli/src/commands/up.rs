@@ -6,14 +6,14 @@ use std::path::Path;
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
 use quipu_store::facade::Listing;
-use quipu_store::import::{Found, Options, Search};
+use quipu_store::import::{Found, ImportOptions, Search};
 
 use super::import::{report_drift, report_problems, watch, write_report};
 use super::list::{self, ids_of};
 use crate::args::Up;
 use crate::error::Exit;
 use crate::error::Result;
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::progress::with_bar;
 use crate::redaction;
 use crate::samples;
@@ -22,10 +22,10 @@ use crate::terminal::{BOLD, YELLOW, out, say};
 /// How many sessions are shown at the end.
 const SHOWN: usize = 10;
 
-pub(crate) fn run(args: &Up, place: &Place) -> Result<Exit> {
+pub(crate) fn run(args: &Up, place: &HomePlace) -> Result<Exit> {
     let home = place.home()?;
-    let host = Place::host()?;
-    let options = Options {
+    let host = HomePlace::host()?;
+    let options = ImportOptions {
         now: SystemClock.now(),
         agents: Vec::new(),
         dry_run: false,
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Up, place: &Place) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn keeps_anything(place: &Place) -> Result<bool> {
+fn keeps_anything(place: &HomePlace) -> Result<bool> {
     let Some(store) = place.store()? else {
         return Ok(false);
     };
@@ -97,7 +97,7 @@ fn show_samples(home: &Path, why: &str) -> Result<()> {
     let rows = store.list(&Listing::default())?;
     let ids = ids_of(Some(&store))?;
     list::write_rows(&mut out, &rows, Some(&store), &ids, |_| None)?;
-    let flag = Place::new(Some(samples)).flag();
+    let flag = HomePlace::new(Some(samples)).flag();
     let claude = rows.iter().find(|row| row.agent == "claude-code");
     let claude = claude.map(|row| ids.short(&row.run_id));
     next(&mut out, &flag, claude.as_deref().unwrap_or("ID"))?;

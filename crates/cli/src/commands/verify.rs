@@ -17,7 +17,7 @@ use crate::error::{Exit, Result, io_error};
 use crate::terminal::{BOLD, DIM, GREEN, RED, YELLOW, clean, count, out};
 use crate::{json, locate};
 
-pub(crate) fn run(args: &Verify, place: &locate::Place) -> Result<Exit> {
+pub(crate) fn run(args: &Verify, place: &locate::HomePlace) -> Result<Exit> {
     let mut out = out();
     let mut documents = Vec::new();
     let (mut clean, mut failed) = (true, None);
@@ -76,7 +76,7 @@ enum Checked {
     Transcript(PathBuf, Report),
 }
 
-fn check(run: &str, args: &Verify, place: &locate::Place) -> Result<Checked> {
+fn check(run: &str, args: &Verify, place: &locate::HomePlace) -> Result<Checked> {
     if let Some(original) = &args.against {
         return shared::against(run, original, place).map(Checked::Other);
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use quipu_agents::Host;
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
-use quipu_store::import::{Options, Progress, Report};
+use quipu_store::import::{ImportOptions, Progress, Report};
 
 use crate::error::{Result, io_error};
 
@@ -117,7 +117,7 @@ pub(crate) fn load(home: &Path) -> Result<Report> {
         write(&path, text).map_err(io_error(format!("could not write {}", path.display())))?;
     }
     run::record(home)?;
-    let options = Options {
+    let options = ImportOptions {
         now: SystemClock.now(),
         agents: Vec::new(),
         dry_run: false,

@@ -8,6 +8,7 @@ use quipu_model::{Json, Money, Usage};
 
 use super::names;
 use super::time::{self, Time};
+use crate::shape::Wanted;
 
 /// A receipt, as far as it says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -148,19 +149,19 @@ pub enum Document {
 }
 
 /// The fields that the format asks for.
-pub const REQUIRED: &[(&str, Kind)] = &[
-    ("engine", Kind::String),
-    ("model", Kind::String),
-    ("step_id", Kind::String),
-    ("flow_key", Kind::String),
-    ("run_id", Kind::String),
-    ("agent_key", Kind::String),
-    ("started_at", Kind::String),
-    ("completed_at", Kind::String),
-    ("duration_ms", Kind::Number),
-    ("status", Kind::String),
-    ("tokens", Kind::Object),
-    ("transcript_path", Kind::String),
+pub(crate) const REQUIRED: &[(&str, Wanted)] = &[
+    ("engine", Wanted::Text),
+    ("model", Wanted::Text),
+    ("step_id", Wanted::Text),
+    ("flow_key", Wanted::Text),
+    ("run_id", Wanted::Text),
+    ("agent_key", Wanted::Text),
+    ("started_at", Wanted::Text),
+    ("completed_at", Wanted::Text),
+    ("duration_ms", Wanted::Number),
+    ("status", Wanted::Text),
+    ("tokens", Wanted::Object),
+    ("transcript_path", Wanted::Text),
 ];
 
 /// The counts among the tokens that the format asks for.

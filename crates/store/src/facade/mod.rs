@@ -20,4 +20,4 @@ mod resolve;
 pub use doctor::{Diagnosis, Examine};
 pub use list::{Census, Listing, ShortIds};
 pub use project::{NotADirectory, Project};
-pub use resolve::{Meant, Unresolved, identify, is_database, resolve};
+pub use resolve::{Resolved, Unresolved, identify, is_database, resolve};

@@ -15,7 +15,7 @@ use crate::catalogue::{CatalogueError, NotFound, TranscriptRow};
 
 /// What an argument means.
 #[derive(Debug)]
-pub enum Meant {
+pub enum Resolved {
     /// A transcript in the exchange format, recorded in the home or anywhere else.
     Run(PathBuf),
     /// An imported session.
@@ -63,7 +63,7 @@ impl Store {
     /// # Errors
     ///
     /// When nothing is meant, or several things are.
-    pub fn resolve(&self, argument: &str) -> Result<Meant, Unresolved> {
+    pub fn resolve(&self, argument: &str) -> Result<Resolved, Unresolved> {
         resolve(self.home(), argument, || Ok(Some(self.clone())))
     }
 }
@@ -78,7 +78,7 @@ pub fn resolve<E: From<Unresolved>>(
     home: &Path,
     argument: &str,
     store: impl Fn() -> Result<Option<Store>, E>,
-) -> Result<Meant, E> {
+) -> Result<Resolved, E> {
     let path = Path::new(argument);
     let looks_like_a_path = argument.contains(['/', '\\']) || path.extension().is_some();
     let is_meant = |is_there: bool| -> Result<bool, E> {
@@ -86,7 +86,7 @@ pub fn resolve<E: From<Unresolved>>(
     };
     if is_meant(path.is_dir())? {
         match flow::run_around(path) {
-            Some(run) => return Ok(Meant::Log(run)),
+            Some(run) => return Ok(Resolved::Log(run)),
             None if looks_like_a_path => return Err(Unresolved::NotARun(path.to_owned()).into()),
             // The beginning of an id, more likely.
             None => {}
@@ -96,7 +96,7 @@ pub fn resolve<E: From<Unresolved>>(
         return Ok(file(path)?);
     }
     if let Some(path) = given_path(argument)? {
-        return Ok(Meant::Run(path));
+        return Ok(Resolved::Run(path));
     }
     let store = store()?;
     let found = match &store {
@@ -104,8 +104,8 @@ pub fn resolve<E: From<Unresolved>>(
         None => Err(NotFound::None(argument.to_owned())),
     };
     match (found, store) {
-        (Ok(row), Some(_)) if row.recorded => Ok(Meant::Run(row.path)),
-        (Ok(row), Some(store)) => Ok(Meant::Session(Box::new((store, row)))),
+        (Ok(row), Some(_)) if row.recorded => Ok(Resolved::Run(row.path)),
+        (Ok(row), Some(store)) => Ok(Resolved::Session(Box::new((store, row)))),
         (Err(NotFound::Several(argument, ids)), Some(store)) => {
             let found = |id: &String| store.catalogue().find(id).ok();
             let rows = ids.iter().filter_map(found).collect();
@@ -119,7 +119,7 @@ pub fn resolve<E: From<Unresolved>>(
         (Err(NotFound::Catalogue(error)), _) => Err(Unresolved::from(error).into()),
         _ => match Storage::at(home).find_by_prefix(argument) {
             // Known by a label before its id, or not an event in it yet.
-            Ok(path) => Ok(Meant::Run(path)),
+            Ok(path) => Ok(Resolved::Run(path)),
             Err(error @ RunNotFound::Several(..)) => Err(Unresolved::SeveralRuns(error).into()),
             Err(RunNotFound::None(..)) => Err(Unresolved::None(argument.to_owned()).into()),
         },
@@ -127,20 +127,20 @@ pub fn resolve<E: From<Unresolved>>(
 }
 
 /// What a file means.
-fn file(path: &Path) -> Result<Meant, Unresolved> {
+fn file(path: &Path) -> Result<Resolved, Unresolved> {
     // A file of a run stands for the whole of it.
     if let Some(run) = flow::run_of(path) {
-        return Ok(Meant::Log(run));
+        return Ok(Resolved::Log(run));
     }
     let is_agents = !is_exchange(path) && is_known(path);
     if is_agents {
-        return Ok(Meant::Log(path.to_owned()));
+        return Ok(Resolved::Log(path.to_owned()));
     }
     if may_be_transcript(path) {
-        return Ok(Meant::Run(path.to_owned()));
+        return Ok(Resolved::Run(path.to_owned()));
     }
     let run = flow::run_around(path);
-    run.map(Meant::Log)
+    run.map(Resolved::Log)
         .ok_or_else(|| Unresolved::NotALog(path.to_owned()))
 }
 
@@ -158,7 +158,7 @@ fn has<E>(home: &Path, id: &str, store: impl Fn() -> Result<Option<Store>, E>) -
     Ok(store.catalogue().find(id).is_ok_and(|row| row.run_id == id))
 }
 
-impl Meant {
+impl Resolved {
     /// The path that an argument is, if it is one.
     ///
     /// # Errors

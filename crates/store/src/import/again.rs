@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::Progress;
 use super::keep::{BY_PLACE, Done, Input, KeepError, Keeper, PIECE, SIDECAR};
-use super::pass::{Pass, Read1, Taken};
+use super::pass::{Pass, PassReading, Taken};
 use super::plan::BESIDE;
 use super::report::Problem;
 use crate::archive::{self, SourceKey};
@@ -28,7 +28,7 @@ impl Keeper<'_> {
         &self,
         source: &archive::Source,
         progress: &Progress,
-    ) -> Result<Read1, KeepError> {
+    ) -> Result<PassReading, KeepError> {
         let Some(snapshot) = source.versions.last() else {
             return Err(KeepError::Nothing);
         };

@@ -12,10 +12,10 @@ use quipu_model::Timestamp;
 use quipu_redact::{Engine, Guard};
 
 use super::find::{self, Candidate, Found};
-use super::pass::{Pass, Read1, Taken};
+use super::pass::{Pass, PassReading, Taken};
 use super::plan::{BESIDE, Job, plain_path};
 use super::report::Problem;
-use super::{Options, Progress, Store, database};
+use super::{ImportOptions, Progress, Store, database};
 use crate::archive::{self, ArchiveError, Prefix, Snapshot, SnapshotWriter, SourceKey};
 use crate::blobs::{self, BlobId, Blobs};
 use crate::catalogue::{Catalogue, Reading, Stamp};
@@ -61,7 +61,7 @@ pub(super) fn unpacked(file: &File, temporary: &Path) -> Result<File, KeepError>
 /// What was done.
 pub(super) enum Done {
     /// A log was kept and read.
-    Read(Box<Read1>),
+    Read(Box<PassReading>),
     /// A file was kept.
     Kept {
         bytes: u64,
@@ -137,7 +137,7 @@ impl Input<'_> {
 impl<'s> Keeper<'s> {
     pub(super) fn new(
         store: &'s Store,
-        options: &Options,
+        options: &ImportOptions,
         indexing: Option<Arc<Indexing>>,
     ) -> Result<Self, super::ImportError> {
         Ok(Self {
@@ -336,7 +336,7 @@ impl<'s> Keeper<'s> {
         brand: &str,
         sidecars: &[(String, Vec<u8>)],
         progress: &Progress,
-    ) -> Result<Read1, KeepError> {
+    ) -> Result<PassReading, KeepError> {
         let kept = self.latest(&input.key)?;
         let prefix = match &kept {
             Some(kept) => Some(kept.matches_prefix(&mut *file)?),

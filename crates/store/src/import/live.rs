@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use quipu_agents::Host;
 
 use super::report::Report;
-use super::{ImportError, Options, Progress, Search, Store};
+use super::{ImportError, ImportOptions, Progress, Search, Store};
 use crate::catalogue::TranscriptRow;
 use crate::transcript::located;
 
@@ -28,7 +28,7 @@ impl Store {
         &self,
         row: &TranscriptRow,
         host: &Host,
-        options: &Options,
+        options: &ImportOptions,
     ) -> Result<Report, ImportError> {
         if !row.is_archived() {
             return self.refresh_runs();

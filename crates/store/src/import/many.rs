@@ -10,7 +10,7 @@ use quipu_agents::{FAMILIES, Family, Gather, Gathered, Head, Ledger, Session, Su
 
 use super::find::{self, Candidate};
 use super::keep::{Done, Input, KeepError, Keeper, failed};
-use super::pass::Read1;
+use super::pass::PassReading;
 use super::report::Problem;
 use super::{Progress, database};
 use crate::archive::SourceKey;
@@ -161,7 +161,7 @@ impl Keeper<'_> {
         part: &Part<'_>,
         from: &Gathered<'_>,
         progress: &Progress,
-    ) -> Result<Read1, KeepError> {
+    ) -> Result<PassReading, KeepError> {
         let mut file = tempfile::tempfile_in(self.temporary_directory()?)?;
         {
             let buffered = io::BufWriter::with_capacity(1 << 16, &mut file);

@@ -90,7 +90,7 @@ pub struct Store {
 
 /// How to import.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ImportOptions {
     /// What is removed from logs before anything of them is kept; nothing without one.
     pub redact: Option<Arc<Engine>>,
     /// What time it is.
@@ -292,7 +292,7 @@ impl Store {
     pub fn import(
         &self,
         host: &Host,
-        options: &Options,
+        options: &ImportOptions,
         progress: &Progress,
     ) -> Result<Report, ImportError> {
         self.import_found(Search::of_places(host, &options.agents), options, progress)
@@ -303,7 +303,7 @@ impl Store {
         &self,
         host: &Host,
         paths: &[PathBuf],
-        options: &Options,
+        options: &ImportOptions,
         progress: &Progress,
     ) -> Result<Report, ImportError> {
         self.import_found(
@@ -317,7 +317,7 @@ impl Store {
     pub fn import_found(
         &self,
         search: Search,
-        options: &Options,
+        options: &ImportOptions,
         progress: &Progress,
     ) -> Result<Report, ImportError> {
         let _lock = self.lock()?;
@@ -447,7 +447,7 @@ impl Store {
 
     fn read_archive(
         &self,
-        options: &Options,
+        options: &ImportOptions,
         progress: &Progress,
         report: &mut Report,
     ) -> Result<(), ImportError> {
@@ -488,7 +488,7 @@ impl Store {
     fn work(
         &self,
         mut jobs: Vec<Job>,
-        options: &Options,
+        options: &ImportOptions,
         progress: &Progress,
         report: &mut Report,
     ) -> Result<(), ImportError> {

@@ -18,14 +18,14 @@ use crate::hide::Hide;
 use crate::search::indexing::Scribe;
 
 /// A reading, and what was known before it.
-pub(super) struct Read1 {
+pub(super) struct PassReading {
     pub(super) reading: Reading,
     pub(super) before: Before,
     pub(super) read_bytes: u64,
     pub(super) new_bytes: u64,
 }
 
-impl std::ops::Deref for Read1 {
+impl std::ops::Deref for PassReading {
     type Target = Reading;
 
     fn deref(&self) -> &Reading {
@@ -146,7 +146,7 @@ impl<'k> Pass<'k> {
         sidecars: &[(String, Vec<u8>)],
         read_bytes: u64,
         new_bytes: u64,
-    ) -> Read1 {
+    ) -> PassReading {
         let mut problem;
         let mut checkpoint = None;
         let (mut ledger, mut session) = (Ledger::default(), Session::default());
@@ -233,7 +233,7 @@ impl<'k> Pass<'k> {
             passes,
             problem,
         };
-        Read1 {
+        PassReading {
             reading,
             before: self.before,
             read_bytes,

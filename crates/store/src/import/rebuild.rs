@@ -16,7 +16,7 @@ use quipu_agents::Host;
 use super::plan::Job;
 use super::report::{Problem, Report};
 use super::{
-    BESIDE, Candidate, Found, ImportError, Options, Progress, Search, Store, beside_path,
+    BESIDE, Candidate, Found, ImportError, ImportOptions, Progress, Search, Store, beside_path,
     catalogue_path, lock,
 };
 use crate::archive::{ArchiveError, Source};
@@ -40,7 +40,7 @@ impl Store {
     pub fn rebuild(
         home: &Path,
         host: &Host,
-        options: &Options,
+        options: &ImportOptions,
         progress: &Progress,
     ) -> Result<(Self, Report), ImportError> {
         let refuse = |source| ImportError::Home {
@@ -59,7 +59,7 @@ impl Store {
         let store = Self::with_catalogue(home, Arc::new(catalogue.clone()))?;
         store.clear_temporary();
         store.mark_pending()?;
-        let options = &Options {
+        let options = &ImportOptions {
             agents: Vec::new(),
             ..options.clone()
         };
@@ -184,7 +184,7 @@ impl Store {
         &self,
         damaged: Damaged,
         host: &Host,
-        options: &Options,
+        options: &ImportOptions,
         progress: &Progress,
         report: &mut Report,
     ) -> Result<(), ImportError> {

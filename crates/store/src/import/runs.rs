@@ -15,10 +15,10 @@ use quipu_model::Timestamp;
 
 use super::find;
 use super::keep::{Done, Input, KeepError, Keeper, PIECE};
-use super::pass::{Pass, Read1, Taken};
+use super::pass::{Pass, PassReading, Taken};
 use super::plan::Job;
 use super::report::{Problem, Report};
-use super::{ImportError, Options, Progress, Store};
+use super::{ImportError, ImportOptions, Progress, Store};
 use crate::archive::SourceKey;
 use crate::catalogue::{SourceRow, Stamp};
 use crate::events::Events;
@@ -189,7 +189,7 @@ impl Store {
             return Ok(());
         }
         self.prepare_index(report)?;
-        let options = Options {
+        let options = ImportOptions {
             redact: None,
             now: Timestamp::now(),
             agents: Vec::new(),
@@ -209,7 +209,7 @@ impl Keeper<'_> {
         }
     }
 
-    fn try_run(&self, run: &Run, progress: &Progress) -> Result<Read1, KeepError> {
+    fn try_run(&self, run: &Run, progress: &Progress) -> Result<PassReading, KeepError> {
         let mut file = File::open(&run.path)?;
         let stamp = find::stamp(&file.metadata()?);
         let key = run.key();

@@ -62,12 +62,12 @@ pub fn role(what: &What<'_>) -> &'static str {
 
 /// Counts the events that a record becomes.
 #[derive(Debug, Default)]
-pub struct Place {
+pub struct EventPlace {
     offset: Option<u64>,
     nth: u64,
 }
 
-impl Place {
+impl EventPlace {
     /// Where the next event is: where its record begins, and the how-manieth event of it this is, counted as
     /// far as [`Self::MOST`].
     pub fn next(&mut self, position: Position) -> u64 {
@@ -93,14 +93,14 @@ impl Place {
 
 /// Takes the text out of events, without the secrets in it where there is a guard.
 #[derive(Debug, Default)]
-pub struct Said {
+pub struct EventText {
     tape: Tape,
     text: String,
     paths: String,
     hide: Option<Hide>,
 }
 
-impl Said {
+impl EventText {
     /// Hides what a guard finds.
     pub fn guarded(guard: &Arc<Guard>) -> Self {
         Self {

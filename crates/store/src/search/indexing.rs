@@ -14,7 +14,7 @@ use quipu_redact::Guard;
 use quipu_search::index::{Index as _, IndexError, Part, Parts, TantivyIndex, Writer, Written};
 use quipu_search::{Document, Facet, Tag};
 
-use super::document::{Place, Said};
+use super::document::{EventPlace, EventText};
 use crate::catalogue::{Catalogue, Pass, Passed};
 use crate::import::ImportError;
 
@@ -61,7 +61,7 @@ struct Filling {
     part: Option<Box<dyn Part>>,
     /// Passes that were finished since a part was written.
     finished: Vec<u64>,
-    said: Said,
+    said: EventText,
 }
 
 impl Filling {
@@ -69,7 +69,7 @@ impl Filling {
         Self {
             part: None,
             finished: Vec::new(),
-            said: Said::guarded(guard),
+            said: EventText::guarded(guard),
         }
     }
 }
@@ -83,9 +83,6 @@ pub(crate) struct Adding {
     /// Passes that are in the index and of which the catalogue knows nothing yet.
     unknown: Vec<u64>,
 }
-
-/// Why the index was made anew.
-pub(crate) type Anew = String;
 
 /// Whether an index can be used.
 enum Fitness {
@@ -122,7 +119,7 @@ fn fitness(home: &Path, catalogue: &dyn Catalogue) -> Result<Fitness, ImportErro
 }
 
 /// Why the next import makes the index anew, if it does and there was one.
-pub(crate) fn unfit(home: &Path, catalogue: &dyn Catalogue) -> Result<Option<Anew>, ImportError> {
+pub(crate) fn unfit(home: &Path, catalogue: &dyn Catalogue) -> Result<Option<String>, ImportError> {
     Ok(match fitness(home, catalogue)? {
         Fitness::Unfit(why) => Some(why),
         Fitness::Fit | Fitness::Never => None,
@@ -131,7 +128,10 @@ pub(crate) fn unfit(home: &Path, catalogue: &dyn Catalogue) -> Result<Option<Ane
 
 /// Makes the index anew when it cannot be used, or is another one than the catalogue knows. Says why, unless
 /// there never was one.
-pub(crate) fn prepare(home: &Path, catalogue: &dyn Catalogue) -> Result<Option<Anew>, ImportError> {
+pub(crate) fn prepare(
+    home: &Path,
+    catalogue: &dyn Catalogue,
+) -> Result<Option<String>, ImportError> {
     let path = index_path(home);
     let why = match fitness(home, catalogue)? {
         // What is taken out of an index stays in its files for a while.
@@ -226,7 +226,7 @@ impl Indexing {
             agent: Tag::new(Facet::Agent, agent),
             whole,
             passes: Vec::new(),
-            place: Place::default(),
+            place: EventPlace::default(),
             finished: false,
         }
     }
@@ -279,7 +279,7 @@ pub(crate) struct Scribe<'i> {
     agent: Tag,
     whole: bool,
     passes: Vec<Pass>,
-    place: Place,
+    place: EventPlace,
     finished: bool,
 }
 

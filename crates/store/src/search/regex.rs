@@ -14,7 +14,7 @@ use quipu_model::Timestamp;
 use quipu_redact::Guard;
 use regex_syntax::hir::{Hir, HirKind, literal::Extractor};
 
-use super::document::{Said, role};
+use super::document::{EventText, role};
 use super::lookup::{Found, SearchError, Show};
 use super::window::{self, Spoken};
 use crate::archive::Archive;
@@ -250,7 +250,7 @@ struct Matching<'m> {
     row: &'m TranscriptRow,
     limit: usize,
     snippet: usize,
-    said: Said,
+    said: EventText,
     /// The last ones.
     found: std::collections::VecDeque<Found>,
 }

@@ -6,7 +6,7 @@ use quipu_agents::{Entry, Position, Sink, What};
 use quipu_model::Timestamp;
 use quipu_redact::Guard;
 
-use super::document::{Said, role};
+use super::document::{EventText, role};
 use crate::catalogue::TranscriptRow;
 use crate::import::ImportError;
 use crate::transcript::Kept;
@@ -44,12 +44,12 @@ pub(super) fn events(
 }
 
 /// What takes the text out of events.
-pub(super) fn said(guard: Option<&Arc<Guard>>) -> Said {
-    guard.map_or_else(Said::default, Said::guarded)
+pub(super) fn said(guard: Option<&Arc<Guard>>) -> EventText {
+    guard.map_or_else(EventText::default, EventText::guarded)
 }
 
 struct Window {
-    said: Said,
+    said: EventText,
     found: Vec<Spoken>,
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::calendar::slot_of_millis;
 use super::cost::Spent;
-use super::table::{Of, Place, Subject, Table, Tally};
+use super::table::{GroupPlace, Of, Subject, Table, Tally};
 use super::{By, Question};
 use crate::catalogue::{
     ActivityRow, Catalogue, Filter, Result, Roots, Slots, SpendRow, SubjectRow,
@@ -42,7 +42,7 @@ fn places(
     catalogue: &dyn Catalogue,
     question: &Question<'_>,
     tally: &mut Tally<'_>,
-) -> Result<Option<HashMap<i64, Place>>> {
+) -> Result<Option<HashMap<i64, GroupPlace>>> {
     let filter = Filter {
         model: None,
         since: None,
@@ -145,15 +145,15 @@ pub(super) fn slots(filter: &Filter) -> Slots {
 
 struct Read<'r> {
     catalogue: &'r dyn Catalogue,
-    places: Option<HashMap<i64, Place>>,
+    places: Option<HashMap<i64, GroupPlace>>,
     slots: Slots,
     model: Option<&'r str>,
 }
 
 impl Read<'_> {
-    fn place(&self, transcript: i64) -> Option<Place> {
+    fn place(&self, transcript: i64) -> Option<GroupPlace> {
         match &self.places {
-            None => Some(Place::default()),
+            None => Some(GroupPlace::default()),
             Some(places) => places.get(&transcript).copied(),
         }
     }

@@ -14,7 +14,7 @@ use quipu_redact::Guard;
 
 use super::cost::Spent;
 use super::facts::{plain_address, slots};
-use super::table::{Of, Place, Subject, Table, Tally};
+use super::table::{GroupPlace, Of, Subject, Table, Tally};
 use super::{By, Question};
 use crate::catalogue::{Filter, Lineage, Slots, native_id};
 use crate::import::link::{self, Shared};
@@ -325,7 +325,7 @@ fn add_all(
 fn add_tools(
     tally: &mut Tally<'_>,
     log: &Loose,
-    place: &Place,
+    place: &GroupPlace,
     slots: &Slots,
     of: &dyn Fn(Option<i64>) -> Option<i64>,
 ) {

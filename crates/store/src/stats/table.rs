@@ -83,7 +83,7 @@ pub(crate) struct Subject {
 
 /// The place of a transcript among the groups.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Place {
+pub(super) struct GroupPlace {
     ids: Key,
     /// The name of the transcript, by which its sub-agents are told apart.
     run: u32,
@@ -179,8 +179,8 @@ impl<'q> Tally<'q> {
     }
 
     /// The place of a transcript.
-    pub(super) fn place(&mut self, subject: &Subject) -> Place {
-        let mut place = Place {
+    pub(super) fn place(&mut self, subject: &Subject) -> GroupPlace {
+        let mut place = GroupPlace {
             ids: [0; MOST_GROUPS],
             run: self.names.id(&subject.run_id),
         };
@@ -208,7 +208,7 @@ impl<'q> Tally<'q> {
         place
     }
 
-    fn key(&mut self, place: &Place, of: &Of<'_>) -> Key {
+    fn key(&mut self, place: &GroupPlace, of: &Of<'_>) -> Key {
         let mut key = place.ids;
         for (at, by) in self.by.iter().enumerate() {
             key[at] = match by {
@@ -238,7 +238,7 @@ impl<'q> Tally<'q> {
     }
 
     /// Adds calls to a model, which are not priced yet.
-    pub(super) fn spend(&mut self, place: &Place, of: &Of<'_>, mut spent: Spent) {
+    pub(super) fn spend(&mut self, place: &GroupPlace, of: &Of<'_>, mut spent: Spent) {
         if !self.with_spent {
             return;
         }
@@ -250,7 +250,7 @@ impl<'q> Tally<'q> {
     }
 
     /// Adds what was done.
-    pub(super) fn activity(&mut self, place: &Place, of: &Of<'_>, did: &Activity) {
+    pub(super) fn activity(&mut self, place: &GroupPlace, of: &Of<'_>, did: &Activity) {
         if !self.with_did {
             return;
         }

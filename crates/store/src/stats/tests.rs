@@ -15,7 +15,7 @@ use super::calendar::tests::zone;
 use super::*;
 use crate::Store;
 use crate::catalogue::{Catalogue, Filter, Order, Reading, SqliteCatalogue, Stamp};
-use crate::import::{Options, Progress};
+use crate::import::{ImportOptions, Progress};
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -529,7 +529,7 @@ pub(super) fn fixtures() -> Option<PathBuf> {
 /// Imports what lies at a path into a store of its own.
 pub(super) fn imported(home: &Path, host: &Host, path: &Path) -> Store {
     let store = Store::open(home).unwrap();
-    let options = Options {
+    let options = ImportOptions {
         now: at("2026-11-15T12:00:00Z"),
         agents: Vec::new(),
         dry_run: false,

@@ -57,7 +57,7 @@ use sha2::{Digest as _, Sha256};
 pub use blobs::{BlobRow, Near};
 use error::Result;
 pub use error::TraceError;
-use index::{Entry, Index, Place};
+use index::{Entry, Index, IndexPlace};
 pub use index::{Filter, TraceRow};
 use name::Asked;
 pub use name::TraceName;
@@ -82,7 +82,7 @@ pub struct Traces {
     root: PathBuf,
     /// Where the traces are.
     directory: PathBuf,
-    place: Place,
+    place: IndexPlace,
     index: Index,
     blobs: Blobs,
     access: Access,
@@ -113,7 +113,7 @@ impl Traces {
     pub fn open(root: &Path) -> Result<Self> {
         let directory = root.join("traces");
         files::create_directory(&directory)?;
-        let place = Place::Ours(directory.join("index.sqlite"));
+        let place = IndexPlace::Ours(directory.join("index.sqlite"));
         Self::with(root, place, Access::Write)
     }
 
@@ -139,7 +139,7 @@ impl Traces {
         if !root.join("traces").is_dir() {
             return Err(TraceError::NoTraces(root.to_owned()));
         }
-        let traces = Self::with(root, Place::Memory, Access::Read)?;
+        let traces = Self::with(root, IndexPlace::Memory, Access::Read)?;
         let replays = index::replays(&root.join("index.sqlite"));
         traces.index.put_foreign_replays(&replays)?;
         Ok(traces)
@@ -152,11 +152,11 @@ impl Traces {
     /// When the system refuses.
     pub fn open_foreign_to_write(root: &Path) -> Result<Self> {
         files::create_directory(&root.join("traces"))?;
-        let place = Place::Shared(root.join("index.sqlite"));
+        let place = IndexPlace::Shared(root.join("index.sqlite"));
         Self::with(root, place, Access::Write)
     }
 
-    fn with(root: &Path, place: Place, access: Access) -> Result<Self> {
+    fn with(root: &Path, place: IndexPlace, access: Access) -> Result<Self> {
         let root = std::path::absolute(root).map_err(FileError::at("find", root))?;
         let mut traces = Self {
             directory: root.join("traces"),

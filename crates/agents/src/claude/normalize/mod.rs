@@ -4,13 +4,12 @@ mod said;
 mod stream;
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 use quipu_model::json::{Kind, Node};
-use quipu_model::{NoteKind, Status, Timestamp};
+use quipu_model::{NoteKind, Status};
 use serde::{Deserialize, Serialize};
 
 use self::said::{
@@ -23,10 +22,9 @@ use super::wire::{
     OF_SESSION_AND_RESULT, RESULT,
 };
 use crate::blocks::{self, ResultFacts, Speaker};
+use crate::common::{Common, Kept};
 use crate::session::{learn, update};
-use crate::{
-    Dropped, Entry, Extra, Mended, Origin, Out, Reader, Session, Text, Tokens, What, time,
-};
+use crate::{Dropped, Entry, Mended, Origin, Out, Reader, Session, Text, Tokens, What, time};
 
 /// Reads a session, or a stream.
 #[derive(Debug, Serialize, Deserialize)]
@@ -54,38 +52,6 @@ pub(super) struct Claude {
 /// How many summaries of other sessions are remembered at most, and how long they may be.
 const MOST_LEAVES: usize = 256;
 const LONGEST_TITLE: usize = 1024;
-
-/// What a line says of all entries it becomes.
-struct Common<'a> {
-    at: Option<Timestamp>,
-    uuid: Option<Cow<'a, str>>,
-    parent: Option<Cow<'a, str>>,
-    subagent: Option<Cow<'a, str>>,
-    record: Node<'a>,
-    /// Fields that have no place of their own, for the first entry.
-    extra: RefCell<Extra<'a>>,
-}
-
-impl<'a> Common<'a> {
-    /// Keeps the fields of an object that are not mapped, with the first entry.
-    fn keep(&self, name: &'static str, object: Node<'a>, mapped: &'static [&'static str]) {
-        self.extra.borrow_mut().rest(name, object, mapped);
-    }
-
-    fn put(&self, mut entry: Entry<'a>, out: &mut Out<'_>) {
-        let extra = self.extra.take();
-        if !entry.keeps(self.record) {
-            entry.extra.append(extra);
-        }
-        entry.at = entry.at.or(self.at);
-        entry.native_id.clone_from(&self.uuid);
-        entry.parent_id.clone_from(&self.parent);
-        if entry.subagent.is_none() {
-            entry.subagent.clone_from(&self.subagent);
-        }
-        out.push(entry);
-    }
-}
 
 impl Claude {
     pub(super) fn new(origin: &Origin<'_>) -> Self {
@@ -123,12 +89,12 @@ impl Claude {
         }
         let common = Common {
             at,
-            uuid,
+            id: uuid,
             parent: line.parent.and_then(|parent| parent.as_str()),
             subagent: self.subagent(&line),
-            record,
-            extra: RefCell::default(),
+            ..Common::default()
         };
+        let common = Kept::new(record, common);
         self.keep_line(&line, &common);
         let counted = out.ledger().counted();
         match &*kind {
@@ -172,7 +138,7 @@ impl Claude {
     }
 
     /// Keeps the fields of a line that have no place of their own. What is the session's is not said again.
-    fn keep_line<'a>(&self, line: &Line<'a>, common: &Common<'a>) {
+    fn keep_line<'a>(&self, line: &Line<'a>, common: &Kept<'a>) {
         let is = |node: Option<Node<'_>>, known: &Option<String>| {
             node.is_none_or(|node| known.as_deref().is_some_and(|known| node.is(known)))
         };
@@ -296,7 +262,7 @@ impl Claude {
         &mut self,
         record: Node<'a>,
         line: &Line<'a>,
-        common: &Common<'a>,
+        common: &Kept<'a>,
         out: &mut Out<'_>,
     ) {
         let Some(message) = line.message else {
@@ -362,7 +328,7 @@ impl Claude {
         Some(format!("{session}.agent-{agent}"))
     }
 
-    fn system<'a>(&mut self, record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+    fn system<'a>(&mut self, record: Node<'a>, common: &Kept<'a>, out: &mut Out<'_>) {
         let subtype = record.text("subtype").unwrap_or_default();
         let kind = match &*subtype {
             "init" => {
@@ -411,7 +377,7 @@ impl Claude {
 
     /// A sign of life. That of a sub-agent may hold what it said, and so a call to a model that is counted here
     /// unless the sub-agent's own log tells of it.
-    fn progress<'a>(record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+    fn progress<'a>(record: Node<'a>, common: &Kept<'a>, out: &mut Out<'_>) {
         let data = record.get("data");
         let mut entry = Entry {
             subagent: data.and_then(|data| data.text("agentId")),
@@ -432,7 +398,7 @@ impl Claude {
     }
 
     /// Lines that are no part of the conversation.
-    fn other<'a>(&mut self, kind: &str, record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+    fn other<'a>(&mut self, kind: &str, record: Node<'a>, common: &Kept<'a>, out: &mut Out<'_>) {
         let (note, text) = match kind {
             "summary" => {
                 self.summary(record, out);

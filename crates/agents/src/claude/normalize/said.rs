@@ -9,15 +9,15 @@ use quipu_model::{NoteKind, Status};
 use super::super::wire::{
     Line, MADE_UP_MAPPED, MESSAGE_FIELDS, MESSAGE_MAPPED, USAGE_FIELDS, USAGE_MAPPED,
 };
-use super::Common;
 use crate::blocks::{self, ResultFacts, Speaker};
+use crate::common::Kept;
 use crate::cost::Cost;
 use crate::{Entry, Out, Text, Value, What};
 
 pub(super) fn assistant<'a>(
     record: Node<'a>,
     line: &Line<'a>,
-    common: &Common<'a>,
+    common: &Kept<'a>,
     out: &mut Out<'_>,
 ) {
     let Some(message) = line.message else {
@@ -102,7 +102,7 @@ fn inner_calls<'a>(
     usage: Node<'a>,
     call: Option<&str>,
     model: Option<&str>,
-    common: &Common<'a>,
+    common: &Kept<'a>,
     out: &mut Out<'_>,
 ) {
     for (at, part) in blocks::inner_calls(usage) {
@@ -151,7 +151,7 @@ pub(super) fn keep_account<'a>(entry: &mut Entry<'a>, account: Node<'a>, out: &m
     entry.attachments.append(&mut attachments);
 }
 
-pub(super) fn attachment<'a>(record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+pub(super) fn attachment<'a>(record: Node<'a>, common: &Kept<'a>, out: &mut Out<'_>) {
     let Some(attachment) = record.get("attachment") else {
         return;
     };
@@ -213,7 +213,7 @@ pub(super) fn attachment<'a>(record: Node<'a>, common: &Common<'a>, out: &mut Ou
 pub(super) fn unknown_block<'a>(
     whose: &str,
     block: Node<'a>,
-    common: &Common<'a>,
+    common: &Kept<'a>,
     out: &mut Out<'_>,
 ) {
     let kind = block.text("type").unwrap_or_default();

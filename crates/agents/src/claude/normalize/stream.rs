@@ -4,8 +4,9 @@ use quipu_model::json::Node;
 use quipu_model::{NoteKind, Usage};
 use serde::{Deserialize, Serialize};
 
-use super::{Claude, Common, Line};
+use super::{Claude, Line};
 use crate::blocks;
+use crate::common::Kept;
 use crate::{Entry, Out, Text, Tokens, What};
 
 /// What was counted of a model in a stream.
@@ -32,7 +33,7 @@ impl Claude {
     }
 
     /// The end of a stream, with the vendor's own sums.
-    pub(super) fn result<'a>(&mut self, record: Node<'a>, common: &Common<'a>, out: &mut Out<'_>) {
+    pub(super) fn result<'a>(&mut self, record: Node<'a>, common: &Kept<'a>, out: &mut Out<'_>) {
         // Of each model, with those of sub-agents; what is said of the whole is the main thread's.
         let models = record.get("modelUsage").filter(|models| {
             let mut all = models.fields();
@@ -85,7 +86,7 @@ impl Claude {
     pub(super) fn result_of_models<'a>(
         &mut self,
         models: Node<'a>,
-        common: &Common<'a>,
+        common: &Kept<'a>,
         out: &mut Out<'_>,
     ) {
         let mut sum = Usage::default();

@@ -15,7 +15,7 @@ use super::store::{give, open};
 use crate::args::{AtDirectory, Gc, GetBlob, ListBlobs};
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::json;
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::table::Table;
 use crate::terminal::{RED, bytes, columns, count, out, say};
 
@@ -52,7 +52,7 @@ impl From<GcError> for CommandError {
 }
 
 /// The traces whose blobs are meant. Blobs may be there before any trace is.
-fn traces(at: &AtDirectory, place: &Place) -> Result<Option<Traces>> {
+fn traces(at: &AtDirectory, place: &HomePlace) -> Result<Option<Traces>> {
     let traces = open(at, place)?;
     let home = place.home()?;
     if traces.is_none() && home.join("blobs").is_dir() {
@@ -61,7 +61,7 @@ fn traces(at: &AtDirectory, place: &Place) -> Result<Option<Traces>> {
     Ok(traces)
 }
 
-pub(super) fn list(args: &ListBlobs, place: &Place) -> Result<Exit> {
+pub(super) fn list(args: &ListBlobs, place: &HomePlace) -> Result<Exit> {
     let Some(traces) = traces(&args.at, place)? else {
         if args.json {
             let mut out = out();
@@ -187,7 +187,7 @@ fn document(row: &BlobRow, distances: &BTreeMap<BlobId, u32>) -> Blob {
     }
 }
 
-pub(super) fn get(args: &GetBlob, place: &Place) -> Result<Exit> {
+pub(super) fn get(args: &GetBlob, place: &HomePlace) -> Result<Exit> {
     let traces = traces(&args.at, place)?;
     let traces = traces.ok_or_else(|| TraceError::NoBlob(args.id.clone()))?;
     let id = traces.find_blob(&args.id)?;
@@ -195,7 +195,7 @@ pub(super) fn get(args: &GetBlob, place: &Place) -> Result<Exit> {
     give(&blob[..], &traces.blobs().path(&id), args.output.as_ref())
 }
 
-pub(super) fn gc(args: &Gc, place: &Place) -> Result<Exit> {
+pub(super) fn gc(args: &Gc, place: &HomePlace) -> Result<Exit> {
     let found = gc::collect(&place.home()?, SystemClock.now(), args.yes)?;
     let mut out = out();
     if args.json {

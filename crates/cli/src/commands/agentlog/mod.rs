@@ -8,7 +8,7 @@ use crate::args::{Agentlog, AgentlogCommand};
 use crate::error::{Exit, Result};
 use crate::locate;
 
-pub(crate) fn run(args: &Agentlog, place: &locate::Place) -> Result<Exit> {
+pub(crate) fn run(args: &Agentlog, place: &locate::HomePlace) -> Result<Exit> {
     match &args.what {
         AgentlogCommand::Parse(caps) => plumbing::parse(caps.limits()),
         AgentlogCommand::Write => plumbing::write(),

@@ -13,7 +13,7 @@ use quipu_store::traces::{Checks, Filter, How, Kept, TraceError, TraceRow, Trace
 use super::blobs::BLOBS_ARE_LISTED;
 use crate::args::{AtDirectory, Get, Keep, ListTraces};
 use crate::error::{CommandError, Exit, Result, io_error};
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::table::{Give, Table};
 use crate::terminal::{DIM, YELLOW, bytes, clean, columns, count, out, say};
 use crate::{json, when};
@@ -62,7 +62,7 @@ impl From<TraceError> for CommandError {
 }
 
 /// The traces that are meant; `None` where nothing is kept yet.
-pub(super) fn open(at: &AtDirectory, place: &Place) -> Result<Option<Traces>> {
+pub(super) fn open(at: &AtDirectory, place: &HomePlace) -> Result<Option<Traces>> {
     let traces = match &at.at {
         Some(directory) => {
             // The directory of a project is as good as what is in it.
@@ -86,7 +86,7 @@ pub(super) fn open(at: &AtDirectory, place: &Place) -> Result<Option<Traces>> {
     Ok(traces)
 }
 
-pub(super) fn keep(args: &Keep, place: &Place) -> Result<Exit> {
+pub(super) fn keep(args: &Keep, place: &HomePlace) -> Result<Exit> {
     let traces = Traces::open(&place.home()?)?;
     let checks = Checks {
         limits: args.caps.limits(),
@@ -194,7 +194,7 @@ fn kept_document(file: &Path, kept: &Kept) -> KeptTrace {
     }
 }
 
-pub(super) fn list(args: &ListTraces, place: &Place) -> Result<Exit> {
+pub(super) fn list(args: &ListTraces, place: &HomePlace) -> Result<Exit> {
     let now = SystemClock.now();
     let tag = |text: &String| match text.split_once('=') {
         Some((key, value)) => (key.to_owned(), Some(value.to_owned())),
@@ -363,7 +363,7 @@ fn document(row: &TraceRow) -> Trace {
     }
 }
 
-pub(super) fn get(args: &Get, place: &Place) -> Result<Exit> {
+pub(super) fn get(args: &Get, place: &HomePlace) -> Result<Exit> {
     let traces = open(&args.at, place)?;
     let traces = traces.ok_or_else(|| TraceError::None(args.id.clone()))?;
     let row = traces.find(&args.id)?;

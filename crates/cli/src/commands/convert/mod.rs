@@ -18,10 +18,10 @@ pub(super) use work::{Sessions, Work};
 use crate::args::{Convert, Target};
 use crate::config::Config;
 use crate::error::{CommandError, Exit, Result, io_error};
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::redaction;
 
-pub(crate) fn run(args: &Convert, place: &Place) -> Result<Exit> {
+pub(crate) fn run(args: &Convert, place: &HomePlace) -> Result<Exit> {
     let reading = reading(&args.target, place)?;
     let mut failed = None;
     let mut sources = Vec::new();
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Convert, place: &Place) -> Result<Exit> {
 pub(super) fn redacted(
     sources: Vec<Box<dyn Source>>,
     target: &Target,
-    place: &Place,
+    place: &HomePlace,
 ) -> Result<Vec<Box<dyn Source>>> {
     let Some(removal) = redaction::Removal::if_named(&target.rules, place)? else {
         return Ok(sources);
@@ -73,7 +73,7 @@ pub(super) fn redacted(
 }
 
 /// How sources are read: prices as a person has set them, and the passphrase of pages.
-pub(super) fn reading(target: &Target, place: &Place) -> Result<Reading> {
+pub(super) fn reading(target: &Target, place: &HomePlace) -> Result<Reading> {
     let config = Config::load(&place.home()?)?;
     let passphrase = target.passphrase_file.as_deref().map(passphrase);
     Ok(Reading {

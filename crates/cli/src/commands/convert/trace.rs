@@ -20,7 +20,7 @@ use quipu_store::transcript::Transcript;
 
 use super::refused;
 use crate::error::{CommandError, Exit, Result, io_error};
-use crate::locate::{self, Meant};
+use crate::locate::{self, Resolved};
 use crate::terminal::{count, say};
 use crate::{foreign, when};
 
@@ -74,24 +74,28 @@ pub(super) fn copy_blobs(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Writes what is meant as a trace, and what is too large for one to `blobs`.
-pub(crate) fn project(meant: Meant, blobs: Option<PathBuf>, out: &mut impl Write) -> Result<Loss> {
+pub(crate) fn project(
+    meant: Resolved,
+    blobs: Option<PathBuf>,
+    out: &mut impl Write,
+) -> Result<Loss> {
     let mut lines = Lines { out, blobs };
     match meant {
-        Meant::Run(path) => {
+        Resolved::Run(path) => {
             let (_, loss, bad) = recorded(&path, &mut lines)?;
             if bad > 0 {
                 say(&format!("{} could not be read", count(bad, "line")));
             }
             Ok(loss)
         }
-        Meant::Log(path) => {
+        Resolved::Log(path) => {
             let read = foreign::read(&path);
             let log = read.map_err(io_error(format!("could not read {}", path.display())))?;
             let log = log.ok_or_else(|| locate::no_log(&path))?;
             let problem = log.problem.as_ref().map(ToString::to_string);
             imported(&log.row(&path), &log.events, problem, &mut lines)
         }
-        Meant::Session(found) => {
+        Resolved::Session(found) => {
             let (store, row) = *found;
             // A trace that was imported is that trace.
             if row.dialect.as_deref() == Some(Format::Agentlog.as_str()) {

@@ -24,7 +24,7 @@ use super::{refused, report, trace};
 use crate::args::Target;
 use crate::commands::keep_first;
 use crate::error::{CommandError, Exit, Result, io_error};
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::terminal::{bytes, clean, count, out, say};
 
 /// How many sessions there can be: what they go to is the same whether many turn out to be one.
@@ -80,7 +80,7 @@ impl<'a> Work<'a> {
     /// For so many sessions. `traces` is the home that traces are kept in, where that is asked for.
     pub(crate) fn new(
         target: &'a Target,
-        place: &Place,
+        place: &HomePlace,
         sessions: Sessions,
         (traces, reading): (Option<PathBuf>, &Reading),
     ) -> Result<Self> {

@@ -11,7 +11,7 @@ use quipu_submit::keys::SecretKey;
 use super::export;
 use crate::args::Share;
 use crate::error::{CommandError, Exit, Result, io_error};
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::redaction;
 use crate::terminal::say;
 use review::Seen;
@@ -19,7 +19,7 @@ use review::Seen;
 /// The profile where none is named.
 const OTHERWISE: &str = "research";
 
-pub(crate) fn run(args: &Share, place: &Place) -> Result<Exit> {
+pub(crate) fn run(args: &Share, place: &HomePlace) -> Result<Exit> {
     if args.output.is_none() && args.submit.is_none() && !args.review {
         let error = CommandError::usage("where to?");
         return Err(
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Share, place: &Place) -> Result<Exit> {
 }
 
 /// The session that is meant.
-fn one(args: &Share, place: &Place) -> Result<Box<dyn Source>> {
+fn one(args: &Share, place: &HomePlace) -> Result<Box<dyn Source>> {
     let reading = Reading::default();
     let mut sources = export::of(place.meant(&args.id)?, &reading)?;
     match sources.len() {

@@ -16,11 +16,11 @@ use self::ahead::{Ahead, Events};
 use super::render::{Days, Renderer, write_day};
 use crate::args::Show;
 use crate::error::{CommandError, Exit, Result, io_error};
-use crate::locate::{self, Meant};
+use crate::locate::{self, Resolved};
 use crate::terminal::{columns, count, out, say};
 use crate::{foreign, json, when};
 
-pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
+pub(crate) fn run(args: &Show, place: &locate::HomePlace) -> Result<Exit> {
     let meant = place.meant(&args.run)?;
     for word in &args.types {
         if EventType::from_word(word).is_none() {
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
         }
     }
     match meant {
-        Meant::Run(path) => {
+        Resolved::Run(path) => {
             if locate::is_database(&path) {
                 let error = anyhow::anyhow!("{} is a database", path.display());
                 return Err(CommandError::new(Exit::Data, error)
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
             }
             recorded::run(args, &path)
         }
-        Meant::Log(path) => {
+        Resolved::Log(path) => {
             let read = foreign::read(&path);
             let log = read.map_err(io_error(format!("could not read {}", path.display())))?;
             let mut log = log.ok_or_else(|| locate::no_log(&path))?;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Show, place: &locate::Place) -> Result<Exit> {
             let row = log.row(&path);
             show(args, &row, 0, &mut log)
         }
-        Meant::Session(found) => {
+        Resolved::Session(found) => {
             let (store, row) = *found;
             let children = store.children(&row.native)?.len() as u64;
             let mut events = store.batches(&row, &(args.from..=args.to))?;

@@ -13,11 +13,11 @@ use crate::args::{BudgetArgs, Which};
 use crate::config;
 use crate::error::{CommandError, Exit, Result};
 use crate::json as documents;
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::table::Table;
 use crate::terminal::{RED, columns, out, say};
 
-pub(super) fn run(args: &BudgetArgs, place: &Place) -> Result<Exit> {
+pub(super) fn run(args: &BudgetArgs, place: &HomePlace) -> Result<Exit> {
     let which = Which {
         zone: args.zone.clone(),
         ..Which::default()

@@ -14,11 +14,11 @@ use super::{Asked, cost, searches, spent, told, usage};
 use crate::args::Explain;
 use crate::error::{Exit, Result};
 use crate::json as documents;
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::table::Table;
 use crate::terminal::{BOLD, DIM, clean, columns, count, fit, out, say, tokens};
 
-pub(super) fn run(args: &Explain, place: &Place) -> Result<Exit> {
+pub(super) fn run(args: &Explain, place: &HomePlace) -> Result<Exit> {
     let asked = Asked::new(&args.which, place)?;
     let (store, rows) = if let Some(id) = &args.id {
         let (store, row) = place.session(id)?;

@@ -26,11 +26,11 @@ use crate::commands::import::report_problems;
 use crate::config::Config;
 use crate::error::{CommandError, Exit, Result};
 use crate::filter::{self, Naming, check_agents};
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::terminal::{count, out, say, tokens};
 use crate::{json as documents, when};
 
-pub(crate) fn run(args: &Stats, place: &Place) -> Result<Exit> {
+pub(crate) fn run(args: &Stats, place: &HomePlace) -> Result<Exit> {
     match &args.command {
         Some(StatsCommand::Explain(args)) => return explain::run(args, place),
         Some(StatsCommand::Waste(args)) => return waste::run(args, place),
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Stats, place: &Place) -> Result<Exit> {
 }
 
 /// There is no store.
-fn nothing(args: &Stats, place: &Place) -> Result<Exit> {
+fn nothing(args: &Stats, place: &HomePlace) -> Result<Exit> {
     let mut out = out();
     if args.json {
         let document = document(&Table::default());
@@ -107,7 +107,7 @@ fn logs(asked: &Asked, by: &[By], paths: &[PathBuf], only_spent: bool) -> Result
         Some(project) => directory.is_some_and(|it| project.has(it)),
         None => true,
     };
-    let (table, read) = from_logs(&Place::host()?, paths, &question, &is_meant, only_spent)?;
+    let (table, read) = from_logs(&HomePlace::host()?, paths, &question, &is_meant, only_spent)?;
     report_problems(&read.problems);
     if read.logs == 0 && !paths.is_empty() {
         let error = anyhow::anyhow!("no log that is known is there");
@@ -121,7 +121,7 @@ fn ungroupable(error: Ungroupable) -> CommandError {
 }
 
 /// What is said beside the figures.
-fn remarks(table: &Table, args: &Stats, place: &Place) {
+fn remarks(table: &Table, args: &Stats, place: &HomePlace) {
     if table.rows.is_empty() {
         let restricted = args.which.is_restricted();
         say(if restricted {
@@ -176,7 +176,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    fn new(which: &Which, place: &Place) -> Result<Self> {
+    fn new(which: &Which, place: &HomePlace) -> Result<Self> {
         let now = SystemClock.now();
         let config = Config::load(&place.home()?)?;
         let zone = config.zone(which.zone.as_deref())?;
@@ -202,12 +202,12 @@ impl Asked {
     }
 
     /// The store, if there is one. Agents that nobody knows are refused.
-    fn store(&self, place: &Place) -> Result<Option<Store>> {
+    fn store(&self, place: &HomePlace) -> Result<Option<Store>> {
         let store = place.store()?;
         let known = super::list::agents_of(store.as_ref())?;
         check_agents(
             &self.filter.agents,
-            &Place::host()?,
+            &HomePlace::host()?,
             &known,
             Naming::Beginning,
         )?;

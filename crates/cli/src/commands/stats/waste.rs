@@ -10,11 +10,11 @@ use super::{Asked, dollars, usage};
 use crate::args::WasteArgs;
 use crate::error::{Exit, Result};
 use crate::json as documents;
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::table::Table;
 use crate::terminal::{BOLD, DIM, clean, columns, fit, out, say, tokens};
 
-pub(super) fn run(args: &WasteArgs, place: &Place) -> Result<Exit> {
+pub(super) fn run(args: &WasteArgs, place: &HomePlace) -> Result<Exit> {
     let asked = Asked::new(&args.which, place)?;
     let store = asked.store(place)?;
     let directories = asked.directories(store.as_ref())?;

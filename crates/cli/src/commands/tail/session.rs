@@ -13,13 +13,13 @@ use quipu_record::{Clock as _, Storage, SystemClock};
 use quipu_store::Store;
 use quipu_store::catalogue::TranscriptRow;
 use quipu_store::events::{EventFollower, Followed};
-use quipu_store::import::{ImportError, Options};
+use quipu_store::import::{ImportError, ImportOptions};
 
 use super::Printer;
 use crate::args::Tail;
 use crate::commands::import::report_problems;
 use crate::error::{Exit, Result};
-use crate::locate::{Meant, Place};
+use crate::locate::{HomePlace, Resolved};
 use crate::terminal::say;
 use crate::{json, redaction};
 
@@ -27,14 +27,14 @@ use crate::{json, redaction};
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The session that an argument means; `None` when it is a recorded run, or not known.
-pub(super) fn find(argument: &str, place: &Place) -> Result<Option<(Store, TranscriptRow)>> {
+pub(super) fn find(argument: &str, place: &HomePlace) -> Result<Option<(Store, TranscriptRow)>> {
     // Where it is also the beginning of a session, a run is meant.
     if Storage::at(&place.home()?).find_by_prefix(argument).is_ok() {
         return Ok(None);
     }
     match place.meant(argument) {
-        Ok(Meant::Session(found)) => Ok(Some(*found)),
-        Ok(Meant::Log(path)) => {
+        Ok(Resolved::Session(found)) => Ok(Some(*found)),
+        Ok(Resolved::Log(path)) => {
             let Some(store) = place.store()? else {
                 return Ok(None);
             };
@@ -47,7 +47,12 @@ pub(super) fn find(argument: &str, place: &Place) -> Result<Option<(Store, Trans
     }
 }
 
-pub(super) fn run(args: &Tail, place: &Place, store: &Store, row: TranscriptRow) -> Result<Exit> {
+pub(super) fn run(
+    args: &Tail,
+    place: &HomePlace,
+    store: &Store,
+    row: TranscriptRow,
+) -> Result<Exit> {
     let mut printer = Printer::new(args);
     let mut live = Live::new(place, store, row)?;
     if args.follow {
@@ -90,7 +95,7 @@ struct Live<'s> {
     /// The log.
     path: PathBuf,
     host: quipu_agents::Host,
-    options: Options,
+    options: ImportOptions,
     /// What the log looked like when it was last imported.
     seen: Option<Look>,
 }
@@ -99,13 +104,13 @@ struct Live<'s> {
 type Look = Vec<(u64, Option<std::time::SystemTime>)>;
 
 impl<'s> Live<'s> {
-    fn new(place: &Place, store: &'s Store, row: TranscriptRow) -> Result<Self> {
+    fn new(place: &HomePlace, store: &'s Store, row: TranscriptRow) -> Result<Self> {
         Ok(Self {
             path: store.log_path(&row)?,
             store,
             row,
-            host: Place::host()?,
-            options: Options {
+            host: HomePlace::host()?,
+            options: ImportOptions {
                 now: SystemClock.now(),
                 agents: Vec::new(),
                 dry_run: false,

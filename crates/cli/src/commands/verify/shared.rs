@@ -15,7 +15,7 @@ use super::other::{Checked, Finding};
 use crate::commands::convert::refused;
 use crate::commands::export;
 use crate::error::{CommandError, Exit, Result, io_error};
-use crate::locate::Place;
+use crate::locate::HomePlace;
 use crate::redaction;
 use crate::terminal::count;
 
@@ -69,7 +69,7 @@ impl Checked {
 }
 
 /// Holds a shared copy against the session it was made of.
-pub(super) fn against(copy: &str, original: &str, place: &Place) -> Result<Checked> {
+pub(super) fn against(copy: &str, original: &str, place: &HomePlace) -> Result<Checked> {
     let path = Path::new(copy);
     let about = || io_error(format!("could not read {copy}"));
     let mut file = File::open(path).map_err(about())?;

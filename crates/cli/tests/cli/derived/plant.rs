@@ -220,7 +220,7 @@ pub(crate) fn below(path: &Path) -> Vec<PathBuf> {
 }
 
 /// A text in a log: which field it is, and where it stands.
-struct Place {
+struct PlantedPlace {
     field: String,
     from: usize,
     to: usize,
@@ -228,7 +228,7 @@ struct Place {
     is_json: bool,
 }
 
-fn places(log: &Log) -> Vec<Place> {
+fn places(log: &Log) -> Vec<PlantedPlace> {
     let mut places = Vec::new();
     let mut tape = Tape::new();
     if let Ok(root) = tape.read(&log.text, 128) {
@@ -243,7 +243,7 @@ fn places(log: &Log) -> Vec<Place> {
         } else if !line.trim().is_empty() && log.ending != "html" {
             let value = line.trim_end();
             let words: String = value.chars().take(4).collect();
-            places.push(Place {
+            places.push(PlantedPlace {
                 field: format!("line {}", words.trim()),
                 from: at,
                 to: at + value.len(),
@@ -256,11 +256,11 @@ fn places(log: &Log) -> Vec<Place> {
     places
 }
 
-fn walk(node: Node<'_>, field: &str, at: usize, places: &mut Vec<Place>) {
+fn walk(node: Node<'_>, field: &str, at: usize, places: &mut Vec<PlantedPlace>) {
     match node.kind() {
         Kind::String => {
             let from = at + node.offset();
-            places.push(Place {
+            places.push(PlantedPlace {
                 field: field.to_owned(),
                 from,
                 to: from + node.raw().get().len(),
@@ -307,7 +307,7 @@ pub(crate) fn plant(
         let file = format!("{}.{}", log.name, log.ending);
         write(&format!("{folder}/{file}"), &log.text);
         let places = places(&log);
-        let mut fields: BTreeMap<&str, Vec<&Place>> = BTreeMap::new();
+        let mut fields: BTreeMap<&str, Vec<&PlantedPlace>> = BTreeMap::new();
         for place in &places {
             fields.entry(&place.field).or_default().push(place);
         }

@@ -9,7 +9,7 @@ use super::super::record::At;
 use super::Rule;
 use super::examine::Detail;
 use super::found::{Found, Path};
-use super::schema::what;
+use crate::shape::{Wanted, what};
 
 /// What is needed to check a record, and what comes of it.
 pub(super) struct Look<'b> {
@@ -25,6 +25,16 @@ impl Look<'_> {
     #[cold]
     pub(super) fn find(&mut self, rule: Rule, path: &Path<'_>, message: fmt::Arguments<'_>) {
         self.found.add(rule, Some(self.at), Some(path), message);
+    }
+
+    /// Whether a value is of the type that it should be.
+    #[inline]
+    pub(super) fn is(&mut self, path: &Path<'_>, value: Node<'_>, wanted: Wanted) -> bool {
+        let fits = wanted.fits(value);
+        if !fits {
+            self.mistyped(path, value, wanted.as_str());
+        }
+        fits
     }
 
     /// A value is of another type than it should be.

@@ -13,13 +13,13 @@ use super::examine::Detail;
 use super::found::Path;
 use super::look::Look;
 use super::parts;
+use crate::shape::{Wanted, what};
 
 /// What a field may hold.
 pub(super) enum Shape {
-    Text,
+    /// A value of this type.
+    Is(Wanted),
     TextOrNull,
-    Bool,
-    Object,
     /// A whole number from 0.
     Count,
     CountOrNull,
@@ -77,7 +77,7 @@ const fn better(name: &'static str, shape: Shape, rule: Rule) -> Field {
 }
 
 const CHAT_REQUEST: &[Field] = &[
-    must("model", Shape::Text),
+    must("model", Shape::Is(Wanted::Text)),
     must("messages", Shape::Each(&Shape::Fields(MESSAGE))),
     must("params", Shape::Own(params)),
     may("tools", Shape::Each(&Shape::Fields(TOOL))),
@@ -93,13 +93,17 @@ const MESSAGE: &[Field] = &[
 ];
 
 const TOOL: &[Field] = &[
-    must("name", Shape::Text),
+    must("name", Shape::Is(Wanted::Text)),
     better("description", Shape::TextOrNull, Rule::ToolIncomplete),
-    better("input_schema", Shape::Object, Rule::ToolIncomplete),
+    better(
+        "input_schema",
+        Shape::Is(Wanted::Object),
+        Rule::ToolIncomplete,
+    ),
 ];
 
 const CHAT_RESPONSE: &[Field] = &[
-    must("model", Shape::Text),
+    must("model", Shape::Is(Wanted::Text)),
     must("content", Shape::Own(parts::response)),
     must("stop_reason", Shape::Word(Rule::StopReason, STOP_REASONS)),
     must("usage", Shape::Fields(USAGE)),
@@ -127,19 +131,19 @@ const USAGE: &[Field] = &[
 
 const TIMING: &[Field] = &[
     must("token_index", Shape::Count),
-    must("ts_delta_ms", Shape::Own(number)),
+    must("ts_delta_ms", Shape::Is(Wanted::Number)),
 ];
 
 const TOOL_CALL: &[Field] = &[
-    must("tool_name", Shape::Text),
+    must("tool_name", Shape::Is(Wanted::Text)),
     must("tool_call_id", Shape::Own(call_id)),
-    must("arguments", Shape::Object),
+    must("arguments", Shape::Is(Wanted::Object)),
 ];
 
 const TOOL_RESULT: &[Field] = &[
     must("tool_call_id", Shape::Own(call_id)),
-    must("output", Shape::Own(output)),
-    must("is_error", Shape::Bool),
+    must("output", Shape::Is(Wanted::TextOrObject)),
+    must("is_error", Shape::Is(Wanted::Bool)),
     must("latency_ms", Shape::Count),
 ];
 
@@ -156,9 +160,9 @@ const SDK: &[Field] = &[
 
 const ERROR: &[Field] = &[
     must("source", Shape::Word(Rule::ErrorSource, ERROR_SOURCES)),
-    must("code", Shape::Text),
-    must("message", Shape::Text),
-    must("retriable", Shape::Bool),
+    must("code", Shape::Is(Wanted::Text)),
+    must("message", Shape::Is(Wanted::Text)),
+    must("retriable", Shape::Is(Wanted::Bool)),
     may("upstream_status", Shape::CountOrNull),
 ];
 
@@ -166,7 +170,7 @@ pub(in crate::agentlog) const ERROR_SOURCES: &[&str] = &["sdk", "llm", "tool", "
 
 const REPLAY_SUMMARY: &[Field] = &[
     must("baseline_trace_id", Shape::Id(Rule::FieldType)),
-    must("backend_id", Shape::Text),
+    must("backend_id", Shape::Is(Wanted::Text)),
     must("input_count", Shape::Count),
     must("output_count", Shape::Count),
     must("error_count", Shape::Count),
@@ -176,8 +180,8 @@ const REPLAY_SUMMARY: &[Field] = &[
 const CHUNK: &[Field] = &[
     must("chunk_index", Shape::Own(chunk_index)),
     must("time_unix_nano", Shape::Own(chunk_time)),
-    must("delta", Shape::Object),
-    may("is_final", Shape::Bool),
+    must("delta", Shape::Is(Wanted::Object)),
+    may("is_final", Shape::Is(Wanted::Bool)),
 ];
 
 const HARNESS_EVENT: &[Field] = &[
@@ -190,7 +194,7 @@ const HARNESS_EVENT: &[Field] = &[
             &["info", "warning", "error", "fatal"],
         ),
     ),
-    may("attributes", Shape::Object),
+    may("attributes", Shape::Is(Wanted::Object)),
 ];
 
 pub(in crate::agentlog) const CATEGORIES: &[&str] = &[
@@ -209,17 +213,20 @@ const BLOB_REF: &[Field] = &[
     must("mime", Shape::Own(mime)),
     must("size_bytes", Shape::Own(size)),
     must("blob_id", Shape::Id(Rule::BlobId)),
-    may("uri", Shape::Text),
+    may("uri", Shape::Is(Wanted::Text)),
     may("phash", Shape::Fields(PHASH)),
     may("embedding", Shape::Fields(EMBEDDING)),
 ];
 
-const PHASH: &[Field] = &[must("algo", Shape::Text), must("hex", Shape::Text)];
+const PHASH: &[Field] = &[
+    must("algo", Shape::Is(Wanted::Text)),
+    must("hex", Shape::Is(Wanted::Text)),
+];
 
 const EMBEDDING: &[Field] = &[
-    must("model", Shape::Text),
+    must("model", Shape::Is(Wanted::Text)),
     must("dim", Shape::Count),
-    must("vec", Shape::Each(&Shape::Own(number))),
+    must("vec", Shape::Each(&Shape::Is(Wanted::Number))),
 ];
 
 /// What the payload of a record of this kind holds.
@@ -261,8 +268,7 @@ pub(super) fn fields(
     object: Node<'_>,
     table: &'static [Field],
 ) {
-    if object.kind() != JsonKind::Object {
-        look.mistyped(path, object, "an object");
+    if !look.is(path, object, Wanted::Object) {
         return;
     }
     let mut seen = 0u32;
@@ -296,20 +302,11 @@ fn shape(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>, shape: &'static 
     let is = value.kind();
     match shape {
         Shape::TextOrNull | Shape::CountOrNull | Shape::IdOrNull(_) if is == JsonKind::Null => {}
-        Shape::Text | Shape::TextOrNull => {
-            if is != JsonKind::String {
-                look.mistyped(path, value, "a string");
-            }
+        Shape::Is(wanted) => {
+            look.is(path, value, *wanted);
         }
-        Shape::Bool => {
-            if is != JsonKind::Bool {
-                look.mistyped(path, value, "true or false");
-            }
-        }
-        Shape::Object => {
-            if is != JsonKind::Object {
-                look.mistyped(path, value, "an object");
-            }
+        Shape::TextOrNull => {
+            look.is(path, value, Wanted::Text);
         }
         Shape::Count | Shape::CountOrNull => {
             count(look, path, value);
@@ -318,8 +315,7 @@ fn shape(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>, shape: &'static 
         Shape::Id(rule) | Shape::IdOrNull(rule) => id(look, path, value, *rule),
         Shape::Fields(table) => fields(look, path, value, table),
         Shape::Each(each) => {
-            if is != JsonKind::List {
-                look.mistyped(path, value, "a list");
+            if !look.is(path, value, Wanted::List) {
                 return;
             }
             for (n, item) in value.items().enumerate() {
@@ -335,22 +331,10 @@ fn shape(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>, shape: &'static 
     }
 }
 
-/// What a value is, in words.
-pub(super) fn what(value: Node<'_>) -> &'static str {
-    match value.kind() {
-        JsonKind::Null => "null",
-        JsonKind::Bool => "a boolean",
-        JsonKind::Number => "a number",
-        JsonKind::String => "a string",
-        JsonKind::List => "a list",
-        JsonKind::Object => "an object",
-    }
-}
-
 /// A whole number from 0. `5.0` is one: its canonical form is `5`.
 pub(super) fn count(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) -> Option<u64> {
     if value.kind() != JsonKind::Number {
-        look.mistyped(path, value, "a whole number");
+        look.mistyped(path, value, Wanted::Count.as_str());
         return None;
     }
     value.as_u64().or_else(|| odd_count(look, path, value))
@@ -383,12 +367,6 @@ fn whole(number: f64) -> Option<u64> {
         reason = "it is whole, not negative, and stops at the largest"
     )]
     Some(number as u64)
-}
-
-fn number(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
-    if value.kind() != JsonKind::Number {
-        look.mistyped(path, value, "a number");
-    }
 }
 
 fn word(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>, rule: Rule, words: &[&str]) {
@@ -428,8 +406,7 @@ fn name(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
 }
 
 fn params(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
-    if value.kind() != JsonKind::Object {
-        look.mistyped(path, value, "an object");
+    if !look.is(path, value, Wanted::Object) {
         return;
     }
     for (key, value) in value.fields() {
@@ -465,22 +442,12 @@ fn params(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
     }
 }
 
-fn output(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
-    if !matches!(value.kind(), JsonKind::String | JsonKind::Object) {
-        look.mistyped(path, value, "a string or an object");
-    }
-}
-
 fn tags(look: &mut Look<'_>, path: &Path<'_>, value: Node<'_>) {
-    if value.kind() != JsonKind::Object {
-        look.mistyped(path, value, "an object");
+    if !look.is(path, value, Wanted::Object) {
         return;
     }
     for (key, value) in value.fields() {
-        if value.kind() != JsonKind::String {
-            let key = key.to_text_lossy();
-            look.mistyped(&path.key(&key), value, "a string");
-        }
+        look.is(&path.key(&key.to_text_lossy()), value, Wanted::Text);
     }
 }
 

@@ -15,7 +15,7 @@ use quipu_model::json::{Kind, Node, Tape};
 
 pub use quipu_exchange::verify::Severity;
 pub use rules::Rule;
-use schema::{Shape, Type};
+use schema::Shape;
 
 /// How deep a document may nest. Common readers stop there.
 const DEEPEST: usize = 128;
@@ -113,7 +113,7 @@ impl Check {
     /// Holds an object to its table. `false` when it is no object.
     fn shape(&mut self, node: Node<'_>, at: &str, shape: &Shape) -> bool {
         if node.kind() != Kind::Object {
-            self.found(Rule::WrongType, at, "is no object");
+            self.found(Rule::WrongType, at, "is not an object");
             return false;
         }
         let mut seen = HashSet::new();
@@ -397,22 +397,4 @@ impl Check {
 /// A time with or without a zone.
 fn is_time(text: &str) -> bool {
     text.parse::<Timestamp>().is_ok() || format!("{text}Z").parse::<Timestamp>().is_ok()
-}
-
-impl Type {
-    fn fits(self, node: Node<'_>) -> bool {
-        match (self, node.kind()) {
-            (Self::Text, Kind::String)
-            | (Self::Number, Kind::Number)
-            | (Self::Bool, Kind::Bool)
-            | (Self::List, Kind::List)
-            | (Self::Object, Kind::Object)
-            | (Self::Content, Kind::String | Kind::List)
-            | (Self::Effort, Kind::String | Kind::Number) => true,
-            (Self::Count, Kind::Number) => {
-                node.raw().get().bytes().all(|digit| digit.is_ascii_digit())
-            }
-            _ => false,
-        }
-    }
 }

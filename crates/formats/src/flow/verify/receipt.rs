@@ -6,11 +6,12 @@ use quipu_model::json::{Kind, Node};
 use super::{Findings, Rule};
 use crate::flow::receipt::{COUNTS, REQUIRED, Receipt};
 use crate::flow::time;
+use crate::shape::{Wanted, what};
 
 /// Checks the fields of a receipt.
 pub(in crate::flow) fn check(document: Node<'_>, receipt: &Receipt, path: &str, to: &mut Findings) {
-    for (key, kind) in REQUIRED {
-        field(document, key, *kind, path, to);
+    for wanted in REQUIRED {
+        field(document, *wanted, path, None, to);
     }
     if let Some(tokens) = document.get("tokens").filter(|n| n.kind() == Kind::Object) {
         for key in COUNTS {
@@ -47,16 +48,21 @@ pub(in crate::flow) fn check(document: Node<'_>, receipt: &Receipt, path: &str, 
     duration_fits(receipt, path, to);
 }
 
-fn field(document: Node<'_>, key: &str, kind: Kind, path: &str, to: &mut Findings) {
-    match document.get(key) {
-        None => to.add(Rule::FieldMissing, path, None, || {
+/// Checks that a field is there, and what it is.
+fn field(
+    of: Node<'_>,
+    (key, wanted): (&str, Wanted),
+    path: &str,
+    line: Option<u64>,
+    to: &mut Findings,
+) {
+    match of.get(key) {
+        None => to.add(Rule::FieldMissing, path, line, || {
             format!("{key} is missing")
         }),
-        Some(value) if value.kind() != kind => {
-            to.add(Rule::FieldType, path, None, || {
-                format!("{key} is {:?}, not {kind:?}", value.kind()).to_lowercase()
-            });
-        }
+        Some(value) if !wanted.fits(value) => to.add(Rule::FieldType, path, line, || {
+            format!("{key} is {}, not {}", what(value), wanted.as_str())
+        }),
         Some(_) => {}
     }
 }
@@ -129,25 +135,17 @@ fn duration_fits(receipt: &Receipt, path: &str, to: &mut Findings) {
 
 /// Checks the fields of a line that is as documented.
 pub(in crate::flow) fn line(line: Node<'_>, path: &str, number: u64, to: &mut Findings) {
-    let mut wanted = vec![("timestamp", Kind::String)];
+    let mut wanted = vec![("timestamp", Wanted::Text)];
     if line.get("role").is_some_and(|role| role.is("tool")) {
-        wanted.push(("tool_input", Kind::Object));
+        wanted.push(("tool_input", Wanted::Object));
         for key in ["content", "tool_output"] {
             if line.get(key).is_some() {
-                wanted.push((key, Kind::String));
+                wanted.push((key, Wanted::Text));
             }
         }
     }
-    for (key, kind) in wanted {
-        match line.get(key).map(|value| value.kind()) {
-            None => to.add(Rule::FieldMissing, path, Some(number), || {
-                format!("{key} is missing")
-            }),
-            Some(other) if other != kind => to.add(Rule::FieldType, path, Some(number), || {
-                format!("{key} is {other:?}, not {kind:?}").to_lowercase()
-            }),
-            Some(_) => {}
-        }
+    for wanted in wanted {
+        field(line, wanted, path, Some(number), to);
     }
 }
 

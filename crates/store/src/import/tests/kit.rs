@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::Store;
 use crate::catalogue::{Filter, Order, SqliteCatalogue, TranscriptRow};
-use crate::import::{Options, Progress, Report};
+use crate::import::{ImportOptions, Progress, Report};
 
 pub(crate) struct Machine {
     pub(crate) directory: TempDir,
@@ -58,8 +58,8 @@ impl Machine {
     }
 }
 
-pub(crate) fn options() -> Options {
-    Options {
+pub(crate) fn options() -> ImportOptions {
+    ImportOptions {
         now: "2026-11-15T12:00:00Z".parse().unwrap(),
         agents: Vec::new(),
         dry_run: false,

@@ -16,14 +16,14 @@ use crate::Store;
 use crate::catalogue::TranscriptRow;
 use crate::hide::Hide;
 use crate::import::tests::kit::*;
-use crate::search::document::{PIECE, Said};
+use crate::search::document::{EventText, PIECE};
 use crate::search::{Ask, window};
 use crate::transcript::{Bytes, read_again, snapshot};
 
 /// What is put into the index when a log is imported, by event.
 struct Indexed {
     hide: Hide,
-    said: Said,
+    said: EventText,
     texts: BTreeMap<u64, String>,
 }
 
@@ -40,7 +40,7 @@ impl Sink for Indexed {
 fn indexed(store: &Store, row: &TranscriptRow, guard: &Arc<Guard>) -> BTreeMap<u64, String> {
     let mut indexed = Indexed {
         hide: Hide::new(guard),
-        said: Said::guarded(guard),
+        said: EventText::guarded(guard),
         texts: BTreeMap::new(),
     };
     let snapshot = snapshot(store.archive(), row).unwrap();

@@ -25,7 +25,7 @@ const VERSION: i64 = 2;
 
 /// Where the index is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum IndexPlace {
     /// In this file, which is ours.
     Ours(PathBuf),
     /// In this file, in which others may have put down what cannot be derived.
@@ -43,12 +43,12 @@ pub(super) struct Index {
 
 impl Index {
     /// Opens the index. A file that is damaged is made anew; where nothing may be written, it is in memory.
-    pub(super) fn open(place: &Place) -> Result<Self> {
+    pub(super) fn open(place: &IndexPlace) -> Result<Self> {
         let path = match place {
-            Place::Memory => return Self::in_memory(),
-            Place::Ours(path) | Place::Shared(path) => path,
+            IndexPlace::Memory => return Self::in_memory(),
+            IndexPlace::Ours(path) | IndexPlace::Shared(path) => path,
         };
-        let is_ours = matches!(place, Place::Ours(_));
+        let is_ours = matches!(place, IndexPlace::Ours(_));
         match Self::open_file(path, is_ours) {
             Err(TraceError::Index { damaged: true, .. }) => {
                 Self::remake(place)?;
@@ -61,13 +61,13 @@ impl Index {
     }
 
     /// Takes a damaged index out of the way.
-    pub(super) fn remake(place: &Place) -> Result<()> {
-        let (Place::Ours(path) | Place::Shared(path)) = place else {
+    pub(super) fn remake(place: &IndexPlace) -> Result<()> {
+        let (IndexPlace::Ours(path) | IndexPlace::Shared(path)) = place else {
             return Ok(());
         };
         let refuse = crate::FileError::at("set aside", path.clone());
         let aside = SqliteCatalogue::set_aside(path).map_err(refuse)?;
-        if matches!(place, Place::Ours(_)) {
+        if matches!(place, IndexPlace::Ours(_)) {
             std::fs::remove_file(&aside).map_err(crate::FileError::at("remove", aside))?;
         }
         Ok(())
