@@ -17,7 +17,7 @@ pub(crate) fn point_in(text: &str, now: Timestamp, zone: TimeZone) -> Result<Tim
     when::since(text, &Clock { now, zone }).map_err(|error| wrong(&error))
 }
 
-/// The end of what a text names, which is no part of it: a day is named to its end, as `until:` in a search is.
+/// The first moment after what a text names: a day ends with its last moment, as with `until:` in a search.
 pub(crate) fn end(text: &str, now: Timestamp) -> Result<Timestamp> {
     end_in(text, now, TimeZone::system())
 }

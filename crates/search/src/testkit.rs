@@ -160,7 +160,7 @@ fn committed(make: Make<'_>) -> Outcome {
     let view = index.view().map_err(failed)?;
     let hits = view.search(&query("fox")?, &newest(), &Second);
     let hits = hits.map_err(failed)?;
-    let hit = hits.first().ok_or("there is no hit")?;
+    let hit = hits.first().ok_or("nothing was found")?;
     expect("its place", &(hit.pass, hit.seq, hit.place), &(1, 7, 70))?;
     expect("its time", &hit.at, &Some(7000))?;
     expect(

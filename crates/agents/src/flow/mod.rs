@@ -29,7 +29,7 @@ pub(crate) const TRANSCRIPT: Dialect = Dialect::lines("flow", "flow-studio");
 pub(crate) const RUN: Dialect = Dialect::lines("flow-run", "flow-studio");
 
 impl Family for Flow {
-    // Runs lie in the repositories they are about, so there is no place to look.
+    // Runs lie in the repositories they are about, so no place is looked at.
     crate::family::known!("flow", [TRANSCRIPT, RUN]);
     crate::family::opened!(dialect, origin => match {
         RUN => run::Run::new(origin),

@@ -115,7 +115,7 @@ pub trait Sources {
     /// Whether anything is known of a log.
     fn knows(&self, key: &str) -> Result<bool>;
 
-    /// What is known of a log is no longer relied upon: if it still exists, it is read again, and what is kept
+    /// Stops relying on what is known of a log: if it still exists, it is read again, and what is kept
     /// of it is checked.
     fn distrust(&self, key: &str) -> Result<()>;
 
@@ -178,7 +178,7 @@ pub trait IndexedPasses {
     /// Puts down that these are to be taken out of the index.
     fn put_dead(&self, passes: &[u64]) -> Result<()>;
 
-    /// Puts down that these are no longer in the index.
+    /// Notes that these were taken out of the index.
     fn bury(&self, passes: &[u64]) -> Result<()>;
 
     /// Nothing is in the index any more.

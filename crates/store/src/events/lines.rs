@@ -77,7 +77,7 @@ impl<'b> Reading<'b> {
         }
     }
 
-    /// What is written out of the next line, and its references; `None` when there is no whole one.
+    /// What is written out of the next line, and its references; `None` unless a whole line is left.
     pub(super) fn next(&mut self) -> Option<(&'b [u8], &[Reference])> {
         let count = self.number().filter(|count| *count <= MOST)?;
         let len = usize::try_from(self.number()?).ok()?;

@@ -76,7 +76,7 @@ fn again(trace: &[u8]) -> Vec<Body> {
     singles(read.events.into_iter().map(|event| event.body))
 }
 
-/// What the format has a word for is said in the record alone; all else stands beside it.
+/// What the format has a word for is in the record alone; everything else is in `meta`.
 #[test]
 fn records_say_what_events_say() {
     let harness = HarnessEvent {

@@ -48,7 +48,7 @@ pub(in crate::flow) fn check(document: Node<'_>, receipt: &Receipt, path: &str, 
     duration_fits(receipt, path, to);
 }
 
-/// Checks that a field is there, and what it is.
+/// Checks that a field is there, and its type.
 fn field(
     of: Node<'_>,
     (key, wanted): (&str, Wanted),
