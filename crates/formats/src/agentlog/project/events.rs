@@ -58,7 +58,7 @@ pub(super) fn chunk(chunk: &Chunk, index: usize, at: Timestamp) -> Object {
         .number("chunk_index", index)
         .number("time_unix_nano", at.as_nanosecond().max(0))
         .raw("delta", &delta)
-        .flag_if("is_final", chunk.is_last)
+        .flag("is_final", chunk.is_last)
 }
 
 /// The record of a harness event, an error or a blob.
