@@ -1,6 +1,6 @@
 //! The calls behind a figure, read from the archive.
 //!
-//! A figure of [`Catalogue::stats`](crate::catalogue::Catalogue::stats) is a sum over calls to models. Here the
+//! A figure of [`Store::stats`](crate::Store::stats) is a sum over calls to models. Here the
 //! log of a transcript is read again, and every call it counts is listed with its tokens, the price that was
 //! found for it and what it cost; then what the log says and is not counted, and why. The sum of the calls is the
 //! figure, to the last digit.
