@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
-use quipu_formats::agentlog::project::{event_of, is_own_address, mapped};
+use quipu_formats::agentlog::project::{event_of, mapped};
 use quipu_formats::agentlog::{Kind, LIMITS};
 use quipu_model::json::{Node, Tape};
 use quipu_model::{Body, Json, NoteKind, Place, Service, Status, Timestamp};
@@ -123,11 +123,7 @@ impl<'a> Common<'a> {
             entry.attachments = vec![blob.clone()];
         }
         entry.in_run = Some(InRun::of(Place::run(), body));
-        let own: &[&str] = match kind {
-            Kind::BlobRef if is_own_address(payload) => &["uri"],
-            _ => &[],
-        };
-        entry.extra.rest_of_two("", payload, [mapped(kind), own]);
+        entry.extra.rest("", payload, mapped(kind));
         if self.marks.is_none()
             && let Some(meta) = self.record.get("meta").filter(|meta| !meta.is_null())
         {

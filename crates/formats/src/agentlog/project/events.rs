@@ -99,7 +99,7 @@ pub(super) fn complete(
     let mut tape = Tape::new();
     let extra = extra.and_then(|extra| tape.read(extra.get(), LIMITS.max_depth).ok());
     let mut payload = payload;
-    let (mut has_uri, own) = (false, mapped(kind));
+    let own = mapped(kind);
     for (key, value) in extra.into_iter().flat_map(Node::fields) {
         let key = key.to_text_lossy();
         // What stood beside a payload is not part of it.
@@ -113,14 +113,10 @@ pub(super) fn complete(
             && !own.contains(&&*key)
             && !matches!(body, Body::Blob(blob) if names_other(blob));
         if fits && verify::is_field(kind, &key, value) {
-            has_uri |= key == "uri";
             payload = payload.raw(&key, value.raw().get());
         } else {
             drop(format!("extra field of {kind}"));
         }
-    }
-    if let (Body::Blob(blob), false) = (body, has_uri) {
-        payload = payload.text("uri", &out::blob_uri(blob));
     }
     let payload = payload.end();
     let mut marks = Object::new().text("event", body.type_word());
@@ -242,11 +238,4 @@ fn text_of(delta: Node<'_>) -> Option<Cow<'_, str>> {
         let said = place.get("text").or_else(|| place.get("content"));
         said?.as_str()
     })
-}
-
-/// The fields of a record that an event has no place for, beside those in [`mapped`], need not be kept: Quipu puts
-/// this address on every reference.
-pub fn is_own_address(payload: Node<'_>) -> bool {
-    let uri = payload.text("uri").unwrap_or_default();
-    matches!(read(Kind::BlobRef, payload), Some(Body::Blob(blob)) if out::blob_uri(&blob) == uri)
 }

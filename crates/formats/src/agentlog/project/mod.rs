@@ -52,7 +52,7 @@ use std::io;
 
 use quipu_model::{Attachment, Body, Event, RunId};
 
-pub use events::{event_of, is_own_address, mapped};
+pub use events::{event_of, mapped};
 pub use facts::Facts;
 pub use writer::writer;
 
