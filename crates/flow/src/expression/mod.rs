@@ -1,0 +1,1 @@
+//! Expressions: the conditions of a workflow file.

@@ -1,0 +1,1 @@
+//! What passes between an agent and its servers.
