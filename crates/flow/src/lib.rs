@@ -3,7 +3,9 @@
 pub mod agent;
 pub mod definition;
 pub mod expression;
+pub mod http;
 pub mod operation;
+pub mod plugin;
 pub mod process;
 pub mod template;
 pub mod tools;
