@@ -1,6 +1,7 @@
 //! Workflows whose every step, message and tool call is on the record.
 
 pub mod agent;
+pub mod beneath;
 pub mod definition;
 pub mod expression;
 pub mod http;
