@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::program::failed;
 use super::provider::Provider;
 use super::stub::{self, Stub};
-use super::{Answer, AskError, AskFailure, AskRequest, Hearer, command, http, program};
+use super::{Answer, AskError, AskFailure, AskRequest, Hearer, chat, command, program};
 use crate::tools::ToolRecorder;
 
 /// Options that every provider takes.
@@ -29,7 +29,6 @@ pub struct AgentOptions {
 #[derive(Debug, Clone)]
 pub struct Agents {
     options: Arc<AgentOptions>,
-    client: Arc<http::Client>,
 }
 
 impl Agents {
@@ -37,7 +36,6 @@ impl Agents {
     pub fn new(options: AgentOptions) -> Self {
         Self {
             options: Arc::new(options),
-            client: Arc::default(),
         }
     }
 
@@ -66,7 +64,7 @@ impl Agents {
             return stub::ask(stub, provider, request, hearer, tools, cancel).await;
         }
         if provider == Provider::OpenAi {
-            return http::ask(&self.client, request, hearer, tools, cancel).await;
+            return chat::ask(request, hearer, tools, cancel).await;
         }
         let program = self.program_for(provider, request).map_err(refused)?;
         let invocation = command::build(provider, request, program).map_err(refused)?;
@@ -87,7 +85,7 @@ impl Agents {
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
         if provider == Provider::OpenAi {
-            return http::check(&request);
+            return chat::check(&request);
         }
         command::build(provider, &request, provider.name().to_owned()).map(|_| ())
     }

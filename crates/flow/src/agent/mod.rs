@@ -14,8 +14,9 @@ use serde_json::{Map, Value};
 use crate::tools::Router;
 
 mod agents;
+mod chat;
 mod command;
-mod http;
+
 mod listen;
 mod options;
 mod program;

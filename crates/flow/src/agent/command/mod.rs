@@ -104,7 +104,7 @@ pub(super) fn known_options(provider: Provider) -> &'static [&'static str] {
         Provider::OpenCode => opencode::OPTIONS,
         Provider::Vibe => vibe::OPTIONS,
         Provider::Cli => cli::OPTIONS,
-        Provider::OpenAi => super::http::OPTIONS,
+        Provider::OpenAi => super::chat::OPTIONS,
     }
 }
 

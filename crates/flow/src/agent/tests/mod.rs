@@ -13,6 +13,7 @@ use crate::tools::{ToolOutcome, ToolRecorder, ToolRequest};
 
 mod argv;
 mod bad_days;
+mod chat;
 mod check;
 mod streams;
 mod stubs;
