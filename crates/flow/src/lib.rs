@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod definition;
 pub mod expression;
+mod names;
 pub mod operation;
 pub mod process;
 pub mod template;
