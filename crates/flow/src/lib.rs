@@ -5,6 +5,7 @@ pub mod beneath;
 pub mod definition;
 pub mod expression;
 pub mod http;
+mod names;
 pub mod operation;
 pub mod plugin;
 pub mod process;

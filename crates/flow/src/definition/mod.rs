@@ -10,8 +10,14 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::Value;
 
+mod diagnostic;
+pub mod duration;
+mod node;
+
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+
 /// A place in a workflow file: line and column from 1. Both are 0 where the place is not known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash, serde::Serialize)]
 pub struct At {
     /// The line.
     pub line: u32,
