@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use quipu_model::{Place, RunId};
+use quipu_store::blobs::Blobs;
 use serde_json::{Map, Value};
 
 use super::context::Context;
@@ -133,8 +134,8 @@ impl Doing<'_> {
         if run.history.is_none() || !path.exists() {
             return Ok(None);
         }
-        let mut history =
-            History::read(&path, run.chronicle.blobs.clone()).map_err(Stop::recording)?;
+        let blobs = Blobs::open(&run.options.blobs).ok();
+        let mut history = History::read(&path, blobs).map_err(Stop::recording)?;
         if history.started.is_none() {
             return Ok(None);
         }

@@ -55,7 +55,6 @@ use crate::plugin::Plugins;
 pub use state::{StepState, StepStatus, StepTokens};
 
 /// What the engine needs from the program around it.
-#[derive(Clone)]
 pub struct EngineOptions {
     /// Where transcripts are.
     pub storage: Storage,

@@ -274,10 +274,7 @@ impl Filler<'_> {
 
     fn until(&self, duration: Option<&Text>, until: Option<&Text>) -> Result<Until, String> {
         if let Some(duration) = self.optional(duration)? {
-            let after = crate::definition::duration(duration.trim());
-            return Ok(Until::After(after.ok_or_else(|| {
-                format!("{duration:?} is not a duration; write `500ms`, `30s` or `1m30s`")
-            })?));
+            return crate::definition::duration::parse(duration.trim()).map(Until::After);
         }
         let until = self.optional(until)?.unwrap_or_default();
         match until.trim().parse() {

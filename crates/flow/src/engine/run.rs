@@ -645,7 +645,8 @@ impl Run {
         // A run that was cancelled still says good-bye, in bounded time.
         let own = CancellationToken::new();
         let limit = Duration::from_secs(if ending.status == RunStatus::Cancelled { 10 } else { 300 });
-        let running = self.hooks(context, &Place::run(), hooks, &own);
+        let place = Place::run();
+        let running = self.hooks(context, &place, hooks, &own);
         tokio::pin!(running);
         tokio::select! {
             _ = &mut running => {}

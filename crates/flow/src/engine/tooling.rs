@@ -20,7 +20,7 @@ use super::step::Doing;
 use crate::agent::ToolAccess;
 use crate::definition::{Action, McpProxy, McpServer};
 use crate::template::{self, Variables};
-use crate::tools::builtin::Builtins;
+use crate::tools::builtin::{self, Builtins};
 use crate::tools::{Router, ToolOutcome, ToolRecorder, ToolRequest, Toolbox};
 use crate::tools::{mcp, serve};
 
@@ -222,7 +222,7 @@ impl Doing<'_> {
     ) -> Result<Vec<Arc<dyn Toolbox>>, String> {
         let mut boxes: Vec<Arc<dyn Toolbox>> = Vec::new();
         if proxy.intercept_builtins {
-            let builtins = Builtins::new(&self.run.options.root).map_err(|error| chain(&error))?;
+            let builtins = Builtins::new(&self.run.options.root, builtin::Options::default()).map_err(|error| chain(&error))?;
             boxes.push(Arc::new(builtins));
         }
         for (plugin, expose) in &proxy.plugin_tools {
