@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod beneath;
 pub mod definition;
+pub mod engine;
 pub mod expression;
 pub mod http;
 mod names;

@@ -1,5 +1,6 @@
 //! Agent steps: the question, its answer as it comes, and whether the answer is good enough.
 
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use quipu_model::{Annotations, Attachment, Block, Body, Fidelity, Money, Place, Severity};
@@ -499,7 +500,7 @@ impl Run {
         let Some(role) = filler.optional(role)? else {
             return Ok(None);
         };
-        let path = self.options.places.role(&role).map_err(|error| error.to_string())?;
+        let path = document(&self.options.places.roles, &role, "AGENTS.md")?;
         let text = filler.read(&path, DOCUMENT_BYTES)?;
         Ok(Some(without_front_matter(&text).trim().to_owned()))
     }
@@ -509,13 +510,26 @@ impl Run {
         let mut texts = Vec::new();
         for skill in skills {
             let name = filler.text(skill)?;
-            let path = self.options.places.skill(&name).map_err(|error| error.to_string())?;
+            let path = document(&self.options.places.skills, &name, "SKILL.md")?;
             let text = filler.read(&path, DOCUMENT_BYTES)?;
             let text = without_front_matter(&text).trim();
             texts.push(format!("<skill_content name=\"{name}\">\n{text}\n</skill_content>"));
         }
         Ok(texts.join("\n\n"))
     }
+}
+
+/// The document of a role or a skill, in the first directory that has it.
+fn document(directories: &[PathBuf], name: &str, file: &str) -> Result<PathBuf, String> {
+    let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+    if name.is_empty() || !Path::new(name).components().all(is_plain) {
+        return Err(format!("{name:?} is not a name of a directory with {file}"));
+    }
+    let mut paths = directories.iter().map(|directory| directory.join(name).join(file));
+    paths.find(|path| path.is_file()).ok_or_else(|| {
+        let looked: Vec<String> = directories.iter().map(|path| path.display().to_string()).collect();
+        format!("{name}/{file} is in none of {}", looked.join(", "))
+    })
 }
 
 /// A document without the `---` block at its beginning.

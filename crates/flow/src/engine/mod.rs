@@ -25,6 +25,7 @@ mod context;
 mod frame;
 mod history;
 mod loops;
+mod mask;
 mod parallel;
 mod prepare;
 mod run;
@@ -52,6 +53,7 @@ use crate::definition::{Budget, Workflow};
 use crate::operation::Operations;
 use crate::plugin::Plugins;
 
+pub use mask::mask_inputs;
 pub use state::{StepState, StepStatus, StepTokens};
 
 /// What the engine needs from the program around it.

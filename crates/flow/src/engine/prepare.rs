@@ -201,7 +201,7 @@ impl Filler<'_> {
         let (command, is_script) = match (&step.command, &step.script_file) {
             (Some(command), _) => (self.text(command)?, false),
             (None, Some(file)) => {
-                let path = self.run.file(&self.text(file)?);
+                let path = self.run.file("scripts", &self.text(file)?);
                 let script = self.read(&path, SCRIPT_BYTES)?;
                 let at = file.at;
                 let script = self.text(&Text { text: script, at })?;
@@ -302,7 +302,7 @@ impl Filler<'_> {
         let mut prompt = match (&agent.prompt, &agent.prompt_file) {
             (Some(prompt), _) => self.text(prompt)?,
             (None, Some(file)) => {
-                let path = self.run.prompt(&self.text(file)?);
+                let path = self.run.file("prompts", &self.text(file)?);
                 let text = self.read(&path, SCRIPT_BYTES)?;
                 self.text(&Text { text, at: file.at })?
             }

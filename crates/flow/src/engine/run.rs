@@ -1,5 +1,6 @@
 //! A run: from opening its transcript to closing it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +26,7 @@ use super::state::StepState;
 use super::{
     EngineError, EngineOptions, News, Outcome, Pause, ResumeOptions, RunStatus, Stop, Verdict,
 };
+use crate::definition::places::Places;
 use crate::definition::{At, OnFailure, Step, Text, Workflow};
 use crate::expression::Expression;
 
@@ -378,7 +380,7 @@ fn open(options: &Arc<EngineOptions>, beginning: Beginning) -> Result<Run, Engin
         dir: options.root.clone(),
         user: options.user.clone(),
         hostname: hostname(),
-        places: options.places.directories(workflow.pack.as_deref()),
+        places: directories(options, workflow.pack.as_deref()),
         run_id,
     };
     let mut run = Run {
@@ -410,6 +412,12 @@ fn broken(stop: Stop) -> EngineError {
             EngineError::Environment("the run was stopped before it began".to_owned())
         }
     }
+}
+
+/// The values of `awf.prompts_dir` and the like.
+fn directories(options: &EngineOptions, pack: Option<&str>) -> BTreeMap<String, String> {
+    let value = |name: &&str| Some(((*name).to_owned(), options.places.awf(name, pack)?));
+    Places::AWF.iter().filter_map(value).collect()
 }
 
 fn hostname() -> String {

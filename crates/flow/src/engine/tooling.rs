@@ -1,6 +1,6 @@
 //! The tools of an agent step: what the router offers, how a CLI agent reaches it, and its calls on the record.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -294,27 +294,11 @@ async fn answer(
     }
 }
 
-/// Where a prompt, a script or a role may be.
 impl Run {
-    /// A file that a step names: beside the workflow where it is there, else below the root.
-    pub(super) fn file(&self, name: &str) -> PathBuf {
-        let path = PathBuf::from(name);
-        if path.is_absolute() {
-            return path;
-        }
-        let beside = self.workflow.file.parent().map(|directory| directory.join(&path));
-        beside
-            .filter(|beside| beside.exists())
-            .unwrap_or_else(|| self.options.root.join(path))
-    }
-
-    /// A file with a prompt: as [`Run::file`], and in the directory of prompts.
-    pub(super) fn prompt(&self, name: &str) -> PathBuf {
-        let path = self.file(name);
-        let prompts = self.facts.places.get("prompts_dir").map(|place| PathBuf::from(place).join(name));
-        match prompts {
-            Some(prompts) if !path.exists() && prompts.exists() => prompts,
-            _ => path,
-        }
+    /// A file that a step names. `sort` is the directory that such files are in: `prompts`, `scripts`.
+    pub(super) fn file(&self, sort: &str, name: &str) -> PathBuf {
+        let workflow = &self.workflow;
+        let places = &self.options.places;
+        places.file(sort, Path::new(name), &workflow.file, workflow.pack.as_deref())
     }
 }

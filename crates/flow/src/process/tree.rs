@@ -21,6 +21,13 @@ impl ProcessTree {
         }
     }
 
+    /// Kills every descendant of a process, but not the process itself.
+    pub fn kill_all_below(process: u32) {
+        for below in descendants(process).into_iter().filter_map(pid) {
+            kill_process(below, Signal::KILL).ok();
+        }
+    }
+
     /// Sends a signal to the process group and to every descendant: SIGKILL when `by_force`, else SIGTERM.
     pub fn end(&mut self, by_force: bool) {
         let signal = if by_force { Signal::KILL } else { Signal::TERM };
