@@ -147,7 +147,10 @@ impl Agents {
         if let Some(program) = self.options.programs.get(provider.name()) {
             let program = program.to_str();
             return program.map(str::to_owned).ok_or_else(|| {
-                format!("the program of {} has a name that is not UTF-8", provider.name())
+                format!(
+                    "the program of {} has a name that is not UTF-8",
+                    provider.name()
+                )
             });
         }
         if let Ok(program) = std::env::var(&variable) {

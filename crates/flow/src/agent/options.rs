@@ -6,13 +6,10 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Options<'a>(pub(super) &'a Map<String, Value>);
 
-impl Options<'_> {
-    fn get(self, key: &str) -> Option<&Value> {
-        // `self.0` is looked up by hand so that the value lives as long as this call needs.
-        match self.0.get(key) {
-            None | Some(Value::Null) => None,
-            some => some,
-        }
+impl<'a> Options<'a> {
+    /// An option that is set; null is not.
+    fn get(self, key: &str) -> Option<&'a Value> {
+        self.0.get(key).filter(|value| !value.is_null())
     }
 
     pub(super) fn has(self, key: &str) -> bool {

@@ -94,7 +94,10 @@ fn session(request: &AskRequest, heard: &Answer, id: Option<&str>) -> Option<Ses
         counted: before.counted,
     };
     if let Some(usage) = heard.usage {
-        let mut sum = before.counted.map(quipu_model::Usage::from).unwrap_or_default();
+        let mut sum = before
+            .counted
+            .map(quipu_model::Usage::from)
+            .unwrap_or_default();
         sum.add(&usage);
         session.counted = Some(sum.into());
     }
@@ -105,14 +108,20 @@ fn session(request: &AskRequest, heard: &Answer, id: Option<&str>) -> Option<Ses
         return None;
     }
     session.messages = before.messages;
-    session.messages.push(json!({"role": "user", "content": request.prompt}));
-    session.messages.push(json!({"role": "assistant", "content": heard.output}));
+    session
+        .messages
+        .push(json!({"role": "user", "content": request.prompt}));
+    session
+        .messages
+        .push(json!({"role": "assistant", "content": heard.output}));
     Some(session)
 }
 
 /// The name of a program, without its directory.
 fn short(program: &str) -> String {
-    let name = Path::new(program).file_name().and_then(|name| name.to_str());
+    let name = Path::new(program)
+        .file_name()
+        .and_then(|name| name.to_str());
     name.unwrap_or(program).to_owned()
 }
 

@@ -27,7 +27,10 @@ pub(super) fn build(turn: &Turn<'_>) -> Result<Invocation, String> {
     if !by_stdin {
         argv.push(&prompt);
     }
-    let model = turn.model(is_model, "sonnet, opus, haiku or a name that begins with claude-")?;
+    let model = turn.model(
+        is_model,
+        "sonnet, opus, haiku or a name that begins with claude-",
+    )?;
     argv.option("--model", model)
         .push("--output-format")
         .push("stream-json")
@@ -49,7 +52,10 @@ pub(super) fn build(turn: &Turn<'_>) -> Result<Invocation, String> {
     argv.option("-r", turn.session.as_ref());
     let mut allowed = turn.options.list("allowed_tools")?;
     if let Some(tools) = turn.tools() {
-        let (config, path) = file(".json", &servers(tools, json!({"type": "stdio"})).to_string())?;
+        let (config, path) = file(
+            ".json",
+            &servers(tools, json!({"type": "stdio"})).to_string(),
+        )?;
         files.push(config);
         argv.push("--mcp-config").push(path);
         if tools.intercept_builtins {

@@ -86,7 +86,9 @@ fn stream(turn: &Turn<'_>, answer: Which) -> Result<Stream, String> {
         });
     };
     if quipu_agents::dialect(&name).is_none() {
-        let dialects = quipu_agents::FAMILIES.iter().flat_map(|family| family.dialects());
+        let dialects = quipu_agents::FAMILIES
+            .iter()
+            .flat_map(|family| family.dialects());
         let nearest = dialects
             .map(|dialect| (strsim::jaro_winkler(dialect.name, &name), dialect.name))
             .max_by(|a, b| a.0.total_cmp(&b.0));

@@ -12,7 +12,9 @@ pub(super) const OPTIONS: &[&str] = &[
 ];
 
 fn is_model(model: &str) -> bool {
-    let is_o = model.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let is_o = model
+        .strip_prefix('o')
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     is_o || model.starts_with("gpt-") || model.starts_with("codex-")
 }
 
@@ -26,14 +28,23 @@ pub(super) fn build(turn: &Turn<'_>) -> Result<Invocation, String> {
     let prompt = turn.prompt_with_system();
     let by_stdin = prompt.starts_with('-') || !fits(&prompt);
     argv.push(if by_stdin { "-" } else { &prompt });
-    let model = turn.model(is_model, "a name that begins with gpt-, codex- or o and a digit")?;
+    let model = turn.model(
+        is_model,
+        "a name that begins with gpt-, codex- or o and a digit",
+    )?;
     argv.option("--model", model);
     let modes = ["read-only", "workspace-write", "danger-full-access"];
     let mut sandbox = turn.options.word("sandbox", &modes)?;
     if let Some(tools) = turn.tools() {
         let server = server(tools);
-        argv.push("-c").push(format!("mcp_servers.{SERVER}.command={}", toml(&server["command"])));
-        argv.push("-c").push(format!("mcp_servers.{SERVER}.args={}", toml(&server["args"])));
+        argv.push("-c").push(format!(
+            "mcp_servers.{SERVER}.command={}",
+            toml(&server["command"])
+        ));
+        argv.push("-c").push(format!(
+            "mcp_servers.{SERVER}.args={}",
+            toml(&server["args"])
+        ));
         if tools.intercept_builtins {
             sandbox.get_or_insert_with(|| "read-only".to_owned());
         }
@@ -50,11 +61,14 @@ pub(super) fn build(turn: &Turn<'_>) -> Result<Invocation, String> {
             argv.option("-s", mode);
         }
     }
-    argv.flag("--skip-git-repo-check", turn.options.flag("skip_git_repo_check")?)
-        .flag(
-            "--dangerously-bypass-approvals-and-sandbox",
-            turn.skips_permissions()?,
-        );
+    argv.flag(
+        "--skip-git-repo-check",
+        turn.options.flag("skip_git_repo_check")?,
+    )
+    .flag(
+        "--dangerously-bypass-approvals-and-sandbox",
+        turn.skips_permissions()?,
+    );
     let stdin = by_stdin.then(|| prompt.clone());
     Ok(turn.invocation(argv, stdin, prompt, Stream::of("codex-exec", Which::All)))
 }

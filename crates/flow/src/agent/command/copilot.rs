@@ -37,7 +37,10 @@ pub(super) fn build(turn: &Turn<'_>) -> Result<Invocation, String> {
             "--mode",
             options.word("mode", &["interactive", "plan", "autopilot"])?,
         )
-        .joined("--effort", options.word("effort", &["low", "medium", "high"])?);
+        .joined(
+            "--effort",
+            options.word("effort", &["low", "medium", "high"])?,
+        );
     let mut allow = options.list("allow_tools")?;
     allow.extend(options.list("allowed_tools")?);
     let mut deny = options.list("deny_tools")?;
@@ -47,7 +50,8 @@ pub(super) fn build(turn: &Turn<'_>) -> Result<Invocation, String> {
         let config = servers(tools, json!({"type": "local", "tools": ["*"]}));
         let (file, path) = file(".json", &config.to_string())?;
         files.push(file);
-        argv.push("--additional-mcp-config").push(format!("@{path}"));
+        argv.push("--additional-mcp-config")
+            .push(format!("@{path}"));
         allow.push(SERVER.to_owned());
         if tools.intercept_builtins {
             argv.push("--disable-builtin-mcps");
@@ -56,7 +60,10 @@ pub(super) fn build(turn: &Turn<'_>) -> Result<Invocation, String> {
     }
     argv.joined("--allow-tool", allow)
         .joined("--deny-tool", deny)
-        .flag("--allow-all", options.flag("allow_all")? || turn.skips_permissions()?);
+        .flag(
+            "--allow-all",
+            options.flag("allow_all")? || turn.skips_permissions()?,
+        );
     let stream = Stream::of("copilot", Which::Last);
     let mut invocation = turn.invocation(argv, stdin, prompt, stream);
     invocation.files = files;

@@ -186,9 +186,9 @@ impl Turn<'_> {
     /// The model, if it is one that the provider knows.
     fn model(&self, known: fn(&str) -> bool, expected: &str) -> Result<Option<String>, String> {
         match self.options.value("model")? {
-            Some(model) if !known(&model) => Err(format!(
-                "options.model is {model:?}; expected {expected}"
-            )),
+            Some(model) if !known(&model) => {
+                Err(format!("options.model is {model:?}; expected {expected}"))
+            }
             model => Ok(model),
         }
     }
@@ -203,7 +203,13 @@ impl Turn<'_> {
     }
 
     /// Puts all together.
-    fn invocation(&self, argv: Argv, stdin: Option<String>, prompt: String, stream: Stream) -> Invocation {
+    fn invocation(
+        &self,
+        argv: Argv,
+        stdin: Option<String>,
+        prompt: String,
+        stream: Stream,
+    ) -> Invocation {
         Invocation {
             argv: argv.0,
             stdin,
@@ -275,7 +281,10 @@ fn delivery(prompt: String) -> Delivery {
 
 /// `{"command": …, "args": […]}` of Quipu's server.
 fn server(tools: &ToolAccess) -> Value {
-    let (command, arguments) = tools.server.split_first().map_or(("", &[][..]), |it| (it.0.as_str(), it.1));
+    let (command, arguments) = tools
+        .server
+        .split_first()
+        .map_or(("", &[][..]), |it| (it.0.as_str(), it.1));
     json!({"command": command, "args": arguments})
 }
 

@@ -61,7 +61,9 @@ pub(super) fn build(turn: &Turn<'_>) -> Result<Invocation, String> {
                 put(&mut settings, "tools", tool, json!(false));
             }
         }
-        invocation.env.insert(SETTINGS.to_owned(), settings.to_string());
+        invocation
+            .env
+            .insert(SETTINGS.to_owned(), settings.to_string());
     }
     Ok(invocation)
 }

@@ -79,7 +79,9 @@ pub(super) fn build(turn: &Turn<'_>) -> Result<Invocation, String> {
         entry["name"] = json!(SERVER);
         entry["transport"] = json!("stdio");
         let servers = json!([entry]).to_string();
-        invocation.env.insert("VIBE_MCP_SERVERS".to_owned(), servers);
+        invocation
+            .env
+            .insert("VIBE_MCP_SERVERS".to_owned(), servers);
     }
     Ok(invocation)
 }

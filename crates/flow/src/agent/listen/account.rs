@@ -60,7 +60,9 @@ impl Capped {
     fn push(&mut self, text: &str) {
         self.has_any = true;
         let room = MOST_OUTPUT.saturating_sub(self.text.len());
-        let most = (0..=text.len().min(room)).rev().find(|at| text.is_char_boundary(*at));
+        let most = (0..=text.len().min(room))
+            .rev()
+            .find(|at| text.is_char_boundary(*at));
         let (kept, left) = text.split_at(most.unwrap_or(0));
         self.text.push_str(kept);
         self.is_cut |= !left.is_empty();

@@ -7,10 +7,7 @@
 use std::path::Path;
 
 use quipu_agents::{Dropped, Family, Feed, Framing, Origin};
-use quipu_model::{
-    Annotations, Attachment, Block, Body, Content, Fidelity, HarnessEvent, Json, Note, NoteKind,
-    Severity,
-};
+use quipu_model::{Annotations, Block, Body, Fidelity, HarnessEvent, Json, NoteKind, Severity};
 use serde_json::{Value, json};
 
 use super::command::{Stream, Which};
@@ -116,7 +113,12 @@ impl<'h> Listening<'h> {
             self.harness("context_trim", "output_capped", Severity::Warning, about);
         }
         if !self.heard_anything {
-            self.harness("stream_interrupt", "no_output", Severity::Warning, json!({}));
+            self.harness(
+                "stream_interrupt",
+                "no_output",
+                Severity::Warning,
+                json!({}),
+            );
         }
     }
 
@@ -167,10 +169,13 @@ impl<'h> Listening<'h> {
 
     /// Some agents print all messages at the end, as one list. Each becomes a line.
     fn list_of_messages(&mut self, held: &[u8]) -> Option<Vec<String>> {
-        let Mode::Waiting { family, dialect, .. } = &self.mode else {
+        let Mode::Waiting {
+            family, dialect, ..
+        } = &self.mode
+        else {
             return None;
         };
-        if dialect.name != "vibe" || !held.trim_ascii_start().starts_with(b"[") {
+        if !is_list(dialect, held) {
             return None;
         }
         let messages: Vec<Value> = serde_json::from_slice(held).ok()?;
@@ -191,8 +196,9 @@ impl<'h> Listening<'h> {
                 }
                 self.hand_over_text(false);
             }
-            Mode::Waiting { held, .. } => {
-                if !looks_like_record(line) {
+            Mode::Waiting { held, dialect, .. } => {
+                let in_list = is_list(dialect, held);
+                if in_list || !looks_like_record(line) {
                     held.extend_from_slice(line);
                     if !is_last {
                         held.push(b'\n');
@@ -212,7 +218,12 @@ impl<'h> Listening<'h> {
 
     /// The stream has begun: what came before it is not part of it.
     fn begin_records(&mut self) {
-        let Mode::Waiting { family, dialect, held } = &mut self.mode else {
+        let Mode::Waiting {
+            family,
+            dialect,
+            held,
+        } = &mut self.mode
+        else {
             return;
         };
         let (held, feed) = (std::mem::take(held), feed(*family, *dialect));
@@ -273,7 +284,11 @@ impl<'h> Listening<'h> {
             let said = String::from_utf8_lossy(text).into_owned();
             *text = rest;
             let is_last = is_end && text.is_empty();
-            let said = if is_last { said.trim_end_matches(['\n', '\r']) } else { &said };
+            let said = if is_last {
+                said.trim_end_matches(['\n', '\r'])
+            } else {
+                &said
+            };
             if !said.is_empty() {
                 self.account.say(said, true);
                 message(self.hearer, said);
@@ -355,9 +370,17 @@ fn feed(family: &dyn Family, dialect: quipu_agents::Dialect) -> Option<Box<Feed>
     Some(Box::new(Feed::new(dialect.framing, reader)))
 }
 
+/// Whether what came so far is a list of messages, of an agent that can print one.
+fn is_list(dialect: &quipu_agents::Dialect, held: &[u8]) -> bool {
+    dialect.name == "vibe" && held.trim_ascii_start().starts_with(b"[")
+}
+
 /// Whether a line is a record of a stream, not a line of plain text. Zeros in it do not matter.
 fn looks_like_record(line: &[u8]) -> bool {
-    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
+    let line = line
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(line)
+        .trim_ascii();
     let names = |key: &[u8]| line.windows(key.len()).any(|part| part == key);
     line.starts_with(b"{") && line.ends_with(b"}") && (names(b"\"type\"") || names(b"\"role\""))
 }
@@ -370,7 +393,10 @@ fn piece(text: &[u8]) -> usize {
         return line + 1;
     }
     let is_boundary = |at: &usize| text.get(*at).is_none_or(|byte| byte & 0xc0 != 0x80);
-    (most.saturating_sub(3)..=most).rev().find(is_boundary).unwrap_or(most)
+    (most.saturating_sub(3)..=most)
+        .rev()
+        .find(is_boundary)
+        .unwrap_or(most)
 }
 
 /// One assistant message with one text.

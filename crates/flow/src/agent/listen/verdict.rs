@@ -110,7 +110,11 @@ fn instead(note: &Note, record: &Value) -> Option<Body> {
     let event = |category, severity| Some(harness(category, name, severity, record));
     if record["type"] == "rate_limit_event" {
         let allowed = record["rate_limit_info"]["status"] == "allowed";
-        let severity = if allowed { Severity::Info } else { Severity::Warning };
+        let severity = if allowed {
+            Severity::Info
+        } else {
+            Severity::Warning
+        };
         return event("rate_limit", severity);
     }
     match note.kind {
@@ -119,7 +123,9 @@ fn instead(note: &Note, record: &Value) -> Option<Body> {
         NoteKind::Compaction => event("context_trim", Severity::Info),
         NoteKind::Permission => event("guardrail", Severity::Info),
         NoteKind::Error if record["severity"] != "warning" => {
-            let code = record["error"]["name"].as_str().or(record["error"]["code"].as_str());
+            let code = record["error"]["name"]
+                .as_str()
+                .or(record["error"]["code"].as_str());
             Some(Body::Error(Failure {
                 source: Some("llm".to_owned()),
                 code: code.map(str::to_owned),

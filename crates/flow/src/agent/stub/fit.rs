@@ -40,7 +40,9 @@ fn make(schema: &Value, root: &Value, depth: usize) -> Value {
         }
     }
     if let Some(reference) = rules.get("$ref").and_then(Value::as_str) {
-        let target = reference.strip_prefix('#').and_then(|path| root.pointer(path));
+        let target = reference
+            .strip_prefix('#')
+            .and_then(|path| root.pointer(path));
         return target.map_or(Value::Null, |target| make(target, root, depth + 1));
     }
     let Some(kind) = kind(rules) else {
@@ -55,7 +57,12 @@ fn make(schema: &Value, root: &Value, depth: usize) -> Value {
         _ => Value::Null,
     };
     // What else has to hold adds fields.
-    for part in rules.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+    for part in rules
+        .get("allOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         merge(&mut made, make(part, root, depth + 1));
     }
     made
@@ -79,7 +86,12 @@ fn combined(rules: &Map<String, Value>, root: &Value, depth: usize) -> Value {
         }
     }
     let mut made = json!({});
-    for part in rules.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+    for part in rules
+        .get("allOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         merge(&mut made, make(part, root, depth + 1));
     }
     made
@@ -98,7 +110,10 @@ fn object(rules: &Map<String, Value>, root: &Value, depth: usize) -> Value {
     let nothing = json!({"type": "string"});
     let fields = names.map(|name| {
         let rule = rules.get("properties").and_then(|all| all.get(name));
-        (name.to_owned(), make(rule.unwrap_or(&nothing), root, depth + 1))
+        (
+            name.to_owned(),
+            make(rule.unwrap_or(&nothing), root, depth + 1),
+        )
     });
     Value::Object(fields.collect())
 }

@@ -3,7 +3,7 @@
 //! Every reply is marked: [`Answer::simulated`] is set, and its events have the flag `synthetic`.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quipu_model::{
     Annotations, Block, Body, Content, Fidelity, Json, Money, ToolCall, ToolCallId, ToolResult,
@@ -206,16 +206,17 @@ async fn call(
     });
     hearer.event(body, marks.clone());
     if tool.has_result() {
-        let began = Instant::now();
         let body = Body::ToolResult(ToolResult {
             name: tool.name.clone(),
             call_id,
             input: None,
-            output: tool.output.as_ref().and_then(|output| Json::of(output).ok()),
+            output: tool
+                .output
+                .as_ref()
+                .and_then(|output| Json::of(output).ok()),
             error: tool.error.clone(),
             fidelity: Fidelity::AgentEmitted,
         });
-        drop(began);
         hearer.event(body, marks.clone());
     }
 }

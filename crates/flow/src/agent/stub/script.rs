@@ -159,7 +159,9 @@ impl Script {
             return Ok(Self::new(replies));
         }
         let written: Replies = serde_saphyr::from_str(text).map_err(|error| {
-            let line = error.location().map(|at| usize::try_from(at.line()).unwrap_or(0));
+            let line = error
+                .location()
+                .map(|at| usize::try_from(at.line()).unwrap_or(0));
             wrong(line, error.to_string())
         })?;
         let replies: Result<_, String> = written.replies.into_iter().map(Written::reply).collect();
@@ -222,8 +224,13 @@ impl Written {
         let cost = match &self.cost_usd {
             None | Some(Value::Null) => None,
             Some(cost) => {
-                let text = cost.as_str().map_or_else(|| cost.to_string(), str::to_owned);
-                Some(Money::parse(&text).ok_or(format!("cost_usd is {text}, not a sum of dollars"))?)
+                let text = cost
+                    .as_str()
+                    .map_or_else(|| cost.to_string(), str::to_owned);
+                Some(
+                    Money::parse(&text)
+                        .ok_or(format!("cost_usd is {text}, not a sum of dollars"))?,
+                )
             }
         };
         Ok(Reply {
@@ -321,7 +328,8 @@ impl Making {
     }
 
     fn finish(mut self) -> Script {
-        self.done.extend(std::mem::take(&mut self.open).into_values());
+        self.done
+            .extend(std::mem::take(&mut self.open).into_values());
         Script::new(self.done)
     }
 }
@@ -343,7 +351,10 @@ impl Reply {
     }
 
     fn result(&mut self, id: &str, output: Option<&Json>, error: Option<String>) {
-        let call = self.tools.iter_mut().find(|tool| tool.id.as_deref() == Some(id));
+        let call = self
+            .tools
+            .iter_mut()
+            .find(|tool| tool.id.as_deref() == Some(id));
         if let Some(call) = call
             && !call.has_result()
         {
