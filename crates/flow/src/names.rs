@@ -15,7 +15,10 @@ pub(crate) fn nearest<'n>(word: &str, known: impl IntoIterator<Item = &'n str>) 
             let far = strsim::damerau_levenshtein(&lower, &name.to_lowercase());
             (far, name)
         })
-        .filter(|(far, name)| *far <= 1 + name.chars().count() / 4)
+        .filter(|(far, name)| {
+            let length = name.chars().count();
+            *far < length && *far <= 1 + length.saturating_sub(1) / 4
+        })
         .min()
         .map(|(_, name)| name)
 }

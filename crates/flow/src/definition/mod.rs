@@ -10,9 +10,14 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::Value;
 
+pub mod check;
 mod diagnostic;
 pub mod duration;
+pub mod inputs;
+pub mod keys;
+pub mod load;
 mod node;
+pub mod places;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 
@@ -160,6 +165,8 @@ pub struct Step {
     pub depends_on: Vec<Text>,
     /// What it may cost.
     pub budget: Option<Budget>,
+    /// Templates inside its maps and lists (`options`, `inputs`, `items`, …), with their places.
+    pub texts: Vec<Text>,
 }
 
 /// What a step does.

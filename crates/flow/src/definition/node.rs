@@ -47,6 +47,9 @@ impl Node {
                 max_events: 1_000_000,
                 max_aliases: 10_000,
             },
+            alias_limits: serde_saphyr::alias_limits! {
+                max_total_replayed_events: 100_000,
+            },
             strict_booleans: true,
             with_snippet: false,
         };

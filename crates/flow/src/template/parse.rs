@@ -32,8 +32,6 @@ pub(super) enum Node {
 #[derive(Debug, Clone)]
 pub(super) struct Pipeline {
     pub(super) at: usize,
-    /// Where it ends in the source.
-    pub(super) end: usize,
     pub(super) variables: Vec<String>,
     /// Whether the variables exist already (`=`), or begin here (`:=`).
     pub(super) assigns: bool,
@@ -358,7 +356,6 @@ impl Parser<'_> {
         }
         Ok(Pipeline {
             at,
-            end: self.last,
             variables,
             assigns,
             commands,
