@@ -10,7 +10,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub mod builtin;
+pub mod mcp;
 mod router;
+pub mod serve;
 
 #[cfg(test)]
 pub(crate) mod tests;
