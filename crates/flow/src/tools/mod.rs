@@ -18,6 +18,7 @@ pub mod serve;
 pub(crate) mod tests;
 
 pub use router::{Router, Rules};
+pub(crate) use router::{head, misfits};
 
 /// A tool as models are told of it.
 #[derive(Debug, Clone, PartialEq)]

@@ -93,7 +93,7 @@ pub async fn connect(
     cancel: &CancellationToken,
 ) -> Result<Arc<dyn Toolbox>, McpError> {
     let connection = Connection::open(name, server, cancel).await?;
-    Ok(Arc::new(Tools::new(name, Arc::new(connection), |_| true)))
+    Ok(Arc::new(Tools::new(name, connection)))
 }
 
 /// A server that answers.
@@ -204,6 +204,11 @@ impl Connection {
         }
     }
 
+    /// Whether nothing can be asked any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.service.is_transport_closed()
+    }
+
     /// The tools as the server names them.
     pub(crate) fn tools(&self) -> &[Tool] {
         &self.tools
@@ -279,7 +284,7 @@ fn said(error: &dyn std::error::Error) -> String {
         }
         cause = next.source();
     }
-    super::router::head(&all, 2000).to_owned()
+    super::head(&all, 2000).to_owned()
 }
 
 /// Both generations of the protocol, the newer first.
@@ -297,31 +302,29 @@ fn us() -> ClientConfig {
 }
 
 /// Tools of a server under names of Quipu's.
-pub(crate) struct Tools {
-    connection: Arc<Connection>,
+struct Tools {
+    connection: Connection,
     /// The server's name of each tool, and how models are told of it.
     tools: Vec<(String, ToolSpec)>,
 }
 
 impl Tools {
-    /// The tools of a server that fit, called `<prefix>_<tool>`.
-    pub(crate) fn new(
-        prefix: &str,
-        connection: Arc<Connection>,
-        fits: impl Fn(&str) -> bool,
-    ) -> Self {
+    /// The tools of a server, called `<prefix>_<tool>`.
+    fn new(prefix: &str, connection: Connection) -> Self {
         let mut taken = HashSet::new();
-        let tools = connection.tools().iter().filter(|it| fits(&it.name));
-        let tools = tools.map(|tool| {
-            let spec = ToolSpec {
-                name: unique(prefix, &tool.name, &mut taken),
-                description: tool.description.as_deref().unwrap_or("").to_owned(),
-                input_schema: Value::Object(tool.input_schema.as_ref().clone()),
-            };
-            (tool.name.to_string(), spec)
-        });
+        let tools = connection.tools().iter();
+        let tools = tools.map(|tool| (tool.name.to_string(), spec(prefix, tool, &mut taken)));
         let tools = tools.collect();
         Self { connection, tools }
+    }
+}
+
+/// How models are told of a tool of a server.
+pub(crate) fn spec(prefix: &str, tool: &Tool, taken: &mut HashSet<String>) -> ToolSpec {
+    ToolSpec {
+        name: unique(prefix, &tool.name, taken),
+        description: tool.description.as_deref().unwrap_or("").to_owned(),
+        input_schema: Value::Object(tool.input_schema.as_ref().clone()),
     }
 }
 
@@ -361,10 +364,8 @@ impl Toolbox for Tools {
             let Some((tool, _)) = tool else {
                 return ToolOutcome::failed(format!("there is no tool {:?}", request.name));
             };
-            let arguments = match &request.input {
-                Value::Object(arguments) => arguments.clone(),
-                Value::Null => Map::new(),
-                _ => return ToolOutcome::failed("the input is not an object"),
+            let Some(arguments) = arguments(&request.input) else {
+                return ToolOutcome::failed("the input is not an object");
             };
             match self.connection.call(tool, arguments, cancel).await {
                 Ok(result) => outcome(result),
@@ -387,8 +388,17 @@ impl Toolbox for Tools {
     }
 }
 
+/// The input of a call as arguments.
+pub(crate) fn arguments(input: &Value) -> Option<Map<String, Value>> {
+    match input {
+        Value::Object(arguments) => Some(arguments.clone()),
+        Value::Null => Some(Map::new()),
+        _ => None,
+    }
+}
+
 /// What a model is given of a result: the text where it is only text, else all of it.
-fn outcome(result: CallToolResult) -> ToolOutcome {
+pub(crate) fn outcome(result: CallToolResult) -> ToolOutcome {
     let is_error = result.is_error.unwrap_or(false);
     let text = text_of(&result);
     let output = match (&text, &result.structured_content) {
