@@ -146,7 +146,7 @@ async fn the_message_holds_the_prompt_and_the_system_prompt_that_were_sent() {
         ]
     );
     assert_eq!(message.place.path, "ask");
-    assert!(ran.outcome.message.expect("a reply").starts_with("[STUB] Completed step ask."));
+    assert!(ran.outcome.message.as_ref().expect("a reply").starts_with("[STUB] Completed step ask."));
     let result = ran.result("ask");
     assert_eq!(result["data"]["simulated"], Value::Bool(true));
 }
