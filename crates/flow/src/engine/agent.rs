@@ -155,6 +155,7 @@ impl Doing<'_> {
             tools,
             stopping: &stopping,
             asked,
+            is_asked: false,
             failed: None,
             over: None,
         };
@@ -359,6 +360,7 @@ struct Hearing<'a, 'd> {
     tools: &'a StepTools,
     stopping: &'a CancellationToken,
     asked: &'a mut Asked,
+    is_asked: bool,
     failed: Option<Stop>,
     over: Option<Over>,
 }
@@ -378,6 +380,25 @@ impl Hearing<'_, '_> {
             self.failed.get_or_insert(stop);
             self.stopping.cancel();
         }
+    }
+
+    /// Writes down what is asked, exactly as it is sent.
+    fn question(&mut self, mut extra: Value) {
+        self.is_asked = true;
+        let request = self.request;
+        let mut blocks = vec![Block::text(Fidelity::Router, request.prompt.clone())];
+        extra["provider"] = request.provider.as_str().into();
+        if let Some(system) = &request.system_prompt {
+            blocks.push(Block::text(Fidelity::Router, system.clone()));
+            // Which block holds it: the vocabulary has one type for both.
+            extra["system_block"] = 1.into();
+        }
+        if let Some(session) = request.session.as_ref().and_then(|session| session.id.as_ref()) {
+            extra["session"] = session.as_str().into();
+        }
+        let body = Body::UserMessage(blocks);
+        let recorded = self.run().chronicle.record(self.place(), body, with_extra(&extra));
+        self.keep(recorded);
     }
 
     fn count(&mut self, annotations: &Annotations) {
@@ -427,15 +448,7 @@ impl Hearing<'_, '_> {
 
 impl Hearer for Hearing<'_, '_> {
     fn sent(&mut self, sent: Sent<'_>) {
-        let mut blocks = vec![Block::text(Fidelity::Router, self.request.prompt.clone())];
-        if let Some(system) = &self.request.system_prompt {
-            blocks.push(Block::text(Fidelity::Router, system.clone()));
-        }
-        let mut extra = json!({ "provider": self.request.provider });
-        if self.request.system_prompt.is_some() {
-            // Which block holds it: the vocabulary has one type for both.
-            extra["system_block"] = 1.into();
-        }
+        let mut extra = json!({});
         match sent {
             Sent::Program { argv, stdin } => {
                 let shown: Vec<String> = argv.iter().map(|argument| shown(argument, self.request)).collect();
@@ -446,15 +459,14 @@ impl Hearer for Hearing<'_, '_> {
             }
             Sent::Request { url, .. } => extra["url"] = url.into(),
         }
-        if let Some(session) = self.request.session.as_ref().and_then(|session| session.id.as_ref()) {
-            extra["session"] = session.as_str().into();
-        }
-        let body = Body::UserMessage(blocks);
-        let recorded = self.run().chronicle.record(self.place(), body, with_extra(&extra));
-        self.keep(recorded);
+        self.question(extra);
     }
 
     fn event(&mut self, body: Body, annotations: Annotations) {
+        // Stubs send nothing, and what is asked comes before what is answered.
+        if !self.is_asked {
+            self.question(json!({}));
+        }
         self.tools.hear(&body);
         self.count(&annotations);
         let recorded = self.run().chronicle.record(self.place(), body, annotations);

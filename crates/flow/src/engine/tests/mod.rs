@@ -54,7 +54,8 @@ impl World {
 
     /// A world whose agents reply as this script says.
     pub(super) fn scripted(script: &str) -> Self {
-        let script = Script::parse("replies.yaml".as_ref(), script).expect("replies");
+        let script = format!("replies:\n{script}");
+        let script = Script::parse("replies.yaml".as_ref(), &script).expect("replies");
         Self {
             stub: Some(Stub::Script(Arc::new(script))),
             ..Self::new()
