@@ -18,6 +18,8 @@ pub mod keys;
 pub mod load;
 mod node;
 pub mod places;
+mod texts;
+mod ways;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 
