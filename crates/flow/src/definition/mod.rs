@@ -18,6 +18,7 @@ pub mod keys;
 pub mod load;
 mod node;
 pub mod places;
+pub mod schema;
 mod texts;
 mod ways;
 

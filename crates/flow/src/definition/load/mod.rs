@@ -12,8 +12,8 @@ use super::keys;
 use super::node::{Kind, MOST_BYTES, Node};
 use super::places::Places;
 use super::{
-    Action, At, Budget, Diagnostic, Hook, Input, InputKind, McpServer, Step, StepHooks,
-    TerminalStep, Text, Validation, Workflow, WorkflowHooks,
+    Action, At, Budget, Diagnostic, Hook, Input, InputKind, McpServer, OnFailure, Step, StepHooks,
+    TerminalStep, Text, Transition, Validation, Workflow, WorkflowHooks,
 };
 use crate::names::did_you_mean;
 
@@ -362,7 +362,9 @@ impl Loader<'_> {
             }
             self.step_name(key);
             // What is wrong with a step is said once; other steps may name it nevertheless.
-            let step = self.step(key, node).unwrap_or_else(|| placeholder(key));
+            let step = self
+                .step(key, node)
+                .unwrap_or_else(|| placeholder(key, node));
             steps.insert(key.text.clone(), step);
         }
         if initial.is_none()
@@ -397,17 +399,32 @@ impl Loader<'_> {
     }
 }
 
-/// A step that could not be read. An error was found, so that it never runs.
-fn placeholder(key: &Text) -> Step {
+/// A step that could not be read, with the steps that it names. An error was found, so that it never runs.
+fn placeholder(key: &Text, node: &Node) -> Step {
+    let lists = ["transitions", "parallel", "body"].map(|key| node.get(key));
+    let named = lists
+        .into_iter()
+        .flatten()
+        .flat_map(|list| match &list.kind {
+            Kind::List(items) => items.as_slice(),
+            _ => &[],
+        });
+    let transitions = named
+        .filter_map(|item| item.get("goto").unwrap_or(item).text())
+        .map(|goto| Transition { when: None, goto })
+        .collect();
     Step {
         name: key.text.clone(),
         at: key.at,
         description: None,
         action: Action::Terminal(TerminalStep::default()),
         timeout: None,
-        on_success: None,
-        on_failure: None,
-        transitions: Vec::new(),
+        on_success: node.get("on_success").and_then(Node::text),
+        on_failure: node
+            .get("on_failure")
+            .and_then(Node::text)
+            .map(OnFailure::Step),
+        transitions,
         continue_on_error: false,
         retry: None,
         hooks: StepHooks::default(),
