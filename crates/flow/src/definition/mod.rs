@@ -13,6 +13,7 @@ use serde_json::Value;
 pub mod check;
 mod diagnostic;
 pub mod duration;
+pub mod graph;
 pub mod inputs;
 pub mod keys;
 pub mod load;
