@@ -64,7 +64,6 @@ const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
 
 const LIMIT: i64 = u32::MAX as i64;
 const TEXTS: Shape = Shape::List(&Shape::Text);
-const TEMPLATES: Shape = Shape::List(&Shape::Template);
 const STEPS: Shape = Shape::List(&Shape::Step);
 const ANY_MAP: Shape = Shape::MapOf(&Shape::Any);
 const TEXT_MAP: Shape = Shape::MapOf(&Shape::Template);
@@ -428,6 +427,16 @@ pub static OUTPUT: Object = Object {
     ],
 };
 
+/// One of `skills`, as a map.
+pub static SKILL: Object = Object {
+    name: "skill",
+    required: &[],
+    keys: &[
+        key("name", Shape::Template, "Its name."),
+        key("path", Shape::Template, "Its path, instead of a name."),
+    ],
+};
+
 /// One of `checks`.
 pub static CHECK: Object = Object {
     name: "check",
@@ -558,7 +567,7 @@ kinds! {
         key("prompt_file", Shape::Template, "A file that holds it."),
         key("system_prompt", Shape::Template, "Instructions that come before the prompt."),
         key("role", Shape::Template, "A role whose `AGENTS.md` comes before the system prompt."),
-        key("skills", TEMPLATES, "Skills whose texts are put before the prompt."),
+        key("skills", Shape::List(&Shape::Either(&[Shape::Template, Shape::Object(&SKILL)])), "Skills whose texts are put before the prompt."),
         key("options", ANY_MAP, "Options of the provider, such as `model`."),
         key("mode", Shape::Words(&["single", "conversation"]), "One question, or a conversation with a person."),
         key("conversation", Shape::Object(&CONVERSATION), "Keeps the agent's session for later steps."),
@@ -620,7 +629,7 @@ pub static CUSTOM: Object = Object {
 };
 
 /// The objects other than the kinds of step, in the order of the reference.
-pub static OBJECTS: [&Object; 20] = [
+pub static OBJECTS: [&Object; 21] = [
     &WORKFLOW,
     &INPUT,
     &VALIDATION,
@@ -635,6 +644,7 @@ pub static OBJECTS: [&Object; 20] = [
     &BUDGET,
     &CONVERSATION,
     &OUTPUT,
+    &SKILL,
     &CHECK,
     &MCP_PROXY,
     &PLUGIN_TOOL,

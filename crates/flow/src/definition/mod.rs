@@ -13,11 +13,15 @@ use serde_json::Value;
 pub mod check;
 mod diagnostic;
 pub mod duration;
+pub mod graph;
 pub mod inputs;
 pub mod keys;
 pub mod load;
 mod node;
 pub mod places;
+pub mod schema;
+mod texts;
+mod ways;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 

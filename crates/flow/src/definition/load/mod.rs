@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use sha2::{Digest as _, Sha256};
 
-use super::diagnostic::{Diagnostics, Findings};
+use super::diagnostic::{Diagnostics, Findings, Severity};
 use super::keys;
 use super::node::{Kind, MOST_BYTES, Node};
 use super::places::Places;
 use super::{
-    At, Budget, Diagnostic, Hook, Input, InputKind, McpServer, Step, Text, Validation, Workflow,
-    WorkflowHooks,
+    Action, At, Budget, Diagnostic, Hook, Input, InputKind, McpServer, OnFailure, Step, StepHooks,
+    TerminalStep, Text, Transition, Validation, Workflow, WorkflowHooks,
 };
 use crate::names::did_you_mean;
 
@@ -73,6 +73,29 @@ pub(super) fn read(path: &Path) -> Result<String, String> {
 ///
 /// As [`load`].
 pub fn parse(text: &str, file: &Path, places: &Places) -> Result<Loaded, Diagnostics> {
+    parse_with(text, file, places, true)
+}
+
+/// Reads a workflow that another one calls, without checking it; else its first error.
+pub(super) fn parse_only(path: &Path, places: &Places) -> Result<Workflow, String> {
+    let text = read(path)?;
+    match parse_with(&text, path, places, false) {
+        Ok(loaded) => Ok(loaded.workflow),
+        Err(found) => Err(found
+            .0
+            .into_iter()
+            .find(|found| found.severity == Severity::Error)
+            .map(|found| found.message)
+            .unwrap_or_default()),
+    }
+}
+
+fn parse_with(
+    text: &str,
+    file: &Path,
+    places: &Places,
+    checks: bool,
+) -> Result<Loaded, Diagnostics> {
     let mut findings = Findings::new(file.to_owned());
     if text.len() as u64 > MOST_BYTES {
         let why = format!("is larger than {} MiB", MOST_BYTES >> 20);
@@ -102,8 +125,10 @@ pub fn parse(text: &str, file: &Path, places: &Places) -> Result<Loaded, Diagnos
     };
     if loader.findings.has_errors() {
         // What else is wrong is said at once, not after the first mistakes are mended.
-        let more = super::check::check(&workflow, places);
-        loader.findings.found.extend(more);
+        if checks {
+            let more = super::check::check(&workflow, places);
+            loader.findings.found.extend(more);
+        }
         return Err(Diagnostics(loader.findings.sorted()));
     }
     Ok(Loaded {
@@ -336,9 +361,11 @@ impl Loader<'_> {
                 continue;
             }
             self.step_name(key);
-            if let Some(step) = self.step(key, node) {
-                steps.insert(key.text.clone(), step);
-            }
+            // What is wrong with a step is said once; other steps may name it nevertheless.
+            let step = self
+                .step(key, node)
+                .unwrap_or_else(|| placeholder(key, node));
+            steps.insert(key.text.clone(), step);
         }
         if initial.is_none()
             && let Some(node) = fields.get("states")
@@ -369,6 +396,42 @@ impl Loader<'_> {
             return;
         };
         self.findings.error("step-name", key.at, wrong, None);
+    }
+}
+
+/// A step that could not be read, with the steps that it names. An error was found, so that it never runs.
+fn placeholder(key: &Text, node: &Node) -> Step {
+    let lists = ["transitions", "parallel", "body"].map(|key| node.get(key));
+    let named = lists
+        .into_iter()
+        .flatten()
+        .flat_map(|list| match &list.kind {
+            Kind::List(items) => items.as_slice(),
+            _ => &[],
+        });
+    let transitions = named
+        .filter_map(|item| item.get("goto").unwrap_or(item).text())
+        .map(|goto| Transition { when: None, goto })
+        .collect();
+    Step {
+        name: key.text.clone(),
+        at: key.at,
+        description: None,
+        action: Action::Terminal(TerminalStep::default()),
+        timeout: None,
+        on_success: node.get("on_success").and_then(Node::text),
+        on_failure: node
+            .get("on_failure")
+            .and_then(Node::text)
+            .map(OnFailure::Step),
+        transitions,
+        continue_on_error: false,
+        retry: None,
+        hooks: StepHooks::default(),
+        capture: None,
+        depends_on: Vec::new(),
+        budget: None,
+        texts: Vec::new(),
     }
 }
 

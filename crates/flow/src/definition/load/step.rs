@@ -407,16 +407,20 @@ fn body(fields: &Fields<'_>, findings: &mut Findings) -> LoopBody {
 fn skills(fields: &Fields<'_>, findings: &mut Findings) -> Vec<Text> {
     let mut skills = Vec::new();
     for node in fields.list("skills", findings) {
-        let named = node.get("name").or_else(|| node.get("path"));
-        match node.text().or_else(|| named.and_then(Node::text)) {
-            Some(text) => skills.push(text),
-            None => findings.error(
-                "wrong-type",
-                node.at,
-                "a skill is a name or path, or a map with `name` or `path`",
-                None,
-            ),
+        if let Some(text) = node.text() {
+            skills.push(text);
+            continue;
         }
+        let Some(fields) = Fields::of(node, "a skill", &[&keys::SKILL], findings) else {
+            continue;
+        };
+        let name = fields.text("name", findings);
+        let path = fields.text("path", findings);
+        match name.or(path) {
+            Some(text) => skills.push(text),
+            None => findings.error("missing-key", node.at, "a skill has `name` or `path`", None),
+        }
+        fields.finish(findings, |_| None);
     }
     skills
 }
