@@ -274,6 +274,8 @@ enum Stop {
     Paused(Pause),
     /// It has spent what it may.
     Budget(String),
+    /// It goes round in circles.
+    Circle(String),
     /// It cannot be written down.
     Broken(EngineError),
 }
