@@ -103,7 +103,7 @@ impl Asking<'_> {
             }
             self.take_in(&turn, hearer);
             if let Some(why) = failure {
-                self.broke_off(&turn, &why, hearer);
+                broke_off(&turn, &why, hearer);
                 return Err(why);
             }
             let Some(router) = router.as_ref().filter(|_| !turn.calls.is_empty()) else {
@@ -182,20 +182,6 @@ impl Asking<'_> {
         }
     }
 
-    /// Says that an answer is not whole.
-    fn broke_off(&self, turn: &Turn, why: &AskFailure, hearer: &mut dyn Hearer) {
-        dangling(turn, "no_result", hearer);
-        let name = match why {
-            AskFailure::TimedOut(_) => "timed_out",
-            AskFailure::Cancelled => "cancelled",
-            _ if turn.has_begun() => "broken_off",
-            _ => return,
-        };
-        let about = json!({"said_bytes": turn.length()});
-        let event = harness("stream_interrupt", name, Severity::Error, &about);
-        hearer.event(event, exchange::about(turn));
-    }
-
     /// Calls a tool by the router, which records it.
     async fn call(&self, router: &Router, call: &Call) -> ToolOutcome {
         let request = |input| ToolRequest {
@@ -228,6 +214,20 @@ impl Asking<'_> {
             ..SessionHandle::default()
         })
     }
+}
+
+/// Says that an answer is not whole.
+fn broke_off(turn: &Turn, why: &AskFailure, hearer: &mut dyn Hearer) {
+    dangling(turn, "no_result", hearer);
+    let name = match why {
+        AskFailure::TimedOut(_) => "timed_out",
+        AskFailure::Cancelled => "cancelled",
+        _ if turn.has_begun() => "broken_off",
+        _ => return,
+    };
+    let about = json!({"said_bytes": turn.length()});
+    let event = harness("stream_interrupt", name, Severity::Error, &about);
+    hearer.event(event, exchange::about(turn));
 }
 
 /// Calls that the model asked for and nobody makes.

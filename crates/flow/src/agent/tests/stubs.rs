@@ -96,7 +96,7 @@ async fn a_fixed_reply_fits_the_schema_that_is_asked_for() {
     assert!(error.to_string().contains("script"), "{error}");
 }
 
-const SCRIPT: &str = r#"
+const SCRIPT: &str = r"
 replies:
   - step: build.plan
     thinking: Let me think.
@@ -110,7 +110,7 @@ replies:
     fail: out of credit
   - text: Whatever.
     repeat: true
-"#;
+";
 
 #[tokio::test]
 async fn a_script_replies_by_step_and_in_order() {
