@@ -94,8 +94,7 @@ impl Doing<'_> {
                 }
                 Prepared::Wait { until } => self.wait(until).await,
                 Prepared::Custom { kind, config } => {
-                    let plugins = &self.run.options.plugins;
-                    let done = plugins.step(kind, config, self.cancel).await;
+                    let done = self.run.plugins.step(kind, config, self.cancel).await;
                     Ok(outcome_of(done).into())
                 }
             }
@@ -110,7 +109,8 @@ impl Doing<'_> {
         let context = OperationContext {
             root: self.run.options.root.clone(),
         };
-        let all = &self.run.options.operations;
+        let mut all = self.run.options.operations.clone();
+        all.push(self.run.plugins.operations());
         let has = all.iter().find(|some| some.names().iter().any(|known| known == name));
         // The first one knows what to say of a name that nobody has.
         let done = match has.or(all.first()) {

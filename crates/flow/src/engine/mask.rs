@@ -110,6 +110,7 @@ impl Masking<'_> {
                 if let Some(text) = &mut note.text {
                     self.text(text);
                 }
+                self.some(&mut note.raw);
             }
             Body::Unknown(unknown) => self.json(&mut unknown.payload),
             Body::RunStarted(_)

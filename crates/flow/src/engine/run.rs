@@ -11,7 +11,7 @@ use quipu_model::{Annotations, Body, Place, RunId, Severity, Step as NamedStep, 
 use quipu_record::Recorder;
 use quipu_store::blobs::Blobs;
 use serde_json::{Map, Value, json};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::action::is_terminal;
 use super::audit::{Audit, AuditEnd};
@@ -27,8 +27,9 @@ use super::{
     EngineError, EngineOptions, News, Outcome, Pause, ResumeOptions, RunStatus, Stop, Verdict,
 };
 use crate::definition::places::Places;
-use crate::definition::{At, OnFailure, Step, Text, Workflow};
+use crate::definition::{Action, At, OnFailure, Step, Text, Workflow};
 use crate::expression::Expression;
+use crate::plugin::Plugins;
 
 /// Everything about a run that its steps share.
 pub(super) struct Run {
@@ -43,6 +44,11 @@ pub(super) struct Run {
     pub(super) stack: Vec<String>,
     pub(super) verdict: Option<Verdict>,
     pub(super) starter: String,
+    /// The plugins that the workflow uses, open.
+    pub(super) plugins: Plugins,
+    /// Ends programs of plugins when the run has ended.
+    #[expect(dead_code, reason = "what it does, it does when it is dropped")]
+    plugins_end: DropGuard,
 }
 
 /// How many steps ran, and how many answered from the transcript.
@@ -274,7 +280,9 @@ pub(super) async fn execute(
     let began = Instant::now();
     let is_resumed = beginning.resume.is_some();
     let parent = beginning.parent.as_ref().map(|parent| parent.run_id().clone());
-    let run = Arc::new(open(options, beginning)?);
+    let mut run = open(options, beginning)?;
+    let opened = run.open_plugins().await;
+    let run = Arc::new(run);
     let audit = Audit::open(options.audit.as_deref(), &run.facts)?;
     if let Some(audit) = &audit {
         audit.started(&run.facts)?;
@@ -285,7 +293,10 @@ pub(super) async fn execute(
         parent: parent.as_ref(),
     });
     let mut context = Context::new(Arc::clone(&run.facts));
-    let ended = run.drive(&mut context, cancel).await;
+    let ended = match opened {
+        Ok(()) => run.drive(&mut context, cancel).await,
+        Err(error) => Ok(Ending::failed(error, None)),
+    };
     let ending = match ended {
         Ok(ending) => ending,
         Err(Stop::Cancelled) => Ending {
@@ -392,6 +403,8 @@ fn open(options: &Arc<EngineOptions>, beginning: Beginning) -> Result<Run, Engin
         counts: Counts::default(),
         stack,
         verdict: None,
+        plugins: options.plugins.clone(),
+        plugins_end: CancellationToken::new().drop_guard(),
         starter: user,
         workflow,
     };
@@ -425,6 +438,30 @@ fn hostname() -> String {
 }
 
 impl Run {
+    /// Starts the plugins that the workflow names or uses.
+    async fn open_plugins(&mut self) -> Result<(), String> {
+        let mut names = self.workflow.plugins.clone();
+        for step in self.workflow.steps.values() {
+            let used = match &step.action {
+                Action::Custom(custom) => self.plugins.of_step(&custom.kind).map(|plugin| plugin.name.as_str()),
+                Action::Operation(operation) => operation.operation.text.split('.').next(),
+                _ => None,
+            };
+            let is_found = |name: &&str| self.plugins.found().any(|plugin| plugin.name == *name);
+            if let Some(name) = used.filter(is_found)
+                && !names.values().any(|known| known == name)
+            {
+                names.insert(name.to_owned(), name.to_owned());
+            }
+        }
+        if names.is_empty() {
+            return Ok(());
+        }
+        let ends = CancellationToken::new();
+        self.plugins_end = ends.clone().drop_guard();
+        self.plugins.open(&names, &ends).await.map_err(|error| error.to_string())
+    }
+
     pub(super) fn tell(&self, news: News<'_>) {
         self.options.observer.tell(&self.facts.run_id, news);
     }

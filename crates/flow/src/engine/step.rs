@@ -417,9 +417,10 @@ fn delay(retry: &Retry, tries: u32, random: f64) -> Duration {
         Duration::ZERO => grown,
         most => grown.min(most.as_secs_f64()),
     };
-    let off = capped * retry.jitter.clamp(0.0, 1.0) * (random * 2.0 - 1.0);
     // A year is as good as for ever, and every duration can say it.
-    Duration::from_secs_f64((capped + off).clamp(0.0, 31_536_000.0))
+    let capped = capped.clamp(0.0, 31_536_000.0);
+    let off = capped * retry.jitter.clamp(0.0, 1.0) * (random * 2.0 - 1.0);
+    Duration::from_secs_f64((capped + off).max(0.0))
 }
 
 /// A number from 0 to 1.

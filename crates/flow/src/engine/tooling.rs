@@ -226,8 +226,7 @@ impl Doing<'_> {
             boxes.push(Arc::new(builtins));
         }
         for (plugin, expose) in &proxy.plugin_tools {
-            let name = self.run.workflow.plugins.get(plugin).unwrap_or(plugin);
-            let toolbox = self.run.options.plugins.toolbox(name, expose).await;
+            let toolbox = self.run.plugins.toolbox(plugin, expose);
             boxes.push(toolbox.map_err(|error| error.to_string())?);
         }
         for name in &proxy.servers {
@@ -285,11 +284,8 @@ async fn answer(
         let (router, tools, cancel) = (router.clone(), Arc::clone(&tools), cancel.clone());
         tokio::spawn(async move {
             let (input, output) = stream.into_split();
-            tokio::select! {
-                () = cancel.cancelled() => {}
-                // An agent that goes away is not an error.
-                _ = serve::serve(router, tools, input, output) => {}
-            }
+            // An agent that goes away is not an error.
+            serve::serve(router, tools, input, output, &cancel).await.ok();
         });
     }
 }

@@ -16,23 +16,34 @@ pub(crate) struct Server {
 
 /// Starts a server that gives these answers, one for each connection, the last one again and again.
 pub(crate) async fn server(answers: Vec<Option<String>>) -> Server {
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    serving(move |_| {
+        let n = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        answers[n.min(answers.len() - 1)].clone()
+    })
+    .await
+}
+
+/// Starts a server that answers a request, head and body, with what is worked out from it.
+pub(crate) async fn serving(
+    answer: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (sender, seen) = tokio::sync::mpsc::channel(64);
     let end = CancellationToken::new();
     let guard = end.clone().drop_guard();
+    let answer = std::sync::Arc::new(answer);
     tokio::spawn(async move {
-        let mut next = 0;
         loop {
             let (mut stream, _) = tokio::select! {
                 () = end.cancelled() => return,
                 accepted = listener.accept() => accepted.unwrap(),
             };
-            let answer = answers[next.min(answers.len() - 1)].clone();
-            next += 1;
-            let (sender, end) = (sender.clone(), end.clone());
+            let (sender, end, answer) = (sender.clone(), end.clone(), answer.clone());
             tokio::spawn(async move {
                 let request = read_request(&mut stream).await;
+                let answer = answer(&request);
                 sender.try_send(request).ok();
                 match answer {
                     Some(answer) => {

@@ -19,6 +19,7 @@ mod web;
 mod tests;
 
 pub use builtin::{Builtin, inputs_of, names};
+pub(crate) use inputs::like;
 pub use inputs::{InputSpec, InputType};
 
 /// Where an operation runs.

@@ -10,12 +10,15 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub mod builtin;
+pub mod mcp;
 mod router;
+pub mod serve;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use router::{Router, Rules};
+pub(crate) use router::{head, misfits};
 
 /// A tool as models are told of it.
 #[derive(Debug, Clone, PartialEq)]

@@ -297,9 +297,13 @@ fn complaint(tool: &Tool, request: &ToolRequest, recorder: &dyn ToolRecorder) ->
         let attributes = about(request, json!({"error": head(&why, MAX_COMPLAINT)}));
         recorder.harness("tool_lifecycle", "bad_schema", attributes);
     }
-    let validator = validator.as_ref()?;
+    misfits(validator.as_ref()?, &request.input)
+}
+
+/// What does not fit a schema about a value, in so many words.
+pub(crate) fn misfits(validator: &Validator, value: &Value) -> Option<String> {
     let mut all = String::new();
-    for error in validator.iter_errors(&request.input) {
+    for error in validator.iter_errors(value) {
         let place = error.instance_path().to_string();
         let text = if place.is_empty() {
             error.to_string()

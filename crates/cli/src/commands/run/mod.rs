@@ -168,8 +168,6 @@ fn options(
     let home = place.home()?;
     let config = Config::load(&home)?;
     let plugins = Plugins::discover(&places.plugins);
-    let mut operations: Vec<Arc<dyn operation::Operations>> = vec![Arc::new(operation::Builtin::default())];
-    operations.push(plugins.operations());
     let stub = args.stub.as_ref().map(|from| replies::stub(from.as_deref(), place)).transpose()?;
     Ok(EngineOptions {
         storage: Storage::at(storage_root),
@@ -183,7 +181,7 @@ fn options(
         places,
         root,
         agents: Agents::new(AgentOptions { stub, ..AgentOptions::default() }),
-        operations,
+        operations: vec![Arc::new(operation::Builtin::default())],
         plugins,
         connector: connector(),
         prices: Arc::new(config.prices()),

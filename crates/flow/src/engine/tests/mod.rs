@@ -101,7 +101,7 @@ impl World {
                 stub: self.stub.clone(),
                 ..AgentOptions::default()
             }),
-            operations: vec![Arc::new(operation::Builtin::default()), plugins.operations()],
+            operations: vec![Arc::new(operation::Builtin::default())],
             plugins,
             connector: None,
             prices: Arc::new(quipu_prices::Prices::builtin()),
