@@ -7,8 +7,8 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::command::Invocation;
-use super::provider::Provider;
 use super::listen::{Listening, harness};
+use super::provider::Provider;
 use super::{Answer, AskError, AskFailure, AskRequest, Hearer, Sent, SessionHandle};
 use crate::process::{self, Ended, ProcessError, Program};
 

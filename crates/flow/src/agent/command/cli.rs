@@ -44,7 +44,10 @@ pub(super) fn build(turn: &Turn<'_>) -> Result<Invocation, String> {
     let mut files = Vec::new();
     let mut config = String::new();
     if let Some(tools) = turn.tools().filter(|_| names("mcp_config")) {
-        let (file, path) = file(".json", &servers(tools, json!({"type": "stdio"})).to_string())?;
+        let (file, path) = file(
+            ".json",
+            &servers(tools, json!({"type": "stdio"})).to_string(),
+        )?;
         files.push(file);
         config = path;
     }

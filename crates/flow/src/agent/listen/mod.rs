@@ -90,7 +90,13 @@ impl<'h> Listening<'h> {
     }
 
     /// A harness event of Quipu's own.
-    pub(super) fn harness(&mut self, category: &str, name: &str, severity: Severity, about: &Value) {
+    pub(super) fn harness(
+        &mut self,
+        category: &str,
+        name: &str,
+        severity: Severity,
+        about: &Value,
+    ) {
         let body = harness(category, name, severity, about);
         self.hearer.event(body, Annotations::default());
     }

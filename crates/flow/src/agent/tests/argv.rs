@@ -108,7 +108,10 @@ fn modes(provider: Provider, plain: &Value, full: &Value) -> String {
         ("a system prompt that begins with a dash", dashed_system),
         ("a zero byte", zero),
         ("tools", with_tools(plain(), false)),
-        ("tools, all options", with_tools(asked(provider, full), false)),
+        (
+            "tools, all options",
+            with_tools(asked(provider, full), false),
+        ),
         ("tools instead of its own", with_tools(plain(), true)),
         (
             "tools instead of its own, resumed",

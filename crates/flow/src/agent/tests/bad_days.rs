@@ -255,23 +255,45 @@ async fn text_is_whole_and_in_order_however_long_and_wherever_it_is_divided() {
     ] {
         let fake = Fake::new(script);
         let (answer, ear) = fake.ask(&fake.request("codex")).await;
-        let said: String = ear.events.iter().flat_map(|(body, _)| body.texts().map(str::to_owned)).collect();
+        let said: String = ear
+            .events
+            .iter()
+            .flat_map(|(body, _)| body.texts().map(str::to_owned))
+            .collect();
         assert_eq!(said, answer.unwrap().output);
-        assert_eq!(said.trim_end(), ear.text.trim_end(), "the display has the same");
+        assert_eq!(
+            said.trim_end(),
+            ear.text.trim_end(),
+            "the display has the same"
+        );
         let numbers: Vec<&str> = said.split(' ').filter(|part| !part.is_empty()).collect();
-        assert!(said.starts_with("0 x") || said.starts_with("begin y"), "{}", &said[..9]);
+        assert!(
+            said.starts_with("0 x") || said.starts_with("begin y"),
+            "{}",
+            &said[..9]
+        );
         assert!(said.ends_with('x') || said.ends_with("y end"));
-        assert!(numbers.len() == 31 || numbers.len() == 3, "{}", numbers.len());
+        assert!(
+            numbers.len() == 31 || numbers.len() == 3,
+            "{}",
+            numbers.len()
+        );
     }
 }
 
 #[tokio::test]
 async fn deltas_without_an_end_do_not_fill_the_memory() {
     let text = "z".repeat(1 << 20);
-    let delta = format!("{{\"type\":\"message\",\"role\":\"assistant\",\"content\":\"{text}\",\"delta\":true}}\n");
+    let delta = format!(
+        "{{\"type\":\"message\",\"role\":\"assistant\",\"content\":\"{text}\",\"delta\":true}}\n"
+    );
     let fake = Fake::printing(delta.repeat(20).as_bytes());
     let (answer, ear) = fake.ask(&fake.request("gemini")).await;
-    let lengths: Vec<usize> = ear.events.iter().flat_map(|(body, _)| body.texts().map(str::len)).collect();
+    let lengths: Vec<usize> = ear
+        .events
+        .iter()
+        .flat_map(|(body, _)| body.texts().map(str::len))
+        .collect();
     assert_eq!(lengths, [16 << 20, 4 << 20]);
     assert_eq!(answer.unwrap().output.len(), 16 << 20);
 }
@@ -285,7 +307,11 @@ async fn tools_that_an_agent_cannot_be_told_of_are_said_to_be_missing() {
     request.options = argv.as_object().unwrap().clone();
     let (answer, ear) = fake.ask(&request).await;
     assert_eq!(answer.unwrap().output, "ok");
-    assert!(ear.met("tool_lifecycle", "not_offered"), "{:?}", ear.lines());
+    assert!(
+        ear.met("tool_lifecycle", "not_offered"),
+        "{:?}",
+        ear.lines()
+    );
 }
 
 #[tokio::test]
