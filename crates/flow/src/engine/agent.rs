@@ -445,6 +445,7 @@ impl Hearer for Hearing<'_, '_> {
                 }
             }
             Sent::Request { url, .. } => extra["url"] = url.into(),
+            Sent::Simulated => extra["simulated"] = true.into(),
         }
         if let Some(session) = self.request.session.as_ref().and_then(|session| session.id.as_ref()) {
             extra["session"] = session.as_str().into();

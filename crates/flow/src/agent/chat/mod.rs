@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::listen::harness;
 use super::program::failed;
-use super::{Answer, AskError, AskFailure, AskRequest, Hearer, SessionHandle};
+use super::{Answer, AskError, AskFailure, AskRequest, Hearer, Sent, SessionHandle};
+use crate::http::shown;
 use crate::tools::{Router, ToolOutcome, ToolRecorder, ToolRequest};
 
 mod assemble;
@@ -95,6 +96,12 @@ impl Asking<'_> {
         let router = access.map(|access| access.router.clone());
         for round in 0..=line.settings.rounds {
             let body = self.body(line.settings, router.as_ref());
+            if round == 0 {
+                hearer.sent(Sent::Request {
+                    url: &shown(&line.settings.url),
+                    body: &body,
+                });
+            }
             let Came { mut turn, failure } = line.exchange(&body, hearer).await;
             for (index, call) in turn.calls.iter_mut().enumerate() {
                 if call.id.is_empty() {
