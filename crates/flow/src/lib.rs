@@ -3,8 +3,10 @@
 pub mod agent;
 pub mod beneath;
 pub mod definition;
+pub mod engine;
 pub mod expression;
 pub mod http;
+mod names;
 pub mod operation;
 pub mod plugin;
 pub mod process;

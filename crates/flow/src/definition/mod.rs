@@ -10,8 +10,23 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::Value;
 
+pub mod check;
+mod diagnostic;
+pub mod duration;
+pub mod graph;
+pub mod inputs;
+pub mod keys;
+pub mod load;
+mod node;
+pub mod places;
+pub mod schema;
+mod texts;
+mod ways;
+
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+
 /// A place in a workflow file: line and column from 1. Both are 0 where the place is not known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash, serde::Serialize)]
 pub struct At {
     /// The line.
     pub line: u32,
@@ -154,6 +169,8 @@ pub struct Step {
     pub depends_on: Vec<Text>,
     /// What it may cost.
     pub budget: Option<Budget>,
+    /// Templates inside its maps and lists (`options`, `inputs`, `items`, …), with their places.
+    pub texts: Vec<Text>,
 }
 
 /// What a step does.

@@ -13,7 +13,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{ProcessError, end_tree};
+use crate::process::{ProcessError, ProcessTree};
 
 /// The longest message that a server may send.
 const MAX_LINE: usize = 16 << 20;
@@ -196,12 +196,12 @@ async fn watch_over(
         status = child.wait() => status.ok(),
         () = end.cancelled() => None,
     };
-    if let Some(pid) = pid {
+    if let Some(mut tree) = pid.map(ProcessTree::of) {
         if status.is_none() {
-            end_tree(pid, false);
+            tree.end(false);
             tokio::time::timeout(GRACE, child.wait()).await.ok();
         }
-        end_tree(pid, true);
+        tree.end(true);
     }
     if status.is_none() {
         child.wait().await.ok();
