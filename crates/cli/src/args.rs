@@ -3,6 +3,7 @@
 mod agentlog;
 mod convert;
 mod redact;
+mod run;
 mod stats;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ pub(crate) use agentlog::{
 };
 pub(crate) use convert::{Convert, Export, Log, Target};
 pub(crate) use redact::{Keys, KeysCommand, Redact, Rules, Shape, Share, ShareAs};
+pub(crate) use run::{Artifacts, GraphFormat, McpProxy, McpServe, Run};
 pub(crate) use stats::{BudgetArgs, Explain, Stats, StatsCommand, WasteArgs, Which};
 
 /// The flight recorder and archive for AI agents
@@ -72,8 +74,15 @@ pub(crate) enum Command {
     Verify(Verify),
     /// Mend the torn end of transcripts, setting torn bytes aside; ids and parents of traces, into a new file
     Repair(Repair),
+    /// Run a workflow: every step, message and tool call is recorded
+    Run(Box<Run>),
     /// Record events from standard input, one JSON object a line
     Emit(Emit),
+    /// Stand between an agent and an MCP server, and record the tool calls
+    McpProxy(McpProxy),
+    /// Connect an agent to the tools of a run that is under way
+    #[command(hide = true)]
+    McpServe(McpServe),
     /// Turn files of one format into another, and say what that cannot carry
     Convert(Box<Convert>),
     /// Write sessions and runs in another format, one or many, and say what that cannot carry

@@ -10,20 +10,29 @@ use crate::terminal;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done.
-    Done = 0,
+    Done,
     /// Done, and something was found: a failed check.
-    Found = 1,
+    Found,
     /// Wrong usage.
-    Usage = 2,
+    Usage,
     /// Bad input data.
-    Data = 3,
+    Data,
     /// The environment refused: I/O, permissions.
-    Environment = 4,
+    Environment,
+    /// What a workflow or a program says.
+    Code(u8),
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Found => 1,
+            Exit::Usage => 2,
+            Exit::Data => 3,
+            Exit::Environment => 4,
+            Exit::Code(code) => code,
+        })
     }
 }
 

@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Emit, place: &locate::HomePlace) -> Result<Exit> {
 }
 
 /// What masks secrets before anything is written, where that is asked for.
-fn masker(asked: bool, place: &locate::HomePlace) -> Result<Option<Arc<Masker>>> {
+pub(crate) fn masker(asked: bool, place: &locate::HomePlace) -> Result<Option<Arc<Masker>>> {
     let Some((engine, profile)) = redaction::of_recording(asked, place)? else {
         return Ok(None);
     };
@@ -120,7 +120,7 @@ fn masker(asked: bool, place: &locate::HomePlace) -> Result<Option<Arc<Masker>>>
 }
 
 /// How the trace beside the run is written.
-fn trace_options(path: Option<&Path>, root: &Path, durability: Asked) -> TraceOptions {
+pub(crate) fn trace_options(path: Option<&Path>, root: &Path, durability: Asked) -> TraceOptions {
     // What a trace refers to is where the trace is: in a directory of traces, what nothing there refers to is
     // collected.
     let (place, blobs) = match path {
@@ -139,7 +139,7 @@ fn trace_options(path: Option<&Path>, root: &Path, durability: Asked) -> TraceOp
 }
 
 /// The run is recorded, its trace is not whole.
-fn not_traced(error: TraceError, run: &RunId) -> CommandError {
+pub(crate) fn not_traced(error: TraceError, run: &RunId) -> CommandError {
     let exit = match &error {
         TraceError::Damaged { .. } | TraceError::Differs { .. } | TraceError::Event(_) => {
             Exit::Data
@@ -151,7 +151,7 @@ fn not_traced(error: TraceError, run: &RunId) -> CommandError {
 }
 
 /// Says where the trace is, and what was mended.
-fn tell(traced: &Traced) {
+pub(crate) fn tell(traced: &Traced) {
     let Some(path) = &traced.path else { return };
     if let Some(aside) = &traced.set_aside {
         let bytes = count(aside.bytes, "torn byte");

@@ -8,10 +8,26 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use quipu_model::{Annotations, Body, Money, Usage};
+use quipu_model::{Annotations, Attachment, Body, Money, Usage};
 use serde_json::{Map, Value};
 
 use crate::tools::Router;
+
+mod agents;
+mod chat;
+mod command;
+
+mod listen;
+mod options;
+mod program;
+mod provider;
+pub mod stub;
+
+#[cfg(test)]
+mod tests;
+
+pub use agents::{AgentOptions, Agents};
+pub use stub::{Script, Stub};
 
 /// A question to an agent, with everything filled in.
 #[derive(Debug, Clone)]
@@ -37,6 +53,34 @@ pub struct AskRequest {
     pub timeout: Option<Duration>,
     /// How a CLI agent is given Quipu's tools.
     pub tools: Option<ToolAccess>,
+    /// The JSON Schema that the answer has to fit. Only stubs look at it: whoever asks checks the answer.
+    pub schema: Option<Value>,
+    /// The path of the step that asks, e.g. `build.plan`.
+    pub step: String,
+}
+
+impl AskRequest {
+    /// A question to a provider, in this directory, with nothing else set.
+    pub fn new(
+        provider: impl Into<String>,
+        prompt: impl Into<String>,
+        dir: impl Into<PathBuf>,
+    ) -> Self {
+        Self {
+            provider: provider.into(),
+            prompt: prompt.into(),
+            system_prompt: None,
+            options: Map::new(),
+            session: None,
+            keep_session: false,
+            dir: dir.into(),
+            env: BTreeMap::new(),
+            timeout: None,
+            tools: None,
+            schema: None,
+            step: String::new(),
+        }
+    }
 }
 
 /// How an agent is given the tools of the router.
@@ -51,14 +95,21 @@ pub struct ToolAccess {
 }
 
 /// A conversation that can go on.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct SessionHandle {
     /// The provider that it is with.
     pub provider: String,
     /// The agent's own id of the session; `None` where the provider has none and the turns are sent again.
     pub id: Option<String>,
     /// The messages so far in the provider's own form, for providers that have no sessions.
+    #[serde(default)]
     pub messages: Vec<Value>,
+    /// The system prompt that the agent was given last. One that has not changed is not put before the prompt again.
+    #[serde(default)]
+    pub system_prompt: Option<String>,
+    /// The tokens that were counted so far, for agents that report the sum of the whole session at each turn.
+    #[serde(default)]
+    pub counted: Option<quipu_agents::Tokens>,
 }
 
 /// Takes what happens while an agent answers. Called in order.
@@ -71,6 +122,8 @@ pub trait Hearer: Send {
     fn text(&mut self, text: &str);
     /// Bytes that the agent wrote to standard error.
     fn stderr(&mut self, bytes: &[u8]);
+    /// Content that an event refers to by its hash, such as an image. Called before the event. Not kept by default.
+    fn blob(&mut self, _attachment: &Attachment, _bytes: &[u8]) {}
 }
 
 /// What an agent is given, exactly.

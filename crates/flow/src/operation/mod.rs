@@ -1,9 +1,26 @@
 //! Operations: what Quipu can do by itself in a step, without a shell.
+//!
+//! [`Builtin`] has Quipu's own; plugins have others. Inputs are checked by name and type before anything is done, and
+//! everything that is wrong is said at once.
 
 use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
+
+mod builtin;
+mod files;
+mod github;
+mod inputs;
+mod json;
+mod web;
+
+#[cfg(test)]
+mod tests;
+
+pub use builtin::{Builtin, inputs_of, names};
+pub(crate) use inputs::like;
+pub use inputs::{InputSpec, InputType};
 
 /// Where an operation runs.
 #[derive(Debug, Clone)]

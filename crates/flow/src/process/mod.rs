@@ -17,7 +17,7 @@ mod tree;
 mod tests;
 
 pub use run::run;
-pub use tree::{adopt_orphans, end_tree};
+pub use tree::{ProcessTree, adopt_orphans};
 
 /// A program to be started.
 #[derive(Debug, Clone)]

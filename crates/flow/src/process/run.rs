@@ -7,7 +7,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::{Ended, Listener, ProcessError, Program, end_tree};
+use super::{Ended, Listener, ProcessError, ProcessTree, Program};
 
 /// How much is read at once.
 const PIECE: usize = 64 << 10;
@@ -123,13 +123,14 @@ impl Watched {
             () = time_up => self.cut = Some(Ended::TimedOut),
         }
         if let Some(pid) = pid {
-            end_tree(pid, false);
+            let mut tree = ProcessTree::of(pid);
+            tree.end(false);
             tokio::select! {
                 _ = self.child.wait() => {}
                 () = sleep(grace) => {}
             }
             // What is left of the group, or has left it, ends now, also when the program itself has ended.
-            end_tree(pid, true);
+            tree.end(true);
         }
         self.child.wait().await.ok();
     }

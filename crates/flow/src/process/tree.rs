@@ -1,47 +1,85 @@
 //! Ending a program with all that it started.
 
+use std::collections::BTreeSet;
+
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// Sends a signal to the process group of `pid` and to every descendant of it: SIGKILL when `by_force`, else SIGTERM.
-pub fn end_tree(pid: u32, by_force: bool) {
-    let signal = if by_force { Signal::KILL } else { Signal::TERM };
-    let Some(leader) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
-        return;
-    };
-    // Looked up first: children of a process that has ended belong to another parent.
-    let below = descendants(pid);
-    // The group may have ended by itself.
-    kill_process_group(leader, signal).ok();
-    for pid in below {
-        if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-            kill_process(pid, signal).ok();
+/// A program and all that it started, as far as is known.
+#[derive(Debug)]
+pub struct ProcessTree {
+    leader: u32,
+    /// Remembered: children of a process that has ended belong to another parent.
+    below: BTreeSet<u32>,
+}
+
+impl ProcessTree {
+    /// The tree of a program that leads a process group.
+    pub fn of(leader: u32) -> Self {
+        Self {
+            leader,
+            below: BTreeSet::new(),
+        }
+    }
+
+    /// Kills every descendant of a process, but not the process itself.
+    pub fn kill_all_below(process: u32) {
+        for below in descendants(process).into_iter().filter_map(pid) {
+            kill_process(below, Signal::KILL).ok();
+        }
+    }
+
+    /// Sends a signal to the process group and to every descendant: SIGKILL when `by_force`, else SIGTERM.
+    pub fn end(&mut self, by_force: bool) {
+        let signal = if by_force { Signal::KILL } else { Signal::TERM };
+        self.below.extend(descendants(self.leader));
+        if let Some(leader) = pid(self.leader) {
+            // The group may have ended by itself.
+            kill_process_group(leader, signal).ok();
+        }
+        for process in self.below.iter().copied().filter_map(pid) {
+            kill_process(process, signal).ok();
         }
     }
 }
 
-/// The processes below `pid`, as `/proc` tells; none where there is no `/proc`.
-fn descendants(pid: u32) -> Vec<u32> {
-    let mut found = Vec::new();
-    let mut todo = vec![pid];
+fn pid(number: u32) -> Option<Pid> {
+    i32::try_from(number).ok().and_then(Pid::from_raw)
+}
+
+/// The processes below one, as `/proc` tells; none where there is no `/proc`.
+fn descendants(of: u32) -> BTreeSet<u32> {
+    let mut pairs = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(process) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        if let Ok(stat) = std::fs::read_to_string(entry.path().join("stat"))
+            && let Some(parent) = parent_in(&stat)
+        {
+            pairs.push((parent, process));
+        }
+    }
+    let mut found = BTreeSet::new();
+    let mut todo = vec![of];
     while let Some(parent) = todo.pop() {
-        let tasks = std::fs::read_dir(format!("/proc/{parent}/task"));
-        for task in tasks.into_iter().flatten().flatten() {
-            let children = std::fs::read_to_string(task.path().join("children"));
-            for child in children.unwrap_or_default().split_ascii_whitespace() {
-                if let Ok(child) = child.parse()
-                    && !found.contains(&child)
-                {
-                    found.push(child);
-                    todo.push(child);
-                }
+        for (_, child) in pairs.iter().filter(|(p, _)| *p == parent) {
+            if found.insert(*child) {
+                todo.push(*child);
             }
         }
     }
     found
 }
 
-/// Makes this process the parent of descendants whose own parent has ended, so that they are found when a run is
-/// cancelled. For programs that run workflows; Linux only, elsewhere it does nothing.
+/// The parent that a line of `/proc/<pid>/stat` names. The name before it is in brackets and may hold anything.
+fn parent_in(stat: &str) -> Option<u32> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Makes this process the parent of descendants whose own parent has ended, so that none is left to nobody when a run
+/// is cancelled. For programs that run workflows; Linux only, elsewhere it does nothing.
 pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).ok();

@@ -5,11 +5,20 @@
 //! tool result to the [`ToolRecorder`] with the model's own call id. Unknown tools, denials and timeouts are recorded
 //! like any other result.
 
-use std::sync::Arc;
-
 use quipu_model::ToolCallId;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+pub mod builtin;
+pub mod mcp;
+mod router;
+pub mod serve;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use router::{Router, Rules};
+pub(crate) use router::{head, misfits};
 
 /// A tool as models are told of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +51,24 @@ pub struct ToolOutcome {
     pub error: Option<String>,
 }
 
+impl ToolOutcome {
+    /// A call that succeeded.
+    pub fn done(output: impl Into<Value>) -> Self {
+        Self {
+            output: output.into(),
+            error: None,
+        }
+    }
+
+    /// A call that failed and gave nothing.
+    pub fn failed(why: impl Into<String>) -> Self {
+        Self {
+            output: Value::Null,
+            error: Some(why.into()),
+        }
+    }
+}
+
 /// Takes tool calls and results on their way to the transcript.
 pub trait ToolRecorder: Send + Sync {
     /// A call begins.
@@ -50,6 +77,17 @@ pub trait ToolRecorder: Send + Sync {
     fn result(&self, request: &ToolRequest, outcome: &ToolOutcome, took: std::time::Duration);
     /// A call was refused, timed out or named an unknown tool: a harness event of this category and name.
     fn harness(&self, category: &str, name: &str, attributes: Value);
+}
+
+/// Something that a toolbox has to say beside the results of its calls: a harness event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remark {
+    /// The category, e.g. `guardrail`.
+    pub category: &'static str,
+    /// What happened.
+    pub name: &'static str,
+    /// What else is known of it.
+    pub attributes: Value,
 }
 
 /// Something that can do what a tool does.
@@ -62,27 +100,8 @@ pub trait Toolbox: Send + Sync {
         request: &'a ToolRequest,
         cancel: &'a CancellationToken,
     ) -> std::pin::Pin<Box<dyn Future<Output = ToolOutcome> + Send + 'a>>;
-}
-
-/// The router. Cheap to clone.
-#[derive(Clone, Default)]
-pub struct Router {
-    boxes: Arc<Vec<Arc<dyn Toolbox>>>,
-}
-
-impl std::fmt::Debug for Router {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Router")
-            .field("boxes", &self.boxes.len())
-            .finish()
-    }
-}
-
-impl Router {
-    /// A router over these, in the order in which names are looked up.
-    pub fn new(boxes: Vec<Arc<dyn Toolbox>>) -> Self {
-        Self {
-            boxes: Arc::new(boxes),
-        }
+    /// What it has to say since it was last asked. The router asks after every call.
+    fn remarks(&self) -> Vec<Remark> {
+        Vec::new()
     }
 }

@@ -1,0 +1,333 @@
+//! `quipu run`
+
+mod display;
+mod look;
+mod person;
+mod replies;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use quipu_flow::agent::{AgentOptions, Agents};
+use quipu_flow::definition::inputs::resolve;
+use quipu_flow::definition::load::load;
+use quipu_flow::definition::places::Places;
+use quipu_flow::definition::{Budget, Workflow};
+use quipu_flow::engine::{
+    Engine, EngineError, EngineOptions, Outcome, ResumeOptions, RunStatus, Verdict, mask_inputs,
+};
+use quipu_flow::operation;
+use quipu_flow::plugin::Plugins;
+use quipu_flow::process::{ProcessTree, adopt_orphans};
+use quipu_model::RunId;
+use quipu_record::{Masker, RecorderOptions, Storage};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::emit;
+use crate::args::Run;
+use crate::config::Config;
+use crate::error::{CommandError, Exit, Result, io_error};
+use crate::locate;
+use crate::terminal::say;
+
+use display::Display;
+use person::Terminal;
+
+pub(crate) fn run(args: &Run, place: &locate::HomePlace) -> Result<Exit> {
+    let cwd = std::env::current_dir().map_err(io_error("cannot find the current directory"))?;
+    let places = Places::from_env(&cwd);
+    if args.list {
+        return look::list(&places);
+    }
+    if args.schema {
+        return look::schema();
+    }
+    let workflow = match &args.workflow {
+        None => None,
+        Some(name) => {
+            let only_look = args.validate || args.dry_run || args.graph.is_some();
+            match checked(name, &places, args.validate)? {
+                Some(workflow) if !only_look => Some(Arc::new(workflow)),
+                Some(workflow) => return look::at(args, &workflow),
+                None => return Ok(Exit::Data),
+            }
+        }
+    };
+    let root = match &args.root {
+        Some(root) => cwd.join(root),
+        None => cwd,
+    };
+    let storage_root = match &args.storage {
+        Some(root) => root.clone(),
+        None => place.home()?,
+    };
+    let inputs = inputs(&args.inputs)?;
+    let display = Arc::new(Display::new(args, &storage_root));
+    let options = options(args, place, places, root, &storage_root, &display, &inputs)?;
+    adopt_orphans();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(io_error("cannot start threads"))?;
+    let cancel = CancellationToken::new();
+    let ended = runtime.block_on(async {
+        tokio::spawn(interrupted(cancel.clone()));
+        match (&args.resume, workflow) {
+            (Some(id), workflow) => resume(args, options, id, inputs, workflow, &cancel).await,
+            (None, Some(workflow)) => {
+                let inputs = resolved(&workflow, &inputs)?;
+                Engine::new(options).run(workflow, inputs, &cancel).await.map_err(failed)
+            }
+            (None, None) => Err(CommandError::usage("name a workflow, or a run with --resume")),
+        }
+    });
+    // A thread that still waits for a person must not hold up the end.
+    runtime.shutdown_background();
+    display.finish()?;
+    let outcome = ended?;
+    if args.artifacts.is_some() {
+        replies::artifacts(&storage_root, &outcome.run_id)?;
+    }
+    tell(&outcome, place);
+    Ok(exit_of(&outcome))
+}
+
+fn exit_of(outcome: &Outcome) -> Exit {
+    match outcome.exit_code {
+        0 => Exit::Done,
+        code => Exit::Code(code),
+    }
+}
+
+/// Reads a workflow and says all that is wrong with it; `None` when it cannot run.
+fn checked(name: &str, places: &Places, is_asked: bool) -> Result<Option<Workflow>> {
+    let file = places.find(name).map_err(|error| {
+        CommandError::new(Exit::Data, error).hint("`quipu run --list` shows the workflows that there are")
+    })?;
+    let loaded = match load(&file, places) {
+        Ok(loaded) => loaded,
+        Err(wrong) => {
+            say(wrong.to_string().trim_end());
+            return Ok(None);
+        }
+    };
+    let mut found = loaded.warnings;
+    found.extend(look::check(&loaded.workflow, places));
+    let errors = found.iter().filter(|one| one.is_error()).count();
+    for one in &found {
+        say(one.to_string().trim_end());
+    }
+    if errors > 0 {
+        say(&format!("{} in {}", crate::terminal::count(errors as u64, "error"), file.display()));
+        return Ok(None);
+    }
+    if is_asked {
+        let steps = loaded.workflow.steps.len() as u64;
+        say(&format!("{} is a workflow with {}", file.display(), crate::terminal::count(steps, "step")));
+    }
+    Ok(Some(loaded.workflow))
+}
+
+/// The inputs of the command line, as texts.
+fn inputs(given: &[String]) -> Result<IndexMap<String, String>> {
+    let mut inputs = IndexMap::new();
+    for given in given {
+        let Some((name, value)) = given.split_once('=') else {
+            return Err(CommandError::usage(format!("{given:?} is not NAME=VALUE")));
+        };
+        let value = match value.strip_prefix('@') {
+            Some(file) => std::fs::read_to_string(file).map_err(io_error(format!("cannot read {file}")))?,
+            None => value.to_owned(),
+        };
+        inputs.insert(name.to_owned(), value);
+    }
+    Ok(inputs)
+}
+
+/// The inputs that a workflow gets, or all that is wrong with them.
+fn resolved(workflow: &Workflow, given: &IndexMap<String, String>) -> Result<IndexMap<String, Value>> {
+    let mut given = given.clone();
+    person::ask_missing(workflow, &mut given);
+    resolve(workflow, &given).map_err(|errors| {
+        let lines = errors.iter().map(ToString::to_string);
+        CommandError::usage("the inputs do not fit the workflow").details(lines)
+    })
+}
+
+fn options(
+    args: &Run,
+    place: &locate::HomePlace,
+    places: Places,
+    root: PathBuf,
+    storage_root: &Path,
+    display: &Arc<Display>,
+    inputs: &IndexMap<String, String>,
+) -> Result<EngineOptions> {
+    let home = place.home()?;
+    let config = Config::load(&home)?;
+    let plugins = Plugins::discover(&places.plugins);
+    let stub = args.stub.as_ref().map(|from| replies::stub(from.as_deref(), place)).transpose()?;
+    Ok(EngineOptions {
+        storage: Storage::at(storage_root),
+        blobs: storage_root.join("blobs"),
+        audit: audit_file(storage_root),
+        recorder: RecorderOptions {
+            masker: masker(args, place, inputs)?,
+            ..RecorderOptions::default()
+        },
+        go_on_unrecorded: args.unrecorded,
+        places,
+        root,
+        agents: Agents::new(AgentOptions { stub, ..AgentOptions::default() }),
+        operations: vec![Arc::new(operation::Builtin::default())],
+        plugins,
+        connector: connector(),
+        prices: Arc::new(config.prices()),
+        budget: args.budget_usd.map(|usd| Budget { usd, enforce: !args.audit_budget }),
+        user: user(),
+        observer: Arc::clone(display) as _,
+        person: Terminal::if_there(args),
+        max_depth: 10,
+        max_visits: 1000,
+    })
+}
+
+/// What masks secrets before anything is written: the values of secret inputs, and what the rules find.
+fn masker(
+    args: &Run,
+    place: &locate::HomePlace,
+    inputs: &IndexMap<String, String>,
+) -> Result<Option<Arc<Masker>>> {
+    let Some(rules) = emit::masker(args.mask, place)? else {
+        return Ok(None);
+    };
+    let values = mask_inputs(inputs);
+    Ok(Some(Arc::new(move |draft| {
+        values(draft);
+        rules(draft);
+    })))
+}
+
+/// Where the audit file is: in the home, or where the environment says.
+fn audit_file(root: &Path) -> Option<PathBuf> {
+    match std::env::var_os("QUIPU_AUDIT_LOG").or_else(|| std::env::var_os("AWF_AUDIT_LOG")) {
+        Some(off) if off == "off" => None,
+        Some(path) if !path.is_empty() => Some(PathBuf::from(path)),
+        _ => Some(root.join("audit.jsonl")),
+    }
+}
+
+/// How an agent reaches the tools of a run: by this program.
+fn connector() -> Option<Vec<String>> {
+    let own = std::env::current_exe().ok()?.to_str()?.to_owned();
+    Some(vec![own, "mcp-serve".to_owned(), "--connect".to_owned()])
+}
+
+/// Who runs this program, as the system knows it. Not as the environment says: approvals depend on it.
+fn user() -> String {
+    let id = rustix::process::getuid().as_raw();
+    let known = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = known.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(id)).then(|| name.to_owned())
+    });
+    name.unwrap_or_else(|| format!("uid-{id}"))
+}
+
+async fn resume(
+    args: &Run,
+    options: EngineOptions,
+    id: &str,
+    inputs: IndexMap<String, String>,
+    workflow: Option<Arc<Workflow>>,
+    cancel: &CancellationToken,
+) -> Result<Outcome> {
+    let run_id = run_named(&options.storage, id)?;
+    let verdict = match (&args.approve, &args.deny) {
+        (Some(token), _) => Some(Verdict { token: token.clone(), consents: true }),
+        (None, Some(token)) => Some(Verdict { token: token.clone(), consents: false }),
+        (None, None) => None,
+    };
+    let how = ResumeOptions {
+        from: args.from.clone(),
+        verdict,
+        inputs: inputs.into_iter().map(|(name, value)| (name, value.into())).collect(),
+        workflow,
+    };
+    Engine::new(options).resume(&run_id, how, cancel).await.map_err(failed)
+}
+
+/// The run that an id, the beginning of one, or `last` names.
+fn run_named(storage: &Storage, id: &str) -> Result<RunId> {
+    let path = match id {
+        "last" => look::last_run(storage)?,
+        id => storage.find_by_prefix(id).map_err(|error| CommandError::new(Exit::Data, error))?,
+    };
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    RunId::new(stem).map_err(|error| CommandError::new(Exit::Data, error))
+}
+
+fn failed(error: EngineError) -> CommandError {
+    match &error {
+        EngineError::Resume(_) => CommandError::new(Exit::Data, error),
+        EngineError::Recording(_) | EngineError::Storing(_) => CommandError::new(Exit::Environment, error)
+            .hint("nothing runs that cannot be recorded; --unrecorded goes on without a record"),
+        EngineError::Audit { .. } => CommandError::new(Exit::Environment, error)
+            .hint("QUIPU_AUDIT_LOG=off writes no audit file"),
+        EngineError::Environment(_) => CommandError::new(Exit::Environment, error),
+    }
+}
+
+/// Cancels the run at the first request to end, and kills everything at the second.
+async fn interrupted(cancel: CancellationToken) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let mut signals = Vec::new();
+    for kind in kinds {
+        match signal(kind) {
+            Ok(signal) => signals.push(signal),
+            Err(_) => return,
+        }
+    }
+    let [interrupt, terminate, hangup] = signals.as_mut_slice() else {
+        return;
+    };
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+        if cancel.is_cancelled() {
+            ProcessTree::kill_all_below(std::process::id());
+            #[expect(clippy::exit, reason = "the user asked twice; nothing is left to wait for")]
+            std::process::exit(130);
+        }
+        say("cancelling; once more to kill");
+        cancel.cancel();
+    }
+}
+
+/// Says how the run ended, and what can be done next.
+fn tell(outcome: &Outcome, place: &locate::HomePlace) {
+    let id = outcome.run_id.as_str();
+    let flag = place.flag();
+    match outcome.status {
+        RunStatus::Paused => {
+            if let Some(pause) = &outcome.pause {
+                say(&format!("{} waits for an approval: {}", pause.path, crate::terminal::clean(&pause.message)));
+                if !pause.approvers.is_empty() {
+                    say(&format!("may approve: {}", pause.approvers.join(", ")));
+                }
+                say(&format!("hint: `quipu {flag}run --resume {id} --approve {}`, or --deny", pause.token));
+            }
+        }
+        RunStatus::Failed | RunStatus::Cancelled => {
+            say(&format!("hint: `quipu {flag}show {id}` shows what happened, `quipu {flag}run --resume {id}` goes on"));
+        }
+        RunStatus::Succeeded => {}
+    }
+}

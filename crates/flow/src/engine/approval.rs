@@ -1,0 +1,109 @@
+//! Waiting for a person's consent.
+
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use super::state::StepState;
+use super::step::{Doing, Done};
+use super::{EngineError, Pause, Stop};
+use crate::definition::{Action, ApprovalStep};
+use quipu_model::Severity;
+
+impl Doing<'_> {
+    /// Asks a person who is there, takes the verdict that the run was resumed with, or pauses the run.
+    pub(super) async fn approval(&self, message: &str) -> Result<Done, Stop> {
+        let Action::Approval(step) = &self.step.action else {
+            return Ok(Done::default());
+        };
+        let run = self.run;
+        let user = run.facts.user.clone();
+        if let Some(verdict) = &run.verdict {
+            let request = hash(&verdict.token);
+            if self.asked(&request) {
+                if let Err(why) = may_consent(step, &user, &run.starter) {
+                    self.say("approval_refused", Severity::Warning, &request, &user)?;
+                    return Ok(StepState::failed(why).into());
+                }
+                return self.decided(verdict.consents, &request, &user);
+            }
+        }
+        if let (Some(person), Ok(())) = (&run.options.person, may_consent(step, &user, &run.starter)) {
+            let (person, message) = (std::sync::Arc::clone(person), message.to_owned());
+            let asking = tokio::task::spawn_blocking(move || person.consents(&message));
+            let said = tokio::select! {
+                said = asking => said.ok().flatten(),
+                () = self.cancel.cancelled() => return Err(Stop::Cancelled),
+            };
+            if let Some(consents) = said {
+                return self.decided(consents, "", &user);
+            }
+        }
+        let token = new_token()?;
+        let attributes = json!({
+            "request": hash(&token), "message": message, "approvers": step.approvers,
+            "not_starter": step.not_starter,
+        });
+        run.chronicle
+            .harness(self.place, "guardrail", "approval_requested", Severity::Info, &attributes)?;
+        Err(Stop::Paused(Pause {
+            path: self.place.path.clone(),
+            message: message.to_owned(),
+            approvers: step.approvers.clone(),
+            token,
+        }))
+    }
+
+    /// Whether this step asked with a token.
+    fn asked(&self, request: &str) -> bool {
+        let history = self.run.history.as_ref();
+        let path = history.and_then(|history| history.requests.get(request));
+        path.is_some_and(|path| *path == self.place.path)
+    }
+
+    fn decided(&self, consents: bool, request: &str, user: &str) -> Result<Done, Stop> {
+        if consents {
+            self.say("approval_granted", Severity::Info, request, user)?;
+            let mut state = StepState::said(format!("approved by {user}"));
+            state.data.insert("approved_by".to_owned(), user.into());
+            return Ok(state.into());
+        }
+        self.say("approval_denied", Severity::Warning, request, user)?;
+        Ok(Done {
+            state: StepState::failed(format!("denied by {user}")),
+            is_final: true,
+            ..Done::default()
+        })
+    }
+
+    fn say(&self, name: &str, severity: Severity, request: &str, user: &str) -> Result<(), Stop> {
+        let attributes = json!({ "request": request, "by": user });
+        self.run
+            .chronicle
+            .harness(self.place, "guardrail", name, severity, &attributes)?;
+        Ok(())
+    }
+}
+
+fn may_consent(step: &ApprovalStep, user: &str, starter: &str) -> Result<(), String> {
+    if step.not_starter && user == starter {
+        return Err(format!("{user} started the run; somebody else has to approve"));
+    }
+    if step.approvers.is_empty() || step.approvers.iter().any(|approver| approver == user) {
+        return Ok(());
+    }
+    Err(format!("{user} may not approve; {} may", step.approvers.join(", ")))
+}
+
+fn new_token() -> Result<String, Stop> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Stop::Broken(EngineError::Environment(format!("no random numbers: {error}")))
+    })?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// What a transcript keeps of a token.
+fn hash(token: &str) -> String {
+    let digest = Sha256::digest(token.trim().as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,173 @@
+//! The audit file: one line when a run begins and one when it ends, apart from transcripts.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::context::RunFacts;
+use super::{EngineError, RunStatus};
+
+/// No line is longer.
+const LINE: usize = 4096;
+
+/// Inputs whose names begin so are not written.
+const SECRET: [&str; 4] = ["SECRET_", "API_KEY", "PASSWORD", "TOKEN"];
+
+const VERSION: u32 = 1;
+
+/// Whether an input is a secret, by its name.
+pub(super) fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The audit file.
+pub(super) struct Audit {
+    path: PathBuf,
+    file: File,
+}
+
+/// How a run ended.
+pub(super) struct AuditEnd {
+    pub(super) status: RunStatus,
+    pub(super) exit_code: u8,
+    pub(super) took: Duration,
+    pub(super) error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    event: &'a str,
+    execution_id: &'a str,
+    timestamp: String,
+    user: &'a str,
+    workflow_name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inputs: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inputs_truncated: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    schema_version: u32,
+}
+
+impl Audit {
+    /// Opens the audit file; `None` when none is wanted.
+    pub(super) fn open(path: Option<&Path>, _facts: &RunFacts) -> Result<Option<Self>, EngineError> {
+        let Some(path) = path else {
+            return Ok(None);
+        };
+        let wrong = |source| EngineError::Audit { path: path.to_owned(), source };
+        if let Some(directory) = path.parent() {
+            quipu_files::create_directory(directory).map_err(wrong)?;
+        }
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(wrong)?;
+        Ok(Some(Self {
+            path: path.to_owned(),
+            file,
+        }))
+    }
+
+    /// A run begins.
+    pub(super) fn started(&self, facts: &RunFacts) -> Result<(), EngineError> {
+        let inputs: Map<String, Value> = facts
+            .inputs
+            .iter()
+            .map(|(name, value)| match is_secret(name) {
+                true => (name.clone(), super::run::MASKED.into()),
+                false => (name.clone(), value.clone()),
+            })
+            .collect();
+        let mut line = line("workflow.started", facts);
+        line.inputs = Some(inputs).filter(|inputs| !inputs.is_empty());
+        self.append(line)
+    }
+
+    /// A run has ended.
+    pub(super) fn completed(&self, facts: &RunFacts, end: &AuditEnd) -> Result<(), EngineError> {
+        let mut line = line("workflow.completed", facts);
+        line.status = Some(match end.status {
+            RunStatus::Succeeded => "success",
+            RunStatus::Failed => "failure",
+            RunStatus::Cancelled => "cancelled",
+            RunStatus::Paused => "paused",
+        });
+        line.exit_code = Some(end.exit_code);
+        line.duration_ms = Some(super::chronicle::millis(end.took));
+        line.error.clone_from(&end.error);
+        self.append(line)
+    }
+
+    fn append(&self, line: Line<'_>) -> Result<(), EngineError> {
+        let text = short(line);
+        (&self.file)
+            .write_all(text.as_bytes())
+            .map_err(|source| EngineError::Audit { path: self.path.clone(), source })
+    }
+}
+
+fn line<'a>(event: &'a str, facts: &'a RunFacts) -> Line<'a> {
+    let now = facts.clock.now().to_zoned(TimeZone::UTC);
+    Line {
+        event,
+        execution_id: facts.run_id.as_str(),
+        timestamp: now.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
+        user: &facts.user,
+        workflow_name: &facts.name,
+        inputs: None,
+        inputs_truncated: None,
+        status: None,
+        exit_code: None,
+        duration_ms: None,
+        error: None,
+        schema_version: VERSION,
+    }
+}
+
+/// The line with its end, at most [`LINE`] bytes long: the longest input gives way first, then the error.
+fn short(mut line: Line<'_>) -> String {
+    loop {
+        let mut text = serde_json::to_string(&line).unwrap_or_default();
+        text.push('\n');
+        if text.len() <= LINE {
+            return text;
+        }
+        let longest = line.inputs.as_mut().and_then(|inputs| {
+            let longest = inputs
+                .iter()
+                .max_by_key(|(_, value)| value.to_string().len())
+                .filter(|(_, value)| value.to_string().len() > "\"…\"".len())
+                .map(|(name, _)| name.clone())?;
+            inputs.get_mut(&longest)
+        });
+        if let Some(value) = longest {
+            *value = "…".into();
+            line.inputs_truncated = Some(true);
+        } else if let Some(error) = line.error.as_mut().filter(|error| error.len() > 1) {
+            let half = error.floor_char_boundary(error.len() / 2);
+            error.truncate(half);
+        } else if line.inputs.take().is_some() {
+            // So many inputs that even their names do not fit.
+            line.inputs_truncated = Some(true);
+        } else {
+            return text;
+        }
+    }
+}

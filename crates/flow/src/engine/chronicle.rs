@@ -1,0 +1,234 @@
+//! Writing a run down as it happens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quipu_model::{
+    Annotations, Attachment, Block, Body, Content, Draft, Fidelity, HarnessEvent, Json, Money,
+    Place, RunId, Severity, Step, StepEnd, ToolCall, ToolResult,
+};
+use quipu_record::Recorder;
+use quipu_store::blobs::Blobs;
+use serde_json::{Value, json};
+
+use super::Stop;
+use super::state::StepState;
+
+/// Texts of messages and tools beyond this many bytes go to blobs.
+const LONG: usize = 1 << 20;
+
+/// Where a run is written down. Without a recorder, nothing is: the user said that the run goes on unrecorded.
+pub(super) struct Chronicle {
+    pub(super) recorder: Option<Arc<Recorder>>,
+    pub(super) blobs: Option<Blobs>,
+}
+
+impl Chronicle {
+    /// Records an event, and gives its number; 0 when nothing is recorded.
+    pub(super) fn record(
+        &self,
+        place: &Place,
+        body: Body,
+        annotations: Annotations,
+    ) -> Result<u64, Stop> {
+        let Some(recorder) = &self.recorder else {
+            return Ok(0);
+        };
+        let mut draft = Draft {
+            place: place.clone(),
+            body,
+            annotations,
+        };
+        self.shorten(&mut draft)?;
+        recorder.record(&draft).map_err(Stop::recording)
+    }
+
+    /// A step begins. `input` is the hash of what it was given.
+    pub(super) fn started(
+        &self,
+        place: &Place,
+        step: Step,
+        child: Option<RunId>,
+        input: &str,
+        discards: Option<u64>,
+    ) -> Result<u64, Stop> {
+        let mut extra = json!({ "input_sha256": input });
+        if let Some(seq) = discards {
+            extra["discards"] = json!([seq]);
+        }
+        let body = match child {
+            Some(child_run_id) => Body::CallStarted { child_run_id, step },
+            None => Body::StepStarted(step),
+        };
+        self.record(place, body, with_extra(&extra))
+    }
+
+    /// A step has ended.
+    pub(super) fn completed(
+        &self,
+        place: &Place,
+        step: Step,
+        state: &StepState,
+        end: &End,
+    ) -> Result<u64, Stop> {
+        let (result, attachments) = state
+            .to_result(self.blobs.as_ref())
+            .map_err(Stop::storing)?;
+        let end_of_step = StepEnd {
+            step,
+            error: state.error.clone(),
+            result: Some(result),
+        };
+        let body = match &end.child {
+            Some(child_run_id) => Body::CallCompleted {
+                child_run_id: child_run_id.clone(),
+                end: end_of_step,
+            },
+            None => Body::StepCompleted(end_of_step),
+        };
+        let mut extra = serde_json::Map::new();
+        if end.retrying {
+            extra.insert("retrying".to_owned(), true.into());
+        }
+        if end.handled {
+            extra.insert("handled".to_owned(), true.into());
+        }
+        if end.interrupted {
+            extra.insert("interrupted".to_owned(), true.into());
+        }
+        if end.child_attempts > 0 {
+            extra.insert("child_attempts".to_owned(), end.child_attempts.into());
+        }
+        let mut annotations = match extra.is_empty() {
+            true => Annotations::default(),
+            false => with_extra(&Value::Object(extra)),
+        };
+        annotations.duration_ms = Some(millis(end.took));
+        annotations.attachments = attachments;
+        self.record(place, body, annotations)
+    }
+
+    /// The program around the models did or met something.
+    pub(super) fn harness(
+        &self,
+        place: &Place,
+        category: &str,
+        name: &str,
+        severity: Severity,
+        attributes: &Value,
+    ) -> Result<u64, Stop> {
+        let event = HarnessEvent {
+            category: category.to_owned(),
+            name: name.to_owned(),
+            severity: Some(severity),
+            attributes: Json::of(attributes).ok(),
+        };
+        self.record(place, Body::Harness(event), Annotations::default())
+    }
+
+    /// The command that a step runs.
+    pub(super) fn command(&self, place: &Place, command: &str) -> Result<u64, Stop> {
+        let block = Block {
+            fidelity: Fidelity::Router,
+            content: Content::Command(command.to_owned()),
+        };
+        self.record(place, Body::UserMessage(vec![block]), Annotations::default())
+    }
+
+    /// Output of a command that still runs.
+    pub(super) fn stream(&self, place: &Place, text: String) -> Result<u64, Stop> {
+        let block = Block {
+            fidelity: Fidelity::Router,
+            content: Content::Stream(text),
+        };
+        self.record(place, Body::AssistantMessage(vec![block]), Annotations::default())
+    }
+
+    /// Moves long texts to blobs, so that no line of a transcript becomes too long to be read.
+    fn shorten(&self, draft: &mut Draft) -> Result<(), Stop> {
+        let mut attachments = Vec::new();
+        let mut keep = |text: &str| -> Result<Option<String>, Stop> {
+            let (true, Some(blobs)) = (text.len() > LONG, &self.blobs) else {
+                return Ok(None);
+            };
+            let id = blobs.put(text.as_bytes()).map_err(Stop::storing)?;
+            attachments.push(Attachment {
+                mime: "text/plain".to_owned(),
+                bytes: text.len() as u64,
+                sha256: id.digest().to_string(),
+            });
+            let start = &text[..text.floor_char_boundary(LONG)];
+            Ok(Some(format!("{start}… ({} bytes; the whole text is a blob)", text.len())))
+        };
+        match &mut draft.body {
+            Body::UserMessage(blocks) | Body::AssistantMessage(blocks) | Body::SystemMessage(blocks) => {
+                for block in blocks {
+                    match &mut block.content {
+                        Content::Text(text)
+                        | Content::Thinking(text)
+                        | Content::Command(text)
+                        | Content::Stream(text) => {
+                            if let Some(short) = keep(text)? {
+                                *text = short;
+                            }
+                        }
+                        Content::ToolUse { input: json, .. } | Content::ToolResult { content: json, .. } => {
+                            shorten_json(json, &mut keep)?;
+                        }
+                        Content::Unknown(_) => {}
+                    }
+                }
+            }
+            Body::ToolCall(ToolCall { input, .. }) => shorten_json(input, &mut keep)?,
+            Body::ToolResult(ToolResult { input, output, .. }) => {
+                shorten_json(input, &mut keep)?;
+                shorten_json(output, &mut keep)?;
+            }
+            _ => {}
+        }
+        if !attachments.is_empty() {
+            draft.annotations.attachments.append(&mut attachments);
+        }
+        Ok(())
+    }
+}
+
+fn shorten_json(
+    json: &mut Option<Json>,
+    keep: &mut dyn FnMut(&str) -> Result<Option<String>, Stop>,
+) -> Result<(), Stop> {
+    if let Some(short) = json.as_ref().map_or(Ok(None), |json| keep(json.get()))? {
+        *json = Some(Json::string(&short));
+    }
+    Ok(())
+}
+
+/// What is known when a step has ended, beside its state.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    pub(super) child: Option<RunId>,
+    pub(super) took: Duration,
+    /// Whether it is tried again.
+    pub(super) retrying: bool,
+    /// Whether the run goes on as after a success, although it failed.
+    pub(super) handled: bool,
+    /// Whether the process ended before the step did: the next execution says so.
+    pub(super) interrupted: bool,
+    /// The highest number of an attempt at a step inside this one.
+    pub(super) child_attempts: u64,
+}
+
+pub(super) fn with_extra(extra: &Value) -> Annotations {
+    let mut annotations = Annotations::default();
+    annotations.extra = Json::of(extra).ok();
+    annotations
+}
+
+pub(super) fn millis(took: Duration) -> u64 {
+    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A sum of dollars as a number of JSON would be too inexact; a text is not.
+pub(super) fn dollars(money: Money) -> String {
+    money.to_string()
+}

@@ -1,0 +1,75 @@
+//! Where in a run the steps of one container are: the workflow itself, a branch, or a pass through a loop.
+
+use std::collections::HashMap;
+
+use quipu_model::Place;
+
+/// The steps of one container. Attempts are numbered here.
+#[derive(Debug, Default)]
+pub(super) struct Frame {
+    path: String,
+    passes: Vec<u64>,
+    /// Attempts at steps in here have higher numbers than this: the container itself may be visited again.
+    base: u64,
+    next: HashMap<String, u64>,
+    /// The highest attempt inside the containers of this one, by their name.
+    inner: HashMap<String, u64>,
+    visits: HashMap<String, u32>,
+    high: u64,
+}
+
+impl Frame {
+    /// The frame of a container inside this one.
+    pub(super) fn inside(&self, name: &str, pass: Option<u64>) -> Self {
+        let mut passes = self.passes.clone();
+        passes.extend(pass);
+        Self {
+            path: self.path_of(name),
+            passes,
+            base: self.inner.get(name).copied().unwrap_or(self.base),
+            ..Self::default()
+        }
+    }
+
+    fn path_of(&self, name: &str) -> String {
+        match self.path.as_str() {
+            "" => name.to_owned(),
+            path => format!("{path}.{name}"),
+        }
+    }
+
+    /// Where a step is, at its first attempt.
+    pub(super) fn place(&self, name: &str) -> Place {
+        Place {
+            path: self.path_of(name),
+            iterations: self.passes.clone(),
+            attempt: 1,
+        }
+    }
+
+    /// The number that the next attempt at a step has at least.
+    pub(super) fn next_attempt(&self, name: &str) -> u64 {
+        self.next.get(name).copied().unwrap_or(self.base + 1)
+    }
+
+    /// An attempt at a step was made, with attempts inside of it up to `inner`.
+    pub(super) fn used(&mut self, name: &str, attempt: u64, inner: u64) {
+        self.next.insert(name.to_owned(), attempt + 1);
+        if inner > 0 {
+            self.inner.insert(name.to_owned(), inner);
+        }
+        self.high = self.high.max(attempt).max(inner);
+    }
+
+    /// The highest number of an attempt in here.
+    pub(super) fn high(&self) -> u64 {
+        self.high
+    }
+
+    /// Counts a visit of a step, and gives the count.
+    pub(super) fn visit(&mut self, name: &str) -> u32 {
+        let visits = self.visits.entry(name.to_owned()).or_default();
+        *visits += 1;
+        *visits
+    }
+}
