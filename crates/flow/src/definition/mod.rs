@@ -19,6 +19,7 @@ pub mod keys;
 pub mod load;
 mod node;
 pub mod places;
+pub mod plan;
 pub mod schema;
 mod texts;
 mod ways;
