@@ -128,7 +128,7 @@ pub(super) struct Resume {
 /// # Errors
 ///
 /// When the system has no random numbers.
-pub(super) fn new_run_id() -> Result<RunId, EngineError> {
+pub fn new_run_id() -> Result<RunId, EngineError> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| EngineError::Environment(format!("no random numbers: {error}")))?;
