@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 pub mod check;
-mod diagnostic;
+pub mod diagnostic;
 pub mod duration;
 pub mod graph;
 pub mod inputs;
