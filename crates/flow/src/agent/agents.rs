@@ -71,6 +71,13 @@ impl Agents {
         program::ask(invocation, request, hearer, cancel).await
     }
 
+    /// Passes over replies of a script that were given in earlier executions of a run.
+    pub fn pass_over(&self, step: &str, times: u64) {
+        if let Some(Stub::Script(script) | Stub::Transcript(script)) = &self.options.stub {
+            (0..times).for_each(|_| script.skip(step));
+        }
+    }
+
     /// Whether a provider is known and its options fit. Texts with a template in them are not looked at.
     ///
     /// # Errors

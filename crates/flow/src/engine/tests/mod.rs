@@ -8,7 +8,7 @@ mod record;
 mod resume;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 use quipu_model::{Body, Event, RunId};
@@ -157,8 +157,14 @@ impl World {
         self.engine().run(workflow, inputs, cancel).await
     }
 
-    pub(super) async fn resume(&self, run: &RunId, how: ResumeOptions) -> Result<Outcome, EngineError> {
-        self.engine().resume(run, how, &CancellationToken::new()).await
+    pub(super) async fn resume(
+        &self,
+        run: &RunId,
+        how: ResumeOptions,
+    ) -> Result<Outcome, EngineError> {
+        self.engine()
+            .resume(run, how, &CancellationToken::new())
+            .await
     }
 
     pub(super) fn ran(&self, outcome: Outcome) -> Ran {
@@ -203,9 +209,10 @@ impl Ran {
     pub(super) fn results(&self, path: &str) -> Vec<Value> {
         let of = |event: &&Event| event.place.path == path;
         let end = |event: &Event| match &event.body {
-            Body::StepCompleted(end) | Body::CallCompleted { end, .. } => {
-                end.result.as_ref().and_then(|json| serde_json::from_str(json.get()).ok())
-            }
+            Body::StepCompleted(end) | Body::CallCompleted { end, .. } => end
+                .result
+                .as_ref()
+                .and_then(|json| serde_json::from_str(json.get()).ok()),
             _ => None,
         };
         self.events.iter().filter(of).filter_map(end).collect()
@@ -213,12 +220,16 @@ impl Ran {
 
     /// Why a step failed, the last time it ended.
     pub(super) fn error(&self, path: &str) -> Option<String> {
-        let ends = self.events.iter().filter(|event| event.place.path == path);
-        let errors = ends.filter_map(|event| match &event.body {
+        let ends = self
+            .events
+            .iter()
+            .rev()
+            .filter(|event| event.place.path == path);
+        let mut errors = ends.filter_map(|event| match &event.body {
             Body::StepCompleted(end) | Body::CallCompleted { end, .. } => Some(end.error.clone()),
             _ => None,
         });
-        errors.last().flatten()
+        errors.next().flatten()
     }
 
     /// The harness events: category and name.
@@ -237,7 +248,7 @@ impl Ran {
 pub(super) fn story(events: &[Event]) -> Vec<String> {
     let mut story = Vec::new();
     for event in events {
-        let passes: String = event.place.iterations.iter().map(|pass| format!("[{pass}]")).collect();
+        let passes = super::text::passes(&event.place.iterations);
         let attempt = match event.place.attempt {
             1 => String::new(),
             attempt => format!("#{attempt}"),
@@ -263,15 +274,4 @@ pub(super) fn story(events: &[Event]) -> Vec<String> {
         });
     }
     story
-}
-
-/// Remembers what it was told.
-#[derive(Default)]
-pub(super) struct Heard(pub(super) Mutex<Vec<String>>);
-
-impl Observer for Heard {
-    fn tell(&self, _run: &RunId, news: super::News<'_>) {
-        let mut heard = self.0.lock().expect("not poisoned");
-        heard.push(format!("{news:?}"));
-    }
 }
