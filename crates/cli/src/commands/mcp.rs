@@ -39,7 +39,10 @@ pub(crate) fn serve(args: &McpServe) -> Result<Exit> {
     });
     // Standard input is read by a thread that cannot be ended.
     runtime.shutdown_background();
-    connected.map_err(io_error(format!("cannot reach the run at {}", args.connect.display())))?;
+    connected.map_err(io_error(format!(
+        "cannot reach the run at {}",
+        args.connect.display()
+    )))?;
     Ok(Exit::Done)
 }
 

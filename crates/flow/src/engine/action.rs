@@ -43,7 +43,11 @@ pub(super) fn is_terminal(step: &Step, context: &Context) -> Option<Ending> {
     // A terminal step whose message cannot be worked out ends the run as well.
     if terminal.failure || state.error.is_some() {
         let failure = || format!("the run ended at step {}", step.name);
-        let error = state.error.clone().or_else(|| message.clone()).unwrap_or_else(failure);
+        let error = state
+            .error
+            .clone()
+            .or_else(|| message.clone())
+            .unwrap_or_else(failure);
         let code = state.exit_code.and_then(|code| u8::try_from(code).ok());
         return Some(Ending {
             exit_code: code.filter(|code| *code > 0).unwrap_or(1),
@@ -53,7 +57,10 @@ pub(super) fn is_terminal(step: &Step, context: &Context) -> Option<Ending> {
     }
     Some(Ending {
         status: RunStatus::Succeeded,
-        exit_code: state.exit_code.and_then(|code| u8::try_from(code).ok()).unwrap_or(0),
+        exit_code: state
+            .exit_code
+            .and_then(|code| u8::try_from(code).ok())
+            .unwrap_or(0),
         message,
         error: None,
         step: Some(step.name.clone()),
@@ -75,7 +82,9 @@ impl Doing<'_> {
                 Prepared::Command(command) => self.command(command).await,
                 Prepared::Agent(agent) => self.agent(context, agent).await,
                 Prepared::Operation { name, inputs } => self.operation(name, inputs).await,
-                Prepared::Terminal { message, exit_code, .. } => {
+                Prepared::Terminal {
+                    message, exit_code, ..
+                } => {
                     let mut state = StepState::said(message.clone().unwrap_or_default());
                     state.exit_code = Some(i32::from(*exit_code));
                     Ok(state.into())
@@ -111,10 +120,16 @@ impl Doing<'_> {
         };
         let mut all = self.run.options.operations.clone();
         all.push(self.run.plugins.operations());
-        let has = all.iter().find(|some| some.names().iter().any(|known| known == name));
+        let has = all
+            .iter()
+            .find(|some| some.names().iter().any(|known| known == name));
         // The first one knows what to say of a name that nobody has.
         let done = match has.or(all.first()) {
-            Some(operations) => Arc::clone(operations).run(name, inputs, &context, self.cancel).await,
+            Some(operations) => {
+                Arc::clone(operations)
+                    .run(name, inputs, &context, self.cancel)
+                    .await
+            }
             None => Err(OperationError::Unknown {
                 name: name.to_owned(),
                 like: None,

@@ -65,11 +65,17 @@ struct Line<'a> {
 
 impl Audit {
     /// Opens the audit file; `None` when none is wanted.
-    pub(super) fn open(path: Option<&Path>, _facts: &RunFacts) -> Result<Option<Self>, EngineError> {
+    pub(super) fn open(
+        path: Option<&Path>,
+        _facts: &RunFacts,
+    ) -> Result<Option<Self>, EngineError> {
         let Some(path) = path else {
             return Ok(None);
         };
-        let wrong = |source| EngineError::Audit { path: path.to_owned(), source };
+        let wrong = |source| EngineError::Audit {
+            path: path.to_owned(),
+            source,
+        };
         if let Some(directory) = path.parent() {
             quipu_files::create_directory(directory).map_err(wrong)?;
         }
@@ -119,7 +125,10 @@ impl Audit {
         let text = short(line);
         (&self.file)
             .write_all(text.as_bytes())
-            .map_err(|source| EngineError::Audit { path: self.path.clone(), source })
+            .map_err(|source| EngineError::Audit {
+                path: self.path.clone(),
+                source,
+            })
     }
 }
 

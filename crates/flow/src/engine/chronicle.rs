@@ -132,7 +132,11 @@ impl Chronicle {
             fidelity: Fidelity::Router,
             content: Content::Command(command.to_owned()),
         };
-        self.record(place, Body::UserMessage(vec![block]), Annotations::default())
+        self.record(
+            place,
+            Body::UserMessage(vec![block]),
+            Annotations::default(),
+        )
     }
 
     /// Output of a command that still runs.
@@ -141,7 +145,11 @@ impl Chronicle {
             fidelity: Fidelity::Router,
             content: Content::Stream(text),
         };
-        self.record(place, Body::AssistantMessage(vec![block]), Annotations::default())
+        self.record(
+            place,
+            Body::AssistantMessage(vec![block]),
+            Annotations::default(),
+        )
     }
 
     /// Moves long texts to blobs, so that no line of a transcript becomes too long to be read.
@@ -158,10 +166,15 @@ impl Chronicle {
                 sha256: id.digest().to_string(),
             });
             let start = &text[..text.floor_char_boundary(LONG)];
-            Ok(Some(format!("{start}… ({} bytes; the whole text is a blob)", text.len())))
+            Ok(Some(format!(
+                "{start}… ({} bytes; the whole text is a blob)",
+                text.len()
+            )))
         };
         match &mut draft.body {
-            Body::UserMessage(blocks) | Body::AssistantMessage(blocks) | Body::SystemMessage(blocks) => {
+            Body::UserMessage(blocks)
+            | Body::AssistantMessage(blocks)
+            | Body::SystemMessage(blocks) => {
                 for block in blocks {
                     match &mut block.content {
                         Content::Text(text)
@@ -172,7 +185,8 @@ impl Chronicle {
                                 *text = short;
                             }
                         }
-                        Content::ToolUse { input: json, .. } | Content::ToolResult { content: json, .. } => {
+                        Content::ToolUse { input: json, .. }
+                        | Content::ToolResult { content: json, .. } => {
                             shorten_json(json, &mut keep)?;
                         }
                         Content::Unknown(_) => {}

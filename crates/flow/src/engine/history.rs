@@ -103,7 +103,11 @@ fn extra(json: Option<&Json>) -> Value {
 }
 
 fn numbers(value: &Value) -> impl Iterator<Item = u64> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_u64)
+    value
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_u64)
 }
 
 impl History {
@@ -143,7 +147,10 @@ impl History {
         match event.body {
             Body::RunStarted(_) => {
                 let extra = extra(event.annotations.extra.as_ref());
-                self.discard(&extra["resume"]["discards"], extra["resume"]["discards_from"].as_u64());
+                self.discard(
+                    &extra["resume"]["discards"],
+                    extra["resume"]["discards_from"].as_u64(),
+                );
                 self.executions += 1;
                 self.last_end = LastEnd::Interrupted;
                 self.first_at.get_or_insert(event.timestamp);
@@ -152,9 +159,11 @@ impl History {
                 }
             }
             Body::RunCompleted(end) => {
-                let status = end
-                    .and_then(|end| end.result)
-                    .map(|result| self::extra(Some(&result))["status"].as_str().map(str::to_owned));
+                let status = end.and_then(|end| end.result).map(|result| {
+                    self::extra(Some(&result))["status"]
+                        .as_str()
+                        .map(str::to_owned)
+                });
                 self.last_end = match status.flatten() {
                     Some(status) if status == "interrupted" => LastEnd::Interrupted,
                     Some(status) => LastEnd::Said(status),
@@ -162,11 +171,25 @@ impl History {
                 };
             }
             Body::StepStarted(step) => {
-                self.begin(event.seq, &event.place, step, None, &event.annotations.extra, open);
+                self.begin(
+                    event.seq,
+                    &event.place,
+                    step,
+                    None,
+                    &event.annotations.extra,
+                    open,
+                );
             }
             Body::CallStarted { child_run_id, step } => {
                 let child = Some(child_run_id);
-                self.begin(event.seq, &event.place, step, child, &event.annotations.extra, open);
+                self.begin(
+                    event.seq,
+                    &event.place,
+                    step,
+                    child,
+                    &event.annotations.extra,
+                    open,
+                );
             }
             Body::StepCompleted(StepEnd { error, .. }) => {
                 if let Some(begun) = open.remove(&at) {
@@ -175,7 +198,12 @@ impl History {
             }
             Body::CallCompleted { end, .. } => {
                 if let Some(begun) = open.remove(&at) {
-                    self.end(event.seq, begun, end.error.is_some(), &event.annotations.extra);
+                    self.end(
+                        event.seq,
+                        begun,
+                        end.error.is_some(),
+                        &event.annotations.extra,
+                    );
                 }
             }
             Body::Harness(harness) if harness.name == "approval_requested" => {
@@ -218,7 +246,10 @@ impl History {
             place: place.clone(),
             step,
             child,
-            input: extra["input_sha256"].as_str().unwrap_or_default().to_owned(),
+            input: extra["input_sha256"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
         };
         open.insert((key(place), place.attempt), begun);
     }
@@ -228,17 +259,20 @@ impl History {
         if extra["retrying"] == Value::Bool(true) || extra["interrupted"] == Value::Bool(true) {
             return;
         }
-        self.visits.entry(key(&begun.place)).or_default().push(Visit {
-            attempt: begun.place.attempt,
-            input: begun.input,
-            started: begun.seq,
-            completed: seq,
-            failed,
-            handled: extra["handled"] == Value::Bool(true),
-            child: begun.child,
-            child_attempts: extra["child_attempts"].as_u64().unwrap_or_default(),
-            discarded: false,
-        });
+        self.visits
+            .entry(key(&begun.place))
+            .or_default()
+            .push(Visit {
+                attempt: begun.place.attempt,
+                input: begun.input,
+                started: begun.seq,
+                completed: seq,
+                failed,
+                handled: extra["handled"] == Value::Bool(true),
+                child: begun.child,
+                child_attempts: extra["child_attempts"].as_u64().unwrap_or_default(),
+                discarded: false,
+            });
     }
 
     fn discard(&mut self, seqs: &Value, from: Option<u64>) {
@@ -247,7 +281,10 @@ impl History {
             return;
         }
         let from = from.unwrap_or(u64::MAX);
-        #[expect(clippy::iter_over_hash_type, reason = "each visit is looked at by itself")]
+        #[expect(
+            clippy::iter_over_hash_type,
+            reason = "each visit is looked at by itself"
+        )]
         for visit in self.visits.values_mut().flatten() {
             if seqs.contains(&visit.completed) || visit.started >= from {
                 visit.discarded = true;
@@ -273,12 +310,18 @@ impl History {
         if visit.input != input {
             return Found::Changed(visit.completed);
         }
-        let state = self.event(visit.completed).and_then(|event| match event.body {
-            Body::StepCompleted(end) | Body::CallCompleted { end, .. } => {
-                StepState::from_result(end.result.as_ref(), end.error.as_deref(), self.blobs.as_ref())
-            }
-            _ => None,
-        });
+        let state = self
+            .event(visit.completed)
+            .and_then(|event| match event.body {
+                Body::StepCompleted(end) | Body::CallCompleted { end, .. } => {
+                    StepState::from_result(
+                        end.result.as_ref(),
+                        end.error.as_deref(),
+                        self.blobs.as_ref(),
+                    )
+                }
+                _ => None,
+            });
         match state {
             Some(state) => Found::Answer(Box::new(Answered {
                 state,
@@ -293,9 +336,10 @@ impl History {
     /// The run that a step began to call, where that call did not end: it goes on.
     pub(super) fn child_of(&self, place: &Place, input: &str) -> Option<RunId> {
         let same = |path: &str, passes: &[u64]| path == place.path && passes == place.iterations;
-        let open = self.open.iter().filter(|open| {
-            same(&open.place.path, &open.place.iterations) && open.input == input
-        });
+        let open = self
+            .open
+            .iter()
+            .filter(|open| same(&open.place.path, &open.place.iterations) && open.input == input);
         let failed = self.visits.get(&key(place)).into_iter().flatten();
         let failed = failed.filter(|visit| visit.discarded && visit.failed && visit.input == input);
         open.map(|open| (open.seq, open.child.clone()))
@@ -305,12 +349,19 @@ impl History {
     }
 
     fn event(&self, seq: u64) -> Option<Event> {
-        let mut page = self.page.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut page = self
+            .page
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Ok(at) = page.binary_search_by_key(&seq, |event| event.seq) {
             return Some(page[at].clone());
         }
         let read = self.log.page(seq, PAGE).ok()?;
-        *page = read.events.into_iter().map(|event| event.decoded.event).collect();
+        *page = read
+            .events
+            .into_iter()
+            .map(|event| event.decoded.event)
+            .collect();
         page.first().filter(|event| event.seq == seq).cloned()
     }
 
@@ -320,7 +371,9 @@ impl History {
         let all = || {
             sorted(&self.visits)
                 .into_iter()
-                .flat_map(|((path, _), visits)| visits.iter().map(move |visit| (path.as_str(), visit)))
+                .flat_map(|((path, _), visits)| {
+                    visits.iter().map(move |visit| (path.as_str(), visit))
+                })
                 .filter(|(_, visit)| !visit.discarded)
         };
         // The failure that ended last is that of the outermost step; the cause is inside of it.
@@ -371,11 +424,20 @@ impl History {
     /// The first event of a step by its path, and the steps that ended from there on.
     pub(super) fn from_step(&self, path: &str) -> Option<(u64, Vec<String>)> {
         let of = |(at, _): &&Key| at == path;
-        let ended = self.visits.keys().filter(of).flat_map(|key| &self.visits[key]);
+        let ended = self
+            .visits
+            .keys()
+            .filter(of)
+            .flat_map(|key| &self.visits[key]);
         let first = ended
             .filter(|visit| !visit.discarded)
             .map(|visit| visit.started)
-            .chain(self.open.iter().filter(|open| open.place.path == path).map(|open| open.seq))
+            .chain(
+                self.open
+                    .iter()
+                    .filter(|open| open.place.path == path)
+                    .map(|open| open.seq),
+            )
             .min()?;
         let mut discarded: Vec<(u64, String)> = sorted(&self.visits)
             .into_iter()
@@ -394,7 +456,11 @@ impl History {
 
     /// The paths of steps that have begun.
     pub(super) fn paths(&self) -> Vec<String> {
-        let mut paths: Vec<String> = self.last_attempt.keys().map(|(path, _)| path.clone()).collect();
+        let mut paths: Vec<String> = self
+            .last_attempt
+            .keys()
+            .map(|(path, _)| path.clone())
+            .collect();
         paths.sort();
         paths.dedup();
         paths
@@ -411,5 +477,6 @@ fn parent(path: &str) -> &str {
 
 /// Whether a path is that of a step inside another.
 fn is_inside(path: &str, outer: &str) -> bool {
-    path.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
+    path.strip_prefix(outer)
+        .is_some_and(|rest| rest.starts_with('.'))
 }

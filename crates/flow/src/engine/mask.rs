@@ -80,7 +80,9 @@ impl Masking<'_> {
 
     fn draft(&self, draft: &mut Draft) {
         match &mut draft.body {
-            Body::UserMessage(blocks) | Body::AssistantMessage(blocks) | Body::SystemMessage(blocks) => {
+            Body::UserMessage(blocks)
+            | Body::AssistantMessage(blocks)
+            | Body::SystemMessage(blocks) => {
                 blocks.iter_mut().for_each(|block| self.block(block));
             }
             Body::RunCompleted(Some(end))

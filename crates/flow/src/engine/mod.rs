@@ -118,19 +118,39 @@ impl Observer for NoObserver {
 #[expect(missing_docs, reason = "the fields say what they are")]
 pub enum News<'a> {
     /// A run begins, or goes on.
-    RunStarted { workflow: &'a str, resumed: bool, parent: Option<&'a RunId> },
+    RunStarted {
+        workflow: &'a str,
+        resumed: bool,
+        parent: Option<&'a RunId>,
+    },
     /// A step begins.
-    StepStarted { place: &'a Place, kind: &'a StepKind },
+    StepStarted {
+        place: &'a Place,
+        kind: &'a StepKind,
+    },
     /// A step has ended.
-    StepEnded { place: &'a Place, kind: &'a StepKind, error: Option<&'a str>, took: Duration },
+    StepEnded {
+        place: &'a Place,
+        kind: &'a StepKind,
+        error: Option<&'a str>,
+        took: Duration,
+    },
     /// A step answered from the transcript.
     StepAnswered { place: &'a Place },
     /// A step is tried again.
-    Retrying { place: &'a Place, after: Duration, error: &'a str },
+    Retrying {
+        place: &'a Place,
+        after: Duration,
+        error: &'a str,
+    },
     /// An agent says something.
     Said { place: &'a Place, text: &'a str },
     /// A command prints something.
-    Printed { place: &'a Place, bytes: &'a [u8], is_error: bool },
+    Printed {
+        place: &'a Place,
+        bytes: &'a [u8],
+        is_error: bool,
+    },
     /// A hook says something.
     Log { place: &'a Place, text: &'a str },
     /// Something needs a look.

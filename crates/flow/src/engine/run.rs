@@ -183,7 +183,10 @@ pub(super) async fn resume(
     }
     let blobs = Blobs::open(&options.blobs).ok();
     let mut history = History::read(&path, blobs).map_err(EngineError::Recording)?;
-    let Some(started) = history.started.clone().filter(|started| started["workflow_file"].is_string())
+    let Some(started) = history
+        .started
+        .clone()
+        .filter(|started| started["workflow_file"].is_string())
     else {
         return Err(EngineError::Resume(format!(
             "{run_id} was not started by `quipu run`, so it cannot be resumed"
@@ -250,10 +253,14 @@ fn inputs_again(
     given: IndexMap<String, Value>,
 ) -> Result<IndexMap<String, Value>, EngineError> {
     let before = started["inputs"].as_object().into_iter().flatten();
-    let mut inputs: IndexMap<String, Value> =
-        before.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut inputs: IndexMap<String, Value> = before
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     inputs.extend(given);
-    match inputs.iter().find(|(_, value)| value.as_str() == Some(MASKED)) {
+    match inputs
+        .iter()
+        .find(|(_, value)| value.as_str() == Some(MASKED))
+    {
         Some((name, _)) => Err(EngineError::Resume(format!(
             "the input {name} was masked in the transcript; give it again with --input {name}=…"
         ))),
@@ -279,7 +286,10 @@ pub(super) async fn execute(
 ) -> Result<(Outcome, Context), EngineError> {
     let began = Instant::now();
     let is_resumed = beginning.resume.is_some();
-    let parent = beginning.parent.as_ref().map(|parent| parent.run_id().clone());
+    let parent = beginning
+        .parent
+        .as_ref()
+        .map(|parent| parent.run_id().clone());
     let mut run = open(options, beginning)?;
     let opened = run.open_plugins().await;
     let run = Arc::new(run);
@@ -408,7 +418,8 @@ fn open(options: &Arc<EngineOptions>, beginning: Beginning) -> Result<Run, Engin
         starter: user,
         workflow,
     };
-    run.write_beginning(parent.is_some(), resume.as_ref()).map_err(broken)?;
+    run.write_beginning(parent.is_some(), resume.as_ref())
+        .map_err(broken)?;
     if let Some(resume) = resume {
         run.spending.add_past(&resume.history.spending);
         run.verdict = resume.verdict;
@@ -434,7 +445,10 @@ fn directories(options: &EngineOptions, pack: Option<&str>) -> BTreeMap<String, 
 }
 
 fn hostname() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
 }
 
 impl Run {
@@ -443,7 +457,10 @@ impl Run {
         let mut names = self.workflow.plugins.clone();
         for step in self.workflow.steps.values() {
             let used = match &step.action {
-                Action::Custom(custom) => self.plugins.of_step(&custom.kind).map(|plugin| plugin.name.as_str()),
+                Action::Custom(custom) => self
+                    .plugins
+                    .of_step(&custom.kind)
+                    .map(|plugin| plugin.name.as_str()),
                 Action::Operation(operation) => operation.operation.text.split('.').next(),
                 _ => None,
             };
@@ -459,7 +476,10 @@ impl Run {
         }
         let ends = CancellationToken::new();
         self.plugins_end = ends.clone().drop_guard();
-        self.plugins.open(&names, &ends).await.map_err(|error| error.to_string())
+        self.plugins
+            .open(&names, &ends)
+            .await
+            .map_err(|error| error.to_string())
     }
 
     pub(super) fn tell(&self, news: News<'_>) {
@@ -470,7 +490,11 @@ impl Run {
     pub(super) fn at_place(&self, at: At, what: &str) -> String {
         match at.line {
             0 => what.to_owned(),
-            line => format!("{}:{line}:{}: {what}", self.workflow.file.display(), at.column),
+            line => format!(
+                "{}:{line}:{}: {what}",
+                self.workflow.file.display(),
+                at.column
+            ),
         }
     }
 
@@ -494,7 +518,8 @@ impl Run {
             extra["is_child"] = true.into();
         }
         if let Some(resume) = resume {
-            let mut how = json!({ "by": self.facts.user, "execution": resume.history.executions + 1 });
+            let mut how =
+                json!({ "by": self.facts.user, "execution": resume.history.executions + 1 });
             if !resume.discards.is_empty() {
                 how["discards"] = json!(resume.discards);
             }
@@ -508,7 +533,8 @@ impl Run {
             extra["resume"] = how;
         }
         let body = Body::RunStarted(Some(self.named()));
-        self.chronicle.record(&Place::run(), body, with_extra(&extra))?;
+        self.chronicle
+            .record(&Place::run(), body, with_extra(&extra))?;
         Ok(())
     }
 
@@ -525,12 +551,18 @@ impl Run {
                 ..End::default()
             };
             let state = StepState::failed(error);
-            self.chronicle.completed(&open.place, open.step.clone(), &state, &end)?;
+            self.chronicle
+                .completed(&open.place, open.step.clone(), &state, &end)?;
         }
-        let mut end = self.named().failed("interrupted: the process ended before the run did");
+        let mut end = self
+            .named()
+            .failed("interrupted: the process ended before the run did");
         end.result = quipu_model::Json::of(&json!({ "status": "interrupted" })).ok();
-        self.chronicle
-            .record(&Place::run(), Body::RunCompleted(Some(end)), Annotations::default())?;
+        self.chronicle.record(
+            &Place::run(),
+            Body::RunCompleted(Some(end)),
+            Annotations::default(),
+        )?;
         Ok(())
     }
 
@@ -553,7 +585,10 @@ impl Run {
         let mut name = self.workflow.initial.text.clone();
         loop {
             let Some(step) = self.workflow.steps.get(&name) else {
-                return Ok(Ending::failed(format!("step {name} does not exist"), Some(&name)));
+                return Ok(Ending::failed(
+                    format!("step {name} does not exist"),
+                    Some(&name),
+                ));
             };
             self.step(context, &mut frame, step, cancel).await?;
             if let Some(ending) = is_terminal(step, context) {
@@ -583,13 +618,15 @@ impl Run {
         for transition in &step.transitions {
             let holds = match &transition.when {
                 None => true,
-                Some(when) => match Expression::parse(when).and_then(|when| when.eval_bool(context)) {
-                    Ok(holds) => holds,
-                    Err(error) => {
-                        let error = self.at_place(error.at, &error.to_string());
-                        return Ok(Next::End(Ending::failed(error, Some(&step.name))));
+                Some(when) => {
+                    match Expression::parse(when).and_then(|when| when.eval_bool(context)) {
+                        Ok(holds) => holds,
+                        Err(error) => {
+                            let error = self.at_place(error.at, &error.to_string());
+                            return Ok(Next::End(Ending::failed(error, Some(&step.name))));
+                        }
                     }
-                },
+                }
             };
             if holds {
                 return Ok(Next::Goto(transition.goto.text.clone()));
@@ -627,7 +664,10 @@ impl Run {
             exit_code: state.exit_code.unwrap_or(1),
             kind: "execution".to_owned(),
         }));
-        let filler = Filler { run: self, context: &context };
+        let filler = Filler {
+            run: self,
+            context: &context,
+        };
         let said = match message.map(|message| filler.text(message)).transpose() {
             Ok(said) => said,
             Err(wrong) => Some(wrong),
@@ -638,10 +678,12 @@ impl Run {
         if let Some(history) = &self.history {
             place.attempt = history.next_attempt(&place, 1);
         }
-        self.chronicle.started(&place, named.clone(), None, "", None)?;
+        self.chronicle
+            .started(&place, named.clone(), None, "", None)?;
         let mut end = StepState::said(said.clone().unwrap_or_default());
         end.exit_code = Some(i32::from(status));
-        self.chronicle.completed(&place, named, &end, &End::default())?;
+        self.chronicle
+            .completed(&place, named, &end, &End::default())?;
         Ok(Ending {
             status: RunStatus::Failed,
             exit_code: status,
@@ -689,7 +731,11 @@ impl Run {
         }
         // A run that was cancelled still says good-bye, in bounded time.
         let own = CancellationToken::new();
-        let limit = Duration::from_secs(if ending.status == RunStatus::Cancelled { 10 } else { 300 });
+        let limit = Duration::from_secs(if ending.status == RunStatus::Cancelled {
+            10
+        } else {
+            300
+        });
         let place = Place::run();
         let running = self.hooks(context, &place, hooks, &own);
         tokio::pin!(running);
@@ -738,7 +784,10 @@ impl Run {
             result.insert("calls_without_price".to_owned(), outcome.unpriced.into());
         }
         if outcome.answered > 0 {
-            result.insert("answered_from_transcript".to_owned(), outcome.answered.into());
+            result.insert(
+                "answered_from_transcript".to_owned(),
+                outcome.answered.into(),
+            );
         }
         if let Some(pause) = &outcome.pause {
             result.insert("waits_for".to_owned(), pause.path.clone().into());
@@ -760,7 +809,13 @@ impl Run {
     }
 
     /// Says that a limit was met, without a warning on the display.
-    pub(super) fn note(&self, place: &Place, category: &str, name: &str, attributes: &Value) -> Result<(), Stop> {
+    pub(super) fn note(
+        &self,
+        place: &Place,
+        category: &str,
+        name: &str,
+        attributes: &Value,
+    ) -> Result<(), Stop> {
         self.chronicle
             .harness(place, category, name, Severity::Info, attributes)?;
         Ok(())
@@ -773,7 +828,10 @@ fn absolute(path: &Path) -> PathBuf {
 
 /// Why a run ends at a step that says nothing of what comes after it.
 fn nowhere(step: &Step, context: &Context) -> String {
-    let error = context.states.get(&step.name).and_then(|state| state.error.clone());
+    let error = context
+        .states
+        .get(&step.name)
+        .and_then(|state| state.error.clone());
     match error {
         Some(error) => format!("step {} failed: {error}", step.name),
         None => format!(

@@ -134,8 +134,18 @@ impl StepState {
     /// All fields, by the names that templates use.
     pub fn all_fields(&self) -> Value {
         let names = [
-            "Output", "Stderr", "ExitCode", "Status", "Response", "JSON", "Data", "Error",
-            "TokensUsed", "TokensInput", "TokensOutput", "TokensEstimated",
+            "Output",
+            "Stderr",
+            "ExitCode",
+            "Status",
+            "Response",
+            "JSON",
+            "Data",
+            "Error",
+            "TokensUsed",
+            "TokensInput",
+            "TokensOutput",
+            "TokensEstimated",
         ];
         names
             .into_iter()
@@ -176,7 +186,10 @@ impl StepState {
                 fields.insert(format!("{name}_blob"), sha256.into());
             }
         }
-        Ok((Json::of(&result).unwrap_or_else(|_| Json::null()), attachments))
+        Ok((
+            Json::of(&result).unwrap_or_else(|_| Json::null()),
+            attachments,
+        ))
     }
 
     /// The state that the result of a `step.completed` event tells.
@@ -187,7 +200,10 @@ impl StepState {
     ) -> Option<Self> {
         let value: Value = serde_json::from_str(result?.get()).ok()?;
         let mut state: Self = serde_json::from_value(value.clone()).ok()?;
-        for (name, text) in [("output_blob", &mut state.output), ("stderr_blob", &mut state.stderr)] {
+        for (name, text) in [
+            ("output_blob", &mut state.output),
+            ("stderr_blob", &mut state.stderr),
+        ] {
             if let Some(sha256) = value.get(name).and_then(Value::as_str) {
                 let id: BlobId = sha256.parse().ok()?;
                 *text = String::from_utf8(blobs?.get(&id).ok()?).ok()?;

@@ -99,7 +99,9 @@ impl Run {
                         self.tell(News::StepAnswered { place: &place });
                         self.counts.answered();
                         frame.used(&step.name, answered.attempt, answered.child_attempts);
-                        context.states.insert(step.name.clone(), Arc::new(answered.state));
+                        context
+                            .states
+                            .insert(step.name.clone(), Arc::new(answered.state));
                         return Ok(());
                     }
                     Found::Changed(seq) => discards = Some(seq),
@@ -137,7 +139,10 @@ impl Run {
         let kind = kind_of(&step.action);
         let named = quipu_model::Step::new(step.name.clone(), kind.clone());
         let mut place = frame.place(&step.name);
-        let most = step.retry.as_ref().map_or(1, |retry| retry.max_attempts.max(1));
+        let most = step
+            .retry
+            .as_ref()
+            .map_or(1, |retry| retry.max_attempts.max(1));
         let mut tries = 0;
         loop {
             tries += 1;
@@ -147,9 +152,17 @@ impl Run {
                 _ => None,
             };
             let discards = numbers.discards.filter(|_| tries == 1);
-            self.chronicle
-                .started(&place, named.clone(), child.clone(), &numbers.input, discards)?;
-            self.tell(News::StepStarted { place: &place, kind: &kind });
+            self.chronicle.started(
+                &place,
+                named.clone(),
+                child.clone(),
+                &numbers.input,
+                discards,
+            )?;
+            self.tell(News::StepStarted {
+                place: &place,
+                kind: &kind,
+            });
             self.counts.stepped();
             if tries == 1 {
                 self.hooks(context, &place, &step.hooks.pre, cancel).await?;
@@ -162,7 +175,11 @@ impl Run {
                 cancel,
             };
             let outcome = match &prepared {
-                Ok(prepared) => doing.within_time(context, frame, prepared, child.as_ref()).await,
+                Ok(prepared) => {
+                    doing
+                        .within_time(context, frame, prepared, child.as_ref())
+                        .await
+                }
                 Err(error) => Ok(StepState::failed(error.clone()).into()),
             };
             let mut done = match outcome {
@@ -186,7 +203,10 @@ impl Run {
                 && !numbers.is_circle
                 && state.status == StepStatus::Failed
                 && !cancel.is_cancelled()
-                && step.retry.as_ref().is_some_and(|retry| is_retried(retry, state));
+                && step
+                    .retry
+                    .as_ref()
+                    .is_some_and(|retry| is_retried(retry, state));
             let took = began.elapsed();
             let end = End {
                 child,
@@ -196,7 +216,8 @@ impl Run {
                 child_attempts: done.inner,
                 ..End::default()
             };
-            self.chronicle.completed(&place, named.clone(), state, &end)?;
+            self.chronicle
+                .completed(&place, named.clone(), state, &end)?;
             self.tell(News::StepEnded {
                 place: &place,
                 kind: &kind,
@@ -205,11 +226,13 @@ impl Run {
             });
             frame.used(&step.name, place.attempt, done.inner);
             let Some(retry) = step.retry.as_ref().filter(|_| again) else {
-                self.hooks(context, &place, &step.hooks.post, cancel).await?;
+                self.hooks(context, &place, &step.hooks.post, cancel)
+                    .await?;
                 return Ok(done.state);
             };
             let error = done.state.error.as_deref().unwrap_or_default();
-            self.wait_before_retry(&place, retry, tries, most, error, cancel).await?;
+            self.wait_before_retry(&place, retry, tries, most, error, cancel)
+                .await?;
         }
     }
 
@@ -228,7 +251,11 @@ impl Run {
         });
         self.chronicle
             .harness(place, "retry", "step_retry", Severity::Warning, &attributes)?;
-        self.tell(News::Retrying { place, after, error });
+        self.tell(News::Retrying {
+            place,
+            after,
+            error,
+        });
         tokio::select! {
             () = cancel.cancelled() => Err(Stop::Cancelled),
             () = tokio::time::sleep(after) => Ok(()),
@@ -258,9 +285,15 @@ impl Run {
             retrying: paused,
             ..End::default()
         };
-        self.chronicle.completed(place, named.clone(), &state, &end)?;
+        self.chronicle
+            .completed(place, named.clone(), &state, &end)?;
         let error = state.error.as_deref();
-        self.tell(News::StepEnded { place, kind, error, took });
+        self.tell(News::StepEnded {
+            place,
+            kind,
+            error,
+            took,
+        });
         Ok(())
     }
 
@@ -270,7 +303,10 @@ impl Run {
             match context.states.get(&other.text) {
                 Some(state) if state.is_ok() => {}
                 Some(_) => {
-                    return Err(format!("step {} depends on {}, which failed", step.name, other.text));
+                    return Err(format!(
+                        "step {} depends on {}, which failed",
+                        step.name, other.text
+                    ));
                 }
                 None => {
                     return Err(format!(
@@ -294,7 +330,13 @@ impl Run {
         for hook in hooks {
             if let Err(error) = self.hook(context, place, hook, cancel).await {
                 let text = format!("a hook failed: {error}");
-                self.warn(place, "tool_lifecycle", "hook_failed", &text, json!({ "error": error }))?;
+                self.warn(
+                    place,
+                    "tool_lifecycle",
+                    "hook_failed",
+                    &text,
+                    json!({ "error": error }),
+                )?;
             }
         }
         Ok(())
@@ -391,8 +433,13 @@ fn capture(step: &Step, state: &mut StepState) {
     let Some(capture) = &step.capture else {
         return;
     };
-    let most = capture.max_size.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
-    for (name, text) in [(&capture.stdout, &state.output), (&capture.stderr, &state.stderr)] {
+    let most = capture.max_size.map_or(usize::MAX, |most| {
+        usize::try_from(most).unwrap_or(usize::MAX)
+    });
+    for (name, text) in [
+        (&capture.stdout, &state.output),
+        (&capture.stderr, &state.stderr),
+    ] {
         if let Some(name) = name {
             let text = &text[..text.floor_char_boundary(most)];
             state.data.insert(name.clone(), text.into());
@@ -449,14 +496,19 @@ mod tests {
     }
 
     fn delays(retry: &Retry, random: f64) -> Vec<u64> {
-        (1..=4).map(|tries| millis(delay(retry, tries, random))).collect()
+        (1..=4)
+            .map(|tries| millis(delay(retry, tries, random)))
+            .collect()
     }
 
     #[test]
     fn delays_grow_as_the_file_says_and_stop_at_the_longest() {
         assert_eq!(delays(&retry(Backoff::Constant), 0.5), [100, 100, 100, 100]);
         assert_eq!(delays(&retry(Backoff::Linear), 0.5), [100, 200, 300, 400]);
-        assert_eq!(delays(&retry(Backoff::Exponential), 0.5), [100, 200, 400, 450]);
+        assert_eq!(
+            delays(&retry(Backoff::Exponential), 0.5),
+            [100, 200, 400, 450]
+        );
     }
 
     #[test]

@@ -78,9 +78,14 @@ pub(crate) fn run(args: &Run, place: &locate::HomePlace) -> Result<Exit> {
             (Some(id), workflow) => resume(args, options, id, inputs, workflow, &cancel).await,
             (None, Some(workflow)) => {
                 let inputs = resolved(&workflow, &inputs)?;
-                Engine::new(options).run(workflow, inputs, &cancel).await.map_err(failed)
+                Engine::new(options)
+                    .run(workflow, inputs, &cancel)
+                    .await
+                    .map_err(failed)
             }
-            (None, None) => Err(CommandError::usage("name a workflow, or a run with --resume")),
+            (None, None) => Err(CommandError::usage(
+                "name a workflow, or a run with --resume",
+            )),
         }
     });
     // A thread that still waits for a person must not hold up the end.
@@ -104,7 +109,8 @@ fn exit_of(outcome: &Outcome) -> Exit {
 /// Reads a workflow and says all that is wrong with it; `None` when it cannot run.
 fn checked(name: &str, places: &Places, is_asked: bool) -> Result<Option<Workflow>> {
     let file = places.find(name).map_err(|error| {
-        CommandError::new(Exit::Data, error).hint("`quipu run --list` shows the workflows that there are")
+        CommandError::new(Exit::Data, error)
+            .hint("`quipu run --list` shows the workflows that there are")
     })?;
     let loaded = match load(&file, places) {
         Ok(loaded) => loaded,
@@ -120,12 +126,20 @@ fn checked(name: &str, places: &Places, is_asked: bool) -> Result<Option<Workflo
         say(one.to_string().trim_end());
     }
     if errors > 0 {
-        say(&format!("{} in {}", crate::terminal::count(errors as u64, "error"), file.display()));
+        say(&format!(
+            "{} in {}",
+            crate::terminal::count(errors as u64, "error"),
+            file.display()
+        ));
         return Ok(None);
     }
     if is_asked {
         let steps = loaded.workflow.steps.len() as u64;
-        say(&format!("{} is a workflow with {}", file.display(), crate::terminal::count(steps, "step")));
+        say(&format!(
+            "{} is a workflow with {}",
+            file.display(),
+            crate::terminal::count(steps, "step")
+        ));
     }
     Ok(Some(loaded.workflow))
 }
@@ -138,7 +152,9 @@ fn inputs(given: &[String]) -> Result<IndexMap<String, String>> {
             return Err(CommandError::usage(format!("{given:?} is not NAME=VALUE")));
         };
         let value = match value.strip_prefix('@') {
-            Some(file) => std::fs::read_to_string(file).map_err(io_error(format!("cannot read {file}")))?,
+            Some(file) => {
+                std::fs::read_to_string(file).map_err(io_error(format!("cannot read {file}")))?
+            }
             None => value.to_owned(),
         };
         inputs.insert(name.to_owned(), value);
@@ -147,7 +163,10 @@ fn inputs(given: &[String]) -> Result<IndexMap<String, String>> {
 }
 
 /// The inputs that a workflow gets, or all that is wrong with them.
-fn resolved(workflow: &Workflow, given: &IndexMap<String, String>) -> Result<IndexMap<String, Value>> {
+fn resolved(
+    workflow: &Workflow,
+    given: &IndexMap<String, String>,
+) -> Result<IndexMap<String, Value>> {
     let mut given = given.clone();
     person::ask_missing(workflow, &mut given);
     resolve(workflow, &given).map_err(|errors| {
@@ -168,7 +187,11 @@ fn options(
     let home = place.home()?;
     let config = Config::load(&home)?;
     let plugins = Plugins::discover(&places.plugins);
-    let stub = args.stub.as_ref().map(|from| replies::stub(from.as_deref(), place)).transpose()?;
+    let stub = args
+        .stub
+        .as_ref()
+        .map(|from| replies::stub(from.as_deref(), place))
+        .transpose()?;
     Ok(EngineOptions {
         storage: Storage::at(storage_root),
         blobs: storage_root.join("blobs"),
@@ -180,12 +203,18 @@ fn options(
         go_on_unrecorded: args.unrecorded,
         places,
         root,
-        agents: Agents::new(AgentOptions { stub, ..AgentOptions::default() }),
+        agents: Agents::new(AgentOptions {
+            stub,
+            ..AgentOptions::default()
+        }),
         operations: vec![Arc::new(operation::Builtin::default())],
         plugins,
         connector: connector(),
         prices: Arc::new(config.prices()),
-        budget: args.budget_usd.map(|usd| Budget { usd, enforce: !args.audit_budget }),
+        budget: args.budget_usd.map(|usd| Budget {
+            usd,
+            enforce: !args.audit_budget,
+        }),
         user: user(),
         observer: Arc::clone(display) as _,
         person: Terminal::if_there(args),
@@ -247,34 +276,53 @@ async fn resume(
 ) -> Result<Outcome> {
     let run_id = run_named(&options.storage, id)?;
     let verdict = match (&args.approve, &args.deny) {
-        (Some(token), _) => Some(Verdict { token: token.clone(), consents: true }),
-        (None, Some(token)) => Some(Verdict { token: token.clone(), consents: false }),
+        (Some(token), _) => Some(Verdict {
+            token: token.clone(),
+            consents: true,
+        }),
+        (None, Some(token)) => Some(Verdict {
+            token: token.clone(),
+            consents: false,
+        }),
         (None, None) => None,
     };
     let how = ResumeOptions {
         from: args.from.clone(),
         verdict,
-        inputs: inputs.into_iter().map(|(name, value)| (name, value.into())).collect(),
+        inputs: inputs
+            .into_iter()
+            .map(|(name, value)| (name, value.into()))
+            .collect(),
         workflow,
     };
-    Engine::new(options).resume(&run_id, how, cancel).await.map_err(failed)
+    Engine::new(options)
+        .resume(&run_id, how, cancel)
+        .await
+        .map_err(failed)
 }
 
 /// The run that an id, the beginning of one, or `last` names.
 fn run_named(storage: &Storage, id: &str) -> Result<RunId> {
     let path = match id {
         "last" => look::last_run(storage)?,
-        id => storage.find_by_prefix(id).map_err(|error| CommandError::new(Exit::Data, error))?,
+        id => storage
+            .find_by_prefix(id)
+            .map_err(|error| CommandError::new(Exit::Data, error))?,
     };
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let stem = path
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .unwrap_or_default();
     RunId::new(stem).map_err(|error| CommandError::new(Exit::Data, error))
 }
 
 fn failed(error: EngineError) -> CommandError {
     match &error {
         EngineError::Resume(_) => CommandError::new(Exit::Data, error),
-        EngineError::Recording(_) | EngineError::Storing(_) => CommandError::new(Exit::Environment, error)
-            .hint("nothing runs that cannot be recorded; --unrecorded goes on without a record"),
+        EngineError::Recording(_) | EngineError::Storing(_) => {
+            CommandError::new(Exit::Environment, error)
+                .hint("nothing runs that cannot be recorded; --unrecorded goes on without a record")
+        }
         EngineError::Audit { .. } => CommandError::new(Exit::Environment, error)
             .hint("QUIPU_AUDIT_LOG=off writes no audit file"),
         EngineError::Environment(_) => CommandError::new(Exit::Environment, error),
@@ -284,7 +332,11 @@ fn failed(error: EngineError) -> CommandError {
 /// Cancels the run at the first request to end, and kills everything at the second.
 async fn interrupted(cancel: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let kinds = [
+        SignalKind::interrupt(),
+        SignalKind::terminate(),
+        SignalKind::hangup(),
+    ];
     let mut signals = Vec::new();
     for kind in kinds {
         match signal(kind) {
@@ -303,7 +355,10 @@ async fn interrupted(cancel: CancellationToken) {
         }
         if cancel.is_cancelled() {
             ProcessTree::kill_all_below(std::process::id());
-            #[expect(clippy::exit, reason = "the user asked twice; nothing is left to wait for")]
+            #[expect(
+                clippy::exit,
+                reason = "the user asked twice; nothing is left to wait for"
+            )]
             std::process::exit(130);
         }
         say("cancelling; once more to kill");
@@ -318,15 +373,24 @@ fn tell(outcome: &Outcome, place: &locate::HomePlace) {
     match outcome.status {
         RunStatus::Paused => {
             if let Some(pause) = &outcome.pause {
-                say(&format!("{} waits for an approval: {}", pause.path, crate::terminal::clean(&pause.message)));
+                say(&format!(
+                    "{} waits for an approval: {}",
+                    pause.path,
+                    crate::terminal::clean(&pause.message)
+                ));
                 if !pause.approvers.is_empty() {
                     say(&format!("may approve: {}", pause.approvers.join(", ")));
                 }
-                say(&format!("hint: `quipu {flag}run --resume {id} --approve {}`, or --deny", pause.token));
+                say(&format!(
+                    "hint: `quipu {flag}run --resume {id} --approve {}`, or --deny",
+                    pause.token
+                ));
             }
         }
         RunStatus::Failed | RunStatus::Cancelled => {
-            say(&format!("hint: `quipu {flag}show {id}` shows what happened, `quipu {flag}run --resume {id}` goes on"));
+            say(&format!(
+                "hint: `quipu {flag}show {id}` shows what happened, `quipu {flag}run --resume {id}` goes on"
+            ));
         }
         RunStatus::Succeeded => {}
     }

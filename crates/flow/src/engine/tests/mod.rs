@@ -157,8 +157,14 @@ impl World {
         self.engine().run(workflow, inputs, cancel).await
     }
 
-    pub(super) async fn resume(&self, run: &RunId, how: ResumeOptions) -> Result<Outcome, EngineError> {
-        self.engine().resume(run, how, &CancellationToken::new()).await
+    pub(super) async fn resume(
+        &self,
+        run: &RunId,
+        how: ResumeOptions,
+    ) -> Result<Outcome, EngineError> {
+        self.engine()
+            .resume(run, how, &CancellationToken::new())
+            .await
     }
 
     pub(super) fn ran(&self, outcome: Outcome) -> Ran {
@@ -203,9 +209,10 @@ impl Ran {
     pub(super) fn results(&self, path: &str) -> Vec<Value> {
         let of = |event: &&Event| event.place.path == path;
         let end = |event: &Event| match &event.body {
-            Body::StepCompleted(end) | Body::CallCompleted { end, .. } => {
-                end.result.as_ref().and_then(|json| serde_json::from_str(json.get()).ok())
-            }
+            Body::StepCompleted(end) | Body::CallCompleted { end, .. } => end
+                .result
+                .as_ref()
+                .and_then(|json| serde_json::from_str(json.get()).ok()),
             _ => None,
         };
         self.events.iter().filter(of).filter_map(end).collect()
@@ -237,7 +244,12 @@ impl Ran {
 pub(super) fn story(events: &[Event]) -> Vec<String> {
     let mut story = Vec::new();
     for event in events {
-        let passes: String = event.place.iterations.iter().map(|pass| format!("[{pass}]")).collect();
+        let passes: String = event
+            .place
+            .iterations
+            .iter()
+            .map(|pass| format!("[{pass}]"))
+            .collect();
         let attempt = match event.place.attempt {
             1 => String::new(),
             attempt => format!("#{attempt}"),
