@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 pub mod check;
-mod diagnostic;
+pub mod diagnostic;
 pub mod duration;
 pub mod graph;
 pub mod inputs;
@@ -19,6 +19,7 @@ pub mod keys;
 pub mod load;
 mod node;
 pub mod places;
+pub mod plan;
 pub mod schema;
 mod texts;
 mod ways;

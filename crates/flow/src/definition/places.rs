@@ -338,3 +338,117 @@ fn files_of(dir: &Path) -> Vec<PathBuf> {
     };
     entries_of(dir).into_iter().filter(yaml).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(files: &[&str]) -> (tempfile::TempDir, Places) {
+        let dir = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = dir.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::File::create(path).unwrap();
+        }
+        let home = dir.path().join("home");
+        let extra = dir.path().join("extra");
+        let places = Places::from_lookup(&dir.path().join("work"), |name| match name {
+            "HOME" => Some(home.clone()),
+            "AWF_WORKFLOWS_PATH" => Some(extra.clone()),
+            _ => None,
+        });
+        (dir, places)
+    }
+
+    #[test]
+    fn names_are_found_in_order_and_paths_as_they_are() {
+        let (dir, places) = project(&[
+            "extra/a.yaml",
+            "work/.quipu/workflows/a.yaml",
+            "work/.quipu/workflows/b.yml",
+            "work/.awf/workflows/b.yaml",
+            "work/.awf/workflows/c.yaml",
+            "home/.config/awf/workflows/d.yaml",
+            "work/.awf/workflow-packs/tools/workflows/e.yaml",
+            "work/here.yaml",
+        ]);
+        for (name, path) in [
+            ("a", "extra/a.yaml"),
+            ("b", "work/.quipu/workflows/b.yml"),
+            ("c", "work/.awf/workflows/c.yaml"),
+            ("d", "home/.config/awf/workflows/d.yaml"),
+            ("tools/e", "work/.awf/workflow-packs/tools/workflows/e.yaml"),
+            ("here.yaml", "work/here.yaml"),
+            ("./here.yaml", "work/./here.yaml"),
+            ("../work/here.yaml", "work/../work/here.yaml"),
+        ] {
+            assert_eq!(places.find(name), Ok(dir.path().join(path)), "{name}");
+        }
+        let listed = places.list();
+        let names: Vec<(&str, bool)> = listed
+            .iter()
+            .map(|listed| (listed.name.as_str(), listed.hidden))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("a", false),
+                ("a", true),
+                ("b", false),
+                ("b", true),
+                ("c", false),
+                ("d", false),
+                ("tools/e", false)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_miss_suggests_and_a_name_leads_nowhere_else() {
+        let (_dir, places) = project(&["extra/release.yaml", "secret.yaml"]);
+        let miss = places.find("relaese").expect_err("it does not exist");
+        assert_eq!(
+            miss.to_string(),
+            "there is no workflow relaese; did you mean release?"
+        );
+        for name in [
+            "",
+            "../secret",
+            "pack/../../secret",
+            "a/b/c",
+            "/etc/x",
+            "a\\..\\b",
+            "pack/",
+        ] {
+            let miss = places.find(name);
+            assert!(
+                matches!(miss, Err(NotFound::BadName { .. })),
+                "{name}: {miss:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn files_of_the_project_come_before_those_of_the_user() {
+        let (dir, places) = project(&[
+            "home/.config/awf/prompts/p.md",
+            "home/.config/awf/prompts/only.md",
+            "work/.awf/prompts/p.md",
+        ]);
+        let user = dir.path().join("home/.config/awf/prompts");
+        let local = dir.path().join("work/.awf/prompts");
+        let workflow = Path::new("w.yaml");
+        let file = |path: &Path| places.file("prompts", path, workflow, None);
+        assert_eq!(file(&user.join("p.md")), local.join("p.md"));
+        assert_eq!(file(&local.join("only.md")), user.join("only.md"));
+        assert_eq!(file(Path::new("p.md")), local.join("p.md"));
+        assert_eq!(file(&user.join("../../x")), user.join("../../x"));
+        assert_eq!(
+            places.awf("prompts_dir", None),
+            Some(local.to_string_lossy().into_owned())
+        );
+        for name in Places::AWF {
+            assert!(places.awf(name, None).is_some(), "{name}");
+        }
+    }
+}

@@ -546,6 +546,7 @@ impl Hearer for Hearing<'_, '_> {
                 }
             }
             Sent::Request { url, .. } => extra["url"] = url.into(),
+            Sent::Simulated => extra["simulated"] = true.into(),
         }
         self.question(extra);
     }

@@ -54,6 +54,7 @@ use crate::operation::Operations;
 use crate::plugin::Plugins;
 
 pub use mask::mask_inputs;
+pub use run::new_run_id;
 pub use state::{StepState, StepStatus, StepTokens};
 
 /// What the engine needs from the program around it.
@@ -294,6 +295,8 @@ enum Stop {
     Paused(Pause),
     /// It has spent what it may.
     Budget(String),
+    /// It goes round in circles.
+    Circle(String),
     /// It cannot be written down.
     Broken(EngineError),
 }

@@ -128,7 +128,7 @@ pub(super) struct Resume {
 /// # Errors
 ///
 /// When the system has no random numbers.
-pub(super) fn new_run_id() -> Result<RunId, EngineError> {
+pub fn new_run_id() -> Result<RunId, EngineError> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| EngineError::Environment(format!("no random numbers: {error}")))?;
@@ -325,7 +325,7 @@ pub(super) async fn execute(
             step: Some(pause.path.clone()),
             pause: Some(pause),
         },
-        Err(Stop::Budget(why)) => Ending::failed(why, None),
+        Err(Stop::Budget(why) | Stop::Circle(why)) => Ending::failed(why, None),
         Err(Stop::Broken(error)) => {
             // The transcript ends here; the audit file is another one and may still take a line.
             if let Some(audit) = &audit {
@@ -432,7 +432,7 @@ fn open(options: &Arc<EngineOptions>, beginning: Beginning) -> Result<Run, Engin
 fn broken(stop: Stop) -> EngineError {
     match stop {
         Stop::Broken(error) => error,
-        Stop::Cancelled | Stop::Paused(_) | Stop::Budget(_) => {
+        Stop::Cancelled | Stop::Paused(_) | Stop::Budget(_) | Stop::Circle(_) => {
             EngineError::Environment("the run was stopped before it began".to_owned())
         }
     }

@@ -119,6 +119,9 @@ impl Run {
         let state = self
             .attempts(context, frame, step, prepared, attempts, cancel)
             .await?;
+        if is_circle && !cancel.is_cancelled() {
+            return Err(Stop::Circle(state.error.unwrap_or_default()));
+        }
         let cancelled = state.status == StepStatus::Cancelled;
         context.states.insert(step.name.clone(), Arc::new(state));
         if cancelled || cancel.is_cancelled() {
@@ -274,7 +277,7 @@ impl Run {
     ) -> Result<(), Stop> {
         let (state, paused) = match stop {
             Stop::Cancelled => (cancelled("cancelled"), false),
-            Stop::Budget(why) => (StepState::failed(why.clone()), false),
+            Stop::Budget(why) | Stop::Circle(why) => (StepState::failed(why.clone()), false),
             Stop::Paused(_) => (StepState::said("waits for an approval"), true),
             // What cannot be recorded is not recorded.
             Stop::Broken(_) => return Ok(()),

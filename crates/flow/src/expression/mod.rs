@@ -298,10 +298,13 @@ fn kind(value: &expr::Value) -> &'static str {
     }
 }
 
+/// A condition on two texts.
+type OfTexts = fn(&str, &str) -> bool;
+
 /// The language's own functions, and awf's.
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
-    let pairs: [(&str, fn(&str, &str) -> bool); 3] = [
+    let pairs: [(&str, OfTexts); 3] = [
         ("has_prefix", |text, part| text.starts_with(part)),
         ("has_suffix", |text, part| text.ends_with(part)),
         ("contains", |text, part| text.contains(part)),

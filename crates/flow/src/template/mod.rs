@@ -170,6 +170,18 @@ pub(crate) fn fill_root(
     run::fill_root(&text.text, root, variables).map_err(|error| error.placed(text))
 }
 
+/// Fills in what is known: an action that names something undefined stays as it is in the source. A template with
+/// blocks is filled in whole or not at all.
+pub(crate) fn fill_known(text: &Text, variables: &dyn Variables) -> String {
+    if !text.text.contains("{{") {
+        return text.text.clone();
+    }
+    if let Ok(filled) = render(text, variables) {
+        return filled;
+    }
+    run::fill_known(&text.text, variables).unwrap_or_else(|| text.text.clone())
+}
+
 /// How a value reads where a template prints it.
 pub fn printed(value: &Value) -> String {
     print::printed(value)

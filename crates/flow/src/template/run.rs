@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::parse::{Kind, Node, Operand, Pipeline, actions};
+use super::lex::{Word, lex};
+use super::parse::{Kind, Node, Operand, Pipeline, actions, parse};
 use super::{Fault, MOST_ITERATIONS, MOST_OUTPUT, ROOTS, Variables, functions, print};
 use crate::names::did_you_mean;
 
@@ -58,6 +59,35 @@ pub(super) fn fill_root(
     }
     out.push_str(&source[from..]);
     Ok(Value::String(out))
+}
+
+/// The source with each action filled in that can be; `None` when it has blocks or variables.
+pub(super) fn fill_known(source: &str, variables: &dyn Variables) -> Option<String> {
+    let tokens = lex(source).ok()?;
+    let mut out = String::new();
+    let mut open = None;
+    for token in &tokens {
+        match &token.word {
+            Word::Text(text) if open.is_none() => out.push_str(text),
+            Word::Open => open = Some(token.at),
+            Word::Close => {
+                let action = source.get(open.take()?..token.end)?;
+                let nodes = parse(action).ok()?;
+                let [Node::Action(pipeline)] = nodes.as_slice() else {
+                    return None;
+                };
+                if !pipeline.variables.is_empty() {
+                    return None;
+                }
+                match render(&nodes, variables) {
+                    Ok(filled) => out.push_str(&filled),
+                    Err(_) => out.push_str(action),
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(out)
 }
 
 /// Whether an operand is a path below `root`.
@@ -471,16 +501,14 @@ fn walk(mut value: Value, path: &[&str]) -> Result<Value, (Option<String>, Strin
             Value::Object(map) => map.get_mut(*name).map(Value::take),
             _ => None,
         };
-        value = match next {
-            Some(next) => next,
-            None => {
-                let near = match &value {
-                    Value::Object(map) => did_you_mean(name, map.keys().map(String::as_str)),
-                    _ => None,
-                };
-                return Err((near, path[..=depth].join(".")));
-            }
+        let Some(next) = next else {
+            let near = match &value {
+                Value::Object(map) => did_you_mean(name, map.keys().map(String::as_str)),
+                _ => None,
+            };
+            return Err((near, path[..=depth].join(".")));
         };
+        value = next;
     }
     Ok(value)
 }

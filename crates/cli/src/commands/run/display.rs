@@ -294,7 +294,10 @@ impl Observer for Display {
             let options = emit::trace_options(path, root, quipu_record::Durability::None);
             match TraceWriter::follow(recorder, options) {
                 Ok(trace) => state.traces.push((recorder.run_id().clone(), trace)),
-                Err(error) => state.trace_error = Some((recorder.run_id().clone(), error)),
+                Err(error) => {
+                    let error = TraceError::Io(error.into());
+                    state.trace_error = Some((recorder.run_id().clone(), error));
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use quipu_flow::definition::Workflow;
 use quipu_flow::definition::check::check as check_all;
-use quipu_flow::definition::diagnostic::Diagnostic;
+use quipu_flow::definition::Diagnostic;
 use quipu_flow::definition::graph::{self, Format};
 use quipu_flow::definition::places::Places;
 use quipu_flow::definition::plan::plan;

@@ -13,7 +13,7 @@ use quipu_flow::agent::{AgentOptions, Agents};
 use quipu_flow::definition::inputs::resolve;
 use quipu_flow::definition::load::load;
 use quipu_flow::definition::places::Places;
-use quipu_flow::definition::{Budget, Workflow};
+use quipu_flow::definition::{Budget, Severity, Workflow};
 use quipu_flow::engine::{
     Engine, EngineError, EngineOptions, Outcome, ResumeOptions, RunStatus, Verdict, mask_inputs,
 };
@@ -121,7 +121,7 @@ fn checked(name: &str, places: &Places, is_asked: bool) -> Result<Option<Workflo
     };
     let mut found = loaded.warnings;
     found.extend(look::check(&loaded.workflow, places));
-    let errors = found.iter().filter(|one| one.is_error()).count();
+    let errors = found.iter().filter(|one| one.severity == Severity::Error).count();
     for one in &found {
         say(one.to_string().trim_end());
     }
