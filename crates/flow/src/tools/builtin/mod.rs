@@ -101,13 +101,13 @@ impl Builtins {
         &self,
         request: &ToolRequest,
         cancel: &CancellationToken,
-        work: fn(&Root, I, &CancellationToken) -> Result<String, String>,
+        work: fn(&Root, &I, &CancellationToken) -> Result<String, String>,
     ) -> Result<String, String> {
         let input: I = input(request)?;
         let root = self.root.clone();
         let ended = cancel.child_token();
         let _end_with_this = ended.clone().drop_guard();
-        let done = tokio::task::spawn_blocking(move || work(&root, input, &ended)).await;
+        let done = tokio::task::spawn_blocking(move || work(&root, &input, &ended)).await;
         done.unwrap_or_else(|_| Err("the tool broke down".to_owned()))
     }
 

@@ -60,7 +60,9 @@ impl Builtins {
             if !output.is_empty() && !output.ends_with('\n') {
                 output.push('\n');
             }
-            output.push_str(&format!("[{why}]"));
+            for part in ["[", why, "]"] {
+                output.push_str(part);
+            }
         }
         ToolOutcome {
             output: output.into(),
@@ -98,7 +100,7 @@ impl Builtins {
         }
         let ended = ended.map_err(|error| match error {
             ProcessError::Start { program, source } => format!("cannot start {program}: {source}"),
-            error => error.to_string(),
+            error @ ProcessError::NotFound { .. } => error.to_string(),
         })?;
         Ok((ended, heard))
     }
