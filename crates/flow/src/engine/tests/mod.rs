@@ -23,8 +23,6 @@ use super::{
 use crate::agent::{AgentOptions, Agents, Script, Stub};
 use crate::definition::load::load;
 use crate::definition::places::Places;
-use crate::operation;
-use crate::plugin::Plugins;
 
 /// A home and a directory to run in.
 pub(super) struct World {
@@ -89,30 +87,19 @@ impl World {
     pub(super) fn engine(&self) -> Engine {
         let root = self.root();
         let home = self.home();
-        let plugins = Plugins::discover(&[root.join(".quipu/plugins")]);
-        Engine::new(EngineOptions {
-            storage: Storage::at(&home),
-            blobs: home.join("blobs"),
-            audit: Some(home.join("audit.jsonl")),
-            recorder: self.recorder.clone(),
-            go_on_unrecorded: self.unrecorded,
-            places: Places::from_lookup(&root, |_| None),
-            root,
-            agents: Agents::new(AgentOptions {
-                stub: self.stub.clone(),
-                ..AgentOptions::default()
-            }),
-            operations: vec![Arc::new(operation::Builtin::default())],
-            plugins,
-            connector: None,
-            prices: Arc::new(quipu_prices::Prices::builtin()),
-            budget: None,
-            user: self.user.clone(),
-            observer: Arc::clone(&self.observer),
-            person: self.person.clone(),
-            max_depth: 10,
-            max_visits: self.max_visits,
-        })
+        let places = Places::from_lookup(&root, |_| None);
+        let mut options = EngineOptions::new(&home, &root, places);
+        options.recorder = self.recorder.clone();
+        options.go_on_unrecorded = self.unrecorded;
+        options.agents = Agents::new(AgentOptions {
+            stub: self.stub.clone(),
+            ..AgentOptions::default()
+        });
+        options.user.clone_from(&self.user);
+        options.observer = Arc::clone(&self.observer);
+        options.person.clone_from(&self.person);
+        options.max_visits = self.max_visits;
+        Engine::new(options)
     }
 
     /// Runs the steps of a workflow. `steps` is what is below `states:`.
