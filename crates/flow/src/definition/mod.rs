@@ -20,6 +20,8 @@ pub mod load;
 mod node;
 pub mod places;
 pub mod plan;
+#[cfg(test)]
+mod reference;
 pub mod schema;
 mod texts;
 mod ways;
