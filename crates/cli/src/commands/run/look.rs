@@ -3,9 +3,9 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use quipu_flow::definition::Diagnostic;
 use quipu_flow::definition::Workflow;
 use quipu_flow::definition::check::check as check_all;
-use quipu_flow::definition::Diagnostic;
 use quipu_flow::definition::graph::{self, Format};
 use quipu_flow::definition::places::Places;
 use quipu_flow::definition::plan::plan;

@@ -121,7 +121,10 @@ fn checked(name: &str, places: &Places, is_asked: bool) -> Result<Option<Workflo
     };
     let mut found = loaded.warnings;
     found.extend(look::check(&loaded.workflow, places));
-    let errors = found.iter().filter(|one| one.severity == Severity::Error).count();
+    let errors = found
+        .iter()
+        .filter(|one| one.severity == Severity::Error)
+        .count();
     for one in &found {
         say(one.to_string().trim_end());
     }
