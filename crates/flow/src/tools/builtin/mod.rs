@@ -37,6 +37,9 @@ pub struct Options {
     pub sandbox: bool,
     /// How long a command may take that sets no time itself.
     pub command_timeout: Duration,
+    /// The longest time that a command may ask for: less than the router gives a call, so that what a command said
+    /// until then is not lost.
+    pub longest_command: Duration,
 }
 
 impl Default for Options {
@@ -45,6 +48,7 @@ impl Default for Options {
             write: Vec::new(),
             sandbox: true,
             command_timeout: Duration::from_secs(120),
+            longest_command: Duration::from_secs(590),
         }
     }
 }
