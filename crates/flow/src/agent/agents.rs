@@ -119,6 +119,11 @@ impl Agents {
             .collect()
     }
 
+    /// Whether there is a provider of this name.
+    pub fn is_known(&self, provider: &str) -> bool {
+        Provider::named(provider).is_ok()
+    }
+
     /// The program of a provider; `None` for servers, for `cli` and for providers that are not known.
     pub fn program(&self, provider: &str) -> Option<&str> {
         let known = Provider::named(provider).ok()?;

@@ -180,6 +180,7 @@ impl Doing<'_> {
             stopping: &stopping,
             asked,
             is_asked: false,
+            model: None,
             failed: None,
             over: None,
         };
@@ -426,6 +427,8 @@ struct Hearing<'a, 'd> {
     stopping: &'a CancellationToken,
     asked: &'a mut Asked,
     is_asked: bool,
+    /// The model that spoke last.
+    model: Option<String>,
     failed: Option<Stop>,
     over: Option<Over>,
 }
@@ -471,6 +474,25 @@ impl Hearing<'_, '_> {
             .chronicle
             .record(self.place(), body, with_extra(&extra));
         self.keep(recorded);
+    }
+
+    /// Says that another model speaks than before. Sub-agents have models of their own.
+    fn notice_model(&mut self, annotations: &Annotations) {
+        let (Some(model), None) = (&annotations.model, &annotations.subagent_id) else {
+            return;
+        };
+        let before = self.model.replace(model.clone());
+        if let Some(before) = before.filter(|before| before != model) {
+            let attributes = json!({ "from": before, "to": model });
+            let noted = self.run().chronicle.harness(
+                self.place(),
+                "model_switch",
+                "another_model",
+                Severity::Info,
+                &attributes,
+            );
+            self.keep(noted);
+        }
     }
 
     fn count(&mut self, annotations: &Annotations) {
@@ -558,6 +580,7 @@ impl Hearer for Hearing<'_, '_> {
             self.question(json!({}));
         }
         self.tools.hear(&body);
+        self.notice_model(&annotations);
         self.count(&annotations);
         let recorded = self.run().chronicle.record(self.place(), body, annotations);
         self.keep(recorded);

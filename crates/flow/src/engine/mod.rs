@@ -27,6 +27,7 @@ mod history;
 mod loops;
 mod mask;
 mod parallel;
+mod preflight;
 mod prepare;
 mod run;
 mod spending;
@@ -55,6 +56,7 @@ use crate::operation::{Builtin, Operations};
 use crate::plugin::Plugins;
 
 pub use mask::mask_inputs;
+pub use preflight::preflight;
 pub use run::new_run_id;
 pub use state::{StepState, StepStatus, StepTokens};
 

@@ -55,6 +55,8 @@ pub(super) struct Run {
 pub(super) struct Counts {
     steps: AtomicU64,
     answered: AtomicU64,
+    /// Answers that the transcript does not say yet.
+    unsaid: AtomicU64,
 }
 
 impl Counts {
@@ -64,6 +66,7 @@ impl Counts {
 
     pub(super) fn answered(&self) {
         self.answered.fetch_add(1, Ordering::Relaxed);
+        self.unsaid.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -805,6 +808,19 @@ impl Run {
         match &self.chronicle.recorder {
             Some(recorder) => recorder.close().map_err(EngineError::Recording),
             None => Ok(()),
+        }
+    }
+
+    /// Writes down how many steps answered from the transcript since it was last said.
+    pub(super) fn say_answered(&self, place: &Place) -> Result<(), Stop> {
+        match self.counts.unsaid.swap(0, Ordering::Relaxed) {
+            0 => Ok(()),
+            steps => self.note(
+                place,
+                "cache",
+                "answered_from_transcript",
+                &json!({ "steps": steps }),
+            ),
         }
     }
 

@@ -157,6 +157,7 @@ impl Run {
                 _ => None,
             };
             let discards = numbers.discards.filter(|_| tries == 1);
+            self.say_answered(&place)?;
             self.chronicle.started(
                 &place,
                 named.clone(),

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Run, place: &locate::HomePlace) -> Result<Exit> {
         None => None,
         Some(name) => {
             let only_look = args.validate || args.dry_run || args.graph.is_some();
-            match checked(name, &places, args.validate)? {
+            match checked(name, &places, args)? {
                 Some(workflow) if !only_look => Some(Arc::new(workflow)),
                 Some(workflow) => return look::at(args, &workflow),
                 None => return Ok(Exit::Data),
@@ -105,7 +105,7 @@ fn exit_of(outcome: &Outcome) -> Exit {
 }
 
 /// Reads a workflow and says all that is wrong with it; `None` when it cannot run.
-fn checked(name: &str, places: &Places, is_asked: bool) -> Result<Option<Workflow>> {
+fn checked(name: &str, places: &Places, args: &Run) -> Result<Option<Workflow>> {
     let file = places.find(name).map_err(|error| {
         CommandError::new(Exit::Data, error)
             .hint("`quipu run --list` shows the workflows that there are")
@@ -118,7 +118,7 @@ fn checked(name: &str, places: &Places, is_asked: bool) -> Result<Option<Workflo
         }
     };
     let mut found = loaded.warnings;
-    found.extend(look::check(&loaded.workflow, places));
+    found.extend(look::check(&loaded.workflow, places, args.stub.is_some()));
     let errors = found
         .iter()
         .filter(|one| one.severity == Severity::Error)
@@ -134,7 +134,7 @@ fn checked(name: &str, places: &Places, is_asked: bool) -> Result<Option<Workflo
         ));
         return Ok(None);
     }
-    if is_asked {
+    if args.validate {
         let steps = loaded.workflow.steps.len() as u64;
         say(&format!(
             "{} is a workflow with {}",
