@@ -1,5 +1,6 @@
 //! `quipu run`
 
+mod artifacts;
 mod display;
 mod look;
 mod person;
@@ -32,6 +33,7 @@ use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate;
 use crate::terminal::say;
 
+use artifacts::StepArtifacts;
 use display::Display;
 use person::Terminal;
 
@@ -64,7 +66,8 @@ pub(crate) fn run(args: &Run, place: &locate::HomePlace) -> Result<Exit> {
         None => place.home()?,
     };
     let inputs = inputs(&args.inputs)?;
-    let display = Arc::new(Display::new(args, &storage_root));
+    let artifacts = args.artifacts.map(|_| StepArtifacts::new(&storage_root, &root));
+    let display = Arc::new(Display::new(args, &storage_root, artifacts));
     let options = options(args, place, places, root, &storage_root, &display, &inputs)?;
     adopt_orphans();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -87,9 +90,6 @@ pub(crate) fn run(args: &Run, place: &locate::HomePlace) -> Result<Exit> {
     runtime.shutdown_background();
     display.finish()?;
     let outcome = ended?;
-    if args.artifacts.is_some() {
-        replies::artifacts(&storage_root, &outcome.run_id)?;
-    }
     tell(&outcome, place);
     Ok(exit_of(&outcome))
 }
