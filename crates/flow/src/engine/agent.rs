@@ -48,7 +48,10 @@ impl Doing<'_> {
         let mut request = prepared.request.clone();
         request.step.clone_from(&self.place.path);
         request.tools = offer.as_ref().map(|offer| offer.access.clone());
-        let mut asked = Asked::default();
+        let mut asked = Asked {
+            role: prepared.role.clone(),
+            ..Asked::default()
+        };
         let done = match step.mode {
             AgentMode::Single => {
                 self.ask_until_good(step, prepared, request, &tools, &mut asked)
@@ -381,6 +384,8 @@ fn json_in(text: &str) -> Result<Value, String> {
 /// What was asked in a step, over all questions.
 #[derive(Default)]
 struct Asked {
+    /// The role of the step.
+    role: Option<String>,
     tokens: Option<StepTokens>,
     /// What the prices of the calls add up to.
     dollars: Option<Money>,
@@ -456,6 +461,9 @@ impl Hearing<'_, '_> {
         let request = self.request;
         let mut blocks = vec![Block::text(Fidelity::Router, request.prompt.clone())];
         extra["provider"] = request.provider.as_str().into();
+        if let Some(role) = &self.asked.role {
+            extra["role"] = role.as_str().into();
+        }
         if let Some(system) = &request.system_prompt {
             blocks.push(Block::text(Fidelity::Router, system.clone()));
             // Which block holds it: the vocabulary has one type for both.
