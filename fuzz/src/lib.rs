@@ -7,6 +7,7 @@
 pub mod agentlog;
 #[cfg(test)]
 mod corpus;
+pub mod mcp;
 pub mod normalized;
 pub mod redact;
 pub mod redact_text;
@@ -26,12 +27,13 @@ use quipu_search::query::{Clock, Problem, Query};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Those that are no adapters; each of these has one of its own, `agent_` and its name.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     ("exchange_reader", exchange_reader),
     ("json_cursor", json_cursor),
     ("json_tape", json_tape),
     ("json_parts", json_parts),
     ("draft", draft),
+    ("mcp_conversation", mcp::conversation),
     ("search_query", search_query),
     ("normalized_reader", normalized::reader),
     ("agentlog_reader", agentlog::reader),

@@ -11,6 +11,9 @@ use super::wire::{Counts, disjoint};
 use crate::session::learn;
 use crate::{Dropped, Entry, Out, Reader, Session, Text, What, time};
 
+/// How much of an answer is held at most. A longer one becomes several messages.
+const LONGEST: usize = 16 << 20;
+
 /// Reads `-o stream-json`, and `-o json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Stream {
@@ -100,6 +103,9 @@ impl Stream {
                 at: time::field(record, "timestamp").map(Timestamp::as_microsecond),
             });
             answer.text.push_str(&text.read());
+            if answer.text.len() >= LONGEST {
+                return self.flush(out);
+            }
             return out.skip(Dropped::StreamDelta);
         }
         self.flush(out);

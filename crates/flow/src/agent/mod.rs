@@ -114,7 +114,8 @@ pub struct SessionHandle {
 
 /// Takes what happens while an agent answers. Called in order.
 pub trait Hearer: Send {
-    /// The program and arguments, or the address and body, as they are sent. Keys are not in it.
+    /// The program and arguments, or the address and body, as they are sent. Keys are not in it. Called once for a
+    /// question, before anything else: not again for requests that are tried again or that give back tools' results.
     fn sent(&mut self, sent: Sent<'_>);
     /// An event: messages, tool calls and results as the agent reports them, calls to models, chunks, harness events.
     fn event(&mut self, body: Body, annotations: Annotations);
@@ -143,6 +144,8 @@ pub enum Sent<'a> {
         /// The body.
         body: &'a Value,
     },
+    /// Nothing: nobody is asked, the reply is a stub's.
+    Simulated,
 }
 
 /// What came of a question.

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use quipu_model::Severity;
+use quipu_model::{Annotations, Severity};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::command::Invocation;
-use super::listen::Listening;
+use super::listen::{Listening, harness};
+use super::provider::Provider;
 use super::{Answer, AskError, AskFailure, AskRequest, Hearer, Sent, SessionHandle};
 use crate::process::{self, Ended, ProcessError, Program};
 
@@ -34,6 +35,11 @@ pub(super) async fn ask(
     }
     program.stdin = invocation.stdin.clone().map(String::into_bytes);
     program.timeout = request.timeout;
+    if request.tools.is_some() && !invocation.offers_tools {
+        let about = json!({"provider": request.provider});
+        let event = harness("tool_lifecycle", "not_offered", Severity::Warning, &about);
+        hearer.event(event, Annotations::default());
+    }
     let mut listening = Listening::new(
         hearer,
         &invocation.stream,
@@ -59,7 +65,7 @@ pub(super) async fn ask(
     };
     if let Some(interrupted) = interrupted {
         let about = json!({"exit_code": ended.code()});
-        listening.harness("stream_interrupt", interrupted, Severity::Error, about);
+        listening.harness("stream_interrupt", interrupted, Severity::Error, &about);
     }
     let failure = listening.account.failure();
     let stderr = listening.stderr_tail();
@@ -101,12 +107,14 @@ fn session(request: &AskRequest, heard: &Answer, id: Option<&str>) -> Option<Ses
         sum.add(&usage);
         session.counted = Some(sum.into());
     }
-    if session.id.is_some() {
+    if session.id.is_some() && request.provider != Provider::Vibe.name() {
         return Some(session);
     }
     if !request.keep_session {
         return None;
     }
+    // Vibe can go on with a session, but does not print which one it is.
+    session.id = None;
     session.messages = before.messages;
     session
         .messages

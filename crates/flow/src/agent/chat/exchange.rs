@@ -10,7 +10,7 @@ use super::assemble::{self, Turn};
 use super::events::Events;
 use super::settings::Settings;
 use crate::agent::listen::harness;
-use crate::agent::{AskFailure, Hearer, Sent};
+use crate::agent::{AskFailure, Hearer};
 use crate::http::{HttpError, Request, Response, shown};
 
 /// The longest answer.
@@ -40,10 +40,6 @@ impl Line<'_> {
     pub(super) async fn exchange(&self, body: &Value, hearer: &mut dyn Hearer) -> Came {
         let mut tried = 0;
         loop {
-            hearer.sent(Sent::Request {
-                url: &shown(&self.settings.url),
-                body,
-            });
             let began = Instant::now();
             let mut first = None;
             let (came, asked) = self.once(body, hearer, began, &mut first).await;

@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::listen::harness;
 use super::program::failed;
-use super::{Answer, AskError, AskFailure, AskRequest, Hearer, SessionHandle};
+use super::{Answer, AskError, AskFailure, AskRequest, Hearer, Sent, SessionHandle};
+use crate::http::shown;
 use crate::tools::{Router, ToolOutcome, ToolRecorder, ToolRequest};
 
 mod assemble;
@@ -95,6 +96,12 @@ impl Asking<'_> {
         let router = access.map(|access| access.router.clone());
         for round in 0..=line.settings.rounds {
             let body = self.body(line.settings, router.as_ref());
+            if round == 0 {
+                hearer.sent(Sent::Request {
+                    url: &shown(&line.settings.url),
+                    body: &body,
+                });
+            }
             let Came { mut turn, failure } = line.exchange(&body, hearer).await;
             for (index, call) in turn.calls.iter_mut().enumerate() {
                 if call.id.is_empty() {
@@ -103,7 +110,7 @@ impl Asking<'_> {
             }
             self.take_in(&turn, hearer);
             if let Some(why) = failure {
-                self.broke_off(&turn, &why, hearer);
+                broke_off(&turn, &why, hearer);
                 return Err(why);
             }
             let Some(router) = router.as_ref().filter(|_| !turn.calls.is_empty()) else {
@@ -182,20 +189,6 @@ impl Asking<'_> {
         }
     }
 
-    /// Says that an answer is not whole.
-    fn broke_off(&self, turn: &Turn, why: &AskFailure, hearer: &mut dyn Hearer) {
-        dangling(turn, "no_result", hearer);
-        let name = match why {
-            AskFailure::TimedOut(_) => "timed_out",
-            AskFailure::Cancelled => "cancelled",
-            _ if turn.has_begun() => "broken_off",
-            _ => return,
-        };
-        let about = json!({"said_bytes": turn.length()});
-        let event = harness("stream_interrupt", name, Severity::Error, &about);
-        hearer.event(event, exchange::about(turn));
-    }
-
     /// Calls a tool by the router, which records it.
     async fn call(&self, router: &Router, call: &Call) -> ToolOutcome {
         let request = |input| ToolRequest {
@@ -228,6 +221,20 @@ impl Asking<'_> {
             ..SessionHandle::default()
         })
     }
+}
+
+/// Says that an answer is not whole.
+fn broke_off(turn: &Turn, why: &AskFailure, hearer: &mut dyn Hearer) {
+    dangling(turn, "no_result", hearer);
+    let name = match why {
+        AskFailure::TimedOut(_) => "timed_out",
+        AskFailure::Cancelled => "cancelled",
+        _ if turn.has_begun() => "broken_off",
+        _ => return,
+    };
+    let about = json!({"said_bytes": turn.length()});
+    let event = harness("stream_interrupt", name, Severity::Error, &about);
+    hearer.event(event, exchange::about(turn));
 }
 
 /// Calls that the model asked for and nobody makes.

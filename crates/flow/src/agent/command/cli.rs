@@ -1,6 +1,8 @@
 //! `cli`: any other program, by its arguments.
 
-use super::{Argv, Invocation, Stream, Turn, Which, fits};
+use serde_json::json;
+
+use super::{Argv, Invocation, Stream, Turn, Which, file, fits, servers};
 
 pub(super) const OPTIONS: &[&str] = &["argv", "resume_argv", "prompt_via", "stream", "answer"];
 
@@ -39,11 +41,22 @@ pub(super) fn build(turn: &Turn<'_>) -> Result<Invocation, String> {
         None => !names("prompt"),
     };
     let model = options.text("model")?.unwrap_or_default();
+    let mut files = Vec::new();
+    let mut config = String::new();
+    if let Some(tools) = turn.tools().filter(|_| names("mcp_config")) {
+        let (file, path) = file(
+            ".json",
+            &servers(tools, json!({"type": "stdio"})).to_string(),
+        )?;
+        files.push(file);
+        config = path;
+    }
     let values = [
         ("prompt", prompt.as_str()),
         ("system_prompt", turn.system().unwrap_or_default()),
         ("session", turn.session.as_deref().unwrap_or_default()),
         ("model", model.as_str()),
+        ("mcp_config", config.as_str()),
     ];
     let mut argv = Argv(Vec::new());
     let mut after_dashes = false;
@@ -74,7 +87,10 @@ pub(super) fn build(turn: &Turn<'_>) -> Result<Invocation, String> {
     };
     let stdin = by_stdin.then(|| prompt.clone());
     let stream = stream(turn, answer)?;
-    Ok(turn.invocation(argv, stdin, prompt, stream))
+    let mut invocation = turn.invocation(argv, stdin, prompt, stream);
+    invocation.offers_tools = !files.is_empty();
+    invocation.files = files;
+    Ok(invocation)
 }
 
 fn stream(turn: &Turn<'_>, answer: Which) -> Result<Stream, String> {

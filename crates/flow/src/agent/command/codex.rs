@@ -74,7 +74,7 @@ pub(super) fn build(turn: &Turn<'_>) -> Result<Invocation, String> {
 }
 
 /// A text or a list of texts in TOML. JSON strings are basic strings of TOML, but for a few escapes that do not occur
-/// in what serde_json writes (`\/`), and DEL, which TOML wants escaped.
+/// in what `serde_json` writes (`\/`), and DEL, which TOML wants escaped.
 fn toml(value: &Value) -> String {
     value.to_string().replace('\u{7f}', "\\u007f")
 }

@@ -34,6 +34,8 @@ pub(super) struct Invocation {
     /// Files that it reads; they are removed with this value.
     pub(super) files: Vec<NamedTempFile>,
     pub(super) stream: Stream,
+    /// Whether the program is told of Quipu's tools, where there are any.
+    pub(super) offers_tools: bool,
     /// The prompt as the agent sees it. An agent that repeats it is not heard twice.
     pub(super) prompt: String,
 }
@@ -158,7 +160,9 @@ impl Turn<'_> {
                 _ => "User",
             };
             let content = message["content"].as_str().unwrap_or_default();
-            text.push_str(&format!("\n{role}: {content}\n"));
+            for part in ["\n", role, ": ", content, "\n"] {
+                text.push_str(part);
+            }
         }
         text.push_str("\nUser: ");
         text.push_str(&self.request.prompt);
@@ -216,6 +220,7 @@ impl Turn<'_> {
             env: self.request.env.clone(),
             files: Vec::new(),
             stream,
+            offers_tools: true,
             prompt,
         }
     }

@@ -1,4 +1,4 @@
-//! `opencode`: OpenCode.
+//! `opencode`.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub(super) const OPTIONS: &[&str] = &[
 /// The variable that holds settings which are merged into the user's own.
 const SETTINGS: &str = "OPENCODE_CONFIG_CONTENT";
 
-/// OpenCode's own tools that read, write and run.
+/// Its own tools that read, write and run.
 const BUILTINS: [&str; 8] = [
     "bash", "edit", "write", "read", "grep", "glob", "list", "patch",
 ];

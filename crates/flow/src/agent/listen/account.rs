@@ -266,8 +266,13 @@ impl<'a> Taking<'a> {
             }
             _ => {}
         }
-        if own && event.annotations.model.is_some() {
-            account.model.clone_from(&event.annotations.model);
+        if own && let Some(model) = &event.annotations.model {
+            // Sums of tokens name models as well, also those that did not answer.
+            if matches!(event.body, Body::Note(_)) {
+                account.model.get_or_insert_with(|| model.clone());
+            } else {
+                account.model = Some(model.clone());
+            }
         }
         true
     }

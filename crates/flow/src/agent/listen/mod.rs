@@ -90,8 +90,14 @@ impl<'h> Listening<'h> {
     }
 
     /// A harness event of Quipu's own.
-    pub(super) fn harness(&mut self, category: &str, name: &str, severity: Severity, about: Value) {
-        let body = harness(category, name, severity, &about);
+    pub(super) fn harness(
+        &mut self,
+        category: &str,
+        name: &str,
+        severity: Severity,
+        about: &Value,
+    ) {
+        let body = harness(category, name, severity, about);
         self.hearer.event(body, Annotations::default());
     }
 
@@ -106,18 +112,18 @@ impl<'h> Listening<'h> {
         }
         for (id, name) in account.open_calls() {
             let about = json!({"call_id": id, "tool": name});
-            self.harness("tool_lifecycle", "no_result", Severity::Warning, about);
+            self.harness("tool_lifecycle", "no_result", Severity::Warning, &about);
         }
         if self.account.is_cut() {
             let about = json!({"kept_bytes": account::MOST_OUTPUT});
-            self.harness("context_trim", "output_capped", Severity::Warning, about);
+            self.harness("context_trim", "output_capped", Severity::Warning, &about);
         }
         if !self.heard_anything {
             self.harness(
                 "stream_interrupt",
                 "no_output",
                 Severity::Warning,
-                json!({}),
+                &json!({}),
             );
         }
     }
@@ -144,7 +150,7 @@ impl<'h> Listening<'h> {
                     }
                     self.finish_records();
                 } else {
-                    self.mode = Mode::Text(held);
+                    self.begin_text(&held);
                     self.hand_over_text(true);
                 }
             }
@@ -189,12 +195,11 @@ impl<'h> Listening<'h> {
     /// Takes a line, without its end.
     fn whole_line(&mut self, line: &[u8], is_last: bool) {
         match &mut self.mode {
-            Mode::Text(text) => {
-                text.extend_from_slice(line);
+            Mode::Text(_) => {
+                self.more_text(line);
                 if !is_last {
-                    text.push(b'\n');
+                    self.more_text(b"\n");
                 }
-                self.hand_over_text(false);
             }
             Mode::Waiting { held, dialect, .. } => {
                 let in_list = is_list(dialect, held);
@@ -204,8 +209,8 @@ impl<'h> Listening<'h> {
                         held.push(b'\n');
                     }
                     if held.len() > PIECE {
-                        self.mode = Mode::Text(std::mem::take(held));
-                        self.hand_over_text(false);
+                        let held = std::mem::take(held);
+                        self.begin_text(&held);
                     }
                     return;
                 }
@@ -232,6 +237,20 @@ impl<'h> Listening<'h> {
             if !line.trim_ascii().is_empty() {
                 self.record(line, false);
             }
+        }
+    }
+
+    /// What was printed is plain text.
+    fn begin_text(&mut self, begin: &[u8]) {
+        self.mode = Mode::Text(Vec::new());
+        self.more_text(begin);
+    }
+
+    fn more_text(&mut self, bytes: &[u8]) {
+        if let Mode::Text(text) = &mut self.mode {
+            self.hearer.text(&String::from_utf8_lossy(bytes));
+            text.extend_from_slice(bytes);
+            self.hand_over_text(false);
         }
     }
 
@@ -307,10 +326,8 @@ impl<'h> Listening<'h> {
 impl Listener for Listening<'_> {
     fn stdout(&mut self, bytes: &[u8]) {
         self.heard_anything |= !bytes.trim_ascii().is_empty();
-        if let Mode::Text(text) = &mut self.mode {
-            self.hearer.text(&String::from_utf8_lossy(bytes));
-            text.extend_from_slice(bytes);
-            return self.hand_over_text(false);
+        if matches!(self.mode, Mode::Text(_)) {
+            return self.more_text(bytes);
         }
         if let Mode::Records(feed) = &mut self.mode
             && self.account.is_whole
@@ -336,7 +353,11 @@ impl Listener for Listening<'_> {
                 self.whole_line(&line, false);
             }
         }
-        self.grow(rest);
+        if matches!(self.mode, Mode::Text(_)) {
+            self.more_text(rest);
+        } else {
+            self.grow(rest);
+        }
     }
 
     fn stderr(&mut self, bytes: &[u8]) {
@@ -354,6 +375,16 @@ impl Listening<'_> {
         let is_whole = self.line.len() as u64 + part.len() as u64 == self.length;
         if is_whole && self.line.len() + part.len() <= LONGEST_LINE {
             self.line.extend_from_slice(part);
+            let is_text = !self.line.trim_ascii_start().starts_with(b"{");
+            if let Mode::Waiting { held, .. } = &mut self.mode
+                && is_text
+                && held.len() + self.line.len() > PIECE
+            {
+                let mut begin = std::mem::take(held);
+                begin.append(&mut self.line);
+                self.length = 0;
+                self.begin_text(&begin);
+            }
         } else {
             self.line.truncate(KEPT_OF_LONG_LINE);
             self.line.shrink_to_fit();
@@ -363,7 +394,8 @@ impl Listening<'_> {
 
 fn feed(family: &dyn Family, dialect: quipu_agents::Dialect) -> Option<Box<Feed>> {
     let origin = Origin {
-        path: Path::new("stdout"),
+        // Some logs are named by their file; what a program prints is not.
+        path: Path::new(""),
         part: None,
     };
     let reader = family.open(&dialect, &origin, None)?;

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::program::failed;
 use super::provider::Provider;
-use super::{Answer, AskError, AskFailure, AskRequest, Hearer, SessionHandle};
+use super::{Answer, AskError, AskFailure, AskRequest, Hearer, Sent, SessionHandle};
 use crate::tools::{ToolRecorder, ToolRequest};
 
 mod fit;
@@ -75,12 +75,14 @@ async fn give(
     tools: &dyn ToolRecorder,
     cancel: &CancellationToken,
 ) -> Result<Answer, AskError> {
+    hearer.sent(Sent::Simulated);
     let model = reply.model.clone();
     let model = model.unwrap_or_else(|| format!("{}-stub", provider.engine()));
     let mut heard = Answer {
         model: Some(model.clone()),
         usage: Some(reply.usage.unwrap_or(NO_TOKENS)),
-        cost: Some(reply.cost.unwrap_or(Money::ZERO)),
+        // What tokens cost that a script names is for whoever asks to work out.
+        cost: reply.cost.or(reply.usage.is_none().then_some(Money::ZERO)),
         session: Some(session(request)),
         simulated: true,
         ..Answer::default()

@@ -28,7 +28,7 @@ pub struct Reply {
     pub tools: Vec<ReplyTool>,
     /// Tokens; none unless given.
     pub usage: Option<Usage>,
-    /// What it costs; nothing unless given.
+    /// What it costs. Without it, tokens cost what they cost, and none cost nothing.
     pub cost: Option<Money>,
     /// The model; `<provider>-stub` unless given.
     pub model: Option<String>,
@@ -132,7 +132,8 @@ impl Script {
         }
     }
 
-    /// Reads a script: JSON lines (`.jsonl`), a reply each, or YAML with a list of `replies`.
+    /// Reads a script: JSON lines (`.jsonl`), a reply each, or YAML with a list of
+    /// replies, as such or under the name `replies`.
     ///
     /// # Errors
     ///
@@ -158,13 +159,22 @@ impl Script {
             }
             return Ok(Self::new(replies));
         }
-        let written: Replies = serde_saphyr::from_str(text).map_err(|error| {
-            let line = error
-                .location()
-                .map(|at| usize::try_from(at.line()).unwrap_or(0));
+        // A list as such, or under the name `replies`.
+        let begin = text
+            .lines()
+            .map(str::trim)
+            .find(|line| !line.is_empty() && !line.starts_with('#') && !line.starts_with("---"));
+        let written = if begin.is_none_or(|line| line.starts_with(['-', '['])) {
+            serde_saphyr::from_str::<Vec<Written>>(text)
+        } else {
+            serde_saphyr::from_str::<Replies>(text).map(|written| written.replies)
+        };
+        let written = written.map_err(|error| {
+            let line = error.location();
+            let line = line.and_then(|at| usize::try_from(at.line()).ok());
             wrong(line, error.to_string())
         })?;
-        let replies: Result<_, String> = written.replies.into_iter().map(Written::reply).collect();
+        let replies: Result<_, String> = written.into_iter().map(Written::reply).collect();
         Ok(Self::new(replies.map_err(|why| wrong(None, why))?))
     }
 

@@ -30,6 +30,20 @@ fn resumed(mut request: AskRequest) -> AskRequest {
     request
 }
 
+/// A session that only Quipu remembers.
+fn remembered(mut request: AskRequest) -> AskRequest {
+    let said = [("user", "QUESTION"), ("assistant", "ANSWER")];
+    let said = said.map(|(role, content)| json!({"role": role, "content": content}));
+    request.system_prompt = Some("SYSTEM".to_owned());
+    request.session = Some(SessionHandle {
+        provider: request.provider.clone(),
+        messages: said.into(),
+        system_prompt: Some("SYSTEM".to_owned()),
+        ..SessionHandle::default()
+    });
+    request
+}
+
 /// What a program is given, for people. Files are shown with their content.
 fn shown(title: &str, built: &Result<Invocation, String>) -> String {
     let mut text = format!("# {title}\n");
@@ -88,11 +102,16 @@ fn modes(provider: Provider, plain: &Value, full: &Value) -> String {
             with_system(resumed(plain())),
         ),
         ("resumed, another system prompt", other_system),
+        ("by what was said", remembered(plain())),
         ("resumed, all options", resumed(asked(provider, full))),
         ("a prompt that begins with a dash", dashed),
         ("a system prompt that begins with a dash", dashed_system),
         ("a zero byte", zero),
         ("tools", with_tools(plain(), false)),
+        (
+            "tools, all options",
+            with_tools(asked(provider, full), false),
+        ),
         ("tools instead of its own", with_tools(plain(), true)),
         (
             "tools instead of its own, resumed",
@@ -151,7 +170,7 @@ fn vibe_is_started_so() {
 #[test]
 fn a_cli_of_any_kind_is_started_so() {
     let plain = json!({"argv": ["my-agent", "{{prompt}}"]});
-    let full = json!({"argv": ["my-agent", "-m", "{model}", "-s={{system_prompt}}", "--", "{{prompt}}"],
+    let full = json!({"argv": ["my-agent", "-m", "{model}", "-s={{system_prompt}}", "--mcp={mcp_config}", "--", "{{prompt}}"],
         "resume_argv": ["my-agent", "--session={session}", "-"], "prompt_via": "stdin", "model": "m1",
         "stream": "claude-stream", "answer": "all"});
     insta::assert_snapshot!(modes(Provider::Cli, &plain, &full));

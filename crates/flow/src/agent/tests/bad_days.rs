@@ -247,6 +247,74 @@ async fn much_output_is_all_on_the_record_and_the_answer_is_capped() {
 }
 
 #[tokio::test]
+async fn text_is_whole_and_in_order_however_long_and_wherever_it_is_divided() {
+    // Lines with numbers, and one line of 9 MiB without an end.
+    for script in [
+        "i=0; while [ $i -lt 30 ]; do printf '%s' \"$i \"; head -c 300000 /dev/zero | tr '\\0' x; echo; i=$((i+1)); done",
+        "printf 'begin '; head -c 9437184 /dev/zero | tr '\\0' y; printf ' end'",
+    ] {
+        let fake = Fake::new(script);
+        let (answer, ear) = fake.ask(&fake.request("codex")).await;
+        let said: String = ear
+            .events
+            .iter()
+            .flat_map(|(body, _)| body.texts().map(str::to_owned))
+            .collect();
+        assert_eq!(said, answer.unwrap().output);
+        assert_eq!(
+            said.trim_end(),
+            ear.text.trim_end(),
+            "the display has the same"
+        );
+        let numbers: Vec<&str> = said.split(' ').filter(|part| !part.is_empty()).collect();
+        assert!(
+            said.starts_with("0 x") || said.starts_with("begin y"),
+            "{}",
+            &said[..9]
+        );
+        assert!(said.ends_with('x') || said.ends_with("y end"));
+        assert!(
+            numbers.len() == 31 || numbers.len() == 3,
+            "{}",
+            numbers.len()
+        );
+    }
+}
+
+#[tokio::test]
+async fn deltas_without_an_end_do_not_fill_the_memory() {
+    let text = "z".repeat(1 << 20);
+    let delta = format!(
+        "{{\"type\":\"message\",\"role\":\"assistant\",\"content\":\"{text}\",\"delta\":true}}\n"
+    );
+    let fake = Fake::printing(delta.repeat(20).as_bytes());
+    let (answer, ear) = fake.ask(&fake.request("gemini")).await;
+    let lengths: Vec<usize> = ear
+        .events
+        .iter()
+        .flat_map(|(body, _)| body.texts().map(str::len))
+        .collect();
+    assert_eq!(lengths, [16 << 20, 4 << 20]);
+    assert_eq!(answer.unwrap().output.len(), 16 << 20);
+}
+
+#[tokio::test]
+async fn tools_that_an_agent_cannot_be_told_of_are_said_to_be_missing() {
+    let fake = Fake::new("echo ok");
+    let mut request = fake.request("cli");
+    request.tools = Some(super::stubs::shouting());
+    let argv = serde_json::json!({"argv": ["x", "{prompt}"]});
+    request.options = argv.as_object().unwrap().clone();
+    let (answer, ear) = fake.ask(&request).await;
+    assert_eq!(answer.unwrap().output, "ok");
+    assert!(
+        ear.met("tool_lifecycle", "not_offered"),
+        "{:?}",
+        ear.lines()
+    );
+}
+
+#[tokio::test]
 async fn a_line_without_an_end_is_cut_off_and_that_is_said() {
     let script = format!(
         "cat <<'END'\n{SAID}\nEND\nprintf '{{\"type\":\"x\",\"a\":\"'; yes x | tr -d '\\n' | head -c 50000000; echo; echo '{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"ok\",\"session_id\":\"s1\"}}'"

@@ -28,6 +28,7 @@ pub(super) struct Ear {
     pub(super) text: String,
     pub(super) errors: Vec<u8>,
     pub(super) blobs: usize,
+    pub(super) simulated: usize,
 }
 
 impl Hearer for Ear {
@@ -38,6 +39,7 @@ impl Hearer for Ear {
                 self.stdin = stdin.map(str::to_owned);
             }
             Sent::Request { body, .. } => self.bodies.push(body.clone()),
+            Sent::Simulated => self.simulated += 1,
         }
     }
     fn event(&mut self, body: Body, annotations: Annotations) {
@@ -65,7 +67,7 @@ impl Ear {
         let of = |body: &Body| match body {
             Body::AssistantMessage(blocks) => blocks
                 .iter()
-                .filter_map(|block| block.block_type().map(|it| it.as_str()))
+                .filter_map(|block| block.block_type().map(quipu_model::BlockType::as_str))
                 .collect(),
             Body::ToolCall(_) => vec!["tool_use"],
             Body::ToolResult(_) => vec!["tool_result"],

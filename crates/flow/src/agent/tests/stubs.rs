@@ -48,7 +48,7 @@ async fn the_fixed_reply_is_the_documented_one_and_is_marked() {
     assert!(answer.simulated);
     assert_eq!(ear.events.len(), 1);
     assert!(ear.events[0].1.flags.synthetic);
-    assert!(ear.argv.is_empty(), "nothing was sent");
+    assert_eq!((ear.argv.len(), ear.simulated), (0, 1), "nothing was sent");
 
     for (provider, model) in [
         ("gemini", "gemini-stub"),
@@ -96,7 +96,7 @@ async fn a_fixed_reply_fits_the_schema_that_is_asked_for() {
     assert!(error.to_string().contains("script"), "{error}");
 }
 
-const SCRIPT: &str = r#"
+const SCRIPT: &str = r"
 replies:
   - step: build.plan
     thinking: Let me think.
@@ -110,7 +110,7 @@ replies:
     fail: out of credit
   - text: Whatever.
     repeat: true
-"#;
+";
 
 #[tokio::test]
 async fn a_script_replies_by_step_and_in_order() {
@@ -151,6 +151,18 @@ async fn a_script_that_is_used_up_says_so() {
         error.to_string(),
         "the script has no reply left for step \"a\"; it had 1"
     );
+}
+
+#[tokio::test]
+async fn a_script_may_be_a_list_and_its_tokens_have_no_price_unless_it_says() {
+    let agents = scripted(
+        "replies.yaml",
+        "# ours\n- {text: one, usage: {input: 5, output: 1}}\n- {text: two}\n",
+    );
+    let first = ask(&agents, &request("claude", "a")).await.0.unwrap();
+    assert_eq!((&*first.output, first.cost), ("one", None));
+    let second = ask(&agents, &request("claude", "a")).await.0.unwrap();
+    assert_eq!((&*second.output, second.cost), ("two", Some(Money::ZERO)));
 }
 
 #[test]
