@@ -396,10 +396,10 @@ async fn memory_does_not_grow_with_what_an_agent_prints() {
     let record = format!(
         r#"{{"type":"item.completed","item":{{"id":"item_0","type":"agent_message","text":"{text}"}}}}"#
     );
-    let stderr = "yes error | head -c 50000000 >&2";
-    for (provider, line, times) in [("codex", &record, 5000), ("gemini", &text, 5000)] {
+    let stderr = "yes error | head -c 20000000 >&2";
+    for (provider, line) in [("codex", &record), ("gemini", &text)] {
         let fake = Fake::new(&format!(
-            "cat > line <<'END'\n{line}\nEND\n{stderr}\ni=0; while [ $i -lt {times} ]; do cat line; i=$((i+1)); done"
+            "cat > line <<'END'\n{line}\nEND\n{stderr}\nyes \"$(cat line)\" | head -n 2500"
         ));
         let before = most_memory();
         let (mut hearer, calls, never) = (
@@ -412,7 +412,7 @@ async fn memory_does_not_grow_with_what_an_agent_prints() {
             .ask(&fake.request(provider), &mut hearer, &calls, &never)
             .await;
         assert_eq!(answer.unwrap().output.len(), 16 << 20, "{provider}");
-        assert!(hearer.bytes >= 300_000_000, "{provider}: {}", hearer.bytes);
+        assert!(hearer.bytes >= 150_000_000, "{provider}: {}", hearer.bytes);
         if let (Some(before), Some(after)) = (before, most_memory()) {
             let grown = after - before;
             assert!(grown < 100 << 10, "{provider}: {grown} KiB");
