@@ -165,7 +165,7 @@ pub(crate) fn tell(traced: &Traced) {
     say(&format!("note: {}: a trace of {records}", path.display()));
 }
 
-fn parse_id(flag: &str, id: &str) -> Result<RunId> {
+pub(crate) fn parse_id(flag: &str, id: &str) -> Result<RunId> {
     RunId::new(id).map_err(|error| CommandError::usage(format!("{flag} {id:?}: {error}")))
 }
 
