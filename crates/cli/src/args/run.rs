@@ -9,6 +9,7 @@ use clap::ValueEnum;
 #[command(after_help = RUN_HELP)]
 #[expect(
     clippy::struct_excessive_bools,
+    clippy::struct_field_names,
     reason = "each is a flag of the command line"
 )]
 pub(crate) struct Run {

@@ -80,7 +80,7 @@ impl Doing<'_> {
         Box::pin(async move {
             match prepared {
                 Prepared::Command(command) => self.command(command).await,
-                Prepared::Agent(agent) => self.agent(context, agent).await,
+                Prepared::Agent(agent) => Box::pin(self.agent(context, agent)).await,
                 Prepared::Operation { name, inputs } => self.operation(name, inputs).await,
                 Prepared::Terminal {
                     message, exit_code, ..
@@ -98,12 +98,12 @@ impl Doing<'_> {
                 Prepared::Approval { message } => self.approval(message).await,
                 Prepared::Set { values } => {
                     let mut state = StepState::said(Value::Object(values.clone()).to_string());
-                    state.data = values.clone();
+                    state.data.clone_from(values);
                     Ok(state.into())
                 }
                 Prepared::Wait { until } => self.wait(until).await,
                 Prepared::Custom { kind, config } => {
-                    let done = self.run.plugins.step(kind, config, self.cancel).await;
+                    let done = Box::pin(self.run.plugins.step(kind, config, self.cancel)).await;
                     Ok(outcome_of(done).into())
                 }
             }

@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::chronicle::{dollars, with_extra};
-use super::command::{chain, last_bytes};
+use super::command::chain;
 use super::context::Context;
-use super::prepare::{Filler, PreparedAgent};
+use super::prepare::{Filler, PreparedAgent, read};
 use super::run::Run;
 use super::spending::{complaint, is_beyond};
 use super::state::{StepState, StepTokens};
 use super::step::{Doing, Done, cancelled};
+use super::text::last_bytes;
 use super::tooling::StepTools;
 use super::{News, Stop};
 use crate::agent::{Answer, AskError, AskFailure, AskRequest, Hearer, Sent};
@@ -40,7 +41,7 @@ impl Doing<'_> {
             return Err(Stop::Budget(complaint(sum, budget, "run")));
         }
         let tools = Arc::new(StepTools::new(self.run, self.place));
-        let offer = match self.offer(context, &tools).await {
+        let offer = match Box::pin(self.offer(context, &tools)).await {
             Ok(offer) => offer,
             Err(error) => return Ok(StepState::failed(error).into()),
         };
@@ -179,6 +180,7 @@ impl Doing<'_> {
             stopping: &stopping,
             asked,
             is_asked: false,
+            model: None,
             failed: None,
             over: None,
         };
@@ -425,6 +427,8 @@ struct Hearing<'a, 'd> {
     stopping: &'a CancellationToken,
     asked: &'a mut Asked,
     is_asked: bool,
+    /// The model that spoke last.
+    model: Option<String>,
     failed: Option<Stop>,
     over: Option<Over>,
 }
@@ -470,6 +474,25 @@ impl Hearing<'_, '_> {
             .chronicle
             .record(self.place(), body, with_extra(&extra));
         self.keep(recorded);
+    }
+
+    /// Says that another model speaks than before. Sub-agents have models of their own.
+    fn notice_model(&mut self, annotations: &Annotations) {
+        let (Some(model), None) = (&annotations.model, &annotations.subagent_id) else {
+            return;
+        };
+        let before = self.model.replace(model.clone());
+        if let Some(before) = before.filter(|before| before != model) {
+            let attributes = json!({ "from": before, "to": model });
+            let noted = self.run().chronicle.harness(
+                self.place(),
+                "model_switch",
+                "another_model",
+                Severity::Info,
+                &attributes,
+            );
+            self.keep(noted);
+        }
     }
 
     fn count(&mut self, annotations: &Annotations) {
@@ -557,6 +580,7 @@ impl Hearer for Hearing<'_, '_> {
             self.question(json!({}));
         }
         self.tools.hear(&body);
+        self.notice_model(&annotations);
         self.count(&annotations);
         let recorded = self.run().chronicle.record(self.place(), body, annotations);
         self.keep(recorded);
@@ -592,10 +616,7 @@ fn shown(argument: &str, request: &AskRequest) -> String {
 }
 
 fn shown_text(text: &str, request: &AskRequest) -> String {
-    let text = match text.contains(&request.prompt) {
-        true => text.replacen(&request.prompt, "{prompt}", 1),
-        false => text.to_owned(),
-    };
+    let text = text.replacen(&request.prompt, "{prompt}", 1);
     match request
         .system_prompt
         .as_deref()
@@ -617,7 +638,7 @@ impl Run {
             return Ok(None);
         };
         let path = document(&self.options.places.roles, &role, "AGENTS.md")?;
-        let text = filler.read(&path, DOCUMENT_BYTES)?;
+        let text = read(&path, DOCUMENT_BYTES)?;
         Ok(Some(without_front_matter(&text).trim().to_owned()))
     }
 
@@ -627,7 +648,7 @@ impl Run {
         for skill in skills {
             let name = filler.text(skill)?;
             let path = document(&self.options.places.skills, &name, "SKILL.md")?;
-            let text = filler.read(&path, DOCUMENT_BYTES)?;
+            let text = read(&path, DOCUMENT_BYTES)?;
             let text = without_front_matter(&text).trim();
             texts.push(format!(
                 "<skill_content name=\"{name}\">\n{text}\n</skill_content>"

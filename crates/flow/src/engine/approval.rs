@@ -7,7 +7,7 @@ use super::state::StepState;
 use super::step::{Doing, Done};
 use super::{EngineError, Pause, Stop};
 use crate::definition::{Action, ApprovalStep};
-use quipu_model::Severity;
+use quipu_model::{Severity, hex};
 
 impl Doing<'_> {
     /// Asks a person who is there, takes the verdict that the run was resumed with, or pauses the run.
@@ -113,11 +113,10 @@ fn new_token() -> Result<String, Stop> {
             "no random numbers: {error}"
         )))
     })?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(&bytes))
 }
 
 /// What a transcript keeps of a token.
 fn hash(token: &str) -> String {
-    let digest = Sha256::digest(token.trim().as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&Sha256::digest(token.trim().as_bytes()))
 }

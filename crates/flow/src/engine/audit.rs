@@ -11,6 +11,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::context::RunFacts;
+use super::run::MASKED;
+use super::text::first_bytes;
 use super::{EngineError, RunStatus};
 
 /// No line is longer.
@@ -96,9 +98,13 @@ impl Audit {
         let inputs: Map<String, Value> = facts
             .inputs
             .iter()
-            .map(|(name, value)| match is_secret(name) {
-                true => (name.clone(), super::run::MASKED.into()),
-                false => (name.clone(), value.clone()),
+            .map(|(name, value)| {
+                let shown = if is_secret(name) {
+                    MASKED.into()
+                } else {
+                    value.clone()
+                };
+                (name.clone(), shown)
             })
             .collect();
         let mut line = line("workflow.started", facts);
@@ -170,7 +176,7 @@ fn short(mut line: Line<'_>) -> String {
             *value = "…".into();
             line.inputs_truncated = Some(true);
         } else if let Some(error) = line.error.as_mut().filter(|error| error.len() > 1) {
-            let half = error.floor_char_boundary(error.len() / 2);
+            let half = first_bytes(error, error.len() / 2).len();
             error.truncate(half);
         } else if line.inputs.take().is_some() {
             // So many inputs that even their names do not fit.

@@ -64,7 +64,7 @@ impl PreparedCall {
 
     /// The run that is called: the one that an earlier execution began, or a new one. Only the first attempt goes on
     /// with an earlier one.
-    pub(super) fn run_id(&self, run: &Run, place: &Place, input: &str, tries: u32) -> RunId {
+    pub(super) fn run_id(run: &Run, place: &Place, input: &str, tries: u32) -> RunId {
         let before = run.history.as_ref().filter(|_| tries == 1);
         before
             .and_then(|history| history.child_of(place, input))
@@ -105,7 +105,7 @@ impl Doing<'_> {
                 resume: self.resume_of(child)?,
                 user: run.starter.clone(),
             };
-            let done = execute(&run.options, beginning, self.cancel).await;
+            let done = Box::pin(execute(&run.options, beginning, self.cancel)).await;
             let (outcome, values) = done.map_err(Stop::Broken)?;
             match outcome.status {
                 RunStatus::Cancelled => return Ok(cancelled("cancelled").into()),

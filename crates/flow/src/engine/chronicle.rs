@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::Stop;
 use super::state::StepState;
+use super::text::first_bytes;
 
 /// Texts of messages and tools beyond this many bytes go to blobs.
 const LONG: usize = 1 << 20;
@@ -99,9 +100,10 @@ impl Chronicle {
         if end.child_attempts > 0 {
             extra.insert("child_attempts".to_owned(), end.child_attempts.into());
         }
-        let mut annotations = match extra.is_empty() {
-            true => Annotations::default(),
-            false => with_extra(&Value::Object(extra)),
+        let mut annotations = if extra.is_empty() {
+            Annotations::default()
+        } else {
+            with_extra(&Value::Object(extra))
         };
         annotations.duration_ms = Some(millis(end.took));
         annotations.attachments = attachments;
@@ -165,7 +167,7 @@ impl Chronicle {
                 bytes: text.len() as u64,
                 sha256: id.digest().to_string(),
             });
-            let start = &text[..text.floor_char_boundary(LONG)];
+            let start = first_bytes(text, LONG);
             Ok(Some(format!(
                 "{start}… ({} bytes; the whole text is a blob)",
                 text.len()

@@ -14,6 +14,7 @@ use super::prepare::{Filler, PreparedCommand};
 use super::run::Run;
 use super::state::{StepState, StepStatus};
 use super::step::{Doing, Done, cancelled};
+use super::text::last_bytes;
 use super::{News, Stop};
 use crate::definition::Hook;
 use crate::process::{self, Ended, Listener, Program};
@@ -74,9 +75,8 @@ impl Heard<'_> {
         }
         // Whole characters only, where there are any.
         let whole = match std::str::from_utf8(&self.live) {
-            Ok(_) => self.live.len(),
             Err(error) if error.valid_up_to() > 0 => error.valid_up_to(),
-            Err(_) => self.live.len(),
+            _ => self.live.len(),
         };
         let text = String::from_utf8_lossy(&self.live[..whole]).into_owned();
         self.live.drain(..whole);
@@ -165,7 +165,7 @@ impl Doing<'_> {
                     "context_trim",
                     "output_truncated",
                     &text,
-                    attributes,
+                    &attributes,
                 )?;
             }
         }
@@ -289,11 +289,6 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
         source = error.source();
     }
     text
-}
-
-/// The end of a text, where errors are.
-pub(super) fn last_bytes(text: &str, most: usize) -> &str {
-    &text[text.ceil_char_boundary(text.len().saturating_sub(most))..]
 }
 
 /// A script as a file that can be executed; it is removed when the path is dropped.

@@ -10,12 +10,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Mutex;
 
-use quipu_model::{Body, Event, Json, Place, RunId, Step, StepEnd, Timestamp};
+use quipu_model::{Body, Content, Event, Json, Place, RunId, Step, StepEnd, Timestamp};
 use quipu_record::RunLog;
 use quipu_store::blobs::Blobs;
 use serde_json::Value;
 
 use super::state::StepState;
+use super::text;
 
 /// How many events are read at once.
 const PAGE: usize = 1024;
@@ -88,6 +89,8 @@ pub(super) struct History {
     /// The steps that asked for an approval, by the hash of their token.
     pub(super) requests: HashMap<String, String>,
     pub(super) spending: Vec<Event>,
+    /// How many questions were put to agents, by the path of the step.
+    pub(super) asked: BTreeMap<String, u64>,
     log: RunLog,
     blobs: Option<Blobs>,
     page: Mutex<Vec<Event>>,
@@ -124,6 +127,7 @@ impl History {
             last_end: LastEnd::Interrupted,
             requests: HashMap::new(),
             spending: Vec::new(),
+            asked: BTreeMap::new(),
             log: RunLog::open(path)?,
             blobs,
             page: Mutex::default(),
@@ -176,7 +180,7 @@ impl History {
                     &event.place,
                     step,
                     None,
-                    &event.annotations.extra,
+                    event.annotations.extra.as_ref(),
                     open,
                 );
             }
@@ -187,13 +191,18 @@ impl History {
                     &event.place,
                     step,
                     child,
-                    &event.annotations.extra,
+                    event.annotations.extra.as_ref(),
                     open,
                 );
             }
             Body::StepCompleted(StepEnd { error, .. }) => {
                 if let Some(begun) = open.remove(&at) {
-                    self.end(event.seq, begun, error.is_some(), &event.annotations.extra);
+                    self.end(
+                        event.seq,
+                        begun,
+                        error.is_some(),
+                        event.annotations.extra.as_ref(),
+                    );
                 }
             }
             Body::CallCompleted { end, .. } => {
@@ -202,7 +211,7 @@ impl History {
                         event.seq,
                         begun,
                         end.error.is_some(),
-                        &event.annotations.extra,
+                        event.annotations.extra.as_ref(),
                     );
                 }
             }
@@ -211,6 +220,13 @@ impl History {
                 if let Some(request) = facts["request"].as_str() {
                     self.requests.insert(request.to_owned(), event.place.path);
                 }
+            }
+            Body::UserMessage(blocks)
+                if !blocks
+                    .iter()
+                    .any(|block| matches!(block.content, Content::Command(_))) =>
+            {
+                *self.asked.entry(event.place.path).or_default() += 1;
             }
             body => {
                 let notes = &event.annotations;
@@ -234,10 +250,10 @@ impl History {
         place: &Place,
         step: Step,
         child: Option<RunId>,
-        notes: &Option<Json>,
+        notes: Option<&Json>,
         open: &mut HashMap<(Key, u64), Open>,
     ) {
-        let extra = extra(notes.as_ref());
+        let extra = extra(notes);
         self.discard(&extra["discards"], None);
         let last = self.last_attempt.entry(key(place)).or_default();
         *last = (*last).max(place.attempt);
@@ -254,8 +270,8 @@ impl History {
         open.insert((key(place), place.attempt), begun);
     }
 
-    fn end(&mut self, seq: u64, begun: Open, failed: bool, notes: &Option<Json>) {
-        let extra = extra(notes.as_ref());
+    fn end(&mut self, seq: u64, begun: Open, failed: bool, notes: Option<&Json>) {
+        let extra = extra(notes);
         if extra["retrying"] == Value::Bool(true) || extra["interrupted"] == Value::Bool(true) {
             return;
         }
@@ -281,10 +297,6 @@ impl History {
             return;
         }
         let from = from.unwrap_or(u64::MAX);
-        #[expect(
-            clippy::iter_over_hash_type,
-            reason = "each visit is looked at by itself"
-        )]
         for visit in self.visits.values_mut().flatten() {
             if seqs.contains(&visit.completed) || visit.started >= from {
                 visit.discarded = true;
@@ -422,7 +434,7 @@ impl History {
     }
 
     /// The first event of a step by its path, and the steps that ended from there on.
-    pub(super) fn from_step(&self, path: &str) -> Option<(u64, Vec<String>)> {
+    pub(super) fn beginning_at(&self, path: &str) -> Option<(u64, Vec<String>)> {
         let of = |(at, _): &&Key| at == path;
         let ended = self
             .visits
@@ -446,7 +458,7 @@ impl History {
             })
             .filter(|(visit, ..)| !visit.discarded && visit.started >= first)
             .map(|(visit, path, passes)| {
-                let passes: String = passes.iter().map(|pass| format!("[{pass}]")).collect();
+                let passes = text::passes(passes);
                 (visit.started, format!("{path}{passes}"))
             })
             .collect();

@@ -54,8 +54,13 @@ impl Doing<'_> {
                 items.len()
             );
             let attributes = json!({ "items": items.len(), "max_iterations": most });
-            self.run
-                .warn(self.place, "guardrail", "items_left_out", &text, attributes)?;
+            self.run.warn(
+                self.place,
+                "guardrail",
+                "items_left_out",
+                &text,
+                &attributes,
+            )?;
         }
         let count = items.len().min(most);
         let mut passes = Passes::default();
@@ -108,8 +113,13 @@ impl Doing<'_> {
                     "the loop ended after {limit} passes (max_iterations); its condition still holds"
                 );
                 let attributes = json!({ "max_iterations": limit });
-                self.run
-                    .warn(self.place, "guardrail", "max_iterations", &text, attributes)?;
+                self.run.warn(
+                    self.place,
+                    "guardrail",
+                    "max_iterations",
+                    &text,
+                    &attributes,
+                )?;
                 if passes.had_failures && looped.body.on_complete.is_none() {
                     passes.failed = Some(text);
                 }
@@ -182,7 +192,7 @@ impl Doing<'_> {
                     "guardrail",
                     "break_when_failed",
                     &text,
-                    attributes,
+                    &attributes,
                 )?;
                 Ok(false)
             }
@@ -234,7 +244,7 @@ impl Doing<'_> {
                     let text = format!("step {next} does not exist; the loop goes on");
                     let attributes = json!({ "step": next });
                     self.run
-                        .warn(self.place, "guardrail", "unknown_step", &text, attributes)?;
+                        .warn(self.place, "guardrail", "unknown_step", &text, &attributes)?;
                     at += 1;
                 }
             }

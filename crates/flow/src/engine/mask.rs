@@ -83,7 +83,9 @@ impl Masking<'_> {
             Body::UserMessage(blocks)
             | Body::AssistantMessage(blocks)
             | Body::SystemMessage(blocks) => {
-                blocks.iter_mut().for_each(|block| self.block(block));
+                for block in blocks {
+                    self.block(block);
+                }
             }
             Body::RunCompleted(Some(end))
             | Body::StepCompleted(end)

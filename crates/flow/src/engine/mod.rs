@@ -27,17 +27,19 @@ mod history;
 mod loops;
 mod mask;
 mod parallel;
+mod preflight;
 mod prepare;
 mod run;
 mod spending;
 mod state;
 mod step;
+mod text;
 mod tooling;
 
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,13 +49,14 @@ use quipu_record::{Recorder, RecorderOptions, Storage};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::Agents;
+use crate::agent::{AgentOptions, Agents};
 use crate::definition::places::Places;
 use crate::definition::{Budget, Workflow};
-use crate::operation::Operations;
+use crate::operation::{Builtin, Operations};
 use crate::plugin::Plugins;
 
 pub use mask::mask_inputs;
+pub use preflight::preflight;
 pub use run::new_run_id;
 pub use state::{StepState, StepStatus, StepTokens};
 
@@ -96,6 +99,34 @@ pub struct EngineOptions {
     pub max_depth: usize,
     /// How often a step may run in one pass before the run is taken to go round in circles.
     pub max_visits: u32,
+}
+
+impl EngineOptions {
+    /// What most programs need: transcripts, blobs and the audit file in `home`, steps in `root`, nobody to ask and
+    /// nobody who listens.
+    pub fn new(home: &Path, root: &Path, places: Places) -> Self {
+        let plugins = Plugins::discover(&places.plugins);
+        Self {
+            storage: Storage::at(home),
+            blobs: home.join("blobs"),
+            audit: Some(home.join("audit.jsonl")),
+            recorder: RecorderOptions::default(),
+            go_on_unrecorded: false,
+            places,
+            root: root.to_owned(),
+            agents: Agents::new(AgentOptions::default()),
+            operations: vec![Arc::new(Builtin::default())],
+            plugins,
+            connector: None,
+            prices: Arc::new(quipu_prices::Prices::builtin()),
+            budget: None,
+            user: String::new(),
+            observer: Arc::new(NoObserver),
+            person: None,
+            max_depth: 10,
+            max_visits: 1000,
+        }
+    }
 }
 
 /// Told what happens, for a display. Called from many threads; must be quick.

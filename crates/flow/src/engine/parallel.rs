@@ -38,15 +38,11 @@ impl Doing<'_> {
         };
         let mut steps: Vec<Step> = Vec::new();
         for name in &parallel.branches {
-            match self.run.workflow.steps.get(&name.text) {
-                Some(step) => steps.push(step.clone()),
-                None => {
-                    let error = self
-                        .run
-                        .at_place(name.at, &format!("step {} does not exist", name.text));
-                    return Ok(StepState::failed(error).into());
-                }
-            }
+            let Some(step) = self.run.workflow.steps.get(&name.text) else {
+                let what = format!("step {} does not exist", name.text);
+                return Ok(StepState::failed(self.run.at_place(name.at, &what)).into());
+            };
+            steps.push(step.clone());
         }
         let siblings = self.cancel.child_token();
         let running = self.start(context, frame, &steps, &siblings, parallel.max_concurrent);
@@ -231,11 +227,19 @@ impl Gathered {
 
     fn state(&self, steps: &[Step], strategy: Strategy) -> StepState {
         let succeeded = self.ended.iter().filter(|(_, ok)| *ok).count();
-        let failed: Vec<&str> = self
-            .ended
+        let failed: Vec<String> = self
+            .branches
             .iter()
-            .filter(|(_, ok)| !ok)
-            .map(|(index, _)| steps[*index].name.as_str())
+            .filter(|branch| self.ended.contains(&(branch.index, false)))
+            .map(|branch| {
+                let name = &steps[branch.index].name;
+                let state = branch.context.states.get(name);
+                let error = state.and_then(|state| state.error.as_deref());
+                format!(
+                    "branch {name} failed: {}",
+                    error.unwrap_or("it did not end")
+                )
+            })
             .collect();
         let mut state =
             StepState::said(format!("{succeeded} of {} branches succeeded", steps.len()));
@@ -247,7 +251,7 @@ impl Gathered {
         if !is_ok {
             state.error = Some(match failed.as_slice() {
                 [] => "no branch succeeded".to_owned(),
-                names => format!("failed: {}", names.join(", ")),
+                failed => failed.join("; "),
             });
         }
         state

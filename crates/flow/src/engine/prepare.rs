@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use indexmap::IndexMap;
+use quipu_model::hex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -125,14 +126,7 @@ impl Prepared {
             } => json!(at.to_string()),
             Self::Custom { kind, config } => json!({ "kind": kind, "config": config }),
         };
-        let digest = Sha256::digest(input.to_string().as_bytes());
-        digest
-            .iter()
-            .fold(String::with_capacity(64), |mut hex, byte| {
-                use std::fmt::Write as _;
-                write!(hex, "{byte:02x}").ok();
-                hex
-            })
+        hex::encode(&Sha256::digest(input.to_string().as_bytes()))
     }
 
     /// How long it may take where the file does not say.
@@ -233,7 +227,7 @@ impl Filler<'_> {
             (Some(command), _) => (self.text(command)?, false),
             (None, Some(file)) => {
                 let path = self.run.file("scripts", &self.text(file)?);
-                let script = self.read(&path, SCRIPT_BYTES)?;
+                let script = read(&path, SCRIPT_BYTES)?;
                 let at = file.at;
                 let script = self.text(&Text { text: script, at })?;
                 let is_script = script.starts_with("#!");
@@ -265,15 +259,6 @@ impl Filler<'_> {
             dir,
             env,
         })
-    }
-
-    pub(super) fn read(&self, path: &std::path::Path, most: u64) -> Result<String, String> {
-        let wrong = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-        let length = std::fs::metadata(path).map_err(wrong)?.len();
-        if length > most {
-            return Err(format!("{} has more than {most} bytes", path.display()));
-        }
-        std::fs::read_to_string(path).map_err(wrong)
     }
 
     fn items(&self, items: &Items) -> Result<Vec<Value>, String> {
@@ -345,7 +330,7 @@ impl Filler<'_> {
             (Some(prompt), _) => self.text(prompt)?,
             (None, Some(file)) => {
                 let path = self.run.file("prompts", &self.text(file)?);
-                let text = self.read(&path, SCRIPT_BYTES)?;
+                let text = read(&path, SCRIPT_BYTES)?;
                 self.text(&Text { text, at: file.at })?
             }
             (None, None) => {
@@ -428,4 +413,14 @@ fn items_in(text: &str) -> Vec<Value> {
         .filter(|word| !word.is_empty())
         .map(Into::into)
         .collect()
+}
+
+/// Reads a text file that is not too long.
+pub(super) fn read(path: &std::path::Path, most: u64) -> Result<String, String> {
+    let wrong = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+    let length = std::fs::metadata(path).map_err(wrong)?.len();
+    if length > most {
+        return Err(format!("{} has more than {most} bytes", path.display()));
+    }
+    std::fs::read_to_string(path).map_err(wrong)
 }

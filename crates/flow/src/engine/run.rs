@@ -47,7 +47,6 @@ pub(super) struct Run {
     /// The plugins that the workflow uses, open.
     pub(super) plugins: Plugins,
     /// Ends programs of plugins when the run has ended.
-    #[expect(dead_code, reason = "what it does, it does when it is dropped")]
     plugins_end: DropGuard,
 }
 
@@ -56,6 +55,8 @@ pub(super) struct Run {
 pub(super) struct Counts {
     steps: AtomicU64,
     answered: AtomicU64,
+    /// Answers that the transcript does not say yet.
+    unsaid: AtomicU64,
 }
 
 impl Counts {
@@ -65,6 +66,7 @@ impl Counts {
 
     pub(super) fn answered(&self) {
         self.answered.fetch_add(1, Ordering::Relaxed);
+        self.unsaid.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -134,7 +136,7 @@ pub fn new_run_id() -> Result<RunId, EngineError> {
         .map_err(|error| EngineError::Environment(format!("no random numbers: {error}")))?;
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = quipu_model::hex::encode(&bytes);
     let id = format!(
         "{}-{}-{}-{}-{}",
         &hex[..8],
@@ -163,7 +165,7 @@ pub(super) async fn begin(
         resume: None,
         user: options.user.clone(),
     };
-    let (outcome, _) = execute(options, beginning, cancel).await?;
+    let (outcome, _) = Box::pin(execute(options, beginning, cancel)).await?;
     Ok(outcome)
 }
 
@@ -208,7 +210,7 @@ pub(super) async fn resume(
     }
     let (mut discards, mut discards_from, mut discarded) = (Vec::new(), None, Vec::new());
     if let Some(from) = &how.from {
-        let Some((first, names)) = history.from_step(from) else {
+        let Some((first, names)) = history.beginning_at(from) else {
             let paths = history.paths().join(", ");
             return Err(EngineError::Resume(format!(
                 "step {from} has not run in {run_id}; steps that have: {paths}"
@@ -219,12 +221,11 @@ pub(super) async fn resume(
         discards = history.failed_end();
     }
     history.take_back(&discards, discards_from);
-    let workflow = match how.workflow {
-        Some(workflow) => workflow,
-        None => {
-            let file = PathBuf::from(started["workflow_file"].as_str().unwrap_or_default());
-            Arc::new(load(options, &file).map_err(EngineError::Resume)?)
-        }
+    let workflow = if let Some(workflow) = how.workflow {
+        workflow
+    } else {
+        let file = PathBuf::from(started["workflow_file"].as_str().unwrap_or_default());
+        Arc::new(load(options, &file).map_err(EngineError::Resume)?)
     };
     let beginning = Beginning {
         stack: vec![workflow.name.clone()],
@@ -243,7 +244,7 @@ pub(super) async fn resume(
             verdict: how.verdict,
         }),
     };
-    let (outcome, _) = execute(options, beginning, cancel).await?;
+    let (outcome, _) = Box::pin(execute(options, beginning, cancel)).await?;
     Ok(outcome)
 }
 
@@ -291,7 +292,7 @@ pub(super) async fn execute(
         .as_ref()
         .map(|parent| parent.run_id().clone());
     let mut run = open(options, beginning)?;
-    let opened = run.open_plugins().await;
+    let opened = Box::pin(run.open_plugins()).await;
     let run = Arc::new(run);
     let audit = Audit::open(options.audit.as_deref(), &run.facts)?;
     if let Some(audit) = &audit {
@@ -421,6 +422,9 @@ fn open(options: &Arc<EngineOptions>, beginning: Beginning) -> Result<Run, Engin
     run.write_beginning(parent.is_some(), resume.as_ref())
         .map_err(broken)?;
     if let Some(resume) = resume {
+        for (step, times) in &resume.history.asked {
+            options.agents.pass_over(step, *times);
+        }
         run.spending.add_past(&resume.history.spending);
         run.verdict = resume.verdict;
         run.history = Some(resume.history);
@@ -476,8 +480,7 @@ impl Run {
         }
         let ends = CancellationToken::new();
         self.plugins_end = ends.clone().drop_guard();
-        self.plugins
-            .open(&names, &ends)
+        Box::pin(self.plugins.open(&names, &ends))
             .await
             .map_err(|error| error.to_string())
     }
@@ -805,6 +808,19 @@ impl Run {
         match &self.chronicle.recorder {
             Some(recorder) => recorder.close().map_err(EngineError::Recording),
             None => Ok(()),
+        }
+    }
+
+    /// Writes down how many steps answered from the transcript since it was last said.
+    pub(super) fn say_answered(&self, place: &Place) -> Result<(), Stop> {
+        match self.counts.unsaid.swap(0, Ordering::Relaxed) {
+            0 => Ok(()),
+            steps => self.note(
+                place,
+                "cache",
+                "answered_from_transcript",
+                &json!({ "steps": steps }),
+            ),
         }
     }
 

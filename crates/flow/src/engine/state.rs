@@ -5,6 +5,7 @@ use quipu_store::blobs::{BlobId, Blobs};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::text::first_bytes;
 use crate::agent::SessionHandle;
 
 /// Output up to this many bytes is in the transcript itself; longer output is a blob, and its beginning is in the
@@ -181,7 +182,7 @@ impl StepState {
                     bytes: text.len() as u64,
                     sha256: sha256.clone(),
                 });
-                let short = text[..text.floor_char_boundary(PREVIEW)].to_owned();
+                let short = first_bytes(text, PREVIEW).to_owned();
                 fields.insert(name.to_owned(), short.into());
                 fields.insert(format!("{name}_blob"), sha256.into());
             }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::action::kind_of;
+use super::call::PreparedCall;
 use super::chronicle::{End, millis};
 use super::context::Context;
 use super::frame::Frame;
@@ -16,6 +17,7 @@ use super::history::Found;
 use super::prepare::{Prepared, prepare};
 use super::run::Run;
 use super::state::{StepState, StepStatus};
+use super::text::first_bytes;
 use super::{News, Stop};
 use crate::definition::{Action, Backoff, Hook, Retry, Step};
 
@@ -81,8 +83,7 @@ impl Run {
                 visits - 1
             ))
         } else {
-            self.depended_on(context, step)
-                .and_then(|()| prepare(self, context, step))
+            depended_on(context, step).and_then(|()| prepare(self, context, step))
         };
         let is_circle = visits > self.options.max_visits;
         let input = match &prepared {
@@ -114,7 +115,6 @@ impl Run {
             first,
             input,
             discards,
-            is_circle,
         };
         let state = self
             .attempts(context, frame, step, prepared, attempts, cancel)
@@ -151,10 +151,13 @@ impl Run {
             tries += 1;
             place.attempt = numbers.first + u64::from(tries) - 1;
             let child = match &prepared {
-                Ok(Prepared::Call(call)) => Some(call.run_id(self, &place, &numbers.input, tries)),
+                Ok(Prepared::Call(_)) => {
+                    Some(PreparedCall::run_id(self, &place, &numbers.input, tries))
+                }
                 _ => None,
             };
             let discards = numbers.discards.filter(|_| tries == 1);
+            self.say_answered(&place)?;
             self.chronicle.started(
                 &place,
                 named.clone(),
@@ -203,13 +206,8 @@ impl Run {
             let again = tries < most
                 && prepared.is_ok()
                 && !done.is_final
-                && !numbers.is_circle
-                && state.status == StepStatus::Failed
                 && !cancel.is_cancelled()
-                && step
-                    .retry
-                    .as_ref()
-                    .is_some_and(|retry| is_retried(retry, state));
+                && is_retried(step, state);
             let took = began.elapsed();
             let end = End {
                 child,
@@ -300,28 +298,6 @@ impl Run {
         Ok(())
     }
 
-    /// Whether the steps that this one depends on have succeeded.
-    fn depended_on(&self, context: &Context, step: &Step) -> Result<(), String> {
-        for other in &step.depends_on {
-            match context.states.get(&other.text) {
-                Some(state) if state.is_ok() => {}
-                Some(_) => {
-                    return Err(format!(
-                        "step {} depends on {}, which failed",
-                        step.name, other.text
-                    ));
-                }
-                None => {
-                    return Err(format!(
-                        "step {} depends on {}, which has not run",
-                        step.name, other.text
-                    ));
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Runs hooks of a step. What fails in them is said, and changes nothing else.
     pub(super) async fn hooks(
         self: &Arc<Self>,
@@ -338,7 +314,7 @@ impl Run {
                     "tool_lifecycle",
                     "hook_failed",
                     &text,
-                    json!({ "error": error }),
+                    &json!({ "error": error }),
                 )?;
             }
         }
@@ -352,13 +328,35 @@ impl Run {
         category: &str,
         name: &str,
         text: &str,
-        attributes: Value,
+        attributes: &Value,
     ) -> Result<(), Stop> {
         self.chronicle
-            .harness(place, category, name, Severity::Warning, &attributes)?;
+            .harness(place, category, name, Severity::Warning, attributes)?;
         self.tell(News::Warning { place, text });
         Ok(())
     }
+}
+
+/// Whether the steps that this one depends on have succeeded.
+fn depended_on(context: &Context, step: &Step) -> Result<(), String> {
+    for other in &step.depends_on {
+        match context.states.get(&other.text) {
+            Some(state) if state.is_ok() => {}
+            Some(_) => {
+                return Err(format!(
+                    "step {} depends on {}, which failed",
+                    step.name, other.text
+                ));
+            }
+            None => {
+                return Err(format!(
+                    "step {} depends on {}, which has not run",
+                    step.name, other.text
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// How attempts are numbered, and what the first says.
@@ -366,7 +364,6 @@ struct Attempts {
     first: u64,
     input: String,
     discards: Option<u64>,
-    is_circle: bool,
 }
 
 impl Doing<'_> {
@@ -444,13 +441,17 @@ fn capture(step: &Step, state: &mut StepState) {
         (&capture.stderr, &state.stderr),
     ] {
         if let Some(name) = name {
-            let text = &text[..text.floor_char_boundary(most)];
+            let text = first_bytes(text, most);
             state.data.insert(name.clone(), text.into());
         }
     }
 }
 
-fn is_retried(retry: &Retry, state: &StepState) -> bool {
+/// Whether trying again is what the step asks for after this.
+fn is_retried(step: &Step, state: &StepState) -> bool {
+    let (Some(retry), StepStatus::Failed) = (&step.retry, state.status) else {
+        return false;
+    };
     let codes = &retry.retryable_exit_codes;
     codes.is_empty() || state.exit_code.is_none_or(|code| codes.contains(&code))
 }

@@ -199,7 +199,7 @@ impl Doing<'_> {
         };
         let cancel = self.cancel.child_token();
         let guard = cancel.clone().drop_guard();
-        let router = Router::new(self.boxes(values, proxy, &cancel).await?);
+        let router = Router::new(Box::pin(self.boxes(values, proxy, &cancel)).await?);
         let directory = tempfile::Builder::new()
             .prefix("quipu-tools-")
             .tempdir()
@@ -210,7 +210,7 @@ impl Doing<'_> {
             let listener = UnixListener::bind(&socket)
                 .map_err(|error| format!("cannot open {}: {error}", socket.display()))?;
             tokio::spawn(answer(listener, router.clone(), Arc::clone(tools), cancel));
-            server = connector.clone();
+            server.clone_from(connector);
             server.push(socket.display().to_string());
         }
         Ok(Some(Offer {
@@ -245,7 +245,7 @@ impl Doing<'_> {
                 return Err(format!("{name} is not one of the workflow's mcp_servers"));
             };
             let server = filled(server, values).map_err(|error| error.to_string())?;
-            let toolbox = mcp::connect(name, &server, cancel).await;
+            let toolbox = Box::pin(mcp::connect(name, &server, cancel)).await;
             boxes.push(toolbox.map_err(|error| format!("MCP server {name}: {}", chain(&error)))?);
         }
         Ok(boxes)

@@ -22,6 +22,9 @@ pub use scan::Name;
 /// The longest expression.
 const MOST_BYTES: usize = 16 << 10;
 
+/// The longest text that `repeat` gives.
+const MOST_REPEATED: usize = 1 << 20;
+
 /// What is wrong with an expression, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpressionError {
@@ -321,6 +324,16 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
             _ => Err(format!("{name} takes two texts").into()),
         });
     }
+    environment.add_function("repeat", |call| match call.args.as_slice() {
+        [expr::Value::String(text), expr::Value::Integer(times)] => {
+            let times = usize::try_from(*times).unwrap_or(0);
+            match text.len().checked_mul(times) {
+                Some(bytes) if bytes <= MOST_REPEATED => Ok(text.repeat(times).into()),
+                _ => Err("repeat: the text is too long".to_owned().into()),
+            }
+        }
+        _ => Err("repeat takes a text and a whole number".to_owned().into()),
+    });
     environment
 });
 

@@ -42,7 +42,7 @@ impl InputType {
         }
     }
 
-    fn takes(self, value: &Value) -> bool {
+    pub(crate) fn takes(self, value: &Value) -> bool {
         match self {
             Self::Text => !matches!(value, Value::Array(_) | Value::Object(_) | Value::Null),
             Self::Integer => integer(value).is_some(),

@@ -1,6 +1,7 @@
 //! What a person sees while a workflow runs. All of it goes to standard error; standard output is data.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +16,7 @@ use quipu_record::{Recorder, TraceError, TraceWriter, Traced};
 use crate::args::Run;
 use crate::commands::emit;
 use crate::error::Result;
-use crate::terminal::{self, DIM, GREEN, RED, YELLOW, clean, clean_line, say};
+use crate::terminal::{self, DIM, GREEN, RED, YELLOW, clean, clean_line, say_styled};
 
 /// How wide a step's path is before what follows is out of line.
 const PATH: usize = 32;
@@ -102,8 +103,8 @@ impl Display {
 
     fn line(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| say(text)),
-            None => say(text),
+            Some(bar) => bar.suspend(|| say_styled(text)),
+            None => say_styled(text),
         }
     }
 
@@ -137,40 +138,10 @@ impl Display {
         ));
     }
 
-    /// How far in a run is, as spaces.
-    fn indent(state: &State, run: &RunId) -> String {
-        let depth = state
-            .runs
-            .iter()
-            .position(|known| known == run)
-            .unwrap_or_default();
-        "  ".repeat(depth + 1)
-    }
-}
-
-/// A step as people read it: its path, the passes it is in, and the attempt.
-fn name_of(place: &Place) -> String {
-    let passes: String = place
-        .iterations
-        .iter()
-        .map(|pass| format!("[{pass}]"))
-        .collect();
-    let attempt = match place.attempt {
-        1 => String::new(),
-        attempt => format!(" (attempt {attempt})"),
-    };
-    format!("{}{passes}{attempt}", place.path)
-}
-
-fn took(took: Duration) -> String {
-    terminal::duration(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
-}
-
-impl Observer for Display {
-    fn tell(&self, run: &RunId, news: News<'_>) {
-        let mut state = self.lock();
-        let indent = Self::indent(&state, run);
-        let line = match news {
+    /// What a line says of the news, if anything.
+    fn line_of(&self, state: &mut State, run: &RunId, news: News<'_>) -> Option<String> {
+        let indent = Self::indent(state, run);
+        match news {
             News::RunStarted {
                 workflow,
                 resumed,
@@ -255,7 +226,42 @@ impl Observer for Display {
                 state.runs.retain(|known| known != run);
                 is_root.then(|| end_of(outcome))
             }
-        };
+        }
+    }
+
+    /// How far in a run is, as spaces.
+    fn indent(state: &State, run: &RunId) -> String {
+        let depth = state
+            .runs
+            .iter()
+            .position(|known| known == run)
+            .unwrap_or_default();
+        "  ".repeat(depth + 1)
+    }
+}
+
+/// A step as people read it: its path, the passes it is in, and the attempt.
+fn name_of(place: &Place) -> String {
+    let mut name = place.path.clone();
+    for pass in &place.iterations {
+        // Writing to a text does not fail.
+        write!(name, "[{pass}]").ok();
+    }
+    let attempt = match place.attempt {
+        1 => String::new(),
+        attempt => format!(" (attempt {attempt})"),
+    };
+    name + &attempt
+}
+
+fn took(took: Duration) -> String {
+    terminal::duration(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
+}
+
+impl Observer for Display {
+    fn tell(&self, run: &RunId, news: News<'_>) {
+        let mut state = self.lock();
+        let line = self.line_of(&mut state, run, news);
         if let Some(line) = line.filter(|_| !self.quiet || matches!(news, News::RunEnded { .. }))
             && !self.json
         {
@@ -295,7 +301,7 @@ impl Observer for Display {
             match TraceWriter::follow(recorder, options) {
                 Ok(trace) => state.traces.push((recorder.run_id().clone(), trace)),
                 Err(error) => {
-                    let error = TraceError::Io(error.into());
+                    let error = TraceError::Io(error);
                     state.trace_error = Some((recorder.run_id().clone(), error));
                 }
             }

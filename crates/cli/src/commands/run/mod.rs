@@ -17,8 +17,6 @@ use quipu_flow::definition::{Budget, Severity, Workflow};
 use quipu_flow::engine::{
     Engine, EngineError, EngineOptions, Outcome, ResumeOptions, RunStatus, Verdict, mask_inputs,
 };
-use quipu_flow::operation;
-use quipu_flow::plugin::Plugins;
 use quipu_flow::process::{ProcessTree, adopt_orphans};
 use quipu_model::RunId;
 use quipu_record::{Masker, RecorderOptions, Storage};
@@ -48,7 +46,7 @@ pub(crate) fn run(args: &Run, place: &locate::HomePlace) -> Result<Exit> {
         None => None,
         Some(name) => {
             let only_look = args.validate || args.dry_run || args.graph.is_some();
-            match checked(name, &places, args.validate)? {
+            match checked(name, &places, args)? {
                 Some(workflow) if !only_look => Some(Arc::new(workflow)),
                 Some(workflow) => return look::at(args, &workflow),
                 None => return Ok(Exit::Data),
@@ -65,7 +63,7 @@ pub(crate) fn run(args: &Run, place: &locate::HomePlace) -> Result<Exit> {
     };
     let inputs = inputs(&args.inputs)?;
     let display = Arc::new(Display::new(args, &storage_root));
-    let options = options(args, place, places, root, &storage_root, &display, &inputs)?;
+    let options = options(args, place, places, &root, &storage_root, &display, &inputs)?;
     adopt_orphans();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -107,7 +105,7 @@ fn exit_of(outcome: &Outcome) -> Exit {
 }
 
 /// Reads a workflow and says all that is wrong with it; `None` when it cannot run.
-fn checked(name: &str, places: &Places, is_asked: bool) -> Result<Option<Workflow>> {
+fn checked(name: &str, places: &Places, args: &Run) -> Result<Option<Workflow>> {
     let file = places.find(name).map_err(|error| {
         CommandError::new(Exit::Data, error)
             .hint("`quipu run --list` shows the workflows that there are")
@@ -120,7 +118,7 @@ fn checked(name: &str, places: &Places, is_asked: bool) -> Result<Option<Workflo
         }
     };
     let mut found = loaded.warnings;
-    found.extend(look::check(&loaded.workflow, places));
+    found.extend(look::check(&loaded.workflow, places, args.stub.is_some()));
     let errors = found
         .iter()
         .filter(|one| one.severity == Severity::Error)
@@ -136,7 +134,7 @@ fn checked(name: &str, places: &Places, is_asked: bool) -> Result<Option<Workflo
         ));
         return Ok(None);
     }
-    if is_asked {
+    if args.validate {
         let steps = loaded.workflow.steps.len() as u64;
         say(&format!(
             "{} is a workflow with {}",
@@ -182,48 +180,39 @@ fn options(
     args: &Run,
     place: &locate::HomePlace,
     places: Places,
-    root: PathBuf,
+    root: &Path,
     storage_root: &Path,
     display: &Arc<Display>,
     inputs: &IndexMap<String, String>,
 ) -> Result<EngineOptions> {
     let home = place.home()?;
     let config = Config::load(&home)?;
-    let plugins = Plugins::discover(&places.plugins);
     let stub = args
         .stub
         .as_ref()
         .map(|from| replies::stub(from.as_deref(), place))
         .transpose()?;
-    Ok(EngineOptions {
-        storage: Storage::at(storage_root),
-        blobs: storage_root.join("blobs"),
-        audit: audit_file(storage_root),
-        recorder: RecorderOptions {
-            masker: masker(args, place, inputs)?,
-            ..RecorderOptions::default()
-        },
-        go_on_unrecorded: args.unrecorded,
-        places,
-        root,
-        agents: Agents::new(AgentOptions {
-            stub,
-            ..AgentOptions::default()
-        }),
-        operations: vec![Arc::new(operation::Builtin::default())],
-        plugins,
-        connector: connector(),
-        prices: Arc::new(config.prices()),
-        budget: args.budget_usd.map(|usd| Budget {
-            usd,
-            enforce: !args.audit_budget,
-        }),
-        user: user(),
-        observer: Arc::clone(display) as _,
-        person: Terminal::if_there(args),
-        max_depth: 10,
-        max_visits: 1000,
-    })
+    let mut options = EngineOptions::new(storage_root, root, places);
+    options.audit = audit_file(storage_root);
+    options.recorder = RecorderOptions {
+        masker: masker(args, place, inputs)?,
+        ..RecorderOptions::default()
+    };
+    options.go_on_unrecorded = args.unrecorded;
+    options.agents = Agents::new(AgentOptions {
+        stub,
+        ..AgentOptions::default()
+    });
+    options.connector = connector();
+    options.prices = Arc::new(config.prices());
+    options.budget = args.budget_usd.map(|usd| Budget {
+        usd,
+        enforce: !args.audit_budget,
+    });
+    options.user = user();
+    options.observer = Arc::clone(display) as _;
+    options.person = Terminal::if_there(args);
+    Ok(options)
 }
 
 /// What masks secrets before anything is written: the values of secret inputs, and what the rules find.

@@ -1,9 +1,7 @@
 //! A graph for a terminal: each step once, from the top, with the ways that lead from it.
 
-use std::fmt::Write as _;
-
 use super::layout::layers;
-use super::{Graph, NodeShape, short};
+use super::{Graph, NodeShape, add, short};
 
 pub(super) fn text(graph: &Graph) -> String {
     let mut out = format!("{}\n", short(&graph.name, 100));
@@ -53,9 +51,4 @@ pub(super) fn text(graph: &Graph) -> String {
         }
     }
     out
-}
-
-fn add(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a string cannot fail.
-    out.write_fmt(text).ok();
 }

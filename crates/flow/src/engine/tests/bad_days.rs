@@ -148,10 +148,11 @@ async fn a_loop_over_many_items_keeps_its_memory() {
 async fn sixty_four_branches_run_at_once() {
     let world = World::new();
     let names: Vec<String> = (0..64).map(|n| format!("b{n}")).collect();
-    let steps: String = names
+    let steps: Vec<String> = names
         .iter()
         .map(|name| format!("  {name}: {{type: wait, duration: 300ms}}\n"))
         .collect();
+    let steps = steps.concat();
     let began = Instant::now();
     let ran = world
         .run(&format!("  initial: all\n  all: {{type: parallel, parallel: [{}], on_success: done}}\n{steps}  done: {{type: terminal, status: success}}\n", names.join(", ")))

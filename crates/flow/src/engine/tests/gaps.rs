@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use quipu_model::{Body, Content};
-use serde_json::Value;
 
 use super::{World, story};
 use crate::engine::RunStatus;
@@ -387,6 +386,6 @@ async fn a_dangling_tool_use_and_partial_output_stay_when_an_agent_fails() {
             .map(|text| text.contains("Let me look.")),
         Some(true),
         "{}",
-        Value::from(ran.result("ask"))
+        ran.result("ask")
     );
 }

@@ -145,7 +145,10 @@ async fn strategies_decide_when_a_parallel_step_succeeds() {
     assert_eq!(any.result("both.slow")["status"], "cancelled");
     let all = world.run(&with("all_succeed")).await;
     assert_eq!(all.outcome.status, RunStatus::Failed);
-    assert_eq!(all.error("both").as_deref(), Some("failed: bad"));
+    assert_eq!(
+        all.error("both").as_deref(),
+        Some("branch bad failed: exit code 1")
+    );
     assert!(
         !world.root().join("slow").exists(),
         "a cancelled branch does nothing more"
