@@ -48,6 +48,10 @@ impl Doing<'_> {
         let mut request = prepared.request.clone();
         request.step.clone_from(&self.place.path);
         request.tools = offer.as_ref().map(|offer| offer.access.clone());
+        if let Some(offer) = &offer {
+            let tools_served = offer.access.router.tools();
+            tools.serves(tools_served.into_iter().map(|tool| tool.name).collect());
+        }
         let mut asked = Asked {
             role: prepared.role.clone(),
             ..Asked::default()
@@ -59,6 +63,7 @@ impl Doing<'_> {
             }
             AgentMode::Conversation => self.converse(step, request, &tools, &mut asked).await?,
         };
+        tools.record_unseen()?;
         if let Some(stop) = tools.failed() {
             return Err(stop);
         }
@@ -588,6 +593,7 @@ impl Hearer for Hearing<'_, '_> {
             self.question(json!({}));
         }
         self.tools.hear(&body);
+        let body = self.tools.as_said(body);
         self.notice_model(&annotations);
         self.count(&annotations);
         let recorded = self.run().chronicle.record(self.place(), body, annotations);
