@@ -62,7 +62,7 @@ fn an_agent_reaches_the_tools_of_its_run_and_each_call_counts_once() {
 
     let stats = env.run(&["stats", "--by", "tool", "--json"]);
     let stats: serde_json::Value = serde_json::from_str(&stats.stdout).unwrap();
-    assert_eq!(stats["total"]["tool_calls"], 2, "{stats:#}");
+    assert_eq!(stats["total"]["did"]["tool_calls"], 2, "{stats:#}");
     let list = env.run(&["list", "--jsonl"]);
     let row: serde_json::Value = serde_json::from_str(list.stdout.lines().next().unwrap()).unwrap();
     let id = row["run_id"].as_str().unwrap().to_owned();
