@@ -112,7 +112,11 @@ impl Bench {
     fn steps(&self, table: &mut Table) -> Result<()> {
         let mut states = String::from("  initial: s0\n");
         for step in 0..STEPS {
-            writeln!(states, "  s{step}: {{type: command, command: \"true\", on_success: s{}}}", step + 1)?;
+            writeln!(
+                states,
+                "  s{step}: {{type: command, command: \"true\", on_success: s{}}}",
+                step + 1
+            )?;
         }
         writeln!(states, "  s{STEPS}: {{type: terminal, status: success}}")?;
         let workflow = self.workflow("steps", &states)?;
@@ -127,7 +131,8 @@ impl Bench {
             let home = self.home("steps-home")?;
             let recorded = self.run(&home, &workflow, &[])?.wall;
             let unrecorded = {
-                let mut command = self.quipu(&home, &["--quiet", "--unrecorded", "--storage", &nowhere]);
+                let mut command =
+                    self.quipu(&home, &["--quiet", "--unrecorded", "--storage", &nowhere]);
                 command.arg(&workflow).env("QUIPU_AUDIT_LOG", "off");
                 command::run(command)?.wall
             };
@@ -151,7 +156,13 @@ impl Bench {
             cost / PER_STEP,
             Goal::AtMost(0.10),
         );
-        table.row("recording, of the whole run", &format!("{:.1} %", share * 100.0), "", share, Goal::AtMost(0.10));
+        table.row(
+            "recording, of the whole run",
+            &format!("{:.1} %", share * 100.0),
+            "",
+            share,
+            Goal::AtMost(0.10),
+        );
         Ok(())
     }
 
@@ -163,7 +174,10 @@ impl Bench {
             names.join(", ")
         );
         for name in &names {
-            writeln!(states, "  {name}: {{type: command, command: \"sleep {BRANCH}\"}}")?;
+            writeln!(
+                states,
+                "  {name}: {{type: command, command: \"sleep {BRANCH}\"}}"
+            )?;
         }
         states.push_str("  done: {type: terminal, status: success}\n");
         let many = self.workflow("branches", &states)?;
@@ -234,7 +248,11 @@ impl Bench {
                 CHECKED - 1
             )?;
         }
-        writeln!(states, "  s{}: {{type: terminal, status: success}}", CHECKED - 1)?;
+        writeln!(
+            states,
+            "  s{}: {{type: terminal, status: success}}",
+            CHECKED - 1
+        )?;
         let path = self.root.join("check.yaml");
         let text = format!(
             "name: check\nversion: \"1.0.0\"\ninputs:\n  - {{name: name, type: string, default: world}}\nstates:\n{states}"
@@ -306,7 +324,10 @@ fn looped(items: usize, then: &str) -> String {
 fn commands(count: usize) -> Result<f64> {
     let began = Instant::now();
     for _ in 0..count {
-        let output = Command::new("/bin/sh").args(["-c", "true"]).stdin(Stdio::null()).output()?;
+        let output = Command::new("/bin/sh")
+            .args(["-c", "true"])
+            .stdin(Stdio::null())
+            .output()?;
         ensure!(output.status.success(), "`true` failed");
     }
     Ok(began.elapsed().as_secs_f64())

@@ -78,7 +78,11 @@ impl World {
     fn quipu(&self, args: &[&str]) -> (i32, String, String) {
         let output = self.command(args).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+        (
+            output.status.code().unwrap_or(-1),
+            text(output.stdout),
+            text(output.stderr),
+        )
     }
 
     fn json(&self, args: &[&str]) -> Value {
@@ -91,8 +95,23 @@ impl World {
     fn runs(&self) -> Vec<String> {
         let mut runs: Vec<(bool, String)> = fs::read_dir(self.env.path("transcripts"))
             .unwrap()
-            .filter_map(|entry| entry.unwrap().file_name().into_string().ok()?.strip_suffix(".jsonl").map(str::to_owned))
-            .map(|id| (self.events(&id)[0].get("parent_run_id").is_some_and(Value::is_string), id))
+            .filter_map(|entry| {
+                entry
+                    .unwrap()
+                    .file_name()
+                    .into_string()
+                    .ok()?
+                    .strip_suffix(".jsonl")
+                    .map(str::to_owned)
+            })
+            .map(|id| {
+                (
+                    self.events(&id)[0]
+                        .get("parent_run_id")
+                        .is_some_and(Value::is_string),
+                    id,
+                )
+            })
             .collect();
         runs.sort();
         runs.into_iter().map(|(_, id)| id).collect()
@@ -100,7 +119,9 @@ impl World {
 
     fn events(&self, id: &str) -> Vec<Value> {
         let text = fs::read_to_string(self.env.run_path(id)).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 
     fn files(&self, id: &str) -> PathBuf {
@@ -112,7 +133,10 @@ impl World {
         for entry in fs::read_dir(self.files(id).join(flow).join("receipts")).unwrap() {
             let entry = entry.unwrap();
             let text = fs::read(entry.path()).unwrap();
-            receipts.insert(entry.file_name().into_string().unwrap(), serde_json::from_slice(&text).unwrap());
+            receipts.insert(
+                entry.file_name().into_string().unwrap(),
+                serde_json::from_slice(&text).unwrap(),
+            );
         }
         receipts
     }
@@ -120,10 +144,17 @@ impl World {
     /// Kills the command once its agent waits.
     fn kill_while_it_waits(&self, args: &[&str]) {
         let waiting = self.env.path("w/waiting");
-        let mut child = self.command(args).stderr(std::process::Stdio::null()).spawn().unwrap();
+        let mut child = self
+            .command(args)
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
         let began = Instant::now();
         while !waiting.exists() {
-            assert!(began.elapsed() < Duration::from_secs(60), "the agent was not asked");
+            assert!(
+                began.elapsed() < Duration::from_secs(60),
+                "the agent was not asked"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
         // What was recorded until then reaches the files beside it.
@@ -138,7 +169,11 @@ fn written(root: &Path) -> BTreeMap<PathBuf, std::time::SystemTime> {
     let (mut found, mut left) = (BTreeMap::new(), vec![root.to_owned()]);
     while let Some(path) = left.pop() {
         if path.is_dir() {
-            left.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            left.extend(
+                fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
         } else {
             let at = path.metadata().unwrap().modified().unwrap();
             found.insert(path, at);
@@ -149,13 +184,20 @@ fn written(root: &Path) -> BTreeMap<PathBuf, std::time::SystemTime> {
 
 /// What the format's own program takes the names of files for.
 fn upstream(name: &str, is_receipt: bool) -> Option<(&str, &str)> {
-    let word = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let word = |text: &str| {
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    };
     let stem = name.strip_suffix(if is_receipt { ".json" } else { ".jsonl" })?;
     let stem = match is_receipt {
         true => stem,
-        false => stem.rsplit_once('-').filter(|(_, engine)| engine.bytes().all(|b| b.is_ascii_alphanumeric()))?.0,
+        false => {
+            stem.rsplit_once('-')
+                .filter(|(_, engine)| engine.bytes().all(|b| b.is_ascii_alphanumeric()))?
+                .0
+        }
     };
-    stem.split_once('-').filter(|(step, agent)| word(step) && !agent.is_empty())
+    stem.split_once('-')
+        .filter(|(step, agent)| word(step) && !agent.is_empty())
 }
 
 #[test]
@@ -164,7 +206,9 @@ fn each_execution_of_an_agent_step_leaves_a_transcript_and_a_receipt() {
     let (code, _, err) = world.quipu(&["run", "review.yaml", "--artifacts", "flow"]);
     assert_eq!(code, 0, "{err}");
     let runs = world.runs();
-    let [run, child] = runs.as_slice() else { panic!("{runs:?}") };
+    let [run, child] = runs.as_slice() else {
+        panic!("{runs:?}")
+    };
     let receipts = world.receipts(run, "review");
     let names: Vec<&str> = receipts.keys().map(String::as_str).collect();
     assert_eq!(
@@ -182,37 +226,82 @@ fn each_execution_of_an_agent_step_leaves_a_transcript_and_a_receipt() {
     );
     for (name, receipt) in &receipts {
         let (step, agent) = upstream(name, true).expect("a name that the format's program reads");
-        assert_eq!((receipt["step_id"].as_str(), receipt["agent_key"].as_str()), (Some(step), Some(agent)));
+        assert_eq!(
+            (receipt["step_id"].as_str(), receipt["agent_key"].as_str()),
+            (Some(step), Some(agent))
+        );
         let transcript = receipt["transcript_path"].as_str().unwrap();
         let file = transcript.strip_prefix("llm/").unwrap();
         assert_eq!(upstream(file, false), Some((step, agent)));
-        assert!(world.files(run).join("review").join(transcript).is_file(), "{transcript}");
+        assert!(
+            world.files(run).join("review").join(transcript).is_file(),
+            "{transcript}"
+        );
         assert_eq!(receipt["run_id"], run.as_str());
-        assert_eq!((&receipt["engine"], &receipt["mode"], &receipt["provider"]), (&"claude-step".into(), &"cli".into(), &"claude".into()));
+        assert_eq!(
+            (&receipt["engine"], &receipt["mode"], &receipt["provider"]),
+            (&"claude-step".into(), &"cli".into(), &"claude".into())
+        );
         // The directory is not a work tree of git.
-        assert!(["git_sha", "git_branch", "workspace_root"].iter().all(|key| receipt[*key].is_null()));
+        assert!(
+            ["git_sha", "git_branch", "workspace_root"]
+                .iter()
+                .all(|key| receipt[*key].is_null())
+        );
     }
     let plan = &receipts["plan-claude.json"];
     assert_eq!(plan["status"], "succeeded");
     assert_eq!(plan["model"], "claude-sonnet-4-20250514");
-    assert_eq!((&plan["tokens"]["prompt"], &plan["tokens"]["completion"]), (&262.into(), &12.into()));
-    assert!(plan["cost_usd"].as_f64().is_some_and(|usd| usd > 0.0), "{plan}");
+    assert_eq!(
+        (&plan["tokens"]["prompt"], &plan["tokens"]["completion"]),
+        (&262.into(), &12.into())
+    );
+    assert!(
+        plan["cost_usd"].as_f64().is_some_and(|usd| usd > 0.0),
+        "{plan}"
+    );
     assert_eq!(plan["session_id"], "s1");
     let failed = &receipts["unsure-claude.json"];
     assert_eq!(failed["status"], "failed");
-    assert!(failed["error"].as_str().is_some_and(|error| error.contains("exit")), "{failed}");
-    assert_eq!((&receipts["unsure__a2-claude.json"]["attempt"], &failed["attempt"]), (&2.into(), &1.into()));
-    assert_eq!(receipts["each_check_it__i2-claude.json"]["iterations"], serde_json::json!([1]));
+    assert!(
+        failed["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("exit")),
+        "{failed}"
+    );
+    assert_eq!(
+        (
+            &receipts["unsure__a2-claude.json"]["attempt"],
+            &failed["attempt"]
+        ),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(
+        receipts["each_check_it__i2-claude.json"]["iterations"],
+        serde_json::json!([1])
+    );
     let inner = world.receipts(child, "child");
     assert_eq!(inner["look-claude.json"]["parent_run_id"], run.as_str());
 
-    let lines = fs::read_to_string(world.files(run).join("review/llm/plan-claude-claude.jsonl")).unwrap();
+    let lines =
+        fs::read_to_string(world.files(run).join("review/llm/plan-claude-claude.jsonl")).unwrap();
     let roles: Vec<(String, Value)> = lines
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .map(|line| (line["role"].as_str().unwrap().to_owned(), line.get("content").or(line.get("tool_output")).cloned().unwrap_or_default()))
+        .map(|line| {
+            (
+                line["role"].as_str().unwrap().to_owned(),
+                line.get("content")
+                    .or(line.get("tool_output"))
+                    .cloned()
+                    .unwrap_or_default(),
+            )
+        })
         .collect();
-    let said: Vec<(&str, &str)> = roles.iter().map(|(role, content)| (role.as_str(), content.as_str().unwrap())).collect();
+    let said: Vec<(&str, &str)> = roles
+        .iter()
+        .map(|(role, content)| (role.as_str(), content.as_str().unwrap()))
+        .collect();
     assert_eq!(
         said,
         [
@@ -248,7 +337,11 @@ fn files_of_steps_are_clean_and_count_what_the_run_counts_once() {
         let (code, _, err) = world.quipu(&["import", &directory]);
         assert_eq!(code, 0, "{err}");
     }
-    assert_eq!(tokens(&world), before, "the run and its files are counted as two");
+    assert_eq!(
+        tokens(&world),
+        before,
+        "the run and its files are counted as two"
+    );
 
     // Where the run itself is not known, its files count the same.
     let other = TestEnv::new();
@@ -270,19 +363,33 @@ fn a_resumed_run_adds_files_and_leaves_those_that_are_there() {
     world.kill_while_it_waits(&["run", "review.yaml", "--artifacts", "flow", "--quiet"]);
     let run = world.runs()[0].clone();
     let before = written(&world.env.path("runs"));
-    assert!(before.keys().any(|path| path.ends_with("plan-claude.json")), "{before:?}");
-    assert!(!before.keys().any(|path| path.ends_with("last-claude.json")), "{before:?}");
+    assert!(
+        before.keys().any(|path| path.ends_with("plan-claude.json")),
+        "{before:?}"
+    );
+    assert!(
+        !before.keys().any(|path| path.ends_with("last-claude.json")),
+        "{before:?}"
+    );
     world.env.file("w/go", "");
     let (code, _, err) = world.quipu(&["run", "--resume", &run, "--artifacts", "flow"]);
     assert_eq!(code, 0, "{err}");
     let after = written(&world.env.path("runs"));
     for (path, at) in before {
         if !path.ends_with("meta.json") {
-            assert_eq!(after.get(&path), Some(&at), "{} was written again", path.display());
+            assert_eq!(
+                after.get(&path),
+                Some(&at),
+                "{} was written again",
+                path.display()
+            );
         }
     }
     let receipts = world.receipts(&run, "review");
-    assert_eq!(receipts["last-claude.json"]["status"], "failed", "the one that was killed");
+    assert_eq!(
+        receipts["last-claude.json"]["status"], "failed",
+        "the one that was killed"
+    );
     assert_eq!(receipts["last__a2-claude.json"]["status"], "succeeded");
     let meta = fs::read(world.files(&run).join("meta.json")).unwrap();
     let meta: Value = serde_json::from_slice(&meta).unwrap();
@@ -298,12 +405,22 @@ fn files_of_steps_say_that_a_stub_did_nothing() {
     assert_eq!(code, 0, "{err}");
     let run = world.runs()[0].clone();
     for (name, receipt) in world.receipts(&run, "review") {
-        assert_eq!((&receipt["mode"], &receipt["model"]), (&"stub".into(), &"claude-stub".into()), "{name}");
+        assert_eq!(
+            (&receipt["mode"], &receipt["model"]),
+            (&"stub".into(), &"claude-stub".into()),
+            "{name}"
+        );
         assert_eq!(receipt["tokens"]["total"], 0, "{name}");
-        let transcript = world.files(&run).join("review").join(receipt["transcript_path"].as_str().unwrap());
+        let transcript = world
+            .files(&run)
+            .join("review")
+            .join(receipt["transcript_path"].as_str().unwrap());
         let text = fs::read_to_string(transcript).unwrap();
         let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-        assert!(last["content"].as_str().unwrap().starts_with("[STUB]"), "{name}: {last}");
+        assert!(
+            last["content"].as_str().unwrap().starts_with("[STUB]"),
+            "{name}: {last}"
+        );
     }
 }
 
@@ -312,7 +429,14 @@ fn receipts_say_where_in_git_the_steps_ran() {
     let world = World::new();
     let git = |args: &[&str]| {
         let output = Command::new("git")
-            .args(["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=trunk"])
+            .args([
+                "-c",
+                "user.name=t",
+                "-c",
+                "user.email=t@example.com",
+                "-c",
+                "init.defaultBranch=trunk",
+            ])
             .args(args)
             .current_dir(world.env.path("w"))
             .output()
@@ -328,7 +452,10 @@ fn receipts_say_where_in_git_the_steps_ran() {
     assert_eq!(code, 0, "{err}");
     let receipts = world.receipts(&world.runs()[0], "review");
     let plan = &receipts["plan-claude.json"];
-    assert_eq!((&plan["git_sha"], &plan["git_branch"]), (&sha.into(), &"trunk".into()));
+    assert_eq!(
+        (&plan["git_sha"], &plan["git_branch"]),
+        (&sha.into(), &"trunk".into())
+    );
     let root = fs::canonicalize(world.env.path("w")).unwrap();
     assert_eq!(plan["workspace_root"], root.to_str().unwrap());
 }
@@ -336,7 +463,9 @@ fn receipts_say_where_in_git_the_steps_ran() {
 /// The traces of a home.
 fn traces(world: &World) -> Vec<PathBuf> {
     let files = written(&world.env.path("traces")).into_keys();
-    files.filter(|path| path.extension().is_some_and(|ending| ending == "agentlog")).collect()
+    files
+        .filter(|path| path.extension().is_some_and(|ending| ending == "agentlog"))
+        .collect()
 }
 
 #[test]
@@ -354,9 +483,21 @@ fn a_run_and_the_runs_that_it_calls_have_traces_that_verify() {
     }
     let kinds: std::collections::BTreeSet<String> = all
         .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap()["kind"].as_str().unwrap().to_owned())
+        .map(|line| {
+            serde_json::from_str::<Value>(line).unwrap()["kind"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
         .collect();
-    for kind in ["metadata", "chat_request", "chat_response", "tool_call", "tool_result", "harness_event"] {
+    for kind in [
+        "metadata",
+        "chat_request",
+        "chat_response",
+        "tool_call",
+        "tool_result",
+        "harness_event",
+    ] {
         assert!(kinds.contains(kind), "{kind} is not in {kinds:?}");
     }
     for path in ["both.left", "both.right", "each.check_it"] {
@@ -369,7 +510,10 @@ fn a_trace_goes_on_where_a_killed_run_left_it() {
     let world = World::new();
     fs::remove_file(world.env.path("w/go")).unwrap();
     world.kill_while_it_waits(&["run", "review.yaml", "--agentlog", "--quiet"]);
-    let before: BTreeMap<PathBuf, Vec<u8>> = traces(&world).into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+    let before: BTreeMap<PathBuf, Vec<u8>> = traces(&world)
+        .into_iter()
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect();
     assert_eq!(before.len(), 2, "the run and the one that it called");
     world.env.file("w/go", "");
     let run = world.runs()[0].clone();

@@ -40,6 +40,8 @@ struct Calls {
     reported: Vec<Named>,
     /// The ids under which the router's calls are recorded.
     recorded: Vec<(ToolCallId, ToolCallId)>,
+    /// The names of the tools that the router serves.
+    served: Vec<String>,
     /// The first thing that went wrong while recording: a router has no way to say so.
     failed: Option<Stop>,
 }
@@ -72,6 +74,73 @@ impl StepTools {
         if let Err(stop) = recorded {
             self.lock().failed.get_or_insert(stop);
         }
+    }
+
+    /// The names of the tools that the router serves to the agent.
+    pub(super) fn serves(&self, names: Vec<String>) {
+        self.lock().served = names;
+    }
+
+    fn is_served(&self, name: &str) -> bool {
+        self.lock()
+            .served
+            .iter()
+            .any(|served| is_tool(name, served))
+    }
+
+    /// What the agent's stream says of a call that the router makes is part of what was said: the call itself is the
+    /// router's to record, and counts once.
+    pub(super) fn as_said(&self, body: Body) -> Body {
+        match body {
+            Body::ToolCall(call)
+                if call.fidelity == Fidelity::AgentEmitted && self.is_served(&call.name) =>
+            {
+                let content = Content::ToolUse {
+                    name: call.name,
+                    id: call.call_id,
+                    input: call.input,
+                };
+                Body::AssistantMessage(vec![Block {
+                    fidelity: Fidelity::AgentEmitted,
+                    content,
+                }])
+            }
+            Body::ToolResult(result)
+                if result.fidelity == Fidelity::AgentEmitted && self.is_served(&result.name) =>
+            {
+                let content = Content::ToolResult {
+                    id: result.call_id,
+                    content: result.output,
+                };
+                Body::UserMessage(vec![Block {
+                    fidelity: Fidelity::AgentEmitted,
+                    content,
+                }])
+            }
+            body => body,
+        }
+    }
+
+    /// Records calls of served tools that the agent said it made and that the router has not seen.
+    pub(super) fn record_unseen(&self) -> Result<(), Stop> {
+        let unseen = std::mem::take(&mut self.lock().reported);
+        for named in unseen
+            .into_iter()
+            .filter(|named| self.is_served(&named.name))
+        {
+            let call = ToolCall {
+                name: named.name,
+                call_id: named.id,
+                input: Json::of(&named.input).ok(),
+                fidelity: Fidelity::AgentEmitted,
+            };
+            let mut annotations = Annotations::default();
+            annotations.flags.dangling = true;
+            self.run
+                .chronicle
+                .record(&self.place, Body::ToolCall(call), annotations)?;
+        }
+        Ok(())
     }
 
     /// Takes what the agent's stream says of tool calls.
@@ -108,7 +177,11 @@ impl StepTools {
     /// The id under which a call of the router is recorded.
     fn id_of(&self, request: &ToolRequest) -> ToolCallId {
         let mut calls = self.lock();
-        if let Some((_, id)) = calls.recorded.iter().find(|(own, _)| *own == request.call_id) {
+        if let Some((_, id)) = calls
+            .recorded
+            .iter()
+            .find(|(own, _)| *own == request.call_id)
+        {
             return id.clone();
         }
         let named = calls
@@ -141,7 +214,11 @@ impl ToolRecorder for StepTools {
             fidelity: Fidelity::Router,
         };
         let body = Body::ToolCall(call);
-        self.keep(self.run.chronicle.record(&self.place, body, Annotations::default()));
+        self.keep(
+            self.run
+                .chronicle
+                .record(&self.place, body, Annotations::default()),
+        );
     }
 
     fn result(&self, request: &ToolRequest, outcome: &ToolOutcome, took: Duration) {
@@ -153,7 +230,9 @@ impl ToolRecorder for StepTools {
             error: outcome.error.clone(),
             fidelity: Fidelity::Router,
         };
-        self.lock().recorded.retain(|(own, _)| *own != request.call_id);
+        self.lock()
+            .recorded
+            .retain(|(own, _)| *own != request.call_id);
         let mut annotations = Annotations::default();
         annotations.duration_ms = Some(millis(took));
         let body = Body::ToolResult(result);
@@ -189,7 +268,7 @@ impl Doing<'_> {
         };
         let cancel = self.cancel.child_token();
         let guard = cancel.clone().drop_guard();
-        let router = Router::new(self.boxes(values, proxy, &cancel).await?);
+        let router = Router::new(Box::pin(self.boxes(values, proxy, &cancel)).await?);
         let directory = tempfile::Builder::new()
             .prefix("quipu-tools-")
             .tempdir()
@@ -200,7 +279,7 @@ impl Doing<'_> {
             let listener = UnixListener::bind(&socket)
                 .map_err(|error| format!("cannot open {}: {error}", socket.display()))?;
             tokio::spawn(answer(listener, router.clone(), Arc::clone(tools), cancel));
-            server = connector.clone();
+            server.clone_from(connector);
             server.push(socket.display().to_string());
         }
         Ok(Some(Offer {
@@ -222,7 +301,8 @@ impl Doing<'_> {
     ) -> Result<Vec<Arc<dyn Toolbox>>, String> {
         let mut boxes: Vec<Arc<dyn Toolbox>> = Vec::new();
         if proxy.intercept_builtins {
-            let builtins = Builtins::new(&self.run.options.root, builtin::Options::default()).map_err(|error| chain(&error))?;
+            let builtins = Builtins::new(&self.run.options.root, builtin::Options::default())
+                .map_err(|error| chain(&error))?;
             boxes.push(Arc::new(builtins));
         }
         for (plugin, expose) in &proxy.plugin_tools {
@@ -234,7 +314,7 @@ impl Doing<'_> {
                 return Err(format!("{name} is not one of the workflow's mcp_servers"));
             };
             let server = filled(server, values).map_err(|error| error.to_string())?;
-            let toolbox = mcp::connect(name, &server, cancel).await;
+            let toolbox = Box::pin(mcp::connect(name, &server, cancel)).await;
             boxes.push(toolbox.map_err(|error| format!("MCP server {name}: {}", chain(&error)))?);
         }
         Ok(boxes)
@@ -246,10 +326,12 @@ pub(super) trait Variables2: Variables + Sync {}
 impl<T: Variables + Sync> Variables2 for T {}
 
 /// A server with its texts filled in.
-fn filled(server: &McpServer, values: &dyn Variables2) -> Result<McpServer, template::TemplateError> {
-    let fill = |text: &String| {
-        template::render(&crate::definition::Text::new(text.clone()), values)
-    };
+fn filled(
+    server: &McpServer,
+    values: &dyn Variables2,
+) -> Result<McpServer, template::TemplateError> {
+    let fill =
+        |text: &String| template::render(&crate::definition::Text::new(text.clone()), values);
     Ok(McpServer {
         command: server.command.iter().map(fill).collect::<Result<_, _>>()?,
         env: server
@@ -285,7 +367,9 @@ async fn answer(
         tokio::spawn(async move {
             let (input, output) = stream.into_split();
             // An agent that goes away is not an error.
-            serve::serve(router, tools, input, output, &cancel).await.ok();
+            serve::serve(router, tools, input, output, &cancel)
+                .await
+                .ok();
         });
     }
 }
@@ -295,6 +379,11 @@ impl Run {
     pub(super) fn file(&self, sort: &str, name: &str) -> PathBuf {
         let workflow = &self.workflow;
         let places = &self.options.places;
-        places.file(sort, Path::new(name), &workflow.file, workflow.pack.as_deref())
+        places.file(
+            sort,
+            Path::new(name),
+            &workflow.file,
+            workflow.pack.as_deref(),
+        )
     }
 }

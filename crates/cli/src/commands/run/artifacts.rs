@@ -128,7 +128,10 @@ struct Files {
 
 impl Files {
     fn take(&mut self, event: &Event) -> anyhow::Result<()> {
-        self.made.take(event).iter().try_for_each(|written| put(&mut self.folder, &self.root, written))
+        self.made
+            .take(event)
+            .iter()
+            .try_for_each(|written| put(&mut self.folder, &self.root, written))
     }
 
     fn finish(mut self) -> anyhow::Result<Vec<RunId>> {
@@ -146,7 +149,9 @@ fn put(folder: &mut Folder, root: &Path, written: &Written) -> anyhow::Result<()
     if name.contains("/receipts/") && is_there(&path, bytes) {
         return Ok(());
     }
-    folder.put(name, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    folder
+        .put(name, bytes)
+        .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(())
 }
 
@@ -165,8 +170,9 @@ fn is_there(path: &Path, bytes: &[u8]) -> bool {
 
 fn not_written(run: &RunId, error: anyhow::Error) -> CommandError {
     let error = error.context(format!("the files of the steps of {run} are not whole"));
-    CommandError::new(Exit::Environment, error)
-        .hint(format!("the run is recorded; `quipu export {run} --to flow` makes its files"))
+    CommandError::new(Exit::Environment, error).hint(format!(
+        "the run is recorded; `quipu export {run} --to flow` makes its files"
+    ))
 }
 
 /// What git says of a directory; nothing where it is not in a work tree, or git is not there.
@@ -177,7 +183,12 @@ fn work_tree(root: &Path) -> Environment {
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
             command.env_remove(name);
         }
-        let output = command.arg("-C").arg(root).args(args).stdin(Stdio::null()).output();
+        let output = command
+            .arg("-C")
+            .arg(root)
+            .args(args)
+            .stdin(Stdio::null())
+            .output();
         let output = output.ok().filter(|output| output.status.success())?;
         let said = String::from_utf8(output.stdout).ok()?;
         Some(said.trim_end_matches('\n').to_owned()).filter(|said| !said.is_empty())

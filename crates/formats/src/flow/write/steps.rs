@@ -108,7 +108,11 @@ impl StepFiles {
                 }
                 let mut unit = Unit::new(event);
                 unit.take(event, &mut self.loss);
-                self.open.push(Open { place: event.place.clone(), unit, asked: Asked::default() });
+                self.open.push(Open {
+                    place: event.place.clone(),
+                    unit,
+                    asked: Asked::default(),
+                });
                 written
             }
             _ => self.in_step(event),
@@ -167,7 +171,9 @@ impl StepFiles {
         let agent = asked.role.as_deref().or(provider).unwrap_or(NOBODY);
         let engine = names::engine(provider.unwrap_or(NOBODY));
         // What the engine worked out is what the run is said to have cost.
-        let cost = said("cost_usd").and_then(|usd| Money::parse(&usd)).or(unit.cost());
+        let cost = said("cost_usd")
+            .and_then(|usd| Money::parse(&usd))
+            .or(unit.cost());
         self.spent = match (self.spent, cost) {
             (Some(spent), Some(cost)) => Some(spent + cost),
             (spent, cost) => spent.or(cost),
@@ -181,13 +187,17 @@ impl StepFiles {
         let mut done = unit.end(iteration, engine, self.spent, &mut self.loss);
         done.cost = cost;
         let null = || "null".to_owned();
-        let text = |text: Option<&str>| text.map_or_else(null, |text| Json::string(text).get().to_owned());
+        let text =
+            |text: Option<&str>| text.map_or_else(null, |text| Json::string(text).get().to_owned());
         let iterations: Vec<String> = place.iterations.iter().map(ToString::to_string).collect();
         let at = &self.header.environment;
         done.more = vec![
             ("mode", text(asked.mode)),
             ("provider", text(provider)),
-            ("session_id", session.map_or_else(null, |id| id.get().to_owned())),
+            (
+                "session_id",
+                session.map_or_else(null, |id| id.get().to_owned()),
+            ),
             ("git_sha", text(at.commit.as_deref())),
             ("git_branch", text(at.git_branch.as_deref())),
             ("workspace_root", text(at.cwd.as_deref())),
@@ -198,8 +208,14 @@ impl StepFiles {
         let (flow, stem) = (names::escape(&key.flow), stem(&key));
         let below = format!("llm/{stem}-{}.jsonl", done.engine);
         let receipt = document::receipt(&self.header, &key, &done, &below);
-        let transcript = Written { name: format!("{flow}/{below}"), bytes: done.transcript };
-        let receipt = Written { name: format!("{flow}/receipts/{stem}.json"), bytes: receipt };
+        let transcript = Written {
+            name: format!("{flow}/{below}"),
+            bytes: done.transcript,
+        };
+        let receipt = Written {
+            name: format!("{flow}/receipts/{stem}.json"),
+            bytes: receipt,
+        };
         vec![transcript, receipt]
     }
 
@@ -217,7 +233,11 @@ impl StepFiles {
         }
         // Writing to a text does not fail.
         if !place.iterations.is_empty() {
-            let passes: Vec<String> = place.iterations.iter().map(|pass| pass.saturating_add(1).to_string()).collect();
+            let passes: Vec<String> = place
+                .iterations
+                .iter()
+                .map(|pass| pass.saturating_add(1).to_string())
+                .collect();
             _ = write!(id, "__i{}", passes.join("_"));
         }
         if place.attempt > 1 {
@@ -226,7 +246,10 @@ impl StepFiles {
         if *again > 1 {
             _ = write!(id, "__r{again}");
         }
-        let whole = format!("{}\n{:?}\n{}\n{again}", place.path, place.iterations, place.attempt);
+        let whole = format!(
+            "{}\n{:?}\n{}\n{again}",
+            place.path, place.iterations, place.attempt
+        );
         if id.len() > LONGEST {
             // All of it is ASCII.
             id.truncate(LONGEST - 12);
@@ -234,7 +257,10 @@ impl StepFiles {
         }
         // `a.b` and `a_b` are two steps. The first that ends has the plain name.
         for name in [id.clone(), apart(&id, &whole)] {
-            if self.used.insert(format!("{name}-{agent}").to_ascii_lowercase()) {
+            if self
+                .used
+                .insert(format!("{name}-{agent}").to_ascii_lowercase())
+            {
                 return name;
             }
         }
@@ -296,7 +322,12 @@ fn split(event: &Event) -> Vec<Event> {
     system.body = Body::SystemMessage(vec![blocks[at].clone()]);
     // What the question took is counted once.
     (system.annotations.usage, system.annotations.cost) = (None, None);
-    let rest: Vec<Block> = blocks.iter().enumerate().filter(|(index, _)| *index != at).map(|(_, block)| block.clone()).collect();
+    let rest: Vec<Block> = blocks
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| *index != at)
+        .map(|(_, block)| block.clone())
+        .collect();
     let mut user = event.clone();
     user.body = Body::UserMessage(rest);
     vec![system, user]
