@@ -25,6 +25,7 @@ mod redact;
 mod repair;
 mod repository;
 mod resume;
+mod run;
 mod runs;
 mod scan;
 mod search;
