@@ -7,11 +7,13 @@
 pub mod agentlog;
 #[cfg(test)]
 mod corpus;
+pub mod mcp;
 pub mod normalized;
 pub mod redact;
 pub mod redact_text;
 pub mod slow;
 pub mod submit;
+pub mod workflow;
 
 use quipu_agents::{Checkpoint, Collect, Dialect, Family, Feed, Origin};
 use quipu_exchange::{Escapes, Item, Reader, verify};
@@ -25,12 +27,13 @@ use quipu_search::query::{Clock, Problem, Query};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Those that are no adapters; each of these has one of its own, `agent_` and its name.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 18] = [
     ("exchange_reader", exchange_reader),
     ("json_cursor", json_cursor),
     ("json_tape", json_tape),
     ("json_parts", json_parts),
     ("draft", draft),
+    ("mcp_conversation", mcp::conversation),
     ("search_query", search_query),
     ("normalized_reader", normalized::reader),
     ("agentlog_reader", agentlog::reader),
@@ -40,6 +43,9 @@ pub const TARGETS: [Target; 14] = [
     ("redact_rules", redact_text::rules),
     ("redact_scan", redact_text::scan),
     ("submit_request", submit::request),
+    ("workflow_file", workflow::file),
+    ("workflow_template", workflow::template),
+    ("workflow_expression", workflow::expression),
 ];
 
 /// Small, so that inputs of a few hundred bytes reach them.

@@ -15,7 +15,7 @@ pub(crate) use agentlog::{
 };
 pub(crate) use convert::{Convert, Export, Log, Target};
 pub(crate) use redact::{Keys, KeysCommand, Redact, Rules, Shape, Share, ShareAs};
-pub(crate) use run::{Artifacts, GraphFormat, McpProxy, McpServe, Run};
+pub(crate) use run::{GraphFormat, McpProxy, McpServe, Run};
 pub(crate) use stats::{BudgetArgs, Explain, Stats, StatsCommand, WasteArgs, Which};
 
 /// The flight recorder and archive for AI agents

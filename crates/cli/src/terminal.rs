@@ -230,6 +230,13 @@ pub(crate) fn say(message: &str) {
     drop(writeln!(io::stderr().lock(), "{}", clean(message)));
 }
 
+/// Writes a line to stderr with the colours that are in it, where they are wanted. What others said in it must have been
+/// cleaned.
+pub(crate) fn say_styled(line: &str) {
+    let mut err = anstream::AutoStream::auto(io::stderr().lock());
+    drop(writeln!(err, "{line}"));
+}
+
 /// stdout, with colours where they are wanted, buffered.
 pub(crate) fn out() -> io::BufWriter<anstream::AutoStream<io::StdoutLock<'static>>> {
     io::BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()))

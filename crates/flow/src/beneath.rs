@@ -292,7 +292,7 @@ impl Root {
             let link = PathBuf::from(OsStr::from_bytes(link.as_bytes()).to_owned());
             if link.is_absolute() {
                 let inside = link.strip_prefix(&self.real);
-                at = inside.map_err(|_| self.outside(path))?.to_owned();
+                inside.map_err(|_| self.outside(path))?.clone_into(&mut at);
             } else {
                 at = at.parent().unwrap_or(Path::new("")).join(link);
             }

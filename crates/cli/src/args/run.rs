@@ -9,6 +9,7 @@ use clap::ValueEnum;
 #[command(after_help = RUN_HELP)]
 #[expect(
     clippy::struct_excessive_bools,
+    clippy::struct_field_names,
     reason = "each is a flag of the command line"
 )]
 pub(crate) struct Run {
@@ -42,15 +43,29 @@ pub(crate) struct Run {
     #[arg(long, value_name = "STEP", requires = "resume", help_heading = "Go on")]
     pub(crate) from: Option<String>,
     /// Consent to what the run waits for
-    #[arg(long, value_name = "TOKEN", requires = "resume", help_heading = "Go on")]
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        requires = "resume",
+        help_heading = "Go on"
+    )]
     pub(crate) approve: Option<String>,
     /// Refuse what the run waits for
-    #[arg(long, value_name = "TOKEN", requires = "resume", conflicts_with = "approve", help_heading = "Go on")]
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        requires = "resume",
+        conflicts_with = "approve",
+        help_heading = "Go on"
+    )]
     pub(crate) deny: Option<String>,
 
     /// Ask no agent: give fixed replies marked [STUB], or those of a file or a kept transcript
     #[arg(long, value_name = "FILE|ID", num_args = 0..=1, require_equals = true, help_heading = "How it runs")]
-    #[expect(clippy::option_option, reason = "not given, given, and given with a value: how clap says so")]
+    #[expect(
+        clippy::option_option,
+        reason = "not given, given, and given with a value: how clap says so"
+    )]
     pub(crate) stub: Option<Option<String>>,
     /// The directory that steps begin in and tools may not leave [default: the current directory]
     #[arg(long, value_name = "DIR", help_heading = "How it runs")]
@@ -67,7 +82,10 @@ pub(crate) struct Run {
     pub(crate) storage: Option<PathBuf>,
     /// Write an .agentlog trace of the run as well, live [default: traces/ab/cdef….agentlog, named by its root]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, help_heading = "The record")]
-    #[expect(clippy::option_option, reason = "not given, given, and given with a file: how clap says so")]
+    #[expect(
+        clippy::option_option,
+        reason = "not given, given, and given with a file: how clap says so"
+    )]
     pub(crate) agentlog: Option<Option<PathBuf>>,
     /// Write a transcript and a receipt for each agent step as well, in runs/<run-id>
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "The record")]
@@ -139,7 +157,10 @@ pub(crate) struct McpProxy {
     /// Record in DIR/transcripts [default: Quipu's home]
     #[arg(long, value_name = "DIR")]
     pub(crate) storage: Option<PathBuf>,
-    #[arg(long, help = "Mask secrets before anything is written [env: QUIPU_MASK]")]
+    #[arg(
+        long,
+        help = "Mask secrets before anything is written [env: QUIPU_MASK]"
+    )]
     pub(crate) mask: bool,
     /// The server and its arguments
     #[arg(value_name = "SERVER", last = true, required = true)]

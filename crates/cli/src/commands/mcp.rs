@@ -46,7 +46,10 @@ pub(crate) fn serve(args: &McpServe) -> Result<Exit> {
     });
     // Standard input is read by a thread that cannot be ended.
     runtime.shutdown_background();
-    connected.map_err(io_error(format!("cannot reach the run at {}", args.connect.display())))?;
+    connected.map_err(io_error(format!(
+        "cannot reach the run at {}",
+        args.connect.display()
+    )))?;
     Ok(Exit::Done)
 }
 
@@ -58,16 +61,25 @@ pub(crate) fn proxy(args: &McpProxy, place: &HomePlace) -> Result<Exit> {
     };
     let run_id = match &args.run {
         Some(id) => emit::parse_id("--run", id)?,
-        None => quipu_flow::engine::new_run_id().map_err(|error| CommandError::new(Exit::Environment, error))?,
+        None => quipu_flow::engine::new_run_id()
+            .map_err(|error| CommandError::new(Exit::Environment, error))?,
     };
     let options = RecorderOptions {
         masker: emit::masker(args.mask, place)?,
         ..RecorderOptions::default()
     };
     let recorder = Arc::new(Storage::at(&root).record(&run_id, options)?);
-    let name = args.server.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let name = args
+        .server
+        .iter()
+        .map(|part| part.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ");
     let step = Step::new(name, StepKind::from("mcp_proxy"));
-    recorder.record(&Draft::new(Place::run(), Body::RunStarted(Some(step.clone()))))?;
+    recorder.record(&Draft::new(
+        Place::run(),
+        Body::RunStarted(Some(step.clone())),
+    ))?;
     say(&format!("note: records as {run_id}"));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -75,7 +87,12 @@ pub(crate) fn proxy(args: &McpProxy, place: &HomePlace) -> Result<Exit> {
         .build()
         .map_err(io_error("cannot start"))?;
     let mut recording = Recording::new(Arc::clone(&recorder), Place::run());
-    let ended = runtime.block_on(tee(&args.server, tokio::io::stdin(), tokio::io::stdout(), &mut recording));
+    let ended = runtime.block_on(tee(
+        &args.server,
+        tokio::io::stdin(),
+        tokio::io::stdout(),
+        &mut recording,
+    ));
     // Standard input is read by a thread that cannot be ended.
     runtime.shutdown_background();
     let end = match &ended {
@@ -89,7 +106,10 @@ pub(crate) fn proxy(args: &McpProxy, place: &HomePlace) -> Result<Exit> {
     closed?;
     if let Some((error, lost)) = recording.error() {
         let lost = crate::terminal::count(lost, "event");
-        return Err(CommandError::new(Exit::Environment, anyhow::anyhow!("{lost} could not be recorded: {error}")));
+        return Err(CommandError::new(
+            Exit::Environment,
+            anyhow::anyhow!("{lost} could not be recorded: {error}"),
+        ));
     }
     Ok(match u8::try_from(code) {
         Ok(0) => Exit::Done,

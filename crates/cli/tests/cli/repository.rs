@@ -26,7 +26,7 @@ fn packages() -> BTreeMap<String, serde_json::Value> {
 }
 
 /// Arrows point one way: model <- exchange <- formats <- redact; exchange, formats <- record; redact, record <- submit; formats, prices <- agents; agents, redact <- convert; model <- search;
-/// all of them <- store <- cli.
+/// all of them <- store <- flow, proxy <- cli.
 #[test]
 fn crates_depend_in_one_direction() {
     let order = [
@@ -44,6 +44,8 @@ fn crates_depend_in_one_direction() {
         "quipu-submit",
         "quipu-search",
         "quipu-store",
+        "quipu-proxy",
+        "quipu-flow",
         "quipu",
     ];
     for (name, package) in packages() {

@@ -71,6 +71,13 @@ impl Agents {
         program::ask(invocation, request, hearer, cancel).await
     }
 
+    /// Passes over replies of a script that were given in earlier executions of a run.
+    pub fn pass_over(&self, step: &str, times: u64) {
+        if let Some(Stub::Script(script) | Stub::Transcript(script)) = &self.options.stub {
+            (0..times).for_each(|_| script.skip(step));
+        }
+    }
+
     /// Whether a provider is known and its options fit. Texts with a template in them are not looked at.
     ///
     /// # Errors
@@ -110,6 +117,11 @@ impl Agents {
                 format!("{} has no option {key:?}{hint}", provider.name())
             })
             .collect()
+    }
+
+    /// Whether there is a provider of this name.
+    pub fn is_known(&self, provider: &str) -> bool {
+        Provider::named(provider).is_ok()
     }
 
     /// The program of a provider; `None` for servers, for `cli` and for providers that are not known.

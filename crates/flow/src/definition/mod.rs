@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 pub mod check;
-mod diagnostic;
+pub mod diagnostic;
 pub mod duration;
 pub mod graph;
 pub mod inputs;
@@ -20,6 +20,8 @@ pub mod load;
 mod node;
 pub mod places;
 pub mod plan;
+#[cfg(test)]
+mod reference;
 pub mod schema;
 mod texts;
 mod ways;
@@ -150,7 +152,7 @@ pub struct Step {
     pub description: Option<String>,
     /// What it does.
     pub action: Action,
-    /// How long it may take, all attempts included.
+    /// How long one attempt may take.
     pub timeout: Option<Duration>,
     /// Where the run goes when it succeeds.
     pub on_success: Option<Text>,

@@ -259,10 +259,10 @@ impl<'de> Deserialize<'de> for Raw {
 
 struct RawVisitor;
 
-fn scalar<E>(value: impl Into<Value>) -> Result<Kind, E> {
+fn scalar(value: impl Into<Value>) -> Kind {
     let value = value.into();
     let written = value.to_string();
-    Ok(Kind::Scalar(value, written))
+    Kind::Scalar(value, written)
 }
 
 impl<'de> Visitor<'de> for RawVisitor {
@@ -285,19 +285,19 @@ impl<'de> Visitor<'de> for RawVisitor {
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Kind, E> {
-        scalar(value)
+        Ok(scalar(value))
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Kind, E> {
-        scalar(value)
+        Ok(scalar(value))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Kind, E> {
-        scalar(value)
+        Ok(scalar(value))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Kind, E> {
-        scalar(value)
+        Ok(scalar(value))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Kind, E> {

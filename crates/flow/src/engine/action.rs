@@ -43,7 +43,11 @@ pub(super) fn is_terminal(step: &Step, context: &Context) -> Option<Ending> {
     // A terminal step whose message cannot be worked out ends the run as well.
     if terminal.failure || state.error.is_some() {
         let failure = || format!("the run ended at step {}", step.name);
-        let error = state.error.clone().or_else(|| message.clone()).unwrap_or_else(failure);
+        let error = state
+            .error
+            .clone()
+            .or_else(|| message.clone())
+            .unwrap_or_else(failure);
         let code = state.exit_code.and_then(|code| u8::try_from(code).ok());
         return Some(Ending {
             exit_code: code.filter(|code| *code > 0).unwrap_or(1),
@@ -53,7 +57,10 @@ pub(super) fn is_terminal(step: &Step, context: &Context) -> Option<Ending> {
     }
     Some(Ending {
         status: RunStatus::Succeeded,
-        exit_code: state.exit_code.and_then(|code| u8::try_from(code).ok()).unwrap_or(0),
+        exit_code: state
+            .exit_code
+            .and_then(|code| u8::try_from(code).ok())
+            .unwrap_or(0),
         message,
         error: None,
         step: Some(step.name.clone()),
@@ -73,9 +80,11 @@ impl Doing<'_> {
         Box::pin(async move {
             match prepared {
                 Prepared::Command(command) => self.command(command).await,
-                Prepared::Agent(agent) => self.agent(context, agent).await,
+                Prepared::Agent(agent) => Box::pin(self.agent(context, agent)).await,
                 Prepared::Operation { name, inputs } => self.operation(name, inputs).await,
-                Prepared::Terminal { message, exit_code, .. } => {
+                Prepared::Terminal {
+                    message, exit_code, ..
+                } => {
                     let mut state = StepState::said(message.clone().unwrap_or_default());
                     state.exit_code = Some(i32::from(*exit_code));
                     Ok(state.into())
@@ -89,12 +98,12 @@ impl Doing<'_> {
                 Prepared::Approval { message } => self.approval(message).await,
                 Prepared::Set { values } => {
                     let mut state = StepState::said(Value::Object(values.clone()).to_string());
-                    state.data = values.clone();
+                    state.data.clone_from(values);
                     Ok(state.into())
                 }
                 Prepared::Wait { until } => self.wait(until).await,
                 Prepared::Custom { kind, config } => {
-                    let done = self.run.plugins.step(kind, config, self.cancel).await;
+                    let done = Box::pin(self.run.plugins.step(kind, config, self.cancel)).await;
                     Ok(outcome_of(done).into())
                 }
             }
@@ -111,10 +120,16 @@ impl Doing<'_> {
         };
         let mut all = self.run.options.operations.clone();
         all.push(self.run.plugins.operations());
-        let has = all.iter().find(|some| some.names().iter().any(|known| known == name));
+        let has = all
+            .iter()
+            .find(|some| some.names().iter().any(|known| known == name));
         // The first one knows what to say of a name that nobody has.
         let done = match has.or(all.first()) {
-            Some(operations) => Arc::clone(operations).run(name, inputs, &context, self.cancel).await,
+            Some(operations) => {
+                Arc::clone(operations)
+                    .run(name, inputs, &context, self.cancel)
+                    .await
+            }
             None => Err(OperationError::Unknown {
                 name: name.to_owned(),
                 like: None,

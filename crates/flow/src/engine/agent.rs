@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::chronicle::{dollars, with_extra};
-use super::command::{chain, last_bytes};
+use super::command::chain;
 use super::context::Context;
-use super::prepare::{Filler, PreparedAgent};
+use super::prepare::{Filler, PreparedAgent, read};
 use super::run::Run;
 use super::spending::{complaint, is_beyond};
 use super::state::{StepState, StepTokens};
 use super::step::{Doing, Done, cancelled};
+use super::text::last_bytes;
 use super::tooling::StepTools;
 use super::{News, Stop};
 use crate::agent::{Answer, AskError, AskFailure, AskRequest, Hearer, Sent};
@@ -40,7 +41,7 @@ impl Doing<'_> {
             return Err(Stop::Budget(complaint(sum, budget, "run")));
         }
         let tools = Arc::new(StepTools::new(self.run, self.place));
-        let offer = match self.offer(context, &tools).await {
+        let offer = match Box::pin(self.offer(context, &tools)).await {
             Ok(offer) => offer,
             Err(error) => return Ok(StepState::failed(error).into()),
         };
@@ -49,7 +50,10 @@ impl Doing<'_> {
         request.tools = offer.as_ref().map(|offer| offer.access.clone());
         let mut asked = Asked::default();
         let done = match step.mode {
-            AgentMode::Single => self.ask_until_good(step, prepared, request, &tools, &mut asked).await?,
+            AgentMode::Single => {
+                self.ask_until_good(step, prepared, request, &tools, &mut asked)
+                    .await?
+            }
             AgentMode::Conversation => self.converse(step, request, &tools, &mut asked).await?,
         };
         if let Some(stop) = tools.failed() {
@@ -75,16 +79,28 @@ impl Doing<'_> {
             let mut state = state_of(&answer);
             let wrong = read_output(step, &mut state);
             if let Err(errors) = wrong {
-                let most = step.output.as_ref().map_or(0, |output| output.max_corrections);
+                let most = step
+                    .output
+                    .as_ref()
+                    .map_or(0, |output| output.max_corrections);
                 let attributes = json!({ "errors": errors, "correction": corrections + 1, "max_corrections": most });
                 if corrections == most {
                     let name = "answer_rejected";
                     self.harness("guardrail", name, Severity::Error, &attributes)?;
                     state.error = Some(format!("the answer does not fit: {errors}"));
-                    return Ok(Done { state, is_final: step.output.is_some(), ..Done::default() });
+                    return Ok(Done {
+                        state,
+                        is_final: step.output.is_some(),
+                        ..Done::default()
+                    });
                 }
                 corrections += 1;
-                self.harness("guardrail", "answer_corrected", Severity::Warning, &attributes)?;
+                self.harness(
+                    "guardrail",
+                    "answer_corrected",
+                    Severity::Warning,
+                    &attributes,
+                )?;
                 request.prompt = correction(&errors);
                 request.session = answer.session;
                 continue;
@@ -93,8 +109,16 @@ impl Doing<'_> {
                 return Ok(state.into());
             };
             if rounds == step.max_check_rounds {
-                state.error = Some(format!("{} failed: {}", failed.name, last_bytes(&failed.output, 500)));
-                return Ok(Done { state, is_final: true, ..Done::default() });
+                state.error = Some(format!(
+                    "{} failed: {}",
+                    failed.name,
+                    last_bytes(&failed.output, 500)
+                ));
+                return Ok(Done {
+                    state,
+                    is_final: true,
+                    ..Done::default()
+                });
             }
             rounds += 1;
             request.prompt = format!(
@@ -156,11 +180,14 @@ impl Doing<'_> {
             stopping: &stopping,
             asked,
             is_asked: false,
+            model: None,
             failed: None,
             over: None,
         };
         let agents = &self.run.options.agents;
-        let answered = agents.ask(request, &mut hearing, tools.as_ref(), &stopping).await;
+        let answered = agents
+            .ask(request, &mut hearing, tools.as_ref(), &stopping)
+            .await;
         let (failed, over) = (hearing.failed.take(), hearing.over.take());
         if let Some(stop) = failed.or_else(|| tools.failed()) {
             return Err(stop);
@@ -174,7 +201,11 @@ impl Doing<'_> {
                 };
                 let mut state = state_of(heard);
                 state.error = Some(why);
-                return Ok(Err(Done { state, is_final: true, ..Done::default() }));
+                return Ok(Err(Done {
+                    state,
+                    is_final: true,
+                    ..Done::default()
+                }));
             }
             None => {}
         }
@@ -198,16 +229,33 @@ impl Doing<'_> {
                 }
                 if !matches!(why, AskFailure::Cancelled) {
                     let attributes = json!({ "error": state.error, "provider": request.provider });
-                    self.harness("stream_interrupt", "ask_failed", Severity::Error, &attributes)?;
+                    self.harness(
+                        "stream_interrupt",
+                        "ask_failed",
+                        Severity::Error,
+                        &attributes,
+                    )?;
                 }
                 let is_final = matches!(why, AskFailure::Missing { .. } | AskFailure::Request(_));
-                Ok(Err(Done { state, is_final, ..Done::default() }))
+                Ok(Err(Done {
+                    state,
+                    is_final,
+                    ..Done::default()
+                }))
             }
         }
     }
 
-    fn harness(&self, category: &str, name: &str, severity: Severity, attributes: &Value) -> Result<(), Stop> {
-        self.run.chronicle.harness(self.place, category, name, severity, attributes)?;
+    fn harness(
+        &self,
+        category: &str,
+        name: &str,
+        severity: Severity,
+        attributes: &Value,
+    ) -> Result<(), Stop> {
+        self.run
+            .chronicle
+            .harness(self.place, category, name, severity, attributes)?;
         Ok(())
     }
 
@@ -219,8 +267,16 @@ impl Doing<'_> {
                 Ok(ran) => (ran.code, ran.output),
                 Err(error) => (-1, error),
             };
-            let severity = if code == 0 { Severity::Info } else { Severity::Warning };
-            let named = if code == 0 { "check_passed" } else { "check_failed" };
+            let severity = if code == 0 {
+                Severity::Info
+            } else {
+                Severity::Warning
+            };
+            let named = if code == 0 {
+                "check_passed"
+            } else {
+                "check_failed"
+            };
             let attributes = json!({
                 "check": name, "command": command, "exit_code": code, "output": last_bytes(&output, TOLD),
             });
@@ -229,7 +285,12 @@ impl Doing<'_> {
                 return Err(Stop::Cancelled);
             }
             if code != 0 {
-                return Ok(Some(FailedCheck { name: name.clone(), command: command.clone(), code, output }));
+                return Ok(Some(FailedCheck {
+                    name: name.clone(),
+                    command: command.clone(),
+                    code,
+                    output,
+                }));
             }
         }
         Ok(None)
@@ -273,7 +334,12 @@ fn read_output(step: &AgentStep, state: &mut StepState) -> Result<(), String> {
         let errors: Vec<String> = schema
             .iter_errors(&value)
             .take(20)
-            .map(|error| format!("- at {}: {error}", pointer(&error.instance_path().to_string())))
+            .map(|error| {
+                format!(
+                    "- at {}: {error}",
+                    pointer(&error.instance_path().to_string())
+                )
+            })
             .collect();
         if !errors.is_empty() {
             return Err(errors.join("\n"));
@@ -361,6 +427,8 @@ struct Hearing<'a, 'd> {
     stopping: &'a CancellationToken,
     asked: &'a mut Asked,
     is_asked: bool,
+    /// The model that spoke last.
+    model: Option<String>,
     failed: Option<Stop>,
     over: Option<Over>,
 }
@@ -393,12 +461,38 @@ impl Hearing<'_, '_> {
             // Which block holds it: the vocabulary has one type for both.
             extra["system_block"] = 1.into();
         }
-        if let Some(session) = request.session.as_ref().and_then(|session| session.id.as_ref()) {
+        if let Some(session) = request
+            .session
+            .as_ref()
+            .and_then(|session| session.id.as_ref())
+        {
             extra["session"] = session.as_str().into();
         }
         let body = Body::UserMessage(blocks);
-        let recorded = self.run().chronicle.record(self.place(), body, with_extra(&extra));
+        let recorded = self
+            .run()
+            .chronicle
+            .record(self.place(), body, with_extra(&extra));
         self.keep(recorded);
+    }
+
+    /// Says that another model speaks than before. Sub-agents have models of their own.
+    fn notice_model(&mut self, annotations: &Annotations) {
+        let (Some(model), None) = (&annotations.model, &annotations.subagent_id) else {
+            return;
+        };
+        let before = self.model.replace(model.clone());
+        if let Some(before) = before.filter(|before| before != model) {
+            let attributes = json!({ "from": before, "to": model });
+            let noted = self.run().chronicle.harness(
+                self.place(),
+                "model_switch",
+                "another_model",
+                Severity::Info,
+                &attributes,
+            );
+            self.keep(noted);
+        }
     }
 
     fn count(&mut self, annotations: &Annotations) {
@@ -410,7 +504,10 @@ impl Hearing<'_, '_> {
             self.asked.dollars = Some(self.asked.dollars.unwrap_or(Money::ZERO) + money);
         }
         let sum = run.spending.sum();
-        run.tell(News::Spent { dollars: sum.dollars, tokens: sum.tokens });
+        run.tell(News::Spent {
+            dollars: sum.dollars,
+            tokens: sum.tokens,
+        });
         if let Some((total, budget)) = added.beyond {
             let why = complaint(total, budget, "run");
             self.spent("run", total, budget);
@@ -425,7 +522,8 @@ impl Hearing<'_, '_> {
         {
             self.spent("step", total, budget);
             if budget.enforce {
-                self.over.get_or_insert(Over::Step(complaint(total, budget, "step")));
+                self.over
+                    .get_or_insert(Over::Step(complaint(total, budget, "step")));
                 self.stopping.cancel();
             }
         }
@@ -435,14 +533,24 @@ impl Hearing<'_, '_> {
         let attributes = json!({
             "of": whose, "spent_usd": dollars(total), "budget_usd": budget.usd, "enforced": budget.enforce,
         });
-        let severity = if budget.enforce { Severity::Error } else { Severity::Warning };
-        let noted = self
-            .run()
-            .chronicle
-            .harness(self.place(), "budget", "budget_exceeded", severity, &attributes);
+        let severity = if budget.enforce {
+            Severity::Error
+        } else {
+            Severity::Warning
+        };
+        let noted = self.run().chronicle.harness(
+            self.place(),
+            "budget",
+            "budget_exceeded",
+            severity,
+            &attributes,
+        );
         self.keep(noted);
         let text = complaint(total, budget, whose);
-        self.run().tell(News::Warning { place: self.place(), text: &text });
+        self.run().tell(News::Warning {
+            place: self.place(),
+            text: &text,
+        });
     }
 }
 
@@ -451,7 +559,10 @@ impl Hearer for Hearing<'_, '_> {
         let mut extra = json!({});
         match sent {
             Sent::Program { argv, stdin } => {
-                let shown: Vec<String> = argv.iter().map(|argument| shown(argument, self.request)).collect();
+                let shown: Vec<String> = argv
+                    .iter()
+                    .map(|argument| shown(argument, self.request))
+                    .collect();
                 extra["argv"] = json!(shown);
                 if let Some(stdin) = stdin {
                     extra["stdin"] = shown_text(stdin, self.request).into();
@@ -469,18 +580,26 @@ impl Hearer for Hearing<'_, '_> {
             self.question(json!({}));
         }
         self.tools.hear(&body);
+        self.notice_model(&annotations);
         self.count(&annotations);
         let recorded = self.run().chronicle.record(self.place(), body, annotations);
         self.keep(recorded);
     }
 
     fn text(&mut self, text: &str) {
-        self.run().tell(News::Said { place: self.place(), text });
+        self.run().tell(News::Said {
+            place: self.place(),
+            text,
+        });
     }
 
     fn stderr(&mut self, bytes: &[u8]) {
         let place = self.place();
-        self.run().tell(News::Printed { place, bytes, is_error: true });
+        self.run().tell(News::Printed {
+            place,
+            bytes,
+            is_error: true,
+        });
     }
 
     fn blob(&mut self, _attachment: &Attachment, bytes: &[u8]) {
@@ -497,11 +616,12 @@ fn shown(argument: &str, request: &AskRequest) -> String {
 }
 
 fn shown_text(text: &str, request: &AskRequest) -> String {
-    let text = match text.contains(&request.prompt) {
-        true => text.replacen(&request.prompt, "{prompt}", 1),
-        false => text.to_owned(),
-    };
-    match request.system_prompt.as_deref().filter(|system| !system.is_empty()) {
+    let text = text.replacen(&request.prompt, "{prompt}", 1);
+    match request
+        .system_prompt
+        .as_deref()
+        .filter(|system| !system.is_empty())
+    {
         Some(system) if text.contains(system) => text.replacen(system, "{system_prompt}", 1),
         _ => text,
     }
@@ -509,12 +629,16 @@ fn shown_text(text: &str, request: &AskRequest) -> String {
 
 impl Run {
     /// The text of a role: the body of its `AGENTS.md`.
-    pub(super) fn role(&self, filler: &Filler<'_>, role: Option<&Text>) -> Result<Option<String>, String> {
+    pub(super) fn role(
+        &self,
+        filler: &Filler<'_>,
+        role: Option<&Text>,
+    ) -> Result<Option<String>, String> {
         let Some(role) = filler.optional(role)? else {
             return Ok(None);
         };
         let path = document(&self.options.places.roles, &role, "AGENTS.md")?;
-        let text = filler.read(&path, DOCUMENT_BYTES)?;
+        let text = read(&path, DOCUMENT_BYTES)?;
         Ok(Some(without_front_matter(&text).trim().to_owned()))
     }
 
@@ -524,9 +648,11 @@ impl Run {
         for skill in skills {
             let name = filler.text(skill)?;
             let path = document(&self.options.places.skills, &name, "SKILL.md")?;
-            let text = filler.read(&path, DOCUMENT_BYTES)?;
+            let text = read(&path, DOCUMENT_BYTES)?;
             let text = without_front_matter(&text).trim();
-            texts.push(format!("<skill_content name=\"{name}\">\n{text}\n</skill_content>"));
+            texts.push(format!(
+                "<skill_content name=\"{name}\">\n{text}\n</skill_content>"
+            ));
         }
         Ok(texts.join("\n\n"))
     }
@@ -538,9 +664,14 @@ fn document(directories: &[PathBuf], name: &str, file: &str) -> Result<PathBuf, 
     if name.is_empty() || !Path::new(name).components().all(is_plain) {
         return Err(format!("{name:?} is not a name of a directory with {file}"));
     }
-    let mut paths = directories.iter().map(|directory| directory.join(name).join(file));
+    let mut paths = directories
+        .iter()
+        .map(|directory| directory.join(name).join(file));
     paths.find(|path| path.is_file()).ok_or_else(|| {
-        let looked: Vec<String> = directories.iter().map(|path| path.display().to_string()).collect();
+        let looked: Vec<String> = directories
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
         format!("{name}/{file} is in none of {}", looked.join(", "))
     })
 }

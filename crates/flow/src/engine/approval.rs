@@ -7,7 +7,7 @@ use super::state::StepState;
 use super::step::{Doing, Done};
 use super::{EngineError, Pause, Stop};
 use crate::definition::{Action, ApprovalStep};
-use quipu_model::Severity;
+use quipu_model::{Severity, hex};
 
 impl Doing<'_> {
     /// Asks a person who is there, takes the verdict that the run was resumed with, or pauses the run.
@@ -27,7 +27,9 @@ impl Doing<'_> {
                 return self.decided(verdict.consents, &request, &user);
             }
         }
-        if let (Some(person), Ok(())) = (&run.options.person, may_consent(step, &user, &run.starter)) {
+        if let (Some(person), Ok(())) =
+            (&run.options.person, may_consent(step, &user, &run.starter))
+        {
             let (person, message) = (std::sync::Arc::clone(person), message.to_owned());
             let asking = tokio::task::spawn_blocking(move || person.consents(&message));
             let said = tokio::select! {
@@ -43,8 +45,13 @@ impl Doing<'_> {
             "request": hash(&token), "message": message, "approvers": step.approvers,
             "not_starter": step.not_starter,
         });
-        run.chronicle
-            .harness(self.place, "guardrail", "approval_requested", Severity::Info, &attributes)?;
+        run.chronicle.harness(
+            self.place,
+            "guardrail",
+            "approval_requested",
+            Severity::Info,
+            &attributes,
+        )?;
         Err(Stop::Paused(Pause {
             path: self.place.path.clone(),
             message: message.to_owned(),
@@ -86,24 +93,30 @@ impl Doing<'_> {
 
 fn may_consent(step: &ApprovalStep, user: &str, starter: &str) -> Result<(), String> {
     if step.not_starter && user == starter {
-        return Err(format!("{user} started the run; somebody else has to approve"));
+        return Err(format!(
+            "{user} started the run; somebody else has to approve"
+        ));
     }
     if step.approvers.is_empty() || step.approvers.iter().any(|approver| approver == user) {
         return Ok(());
     }
-    Err(format!("{user} may not approve; {} may", step.approvers.join(", ")))
+    Err(format!(
+        "{user} may not approve; {} may",
+        step.approvers.join(", ")
+    ))
 }
 
 fn new_token() -> Result<String, Stop> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(|error| {
-        Stop::Broken(EngineError::Environment(format!("no random numbers: {error}")))
+        Stop::Broken(EngineError::Environment(format!(
+            "no random numbers: {error}"
+        )))
     })?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(&bytes))
 }
 
 /// What a transcript keeps of a token.
 fn hash(token: &str) -> String {
-    let digest = Sha256::digest(token.trim().as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&Sha256::digest(token.trim().as_bytes()))
 }

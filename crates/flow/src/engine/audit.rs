@@ -11,6 +11,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::context::RunFacts;
+use super::run::MASKED;
+use super::text::first_bytes;
 use super::{EngineError, RunStatus};
 
 /// No line is longer.
@@ -65,11 +67,17 @@ struct Line<'a> {
 
 impl Audit {
     /// Opens the audit file; `None` when none is wanted.
-    pub(super) fn open(path: Option<&Path>, _facts: &RunFacts) -> Result<Option<Self>, EngineError> {
+    pub(super) fn open(
+        path: Option<&Path>,
+        _facts: &RunFacts,
+    ) -> Result<Option<Self>, EngineError> {
         let Some(path) = path else {
             return Ok(None);
         };
-        let wrong = |source| EngineError::Audit { path: path.to_owned(), source };
+        let wrong = |source| EngineError::Audit {
+            path: path.to_owned(),
+            source,
+        };
         if let Some(directory) = path.parent() {
             quipu_files::create_directory(directory).map_err(wrong)?;
         }
@@ -90,9 +98,13 @@ impl Audit {
         let inputs: Map<String, Value> = facts
             .inputs
             .iter()
-            .map(|(name, value)| match is_secret(name) {
-                true => (name.clone(), super::run::MASKED.into()),
-                false => (name.clone(), value.clone()),
+            .map(|(name, value)| {
+                let shown = if is_secret(name) {
+                    MASKED.into()
+                } else {
+                    value.clone()
+                };
+                (name.clone(), shown)
             })
             .collect();
         let mut line = line("workflow.started", facts);
@@ -119,7 +131,10 @@ impl Audit {
         let text = short(line);
         (&self.file)
             .write_all(text.as_bytes())
-            .map_err(|source| EngineError::Audit { path: self.path.clone(), source })
+            .map_err(|source| EngineError::Audit {
+                path: self.path.clone(),
+                source,
+            })
     }
 }
 
@@ -161,7 +176,7 @@ fn short(mut line: Line<'_>) -> String {
             *value = "…".into();
             line.inputs_truncated = Some(true);
         } else if let Some(error) = line.error.as_mut().filter(|error| error.len() > 1) {
-            let half = error.floor_char_boundary(error.len() / 2);
+            let half = first_bytes(error, error.len() / 2).len();
             error.truncate(half);
         } else if line.inputs.take().is_some() {
             // So many inputs that even their names do not fit.

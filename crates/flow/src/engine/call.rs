@@ -42,9 +42,15 @@ impl PreparedCall {
         let workflow = load(&run.options, &file)?;
         if run.stack.contains(&workflow.name) {
             let stack = run.stack.join(" → ");
-            return Err(format!("{} calls itself: {stack} → {}", workflow.name, workflow.name));
+            return Err(format!(
+                "{} calls itself: {stack} → {}",
+                workflow.name, workflow.name
+            ));
         }
-        let given = given.into_iter().map(|(name, value)| (name, as_text(value))).collect();
+        let given = given
+            .into_iter()
+            .map(|(name, value)| (name, as_text(value)))
+            .collect();
         let inputs = crate::definition::inputs::resolve(&workflow, &given).map_err(|errors| {
             let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
             errors.join("; ")
@@ -58,7 +64,7 @@ impl PreparedCall {
 
     /// The run that is called: the one that an earlier execution began, or a new one. Only the first attempt goes on
     /// with an earlier one.
-    pub(super) fn run_id(&self, run: &Run, place: &Place, input: &str, tries: u32) -> RunId {
+    pub(super) fn run_id(run: &Run, place: &Place, input: &str, tries: u32) -> RunId {
         let before = run.history.as_ref().filter(|_| tries == 1);
         before
             .and_then(|history| history.child_of(place, input))
@@ -99,7 +105,7 @@ impl Doing<'_> {
                 resume: self.resume_of(child)?,
                 user: run.starter.clone(),
             };
-            let done = execute(&run.options, beginning, self.cancel).await;
+            let done = Box::pin(execute(&run.options, beginning, self.cancel)).await;
             let (outcome, values) = done.map_err(Stop::Broken)?;
             match outcome.status {
                 RunStatus::Cancelled => return Ok(cancelled("cancelled").into()),
@@ -140,7 +146,9 @@ impl Doing<'_> {
             return Ok(None);
         }
         let discards = match &history.last_end {
-            LastEnd::Said(status) if status == "failed" || status == "cancelled" => history.failed_end(),
+            LastEnd::Said(status) if status == "failed" || status == "cancelled" => {
+                history.failed_end()
+            }
             _ => Vec::new(),
         };
         history.take_back(&discards, None);
@@ -168,8 +176,11 @@ impl Doing<'_> {
 
     fn output(&self, values: &Context, from: &Text) -> Result<Value, String> {
         if from.text.contains("{{") {
-            let wrong = |error: template::TemplateError| self.run.at_place(error.at, &error.to_string());
-            return template::Template::parse(from).and_then(|t| t.eval(values)).map_err(wrong);
+            let wrong =
+                |error: template::TemplateError| self.run.at_place(error.at, &error.to_string());
+            return template::Template::parse(from)
+                .and_then(|t| t.eval(values))
+                .map_err(wrong);
         }
         let path: Vec<&str> = from.text.trim().split('.').collect();
         let value = match path.as_slice() {

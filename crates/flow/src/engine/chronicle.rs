@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::Stop;
 use super::state::StepState;
+use super::text::first_bytes;
 
 /// Texts of messages and tools beyond this many bytes go to blobs.
 const LONG: usize = 1 << 20;
@@ -99,9 +100,10 @@ impl Chronicle {
         if end.child_attempts > 0 {
             extra.insert("child_attempts".to_owned(), end.child_attempts.into());
         }
-        let mut annotations = match extra.is_empty() {
-            true => Annotations::default(),
-            false => with_extra(&Value::Object(extra)),
+        let mut annotations = if extra.is_empty() {
+            Annotations::default()
+        } else {
+            with_extra(&Value::Object(extra))
         };
         annotations.duration_ms = Some(millis(end.took));
         annotations.attachments = attachments;
@@ -132,7 +134,11 @@ impl Chronicle {
             fidelity: Fidelity::Router,
             content: Content::Command(command.to_owned()),
         };
-        self.record(place, Body::UserMessage(vec![block]), Annotations::default())
+        self.record(
+            place,
+            Body::UserMessage(vec![block]),
+            Annotations::default(),
+        )
     }
 
     /// Output of a command that still runs.
@@ -141,7 +147,11 @@ impl Chronicle {
             fidelity: Fidelity::Router,
             content: Content::Stream(text),
         };
-        self.record(place, Body::AssistantMessage(vec![block]), Annotations::default())
+        self.record(
+            place,
+            Body::AssistantMessage(vec![block]),
+            Annotations::default(),
+        )
     }
 
     /// Moves long texts to blobs, so that no line of a transcript becomes too long to be read.
@@ -157,11 +167,16 @@ impl Chronicle {
                 bytes: text.len() as u64,
                 sha256: id.digest().to_string(),
             });
-            let start = &text[..text.floor_char_boundary(LONG)];
-            Ok(Some(format!("{start}… ({} bytes; the whole text is a blob)", text.len())))
+            let start = first_bytes(text, LONG);
+            Ok(Some(format!(
+                "{start}… ({} bytes; the whole text is a blob)",
+                text.len()
+            )))
         };
         match &mut draft.body {
-            Body::UserMessage(blocks) | Body::AssistantMessage(blocks) | Body::SystemMessage(blocks) => {
+            Body::UserMessage(blocks)
+            | Body::AssistantMessage(blocks)
+            | Body::SystemMessage(blocks) => {
                 for block in blocks {
                     match &mut block.content {
                         Content::Text(text)
@@ -172,7 +187,8 @@ impl Chronicle {
                                 *text = short;
                             }
                         }
-                        Content::ToolUse { input: json, .. } | Content::ToolResult { content: json, .. } => {
+                        Content::ToolUse { input: json, .. }
+                        | Content::ToolResult { content: json, .. } => {
                             shorten_json(json, &mut keep)?;
                         }
                         Content::Unknown(_) => {}

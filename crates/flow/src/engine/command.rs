@@ -14,6 +14,7 @@ use super::prepare::{Filler, PreparedCommand};
 use super::run::Run;
 use super::state::{StepState, StepStatus};
 use super::step::{Doing, Done, cancelled};
+use super::text::last_bytes;
 use super::{News, Stop};
 use crate::definition::Hook;
 use crate::process::{self, Ended, Listener, Program};
@@ -74,9 +75,8 @@ impl Heard<'_> {
         }
         // Whole characters only, where there are any.
         let whole = match std::str::from_utf8(&self.live) {
-            Ok(_) => self.live.len(),
             Err(error) if error.valid_up_to() > 0 => error.valid_up_to(),
-            Err(_) => self.live.len(),
+            _ => self.live.len(),
         };
         let text = String::from_utf8_lossy(&self.live[..whole]).into_owned();
         self.live.drain(..whole);
@@ -91,7 +91,11 @@ impl Listener for Heard<'_> {
     fn stdout(&mut self, bytes: &[u8]) {
         self.out.take(bytes);
         let place = self.place;
-        self.run.tell(News::Printed { place, bytes, is_error: false });
+        self.run.tell(News::Printed {
+            place,
+            bytes,
+            is_error: false,
+        });
         let room = LIVE_MOST.saturating_sub(self.lived + self.live.len());
         self.live.extend_from_slice(&bytes[..room.min(bytes.len())]);
         self.record_live(true);
@@ -100,7 +104,11 @@ impl Listener for Heard<'_> {
     fn stderr(&mut self, bytes: &[u8]) {
         self.err.take(bytes);
         let place = self.place;
-        self.run.tell(News::Printed { place, bytes, is_error: true });
+        self.run.tell(News::Printed {
+            place,
+            bytes,
+            is_error: true,
+        });
     }
 }
 
@@ -113,7 +121,11 @@ impl Doing<'_> {
         let mut program = if command.is_script {
             match executable(&command.command) {
                 Ok(path) => script = path,
-                Err(error) => return Ok(StepState::failed(format!("cannot write the script: {error}")).into()),
+                Err(error) => {
+                    return Ok(
+                        StepState::failed(format!("cannot write the script: {error}")).into(),
+                    );
+                }
             }
             Program::new([script.as_os_str()])
         } else {
@@ -134,7 +146,9 @@ impl Doing<'_> {
             failed: None,
         };
         let ended = process::run(&program, &mut heard, self.cancel).await;
-        let Heard { out, err, failed, .. } = heard;
+        let Heard {
+            out, err, failed, ..
+        } = heard;
         if let Some(stop) = failed {
             return Err(stop);
         }
@@ -146,7 +160,13 @@ impl Doing<'_> {
             if kept.dropped > 0 {
                 let text = format!("{name} is longer than {KEPT} bytes; the rest is not kept");
                 let attributes = json!({ "stream": name, "kept": KEPT, "dropped": kept.dropped });
-                run.warn(self.place, "context_trim", "output_truncated", &text, attributes)?;
+                run.warn(
+                    self.place,
+                    "context_trim",
+                    "output_truncated",
+                    &text,
+                    &attributes,
+                )?;
             }
         }
         let mut state = match ended {
@@ -200,9 +220,19 @@ impl Run {
                 let attributes = json!({
                     "command": command, "exit_code": ran.code, "output": last_bytes(&ran.output, 4000),
                 });
-                let severity = if ran.code == 0 { Severity::Info } else { Severity::Warning };
+                let severity = if ran.code == 0 {
+                    Severity::Info
+                } else {
+                    Severity::Warning
+                };
                 self.chronicle
-                    .harness(place, "tool_lifecycle", "hook_command", severity, &attributes)
+                    .harness(
+                        place,
+                        "tool_lifecycle",
+                        "hook_command",
+                        severity,
+                        &attributes,
+                    )
                     .map_err(|_| "it cannot be recorded".to_owned())?;
                 match ran.code {
                     0 => Ok(()),
@@ -261,15 +291,13 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The end of a text, where errors are.
-pub(super) fn last_bytes(text: &str, most: usize) -> &str {
-    &text[text.ceil_char_boundary(text.len().saturating_sub(most))..]
-}
-
 /// A script as a file that can be executed; it is removed when the path is dropped.
 fn executable(script: &str) -> std::io::Result<tempfile::TempPath> {
-    let mut file = tempfile::Builder::new().prefix("quipu-script-").tempfile()?;
+    let mut file = tempfile::Builder::new()
+        .prefix("quipu-script-")
+        .tempfile()?;
     file.write_all(script.as_bytes())?;
-    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o700))?;
+    file.as_file()
+        .set_permissions(std::fs::Permissions::from_mode(0o700))?;
     Ok(file.into_temp_path())
 }

@@ -127,14 +127,18 @@ impl Pass {
             "First" | "first" => json!(self.index == 0),
             "Last" | "last" => json!(self.length == Some(self.index + 1)),
             // As awf has it for loops whose end is not known.
-            "Length" | "length" => self.length.map_or_else(|| json!(-1), |length| json!(length)),
+            "Length" | "length" => self
+                .length
+                .map_or_else(|| json!(-1), |length| json!(length)),
             "Parent" | "parent" => self.parent.as_ref()?.all(),
             _ => return None,
         })
     }
 
     fn all(&self) -> Value {
-        let names = ["Item", "Index", "Index1", "First", "Last", "Length", "Parent"];
+        let names = [
+            "Item", "Index", "Index1", "First", "Last", "Length", "Parent",
+        ];
         names
             .into_iter()
             .filter_map(|name| Some((name.to_owned(), self.field(name)?)))

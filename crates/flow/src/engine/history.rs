@@ -10,12 +10,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Mutex;
 
-use quipu_model::{Body, Event, Json, Place, RunId, Step, StepEnd, Timestamp};
+use quipu_model::{Body, Content, Event, Json, Place, RunId, Step, StepEnd, Timestamp};
 use quipu_record::RunLog;
 use quipu_store::blobs::Blobs;
 use serde_json::Value;
 
 use super::state::StepState;
+use super::text;
 
 /// How many events are read at once.
 const PAGE: usize = 1024;
@@ -88,6 +89,8 @@ pub(super) struct History {
     /// The steps that asked for an approval, by the hash of their token.
     pub(super) requests: HashMap<String, String>,
     pub(super) spending: Vec<Event>,
+    /// How many questions were put to agents, by the path of the step.
+    pub(super) asked: BTreeMap<String, u64>,
     log: RunLog,
     blobs: Option<Blobs>,
     page: Mutex<Vec<Event>>,
@@ -103,7 +106,11 @@ fn extra(json: Option<&Json>) -> Value {
 }
 
 fn numbers(value: &Value) -> impl Iterator<Item = u64> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_u64)
+    value
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_u64)
 }
 
 impl History {
@@ -120,6 +127,7 @@ impl History {
             last_end: LastEnd::Interrupted,
             requests: HashMap::new(),
             spending: Vec::new(),
+            asked: BTreeMap::new(),
             log: RunLog::open(path)?,
             blobs,
             page: Mutex::default(),
@@ -143,7 +151,10 @@ impl History {
         match event.body {
             Body::RunStarted(_) => {
                 let extra = extra(event.annotations.extra.as_ref());
-                self.discard(&extra["resume"]["discards"], extra["resume"]["discards_from"].as_u64());
+                self.discard(
+                    &extra["resume"]["discards"],
+                    extra["resume"]["discards_from"].as_u64(),
+                );
                 self.executions += 1;
                 self.last_end = LastEnd::Interrupted;
                 self.first_at.get_or_insert(event.timestamp);
@@ -152,9 +163,11 @@ impl History {
                 }
             }
             Body::RunCompleted(end) => {
-                let status = end
-                    .and_then(|end| end.result)
-                    .map(|result| self::extra(Some(&result))["status"].as_str().map(str::to_owned));
+                let status = end.and_then(|end| end.result).map(|result| {
+                    self::extra(Some(&result))["status"]
+                        .as_str()
+                        .map(str::to_owned)
+                });
                 self.last_end = match status.flatten() {
                     Some(status) if status == "interrupted" => LastEnd::Interrupted,
                     Some(status) => LastEnd::Said(status),
@@ -162,20 +175,44 @@ impl History {
                 };
             }
             Body::StepStarted(step) => {
-                self.begin(event.seq, &event.place, step, None, &event.annotations.extra, open);
+                self.begin(
+                    event.seq,
+                    &event.place,
+                    step,
+                    None,
+                    event.annotations.extra.as_ref(),
+                    open,
+                );
             }
             Body::CallStarted { child_run_id, step } => {
                 let child = Some(child_run_id);
-                self.begin(event.seq, &event.place, step, child, &event.annotations.extra, open);
+                self.begin(
+                    event.seq,
+                    &event.place,
+                    step,
+                    child,
+                    event.annotations.extra.as_ref(),
+                    open,
+                );
             }
             Body::StepCompleted(StepEnd { error, .. }) => {
                 if let Some(begun) = open.remove(&at) {
-                    self.end(event.seq, begun, error.is_some(), &event.annotations.extra);
+                    self.end(
+                        event.seq,
+                        begun,
+                        error.is_some(),
+                        event.annotations.extra.as_ref(),
+                    );
                 }
             }
             Body::CallCompleted { end, .. } => {
                 if let Some(begun) = open.remove(&at) {
-                    self.end(event.seq, begun, end.error.is_some(), &event.annotations.extra);
+                    self.end(
+                        event.seq,
+                        begun,
+                        end.error.is_some(),
+                        event.annotations.extra.as_ref(),
+                    );
                 }
             }
             Body::Harness(harness) if harness.name == "approval_requested" => {
@@ -183,6 +220,13 @@ impl History {
                 if let Some(request) = facts["request"].as_str() {
                     self.requests.insert(request.to_owned(), event.place.path);
                 }
+            }
+            Body::UserMessage(blocks)
+                if !blocks
+                    .iter()
+                    .any(|block| matches!(block.content, Content::Command(_))) =>
+            {
+                *self.asked.entry(event.place.path).or_default() += 1;
             }
             body => {
                 let notes = &event.annotations;
@@ -206,10 +250,10 @@ impl History {
         place: &Place,
         step: Step,
         child: Option<RunId>,
-        notes: &Option<Json>,
+        notes: Option<&Json>,
         open: &mut HashMap<(Key, u64), Open>,
     ) {
-        let extra = extra(notes.as_ref());
+        let extra = extra(notes);
         self.discard(&extra["discards"], None);
         let last = self.last_attempt.entry(key(place)).or_default();
         *last = (*last).max(place.attempt);
@@ -218,27 +262,33 @@ impl History {
             place: place.clone(),
             step,
             child,
-            input: extra["input_sha256"].as_str().unwrap_or_default().to_owned(),
+            input: extra["input_sha256"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
         };
         open.insert((key(place), place.attempt), begun);
     }
 
-    fn end(&mut self, seq: u64, begun: Open, failed: bool, notes: &Option<Json>) {
-        let extra = extra(notes.as_ref());
+    fn end(&mut self, seq: u64, begun: Open, failed: bool, notes: Option<&Json>) {
+        let extra = extra(notes);
         if extra["retrying"] == Value::Bool(true) || extra["interrupted"] == Value::Bool(true) {
             return;
         }
-        self.visits.entry(key(&begun.place)).or_default().push(Visit {
-            attempt: begun.place.attempt,
-            input: begun.input,
-            started: begun.seq,
-            completed: seq,
-            failed,
-            handled: extra["handled"] == Value::Bool(true),
-            child: begun.child,
-            child_attempts: extra["child_attempts"].as_u64().unwrap_or_default(),
-            discarded: false,
-        });
+        self.visits
+            .entry(key(&begun.place))
+            .or_default()
+            .push(Visit {
+                attempt: begun.place.attempt,
+                input: begun.input,
+                started: begun.seq,
+                completed: seq,
+                failed,
+                handled: extra["handled"] == Value::Bool(true),
+                child: begun.child,
+                child_attempts: extra["child_attempts"].as_u64().unwrap_or_default(),
+                discarded: false,
+            });
     }
 
     fn discard(&mut self, seqs: &Value, from: Option<u64>) {
@@ -247,7 +297,6 @@ impl History {
             return;
         }
         let from = from.unwrap_or(u64::MAX);
-        #[expect(clippy::iter_over_hash_type, reason = "each visit is looked at by itself")]
         for visit in self.visits.values_mut().flatten() {
             if seqs.contains(&visit.completed) || visit.started >= from {
                 visit.discarded = true;
@@ -273,12 +322,18 @@ impl History {
         if visit.input != input {
             return Found::Changed(visit.completed);
         }
-        let state = self.event(visit.completed).and_then(|event| match event.body {
-            Body::StepCompleted(end) | Body::CallCompleted { end, .. } => {
-                StepState::from_result(end.result.as_ref(), end.error.as_deref(), self.blobs.as_ref())
-            }
-            _ => None,
-        });
+        let state = self
+            .event(visit.completed)
+            .and_then(|event| match event.body {
+                Body::StepCompleted(end) | Body::CallCompleted { end, .. } => {
+                    StepState::from_result(
+                        end.result.as_ref(),
+                        end.error.as_deref(),
+                        self.blobs.as_ref(),
+                    )
+                }
+                _ => None,
+            });
         match state {
             Some(state) => Found::Answer(Box::new(Answered {
                 state,
@@ -293,9 +348,10 @@ impl History {
     /// The run that a step began to call, where that call did not end: it goes on.
     pub(super) fn child_of(&self, place: &Place, input: &str) -> Option<RunId> {
         let same = |path: &str, passes: &[u64]| path == place.path && passes == place.iterations;
-        let open = self.open.iter().filter(|open| {
-            same(&open.place.path, &open.place.iterations) && open.input == input
-        });
+        let open = self
+            .open
+            .iter()
+            .filter(|open| same(&open.place.path, &open.place.iterations) && open.input == input);
         let failed = self.visits.get(&key(place)).into_iter().flatten();
         let failed = failed.filter(|visit| visit.discarded && visit.failed && visit.input == input);
         open.map(|open| (open.seq, open.child.clone()))
@@ -305,12 +361,19 @@ impl History {
     }
 
     fn event(&self, seq: u64) -> Option<Event> {
-        let mut page = self.page.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut page = self
+            .page
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Ok(at) = page.binary_search_by_key(&seq, |event| event.seq) {
             return Some(page[at].clone());
         }
         let read = self.log.page(seq, PAGE).ok()?;
-        *page = read.events.into_iter().map(|event| event.decoded.event).collect();
+        *page = read
+            .events
+            .into_iter()
+            .map(|event| event.decoded.event)
+            .collect();
         page.first().filter(|event| event.seq == seq).cloned()
     }
 
@@ -320,7 +383,9 @@ impl History {
         let all = || {
             sorted(&self.visits)
                 .into_iter()
-                .flat_map(|((path, _), visits)| visits.iter().map(move |visit| (path.as_str(), visit)))
+                .flat_map(|((path, _), visits)| {
+                    visits.iter().map(move |visit| (path.as_str(), visit))
+                })
                 .filter(|(_, visit)| !visit.discarded)
         };
         // The failure that ended last is that of the outermost step; the cause is inside of it.
@@ -369,13 +434,22 @@ impl History {
     }
 
     /// The first event of a step by its path, and the steps that ended from there on.
-    pub(super) fn from_step(&self, path: &str) -> Option<(u64, Vec<String>)> {
+    pub(super) fn beginning_at(&self, path: &str) -> Option<(u64, Vec<String>)> {
         let of = |(at, _): &&Key| at == path;
-        let ended = self.visits.keys().filter(of).flat_map(|key| &self.visits[key]);
+        let ended = self
+            .visits
+            .keys()
+            .filter(of)
+            .flat_map(|key| &self.visits[key]);
         let first = ended
             .filter(|visit| !visit.discarded)
             .map(|visit| visit.started)
-            .chain(self.open.iter().filter(|open| open.place.path == path).map(|open| open.seq))
+            .chain(
+                self.open
+                    .iter()
+                    .filter(|open| open.place.path == path)
+                    .map(|open| open.seq),
+            )
             .min()?;
         let mut discarded: Vec<(u64, String)> = sorted(&self.visits)
             .into_iter()
@@ -384,7 +458,7 @@ impl History {
             })
             .filter(|(visit, ..)| !visit.discarded && visit.started >= first)
             .map(|(visit, path, passes)| {
-                let passes: String = passes.iter().map(|pass| format!("[{pass}]")).collect();
+                let passes = text::passes(passes);
                 (visit.started, format!("{path}{passes}"))
             })
             .collect();
@@ -394,7 +468,11 @@ impl History {
 
     /// The paths of steps that have begun.
     pub(super) fn paths(&self) -> Vec<String> {
-        let mut paths: Vec<String> = self.last_attempt.keys().map(|(path, _)| path.clone()).collect();
+        let mut paths: Vec<String> = self
+            .last_attempt
+            .keys()
+            .map(|(path, _)| path.clone())
+            .collect();
         paths.sort();
         paths.dedup();
         paths
@@ -411,5 +489,6 @@ fn parent(path: &str) -> &str {
 
 /// Whether a path is that of a step inside another.
 fn is_inside(path: &str, outer: &str) -> bool {
-    path.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
+    path.strip_prefix(outer)
+        .is_some_and(|rest| rest.starts_with('.'))
 }

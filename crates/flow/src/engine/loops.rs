@@ -44,11 +44,23 @@ impl Doing<'_> {
         let Action::ForEach(each) = &self.step.action else {
             return Ok(Done::default());
         };
-        let most = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let most = limit.map_or(usize::MAX, |limit| {
+            usize::try_from(limit).unwrap_or(usize::MAX)
+        });
         if items.len() > most {
-            let text = format!("{} of {} items are left out: max_iterations is {most}", items.len() - most, items.len());
+            let text = format!(
+                "{} of {} items are left out: max_iterations is {most}",
+                items.len() - most,
+                items.len()
+            );
             let attributes = json!({ "items": items.len(), "max_iterations": most });
-            self.run.warn(self.place, "guardrail", "items_left_out", &text, attributes)?;
+            self.run.warn(
+                self.place,
+                "guardrail",
+                "items_left_out",
+                &text,
+                &attributes,
+            )?;
         }
         let count = items.len().min(most);
         let mut passes = Passes::default();
@@ -59,7 +71,10 @@ impl Doing<'_> {
                 length: Some(count as u64),
                 parent: context.pass.clone(),
             };
-            if self.pass(context, frame, &each.body, pass, &mut passes).await? {
+            if self
+                .pass(context, frame, &each.body, pass, &mut passes)
+                .await?
+            {
                 break;
             }
         }
@@ -94,9 +109,17 @@ impl Doing<'_> {
                 }
             }
             if passes.count == limit {
-                let text = format!("the loop ended after {limit} passes (max_iterations); its condition still holds");
+                let text = format!(
+                    "the loop ended after {limit} passes (max_iterations); its condition still holds"
+                );
                 let attributes = json!({ "max_iterations": limit });
-                self.run.warn(self.place, "guardrail", "max_iterations", &text, attributes)?;
+                self.run.warn(
+                    self.place,
+                    "guardrail",
+                    "max_iterations",
+                    &text,
+                    &attributes,
+                )?;
                 if passes.had_failures && looped.body.on_complete.is_none() {
                     passes.failed = Some(text);
                 }
@@ -108,7 +131,10 @@ impl Doing<'_> {
                 length: None,
                 parent: context.pass.clone(),
             };
-            if self.pass(context, frame, &looped.body, pass, &mut passes).await? {
+            if self
+                .pass(context, frame, &looped.body, pass, &mut passes)
+                .await?
+            {
                 break;
             }
         }
@@ -161,7 +187,13 @@ impl Doing<'_> {
             Err(error) => {
                 let text = self.run.at_place(error.at, &format!("break_when: {error}"));
                 let attributes = json!({ "error": text });
-                self.run.warn(self.place, "guardrail", "break_when_failed", &text, attributes)?;
+                self.run.warn(
+                    self.place,
+                    "guardrail",
+                    "break_when_failed",
+                    &text,
+                    &attributes,
+                )?;
                 Ok(false)
             }
         }
@@ -177,7 +209,10 @@ impl Doing<'_> {
         let mut at = 0;
         while let Some(name) = body.steps.get(at) {
             let Some(step) = self.run.workflow.steps.get(&name.text) else {
-                return Ok(PassEnd::Failed(format!("step {} does not exist", name.text)));
+                return Ok(PassEnd::Failed(format!(
+                    "step {} does not exist",
+                    name.text
+                )));
             };
             // It ends the run, not the pass: the run goes there.
             if matches!(step.action, Action::Terminal(_)) {
@@ -208,7 +243,8 @@ impl Doing<'_> {
                 None => {
                     let text = format!("step {next} does not exist; the loop goes on");
                     let attributes = json!({ "step": next });
-                    self.run.warn(self.place, "guardrail", "unknown_step", &text, attributes)?;
+                    self.run
+                        .warn(self.place, "guardrail", "unknown_step", &text, &attributes)?;
                     at += 1;
                 }
             }

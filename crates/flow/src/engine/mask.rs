@@ -80,8 +80,12 @@ impl Masking<'_> {
 
     fn draft(&self, draft: &mut Draft) {
         match &mut draft.body {
-            Body::UserMessage(blocks) | Body::AssistantMessage(blocks) | Body::SystemMessage(blocks) => {
-                blocks.iter_mut().for_each(|block| self.block(block));
+            Body::UserMessage(blocks)
+            | Body::AssistantMessage(blocks)
+            | Body::SystemMessage(blocks) => {
+                for block in blocks {
+                    self.block(block);
+                }
             }
             Body::RunCompleted(Some(end))
             | Body::StepCompleted(end)

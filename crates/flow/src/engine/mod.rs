@@ -27,17 +27,19 @@ mod history;
 mod loops;
 mod mask;
 mod parallel;
+mod preflight;
 mod prepare;
 mod run;
 mod spending;
 mod state;
 mod step;
+mod text;
 mod tooling;
 
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,13 +49,14 @@ use quipu_record::{Recorder, RecorderOptions, Storage};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::Agents;
+use crate::agent::{AgentOptions, Agents};
 use crate::definition::places::Places;
 use crate::definition::{Budget, Workflow};
-use crate::operation::Operations;
+use crate::operation::{Builtin, Operations};
 use crate::plugin::Plugins;
 
 pub use mask::mask_inputs;
+pub use preflight::preflight;
 pub use run::new_run_id;
 pub use state::{StepState, StepStatus, StepTokens};
 
@@ -98,6 +101,34 @@ pub struct EngineOptions {
     pub max_visits: u32,
 }
 
+impl EngineOptions {
+    /// What most programs need: transcripts, blobs and the audit file in `home`, steps in `root`, nobody to ask and
+    /// nobody who listens.
+    pub fn new(home: &Path, root: &Path, places: Places) -> Self {
+        let plugins = Plugins::discover(&places.plugins);
+        Self {
+            storage: Storage::at(home),
+            blobs: home.join("blobs"),
+            audit: Some(home.join("audit.jsonl")),
+            recorder: RecorderOptions::default(),
+            go_on_unrecorded: false,
+            places,
+            root: root.to_owned(),
+            agents: Agents::new(AgentOptions::default()),
+            operations: vec![Arc::new(Builtin::default())],
+            plugins,
+            connector: None,
+            prices: Arc::new(quipu_prices::Prices::builtin()),
+            budget: None,
+            user: String::new(),
+            observer: Arc::new(NoObserver),
+            person: None,
+            max_depth: 10,
+            max_visits: 1000,
+        }
+    }
+}
+
 /// Told what happens, for a display. Called from many threads; must be quick.
 pub trait Observer: Send + Sync {
     /// Something happened in a run.
@@ -119,19 +150,39 @@ impl Observer for NoObserver {
 #[expect(missing_docs, reason = "the fields say what they are")]
 pub enum News<'a> {
     /// A run begins, or goes on.
-    RunStarted { workflow: &'a str, resumed: bool, parent: Option<&'a RunId> },
+    RunStarted {
+        workflow: &'a str,
+        resumed: bool,
+        parent: Option<&'a RunId>,
+    },
     /// A step begins.
-    StepStarted { place: &'a Place, kind: &'a StepKind },
+    StepStarted {
+        place: &'a Place,
+        kind: &'a StepKind,
+    },
     /// A step has ended.
-    StepEnded { place: &'a Place, kind: &'a StepKind, error: Option<&'a str>, took: Duration },
+    StepEnded {
+        place: &'a Place,
+        kind: &'a StepKind,
+        error: Option<&'a str>,
+        took: Duration,
+    },
     /// A step answered from the transcript.
     StepAnswered { place: &'a Place },
     /// A step is tried again.
-    Retrying { place: &'a Place, after: Duration, error: &'a str },
+    Retrying {
+        place: &'a Place,
+        after: Duration,
+        error: &'a str,
+    },
     /// An agent says something.
     Said { place: &'a Place, text: &'a str },
     /// A command prints something.
-    Printed { place: &'a Place, bytes: &'a [u8], is_error: bool },
+    Printed {
+        place: &'a Place,
+        bytes: &'a [u8],
+        is_error: bool,
+    },
     /// A hook says something.
     Log { place: &'a Place, text: &'a str },
     /// Something needs a look.

@@ -38,24 +38,27 @@ impl Doing<'_> {
         };
         let mut steps: Vec<Step> = Vec::new();
         for name in &parallel.branches {
-            match self.run.workflow.steps.get(&name.text) {
-                Some(step) => steps.push(step.clone()),
-                None => {
-                    let error = self.run.at_place(name.at, &format!("step {} does not exist", name.text));
-                    return Ok(StepState::failed(error).into());
-                }
-            }
+            let Some(step) = self.run.workflow.steps.get(&name.text) else {
+                let what = format!("step {} does not exist", name.text);
+                return Ok(StepState::failed(self.run.at_place(name.at, &what)).into());
+            };
+            steps.push(step.clone());
         }
         let siblings = self.cancel.child_token();
         let running = self.start(context, frame, &steps, &siblings, parallel.max_concurrent);
         let mut gathered = Gathered::default();
-        let ended = gathered.all(running, &steps, parallel.strategy, &siblings).await;
+        let ended = gathered
+            .all(running, &steps, parallel.strategy, &siblings)
+            .await;
         gathered.branches.sort_by_key(|branch| branch.index);
         for branch in &gathered.branches {
             let name = &steps[branch.index].name;
             // A branch may itself have steps inside; their values are those of the branch.
             for (step, state) in &branch.context.states {
-                let is_new = context.states.get(step).is_none_or(|known| !Arc::ptr_eq(known, state));
+                let is_new = context
+                    .states
+                    .get(step)
+                    .is_none_or(|known| !Arc::ptr_eq(known, state));
                 if step == name || is_new {
                     context.states.insert(step.clone(), Arc::clone(state));
                 }
@@ -78,7 +81,9 @@ impl Doing<'_> {
         cancel: &CancellationToken,
         at_once: Option<usize>,
     ) -> JoinSet<Branch> {
-        let room = Arc::new(Semaphore::new(at_once.unwrap_or(Semaphore::MAX_PERMITS).max(1)));
+        let room = Arc::new(Semaphore::new(
+            at_once.unwrap_or(Semaphore::MAX_PERMITS).max(1),
+        ));
         let endings: Vec<(watch::Sender<Option<bool>>, Ending)> =
             steps.iter().map(|_| watch::channel(None)).collect();
         let by_name: HashMap<String, Ending> = steps
@@ -91,13 +96,14 @@ impl Doing<'_> {
             // Branches beside it are waited for here; the others have ended.
             let mut step = step.clone();
             let mut awaited = Vec::new();
-            step.depends_on.retain(|other| match by_name.get(&other.text) {
-                Some(ending) if other.text != step.name => {
-                    awaited.push((other.text.clone(), ending.clone()));
-                    false
-                }
-                _ => true,
-            });
+            step.depends_on
+                .retain(|other| match by_name.get(&other.text) {
+                    Some(ending) if other.text != step.name => {
+                        awaited.push((other.text.clone(), ending.clone()));
+                        false
+                    }
+                    _ => true,
+                });
             let branch = BranchStart {
                 run: Arc::clone(self.run),
                 context: context.clone(),
@@ -142,7 +148,9 @@ impl BranchStart {
         }
         if let Some(name) = failed {
             // The step itself says that what it depends on has not succeeded.
-            self.step.depends_on.insert(0, crate::definition::Text::new(name));
+            self.step
+                .depends_on
+                .insert(0, crate::definition::Text::new(name));
         }
         let result = tokio::select! {
             biased;
@@ -219,13 +227,22 @@ impl Gathered {
 
     fn state(&self, steps: &[Step], strategy: Strategy) -> StepState {
         let succeeded = self.ended.iter().filter(|(_, ok)| *ok).count();
-        let failed: Vec<&str> = self
-            .ended
+        let failed: Vec<String> = self
+            .branches
             .iter()
-            .filter(|(_, ok)| !ok)
-            .map(|(index, _)| steps[*index].name.as_str())
+            .filter(|branch| self.ended.contains(&(branch.index, false)))
+            .map(|branch| {
+                let name = &steps[branch.index].name;
+                let state = branch.context.states.get(name);
+                let error = state.and_then(|state| state.error.as_deref());
+                format!(
+                    "branch {name} failed: {}",
+                    error.unwrap_or("it did not end")
+                )
+            })
             .collect();
-        let mut state = StepState::said(format!("{succeeded} of {} branches succeeded", steps.len()));
+        let mut state =
+            StepState::said(format!("{succeeded} of {} branches succeeded", steps.len()));
         let is_ok = match strategy {
             Strategy::AllSucceed => succeeded == steps.len(),
             Strategy::AnySucceed => succeeded > 0 || steps.is_empty(),
@@ -234,7 +251,7 @@ impl Gathered {
         if !is_ok {
             state.error = Some(match failed.as_slice() {
                 [] => "no branch succeeded".to_owned(),
-                names => format!("failed: {}", names.join(", ")),
+                failed => failed.join("; "),
             });
         }
         state

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use indexmap::IndexMap;
+use quipu_model::hex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -32,16 +33,37 @@ const USUAL_CALL: Duration = Duration::from_secs(300);
 pub(super) enum Prepared {
     Command(PreparedCommand),
     Agent(Box<PreparedAgent>),
-    Operation { name: String, inputs: Map<String, Value> },
-    Terminal { message: Option<String>, failure: bool, exit_code: u8 },
+    Operation {
+        name: String,
+        inputs: Map<String, Value>,
+    },
+    Terminal {
+        message: Option<String>,
+        failure: bool,
+        exit_code: u8,
+    },
     Parallel,
-    ForEach { items: Vec<Value>, limit: Option<u64> },
-    While { limit: u64 },
+    ForEach {
+        items: Vec<Value>,
+        limit: Option<u64>,
+    },
+    While {
+        limit: u64,
+    },
     Call(PreparedCall),
-    Approval { message: String },
-    Set { values: Map<String, Value> },
-    Wait { until: Until },
-    Custom { kind: String, config: Map<String, Value> },
+    Approval {
+        message: String,
+    },
+    Set {
+        values: Map<String, Value>,
+    },
+    Wait {
+        until: Until,
+    },
+    Custom {
+        kind: String,
+        config: Map<String, Value>,
+    },
 }
 
 /// A command with everything filled in.
@@ -83,7 +105,11 @@ impl Prepared {
                 })
             }
             Self::Operation { name, inputs } => json!({ "operation": name, "inputs": inputs }),
-            Self::Terminal { message, failure, exit_code } => {
+            Self::Terminal {
+                message,
+                failure,
+                exit_code,
+            } => {
                 json!({ "message": message, "failure": failure, "exit_code": exit_code })
             }
             Self::Parallel => json!("parallel"),
@@ -92,16 +118,15 @@ impl Prepared {
             Self::Call(call) => json!({ "workflow": call.file, "inputs": call.inputs }),
             Self::Approval { message } => json!({ "message": message }),
             Self::Set { values } => json!(values),
-            Self::Wait { until: Until::After(after) } => json!(after.as_millis()),
-            Self::Wait { until: Until::At(at) } => json!(at.to_string()),
+            Self::Wait {
+                until: Until::After(after),
+            } => json!(after.as_millis()),
+            Self::Wait {
+                until: Until::At(at),
+            } => json!(at.to_string()),
             Self::Custom { kind, config } => json!({ "kind": kind, "config": config }),
         };
-        let digest = Sha256::digest(input.to_string().as_bytes());
-        digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
-            use std::fmt::Write as _;
-            write!(hex, "{byte:02x}").ok();
-            hex
-        })
+        hex::encode(&Sha256::digest(input.to_string().as_bytes()))
     }
 
     /// How long it may take where the file does not say.
@@ -202,13 +227,15 @@ impl Filler<'_> {
             (Some(command), _) => (self.text(command)?, false),
             (None, Some(file)) => {
                 let path = self.run.file("scripts", &self.text(file)?);
-                let script = self.read(&path, SCRIPT_BYTES)?;
+                let script = read(&path, SCRIPT_BYTES)?;
                 let at = file.at;
                 let script = self.text(&Text { text: script, at })?;
                 let is_script = script.starts_with("#!");
                 (script, is_script)
             }
-            (None, None) => return Err("the step has neither a command nor a script_file".to_owned()),
+            (None, None) => {
+                return Err("the step has neither a command nor a script_file".to_owned());
+            }
         };
         let dir = match self.optional(step.dir.as_ref())? {
             Some(dir) => self.run.options.root.join(dir),
@@ -234,19 +261,11 @@ impl Filler<'_> {
         })
     }
 
-    pub(super) fn read(&self, path: &std::path::Path, most: u64) -> Result<String, String> {
-        let wrong = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-        let length = std::fs::metadata(path).map_err(wrong)?.len();
-        if length > most {
-            return Err(format!("{} has more than {most} bytes", path.display()));
-        }
-        std::fs::read_to_string(path).map_err(wrong)
-    }
-
     fn items(&self, items: &Items) -> Result<Vec<Value>, String> {
         let text = match items {
             Items::List(list) => {
-                let fill = |item| template::fill(item, self.context).map_err(|error| self.wrong(&error));
+                let fill =
+                    |item| template::fill(item, self.context).map_err(|error| self.wrong(&error));
                 return list.iter().map(fill).collect();
             }
             Items::Template(text) => text,
@@ -268,7 +287,9 @@ impl Filler<'_> {
             .map_err(|error| self.run.at_place(error.at, &error.to_string()))?;
         match u64::try_from(number) {
             Ok(number @ 1..=MOST_PASSES) => Ok(Some(number)),
-            _ => Err(format!("max_iterations is {number}; it must be from 1 to {MOST_PASSES}")),
+            _ => Err(format!(
+                "max_iterations is {number}; it must be from 1 to {MOST_PASSES}"
+            )),
         }
     }
 
@@ -279,11 +300,17 @@ impl Filler<'_> {
         let until = self.optional(until)?.unwrap_or_default();
         match until.trim().parse() {
             Ok(at) => Ok(Until::At(at)),
-            Err(_) => Err(format!("{until:?} is not a time; write it as 2026-01-31T12:00:00Z")),
+            Err(_) => Err(format!(
+                "{until:?} is not a time; write it as 2026-01-31T12:00:00Z"
+            )),
         }
     }
 
-    fn agent(&self, step: &Step, agent: &crate::definition::AgentStep) -> Result<PreparedAgent, String> {
+    fn agent(
+        &self,
+        step: &Step,
+        agent: &crate::definition::AgentStep,
+    ) -> Result<PreparedAgent, String> {
         let request = self.ask(step, agent)?;
         let mut checks = Vec::new();
         for (number, check) in agent.checks.iter().enumerate() {
@@ -303,10 +330,12 @@ impl Filler<'_> {
             (Some(prompt), _) => self.text(prompt)?,
             (None, Some(file)) => {
                 let path = self.run.file("prompts", &self.text(file)?);
-                let text = self.read(&path, SCRIPT_BYTES)?;
+                let text = read(&path, SCRIPT_BYTES)?;
                 self.text(&Text { text, at: file.at })?
             }
-            (None, None) => return Err("the step has neither a prompt nor a prompt_file".to_owned()),
+            (None, None) => {
+                return Err("the step has neither a prompt nor a prompt_file".to_owned());
+            }
         };
         let skills = self.run.skills(self, &agent.skills)?;
         if !skills.is_empty() {
@@ -323,9 +352,15 @@ impl Filler<'_> {
         };
         let mut options = self.map(&agent.options)?;
         if agent.output_format == crate::definition::OutputFormat::Json {
-            options.entry("output_format").or_insert_with(|| "json".into());
+            options
+                .entry("output_format")
+                .or_insert_with(|| "json".into());
         }
-        let session = match agent.conversation.as_ref().and_then(|c| c.continue_from.as_ref()) {
+        let session = match agent
+            .conversation
+            .as_ref()
+            .and_then(|c| c.continue_from.as_ref())
+        {
             None => None,
             Some(from) => {
                 let state = self.context.states.get(&from.text);
@@ -362,7 +397,9 @@ impl Filler<'_> {
 /// Whether a shell can have a variable of this name.
 fn is_variable(name: &str) -> bool {
     let mut bytes = name.bytes();
-    bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+    bytes
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
@@ -372,5 +409,18 @@ fn items_in(text: &str) -> Vec<Value> {
         return items;
     }
     let words = text.split(',').map(str::trim);
-    words.filter(|word| !word.is_empty()).map(Into::into).collect()
+    words
+        .filter(|word| !word.is_empty())
+        .map(Into::into)
+        .collect()
+}
+
+/// Reads a text file that is not too long.
+pub(super) fn read(path: &std::path::Path, most: u64) -> Result<String, String> {
+    let wrong = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+    let length = std::fs::metadata(path).map_err(wrong)?.len();
+    if length > most {
+        return Err(format!("{} has more than {most} bytes", path.display()));
+    }
+    std::fs::read_to_string(path).map_err(wrong)
 }

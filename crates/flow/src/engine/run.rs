@@ -47,7 +47,6 @@ pub(super) struct Run {
     /// The plugins that the workflow uses, open.
     pub(super) plugins: Plugins,
     /// Ends programs of plugins when the run has ended.
-    #[expect(dead_code, reason = "what it does, it does when it is dropped")]
     plugins_end: DropGuard,
 }
 
@@ -56,6 +55,8 @@ pub(super) struct Run {
 pub(super) struct Counts {
     steps: AtomicU64,
     answered: AtomicU64,
+    /// Answers that the transcript does not say yet.
+    unsaid: AtomicU64,
 }
 
 impl Counts {
@@ -65,6 +66,7 @@ impl Counts {
 
     pub(super) fn answered(&self) {
         self.answered.fetch_add(1, Ordering::Relaxed);
+        self.unsaid.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -134,7 +136,7 @@ pub fn new_run_id() -> Result<RunId, EngineError> {
         .map_err(|error| EngineError::Environment(format!("no random numbers: {error}")))?;
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = quipu_model::hex::encode(&bytes);
     let id = format!(
         "{}-{}-{}-{}-{}",
         &hex[..8],
@@ -163,7 +165,7 @@ pub(super) async fn begin(
         resume: None,
         user: options.user.clone(),
     };
-    let (outcome, _) = execute(options, beginning, cancel).await?;
+    let (outcome, _) = Box::pin(execute(options, beginning, cancel)).await?;
     Ok(outcome)
 }
 
@@ -183,7 +185,10 @@ pub(super) async fn resume(
     }
     let blobs = Blobs::open(&options.blobs).ok();
     let mut history = History::read(&path, blobs).map_err(EngineError::Recording)?;
-    let Some(started) = history.started.clone().filter(|started| started["workflow_file"].is_string())
+    let Some(started) = history
+        .started
+        .clone()
+        .filter(|started| started["workflow_file"].is_string())
     else {
         return Err(EngineError::Resume(format!(
             "{run_id} was not started by `quipu run`, so it cannot be resumed"
@@ -205,7 +210,7 @@ pub(super) async fn resume(
     }
     let (mut discards, mut discards_from, mut discarded) = (Vec::new(), None, Vec::new());
     if let Some(from) = &how.from {
-        let Some((first, names)) = history.from_step(from) else {
+        let Some((first, names)) = history.beginning_at(from) else {
             let paths = history.paths().join(", ");
             return Err(EngineError::Resume(format!(
                 "step {from} has not run in {run_id}; steps that have: {paths}"
@@ -216,12 +221,11 @@ pub(super) async fn resume(
         discards = history.failed_end();
     }
     history.take_back(&discards, discards_from);
-    let workflow = match how.workflow {
-        Some(workflow) => workflow,
-        None => {
-            let file = PathBuf::from(started["workflow_file"].as_str().unwrap_or_default());
-            Arc::new(load(options, &file).map_err(EngineError::Resume)?)
-        }
+    let workflow = if let Some(workflow) = how.workflow {
+        workflow
+    } else {
+        let file = PathBuf::from(started["workflow_file"].as_str().unwrap_or_default());
+        Arc::new(load(options, &file).map_err(EngineError::Resume)?)
     };
     let beginning = Beginning {
         stack: vec![workflow.name.clone()],
@@ -240,7 +244,7 @@ pub(super) async fn resume(
             verdict: how.verdict,
         }),
     };
-    let (outcome, _) = execute(options, beginning, cancel).await?;
+    let (outcome, _) = Box::pin(execute(options, beginning, cancel)).await?;
     Ok(outcome)
 }
 
@@ -250,10 +254,14 @@ fn inputs_again(
     given: IndexMap<String, Value>,
 ) -> Result<IndexMap<String, Value>, EngineError> {
     let before = started["inputs"].as_object().into_iter().flatten();
-    let mut inputs: IndexMap<String, Value> =
-        before.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut inputs: IndexMap<String, Value> = before
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     inputs.extend(given);
-    match inputs.iter().find(|(_, value)| value.as_str() == Some(MASKED)) {
+    match inputs
+        .iter()
+        .find(|(_, value)| value.as_str() == Some(MASKED))
+    {
         Some((name, _)) => Err(EngineError::Resume(format!(
             "the input {name} was masked in the transcript; give it again with --input {name}=…"
         ))),
@@ -279,9 +287,12 @@ pub(super) async fn execute(
 ) -> Result<(Outcome, Context), EngineError> {
     let began = Instant::now();
     let is_resumed = beginning.resume.is_some();
-    let parent = beginning.parent.as_ref().map(|parent| parent.run_id().clone());
+    let parent = beginning
+        .parent
+        .as_ref()
+        .map(|parent| parent.run_id().clone());
     let mut run = open(options, beginning)?;
-    let opened = run.open_plugins().await;
+    let opened = Box::pin(run.open_plugins()).await;
     let run = Arc::new(run);
     let audit = Audit::open(options.audit.as_deref(), &run.facts)?;
     if let Some(audit) = &audit {
@@ -408,8 +419,12 @@ fn open(options: &Arc<EngineOptions>, beginning: Beginning) -> Result<Run, Engin
         starter: user,
         workflow,
     };
-    run.write_beginning(parent.is_some(), resume.as_ref()).map_err(broken)?;
+    run.write_beginning(parent.is_some(), resume.as_ref())
+        .map_err(broken)?;
     if let Some(resume) = resume {
+        for (step, times) in &resume.history.asked {
+            options.agents.pass_over(step, *times);
+        }
         run.spending.add_past(&resume.history.spending);
         run.verdict = resume.verdict;
         run.history = Some(resume.history);
@@ -434,7 +449,10 @@ fn directories(options: &EngineOptions, pack: Option<&str>) -> BTreeMap<String, 
 }
 
 fn hostname() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
 }
 
 impl Run {
@@ -443,7 +461,10 @@ impl Run {
         let mut names = self.workflow.plugins.clone();
         for step in self.workflow.steps.values() {
             let used = match &step.action {
-                Action::Custom(custom) => self.plugins.of_step(&custom.kind).map(|plugin| plugin.name.as_str()),
+                Action::Custom(custom) => self
+                    .plugins
+                    .of_step(&custom.kind)
+                    .map(|plugin| plugin.name.as_str()),
                 Action::Operation(operation) => operation.operation.text.split('.').next(),
                 _ => None,
             };
@@ -459,7 +480,9 @@ impl Run {
         }
         let ends = CancellationToken::new();
         self.plugins_end = ends.clone().drop_guard();
-        self.plugins.open(&names, &ends).await.map_err(|error| error.to_string())
+        Box::pin(self.plugins.open(&names, &ends))
+            .await
+            .map_err(|error| error.to_string())
     }
 
     pub(super) fn tell(&self, news: News<'_>) {
@@ -470,7 +493,11 @@ impl Run {
     pub(super) fn at_place(&self, at: At, what: &str) -> String {
         match at.line {
             0 => what.to_owned(),
-            line => format!("{}:{line}:{}: {what}", self.workflow.file.display(), at.column),
+            line => format!(
+                "{}:{line}:{}: {what}",
+                self.workflow.file.display(),
+                at.column
+            ),
         }
     }
 
@@ -494,7 +521,8 @@ impl Run {
             extra["is_child"] = true.into();
         }
         if let Some(resume) = resume {
-            let mut how = json!({ "by": self.facts.user, "execution": resume.history.executions + 1 });
+            let mut how =
+                json!({ "by": self.facts.user, "execution": resume.history.executions + 1 });
             if !resume.discards.is_empty() {
                 how["discards"] = json!(resume.discards);
             }
@@ -508,7 +536,8 @@ impl Run {
             extra["resume"] = how;
         }
         let body = Body::RunStarted(Some(self.named()));
-        self.chronicle.record(&Place::run(), body, with_extra(&extra))?;
+        self.chronicle
+            .record(&Place::run(), body, with_extra(&extra))?;
         Ok(())
     }
 
@@ -525,12 +554,18 @@ impl Run {
                 ..End::default()
             };
             let state = StepState::failed(error);
-            self.chronicle.completed(&open.place, open.step.clone(), &state, &end)?;
+            self.chronicle
+                .completed(&open.place, open.step.clone(), &state, &end)?;
         }
-        let mut end = self.named().failed("interrupted: the process ended before the run did");
+        let mut end = self
+            .named()
+            .failed("interrupted: the process ended before the run did");
         end.result = quipu_model::Json::of(&json!({ "status": "interrupted" })).ok();
-        self.chronicle
-            .record(&Place::run(), Body::RunCompleted(Some(end)), Annotations::default())?;
+        self.chronicle.record(
+            &Place::run(),
+            Body::RunCompleted(Some(end)),
+            Annotations::default(),
+        )?;
         Ok(())
     }
 
@@ -553,7 +588,10 @@ impl Run {
         let mut name = self.workflow.initial.text.clone();
         loop {
             let Some(step) = self.workflow.steps.get(&name) else {
-                return Ok(Ending::failed(format!("step {name} does not exist"), Some(&name)));
+                return Ok(Ending::failed(
+                    format!("step {name} does not exist"),
+                    Some(&name),
+                ));
             };
             self.step(context, &mut frame, step, cancel).await?;
             if let Some(ending) = is_terminal(step, context) {
@@ -583,13 +621,15 @@ impl Run {
         for transition in &step.transitions {
             let holds = match &transition.when {
                 None => true,
-                Some(when) => match Expression::parse(when).and_then(|when| when.eval_bool(context)) {
-                    Ok(holds) => holds,
-                    Err(error) => {
-                        let error = self.at_place(error.at, &error.to_string());
-                        return Ok(Next::End(Ending::failed(error, Some(&step.name))));
+                Some(when) => {
+                    match Expression::parse(when).and_then(|when| when.eval_bool(context)) {
+                        Ok(holds) => holds,
+                        Err(error) => {
+                            let error = self.at_place(error.at, &error.to_string());
+                            return Ok(Next::End(Ending::failed(error, Some(&step.name))));
+                        }
                     }
-                },
+                }
             };
             if holds {
                 return Ok(Next::Goto(transition.goto.text.clone()));
@@ -627,7 +667,10 @@ impl Run {
             exit_code: state.exit_code.unwrap_or(1),
             kind: "execution".to_owned(),
         }));
-        let filler = Filler { run: self, context: &context };
+        let filler = Filler {
+            run: self,
+            context: &context,
+        };
         let said = match message.map(|message| filler.text(message)).transpose() {
             Ok(said) => said,
             Err(wrong) => Some(wrong),
@@ -638,10 +681,12 @@ impl Run {
         if let Some(history) = &self.history {
             place.attempt = history.next_attempt(&place, 1);
         }
-        self.chronicle.started(&place, named.clone(), None, "", None)?;
+        self.chronicle
+            .started(&place, named.clone(), None, "", None)?;
         let mut end = StepState::said(said.clone().unwrap_or_default());
         end.exit_code = Some(i32::from(status));
-        self.chronicle.completed(&place, named, &end, &End::default())?;
+        self.chronicle
+            .completed(&place, named, &end, &End::default())?;
         Ok(Ending {
             status: RunStatus::Failed,
             exit_code: status,
@@ -689,7 +734,11 @@ impl Run {
         }
         // A run that was cancelled still says good-bye, in bounded time.
         let own = CancellationToken::new();
-        let limit = Duration::from_secs(if ending.status == RunStatus::Cancelled { 10 } else { 300 });
+        let limit = Duration::from_secs(if ending.status == RunStatus::Cancelled {
+            10
+        } else {
+            300
+        });
         let place = Place::run();
         let running = self.hooks(context, &place, hooks, &own);
         tokio::pin!(running);
@@ -738,7 +787,10 @@ impl Run {
             result.insert("calls_without_price".to_owned(), outcome.unpriced.into());
         }
         if outcome.answered > 0 {
-            result.insert("answered_from_transcript".to_owned(), outcome.answered.into());
+            result.insert(
+                "answered_from_transcript".to_owned(),
+                outcome.answered.into(),
+            );
         }
         if let Some(pause) = &outcome.pause {
             result.insert("waits_for".to_owned(), pause.path.clone().into());
@@ -759,8 +811,27 @@ impl Run {
         }
     }
 
+    /// Writes down how many steps answered from the transcript since it was last said.
+    pub(super) fn say_answered(&self, place: &Place) -> Result<(), Stop> {
+        match self.counts.unsaid.swap(0, Ordering::Relaxed) {
+            0 => Ok(()),
+            steps => self.note(
+                place,
+                "cache",
+                "answered_from_transcript",
+                &json!({ "steps": steps }),
+            ),
+        }
+    }
+
     /// Says that a limit was met, without a warning on the display.
-    pub(super) fn note(&self, place: &Place, category: &str, name: &str, attributes: &Value) -> Result<(), Stop> {
+    pub(super) fn note(
+        &self,
+        place: &Place,
+        category: &str,
+        name: &str,
+        attributes: &Value,
+    ) -> Result<(), Stop> {
         self.chronicle
             .harness(place, category, name, Severity::Info, attributes)?;
         Ok(())
@@ -773,7 +844,10 @@ fn absolute(path: &Path) -> PathBuf {
 
 /// Why a run ends at a step that says nothing of what comes after it.
 fn nowhere(step: &Step, context: &Context) -> String {
-    let error = context.states.get(&step.name).and_then(|state| state.error.clone());
+    let error = context
+        .states
+        .get(&step.name)
+        .and_then(|state| state.error.clone());
     match error {
         Some(error) => format!("step {} failed: {error}", step.name),
         None => format!(

@@ -78,7 +78,8 @@ impl Spending {
         let total = sum.dollars;
         let beyond = self.budget.filter(|budget| is_beyond(total, *budget));
         // One that only counts is said once; one that ends the run ends every ask.
-        let beyond = beyond.filter(|budget| budget.enforce || !std::mem::replace(&mut sum.warned, true));
+        let beyond =
+            beyond.filter(|budget| budget.enforce || !std::mem::replace(&mut sum.warned, true));
         Some(Added {
             dollars,
             beyond: beyond.map(|budget| (total, budget)),
@@ -95,7 +96,9 @@ impl Spending {
     /// The budget of the run, where it ends a run and is spent.
     pub(super) fn is_spent(&self) -> Option<(Money, Budget)> {
         let total = self.sum().dollars;
-        let budget = self.budget.filter(|budget| budget.enforce && is_beyond(total, *budget));
+        let budget = self
+            .budget
+            .filter(|budget| budget.enforce && is_beyond(total, *budget));
         budget.map(|budget| (total, budget))
     }
 }
@@ -107,5 +110,8 @@ pub(super) fn is_beyond(sum: Money, budget: Budget) -> bool {
 
 /// What is said when a budget is spent.
 pub(super) fn complaint(sum: Money, budget: Budget, whose: &str) -> String {
-    format!("the budget of the {whose} is spent: ${sum:.4} of ${}", budget.usd)
+    format!(
+        "the budget of the {whose} is spent: ${sum:.4} of ${}",
+        budget.usd
+    )
 }

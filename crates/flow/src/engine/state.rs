@@ -5,6 +5,7 @@ use quipu_store::blobs::{BlobId, Blobs};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::text::first_bytes;
 use crate::agent::SessionHandle;
 
 /// Output up to this many bytes is in the transcript itself; longer output is a blob, and its beginning is in the
@@ -134,8 +135,18 @@ impl StepState {
     /// All fields, by the names that templates use.
     pub fn all_fields(&self) -> Value {
         let names = [
-            "Output", "Stderr", "ExitCode", "Status", "Response", "JSON", "Data", "Error",
-            "TokensUsed", "TokensInput", "TokensOutput", "TokensEstimated",
+            "Output",
+            "Stderr",
+            "ExitCode",
+            "Status",
+            "Response",
+            "JSON",
+            "Data",
+            "Error",
+            "TokensUsed",
+            "TokensInput",
+            "TokensOutput",
+            "TokensEstimated",
         ];
         names
             .into_iter()
@@ -171,12 +182,15 @@ impl StepState {
                     bytes: text.len() as u64,
                     sha256: sha256.clone(),
                 });
-                let short = text[..text.floor_char_boundary(PREVIEW)].to_owned();
+                let short = first_bytes(text, PREVIEW).to_owned();
                 fields.insert(name.to_owned(), short.into());
                 fields.insert(format!("{name}_blob"), sha256.into());
             }
         }
-        Ok((Json::of(&result).unwrap_or_else(|_| Json::null()), attachments))
+        Ok((
+            Json::of(&result).unwrap_or_else(|_| Json::null()),
+            attachments,
+        ))
     }
 
     /// The state that the result of a `step.completed` event tells.
@@ -187,7 +201,10 @@ impl StepState {
     ) -> Option<Self> {
         let value: Value = serde_json::from_str(result?.get()).ok()?;
         let mut state: Self = serde_json::from_value(value.clone()).ok()?;
-        for (name, text) in [("output_blob", &mut state.output), ("stderr_blob", &mut state.stderr)] {
+        for (name, text) in [
+            ("output_blob", &mut state.output),
+            ("stderr_blob", &mut state.stderr),
+        ] {
             if let Some(sha256) = value.get(name).and_then(Value::as_str) {
                 let id: BlobId = sha256.parse().ok()?;
                 *text = String::from_utf8(blobs?.get(&id).ok()?).ok()?;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::action::kind_of;
+use super::call::PreparedCall;
 use super::chronicle::{End, millis};
 use super::context::Context;
 use super::frame::Frame;
@@ -16,6 +17,7 @@ use super::history::Found;
 use super::prepare::{Prepared, prepare};
 use super::run::Run;
 use super::state::{StepState, StepStatus};
+use super::text::first_bytes;
 use super::{News, Stop};
 use crate::definition::{Action, Backoff, Hook, Retry, Step};
 
@@ -81,8 +83,7 @@ impl Run {
                 visits - 1
             ))
         } else {
-            self.depended_on(context, step)
-                .and_then(|()| prepare(self, context, step))
+            depended_on(context, step).and_then(|()| prepare(self, context, step))
         };
         let is_circle = visits > self.options.max_visits;
         let input = match &prepared {
@@ -99,7 +100,9 @@ impl Run {
                         self.tell(News::StepAnswered { place: &place });
                         self.counts.answered();
                         frame.used(&step.name, answered.attempt, answered.child_attempts);
-                        context.states.insert(step.name.clone(), Arc::new(answered.state));
+                        context
+                            .states
+                            .insert(step.name.clone(), Arc::new(answered.state));
                         return Ok(());
                     }
                     Found::Changed(seq) => discards = Some(seq),
@@ -112,7 +115,6 @@ impl Run {
             first,
             input,
             discards,
-            is_circle,
         };
         let state = self
             .attempts(context, frame, step, prepared, attempts, cancel)
@@ -140,19 +142,33 @@ impl Run {
         let kind = kind_of(&step.action);
         let named = quipu_model::Step::new(step.name.clone(), kind.clone());
         let mut place = frame.place(&step.name);
-        let most = step.retry.as_ref().map_or(1, |retry| retry.max_attempts.max(1));
+        let most = step
+            .retry
+            .as_ref()
+            .map_or(1, |retry| retry.max_attempts.max(1));
         let mut tries = 0;
         loop {
             tries += 1;
             place.attempt = numbers.first + u64::from(tries) - 1;
             let child = match &prepared {
-                Ok(Prepared::Call(call)) => Some(call.run_id(self, &place, &numbers.input, tries)),
+                Ok(Prepared::Call(_)) => {
+                    Some(PreparedCall::run_id(self, &place, &numbers.input, tries))
+                }
                 _ => None,
             };
             let discards = numbers.discards.filter(|_| tries == 1);
-            self.chronicle
-                .started(&place, named.clone(), child.clone(), &numbers.input, discards)?;
-            self.tell(News::StepStarted { place: &place, kind: &kind });
+            self.say_answered(&place)?;
+            self.chronicle.started(
+                &place,
+                named.clone(),
+                child.clone(),
+                &numbers.input,
+                discards,
+            )?;
+            self.tell(News::StepStarted {
+                place: &place,
+                kind: &kind,
+            });
             self.counts.stepped();
             if tries == 1 {
                 self.hooks(context, &place, &step.hooks.pre, cancel).await?;
@@ -165,7 +181,11 @@ impl Run {
                 cancel,
             };
             let outcome = match &prepared {
-                Ok(prepared) => doing.within_time(context, frame, prepared, child.as_ref()).await,
+                Ok(prepared) => {
+                    doing
+                        .within_time(context, frame, prepared, child.as_ref())
+                        .await
+                }
                 Err(error) => Ok(StepState::failed(error.clone()).into()),
             };
             let mut done = match outcome {
@@ -186,10 +206,8 @@ impl Run {
             let again = tries < most
                 && prepared.is_ok()
                 && !done.is_final
-                && !numbers.is_circle
-                && state.status == StepStatus::Failed
                 && !cancel.is_cancelled()
-                && step.retry.as_ref().is_some_and(|retry| is_retried(retry, state));
+                && is_retried(step, state);
             let took = began.elapsed();
             let end = End {
                 child,
@@ -199,7 +217,8 @@ impl Run {
                 child_attempts: done.inner,
                 ..End::default()
             };
-            self.chronicle.completed(&place, named.clone(), state, &end)?;
+            self.chronicle
+                .completed(&place, named.clone(), state, &end)?;
             self.tell(News::StepEnded {
                 place: &place,
                 kind: &kind,
@@ -208,11 +227,13 @@ impl Run {
             });
             frame.used(&step.name, place.attempt, done.inner);
             let Some(retry) = step.retry.as_ref().filter(|_| again) else {
-                self.hooks(context, &place, &step.hooks.post, cancel).await?;
+                self.hooks(context, &place, &step.hooks.post, cancel)
+                    .await?;
                 return Ok(done.state);
             };
             let error = done.state.error.as_deref().unwrap_or_default();
-            self.wait_before_retry(&place, retry, tries, most, error, cancel).await?;
+            self.wait_before_retry(&place, retry, tries, most, error, cancel)
+                .await?;
         }
     }
 
@@ -231,7 +252,11 @@ impl Run {
         });
         self.chronicle
             .harness(place, "retry", "step_retry", Severity::Warning, &attributes)?;
-        self.tell(News::Retrying { place, after, error });
+        self.tell(News::Retrying {
+            place,
+            after,
+            error,
+        });
         tokio::select! {
             () = cancel.cancelled() => Err(Stop::Cancelled),
             () = tokio::time::sleep(after) => Ok(()),
@@ -261,28 +286,15 @@ impl Run {
             retrying: paused,
             ..End::default()
         };
-        self.chronicle.completed(place, named.clone(), &state, &end)?;
+        self.chronicle
+            .completed(place, named.clone(), &state, &end)?;
         let error = state.error.as_deref();
-        self.tell(News::StepEnded { place, kind, error, took });
-        Ok(())
-    }
-
-    /// Whether the steps that this one depends on have succeeded.
-    fn depended_on(&self, context: &Context, step: &Step) -> Result<(), String> {
-        for other in &step.depends_on {
-            match context.states.get(&other.text) {
-                Some(state) if state.is_ok() => {}
-                Some(_) => {
-                    return Err(format!("step {} depends on {}, which failed", step.name, other.text));
-                }
-                None => {
-                    return Err(format!(
-                        "step {} depends on {}, which has not run",
-                        step.name, other.text
-                    ));
-                }
-            }
-        }
+        self.tell(News::StepEnded {
+            place,
+            kind,
+            error,
+            took,
+        });
         Ok(())
     }
 
@@ -297,7 +309,13 @@ impl Run {
         for hook in hooks {
             if let Err(error) = self.hook(context, place, hook, cancel).await {
                 let text = format!("a hook failed: {error}");
-                self.warn(place, "tool_lifecycle", "hook_failed", &text, json!({ "error": error }))?;
+                self.warn(
+                    place,
+                    "tool_lifecycle",
+                    "hook_failed",
+                    &text,
+                    &json!({ "error": error }),
+                )?;
             }
         }
         Ok(())
@@ -310,13 +328,35 @@ impl Run {
         category: &str,
         name: &str,
         text: &str,
-        attributes: Value,
+        attributes: &Value,
     ) -> Result<(), Stop> {
         self.chronicle
-            .harness(place, category, name, Severity::Warning, &attributes)?;
+            .harness(place, category, name, Severity::Warning, attributes)?;
         self.tell(News::Warning { place, text });
         Ok(())
     }
+}
+
+/// Whether the steps that this one depends on have succeeded.
+fn depended_on(context: &Context, step: &Step) -> Result<(), String> {
+    for other in &step.depends_on {
+        match context.states.get(&other.text) {
+            Some(state) if state.is_ok() => {}
+            Some(_) => {
+                return Err(format!(
+                    "step {} depends on {}, which failed",
+                    step.name, other.text
+                ));
+            }
+            None => {
+                return Err(format!(
+                    "step {} depends on {}, which has not run",
+                    step.name, other.text
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// How attempts are numbered, and what the first says.
@@ -324,7 +364,6 @@ struct Attempts {
     first: u64,
     input: String,
     discards: Option<u64>,
-    is_circle: bool,
 }
 
 impl Doing<'_> {
@@ -394,16 +433,25 @@ fn capture(step: &Step, state: &mut StepState) {
     let Some(capture) = &step.capture else {
         return;
     };
-    let most = capture.max_size.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
-    for (name, text) in [(&capture.stdout, &state.output), (&capture.stderr, &state.stderr)] {
+    let most = capture.max_size.map_or(usize::MAX, |most| {
+        usize::try_from(most).unwrap_or(usize::MAX)
+    });
+    for (name, text) in [
+        (&capture.stdout, &state.output),
+        (&capture.stderr, &state.stderr),
+    ] {
         if let Some(name) = name {
-            let text = &text[..text.floor_char_boundary(most)];
+            let text = first_bytes(text, most);
             state.data.insert(name.clone(), text.into());
         }
     }
 }
 
-fn is_retried(retry: &Retry, state: &StepState) -> bool {
+/// Whether trying again is what the step asks for after this.
+fn is_retried(step: &Step, state: &StepState) -> bool {
+    let (Some(retry), StepStatus::Failed) = (&step.retry, state.status) else {
+        return false;
+    };
     let codes = &retry.retryable_exit_codes;
     codes.is_empty() || state.exit_code.is_none_or(|code| codes.contains(&code))
 }
@@ -452,14 +500,19 @@ mod tests {
     }
 
     fn delays(retry: &Retry, random: f64) -> Vec<u64> {
-        (1..=4).map(|tries| millis(delay(retry, tries, random))).collect()
+        (1..=4)
+            .map(|tries| millis(delay(retry, tries, random)))
+            .collect()
     }
 
     #[test]
     fn delays_grow_as_the_file_says_and_stop_at_the_longest() {
         assert_eq!(delays(&retry(Backoff::Constant), 0.5), [100, 100, 100, 100]);
         assert_eq!(delays(&retry(Backoff::Linear), 0.5), [100, 200, 300, 400]);
-        assert_eq!(delays(&retry(Backoff::Exponential), 0.5), [100, 200, 400, 450]);
+        assert_eq!(
+            delays(&retry(Backoff::Exponential), 0.5),
+            [100, 200, 400, 450]
+        );
     }
 
     #[test]

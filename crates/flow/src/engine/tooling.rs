@@ -108,7 +108,11 @@ impl StepTools {
     /// The id under which a call of the router is recorded.
     fn id_of(&self, request: &ToolRequest) -> ToolCallId {
         let mut calls = self.lock();
-        if let Some((_, id)) = calls.recorded.iter().find(|(own, _)| *own == request.call_id) {
+        if let Some((_, id)) = calls
+            .recorded
+            .iter()
+            .find(|(own, _)| *own == request.call_id)
+        {
             return id.clone();
         }
         let named = calls
@@ -141,7 +145,11 @@ impl ToolRecorder for StepTools {
             fidelity: Fidelity::Router,
         };
         let body = Body::ToolCall(call);
-        self.keep(self.run.chronicle.record(&self.place, body, Annotations::default()));
+        self.keep(
+            self.run
+                .chronicle
+                .record(&self.place, body, Annotations::default()),
+        );
     }
 
     fn result(&self, request: &ToolRequest, outcome: &ToolOutcome, took: Duration) {
@@ -153,7 +161,9 @@ impl ToolRecorder for StepTools {
             error: outcome.error.clone(),
             fidelity: Fidelity::Router,
         };
-        self.lock().recorded.retain(|(own, _)| *own != request.call_id);
+        self.lock()
+            .recorded
+            .retain(|(own, _)| *own != request.call_id);
         let mut annotations = Annotations::default();
         annotations.duration_ms = Some(millis(took));
         let body = Body::ToolResult(result);
@@ -189,7 +199,7 @@ impl Doing<'_> {
         };
         let cancel = self.cancel.child_token();
         let guard = cancel.clone().drop_guard();
-        let router = Router::new(self.boxes(values, proxy, &cancel).await?);
+        let router = Router::new(Box::pin(self.boxes(values, proxy, &cancel)).await?);
         let directory = tempfile::Builder::new()
             .prefix("quipu-tools-")
             .tempdir()
@@ -200,7 +210,7 @@ impl Doing<'_> {
             let listener = UnixListener::bind(&socket)
                 .map_err(|error| format!("cannot open {}: {error}", socket.display()))?;
             tokio::spawn(answer(listener, router.clone(), Arc::clone(tools), cancel));
-            server = connector.clone();
+            server.clone_from(connector);
             server.push(socket.display().to_string());
         }
         Ok(Some(Offer {
@@ -222,7 +232,8 @@ impl Doing<'_> {
     ) -> Result<Vec<Arc<dyn Toolbox>>, String> {
         let mut boxes: Vec<Arc<dyn Toolbox>> = Vec::new();
         if proxy.intercept_builtins {
-            let builtins = Builtins::new(&self.run.options.root, builtin::Options::default()).map_err(|error| chain(&error))?;
+            let builtins = Builtins::new(&self.run.options.root, builtin::Options::default())
+                .map_err(|error| chain(&error))?;
             boxes.push(Arc::new(builtins));
         }
         for (plugin, expose) in &proxy.plugin_tools {
@@ -234,7 +245,7 @@ impl Doing<'_> {
                 return Err(format!("{name} is not one of the workflow's mcp_servers"));
             };
             let server = filled(server, values).map_err(|error| error.to_string())?;
-            let toolbox = mcp::connect(name, &server, cancel).await;
+            let toolbox = Box::pin(mcp::connect(name, &server, cancel)).await;
             boxes.push(toolbox.map_err(|error| format!("MCP server {name}: {}", chain(&error)))?);
         }
         Ok(boxes)
@@ -246,10 +257,12 @@ pub(super) trait Variables2: Variables + Sync {}
 impl<T: Variables + Sync> Variables2 for T {}
 
 /// A server with its texts filled in.
-fn filled(server: &McpServer, values: &dyn Variables2) -> Result<McpServer, template::TemplateError> {
-    let fill = |text: &String| {
-        template::render(&crate::definition::Text::new(text.clone()), values)
-    };
+fn filled(
+    server: &McpServer,
+    values: &dyn Variables2,
+) -> Result<McpServer, template::TemplateError> {
+    let fill =
+        |text: &String| template::render(&crate::definition::Text::new(text.clone()), values);
     Ok(McpServer {
         command: server.command.iter().map(fill).collect::<Result<_, _>>()?,
         env: server
@@ -285,7 +298,9 @@ async fn answer(
         tokio::spawn(async move {
             let (input, output) = stream.into_split();
             // An agent that goes away is not an error.
-            serve::serve(router, tools, input, output, &cancel).await.ok();
+            serve::serve(router, tools, input, output, &cancel)
+                .await
+                .ok();
         });
     }
 }
@@ -295,6 +310,11 @@ impl Run {
     pub(super) fn file(&self, sort: &str, name: &str) -> PathBuf {
         let workflow = &self.workflow;
         let places = &self.options.places;
-        places.file(sort, Path::new(name), &workflow.file, workflow.pack.as_deref())
+        places.file(
+            sort,
+            Path::new(name),
+            &workflow.file,
+            workflow.pack.as_deref(),
+        )
     }
 }

@@ -22,6 +22,9 @@ pub use scan::Name;
 /// The longest expression.
 const MOST_BYTES: usize = 16 << 10;
 
+/// The longest text that `repeat` gives.
+const MOST_REPEATED: usize = 1 << 20;
+
 /// What is wrong with an expression, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpressionError {
@@ -298,10 +301,13 @@ fn kind(value: &expr::Value) -> &'static str {
     }
 }
 
+/// A condition on two texts.
+type OfTexts = fn(&str, &str) -> bool;
+
 /// The language's own functions, and awf's.
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
-    let pairs: [(&str, fn(&str, &str) -> bool); 3] = [
+    let pairs: [(&str, OfTexts); 3] = [
         ("has_prefix", |text, part| text.starts_with(part)),
         ("has_suffix", |text, part| text.ends_with(part)),
         ("contains", |text, part| text.contains(part)),
@@ -318,6 +324,16 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
             _ => Err(format!("{name} takes two texts").into()),
         });
     }
+    environment.add_function("repeat", |call| match call.args.as_slice() {
+        [expr::Value::String(text), expr::Value::Integer(times)] => {
+            let times = usize::try_from(*times).unwrap_or(0);
+            match text.len().checked_mul(times) {
+                Some(bytes) if bytes <= MOST_REPEATED => Ok(text.repeat(times).into()),
+                _ => Err("repeat: the text is too long".to_owned().into()),
+            }
+        }
+        _ => Err("repeat takes a text and a whole number".to_owned().into()),
+    });
     environment
 });
 

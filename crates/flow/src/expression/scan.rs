@@ -7,6 +7,10 @@ use crate::template::ROOTS;
 /// How deep parentheses may be nested, and how many operators may follow one another.
 const MOST_DEPTH: usize = 64;
 
+/// How deep square brackets may be nested: the parser reads the inside of each twice, so that its time doubles with
+/// every level.
+const MOST_BRACKETS: usize = 8;
+
 /// A path that an expression names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
@@ -21,6 +25,7 @@ pub(super) fn names(source: &str) -> Result<Vec<Name>, (usize, String)> {
     let mut scanner = Scanner { source, at: 0 };
     let mut found: Vec<Name> = Vec::new();
     let mut depth = 0_usize;
+    let mut brackets = 0_usize;
     let mut prefixes = 0_usize;
     while let Some(c) = scanner.peek() {
         let at = scanner.at;
@@ -31,13 +36,15 @@ pub(super) fn names(source: &str) -> Result<Vec<Name>, (usize, String)> {
             }
             '(' | '[' | '{' => {
                 depth += 1;
-                if depth > MOST_DEPTH {
-                    return Err((at, format!("nested deeper than {MOST_DEPTH}")));
+                brackets += usize::from(c == '[');
+                if depth > MOST_DEPTH || brackets > MOST_BRACKETS {
+                    return Err((at, "nested too deep".to_owned()));
                 }
                 scanner.at += 1;
             }
             ')' | ']' | '}' => {
                 depth = depth.saturating_sub(1);
+                brackets = brackets.saturating_sub(usize::from(c == ']'));
                 scanner.at += 1;
                 prefixes = 0;
             }

@@ -140,11 +140,14 @@ fn hostile_expressions_are_refused_and_do_not_overflow() {
         "[".repeat(9_000),
         "a ? ".repeat(3_000),
         "$env.x".to_owned(),
+        "inputs.list[".repeat(40) + "0" + &"]".repeat(40),
         "true &&".repeat(10_000),
     ] {
         let text = Text::new(text);
         assert!(Expression::parse(&text).is_err(), "{:.20}", text.text);
     }
+    assert!(error("len(repeat('x', 1000000000)) > 0").contains("repeat"));
+    assert!(holds("repeat('ab', 2) == 'abab'"));
     let long = "true && ".repeat(1_000) + "true";
     assert!(holds(&long));
 }

@@ -86,6 +86,7 @@ async fn read_request(stream: &mut tokio::net::TcpStream) -> String {
 }
 
 /// An answer with a length.
+#[expect(clippy::unnecessary_wraps, reason = "as servers take answers")]
 pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Option<String> {
     let length = body.len();
     Some(format!(

@@ -124,6 +124,7 @@ fn fits(path: &str, length: usize) -> Result<(), OperationError> {
     Ok(())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "given to map_err")]
 fn wrap(error: PathError) -> OperationError {
     failed(error.to_string())
 }

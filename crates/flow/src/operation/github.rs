@@ -259,7 +259,7 @@ pub(super) async fn ask(
         process::ProcessError::Start { program, source } => {
             failed(format!("cannot start {program}: {source}"))
         }
-        error => failed(error.to_string()),
+        error @ process::ProcessError::NotFound { .. } => failed(error.to_string()),
     })?;
     let said = String::from_utf8_lossy(&heard.err);
     match ended {

@@ -3,7 +3,6 @@
 //! Inputs of a step are filled in from templates, so a number or a list often comes as text. It is read as what the
 //! operation expects.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -43,7 +42,7 @@ impl InputType {
         }
     }
 
-    fn takes(self, value: &Value) -> bool {
+    pub(crate) fn takes(self, value: &Value) -> bool {
         match self {
             Self::Text => !matches!(value, Value::Array(_) | Value::Object(_) | Value::Null),
             Self::Integer => integer(value).is_some(),
@@ -103,7 +102,8 @@ impl<'a> Inputs<'a> {
             let Some(spec) = specs.iter().find(|it| it.name == name) else {
                 let mut text = format!("{name:?} is not an input of it");
                 if let Some(like) = like(name, specs.iter().map(|it| it.name)) {
-                    let _ = write!(text, "; did you mean {like:?}?");
+                    let hint = format!("; did you mean {like:?}?");
+                    text.push_str(&hint);
                 }
                 wrong.push(text);
                 continue;
@@ -192,13 +192,14 @@ fn duration(value: &Value) -> Option<Duration> {
     let seconds = |it: f64| Duration::try_from_secs_f64(it).ok();
     match value {
         Value::Number(number) => seconds(number.as_f64()?),
-        Value::String(text) => match text.trim().parse() {
-            Ok(number) => seconds(number),
-            Err(_) => {
-                let parsed: jiff::SignedDuration = text.trim().parse().ok()?;
-                parsed.try_into().ok()
+        Value::String(text) => {
+            let text = text.trim();
+            if let Ok(number) = text.parse() {
+                return seconds(number);
             }
-        },
+            let parsed: jiff::SignedDuration = text.parse().ok()?;
+            parsed.try_into().ok()
+        }
         _ => None,
     }
 }

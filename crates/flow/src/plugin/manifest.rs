@@ -19,7 +19,7 @@ const MAX_MANIFEST: u64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PluginError {
     /// There is none of this name.
-    #[error("there is no plugin {name:?}{}", hint(.like))]
+    #[error("there is no plugin {name:?}{}", hint(.like.as_deref()))]
     NotFound {
         /// The name.
         name: String,
@@ -27,7 +27,7 @@ pub enum PluginError {
         like: Option<String>,
     },
     /// It has no tool of this name.
-    #[error("plugin {plugin} has no tool {tool:?}{}", hint(.like))]
+    #[error("plugin {plugin} has no tool {tool:?}{}", hint(.like.as_deref()))]
     NoTool {
         /// The plugin.
         plugin: String,
@@ -54,8 +54,7 @@ pub enum PluginError {
     },
 }
 
-fn hint(like: &Option<String>) -> String {
-    let like = like.as_ref();
+fn hint(like: Option<&str>) -> String {
     like.map(|it| format!("; did you mean {it:?}?"))
         .unwrap_or_default()
 }

@@ -11,8 +11,8 @@ use super::{MOST_OUTPUT, Variables, print};
 /// The most bytes that `readFile` reads.
 const MOST_FILE: u64 = 1 << 20;
 
-/// Their names.
-pub(super) const NAMES: [&str; 21] = [
+/// The names of the functions.
+pub const NAMES: [&str; 21] = [
     "and",
     "eq",
     "escape",

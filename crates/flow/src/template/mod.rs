@@ -17,6 +17,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+pub use functions::NAMES as FUNCTIONS;
 pub use parse::Reference;
 
 /// The values that templates and expressions can name.

@@ -95,13 +95,16 @@ fn shown(value: &Value) -> String {
 /// What stands between `%` and the letter.
 #[derive(Default)]
 struct Spec {
-    left: bool,
-    plus: bool,
-    zero: bool,
-    space: bool,
-    sharp: bool,
+    /// Any of `-+0 #`.
+    flags: String,
     width: Option<usize>,
     precision: Option<usize>,
+}
+
+impl Spec {
+    fn has(&self, flag: char) -> bool {
+        self.flags.contains(flag)
+    }
 }
 
 pub(super) fn printf(format: &str, values: &[Value]) -> Result<String, String> {
@@ -115,13 +118,7 @@ pub(super) fn printf(format: &str, values: &[Value]) -> Result<String, String> {
         }
         let mut spec = Spec::default();
         while let Some(flag) = chars.next_if(|c| "-+0 #".contains(*c)) {
-            match flag {
-                '-' => spec.left = true,
-                '+' => spec.plus = true,
-                '0' => spec.zero = true,
-                ' ' => spec.space = true,
-                _ => spec.sharp = true,
-            }
+            spec.flags.push(flag);
         }
         spec.width = digits(&mut chars)?;
         if chars.next_if_eq(&'.').is_some() {
@@ -167,7 +164,7 @@ fn one(out: &mut String, spec: &Spec, verb: char, value: &Value) -> Result<(), S
     let integer = || value.as_i64().ok_or_else(unfit);
     let float = || value.as_f64().ok_or_else(unfit);
     let based = |number: i64, digits: String, prefix: &str| {
-        let prefix = if spec.sharp { prefix } else { "" };
+        let prefix = if spec.has('#') { prefix } else { "" };
         let sign = if number < 0 { "-" } else { "" };
         signed(spec, &format!("{sign}{prefix}{digits}"))
     };
@@ -193,12 +190,11 @@ fn one(out: &mut String, spec: &Spec, verb: char, value: &Value) -> Result<(), S
             (based(n, format!("{:o}", n.unsigned_abs()), "0"), true)
         }
         'x' | 'X' => {
-            let (digits, number) = match value {
-                Value::String(text) => (hex(text), 0),
-                _ => {
-                    let n = integer()?;
-                    (format!("{:x}", n.unsigned_abs()), n)
-                }
+            let (digits, number) = if let Value::String(text) = value {
+                (hex(text), 0)
+            } else {
+                let n = integer()?;
+                (format!("{:x}", n.unsigned_abs()), n)
             };
             let text = based(number, digits, "0x");
             let text = if verb == 'X' {
@@ -248,7 +244,7 @@ fn exponent(text: &str) -> String {
 }
 
 fn signed(spec: &Spec, text: &str) -> String {
-    match (text.starts_with('-'), spec.plus, spec.space) {
+    match (text.starts_with('-'), spec.has('+'), spec.has(' ')) {
         (false, true, _) => format!("+{text}"),
         (false, false, true) => format!(" {text}"),
         _ => text.to_owned(),
@@ -257,10 +253,10 @@ fn signed(spec: &Spec, text: &str) -> String {
 
 fn pad(out: &mut String, spec: &Spec, text: &str, numeric: bool) {
     let missing = spec.width.unwrap_or(0).saturating_sub(text.chars().count());
-    if spec.left {
+    if spec.has('-') {
         out.push_str(text);
         out.extend(std::iter::repeat_n(' ', missing));
-    } else if spec.zero && numeric {
+    } else if spec.has('0') && numeric {
         let (sign, digits) = match text.strip_prefix(['+', '-']) {
             Some(digits) => text.split_at(text.len() - digits.len()),
             None => ("", text),

@@ -501,16 +501,14 @@ fn walk(mut value: Value, path: &[&str]) -> Result<Value, (Option<String>, Strin
             Value::Object(map) => map.get_mut(*name).map(Value::take),
             _ => None,
         };
-        value = match next {
-            Some(next) => next,
-            None => {
-                let near = match &value {
-                    Value::Object(map) => did_you_mean(name, map.keys().map(String::as_str)),
-                    _ => None,
-                };
-                return Err((near, path[..=depth].join(".")));
-            }
+        let Some(next) = next else {
+            let near = match &value {
+                Value::Object(map) => did_you_mean(name, map.keys().map(String::as_str)),
+                _ => None,
+            };
+            return Err((near, path[..=depth].join(".")));
         };
+        value = next;
     }
     Ok(value)
 }

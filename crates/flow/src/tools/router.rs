@@ -332,7 +332,11 @@ fn about(request: &ToolRequest, mut attributes: Value) -> Value {
 
 /// The first bytes of a text, at most so many, in whole characters.
 pub(crate) fn head(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// Whether a name fits one of a list of tools, in which `*` means anything.

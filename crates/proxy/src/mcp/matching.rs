@@ -4,7 +4,7 @@
 //! agent uses (`mcp__files__read`, `files_read`, `files.read`), the same arguments, and the order among equal calls.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use quipu_model::ToolCallId;
 use serde_json::Value;

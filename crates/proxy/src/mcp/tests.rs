@@ -456,6 +456,49 @@ async fn a_tee_that_is_dropped_ends_the_server_and_what_it_started() {
     }
 }
 
+/// Where the program of the next test puts the id of its server.
+const PID_FILE: &str = "QUIPU_TEST_PID_FILE";
+
+#[tokio::test]
+#[ignore = "the program that the next test starts and kills"]
+async fn a_tee_to_be_killed() {
+    let script = format!("echo $$ > \"${PID_FILE}\"; exec cat");
+    let mut observer = |_: &Seen<'_>| {};
+    let (from, to) = (tokio::io::stdin(), tokio::io::stdout());
+    tee(&sh(&script), from, to, &mut observer).await.unwrap();
+}
+
+#[test]
+fn a_server_ends_when_the_tee_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("pid");
+    let mut tee = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "mcp::tests::a_tee_to_be_killed", "--ignored"])
+        .env(PID_FILE, &file)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    let wait = || {
+        assert!(began.elapsed() < Duration::from_secs(30));
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let pid = loop {
+        let pid = std::fs::read_to_string(&file).unwrap_or_default();
+        if pid.ends_with('\n') {
+            break pid.trim().to_owned();
+        }
+        wait();
+    };
+    tee.kill().unwrap();
+    tee.wait().unwrap();
+    while std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|it| !it.contains(") Z "))
+    {
+        wait();
+    }
+}
+
 #[tokio::test]
 async fn what_passes_is_recorded_as_events_of_a_run() {
     let server = r#"while IFS= read -r line; do case $line in
@@ -478,9 +521,9 @@ async fn what_passes_is_recorded_as_events_of_a_run() {
     };
     let agent = async {
         say.write_all(call(1, "echo").as_bytes()).await.unwrap();
-        let mut heard = Vec::new();
-        while heard.iter().filter(|&&b| b == b'\n').count() < 2 {
-            heard.push(hear.read_u8().await.unwrap());
+        let mut lines = 0;
+        while lines < 2 {
+            lines += u32::from(hear.read_u8().await.unwrap() == b'\n');
         }
         say.write_all(call(2, "crash").as_bytes()).await.unwrap();
         let mut rest = Vec::new();
@@ -494,7 +537,7 @@ async fn what_passes_is_recorded_as_events_of_a_run() {
     let path = storage.path_of(&run);
     assert!(
         storage
-            .verify(&path, Default::default())
+            .verify(&path, RecorderOptions::default().limits)
             .unwrap()
             .is_clean()
     );

@@ -1,6 +1,7 @@
 //! What a person sees while a workflow runs. All of it goes to standard error; standard output is data.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +16,7 @@ use quipu_record::{Recorder, TraceError, TraceWriter, Traced};
 use crate::args::Run;
 use crate::commands::emit;
 use crate::error::Result;
-use crate::terminal::{self, DIM, GREEN, RED, YELLOW, clean, clean_line, say};
+use crate::terminal::{self, DIM, GREEN, RED, YELLOW, clean, clean_line, say_styled};
 
 /// How wide a step's path is before what follows is out of line.
 const PATH: usize = 32;
@@ -90,7 +91,9 @@ impl Display {
             return Err(emit::not_traced(error, &run));
         }
         for (run, trace) in traces {
-            let traced: Traced = trace.finish().map_err(|error| emit::not_traced(error, &run))?;
+            let traced: Traced = trace
+                .finish()
+                .map_err(|error| emit::not_traced(error, &run))?;
             if !self.quiet {
                 emit::tell(&traced);
             }
@@ -100,8 +103,8 @@ impl Display {
 
     fn line(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| say(text)),
-            None => say(text),
+            Some(bar) => bar.suspend(|| say_styled(text)),
+            None => say_styled(text),
         }
     }
 
@@ -111,48 +114,39 @@ impl Display {
         };
         let mut running: Vec<(&String, &Instant)> = state.running.iter().collect();
         running.sort_by_key(|(_, since)| **since);
-        let names: Vec<&str> = running.iter().take(3).map(|(path, _)| path.as_str()).collect();
+        let names: Vec<&str> = running
+            .iter()
+            .take(3)
+            .map(|(path, _)| path.as_str())
+            .collect();
         let mut parts = vec![match running.len() {
             0..=3 => names.join(", "),
             more => format!("{} and {} more", names.join(", "), more - 3),
         }];
         if let Some(began) = state.began {
-            parts.push(terminal::duration(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)));
+            parts.push(terminal::duration(
+                u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ));
         }
         if state.tokens > 0 {
             parts.push(format!("{} tokens", terminal::tokens(state.tokens)));
             parts.push(format!("${:.4}", state.dollars));
         }
-        bar.set_message(clean_line(&parts.join(" · "), terminal::columns().saturating_sub(4)));
+        bar.set_message(clean_line(
+            &parts.join(" · "),
+            terminal::columns().saturating_sub(4),
+        ));
     }
 
-    /// How far in a run is, as spaces.
-    fn indent(state: &State, run: &RunId) -> String {
-        let depth = state.runs.iter().position(|known| known == run).unwrap_or_default();
-        "  ".repeat(depth + 1)
-    }
-}
-
-/// A step as people read it: its path, the passes it is in, and the attempt.
-fn name_of(place: &Place) -> String {
-    let passes: String = place.iterations.iter().map(|pass| format!("[{pass}]")).collect();
-    let attempt = match place.attempt {
-        1 => String::new(),
-        attempt => format!(" (attempt {attempt})"),
-    };
-    format!("{}{passes}{attempt}", place.path)
-}
-
-fn took(took: Duration) -> String {
-    terminal::duration(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
-}
-
-impl Observer for Display {
-    fn tell(&self, run: &RunId, news: News<'_>) {
-        let mut state = self.lock();
-        let indent = Self::indent(&state, run);
-        let line = match news {
-            News::RunStarted { workflow, resumed, parent } => {
+    /// What a line says of the news, if anything.
+    fn line_of(&self, state: &mut State, run: &RunId, news: News<'_>) -> Option<String> {
+        let indent = Self::indent(state, run);
+        match news {
+            News::RunStarted {
+                workflow,
+                resumed,
+                parent,
+            } => {
                 state.began.get_or_insert_with(Instant::now);
                 if parent.is_none() {
                     state.runs.clear();
@@ -163,27 +157,40 @@ impl Observer for Display {
                 Some(format!("{indent}{} {verb} as {run}", clean(workflow)))
             }
             News::StepStarted { place, .. } => {
-                state.running.insert(format!("{run} {}", name_of(place)), Instant::now());
+                state
+                    .running
+                    .insert(format!("{run} {}", name_of(place)), Instant::now());
                 None
             }
-            News::StepEnded { place, kind, error, took: time } => {
+            News::StepEnded {
+                place,
+                kind,
+                error,
+                took: time,
+            } => {
                 state.running.remove(&format!("{run} {}", name_of(place)));
                 let (style, mark) = match error {
                     None => (GREEN, "ok"),
                     Some(_) => (RED, "failed"),
                 };
                 let name = clean(&name_of(place)).into_owned();
-                let why = error.map(|error| format!("  {}", clean_line(error, 120))).unwrap_or_default();
+                let why = error
+                    .map(|error| format!("  {}", clean_line(error, 120)))
+                    .unwrap_or_default();
                 Some(format!(
                     "{indent}{style}{mark:<6}{style:#} {name:<PATH$} {DIM}{} {}{DIM:#}{why}",
                     clean(kind),
                     took(time),
                 ))
             }
-            News::StepAnswered { place } => self.verbose.then(|| {
-                format!("{indent}{DIM}kept   {}{DIM:#}", clean(&name_of(place)))
-            }),
-            News::Retrying { place, after, error } => Some(format!(
+            News::StepAnswered { place } => self
+                .verbose
+                .then(|| format!("{indent}{DIM}kept   {}{DIM:#}", clean(&name_of(place)))),
+            News::Retrying {
+                place,
+                after,
+                error,
+            } => Some(format!(
                 "{indent}{YELLOW}retry{YELLOW:#}  {} in {}: {}",
                 clean(&name_of(place)),
                 took(after),
@@ -219,7 +226,42 @@ impl Observer for Display {
                 state.runs.retain(|known| known != run);
                 is_root.then(|| end_of(outcome))
             }
-        };
+        }
+    }
+
+    /// How far in a run is, as spaces.
+    fn indent(state: &State, run: &RunId) -> String {
+        let depth = state
+            .runs
+            .iter()
+            .position(|known| known == run)
+            .unwrap_or_default();
+        "  ".repeat(depth + 1)
+    }
+}
+
+/// A step as people read it: its path, the passes it is in, and the attempt.
+fn name_of(place: &Place) -> String {
+    let mut name = place.path.clone();
+    for pass in &place.iterations {
+        // Writing to a text does not fail.
+        write!(name, "[{pass}]").ok();
+    }
+    let attempt = match place.attempt {
+        1 => String::new(),
+        attempt => format!(" (attempt {attempt})"),
+    };
+    name + &attempt
+}
+
+fn took(took: Duration) -> String {
+    terminal::duration(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
+}
+
+impl Observer for Display {
+    fn tell(&self, run: &RunId, news: News<'_>) {
+        let mut state = self.lock();
+        let line = self.line_of(&mut state, run, news);
         if let Some(line) = line.filter(|_| !self.quiet || matches!(news, News::RunEnded { .. }))
             && !self.json
         {
@@ -259,7 +301,7 @@ impl Observer for Display {
             match TraceWriter::follow(recorder, options) {
                 Ok(trace) => state.traces.push((recorder.run_id().clone(), trace)),
                 Err(error) => {
-                    let error = TraceError::Io(error.into());
+                    let error = TraceError::Io(error);
                     state.trace_error = Some((recorder.run_id().clone(), error));
                 }
             }
@@ -283,9 +325,16 @@ fn end_of(outcome: &Outcome) -> String {
         parts.push(format!("${:.4}", outcome.dollars));
     }
     if outcome.unpriced > 0 {
-        parts.push(format!("{} without a known price", terminal::count(outcome.unpriced, "call")));
+        parts.push(format!(
+            "{} without a known price",
+            terminal::count(outcome.unpriced, "call")
+        ));
     }
-    let error = outcome.error.as_deref().map(|error| format!(": {}", clean(error))).unwrap_or_default();
+    let error = outcome
+        .error
+        .as_deref()
+        .map(|error| format!(": {}", clean(error)))
+        .unwrap_or_default();
     format!(
         "{} {style}{word}{style:#} ({}){error}\n{DIM}run {}{DIM:#}",
         clean(&outcome.workflow),

@@ -3,22 +3,29 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use quipu_flow::definition::check::check as check_all;
+use quipu_flow::agent::{AgentOptions, Agents};
 use quipu_flow::definition::Diagnostic;
+use quipu_flow::definition::Workflow;
+use quipu_flow::definition::check::check as check_all;
 use quipu_flow::definition::graph::{self, Format};
 use quipu_flow::definition::places::Places;
 use quipu_flow::definition::plan::plan;
 use quipu_flow::definition::schema::json_schema;
-use quipu_flow::definition::Workflow;
+use quipu_flow::engine::preflight;
+use quipu_flow::plugin::Plugins;
 use quipu_record::Storage;
 
 use crate::args::{GraphFormat, Run};
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::terminal::{clean, out, say};
 
-/// All that is wrong with a workflow beyond what reading it shows.
-pub(super) fn check(workflow: &Workflow, places: &Places) -> Vec<Diagnostic> {
-    check_all(workflow, places)
+/// All that is wrong with a workflow beyond what reading it shows: with the file, and with what it needs.
+pub(super) fn check(workflow: &Workflow, places: &Places, simulated: bool) -> Vec<Diagnostic> {
+    let mut found = check_all(workflow, places);
+    let agents = Agents::new(AgentOptions::default());
+    let plugins = Plugins::discover(&places.plugins);
+    found.extend(preflight(workflow, &agents, &plugins, simulated));
+    found
 }
 
 /// Shows a workflow as it was asked for.
@@ -38,7 +45,8 @@ pub(super) fn at(args: &Run, workflow: &Workflow) -> Result<Exit> {
         let inputs = super::resolved(workflow, &given)?;
         let plan = plan(workflow, &inputs);
         if args.json {
-            serde_json::to_writer_pretty(&mut out, &plan).map_err(|error| CommandError::new(Exit::Environment, error))?;
+            serde_json::to_writer_pretty(&mut out, &plan)
+                .map_err(|error| CommandError::new(Exit::Environment, error))?;
             writeln!(out)?;
         } else {
             write!(out, "{}", clean(&plan.to_string()))?;
@@ -56,8 +64,17 @@ pub(super) fn list(places: &Places) -> Result<Exit> {
     }
     let mut out = out();
     for one in &listed {
-        let hidden = if one.hidden { "  (hidden by another of the same name)" } else { "" };
-        writeln!(out, "{:<32} {}{hidden}", clean(&one.name), clean(&one.path.display().to_string()))?;
+        let hidden = if one.hidden {
+            "  (hidden by another of the same name)"
+        } else {
+            ""
+        };
+        writeln!(
+            out,
+            "{:<32} {}{hidden}",
+            clean(&one.name),
+            clean(&one.path.display().to_string())
+        )?;
     }
     out.flush()?;
     Ok(Exit::Done)
@@ -66,7 +83,8 @@ pub(super) fn list(places: &Places) -> Result<Exit> {
 /// Prints the JSON Schema of workflow files.
 pub(super) fn schema() -> Result<Exit> {
     let mut out = out();
-    serde_json::to_writer_pretty(&mut out, &json_schema()).map_err(|error| CommandError::new(Exit::Environment, error))?;
+    serde_json::to_writer_pretty(&mut out, &json_schema())
+        .map_err(|error| CommandError::new(Exit::Environment, error))?;
     writeln!(out)?;
     out.flush()?;
     Ok(Exit::Done)
@@ -74,14 +92,25 @@ pub(super) fn schema() -> Result<Exit> {
 
 /// The file of the run that was written to last.
 pub(super) fn last_run(storage: &Storage) -> Result<PathBuf> {
-    let any = quipu_model::RunId::new("any").map_err(|error| CommandError::new(Exit::Data, error))?;
+    let any =
+        quipu_model::RunId::new("any").map_err(|error| CommandError::new(Exit::Data, error))?;
     let of_any = storage.path_of(&any);
     let directory = of_any.parent().unwrap_or(&of_any);
-    let entries = std::fs::read_dir(directory).map_err(io_error(format!("cannot read {}", directory.display())))?;
+    let entries = std::fs::read_dir(directory)
+        .map_err(io_error(format!("cannot read {}", directory.display())))?;
     let newest = entries
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
-        .max_by_key(|path| std::fs::metadata(path).and_then(|file| file.modified()).ok());
-    newest.ok_or_else(|| CommandError::new(Exit::Data, anyhow::anyhow!("no runs in {}", directory.display())))
+        .max_by_key(|path| {
+            std::fs::metadata(path)
+                .and_then(|file| file.modified())
+                .ok()
+        });
+    newest.ok_or_else(|| {
+        CommandError::new(
+            Exit::Data,
+            anyhow::anyhow!("no runs in {}", directory.display()),
+        )
+    })
 }

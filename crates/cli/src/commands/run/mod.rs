@@ -17,8 +17,6 @@ use quipu_flow::definition::{Budget, Severity, Workflow};
 use quipu_flow::engine::{
     Engine, EngineError, EngineOptions, Outcome, ResumeOptions, RunStatus, Verdict, mask_inputs,
 };
-use quipu_flow::operation;
-use quipu_flow::plugin::Plugins;
 use quipu_flow::process::{ProcessTree, adopt_orphans};
 use quipu_model::RunId;
 use quipu_record::{Masker, RecorderOptions, Storage};
@@ -48,7 +46,7 @@ pub(crate) fn run(args: &Run, place: &locate::HomePlace) -> Result<Exit> {
         None => None,
         Some(name) => {
             let only_look = args.validate || args.dry_run || args.graph.is_some();
-            match checked(name, &places, args.validate)? {
+            match checked(name, &places, args)? {
                 Some(workflow) if !only_look => Some(Arc::new(workflow)),
                 Some(workflow) => return look::at(args, &workflow),
                 None => return Ok(Exit::Data),
@@ -65,7 +63,7 @@ pub(crate) fn run(args: &Run, place: &locate::HomePlace) -> Result<Exit> {
     };
     let inputs = inputs(&args.inputs)?;
     let display = Arc::new(Display::new(args, &storage_root));
-    let options = options(args, place, places, root, &storage_root, &display, &inputs)?;
+    let options = options(args, place, places, &root, &storage_root, &display, &inputs)?;
     adopt_orphans();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -78,9 +76,14 @@ pub(crate) fn run(args: &Run, place: &locate::HomePlace) -> Result<Exit> {
             (Some(id), workflow) => resume(args, options, id, inputs, workflow, &cancel).await,
             (None, Some(workflow)) => {
                 let inputs = resolved(&workflow, &inputs)?;
-                Engine::new(options).run(workflow, inputs, &cancel).await.map_err(failed)
+                Engine::new(options)
+                    .run(workflow, inputs, &cancel)
+                    .await
+                    .map_err(failed)
             }
-            (None, None) => Err(CommandError::usage("name a workflow, or a run with --resume")),
+            (None, None) => Err(CommandError::usage(
+                "name a workflow, or a run with --resume",
+            )),
         }
     });
     // A thread that still waits for a person must not hold up the end.
@@ -102,9 +105,10 @@ fn exit_of(outcome: &Outcome) -> Exit {
 }
 
 /// Reads a workflow and says all that is wrong with it; `None` when it cannot run.
-fn checked(name: &str, places: &Places, is_asked: bool) -> Result<Option<Workflow>> {
+fn checked(name: &str, places: &Places, args: &Run) -> Result<Option<Workflow>> {
     let file = places.find(name).map_err(|error| {
-        CommandError::new(Exit::Data, error).hint("`quipu run --list` shows the workflows that there are")
+        CommandError::new(Exit::Data, error)
+            .hint("`quipu run --list` shows the workflows that there are")
     })?;
     let loaded = match load(&file, places) {
         Ok(loaded) => loaded,
@@ -114,18 +118,29 @@ fn checked(name: &str, places: &Places, is_asked: bool) -> Result<Option<Workflo
         }
     };
     let mut found = loaded.warnings;
-    found.extend(look::check(&loaded.workflow, places));
-    let errors = found.iter().filter(|one| one.severity == Severity::Error).count();
+    found.extend(look::check(&loaded.workflow, places, args.stub.is_some()));
+    let errors = found
+        .iter()
+        .filter(|one| one.severity == Severity::Error)
+        .count();
     for one in &found {
         say(one.to_string().trim_end());
     }
     if errors > 0 {
-        say(&format!("{} in {}", crate::terminal::count(errors as u64, "error"), file.display()));
+        say(&format!(
+            "{} in {}",
+            crate::terminal::count(errors as u64, "error"),
+            file.display()
+        ));
         return Ok(None);
     }
-    if is_asked {
+    if args.validate {
         let steps = loaded.workflow.steps.len() as u64;
-        say(&format!("{} is a workflow with {}", file.display(), crate::terminal::count(steps, "step")));
+        say(&format!(
+            "{} is a workflow with {}",
+            file.display(),
+            crate::terminal::count(steps, "step")
+        ));
     }
     Ok(Some(loaded.workflow))
 }
@@ -138,7 +153,9 @@ fn inputs(given: &[String]) -> Result<IndexMap<String, String>> {
             return Err(CommandError::usage(format!("{given:?} is not NAME=VALUE")));
         };
         let value = match value.strip_prefix('@') {
-            Some(file) => std::fs::read_to_string(file).map_err(io_error(format!("cannot read {file}")))?,
+            Some(file) => {
+                std::fs::read_to_string(file).map_err(io_error(format!("cannot read {file}")))?
+            }
             None => value.to_owned(),
         };
         inputs.insert(name.to_owned(), value);
@@ -147,7 +164,10 @@ fn inputs(given: &[String]) -> Result<IndexMap<String, String>> {
 }
 
 /// The inputs that a workflow gets, or all that is wrong with them.
-fn resolved(workflow: &Workflow, given: &IndexMap<String, String>) -> Result<IndexMap<String, Value>> {
+fn resolved(
+    workflow: &Workflow,
+    given: &IndexMap<String, String>,
+) -> Result<IndexMap<String, Value>> {
     let mut given = given.clone();
     person::ask_missing(workflow, &mut given);
     resolve(workflow, &given).map_err(|errors| {
@@ -160,38 +180,39 @@ fn options(
     args: &Run,
     place: &locate::HomePlace,
     places: Places,
-    root: PathBuf,
+    root: &Path,
     storage_root: &Path,
     display: &Arc<Display>,
     inputs: &IndexMap<String, String>,
 ) -> Result<EngineOptions> {
     let home = place.home()?;
     let config = Config::load(&home)?;
-    let plugins = Plugins::discover(&places.plugins);
-    let stub = args.stub.as_ref().map(|from| replies::stub(from.as_deref(), place)).transpose()?;
-    Ok(EngineOptions {
-        storage: Storage::at(storage_root),
-        blobs: storage_root.join("blobs"),
-        audit: audit_file(storage_root),
-        recorder: RecorderOptions {
-            masker: masker(args, place, inputs)?,
-            ..RecorderOptions::default()
-        },
-        go_on_unrecorded: args.unrecorded,
-        places,
-        root,
-        agents: Agents::new(AgentOptions { stub, ..AgentOptions::default() }),
-        operations: vec![Arc::new(operation::Builtin::default())],
-        plugins,
-        connector: connector(),
-        prices: Arc::new(config.prices()),
-        budget: args.budget_usd.map(|usd| Budget { usd, enforce: !args.audit_budget }),
-        user: user(),
-        observer: Arc::clone(display) as _,
-        person: Terminal::if_there(args),
-        max_depth: 10,
-        max_visits: 1000,
-    })
+    let stub = args
+        .stub
+        .as_ref()
+        .map(|from| replies::stub(from.as_deref(), place))
+        .transpose()?;
+    let mut options = EngineOptions::new(storage_root, root, places);
+    options.audit = audit_file(storage_root);
+    options.recorder = RecorderOptions {
+        masker: masker(args, place, inputs)?,
+        ..RecorderOptions::default()
+    };
+    options.go_on_unrecorded = args.unrecorded;
+    options.agents = Agents::new(AgentOptions {
+        stub,
+        ..AgentOptions::default()
+    });
+    options.connector = connector();
+    options.prices = Arc::new(config.prices());
+    options.budget = args.budget_usd.map(|usd| Budget {
+        usd,
+        enforce: !args.audit_budget,
+    });
+    options.user = user();
+    options.observer = Arc::clone(display) as _;
+    options.person = Terminal::if_there(args);
+    Ok(options)
 }
 
 /// What masks secrets before anything is written: the values of secret inputs, and what the rules find.
@@ -247,34 +268,53 @@ async fn resume(
 ) -> Result<Outcome> {
     let run_id = run_named(&options.storage, id)?;
     let verdict = match (&args.approve, &args.deny) {
-        (Some(token), _) => Some(Verdict { token: token.clone(), consents: true }),
-        (None, Some(token)) => Some(Verdict { token: token.clone(), consents: false }),
+        (Some(token), _) => Some(Verdict {
+            token: token.clone(),
+            consents: true,
+        }),
+        (None, Some(token)) => Some(Verdict {
+            token: token.clone(),
+            consents: false,
+        }),
         (None, None) => None,
     };
     let how = ResumeOptions {
         from: args.from.clone(),
         verdict,
-        inputs: inputs.into_iter().map(|(name, value)| (name, value.into())).collect(),
+        inputs: inputs
+            .into_iter()
+            .map(|(name, value)| (name, value.into()))
+            .collect(),
         workflow,
     };
-    Engine::new(options).resume(&run_id, how, cancel).await.map_err(failed)
+    Engine::new(options)
+        .resume(&run_id, how, cancel)
+        .await
+        .map_err(failed)
 }
 
 /// The run that an id, the beginning of one, or `last` names.
 fn run_named(storage: &Storage, id: &str) -> Result<RunId> {
     let path = match id {
         "last" => look::last_run(storage)?,
-        id => storage.find_by_prefix(id).map_err(|error| CommandError::new(Exit::Data, error))?,
+        id => storage
+            .find_by_prefix(id)
+            .map_err(|error| CommandError::new(Exit::Data, error))?,
     };
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let stem = path
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .unwrap_or_default();
     RunId::new(stem).map_err(|error| CommandError::new(Exit::Data, error))
 }
 
 fn failed(error: EngineError) -> CommandError {
     match &error {
         EngineError::Resume(_) => CommandError::new(Exit::Data, error),
-        EngineError::Recording(_) | EngineError::Storing(_) => CommandError::new(Exit::Environment, error)
-            .hint("nothing runs that cannot be recorded; --unrecorded goes on without a record"),
+        EngineError::Recording(_) | EngineError::Storing(_) => {
+            CommandError::new(Exit::Environment, error)
+                .hint("nothing runs that cannot be recorded; --unrecorded goes on without a record")
+        }
         EngineError::Audit { .. } => CommandError::new(Exit::Environment, error)
             .hint("QUIPU_AUDIT_LOG=off writes no audit file"),
         EngineError::Environment(_) => CommandError::new(Exit::Environment, error),
@@ -284,7 +324,11 @@ fn failed(error: EngineError) -> CommandError {
 /// Cancels the run at the first request to end, and kills everything at the second.
 async fn interrupted(cancel: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let kinds = [
+        SignalKind::interrupt(),
+        SignalKind::terminate(),
+        SignalKind::hangup(),
+    ];
     let mut signals = Vec::new();
     for kind in kinds {
         match signal(kind) {
@@ -303,7 +347,10 @@ async fn interrupted(cancel: CancellationToken) {
         }
         if cancel.is_cancelled() {
             ProcessTree::kill_all_below(std::process::id());
-            #[expect(clippy::exit, reason = "the user asked twice; nothing is left to wait for")]
+            #[expect(
+                clippy::exit,
+                reason = "the user asked twice; nothing is left to wait for"
+            )]
             std::process::exit(130);
         }
         say("cancelling; once more to kill");
@@ -318,15 +365,24 @@ fn tell(outcome: &Outcome, place: &locate::HomePlace) {
     match outcome.status {
         RunStatus::Paused => {
             if let Some(pause) = &outcome.pause {
-                say(&format!("{} waits for an approval: {}", pause.path, crate::terminal::clean(&pause.message)));
+                say(&format!(
+                    "{} waits for an approval: {}",
+                    pause.path,
+                    crate::terminal::clean(&pause.message)
+                ));
                 if !pause.approvers.is_empty() {
                     say(&format!("may approve: {}", pause.approvers.join(", ")));
                 }
-                say(&format!("hint: `quipu {flag}run --resume {id} --approve {}`, or --deny", pause.token));
+                say(&format!(
+                    "hint: `quipu {flag}run --resume {id} --approve {}`, or --deny",
+                    pause.token
+                ));
             }
         }
         RunStatus::Failed | RunStatus::Cancelled => {
-            say(&format!("hint: `quipu {flag}show {id}` shows what happened, `quipu {flag}run --resume {id}` goes on"));
+            say(&format!(
+                "hint: `quipu {flag}show {id}` shows what happened, `quipu {flag}run --resume {id}` goes on"
+            ));
         }
         RunStatus::Succeeded => {}
     }

@@ -59,7 +59,10 @@ pub(super) fn ask_missing(workflow: &Workflow, given: &mut IndexMap<String, Stri
         if !input.required || input.default.is_some() || given.contains_key(&input.name) {
             continue;
         }
-        let about = input.description.as_deref().map(|about| format!(" ({})", clean(about)));
+        let about = input
+            .description
+            .as_deref()
+            .map(|about| format!(" ({})", clean(about)));
         if let Some(value) = line(&format!("{}{}: ", input.name, about.unwrap_or_default())) {
             given.insert(input.name.clone(), value);
         }

@@ -20,8 +20,10 @@ pub(super) fn stub(from: Option<&str>, place: &HomePlace) -> Result<Stub> {
     };
     let path = Path::new(from);
     if path.is_file() && is_script(path) {
-        let text = std::fs::read_to_string(path).map_err(io_error(format!("cannot read {from}")))?;
-        let script = Script::parse(path, &text).map_err(|error| CommandError::new(Exit::Data, error))?;
+        let text =
+            std::fs::read_to_string(path).map_err(io_error(format!("cannot read {from}")))?;
+        let script =
+            Script::parse(path, &text).map_err(|error| CommandError::new(Exit::Data, error))?;
         return Ok(Stub::Script(Arc::new(script)));
     }
     let events = match place.meant(from)? {
@@ -37,7 +39,8 @@ pub(super) fn stub(from: Option<&str>, place: &HomePlace) -> Result<Stub> {
         }
         Resolved::Log(path) => {
             let error = anyhow::anyhow!("{} is not imported", path.display());
-            return Err(CommandError::new(Exit::Data, error).hint("`quipu import` it first, then give the session's id"));
+            return Err(CommandError::new(Exit::Data, error)
+                .hint("`quipu import` it first, then give the session's id"));
         }
     };
     Ok(Stub::Transcript(Arc::new(Script::from_events(events))))
@@ -45,7 +48,10 @@ pub(super) fn stub(from: Option<&str>, place: &HomePlace) -> Result<Stub> {
 
 /// Whether a file holds replies: files of transcripts are looked up as such.
 fn is_script(path: &Path) -> bool {
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let ending = path
+        .extension()
+        .and_then(|ending| ending.to_str())
+        .unwrap_or_default();
     if matches!(ending, "yaml" | "yml" | "json") {
         return true;
     }

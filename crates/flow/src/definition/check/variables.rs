@@ -8,7 +8,7 @@ use super::super::texts::{self, Use, Used};
 use super::super::ways::Ways;
 use super::super::{At, Workflow};
 use crate::expression::Expression;
-use crate::names::{did_you_mean, nearest};
+use crate::names::did_you_mean;
 use crate::template::{ROOTS, Template};
 
 /// The fields of `states.<step>`.
@@ -234,8 +234,7 @@ impl Checker<'_, '_> {
         if known.iter().any(|known| is_spelling(known, name)) {
             return;
         }
-        let hint = nearest(&plain(name), known.iter().copied())
-            .map(|near| format!("did you mean `{near}`?"))
+        let hint = did_you_mean(&plain(name), known.iter().copied())
             .unwrap_or_else(|| format!("it has {}", known.join(", ")));
         self.findings.error(
             "undefined",

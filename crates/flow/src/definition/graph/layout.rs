@@ -34,7 +34,9 @@ fn walk(graph: &Graph) -> (Vec<usize>, Vec<bool>) {
         ways[edge.from].push((number, edge.to));
     }
     // The last way is walked first: what is done last comes first.
-    ways.iter_mut().for_each(|ways| ways.reverse());
+    for ways in &mut ways {
+        ways.reverse();
+    }
     let mut back = vec![false; graph.edges.len()];
     // 0: not seen, 1: on the way down, 2: done.
     let mut state = vec![0_u8; graph.nodes.len()];

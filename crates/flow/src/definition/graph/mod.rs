@@ -202,3 +202,10 @@ fn short(text: &str, most: usize) -> String {
     cut.push('…');
     cut
 }
+
+/// Adds a text to a drawing.
+fn add(out: &mut String, text: std::fmt::Arguments<'_>) {
+    use std::fmt::Write as _;
+    // Writing to a string cannot fail.
+    out.write_fmt(text).ok();
+}

@@ -1,8 +1,6 @@
 //! Graphs for other programs to draw. Nodes are numbered, so that a name is never part of the syntax.
 
-use std::fmt::Write as _;
-
-use super::{Graph, NodeShape, short};
+use super::{Graph, NodeShape, add, short};
 
 pub(super) fn mermaid(graph: &Graph) -> String {
     let mut out = String::from("flowchart TD\n");
@@ -55,8 +53,7 @@ fn in_mermaid(text: &str) -> String {
         if c.is_alphanumeric() || " _-.,:!?'=/+*()".contains(c) || !c.is_ascii() {
             out.push(c);
         } else {
-            // Writing to a string cannot fail.
-            write!(out, "#{};", u32::from(c)).ok();
+            add(&mut out, format_args!("#{};", u32::from(c)));
         }
         out
     })
@@ -118,6 +115,6 @@ fn in_dot(text: &str) -> String {
 }
 
 fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a string cannot fail.
-    writeln!(out, "{text}").ok();
+    add(out, text);
+    out.push('\n');
 }

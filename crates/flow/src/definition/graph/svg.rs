@@ -1,9 +1,7 @@
 //! A graph as a picture. It has no scripts, links or styles from elsewhere.
 
-use std::fmt::Write as _;
-
 use super::layout::{count, layers};
-use super::{Graph, GraphNode, NodeShape, short};
+use super::{Graph, GraphNode, NodeShape, add, short};
 
 const WIDTH: f64 = 180.0;
 const HEIGHT: f64 = 48.0;
@@ -158,9 +156,4 @@ fn escaped(text: &str) -> String {
         }
         out
     })
-}
-
-fn add(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a string cannot fail.
-    out.write_fmt(text).ok();
 }

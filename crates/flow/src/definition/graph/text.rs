@@ -1,7 +1,7 @@
 //! A graph for a terminal: each step once, from the top, with the ways that lead from it.
 
 use super::layout::layers;
-use super::{Graph, NodeShape, short};
+use super::{Graph, NodeShape, add, short};
 
 pub(super) fn text(graph: &Graph) -> String {
     let mut out = format!("{}\n", short(&graph.name, 100));
@@ -25,11 +25,14 @@ pub(super) fn text(graph: &Graph) -> String {
         } else {
             ""
         };
-        out.push_str(&format!(
-            "{sign} {} ({}){first}\n",
-            short(&node.name, 60),
-            short(&node.kind, 40)
-        ));
+        add(
+            &mut out,
+            format_args!(
+                "{sign} {} ({}){first}\n",
+                short(&node.name, 60),
+                short(&node.kind, 40)
+            ),
+        );
         let count = ways[number].len();
         for (at, edge) in ways[number].iter().enumerate() {
             let corner = if at + 1 == count { "└" } else { "├" };
@@ -38,10 +41,13 @@ pub(super) fn text(graph: &Graph) -> String {
                 label => format!(" {label}"),
             };
             let arrow = if edge.inner { "┄" } else { "─" };
-            out.push_str(&format!(
-                "  {corner}{arrow}{label} → {}\n",
-                short(&graph.nodes[edge.to].name, 60)
-            ));
+            add(
+                &mut out,
+                format_args!(
+                    "  {corner}{arrow}{label} → {}\n",
+                    short(&graph.nodes[edge.to].name, 60)
+                ),
+            );
         }
     }
     out

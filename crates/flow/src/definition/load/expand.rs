@@ -31,11 +31,11 @@ impl Variables for Parameters {
 
 impl Loader<'_> {
     /// The fields of a step: its own, and those of its template that it does not have itself.
-    pub(super) fn expanded(&mut self, step: &Text, node: &Node) -> Option<Node> {
-        self.expand(step, node, &mut Vec::new())
+    pub(super) fn expanded(&mut self, node: &Node) -> Option<Node> {
+        self.expand(node, &mut Vec::new())
     }
 
-    fn expand(&mut self, step: &Text, node: &Node, used: &mut Vec<PathBuf>) -> Option<Node> {
+    fn expand(&mut self, node: &Node, used: &mut Vec<PathBuf>) -> Option<Node> {
         let Some(name) = node.get("use_template") else {
             return Some(node.clone());
         };
@@ -80,7 +80,7 @@ impl Loader<'_> {
         };
         let mut template = self.template_step(&path, &name, given, at)?;
         template.moved_to(at);
-        let template = self.expand(step, &template, used)?;
+        let template = self.expand(&template, used)?;
         Some(merged(node, template))
     }
 

@@ -111,20 +111,11 @@ impl<'n> Fields<'n> {
         }
     }
 
-    fn unfit(&self, name: &str, node: &Node, must: &str, findings: &mut Findings) {
-        findings.error(
-            "wrong-type",
-            node.at,
-            format!("`{name}` must be {must}, not {}", node.what()),
-            None,
-        );
-    }
-
     pub(super) fn text(&self, name: &'static str, findings: &mut Findings) -> Option<Text> {
         let node = self.get(name)?;
         let text = node.text();
         if text.is_none() {
-            self.unfit(name, node, "a text", findings);
+            unfit(name, node, "a text", findings);
         }
         text
     }
@@ -142,7 +133,7 @@ impl<'n> Fields<'n> {
             _ => None,
         };
         if value.is_none() {
-            self.unfit(name, node, "true or false", findings);
+            unfit(name, node, "true or false", findings);
         }
         value
     }
@@ -177,7 +168,7 @@ impl<'n> Fields<'n> {
         let node = self.get(name)?;
         let number = node.text().and_then(|text| text.text.parse::<f64>().ok());
         let Some(number) = number.filter(|number| number.is_finite()) else {
-            self.unfit(name, node, "a number", findings);
+            unfit(name, node, "a number", findings);
             return None;
         };
         let shape = self
@@ -207,7 +198,7 @@ impl<'n> Fields<'n> {
     pub(super) fn duration(&self, name: &'static str, findings: &mut Findings) -> Option<Duration> {
         let node = self.get(name)?;
         let Some(text) = node.text() else {
-            self.unfit(name, node, "a duration", findings);
+            unfit(name, node, "a duration", findings);
             return None;
         };
         match duration::parse(&text.text) {
@@ -281,7 +272,7 @@ impl<'n> Fields<'n> {
                 ..
             }) => items,
             Some(node) => {
-                self.unfit(name, node, "a list", findings);
+                unfit(name, node, "a list", findings);
                 &[]
             }
             None => &[],
@@ -295,7 +286,7 @@ impl<'n> Fields<'n> {
                 ..
             }) => entries,
             Some(node) => {
-                self.unfit(name, node, "a map", findings);
+                unfit(name, node, "a map", findings);
                 &[]
             }
             None => &[],
@@ -395,4 +386,13 @@ pub(super) fn shown(text: &str) -> String {
         return format!("{begin}…");
     }
     text.to_owned()
+}
+
+fn unfit(name: &str, node: &Node, must: &str, findings: &mut Findings) {
+    findings.error(
+        "wrong-type",
+        node.at,
+        format!("`{name}` must be {must}, not {}", node.what()),
+        None,
+    );
 }

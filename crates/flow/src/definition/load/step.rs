@@ -21,7 +21,7 @@ impl Loader<'_> {
             Fields::of(node, what, &[&STEP], &mut self.findings);
             return None;
         }
-        let node = &self.expanded(key, node)?;
+        let node = &self.expanded(node)?;
         let kind = self.kind(key, node)?;
         let object = match kind {
             StepType::Known(kind) => &kind.object,

@@ -20,8 +20,12 @@ const SCHEMA: &str = r#"
 "#;
 
 fn prompts(events: &[quipu_model::Event]) -> Vec<String> {
-    let users = events.iter().filter(|event| matches!(event.body, Body::UserMessage(_)));
-    users.map(|event| event.body.texts().next().unwrap_or_default().to_owned()).collect()
+    let users = events
+        .iter()
+        .filter(|event| matches!(event.body, Body::UserMessage(_)));
+    users
+        .map(|event| event.body.texts().next().unwrap_or_default().to_owned())
+        .collect()
 }
 
 #[tokio::test]
@@ -36,7 +40,12 @@ async fn an_answer_that_does_not_fit_is_sent_back_with_its_errors() {
 "#,
     );
     let ran = world.run(SCHEMA).await;
-    assert_eq!(ran.outcome.message.as_deref(), Some("3"), "{:?}", ran.outcome.error);
+    assert_eq!(
+        ran.outcome.message.as_deref(),
+        Some("3"),
+        "{:?}",
+        ran.outcome.error
+    );
     let prompts = prompts(&ran.events);
     assert_eq!(prompts.len(), 3);
     assert!(prompts[1].contains("not JSON"), "{}", prompts[1]);
@@ -47,10 +56,16 @@ async fn an_answer_that_does_not_fit_is_sent_back_with_its_errors() {
 
 #[tokio::test]
 async fn an_answer_that_never_fits_costs_exactly_the_configured_calls() {
-    let world = World::scripted("- {step: ask, text: no}\n- {step: ask, text: no}\n- {step: ask, text: no}\n- {step: ask, text: '{\"n\": 1}'}\n");
+    let world = World::scripted(
+        "- {step: ask, text: no}\n- {step: ask, text: no}\n- {step: ask, text: no}\n- {step: ask, text: '{\"n\": 1}'}\n",
+    );
     let ran = world.run(SCHEMA).await;
     assert_eq!(ran.outcome.status, RunStatus::Failed);
-    assert_eq!(prompts(&ran.events).len(), 3, "one question and two corrections");
+    assert_eq!(
+        prompts(&ran.events).len(),
+        3,
+        "one question and two corrections"
+    );
     let mut names = ran.harness().into_iter().map(|(_, name)| name);
     assert_eq!(names.next_back().as_deref(), Some("answer_rejected"));
 }
@@ -73,7 +88,12 @@ async fn a_failed_check_asks_the_agent_again_with_its_output() {
 "#,
         )
         .await;
-    assert_eq!(ran.outcome.message.as_deref(), Some("two"), "{:?}", ran.outcome.error);
+    assert_eq!(
+        ran.outcome.message.as_deref(),
+        Some("two"),
+        "{:?}",
+        ran.outcome.error
+    );
     assert!(prompts(&ran.events)[1].contains("broken"));
     let names: Vec<String> = ran.harness().into_iter().map(|(_, name)| name).collect();
     assert_eq!(names, ["check_failed", "check_passed"]);
@@ -96,12 +116,32 @@ states:
     let ran = world.run(text).await;
     assert_eq!(ran.outcome.status, RunStatus::Failed);
     let error = ran.outcome.error.clone().expect("an error");
-    assert!(error.contains("the budget of the run is spent: $1.0"), "{error}");
-    assert!(!world.root().join("c").exists(), "a budget of the run is not a failure that a step handles");
-    assert!(ran.harness().contains(&("budget".to_owned(), "budget_exceeded".to_owned())));
-    let again = world.resume(&ran.outcome.run_id, crate::engine::ResumeOptions::default()).await.expect("it goes on");
-    assert_eq!(again.status, RunStatus::Failed, "what was spent stays spent");
-    assert_eq!(prompts(&world.events(&ran.outcome.run_id)).len(), 2, "nobody was asked again");
+    assert!(
+        error.contains("the budget of the run is spent: $1.0"),
+        "{error}"
+    );
+    assert!(
+        !world.root().join("c").exists(),
+        "a budget of the run is not a failure that a step handles"
+    );
+    assert!(
+        ran.harness()
+            .contains(&("budget".to_owned(), "budget_exceeded".to_owned()))
+    );
+    let again = world
+        .resume(&ran.outcome.run_id, crate::engine::ResumeOptions::default())
+        .await
+        .expect("it goes on");
+    assert_eq!(
+        again.status,
+        RunStatus::Failed,
+        "what was spent stays spent"
+    );
+    assert_eq!(
+        prompts(&world.events(&ran.outcome.run_id)).len(),
+        2,
+        "nobody was asked again"
+    );
 }
 
 #[tokio::test]
@@ -116,16 +156,28 @@ async fn an_answer_from_the_transcript_is_not_billed_again() {
 "#;
     let first = world.run(steps).await;
     world.file("ok", "");
-    let second = world.resume(&first.outcome.run_id, crate::engine::ResumeOptions::default()).await.expect("it goes on");
+    let second = world
+        .resume(
+            &first.outcome.run_id,
+            crate::engine::ResumeOptions::default(),
+        )
+        .await
+        .expect("it goes on");
     assert_eq!(second.status, RunStatus::Succeeded);
-    assert_eq!((second.dollars, second.tokens), (first.outcome.dollars, first.outcome.tokens));
+    assert_eq!(
+        (second.dollars, second.tokens),
+        (first.outcome.dollars, first.outcome.tokens)
+    );
     assert!(second.tokens > 0);
 }
 
 #[tokio::test]
 async fn the_message_holds_the_prompt_and_the_system_prompt_that_were_sent() {
     let world = World::new();
-    world.file(".quipu/roles/critic/AGENTS.md", "---\nname: critic\n---\nYou are strict.\n");
+    world.file(
+        ".quipu/roles/critic/AGENTS.md",
+        "---\nname: critic\n---\nYou are strict.\n",
+    );
     world.file(".quipu/skills/brief/SKILL.md", "Be brief.\n");
     let ran = world
         .run(
@@ -136,7 +188,11 @@ async fn the_message_holds_the_prompt_and_the_system_prompt_that_were_sent() {
 "#,
         )
         .await;
-    let message = ran.events.iter().find(|event| matches!(event.body, Body::UserMessage(_))).expect("a message");
+    let message = ran
+        .events
+        .iter()
+        .find(|event| matches!(event.body, Body::UserMessage(_)))
+        .expect("a message");
     let texts: Vec<&str> = message.body.texts().collect();
     assert_eq!(
         texts,
@@ -146,7 +202,13 @@ async fn the_message_holds_the_prompt_and_the_system_prompt_that_were_sent() {
         ]
     );
     assert_eq!(message.place.path, "ask");
-    assert!(ran.outcome.message.as_ref().expect("a reply").starts_with("[STUB] Completed step ask."));
+    assert!(
+        ran.outcome
+            .message
+            .as_ref()
+            .expect("a reply")
+            .starts_with("[STUB] Completed step ask.")
+    );
     let result = ran.result("ask");
     assert_eq!(result["data"]["simulated"], Value::Bool(true));
 }
@@ -156,14 +218,24 @@ async fn a_conversation_records_every_turn() {
     struct Talk(std::sync::Mutex<Vec<&'static str>>);
     impl crate::engine::Person for Talk {
         fn line(&self, _: &str) -> Option<String> {
-            self.0.lock().expect("not poisoned").pop().map(str::to_owned)
+            self.0
+                .lock()
+                .expect("not poisoned")
+                .pop()
+                .map(str::to_owned)
         }
         fn consents(&self, _: &str) -> Option<bool> {
             None
         }
     }
-    let mut world = World::scripted("- {step: talk, text: one}\n- {step: talk, text: two}\n- {step: talk, text: three}\n");
-    world.person = Some(std::sync::Arc::new(Talk(std::sync::Mutex::new(vec!["quit", "and then?", "go on"]))));
+    let mut world = World::scripted(
+        "- {step: talk, text: one}\n- {step: talk, text: two}\n- {step: talk, text: three}\n",
+    );
+    world.person = Some(std::sync::Arc::new(Talk(std::sync::Mutex::new(vec![
+        "quit",
+        "and then?",
+        "go on",
+    ]))));
     let ran = world
         .run(
             r#"

@@ -7,13 +7,17 @@ use crate::engine::{EngineError, RunStatus};
 
 fn executable(world: &World, name: &str, script: &str) -> String {
     let path = world.file(name, script);
-    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("executable");
     path.display().to_string()
 }
 
 /// Asks an agent whose program is this script.
 async fn asked(script: &str, more: &str) -> super::Ran {
-    let world = World { stub: None, ..World::new() };
+    let world = World {
+        stub: None,
+        ..World::new()
+    };
     let bin = executable(&world, "claude", script);
     world
         .run(&format!(
@@ -30,9 +34,15 @@ async fn a_directory_that_cannot_be_written_stops_the_run_before_anything_happen
     let cancel = tokio_util::sync::CancellationToken::new();
     let steps = "  initial: a\n  a: {type: command, command: 'touch made', on_success: done}\n  done: {type: terminal, status: success}\n";
     let refused = world.try_run(steps, &[], &cancel).await;
-    assert!(matches!(refused, Err(EngineError::Recording(_))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(EngineError::Recording(_))),
+        "{refused:?}"
+    );
     assert!(!world.root().join("made").exists());
-    let told = World { unrecorded: true, ..world };
+    let told = World {
+        unrecorded: true,
+        ..world
+    };
     let outcome = told.try_run(steps, &[], &cancel).await.expect("it runs");
     assert_eq!(outcome.status, RunStatus::Succeeded);
     assert!(told.root().join("made").exists());
@@ -44,27 +54,42 @@ async fn a_command_that_prints_without_end_is_cut_and_counted() {
         .run("  initial: a\n  a: {type: command, command: 'head -c 40000000 /dev/zero', on_success: done}\n  done: {type: terminal, status: success}\n")
         .await;
     assert_eq!(ran.outcome.status, RunStatus::Succeeded);
-    assert!(ran.harness().contains(&("context_trim".to_owned(), "output_truncated".to_owned())));
+    assert!(
+        ran.harness()
+            .contains(&("context_trim".to_owned(), "output_truncated".to_owned()))
+    );
 }
 
 #[tokio::test]
 async fn an_agent_that_prints_nothing_gives_an_empty_answer() {
     let ran = asked("#!/bin/sh\nexit 0\n", "").await;
-    assert_eq!(ran.outcome.status, RunStatus::Succeeded, "{:?}", ran.outcome.error);
+    assert_eq!(
+        ran.outcome.status,
+        RunStatus::Succeeded,
+        "{:?}",
+        ran.outcome.error
+    );
 }
 
 #[tokio::test]
 async fn an_agent_that_fails_is_a_step_that_failed_with_what_it_said() {
     let ran = asked("#!/bin/sh\necho 'no such model' >&2\nexit 3\n", "").await;
     let error = ran.error("ask").expect("an error");
-    assert!(error.contains("exit code 3") && error.contains("no such model"), "{error}");
+    assert!(
+        error.contains("exit code 3") && error.contains("no such model"),
+        "{error}"
+    );
     assert_eq!(ran.result("ask")["exit_code"], 3);
 }
 
 #[tokio::test]
 async fn an_agent_that_hangs_and_ignores_requests_to_end_is_made_to() {
     let began = Instant::now();
-    let ran = asked("#!/bin/sh\ntrap '' TERM\nsleep 60; sleep 60\n", "timeout: 500ms,").await;
+    let ran = asked(
+        "#!/bin/sh\ntrap '' TERM\nsleep 60; sleep 60\n",
+        "timeout: 500ms,",
+    )
+    .await;
     assert!(began.elapsed() < Duration::from_secs(20));
     assert_eq!(ran.error("ask").as_deref(), Some("no end within 500ms"));
 }
@@ -72,19 +97,37 @@ async fn an_agent_that_hangs_and_ignores_requests_to_end_is_made_to() {
 #[tokio::test]
 async fn an_agent_that_prints_garbage_does_not_fail_the_step() {
     let ran = asked("#!/bin/sh\nprintf '{\"type\":\"assistant\",\"message\":{\"id\":\"m\",\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"a\\000b\"}]}}\\n{broken\\n{\"type\":\"result\",\"subtype\":\"success\",\"result\":\"fine\",\"session_id\":\"s\"}\\n{\"half'\n", "").await;
-    assert_eq!(ran.outcome.status, RunStatus::Succeeded, "{:?}", ran.outcome.error);
+    assert_eq!(
+        ran.outcome.status,
+        RunStatus::Succeeded,
+        "{:?}",
+        ran.outcome.error
+    );
     assert_eq!(ran.result("ask")["output"], "fine");
 }
 
 #[tokio::test]
 async fn a_missing_agent_is_said_and_stub_mode_is_offered_not_used() {
-    let world = World { stub: None, ..World::new() };
+    let world = World {
+        stub: None,
+        ..World::new()
+    };
     let ran = world
         .run("  initial: ask\n  ask: {type: agent, provider: claude, prompt: Go, options: {binary: /no/such/claude}, retry: {max_attempts: 3, initial_delay: 1ms}, on_success: done}\n  done: {type: terminal, status: success}\n")
         .await;
     let error = ran.error("ask").expect("an error");
-    assert!(error.contains("was not found") && error.contains("--stub"), "{error}");
-    assert_eq!(ran.harness().iter().filter(|(category, _)| category == "retry").count(), 0, "trying again does not help");
+    assert!(
+        error.contains("was not found") && error.contains("--stub"),
+        "{error}"
+    );
+    assert_eq!(
+        ran.harness()
+            .iter()
+            .filter(|(category, _)| category == "retry")
+            .count(),
+        0,
+        "trying again does not help"
+    );
 }
 
 #[tokio::test]
@@ -105,11 +148,19 @@ async fn a_loop_over_many_items_keeps_its_memory() {
 async fn sixty_four_branches_run_at_once() {
     let world = World::new();
     let names: Vec<String> = (0..64).map(|n| format!("b{n}")).collect();
-    let steps: String = names.iter().map(|name| format!("  {name}: {{type: wait, duration: 300ms}}\n")).collect();
+    let steps: Vec<String> = names
+        .iter()
+        .map(|name| format!("  {name}: {{type: wait, duration: 300ms}}\n"))
+        .collect();
+    let steps = steps.concat();
     let began = Instant::now();
     let ran = world
         .run(&format!("  initial: all\n  all: {{type: parallel, parallel: [{}], on_success: done}}\n{steps}  done: {{type: terminal, status: success}}\n", names.join(", ")))
         .await;
     assert_eq!(ran.result("all")["output"], "64 of 64 branches succeeded");
-    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        began.elapsed()
+    );
 }

@@ -18,8 +18,20 @@ async fn a_command_leaves_its_output_and_leads_on() {
     assert_eq!(ran.outcome.status, RunStatus::Succeeded);
     assert_eq!(ran.outcome.message.as_deref(), Some("said hi-0"));
     let result = ran.result("hello");
-    assert_eq!((&result["output"], &result["stderr"]), (&"hi".into(), &"oops".into()));
-    let told = ["run.started", "+hello", "-hello", "+use", "-use", "+done", "-done", "run.completed succeeded"];
+    assert_eq!(
+        (&result["output"], &result["stderr"]),
+        (&"hi".into(), &"oops".into())
+    );
+    let told = [
+        "run.started",
+        "+hello",
+        "-hello",
+        "+use",
+        "-use",
+        "+done",
+        "-done",
+        "run.completed succeeded",
+    ];
     assert_eq!(ran.story(), told);
 }
 
@@ -32,7 +44,10 @@ async fn a_failing_command_goes_where_the_step_says() {
   done: {type: terminal, status: success}
 "#;
     let ran = world.run(inline).await;
-    assert_eq!((ran.outcome.status, ran.outcome.exit_code), (RunStatus::Failed, 7));
+    assert_eq!(
+        (ran.outcome.status, ran.outcome.exit_code),
+        (RunStatus::Failed, 7)
+    );
     assert_eq!(ran.outcome.message.as_deref(), Some("gave up: no"));
     assert_eq!(ran.result("bad")["exit_code"], 3);
     let jump = r#"
@@ -48,8 +63,14 @@ async fn a_failing_command_goes_where_the_step_says() {
   done: {type: terminal, status: success}
 "#;
     let ran = world.run(nowhere).await;
-    assert_eq!((ran.outcome.status, ran.outcome.exit_code), (RunStatus::Failed, 1));
-    assert_eq!(ran.outcome.error.as_deref(), Some("step bad failed: exit code 3"));
+    assert_eq!(
+        (ran.outcome.status, ran.outcome.exit_code),
+        (RunStatus::Failed, 1)
+    );
+    assert_eq!(
+        ran.outcome.error.as_deref(),
+        Some("step bad failed: exit code 3")
+    );
 }
 
 #[tokio::test]
@@ -93,7 +114,11 @@ async fn a_parallel_step_gives_each_branch_a_path_of_its_own() {
         )
         .await;
     assert_eq!(ran.outcome.message.as_deref(), Some("AB"));
-    let mut inside: Vec<String> = ran.story().into_iter().filter(|line| line.contains("both.")).collect();
+    let mut inside: Vec<String> = ran
+        .story()
+        .into_iter()
+        .filter(|line| line.contains("both."))
+        .collect();
     inside.sort();
     assert_eq!(inside, ["+both.a", "+both.b", "-both.a", "-both.b"]);
 }
@@ -120,8 +145,14 @@ async fn strategies_decide_when_a_parallel_step_succeeds() {
     assert_eq!(any.result("both.slow")["status"], "cancelled");
     let all = world.run(&with("all_succeed")).await;
     assert_eq!(all.outcome.status, RunStatus::Failed);
-    assert_eq!(all.error("both").as_deref(), Some("failed: bad"));
-    assert!(!world.root().join("slow").exists(), "a cancelled branch does nothing more");
+    assert_eq!(
+        all.error("both").as_deref(),
+        Some("branch bad failed: exit code 1")
+    );
+    assert!(
+        !world.root().join("slow").exists(),
+        "a cancelled branch does nothing more"
+    );
 }
 
 #[tokio::test]
@@ -143,7 +174,11 @@ async fn best_effort_succeeds_whatever_happens_and_max_concurrent_is_kept() {
     let log = world.read("log");
     let lines: Vec<&str> = log.lines().collect();
     for pair in lines.chunks(2) {
-        assert_eq!(pair[0].trim_end_matches('+'), pair[1].trim_end_matches('-'), "{log}");
+        assert_eq!(
+            pair[0].trim_end_matches('+'),
+            pair[1].trim_end_matches('-'),
+            "{log}"
+        );
     }
     assert_eq!(ran.result("all")["output"], "2 of 3 branches succeeded");
 }
@@ -179,11 +214,23 @@ async fn a_loop_goes_over_its_items_with_a_place_for_each_pass() {
         )
         .await;
     assert_eq!(ran.outcome.status, RunStatus::Succeeded);
-    let said: Vec<_> = ran.results("each.say").iter().map(|result| result["output"].clone()).collect();
+    let said: Vec<_> = ran
+        .results("each.say")
+        .iter()
+        .map(|result| result["output"].clone())
+        .collect();
     assert_eq!(said, ["x 1/2 false", "{\"k\":1} 2/2 true"]);
     let told = [
-        "run.started", "+each", "+each.say[0]", "-each.say[0]", "+each.say[1]", "-each.say[1]", "-each", "+done",
-        "-done", "run.completed succeeded",
+        "run.started",
+        "+each",
+        "+each.say[0]",
+        "-each.say[0]",
+        "+each.say[1]",
+        "-each.say[1]",
+        "-each",
+        "+done",
+        "-done",
+        "run.completed succeeded",
     ];
     assert_eq!(ran.story(), told);
 }
@@ -202,8 +249,15 @@ async fn loops_three_deep_have_three_passes_and_see_their_parents() {
 "#,
         )
         .await;
-    let said: Vec<_> = ran.results("a.b.c.say").iter().map(|result| result["output"].clone()).collect();
-    assert_eq!(said, ["1xp", "1xq", "1yp", "1yq", "2xp", "2xq", "2yp", "2yq"]);
+    let said: Vec<_> = ran
+        .results("a.b.c.say")
+        .iter()
+        .map(|result| result["output"].clone())
+        .collect();
+    assert_eq!(
+        said,
+        ["1xp", "1xq", "1yp", "1yq", "2xp", "2xq", "2yp", "2yq"]
+    );
     let places: Vec<_> = ran
         .events
         .iter()
@@ -248,7 +302,10 @@ async fn break_when_and_steps_outside_end_a_loop() {
 "#,
         )
         .await;
-    assert_eq!((ran.outcome.status, world.read("log").as_str()), (RunStatus::Succeeded, "abde"));
+    assert_eq!(
+        (ran.outcome.status, world.read("log").as_str()),
+        (RunStatus::Succeeded, "abde")
+    );
 }
 
 #[tokio::test]
@@ -264,7 +321,10 @@ async fn items_that_a_limit_leaves_out_are_counted() {
         )
         .await;
     assert_eq!(ran.results("each.say").len(), 2);
-    assert!(ran.harness().contains(&("guardrail".to_owned(), "items_left_out".to_owned())));
+    assert!(
+        ran.harness()
+            .contains(&("guardrail".to_owned(), "items_left_out".to_owned()))
+    );
 }
 
 #[tokio::test]
@@ -290,7 +350,14 @@ states:
 "#,
         )
         .await;
-    assert!(ran.outcome.error.as_deref().is_some_and(|e| e.contains("inputs.n")), "{:?}", ran.outcome);
+    assert!(
+        ran.outcome
+            .error
+            .as_deref()
+            .is_some_and(|e| e.contains("inputs.n")),
+        "{:?}",
+        ran.outcome
+    );
     let with = world
         .run_with(
             r#"
@@ -304,10 +371,21 @@ states:
             &[("n", "1")],
         )
         .await;
-    assert_eq!(with.outcome.message.as_deref(), Some("hello ada 1/hello ada 1!"));
-    let child = with.events.iter().find_map(|event| event.body.child_run_id().cloned()).expect("a child");
+    assert_eq!(
+        with.outcome.message.as_deref(),
+        Some("hello ada 1/hello ada 1!")
+    );
+    let child = with
+        .events
+        .iter()
+        .find_map(|event| event.body.child_run_id().cloned())
+        .expect("a child");
     let events = world.events(&child);
-    assert!(events.iter().all(|event| event.parent_run_id.as_ref() == Some(&with.outcome.run_id)));
+    assert!(
+        events
+            .iter()
+            .all(|event| event.parent_run_id.as_ref() == Some(&with.outcome.run_id))
+    );
     assert_eq!(story(&events)[0], "run.started");
     assert_eq!(with.story()[1..3], ["+call calls", "-call"]);
 }
@@ -327,7 +405,10 @@ async fn workflows_that_call_each_other_for_ever_are_stopped() {
         .run("  initial: call\n  call: {type: call_workflow, workflow: ping, on_success: done}\n  done: {type: terminal, status: success}\n")
         .await;
     let error = ran.outcome.error.expect("it fails");
-    assert!(error.contains("ping calls itself: test → ping → pong → ping"), "{error}");
+    assert!(
+        error.contains("ping calls itself: test → ping → pong → ping"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -342,7 +423,10 @@ async fn set_and_wait_work_values_out_and_pass_time() {
 "#,
         )
         .await;
-    assert_eq!(ran.outcome.message.as_deref(), Some("xtest [1,2] waited 50ms"));
+    assert_eq!(
+        ran.outcome.message.as_deref(),
+        Some("xtest [1,2] waited 50ms")
+    );
     assert!(ran.outcome.took >= std::time::Duration::from_millis(50));
 }
 
@@ -365,6 +449,13 @@ states:
         )
         .await;
     assert_eq!(world.read("log"), "start\npre\na\npost\nend\n");
-    assert_eq!(ran.outcome.status, RunStatus::Succeeded, "a hook that fails only warns");
-    assert!(ran.harness().contains(&("tool_lifecycle".to_owned(), "hook_failed".to_owned())));
+    assert_eq!(
+        ran.outcome.status,
+        RunStatus::Succeeded,
+        "a hook that fails only warns"
+    );
+    assert!(
+        ran.harness()
+            .contains(&("tool_lifecycle".to_owned(), "hook_failed".to_owned()))
+    );
 }

@@ -8,7 +8,7 @@ mod record;
 mod resume;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 use quipu_model::{Body, Event, RunId};
@@ -23,8 +23,6 @@ use super::{
 use crate::agent::{AgentOptions, Agents, Script, Stub};
 use crate::definition::load::load;
 use crate::definition::places::Places;
-use crate::operation;
-use crate::plugin::Plugins;
 
 /// A home and a directory to run in.
 pub(super) struct World {
@@ -89,30 +87,19 @@ impl World {
     pub(super) fn engine(&self) -> Engine {
         let root = self.root();
         let home = self.home();
-        let plugins = Plugins::discover(&[root.join(".quipu/plugins")]);
-        Engine::new(EngineOptions {
-            storage: Storage::at(&home),
-            blobs: home.join("blobs"),
-            audit: Some(home.join("audit.jsonl")),
-            recorder: self.recorder.clone(),
-            go_on_unrecorded: self.unrecorded,
-            places: Places::from_lookup(&root, |_| None),
-            root,
-            agents: Agents::new(AgentOptions {
-                stub: self.stub.clone(),
-                ..AgentOptions::default()
-            }),
-            operations: vec![Arc::new(operation::Builtin::default())],
-            plugins,
-            connector: None,
-            prices: Arc::new(quipu_prices::Prices::builtin()),
-            budget: None,
-            user: self.user.clone(),
-            observer: Arc::clone(&self.observer),
-            person: self.person.clone(),
-            max_depth: 10,
-            max_visits: self.max_visits,
-        })
+        let places = Places::from_lookup(&root, |_| None);
+        let mut options = EngineOptions::new(&home, &root, places);
+        options.recorder = self.recorder.clone();
+        options.go_on_unrecorded = self.unrecorded;
+        options.agents = Agents::new(AgentOptions {
+            stub: self.stub.clone(),
+            ..AgentOptions::default()
+        });
+        options.user.clone_from(&self.user);
+        options.observer = Arc::clone(&self.observer);
+        options.person.clone_from(&self.person);
+        options.max_visits = self.max_visits;
+        Engine::new(options)
     }
 
     /// Runs the steps of a workflow. `steps` is what is below `states:`.
@@ -157,8 +144,14 @@ impl World {
         self.engine().run(workflow, inputs, cancel).await
     }
 
-    pub(super) async fn resume(&self, run: &RunId, how: ResumeOptions) -> Result<Outcome, EngineError> {
-        self.engine().resume(run, how, &CancellationToken::new()).await
+    pub(super) async fn resume(
+        &self,
+        run: &RunId,
+        how: ResumeOptions,
+    ) -> Result<Outcome, EngineError> {
+        self.engine()
+            .resume(run, how, &CancellationToken::new())
+            .await
     }
 
     pub(super) fn ran(&self, outcome: Outcome) -> Ran {
@@ -203,9 +196,10 @@ impl Ran {
     pub(super) fn results(&self, path: &str) -> Vec<Value> {
         let of = |event: &&Event| event.place.path == path;
         let end = |event: &Event| match &event.body {
-            Body::StepCompleted(end) | Body::CallCompleted { end, .. } => {
-                end.result.as_ref().and_then(|json| serde_json::from_str(json.get()).ok())
-            }
+            Body::StepCompleted(end) | Body::CallCompleted { end, .. } => end
+                .result
+                .as_ref()
+                .and_then(|json| serde_json::from_str(json.get()).ok()),
             _ => None,
         };
         self.events.iter().filter(of).filter_map(end).collect()
@@ -213,12 +207,16 @@ impl Ran {
 
     /// Why a step failed, the last time it ended.
     pub(super) fn error(&self, path: &str) -> Option<String> {
-        let ends = self.events.iter().filter(|event| event.place.path == path);
-        let errors = ends.filter_map(|event| match &event.body {
+        let ends = self
+            .events
+            .iter()
+            .rev()
+            .filter(|event| event.place.path == path);
+        let mut errors = ends.filter_map(|event| match &event.body {
             Body::StepCompleted(end) | Body::CallCompleted { end, .. } => Some(end.error.clone()),
             _ => None,
         });
-        errors.last().flatten()
+        errors.next().flatten()
     }
 
     /// The harness events: category and name.
@@ -237,7 +235,7 @@ impl Ran {
 pub(super) fn story(events: &[Event]) -> Vec<String> {
     let mut story = Vec::new();
     for event in events {
-        let passes: String = event.place.iterations.iter().map(|pass| format!("[{pass}]")).collect();
+        let passes = super::text::passes(&event.place.iterations);
         let attempt = match event.place.attempt {
             1 => String::new(),
             attempt => format!("#{attempt}"),
@@ -263,15 +261,4 @@ pub(super) fn story(events: &[Event]) -> Vec<String> {
         });
     }
     story
-}
-
-/// Remembers what it was told.
-#[derive(Default)]
-pub(super) struct Heard(pub(super) Mutex<Vec<String>>);
-
-impl Observer for Heard {
-    fn tell(&self, _run: &RunId, news: super::News<'_>) {
-        let mut heard = self.0.lock().expect("not poisoned");
-        heard.push(format!("{news:?}"));
-    }
 }

@@ -106,11 +106,20 @@ fn ended(lines: &[String]) -> BTreeMap<String, usize> {
         }
         let name = event["payload"]["name"].as_str().expect("a name");
         let passes = event["iterations"].as_array().cloned().unwrap_or_default();
-        let pass = |at: usize| passes.get(at).and_then(serde_json::Value::as_u64).unwrap_or_default();
+        let pass = |at: usize| {
+            passes
+                .get(at)
+                .and_then(serde_json::Value::as_u64)
+                .unwrap_or_default()
+        };
         let flat = event["iteration"].as_u64().unwrap_or_default();
         let said = match name {
             "outer_say" => format!("outer_say{}", flat + 1),
-            "say" => format!("say{}{}", pass(0) + 1, ["x", "y"][usize::try_from(pass(1)).expect("small")]),
+            "say" => format!(
+                "say{}{}",
+                pass(0) + 1,
+                ["x", "y"][usize::try_from(pass(1)).expect("small")]
+            ),
             "count" => format!("count{flat}"),
             name => name.to_owned(),
         };
@@ -121,37 +130,79 @@ fn ended(lines: &[String]) -> BTreeMap<String, usize> {
 
 async fn whole(world: &World) -> (Outcome, Vec<String>, RunId, Vec<String>) {
     let first = world.run(EVERY_KIND).await;
-    assert_eq!(first.outcome.status, RunStatus::Succeeded, "{:?}", first.outcome.error);
+    assert_eq!(
+        first.outcome.status,
+        RunStatus::Succeeded,
+        "{:?}",
+        first.outcome.error
+    );
     let storage = Storage::at(&world.home());
-    let child = first.events.iter().find_map(|event| event.body.child_run_id().cloned()).expect("a child");
+    let child = first
+        .events
+        .iter()
+        .find_map(|event| event.body.child_run_id().cloned())
+        .expect("a child");
     let parent = lines(&storage.path_of(&first.outcome.run_id));
     let of_child = lines(&storage.path_of(&child));
     (first.outcome, parent, child, of_child)
 }
 
 /// Cuts the transcripts off, as a killed process leaves them, goes on, and looks at what ran.
-async fn killed_at(world: &World, run: &RunId, parent: &[String], child: &RunId, of_child: &[String], (at, child_at): (usize, usize), torn: bool) {
+async fn killed_at(
+    world: &World,
+    run: &RunId,
+    parent: &[String],
+    child: &RunId,
+    of_child: &[String],
+    (at, child_at): (usize, usize),
+    torn: bool,
+) {
     let storage = Storage::at(&world.home());
     cut(&storage.path_of(run), parent, at, torn);
     cut(&storage.path_of(child), of_child, child_at, false);
     let before = ended(&[&parent[..at], &of_child[..child_at]].concat());
     std::fs::remove_file(world.root().join("log")).ok();
     // What the loop with a condition counts is outside of the transcript; it is as far as the transcript is.
-    let counts = before.iter().filter(|(name, _)| name.starts_with("count")).count();
+    let counts = before
+        .iter()
+        .filter(|(name, _)| name.starts_with("count"))
+        .count();
     world.file("counts", &"c".repeat(counts));
     let outcome = world.resume(run, ResumeOptions::default()).await;
     let outcome = outcome.unwrap_or_else(|error| panic!("cut at {at}, {child_at}: {error}"));
     let why = format!("cut at {at} of {}, child at {child_at}", parent.len());
-    assert_eq!(outcome.status, RunStatus::Succeeded, "{why}: {:?}", outcome.error);
+    assert_eq!(
+        outcome.status,
+        RunStatus::Succeeded,
+        "{why}: {:?}",
+        outcome.error
+    );
     assert_eq!(outcome.message.as_deref(), Some("got one"), "{why}");
     let now = ran(&world.read("log"));
     let all = [
-        "first", "left", "deep_a", "deep_b", "outer_say1", "say1x", "say1y", "outer_say2", "say2x", "say2y", "count0",
-        "count1", "work", "more", "last",
+        "first",
+        "left",
+        "deep_a",
+        "deep_b",
+        "outer_say1",
+        "say1x",
+        "say1y",
+        "outer_say2",
+        "say2x",
+        "say2y",
+        "count0",
+        "count1",
+        "work",
+        "more",
+        "last",
     ];
     for name in all {
         let expected = usize::from(!before.contains_key(name));
-        assert_eq!(now.get(name).copied().unwrap_or_default(), expected, "{why}: {name}\n{before:?}");
+        assert_eq!(
+            now.get(name).copied().unwrap_or_default(),
+            expected,
+            "{why}: {name}\n{before:?}"
+        );
     }
     let events = world.events(run);
     for (number, event) in (1_u64..).zip(&events) {
@@ -159,7 +210,10 @@ async fn killed_at(world: &World, run: &RunId, parent: &[String], child: &RunId,
     }
     let told = story(&events);
     let opened = told.iter().filter(|line| *line == "run.started").count();
-    let closed = told.iter().filter(|line| line.starts_with("run.completed")).count();
+    let closed = told
+        .iter()
+        .filter(|line| line.starts_with("run.completed"))
+        .count();
     assert_eq!((opened, closed), (2, 2), "{why}: {told:#?}");
     let mut open = Vec::new();
     for line in &told {
@@ -168,7 +222,9 @@ async fn killed_at(world: &World, run: &RunId, parent: &[String], child: &RunId,
         } else if let Some(name) = line.strip_prefix('-') {
             let name = name.trim_end_matches(" failed");
             let at = open.iter().position(|open| open == name);
-            open.remove(at.unwrap_or_else(|| panic!("{why}: {name} ends and did not begin: {told:#?}")));
+            open.remove(
+                at.unwrap_or_else(|| panic!("{why}: {name} ends and did not begin: {told:#?}")),
+            );
         }
     }
     assert!(open.is_empty(), "{why}: {open:?} did not end");
@@ -178,15 +234,30 @@ async fn killed_at(world: &World, run: &RunId, parent: &[String], child: &RunId,
 async fn a_run_that_was_killed_after_any_event_goes_on_and_repeats_nothing() {
     let world = world();
     let (outcome, parent, child, of_child) = whole(&world).await;
-    let called = parent.iter().position(|line| line.contains("step.call_workflow.started")).expect("a call");
-    let returned = parent.iter().position(|line| line.contains("step.call_workflow.completed")).expect("a call");
+    let called = parent
+        .iter()
+        .position(|line| line.contains("step.call_workflow.started"))
+        .expect("a call");
+    let returned = parent
+        .iter()
+        .position(|line| line.contains("step.call_workflow.completed"))
+        .expect("a call");
     for at in 1..parent.len() {
         let child_at = match at {
             at if at <= called => 0,
             at if at > returned => of_child.len(),
             _ => of_child.len() / 2,
         };
-        killed_at(&world, &outcome.run_id, &parent, &child, &of_child, (at, child_at), at % 2 == 0).await;
+        killed_at(
+            &world,
+            &outcome.run_id,
+            &parent,
+            &child,
+            &of_child,
+            (at, child_at),
+            at % 2 == 0,
+        )
+        .await;
     }
 }
 
@@ -194,17 +265,35 @@ async fn a_run_that_was_killed_after_any_event_goes_on_and_repeats_nothing() {
 async fn a_called_run_that_was_killed_after_any_event_goes_on_as_well() {
     let world = world();
     let (outcome, parent, child, of_child) = whole(&world).await;
-    let called = parent.iter().position(|line| line.contains("step.call_workflow.started")).expect("a call");
+    let called = parent
+        .iter()
+        .position(|line| line.contains("step.call_workflow.started"))
+        .expect("a call");
     for child_at in 0..=of_child.len() {
-        killed_at(&world, &outcome.run_id, &parent, &child, &of_child, (called + 1, child_at), false).await;
-        let again = parent.iter().filter(|line| line.contains("step.call_workflow.started")).count();
+        killed_at(
+            &world,
+            &outcome.run_id,
+            &parent,
+            &child,
+            &of_child,
+            (called + 1, child_at),
+            false,
+        )
+        .await;
+        let again = parent
+            .iter()
+            .filter(|line| line.contains("step.call_workflow.started"))
+            .count();
         assert_eq!(again, 1);
         let children: Vec<_> = world
             .events(&outcome.run_id)
             .iter()
             .filter_map(|event| event.body.child_run_id().cloned())
             .collect();
-        assert!(children.iter().all(|known| *known == child), "the same child goes on: {children:?}");
+        assert!(
+            children.iter().all(|known| *known == child),
+            "the same child goes on: {children:?}"
+        );
     }
 }
 
@@ -222,19 +311,30 @@ async fn a_run_that_failed_goes_on_at_the_step_that_failed() {
   done: {type: terminal, status: success}
   lost: {type: terminal, status: failure, message: "not ok"}
 "#;
-    let steps = steps.replace("strategy: best_effort, ", "").replace("on_success: check}", "on_success: check, on_failure: lost}");
+    let steps = steps
+        .replace("strategy: best_effort, ", "")
+        .replace("on_success: check}", "on_success: check, on_failure: lost}");
     let first = world.run(&steps).await;
     assert_eq!(first.outcome.status, RunStatus::Failed);
     world.file("ok", "");
     world.file("log", "");
-    let outcome = world.resume(&first.outcome.run_id, ResumeOptions::default()).await.expect("it goes on");
+    let outcome = world
+        .resume(&first.outcome.run_id, ResumeOptions::default())
+        .await
+        .expect("it goes on");
     assert_eq!(outcome.status, RunStatus::Succeeded, "{:?}", outcome.error);
     assert_eq!(outcome.run_id, first.outcome.run_id);
     let mut again: Vec<String> = world.read("log").lines().map(str::to_owned).collect();
     again.sort();
     again.retain(|line| line != "good");
-    assert_eq!(again, ["item2", "item3"], "what succeeded does not run again");
-    let refused = world.resume(&outcome.run_id, ResumeOptions::default()).await;
+    assert_eq!(
+        again,
+        ["item2", "item3"],
+        "what succeeded does not run again"
+    );
+    let refused = world
+        .resume(&outcome.run_id, ResumeOptions::default())
+        .await;
     assert!(matches!(refused, Err(EngineError::Resume(why)) if why.contains("has succeeded")));
 }
 
@@ -249,16 +349,38 @@ async fn from_runs_a_step_and_all_after_it_again_and_says_what_it_discards() {
   done: {type: terminal, status: success}
 "#;
     let first = world.run(steps).await;
-    let from = |step: &str| ResumeOptions { from: Some(step.to_owned()), ..ResumeOptions::default() };
-    let outcome = world.resume(&first.outcome.run_id, from("b")).await.expect("it goes on");
+    let from = |step: &str| ResumeOptions {
+        from: Some(step.to_owned()),
+        ..ResumeOptions::default()
+    };
+    let outcome = world
+        .resume(&first.outcome.run_id, from("b"))
+        .await
+        .expect("it goes on");
     assert_eq!((outcome.steps, outcome.answered), (3, 1));
     assert_eq!(world.read("log"), "a\nb\nc\nb\nc\n");
     let events = world.events(&first.outcome.run_id);
-    let second = events.iter().rev().find(|event| event.body.type_word() == "run.started").expect("a start");
-    let extra = second.annotations.extra.as_ref().expect("facts").get().to_owned();
-    assert!(extra.contains(r#""discarded_steps":["b","c","done"]"#), "{extra}");
+    let second = events
+        .iter()
+        .rev()
+        .find(|event| event.body.type_word() == "run.started")
+        .expect("a start");
+    let extra = second
+        .annotations
+        .extra
+        .as_ref()
+        .expect("facts")
+        .get()
+        .to_owned();
+    assert!(
+        extra.contains(r#""discarded_steps":["b","c","done"]"#),
+        "{extra}"
+    );
     // A third execution sees the second one, not the first.
-    world.resume(&first.outcome.run_id, from("c")).await.expect("it goes on");
+    world
+        .resume(&first.outcome.run_id, from("c"))
+        .await
+        .expect("it goes on");
     assert_eq!(world.read("log"), "a\nb\nc\nb\nc\nc\n");
     let unknown = world.resume(&first.outcome.run_id, from("zzz")).await;
     assert!(matches!(unknown, Err(EngineError::Resume(why)) if why.contains("a, b, c, done")));
@@ -267,14 +389,19 @@ async fn from_runs_a_step_and_all_after_it_again_and_says_what_it_discards() {
 #[tokio::test]
 async fn a_step_that_is_given_something_else_runs_again() {
     let world = World::new();
-    let text = |b: &str| format!(
-        "name: test\nstates:\n  initial: a\n  a: {{type: command, command: 'echo a >> log', on_success: b}}\n  b: {{type: command, command: '{b}', on_success: c}}\n  c: {{type: command, command: 'test -e ok', on_success: done}}\n  done: {{type: terminal, status: success}}\n"
-    );
+    let text = |b: &str| {
+        format!(
+            "name: test\nstates:\n  initial: a\n  a: {{type: command, command: 'echo a >> log', on_success: b}}\n  b: {{type: command, command: '{b}', on_success: c}}\n  c: {{type: command, command: 'test -e ok', on_success: done}}\n  done: {{type: terminal, status: success}}\n"
+        )
+    };
     let first = world.run(&text("echo b >> log")).await;
     assert_eq!(first.outcome.status, RunStatus::Failed);
     world.file("ok", "");
     world.file("test.yaml", &text("echo other >> log"));
-    let outcome = world.resume(&first.outcome.run_id, ResumeOptions::default()).await.expect("it goes on");
+    let outcome = world
+        .resume(&first.outcome.run_id, ResumeOptions::default())
+        .await
+        .expect("it goes on");
     assert_eq!(outcome.status, RunStatus::Succeeded);
     assert_eq!(world.read("log"), "a\nb\nother\n");
 }
@@ -300,9 +427,16 @@ async fn a_step_that_is_visited_again_and_again_answers_visit_by_visit() {
         .collect();
     assert_eq!(attempts, [1, 2, 3], "every visit has a place of its own");
     world.file("ok", "");
-    let outcome = world.resume(&first.outcome.run_id, ResumeOptions::default()).await.expect("it goes on");
+    let outcome = world
+        .resume(&first.outcome.run_id, ResumeOptions::default())
+        .await
+        .expect("it goes on");
     assert_eq!(outcome.status, RunStatus::Succeeded);
-    assert_eq!(world.read("log"), "test\nfix\ntest\nfix\ntest\n", "nothing of it ran again");
+    assert_eq!(
+        world.read("log"),
+        "test\nfix\ntest\nfix\ntest\n",
+        "nothing of it ran again"
+    );
 }
 
 #[tokio::test]
@@ -317,34 +451,64 @@ async fn an_approval_pauses_the_run_until_somebody_who_may_consents() {
   no: {type: terminal, status: failure, message: "denied"}
 "#;
     let first = world.run(steps).await;
-    assert_eq!((first.outcome.status, first.outcome.exit_code), (RunStatus::Paused, 1));
+    assert_eq!(
+        (first.outcome.status, first.outcome.exit_code),
+        (RunStatus::Paused, 1)
+    );
     let pause = first.outcome.pause.clone().expect("a pause");
-    assert_eq!((pause.path.as_str(), pause.message.as_str()), ("gate", "Ship 0?"));
-    assert_eq!(story(&first.events).last().map(String::as_str), Some("run.completed paused"));
-    let transcript = std::fs::read_to_string(Storage::at(&world.home()).path_of(&first.outcome.run_id)).expect("a file");
-    assert!(!transcript.contains(&pause.token), "the token itself is not in the transcript");
+    assert_eq!(
+        (pause.path.as_str(), pause.message.as_str()),
+        ("gate", "Ship 0?")
+    );
+    assert_eq!(
+        story(&first.events).last().map(String::as_str),
+        Some("run.completed paused")
+    );
+    let transcript =
+        std::fs::read_to_string(Storage::at(&world.home()).path_of(&first.outcome.run_id))
+            .expect("a file");
+    assert!(
+        !transcript.contains(&pause.token),
+        "the token itself is not in the transcript"
+    );
     let verdict = |token: &str, consents| ResumeOptions {
-        verdict: Some(Verdict { token: token.to_owned(), consents }),
+        verdict: Some(Verdict {
+            token: token.to_owned(),
+            consents,
+        }),
         ..ResumeOptions::default()
     };
     // A wrong token, and the one who started the run, are refused.
-    let again = world.resume(&first.outcome.run_id, verdict("nonsense", true)).await.expect("it goes on");
+    let again = world
+        .resume(&first.outcome.run_id, verdict("nonsense", true))
+        .await
+        .expect("it goes on");
     assert_eq!(again.status, RunStatus::Paused);
     let token = again.pause.expect("a pause").token;
     world.user = "ada".to_owned();
-    let own = world.resume(&first.outcome.run_id, verdict(&token, true)).await.expect("it goes on");
+    let own = world
+        .resume(&first.outcome.run_id, verdict(&token, true))
+        .await
+        .expect("it goes on");
     assert_eq!(own.status, RunStatus::Failed);
     assert!(own.message.as_deref() == Some("denied"));
     world.user = "bob".to_owned();
-    let allowed = world.resume(&first.outcome.run_id, verdict(&token, true)).await.expect("it goes on");
-    assert_eq!((allowed.status, allowed.message.as_deref()), (RunStatus::Succeeded, Some("bob")));
+    let allowed = world
+        .resume(&first.outcome.run_id, verdict(&token, true))
+        .await
+        .expect("it goes on");
+    assert_eq!(
+        (allowed.status, allowed.message.as_deref()),
+        (RunStatus::Succeeded, Some("bob"))
+    );
     assert_eq!(world.read("log"), "before\nship\n");
 }
 
 #[tokio::test]
 async fn a_masked_input_has_to_be_given_again() {
     let mut world = World::new();
-    let given: IndexMap<String, String> = [("API_KEY_X".to_owned(), "s3cr3t-value".to_owned())].into();
+    let given: IndexMap<String, String> =
+        [("API_KEY_X".to_owned(), "s3cr3t-value".to_owned())].into();
     world.recorder.masker = Some(std::sync::Arc::new(crate::engine::mask_inputs(&given)));
     let steps = r#"
 name: test
@@ -354,19 +518,31 @@ states:
   use: {type: command, command: "echo {{.inputs.API_KEY_X}} > got; test -e ok", on_success: done}
   done: {type: terminal, status: success}
 "#;
-    let first = world.run_with(steps, &[("API_KEY_X", "s3cr3t-value")]).await;
-    assert_eq!(world.read("got").trim(), "s3cr3t-value", "the command has the real value");
-    let home = std::fs::read_to_string(Storage::at(&world.home()).path_of(&first.outcome.run_id)).expect("a file");
+    let first = world
+        .run_with(steps, &[("API_KEY_X", "s3cr3t-value")])
+        .await;
+    assert_eq!(
+        world.read("got").trim(),
+        "s3cr3t-value",
+        "the command has the real value"
+    );
+    let home = std::fs::read_to_string(Storage::at(&world.home()).path_of(&first.outcome.run_id))
+        .expect("a file");
     let audit = std::fs::read_to_string(world.home().join("audit.jsonl")).expect("a file");
     assert!(!home.contains("s3cr3t") && !audit.contains("s3cr3t"));
     world.file("ok", "");
-    let refused = world.resume(&first.outcome.run_id, ResumeOptions::default()).await;
+    let refused = world
+        .resume(&first.outcome.run_id, ResumeOptions::default())
+        .await;
     assert!(matches!(refused, Err(EngineError::Resume(why)) if why.contains("API_KEY_X")));
     let again = ResumeOptions {
         inputs: [("API_KEY_X".to_owned(), "s3cr3t-value".into())].into(),
         ..ResumeOptions::default()
     };
-    let outcome = world.resume(&first.outcome.run_id, again).await.expect("it goes on");
+    let outcome = world
+        .resume(&first.outcome.run_id, again)
+        .await
+        .expect("it goes on");
     assert_eq!(outcome.status, RunStatus::Succeeded);
 }
 
@@ -380,14 +556,29 @@ async fn a_run_that_is_under_way_is_not_resumed() {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
         let directory = world.home().join("transcripts");
         let name = std::fs::read_dir(directory).expect("a directory").flatten();
-        let name = name.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|e| e == "jsonl"));
-        let run = RunId::new(name.expect("a run").file_stem().expect("a name").to_str().expect("text")).expect("an id");
+        let name = name
+            .map(|entry| entry.path())
+            .find(|path| path.extension().is_some_and(|e| e == "jsonl"));
+        let run = RunId::new(
+            name.expect("a run")
+                .file_stem()
+                .expect("a name")
+                .to_str()
+                .expect("text"),
+        )
+        .expect("an id");
         let refused = world.resume(&run, ResumeOptions::default()).await;
         cancel.cancel();
         refused
     };
     let (outcome, refused) = tokio::join!(running, other);
-    assert!(matches!(refused, Err(EngineError::Recording(_))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(EngineError::Recording(_))),
+        "{refused:?}"
+    );
     let outcome = outcome.expect("it is recorded");
-    assert_eq!((outcome.status, outcome.exit_code), (RunStatus::Cancelled, 130));
+    assert_eq!(
+        (outcome.status, outcome.exit_code),
+        (RunStatus::Cancelled, 130)
+    );
 }

@@ -16,7 +16,11 @@ pub(super) struct Read {
 }
 
 /// A file, or some lines of it, and a note where there is more.
-pub(super) fn read(root: &Root, input: Read, cancel: &CancellationToken) -> Result<String, String> {
+pub(super) fn read(
+    root: &Root,
+    input: &Read,
+    cancel: &CancellationToken,
+) -> Result<String, String> {
     let say = |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", input.path);
     let path = root.relative(&input.path).map_err(|e| say(&e))?;
     let mut file = BufReader::with_capacity(64 << 10, root.read(&path).map_err(|e| say(&e))?);
@@ -83,7 +87,7 @@ pub(super) struct Write {
     content: String,
 }
 
-pub(super) fn write(root: &Root, input: Write, _: &CancellationToken) -> Result<String, String> {
+pub(super) fn write(root: &Root, input: &Write, _: &CancellationToken) -> Result<String, String> {
     let say = |error: &dyn std::fmt::Display| format!("cannot write {}: {error}", input.path);
     let bytes = input.content.as_bytes();
     if bytes.len() as u64 > MAX_FILE {
@@ -106,7 +110,7 @@ pub(super) struct Edit {
     replace_all: bool,
 }
 
-pub(super) fn edit(root: &Root, input: Edit, _: &CancellationToken) -> Result<String, String> {
+pub(super) fn edit(root: &Root, input: &Edit, _: &CancellationToken) -> Result<String, String> {
     let say = |error: &dyn std::fmt::Display| format!("cannot edit {}: {error}", input.path);
     if input.old.is_empty() {
         return Err(say(&"old is empty; use Write for a new file"));

@@ -33,7 +33,11 @@ pub(super) struct Glob {
     cwd: Option<String>,
 }
 
-pub(super) fn glob(root: &Root, input: Glob, cancel: &CancellationToken) -> Result<String, String> {
+pub(super) fn glob(
+    root: &Root,
+    input: &Glob,
+    cancel: &CancellationToken,
+) -> Result<String, String> {
     let pattern = pattern_beneath(root, &input.pattern)?;
     let matcher = matcher(&pattern)?;
     let start = root
@@ -96,7 +100,11 @@ pub(super) struct Grep {
     case_insensitive: bool,
 }
 
-pub(super) fn grep(root: &Root, input: Grep, cancel: &CancellationToken) -> Result<String, String> {
+pub(super) fn grep(
+    root: &Root,
+    input: &Grep,
+    cancel: &CancellationToken,
+) -> Result<String, String> {
     let regex = RegexBuilder::new(&input.pattern)
         .case_insensitive(input.case_insensitive)
         .size_limit(4 << 20)
@@ -264,7 +272,9 @@ impl Lines {
             self.text.push_str(&note);
         }
         for note in &walk.notes {
-            self.text.push_str(&format!("[{note}]\n"));
+            for part in ["[", note, "]\n"] {
+                self.text.push_str(part);
+            }
         }
         self.text
     }

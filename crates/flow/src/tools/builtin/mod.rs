@@ -37,6 +37,9 @@ pub struct Options {
     pub sandbox: bool,
     /// How long a command may take that sets no time itself.
     pub command_timeout: Duration,
+    /// The longest time that a command may ask for: less than the router gives a call, so that what a command said
+    /// until then is not lost.
+    pub longest_command: Duration,
 }
 
 impl Default for Options {
@@ -45,6 +48,7 @@ impl Default for Options {
             write: Vec::new(),
             sandbox: true,
             command_timeout: Duration::from_secs(120),
+            longest_command: Duration::from_secs(590),
         }
     }
 }
@@ -101,13 +105,13 @@ impl Builtins {
         &self,
         request: &ToolRequest,
         cancel: &CancellationToken,
-        work: fn(&Root, I, &CancellationToken) -> Result<String, String>,
+        work: fn(&Root, &I, &CancellationToken) -> Result<String, String>,
     ) -> Result<String, String> {
         let input: I = input(request)?;
         let root = self.root.clone();
         let ended = cancel.child_token();
         let _end_with_this = ended.clone().drop_guard();
-        let done = tokio::task::spawn_blocking(move || work(&root, input, &ended)).await;
+        let done = tokio::task::spawn_blocking(move || work(&root, &input, &ended)).await;
         done.unwrap_or_else(|_| Err("the tool broke down".to_owned()))
     }
 

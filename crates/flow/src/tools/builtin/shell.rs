@@ -13,9 +13,6 @@ use crate::process::{self, Ended, Listener, ProcessError, Program};
 /// How much of the beginning and of the end of the output is kept.
 const KEPT: usize = 512 << 10;
 
-/// The longest time that a command may ask for.
-const MAX_SECONDS: f64 = 24.0 * 3600.0;
-
 #[derive(Deserialize)]
 pub(super) struct Bash {
     command: String,
@@ -41,8 +38,9 @@ impl Builtins {
         let mut program = Program::new([shell, "-c", &input.command]);
         program.dir = Some(dir);
         let seconds = input.timeout_seconds.filter(|it| *it > 0.0);
-        let asked = seconds.map(|it| Duration::from_secs_f64(it.min(MAX_SECONDS)));
-        let timeout = asked.unwrap_or(self.options.command_timeout);
+        let most = self.options.longest_command;
+        let asked = seconds.map(|it| Duration::try_from_secs_f64(it).unwrap_or(most));
+        let timeout = asked.unwrap_or(self.options.command_timeout).min(most);
         program.timeout = Some(timeout);
         let (ended, heard) = match self.start(program, cancel).await {
             Ok(done) => done,
@@ -60,7 +58,9 @@ impl Builtins {
             if !output.is_empty() && !output.ends_with('\n') {
                 output.push('\n');
             }
-            output.push_str(&format!("[{why}]"));
+            for part in ["[", why, "]"] {
+                output.push_str(part);
+            }
         }
         ToolOutcome {
             output: output.into(),
@@ -98,7 +98,7 @@ impl Builtins {
         }
         let ended = ended.map_err(|error| match error {
             ProcessError::Start { program, source } => format!("cannot start {program}: {source}"),
-            error => error.to_string(),
+            error @ ProcessError::NotFound { .. } => error.to_string(),
         })?;
         Ok((ended, heard))
     }

@@ -302,6 +302,27 @@ async fn bash_runs_in_the_root_and_gives_output_and_exit_code() {
 }
 
 #[tokio::test]
+async fn a_command_cannot_ask_for_more_time_than_it_may_have() {
+    let place = Place::new();
+    let options = Options {
+        longest_command: Duration::from_millis(300),
+        ..Options::default()
+    };
+    let tools = Builtins::new(&place.root(), options).unwrap();
+    let router = Router::new(vec![Arc::new(tools)]);
+    let never = CancellationToken::new();
+    for input in [
+        json!({"command": "echo before; sleep 67"}),
+        json!({"command": "echo before; sleep 67", "timeout_seconds": 1e300}),
+    ] {
+        let call = request("Bash", input);
+        let outcome = router.call(call, &Told::default(), &never).await;
+        assert!(outcome.error.unwrap().contains("300ms"));
+        assert!(outcome.output.as_str().unwrap().starts_with("before\n"));
+    }
+}
+
+#[tokio::test]
 async fn output_without_end_is_kept_at_both_ends() {
     let place = Place::new();
     let command = "echo first; head -c 30000000 /dev/zero | tr '\\0' x; echo; echo last";

@@ -103,9 +103,9 @@ impl Child {
         };
         let (lines, first) = lock(&self.shared.noise).clone();
         if lines > 0 {
-            text.push_str(&format!(
-                "; it printed {lines} lines that are not messages, the first {first:?}"
-            ));
+            let noise =
+                format!("; it printed {lines} lines that are not messages, the first {first:?}");
+            text.push_str(&noise);
         }
         let stderr: Vec<u8> = lock(&self.shared.stderr).iter().copied().collect();
         let stderr = String::from_utf8_lossy(&stderr);

@@ -150,7 +150,7 @@ impl Connection {
             source,
         })?;
         let service = serve_client_with_lifecycle_and_ct(us(), (from, to), lifecycle, end);
-        let begun = begin(service, cancel).await;
+        let begun = begin(Box::pin(service), cancel).await;
         let (service, tools) = match begun {
             Ok(begun) => begun,
             Err(Failed::Cancelled) => return Err(McpError::Cancelled),
@@ -188,7 +188,7 @@ impl Connection {
         let client = web::Web::new(end.clone());
         let transport = StreamableHttpClientTransport::with_client(client, config);
         let service = serve_client_with_lifecycle_and_ct(us(), transport, both(), end);
-        match begin(service, cancel).await {
+        match begin(Box::pin(service), cancel).await {
             Ok((service, tools)) => Ok(Self {
                 name: name.to_owned(),
                 service,
@@ -227,7 +227,7 @@ impl Connection {
         let done = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err("cancelled".to_owned()),
-            done = self.service.call_tool(params) => done,
+            done = Box::pin(self.service.call_tool(params)) => done,
         };
         let why = match done {
             Ok(result) => return Ok(result),
@@ -253,7 +253,7 @@ async fn begin(
 ) -> Result<(RunningService<RoleClient, ClientConfig>, Vec<Tool>), Failed> {
     let beginning = async {
         let service = service.await.map_err(|e| Failed::Why(said(&e)))?;
-        let tools = service.list_all_tools().await;
+        let tools = Box::pin(service.list_all_tools()).await;
         let mut tools = tools.map_err(|e| Failed::Why(said(&e)))?;
         tools.truncate(MAX_TOOLS);
         Ok((service, tools))
@@ -401,17 +401,16 @@ pub(crate) fn arguments(input: &Value) -> Option<Map<String, Value>> {
 pub(crate) fn outcome(result: CallToolResult) -> ToolOutcome {
     let is_error = result.is_error.unwrap_or(false);
     let text = text_of(&result);
-    let output = match (&text, &result.structured_content) {
-        (Some(text), None) => Value::String(text.clone()),
-        _ => {
-            let mut all = Map::new();
-            let content = serde_json::to_value(&result.content).unwrap_or(Value::Null);
-            all.insert("content".to_owned(), content);
-            if let Some(structured) = result.structured_content {
-                all.insert("structuredContent".to_owned(), structured);
-            }
-            Value::Object(all)
+    let output = if let (Some(text), None) = (&text, &result.structured_content) {
+        Value::String(text.clone())
+    } else {
+        let mut all = Map::new();
+        let content = serde_json::to_value(&result.content).unwrap_or(Value::Null);
+        all.insert("content".to_owned(), content);
+        if let Some(structured) = result.structured_content {
+            all.insert("structuredContent".to_owned(), structured);
         }
+        Value::Object(all)
     };
     let why = || text.filter(|it| !it.is_empty());
     let error = is_error.then(|| why().unwrap_or("the tool failed".to_owned()));

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 
 use super::{McpError, connect};
@@ -298,12 +299,14 @@ async fn the_router_is_served_to_agents_and_records_their_calls() {
     };
     let (mut hear, mut say) = tokio::io::split(theirs);
     let mut lines = Vec::new();
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let mut ask = async |message: Value, answered: bool| -> Value {
         say.write_all(format!("{message}\n").as_bytes())
             .await
             .unwrap();
-        while answered {
+        if !answered {
+            return Value::Null;
+        }
+        loop {
             if let Some(at) = lines.iter().position(|&b| b == b'\n') {
                 let line: Vec<u8> = lines.drain(..=at).collect();
                 return serde_json::from_slice(&line).unwrap();
@@ -313,7 +316,6 @@ async fn the_router_is_served_to_agents_and_records_their_calls() {
             assert!(n > 0, "the server is there");
             lines.extend_from_slice(&buffer[..n]);
         }
-        Value::Null
     };
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}});

@@ -60,7 +60,9 @@ impl Web {
     ) -> Result<Response, Error> {
         let fill = || -> Result<Request, HttpError> {
             let mut request = request;
-            for (name, value) in &headers {
+            let mut headers: Vec<_> = headers.iter().collect();
+            headers.sort_by_key(|it| it.0.as_str());
+            for (name, value) in headers {
                 let value = String::from_utf8_lossy(value.as_bytes());
                 request = request.header(name.as_str(), &value)?;
             }

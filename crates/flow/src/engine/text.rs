@@ -1,0 +1,42 @@
+//! Pieces of texts.
+
+use std::fmt::Write as _;
+
+/// The first bytes of a text, at most so many, in whole characters.
+pub(super) fn first_bytes(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// The last bytes of a text, at most so many, in whole characters: errors are at the end.
+pub(super) fn last_bytes(text: &str, most: usize) -> &str {
+    let mut start = text.len().saturating_sub(most);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}
+
+/// The passes that a step is in, as people read them: `[0][2]`.
+pub(super) fn passes(numbers: &[u64]) -> String {
+    let mut text = String::new();
+    for number in numbers {
+        // Writing to a text does not fail.
+        write!(text, "[{number}]").ok();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_are_not_cut() {
+        assert_eq!((first_bytes("aé", 2), last_bytes("éa", 2)), ("a", "a"));
+        assert_eq!((first_bytes("aé", 9), last_bytes("éa", 9)), ("aé", "éa"));
+    }
+}
