@@ -307,3 +307,22 @@ fn a_place_that_cannot_hold_transcripts_stops_the_run_before_anything_happens() 
     let unrecorded = project.quipu(&["run", "many.yaml", "--unrecorded"]);
     assert_eq!((unrecorded.code, made(&project)), (0, 2), "{}", unrecorded.stderr);
 }
+
+#[test]
+fn a_run_that_is_killed_in_its_first_step_goes_on() {
+    let project = Project::empty();
+    project.file(
+        "first.yaml",
+        &format!("name: first\nstates:\n  initial: work\n  work: {{type: command, command: '{HOLD}; echo work >> log', on_success: done}}\n  done: {{type: terminal, status: success}}\n"),
+    );
+    let mut run = started(&project, &["run", "first.yaml"]);
+    until("the first step is under way", with_begun(&project));
+    run.kill().unwrap();
+    run.wait().unwrap();
+    kill_process_group(pid(&project, "pid").unwrap(), Signal::KILL).ok();
+    project.file("go", "");
+    let resumed = project.quipu(&["run", "--resume", "last"]);
+    assert_eq!((resumed.code, project.read("log").as_str()), (0, "work\n"), "{}", resumed.stderr);
+    project.only_run();
+    project.verified("killed in the first step");
+}
