@@ -23,6 +23,7 @@ mod import;
 mod peers;
 mod read;
 mod redact;
+mod run;
 mod sample;
 mod search;
 mod setup;
@@ -80,6 +81,8 @@ enum What {
     Formats(formats::Options),
     /// Finding secrets and taking them out
     Redact(redact::Options),
+    /// Running workflows: steps, branches, loops, checking, resuming
+    Run(run::Options),
     /// Two builds of Quipu beside each other: import, stats, formats, record
     Versions(versions::Options),
     /// Does one thing to a trace and tells what it took (used by `agentlog`)
@@ -149,6 +152,7 @@ fn measure(table: &mut Table, what: What) -> Result<()> {
         What::Agentlog(options) => agentlog::measure(table, &options),
         What::Formats(options) => formats::measure(table, &options),
         What::Redact(options) => redact::measure(table, &options),
+        What::Run(options) => run::measure(table, &options),
         What::Versions(options) => versions::measure(table, &options),
         What::Read { .. } | What::Alone(_) | What::AgentlogWay { .. } => Ok(()),
     }

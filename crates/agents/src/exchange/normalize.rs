@@ -1,7 +1,7 @@
 //! What a line means.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use quipu_exchange::{Warning, decode_text};
 use quipu_formats::exchange::{Changes, into_log};
@@ -24,7 +24,14 @@ pub(super) struct Run {
     session: Session,
     /// What each call to a model came to so far: tokens, and dollars as written. An event says what it adds.
     calls: HashMap<u64, (Tokens, Option<String>)>,
+    /// Tool calls without a result, by their ids, and those that had one lately. The agent's stream and the router may
+    /// both tell of one call; it counts once.
+    open: BTreeSet<u64>,
+    closed: BTreeSet<u64>,
 }
+
+/// How many ids of tool calls are remembered.
+const TOOL_CALLS: usize = 4096;
 
 impl Reader for Run {
     fn record(&mut self, record: Node<'_>, out: &mut Out<'_>) {
@@ -49,6 +56,7 @@ impl Reader for Run {
         let mut first = true;
         let noted = plain::plain(&event);
         for (at, what) in entries(&noted.body, record).into_iter().enumerate() {
+            let what = self.once(what, record);
             let mut entry = entry(what, &event, &notes);
             entry.synthetic |= is_command(&noted.body, at);
             if matches!(noted, Cow::Owned(_)) {
@@ -88,6 +96,35 @@ impl Run {
         }
     }
 
+    /// Keeps what is told of a tool call for the second time as a note.
+    fn once<'a>(&mut self, what: What<'a>, record: Node<'a>) -> What<'a> {
+        let is_told = match &what {
+            What::Call { id, .. } if !id.is_empty() => {
+                let id = hash(id.as_bytes());
+                self.closed.remove(&id);
+                !remember(&mut self.open, id)
+            }
+            What::Result { id, .. } if !id.is_empty() => {
+                let id = hash(id.as_bytes());
+                let is_open = self.open.remove(&id);
+                !remember(&mut self.closed, id) && !is_open
+            }
+            _ => false,
+        };
+        if !is_told {
+            return what;
+        }
+        let text = match &what {
+            What::Call { name, .. } => format!("tool.call: {name}, told again"),
+            _ => "tool.result, told again".to_owned(),
+        };
+        What::Note {
+            kind: NoteKind::Turn,
+            text: Some(Text::from(text)),
+            raw: Some(record.into()),
+        }
+    }
+
     /// What the event's call to a model came to with it.
     fn add_up(&mut self, notes: &mut Notes) -> (Option<Usage>, Option<Money>) {
         let (usage, cost) = (notes.usage.take(), notes.cost.take());
@@ -116,6 +153,14 @@ impl Run {
         *dollars = all.map(|all| all.to_string());
         (usage.map(|_| sum), cost.and(all))
     }
+}
+
+/// Puts an id into a set of bounded size; whether it was not there.
+fn remember(ids: &mut BTreeSet<u64>, id: u64) -> bool {
+    if ids.len() >= TOOL_CALLS && !ids.contains(&id) {
+        ids.pop_first();
+    }
+    ids.insert(id)
 }
 
 /// The entries of an event: one, but for messages of several blocks.

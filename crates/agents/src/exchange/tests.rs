@@ -89,3 +89,35 @@ fn other_lines_with_a_number_are_not_runs() {
         assert!(found.is_none_or(|(family, _)| family.name() != "exchange"));
     }
 }
+
+#[test]
+fn a_tool_call_that_the_agent_and_the_router_tell_of_counts_once() {
+    let line = |seq: u64, rest: &str| {
+        format!(
+            r#"{{"seq":{seq},"run_id":"r","path":"ask","iteration":0,"timestamp":"2026-06-08T10:14:44Z",{rest}}}"#
+        )
+    };
+    let log = [
+        line(1, r#""type":"message.assistant","payload":{"role":"assistant","blocks":[{"type":"tool_use","fidelity":"agent_emitted","tool_name":"mcp__quipu__Read","tool_id":"t1","tool_input":{"path":"a"}}]}"#),
+        line(2, r#""type":"tool.call","payload":{"name":"Read","call_id":"t1","input":{"path":"a"},"output":null,"fidelity":"router"}"#),
+        line(3, r#""type":"tool.result","payload":{"name":"Read","call_id":"t1","input":{"path":"a"},"output":"x","fidelity":"router"}"#),
+        line(4, r#""type":"message.user","payload":{"role":"user","blocks":[{"type":"tool_result","fidelity":"agent_emitted","tool_id":"t1","tool_content":"x"}]}"#),
+        // Some agents count anew: the same id later is another call.
+        line(5, r#""type":"tool.call","payload":{"name":"Read","call_id":"t1","input":{"path":"b"},"output":null,"fidelity":"router"}"#),
+        line(6, r#""type":"tool.result","payload":{"name":"Read","call_id":"t1","input":{"path":"b"},"output":"y","fidelity":"router"}"#),
+    ]
+    .join("\n");
+    let read = read(log.as_bytes(), "r.jsonl").unwrap();
+    let words: Vec<&str> = read.events.iter().map(|it| it.body.type_word()).collect();
+    assert_eq!(
+        words,
+        [
+            "tool.call",
+            "note",
+            "tool.result",
+            "note",
+            "tool.call",
+            "tool.result"
+        ]
+    );
+}

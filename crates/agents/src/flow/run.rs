@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::entry::InRun;
 use crate::{Dropped, Entry, Origin, Out, Reader, Session, Text, Value, What};
 
+/// The agent of runs that this program recorded.
+const RECORDED: &str = "quipu";
+
 /// Reads a run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Run {
@@ -39,6 +42,8 @@ impl Run {
                 let session = &mut self.session;
                 session.id = Some(facts.run_id.clone()).filter(|id| !id.is_empty());
                 session.agent.clone_from(&facts.agent);
+                // These files were made of a transcript. Where that is known as well, it is the better account.
+                session.reconstructed = facts.agent.as_deref() == Some(RECORDED);
                 session.version.clone_from(&facts.agent_version);
                 session.title = facts.title.clone().or_else(|| self.name.clone());
                 session.cwd.clone_from(&facts.cwd);
@@ -53,7 +58,12 @@ impl Run {
                 let (place, agent) = (execution.place(), &execution.agent);
                 let at = execution.started_at.unwrap_or_default();
                 let (path, iteration) = (&place.path, place.iteration());
-                let unit = format!("flow-run:{run}:{path}:{iteration}:{agent}:{at}");
+                let step = &execution.step;
+                let unit = match execution.path {
+                    // Each execution of a recorded run is a step of its own.
+                    Some(_) => format!("flow-run:{run}:{step}:{agent}:{at}"),
+                    None => format!("flow-run:{run}:{path}:{iteration}:{agent}:{at}"),
+                };
                 out.ledger().unit(&unit);
             }
             _ => {}

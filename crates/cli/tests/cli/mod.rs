@@ -4,6 +4,7 @@ mod agentlog_plumbing;
 mod agentlog_round_trip;
 mod agentlog_store;
 mod agentlog_verify;
+mod artifacts;
 mod convert;
 mod damage;
 mod derived;

@@ -48,7 +48,14 @@ impl Doing<'_> {
         let mut request = prepared.request.clone();
         request.step.clone_from(&self.place.path);
         request.tools = offer.as_ref().map(|offer| offer.access.clone());
-        let mut asked = Asked::default();
+        if let Some(offer) = &offer {
+            let tools_served = offer.access.router.tools();
+            tools.serves(tools_served.into_iter().map(|tool| tool.name).collect());
+        }
+        let mut asked = Asked {
+            role: prepared.role.clone(),
+            ..Asked::default()
+        };
         let done = match step.mode {
             AgentMode::Single => {
                 self.ask_until_good(step, prepared, request, &tools, &mut asked)
@@ -56,6 +63,7 @@ impl Doing<'_> {
             }
             AgentMode::Conversation => self.converse(step, request, &tools, &mut asked).await?,
         };
+        tools.record_unseen()?;
         if let Some(stop) = tools.failed() {
             return Err(stop);
         }
@@ -381,6 +389,8 @@ fn json_in(text: &str) -> Result<Value, String> {
 /// What was asked in a step, over all questions.
 #[derive(Default)]
 struct Asked {
+    /// The role of the step.
+    role: Option<String>,
     tokens: Option<StepTokens>,
     /// What the prices of the calls add up to.
     dollars: Option<Money>,
@@ -456,6 +466,9 @@ impl Hearing<'_, '_> {
         let request = self.request;
         let mut blocks = vec![Block::text(Fidelity::Router, request.prompt.clone())];
         extra["provider"] = request.provider.as_str().into();
+        if let Some(role) = &self.asked.role {
+            extra["role"] = role.as_str().into();
+        }
         if let Some(system) = &request.system_prompt {
             blocks.push(Block::text(Fidelity::Router, system.clone()));
             // Which block holds it: the vocabulary has one type for both.
@@ -580,6 +593,7 @@ impl Hearer for Hearing<'_, '_> {
             self.question(json!({}));
         }
         self.tools.hear(&body);
+        let body = self.tools.as_said(body);
         self.notice_model(&annotations);
         self.count(&annotations);
         let recorded = self.run().chronicle.record(self.place(), body, annotations);

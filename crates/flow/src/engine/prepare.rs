@@ -79,6 +79,8 @@ pub(super) struct PreparedCommand {
 pub(super) struct PreparedAgent {
     pub(super) request: AskRequest,
     pub(super) checks: Vec<(String, String, Option<Duration>)>,
+    /// The name of its role.
+    pub(super) role: Option<String>,
 }
 
 /// What a step waits for.
@@ -322,7 +324,12 @@ impl Filler<'_> {
             .options
             .agents
             .check(&request.provider, &request.options)?;
-        Ok(PreparedAgent { request, checks })
+        let role = self.optional(agent.role.as_ref())?;
+        Ok(PreparedAgent {
+            request,
+            checks,
+            role,
+        })
     }
 
     fn ask(&self, step: &Step, agent: &crate::definition::AgentStep) -> Result<AskRequest, String> {

@@ -40,6 +40,8 @@ struct Calls {
     reported: Vec<Named>,
     /// The ids under which the router's calls are recorded.
     recorded: Vec<(ToolCallId, ToolCallId)>,
+    /// The names of the tools that the router serves.
+    served: Vec<String>,
     /// The first thing that went wrong while recording: a router has no way to say so.
     failed: Option<Stop>,
 }
@@ -72,6 +74,73 @@ impl StepTools {
         if let Err(stop) = recorded {
             self.lock().failed.get_or_insert(stop);
         }
+    }
+
+    /// The names of the tools that the router serves to the agent.
+    pub(super) fn serves(&self, names: Vec<String>) {
+        self.lock().served = names;
+    }
+
+    fn is_served(&self, name: &str) -> bool {
+        self.lock()
+            .served
+            .iter()
+            .any(|served| is_tool(name, served))
+    }
+
+    /// What the agent's stream says of a call that the router makes is part of what was said: the call itself is the
+    /// router's to record, and counts once.
+    pub(super) fn as_said(&self, body: Body) -> Body {
+        match body {
+            Body::ToolCall(call)
+                if call.fidelity == Fidelity::AgentEmitted && self.is_served(&call.name) =>
+            {
+                let content = Content::ToolUse {
+                    name: call.name,
+                    id: call.call_id,
+                    input: call.input,
+                };
+                Body::AssistantMessage(vec![Block {
+                    fidelity: Fidelity::AgentEmitted,
+                    content,
+                }])
+            }
+            Body::ToolResult(result)
+                if result.fidelity == Fidelity::AgentEmitted && self.is_served(&result.name) =>
+            {
+                let content = Content::ToolResult {
+                    id: result.call_id,
+                    content: result.output,
+                };
+                Body::UserMessage(vec![Block {
+                    fidelity: Fidelity::AgentEmitted,
+                    content,
+                }])
+            }
+            body => body,
+        }
+    }
+
+    /// Records calls of served tools that the agent said it made and that the router has not seen.
+    pub(super) fn record_unseen(&self) -> Result<(), Stop> {
+        let unseen = std::mem::take(&mut self.lock().reported);
+        for named in unseen
+            .into_iter()
+            .filter(|named| self.is_served(&named.name))
+        {
+            let call = ToolCall {
+                name: named.name,
+                call_id: named.id,
+                input: Json::of(&named.input).ok(),
+                fidelity: Fidelity::AgentEmitted,
+            };
+            let mut annotations = Annotations::default();
+            annotations.flags.dangling = true;
+            self.run
+                .chronicle
+                .record(&self.place, Body::ToolCall(call), annotations)?;
+        }
+        Ok(())
     }
 
     /// Takes what the agent's stream says of tool calls.

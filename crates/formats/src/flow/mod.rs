@@ -43,7 +43,7 @@ pub use detect::{is_flow, is_run, run_around, run_of};
 pub use originals::{Files, Originals};
 pub use run::{Became, Counts, Run, StepRun, Teller, Told, Walked, read, read_with, walk};
 pub use verify::{Finding, Report, Rule, verify};
-pub use write::{CARRIES, FlowOptions, writer};
+pub use write::{CARRIES, FlowOptions, StepFiles, writer};
 
 /// Why a directory could not be read at all. What is wrong inside of it is a [`Finding`].
 #[derive(Debug, thiserror::Error)]

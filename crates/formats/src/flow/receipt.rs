@@ -69,6 +69,12 @@ pub struct Receipt {
     pub step_name: Option<String>,
     /// What kind of step it is, where it is not one of an agent.
     pub step_kind: Option<String>,
+    /// Where in a recorded run the step was.
+    pub step_path: Option<String>,
+    /// The passes through the loops around it, from 0, outermost first.
+    pub iterations: Vec<u64>,
+    /// Which attempt it was, from 1.
+    pub attempt: Option<u64>,
     /// What the step produced.
     pub result: Option<Json>,
     /// Whether the writer says that it is of two phases (`lifecycle_mode`).
@@ -265,6 +271,19 @@ impl Receipt {
             "parent_run_id" => text(&mut self.parent_run_id),
             "step_name" => text(&mut self.step_name),
             "step_kind" => text(&mut self.step_kind),
+            "step_path" => text(&mut self.step_path),
+            "attempt" => count(&mut self.attempt),
+            "iterations" => {
+                let passes: Option<Vec<u64>> = value.items().map(|item| item.as_u64()).collect();
+                let is_list = value.kind() == Kind::List;
+                match passes.filter(|_| is_list) {
+                    Some(passes) => {
+                        self.iterations = passes;
+                        true
+                    }
+                    None => false,
+                }
+            }
             "lifecycle_mode" => {
                 self.lifecycle = value.as_bool() == Some(true);
                 self.lifecycle

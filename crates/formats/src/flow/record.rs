@@ -173,11 +173,27 @@ pub struct Execution {
     /// Whether only the journal tells of it: its files are not there, because a later execution wrote over them.
     #[serde(skip_serializing_if = "is_false")]
     pub overwritten: bool,
+    /// Where in a recorded run it was, where its receipt says so: the path of the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The same: the passes through the loops around it, from 0.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub iterations: Vec<u64>,
+    /// The same: which attempt it was, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u64>,
 }
 
 impl Execution {
     /// Where in the run it is.
     pub fn place(&self) -> Place {
+        if let Some(path) = &self.path {
+            return Place {
+                path: path.clone(),
+                iterations: self.iterations.clone(),
+                attempt: self.attempt.unwrap_or(1),
+            };
+        }
         Place::flat(path_of(&self.flow, &self.step), self.iteration)
     }
 

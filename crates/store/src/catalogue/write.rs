@@ -125,7 +125,7 @@ impl SourceRow {
 
 /// Changes when what is made of the same bytes changes, so that logs are read again: by adapters, or by what masks
 /// secrets.
-pub const ADAPTERS: i64 = 6;
+pub const ADAPTERS: i64 = 7;
 
 impl Sources for SqliteCatalogue {
     fn sources(&self) -> Result<Vec<SourceRow>> {

@@ -13,6 +13,7 @@ use quipu_flow::engine::{News, Observer, Outcome, RunStatus};
 use quipu_model::{Money, Place, RunId};
 use quipu_record::{Recorder, TraceError, TraceWriter, Traced};
 
+use super::artifacts::StepArtifacts;
 use crate::args::Run;
 use crate::commands::emit;
 use crate::error::Result;
@@ -21,13 +22,14 @@ use crate::terminal::{self, DIM, GREEN, RED, YELLOW, clean, clean_line, say_styl
 /// How wide a step's path is before what follows is out of line.
 const PATH: usize = 32;
 
-/// Shows a run, follows it for `--json`, and writes its trace.
+/// Shows a run, follows it for `--json`, and has its trace and the files of its steps written.
 pub(super) struct Display {
     json: bool,
     quiet: bool,
     verbose: bool,
     bar: Option<ProgressBar>,
     trace: Option<(Option<PathBuf>, PathBuf)>,
+    artifacts: Option<StepArtifacts>,
     state: Mutex<State>,
 }
 
@@ -45,7 +47,7 @@ struct State {
 }
 
 impl Display {
-    pub(super) fn new(args: &Run, root: &Path) -> Self {
+    pub(super) fn new(args: &Run, root: &Path, artifacts: Option<StepArtifacts>) -> Self {
         let shows_bar = !args.json && !args.quiet && io::stderr().is_terminal();
         let bar = shows_bar.then(|| {
             let style = ProgressStyle::with_template("{spinner} {msg}");
@@ -60,6 +62,7 @@ impl Display {
             verbose: args.verbose,
             bar,
             trace: args.agentlog.clone().map(|path| (path, root.to_owned())),
+            artifacts,
             state: Mutex::default(),
         }
     }
@@ -87,6 +90,10 @@ impl Display {
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
+        let written = self
+            .artifacts
+            .as_ref()
+            .map_or(Ok(()), StepArtifacts::finish);
         if let Some((run, error)) = error {
             return Err(emit::not_traced(error, &run));
         }
@@ -98,7 +105,7 @@ impl Display {
                 emit::tell(&traced);
             }
         }
-        Ok(())
+        written
     }
 
     fn line(&self, text: &str) {
@@ -280,6 +287,9 @@ impl Observer for Display {
     }
 
     fn opened(&self, recorder: &Arc<Recorder>) {
+        if let Some(artifacts) = &self.artifacts {
+            artifacts.follow(recorder);
+        }
         let mut state = self.lock();
         if self.json {
             let mut follower = recorder.follow(recorder.last_seq() + 1);

@@ -1,5 +1,6 @@
 //! `quipu run`
 
+mod artifacts;
 mod display;
 mod look;
 mod person;
@@ -30,6 +31,7 @@ use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate;
 use crate::terminal::say;
 
+use artifacts::StepArtifacts;
 use display::Display;
 use person::Terminal;
 
@@ -62,7 +64,10 @@ pub(crate) fn run(args: &Run, place: &locate::HomePlace) -> Result<Exit> {
         None => place.home()?,
     };
     let inputs = inputs(&args.inputs)?;
-    let display = Arc::new(Display::new(args, &storage_root));
+    let artifacts = args
+        .artifacts
+        .map(|_| StepArtifacts::new(&storage_root, &root));
+    let display = Arc::new(Display::new(args, &storage_root, artifacts));
     let options = options(args, place, places, &root, &storage_root, &display, &inputs)?;
     adopt_orphans();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -90,9 +95,6 @@ pub(crate) fn run(args: &Run, place: &locate::HomePlace) -> Result<Exit> {
     runtime.shutdown_background();
     display.finish()?;
     let outcome = ended?;
-    if args.artifacts.is_some() {
-        replies::artifacts(&storage_root, &outcome.run_id)?;
-    }
     tell(&outcome, place);
     Ok(exit_of(&outcome))
 }

@@ -1,17 +1,17 @@
-//! What else a run needs and leaves: replies without agents, and files of steps.
+//! Replies of agents that nobody asks.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use quipu_flow::agent::{Script, Stub};
-use quipu_model::{Event, RunId};
+use quipu_model::Event;
 use quipu_record::RunLog;
 
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate::{HomePlace, Resolved};
 
 /// How many events are read at once.
-const PAGE: usize = 1024;
+pub(super) const PAGE: usize = 1024;
 
 /// Where replies come from: nowhere, a file of replies, or the assistant's side of a transcript.
 pub(super) fn stub(from: Option<&str>, place: &HomePlace) -> Result<Stub> {
@@ -70,10 +70,4 @@ fn of_run(path: &Path) -> Result<Vec<Event>> {
         from = page.next;
     }
     Ok(events)
-}
-
-/// Writes a transcript and a receipt for each agent step of a run.
-pub(super) fn artifacts(root: &Path, run: &RunId) -> Result<PathBuf> {
-    let to = root.join("runs").join(run.as_str());
-    Ok(to)
 }

@@ -57,14 +57,7 @@ fn make(schema: &Value, root: &Value, depth: usize) -> Value {
         _ => Value::Null,
     };
     // What else has to hold adds fields.
-    for part in rules
-        .get("allOf")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        merge(&mut made, make(part, root, depth + 1));
-    }
+    merge_all(&mut made, rules, root, depth);
     made
 }
 
@@ -86,15 +79,16 @@ fn combined(rules: &Map<String, Value>, root: &Value, depth: usize) -> Value {
         }
     }
     let mut made = json!({});
-    for part in rules
-        .get("allOf")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        merge(&mut made, make(part, root, depth + 1));
-    }
+    merge_all(&mut made, rules, root, depth);
     made
+}
+
+/// Adds what each part of `allOf` wants.
+fn merge_all(made: &mut Value, rules: &Map<String, Value>, root: &Value, depth: usize) {
+    let parts = rules.get("allOf").and_then(Value::as_array);
+    for part in parts.into_iter().flatten() {
+        merge(made, make(part, root, depth + 1));
+    }
 }
 
 fn merge(into: &mut Value, from: Value) {

@@ -365,3 +365,57 @@ async fn text_streams_to_the_display_and_images_to_the_blobs() {
         .any(|block| matches!(&block.content, Content::Text(text) if text.contains("iVBOR")));
     assert!(!inline);
 }
+
+/// Counts, and keeps nothing.
+#[derive(Default)]
+struct Counting {
+    events: usize,
+    bytes: usize,
+}
+
+impl crate::agent::Hearer for Counting {
+    fn sent(&mut self, _: crate::agent::Sent<'_>) {}
+    fn event(&mut self, body: Body, _: quipu_model::Annotations) {
+        self.events += 1;
+        self.bytes += body.texts().map(str::len).sum::<usize>();
+    }
+    fn text(&mut self, _: &str) {}
+    fn stderr(&mut self, _: &[u8]) {}
+}
+
+/// The most memory that this process had, in KiB; `None` where the system does not tell.
+fn most_memory() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[tokio::test]
+async fn memory_does_not_grow_with_what_an_agent_prints() {
+    let text = "t".repeat(60_000);
+    let record = format!(
+        r#"{{"type":"item.completed","item":{{"id":"item_0","type":"agent_message","text":"{text}"}}}}"#
+    );
+    let stderr = "yes error | head -c 20000000 >&2";
+    for (provider, line) in [("codex", &record), ("gemini", &text)] {
+        let fake = Fake::new(&format!(
+            "cat > line <<'END'\n{line}\nEND\n{stderr}\nyes \"$(cat line)\" | head -n 2500"
+        ));
+        let before = most_memory();
+        let (mut hearer, calls, never) = (
+            Counting::default(),
+            Calls::default(),
+            CancellationToken::new(),
+        );
+        let agents = fake.agents(provider);
+        let answer = agents
+            .ask(&fake.request(provider), &mut hearer, &calls, &never)
+            .await;
+        assert_eq!(answer.unwrap().output.len(), 16 << 20, "{provider}");
+        assert!(hearer.bytes >= 150_000_000, "{provider}: {}", hearer.bytes);
+        if let (Some(before), Some(after)) = (before, most_memory()) {
+            let grown = after - before;
+            assert!(grown < 100 << 10, "{provider}: {grown} KiB");
+        }
+    }
+}

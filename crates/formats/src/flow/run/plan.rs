@@ -161,6 +161,9 @@ fn execution(unit: &Unit) -> Execution {
         receipt: unit.receipt.as_ref().map(|(file, _)| file.rel.clone()),
         started_at: unit.started,
         overwritten: false,
+        path: receipt.and_then(|r| r.step_path.clone()),
+        iterations: receipt.map(|r| r.iterations.clone()).unwrap_or_default(),
+        attempt: receipt.and_then(|r| r.attempt),
     }
 }
 

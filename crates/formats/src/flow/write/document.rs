@@ -164,6 +164,11 @@ pub(super) fn receipt(header: &Header, key: &Key, done: &Done, transcript_path: 
             made.raw(key, &value);
         }
     }
+    for (key, value) in &done.more {
+        if !made.has(key) {
+            made.raw(key, value);
+        }
+    }
     if done.missing().is_none() {
         let hash = sha2::Sha256::digest(&done.transcript);
         made.text("transcript_sha256", &hex::encode(&hash));

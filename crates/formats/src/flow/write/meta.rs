@@ -1,9 +1,11 @@
 //! What is true of the run as a whole: `meta.json`.
 
+use quipu_model::json::Tape;
 use quipu_model::{Event, Header, Json, Step, StepEnd, Timestamp};
 
 use super::Object;
 use crate::flow::SCHEMA_VERSION;
+use crate::flow::scan::DEPTH;
 use crate::loss::Loss;
 use crate::plain;
 
@@ -44,6 +46,25 @@ impl RunMeta {
         }
     }
 
+    /// The run goes on: how it ended before is not how it ends.
+    pub(super) fn goes_on(&mut self) {
+        self.completed = None;
+        self.ended = None;
+        self.error = None;
+        self.result = None;
+    }
+
+    /// The word for how the run ended, where its result has one that is neither a success nor a failure.
+    fn status(&self) -> Option<&'static str> {
+        let mut tape = Tape::new();
+        let result = tape.read(self.result.as_ref()?.get(), DEPTH).ok()?;
+        match &*result.text("status")? {
+            "cancelled" => Some("canceled"),
+            "paused" => Some("paused"),
+            _ => None,
+        }
+    }
+
     /// How many events are in it.
     pub(super) fn events(&self) -> u64 {
         u64::from(self.started.is_some()) + u64::from(self.completed.is_some())
@@ -53,15 +74,16 @@ impl RunMeta {
         let mut made = Object::default();
         made.text("id", header.run_id.as_str());
         made.some("title", header.title.as_deref());
-        match (self.completed, &self.error) {
-            (None, _) => made.raw("status", "null"),
-            (_, Some(_)) => made.text("status", "failed"),
-            (_, None) => made.text("status", "succeeded"),
+        let status = self.status();
+        match (self.completed, status, &self.error) {
+            (None, _, _) => made.raw("status", "null"),
+            (_, Some(status), _) => made.text("status", status),
+            (_, None, Some(_)) => made.text("status", "failed"),
+            (_, None, None) => made.text("status", "succeeded"),
         }
-        for (key, at) in [
-            ("started_at", self.started),
-            ("completed_at", self.completed),
-        ] {
+        // A run that waits has not ended.
+        let completed = self.completed.filter(|_| status != Some("paused"));
+        for (key, at) in [("started_at", self.started), ("completed_at", completed)] {
             match at {
                 Some(at) => made.time(key, at),
                 None => made.raw(key, "null"),

@@ -11,6 +11,7 @@ mod document;
 mod journal;
 mod line;
 mod meta;
+mod steps;
 mod told;
 mod unit;
 
@@ -31,6 +32,7 @@ use crate::projection::{Beside, Projection};
 
 pub(super) use document::{Object, receipt_of_stub};
 pub(super) use line::message as message_line;
+pub use steps::StepFiles;
 
 /// The model of a receipt where no event names one. The format asks for a text.
 pub const UNKNOWN: &str = "unknown";

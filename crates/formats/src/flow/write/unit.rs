@@ -1,7 +1,7 @@
 //! One execution of a step, as it is written.
 
 use quipu_model::{
-    Block, Body, Event, Json, Money, StepEnd, Timestamp, ToolCallId, ToolResult, Usage,
+    Block, Body, Event, Json, Money, Step, StepEnd, Timestamp, ToolCallId, ToolResult, Usage,
 };
 
 use super::line;
@@ -69,6 +69,8 @@ pub(super) struct Done {
     pub(super) error: Option<String>,
     pub(super) result: Option<Json>,
     pub(super) told: Option<Told>,
+    /// Fields of the receipt that are not documented, as JSON.
+    pub(super) more: Vec<(&'static str, String)>,
 }
 
 impl Done {
@@ -172,6 +174,22 @@ impl Unit {
 
     pub(super) fn model(&self) -> Option<&str> {
         self.model.as_deref()
+    }
+
+    /// What the step gave, if it has ended.
+    pub(super) fn given(&self) -> Option<&Json> {
+        self.end.as_ref()?.result.as_ref()
+    }
+
+    /// Says that nothing tells how it ended.
+    pub(super) fn has_no_end(&mut self) {
+        if self.end.is_none() {
+            let step = Step::new(
+                self.name.clone().unwrap_or_default(),
+                self.kind.clone().unwrap_or_default(),
+            );
+            self.end = Some(step.failed("the run ended before the step did"));
+        }
     }
 
     pub(super) fn cost(&self) -> Option<Money> {
@@ -411,6 +429,7 @@ impl Unit {
             error,
             result,
             told: self.told,
+            more: Vec::new(),
         }
     }
 
