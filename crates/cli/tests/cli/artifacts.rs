@@ -333,7 +333,11 @@ fn files_of_steps_are_clean_and_count_what_the_run_counts_once() {
         let (code, _, err) = world.quipu(&["import", &directory]);
         assert_eq!(code, 0, "{err}");
     }
-    assert_eq!(world.json(&["stats", "--json"]), before, "the run and its files are counted as two");
+    assert_eq!(
+        world.json(&["stats", "--json"]),
+        before,
+        "the run and its files are counted as two"
+    );
 
     // Where the run itself is not known, its files count the same.
     let other = TestEnv::new();
