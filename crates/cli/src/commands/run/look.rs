@@ -98,19 +98,34 @@ pub(super) fn last_run(storage: &Storage) -> Result<PathBuf> {
     let directory = of_any.parent().unwrap_or(&of_any);
     let entries = std::fs::read_dir(directory)
         .map_err(io_error(format!("cannot read {}", directory.display())))?;
-    let newest = entries
+    let mut runs: Vec<PathBuf> = entries
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
-        .max_by_key(|path| {
-            std::fs::metadata(path)
-                .and_then(|file| file.modified())
-                .ok()
-        });
+        .collect();
+    runs.sort_by_key(|path| {
+        let written = std::fs::metadata(path)
+            .and_then(|file| file.modified())
+            .ok();
+        std::cmp::Reverse(written)
+    });
+    // A run that another one called goes on with that one.
+    let newest = runs.into_iter().find(|path| !is_called(path));
     newest.ok_or_else(|| {
         CommandError::new(
             Exit::Data,
             anyhow::anyhow!("no runs in {}", directory.display()),
         )
     })
+}
+
+/// Whether another run called this one, as its first event says.
+fn is_called(path: &std::path::Path) -> bool {
+    use std::io::BufRead as _;
+    let Ok(file) = std::fs::File::open(path) else {
+        return false;
+    };
+    let mut first = String::new();
+    let read = std::io::BufReader::new(file).read_line(&mut first);
+    read.is_ok() && first.contains("\"parent_run_id\":\"")
 }
