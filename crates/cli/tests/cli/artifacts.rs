@@ -333,7 +333,11 @@ fn files_of_steps_are_clean_and_count_what_the_run_counts_once() {
         let (code, _, err) = world.quipu(&["import", &directory]);
         assert_eq!(code, 0, "{err}");
     }
-    assert_eq!(world.json(&["stats", "--json"]), before, "the run and its files are counted as two");
+    assert_eq!(
+        world.json(&["stats", "--json"]),
+        before,
+        "the run and its files are counted as two"
+    );
 
     // Where the run itself is not known, its files count the same.
     let other = TestEnv::new();
@@ -490,8 +494,35 @@ fn a_run_and_the_runs_that_it_calls_have_traces_that_verify() {
     ] {
         assert!(kinds.contains(kind), "{kind} is not in {kinds:?}");
     }
-    for path in ["both.left", "both.right", "each.check_it"] {
-        assert!(all.contains(&format!("\"{path}\"")), "nothing is of {path}");
+    // Each agent step is a conversation of its own, also when several speak at the same time.
+    let records = all
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let of = |step: &str, kind: &str| -> Vec<Value> {
+        let is_one =
+            |record: &Value| record["meta"]["quipu"]["subagent"] == step && record["kind"] == kind;
+        records.clone().filter(is_one).collect()
+    };
+    for (step, prompt) in [
+        ("both.left", "Look left"),
+        ("both.right", "Look right"),
+        ("each.check_it[1]", "Check b"),
+    ] {
+        let asked = of(step, "chat_request");
+        assert_eq!(asked.len(), 2, "{step}");
+        assert_eq!(
+            asked[0]["payload"]["messages"],
+            serde_json::json!([{"role": "user", "content": prompt}])
+        );
+        assert_eq!(
+            asked[1]["payload"]["messages"].as_array().map(Vec::len),
+            Some(3),
+            "{step}: {}",
+            asked[1]
+        );
+        for kind in ["chat_response", "tool_call", "tool_result"] {
+            assert!(!of(step, kind).is_empty(), "{step} has no {kind}");
+        }
     }
 }
 

@@ -106,14 +106,23 @@ fn no_execution_writes_over_the_files_of_another() {
     let files = files(&events(&alike()));
     let names: BTreeSet<String> = files.iter().map(|file| file.name.to_lowercase()).collect();
     assert_eq!(names.len(), alike().len() * 2 + 1, "{names:?}");
-    for name in files.iter().filter_map(|file| file.name.split("/receipts/").nth(1)) {
+    for name in files
+        .iter()
+        .filter_map(|file| file.name.split("/receipts/").nth(1))
+    {
         let (step, rest) = name.split_once('-').unwrap();
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        assert!(step.chars().all(word) && rest == "code-critic.json", "{name}");
+        assert!(
+            step.chars().all(word) && rest == "code-critic.json",
+            "{name}"
+        );
         assert!(name.len() < 120, "{name}");
     }
     let first = &files[0].name;
-    assert_eq!(first, "review/llm/build_lint-code-critic-githubcopilot.jsonl");
+    assert_eq!(
+        first,
+        "review/llm/build_lint-code-critic-githubcopilot.jsonl"
+    );
 }
 
 #[test]
@@ -135,12 +144,22 @@ fn steps_come_back_at_their_places_with_what_they_cost() {
     }
     assert_eq!(dir.broken(), []);
     let (_, read) = dir.read();
-    let ended = read.iter().filter(|event| matches!(&event.body, Body::StepCompleted(_)));
+    let ended = read
+        .iter()
+        .filter(|event| matches!(&event.body, Body::StepCompleted(_)));
     let ended: Vec<(&Place, Option<String>)> = ended
-        .map(|event| (&event.place, event.annotations.cost.map(|cost| cost.to_string())))
+        .map(|event| {
+            (
+                &event.place,
+                event.annotations.cost.map(|cost| cost.to_string()),
+            )
+        })
         .collect();
     let expected = alike();
-    let expected: Vec<_> = expected.iter().map(|place| (place, Some("0.25".to_owned()))).collect();
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|place| (place, Some("0.25".to_owned())))
+        .collect();
     assert_eq!(ended, expected);
 }
 
@@ -149,7 +168,10 @@ fn a_step_without_an_end_has_failed() {
     let mut events = events(&[place("one", &[], 1)]);
     events.truncate(4);
     let files = files(&events);
-    let receipt = files.iter().find(|file| file.name.contains("/receipts/")).unwrap();
+    let receipt = files
+        .iter()
+        .find(|file| file.name.contains("/receipts/"))
+        .unwrap();
     let receipt: serde_json::Value = serde_json::from_slice(&receipt.bytes).unwrap();
     assert_eq!(receipt["status"], "failed");
     assert_eq!(receipt["error"], "the run ended before the step did");
