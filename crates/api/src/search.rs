@@ -26,6 +26,10 @@ document! {
         pub role: String,
         /// The tool; null where the record alone does not say.
         pub tool: Option<String>,
+        /// The path of the step that it happened in, for events of runs.
+        pub path: Option<String>,
+        /// The passes through the loops around that step, outermost first.
+        pub iterations: Vec<u64>,
         /// The part of its text around what was found.
         pub snippet: Option<String>,
         /// Where the snippet begins in the text, in bytes of UTF-8.

@@ -7,7 +7,9 @@ use quipu_exchange::{Warning, decode_text};
 use quipu_formats::exchange::{Changes, into_log};
 use quipu_formats::plain;
 use quipu_model::json::Node;
-use quipu_model::{Body, Event, Money, Note, NoteKind, Notes, ToolCall, ToolResult, Usage};
+use quipu_model::{
+    Body, Content, Event, Money, Note, NoteKind, Notes, ToolCall, ToolResult, Usage,
+};
 use serde::{Deserialize, Serialize};
 
 use super::wire;
@@ -55,11 +57,18 @@ impl Reader for Run {
         let (usage, cost) = self.add_up(&mut notes);
         let mut first = true;
         let noted = plain::plain(&event);
-        for what in entries(&noted.body, record) {
+        for (at, what) in entries(&noted.body, record).into_iter().enumerate() {
             let what = self.once(what, record);
             let mut entry = entry(what, &event, &notes);
+            entry.synthetic |= is_command(&noted.body, at);
             if matches!(noted, Cow::Owned(_)) {
                 entry.in_run = Some(InRun::of(event.place.clone(), event.body.clone()));
+            } else if !event.place.path.is_empty() {
+                let place = event.place.clone();
+                entry.in_run = Some(Box::new(InRun {
+                    place,
+                    ..InRun::default()
+                }));
             }
             if let Some(child) = event.body.child_run_id() {
                 entry.child = Some(child.to_string().into());
@@ -209,6 +218,12 @@ fn entries<'a>(body: &Body, record: Node<'a>) -> Vec<What<'a>> {
             raw: Some(record.into()),
         }],
     }
+}
+
+/// Whether a block of a message is a command of a step. Nobody asked anything with it.
+fn is_command(body: &Body, at: usize) -> bool {
+    let block = body.blocks().and_then(|blocks| blocks.get(at));
+    block.is_some_and(|block| matches!(block.content, Content::Command(_)))
 }
 
 fn described(body: &Body) -> String {

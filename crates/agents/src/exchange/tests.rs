@@ -53,6 +53,26 @@ fn a_run_of_another_engine() {
     );
 }
 
+/// A step's command is a user message, because it is what was put in. It is not what somebody asked.
+#[test]
+fn a_command_of_a_step_is_not_a_question_of_a_person() {
+    let line = |seq: u64, blocks: &str| {
+        format!(
+            r#"{{"seq":{seq},"run_id":"r1","type":"message.user","path":"s","iteration":0,"timestamp":"2026-06-08T10:14:43Z","payload":{{"role":"user","blocks":[{blocks}]}}}}"#
+        ) + "\n"
+    };
+    let command = r#"{"type":"command","fidelity":"router","command":"make"}"#;
+    let text = r#"{"type":"text","fidelity":"router","text":"Look."}"#;
+    let log = line(1, command) + &line(2, text) + &line(3, &format!("{text},{command}"));
+    let read = read(log.as_bytes(), "r1.jsonl").unwrap();
+    let asked: Vec<bool> = read
+        .events
+        .iter()
+        .map(|event| !event.annotations.flags.synthetic)
+        .collect();
+    assert_eq!(asked, [false, true, true, false]);
+}
+
 #[test]
 fn broken_lines() {
     hostile(&Exchange, RUN, LOG);

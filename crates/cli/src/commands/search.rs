@@ -8,6 +8,7 @@ use anstyle::Style;
 use jiff::tz::TimeZone;
 use quipu_api::Time;
 use quipu_api::search::{Hit, HitEvent, Matches};
+use quipu_model::Place;
 use quipu_record::{Clock as _, SystemClock};
 use quipu_search::query::{Clock, Query, QueryError};
 use quipu_store::Store;
@@ -218,7 +219,19 @@ fn speaker(event: &Spoken) -> String {
 fn person(out: &mut impl Write, found: &Found, ids: &ShortIds, place: &HomePlace) -> Result<()> {
     let row = &found.row;
     let at = found.event.at.map(when::local).unwrap_or_default();
-    let mut head = vec![row.agent.clone(), project(row), at, speaker(&found.event)];
+    let step = found
+        .event
+        .place
+        .as_ref()
+        .map(quipu_model::Place::label)
+        .unwrap_or_default();
+    let mut head = vec![
+        row.agent.clone(),
+        project(row),
+        at,
+        step,
+        speaker(&found.event),
+    ];
     head.retain(|part| !part.is_empty());
     if found.copies > 0 {
         head.push(format!("and in {}", plural(found.copies)));
@@ -324,6 +337,7 @@ fn document(found: &Found) -> Hit {
     };
     let snippet = found.event.text.get(found.snippet.clone());
     let matches = found.marks.iter();
+    let step = found.event.place.as_ref();
     Hit {
         id: row.address.clone(),
         run_id: row.run_id.clone(),
@@ -335,6 +349,10 @@ fn document(found: &Found) -> Hit {
         timestamp: found.event.at.map(Time::of),
         role: found.event.role.to_owned(),
         tool: found.event.tool.clone(),
+        path: step.map(|place| place.path.clone()),
+        iterations: step
+            .map(|place| place.iterations.clone())
+            .unwrap_or_default(),
         snippet: snippet.map(str::to_owned),
         snippet_offset: found.snippet.start as u64,
         matches: matches

@@ -26,6 +26,8 @@ mod redact;
 mod repair;
 mod repository;
 mod resume;
+mod run;
+mod run_tools;
 mod runs;
 mod scan;
 mod search;

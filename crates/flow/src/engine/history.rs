@@ -16,7 +16,6 @@ use quipu_store::blobs::Blobs;
 use serde_json::Value;
 
 use super::state::StepState;
-use super::text;
 
 /// How many events are read at once.
 const PAGE: usize = 1024;
@@ -459,8 +458,9 @@ impl History {
             })
             .filter(|(visit, ..)| !visit.discarded && visit.started >= first)
             .map(|(visit, path, passes)| {
-                let passes = text::passes(passes);
-                (visit.started, format!("{path}{passes}"))
+                let mut place = Place::step(path);
+                place.iterations.clone_from(passes);
+                (visit.started, place.label())
             })
             .collect();
         discarded.sort();

@@ -348,6 +348,7 @@ fn title(hit: &Hit, row: &TranscriptRow) -> Spoken {
         at: hit.at.and_then(|at| Timestamp::from_millisecond(at).ok()),
         role: "note",
         tool: None,
+        place: None,
         text: row.title.clone().unwrap_or_default(),
     }
 }

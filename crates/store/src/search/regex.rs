@@ -290,6 +290,7 @@ impl Sink for Matching<'_> {
                 at: entry.at,
                 role: role(&entry.what),
                 tool,
+                place: super::window::place_of(entry),
                 text: text.to_owned(),
             },
             snippet: shown.range,

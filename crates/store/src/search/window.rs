@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quipu_agents::{Entry, Position, Sink, What};
-use quipu_model::Timestamp;
+use quipu_model::{Place, Timestamp};
 use quipu_redact::Guard;
 
 use super::document::{EventText, role};
@@ -22,8 +22,16 @@ pub struct Spoken {
     pub role: &'static str,
     /// The tool that is called or answers, where that is known.
     pub tool: Option<String>,
+    /// The step that it happened in, where it is an event of a run.
+    pub place: Option<Place>,
     /// What is said.
     pub text: String,
+}
+
+/// The step that an event happened in.
+pub(super) fn place_of(entry: &Entry<'_>) -> Option<Place> {
+    let in_run = entry.in_run.as_ref()?;
+    (!in_run.place.path.is_empty()).then(|| in_run.place.clone())
 }
 
 /// Reads the events from `first` to `last`.
@@ -67,6 +75,7 @@ impl Sink for Window {
             at: entry.at,
             role: role(&entry.what),
             tool,
+            place: place_of(&entry),
             text: self.said.text(&entry).to_owned(),
         });
     }
