@@ -49,7 +49,6 @@ mod writer;
 mod tests;
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::io;
 
 use quipu_model::{Attachment, Body, Event, Place, RunId, StepKind, SubagentId};
@@ -155,21 +154,24 @@ impl Projector {
     ///
     /// Those of the sink.
     pub fn event(&mut self, event: &Event, sink: &mut dyn Sink) -> io::Result<()> {
-        match &event.body {
-            Body::StepStarted(step) if step.kind == StepKind::Agent => {
-                self.asking.insert(event.place.clone());
-            }
-            Body::StepCompleted(_) if self.asking.remove(&event.place) => {
-                self.answered(&event.place, sink)?;
-            }
-            _ if event.annotations.subagent_id.is_none() && self.asking.contains(&event.place) => {
-                let mut named = event.clone();
-                named.annotations.subagent_id = Some(speaker(&event.place));
-                return self.take(&named, sink);
-            }
-            _ => {}
+        if let Body::StepStarted(step) = &event.body
+            && step.kind == StepKind::Agent
+        {
+            self.asking.insert(event.place.clone());
+            return self.take(event, sink);
         }
-        self.take(event, sink)
+        if !self.asking.contains(&event.place) {
+            return self.take(event, sink);
+        }
+        let mut named = event.clone();
+        let subagent = &mut named.annotations.subagent_id;
+        subagent.get_or_insert_with(|| speaker(&event.place));
+        self.take(&named, sink)?;
+        if matches!(&event.body, Body::StepCompleted(_)) {
+            self.asking.remove(&event.place);
+            self.answered(&event.place, sink)?;
+        }
+        Ok(())
     }
 
     /// Ends the conversation of a step.
@@ -555,14 +557,10 @@ impl Projector {
 
 /// Who speaks in an agent step, as a name: steps that run at the same time are told apart by it.
 fn speaker(place: &Place) -> SubagentId {
-    let mut name = place.path.clone();
-    // Writing to a text does not fail.
-    for pass in &place.iterations {
-        _ = write!(name, "[{pass}]");
-    }
-    if place.attempt > 1 {
-        _ = write!(name, "#{}", place.attempt);
-    }
+    let name = match place.attempt {
+        1 => place.label(),
+        attempt => format!("{}#{attempt}", place.label()),
+    };
     name.as_str().into()
 }
 
