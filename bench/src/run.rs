@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
+use quipu_record::{Clock as _, SystemClock};
 
 use crate::command::{self, Took};
 use crate::files::put;
@@ -295,10 +296,10 @@ impl Bench {
             command.arg(&workflow);
             command::run_into(command, None, &|code| code != 0)?;
             put(&go, b"")?;
-            let from = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
+            let from = SystemClock.now().as_nanosecond();
             command::run(self.quipu(&home, &["--quiet", "--resume", "last"]))?;
-            let until: u128 = fs::read_to_string(&began)?.trim().parse()?;
-            seconds.push(until.saturating_sub(from) as f64 / 1e9);
+            let until: i128 = fs::read_to_string(&began)?.trim().parse()?;
+            seconds.push((until - from) as f64 / 1e9);
         }
         let wall = median(seconds);
         table.row(
