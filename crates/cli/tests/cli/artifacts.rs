@@ -188,13 +188,13 @@ fn upstream(name: &str, is_receipt: bool) -> Option<(&str, &str)> {
         !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     };
     let stem = name.strip_suffix(if is_receipt { ".json" } else { ".jsonl" })?;
-    let stem = match is_receipt {
-        true => stem,
-        false => {
-            stem.rsplit_once('-')
-                .filter(|(_, engine)| engine.bytes().all(|b| b.is_ascii_alphanumeric()))?
-                .0
-        }
+    let stem = if is_receipt {
+        stem
+    } else {
+        let is_word = |engine: &str| engine.bytes().all(|b| b.is_ascii_alphanumeric());
+        stem.rsplit_once('-')
+            .filter(|(_, engine)| is_word(engine))?
+            .0
     };
     stem.split_once('-')
         .filter(|(step, agent)| word(step) && !agent.is_empty())
@@ -282,7 +282,14 @@ fn each_execution_of_an_agent_step_leaves_a_transcript_and_a_receipt() {
     );
     let inner = world.receipts(child, "child");
     assert_eq!(inner["look-claude.json"]["parent_run_id"], run.as_str());
+}
 
+#[test]
+fn the_transcript_of_a_step_has_a_line_for_each_message_and_tool() {
+    let world = World::new();
+    let (code, _, err) = world.quipu(&["run", "review.yaml", "--artifacts", "flow"]);
+    assert_eq!(code, 0, "{err}");
+    let run = &world.runs()[0];
     let lines =
         fs::read_to_string(world.files(run).join("review/llm/plan-claude-claude.jsonl")).unwrap();
     let roles: Vec<(String, Value)> = lines
