@@ -619,6 +619,7 @@ impl Hearer for Hearing<'_, '_> {
     fn blob(&mut self, _attachment: &Attachment, bytes: &[u8]) {
         if let Some(blobs) = &self.run().chronicle.blobs {
             let kept = blobs.put(bytes).map_err(Stop::storing).map(|_| 0);
+            let kept = self.run().chronicle.unless_unrecorded(kept);
             self.keep(kept);
         }
     }

@@ -1,6 +1,7 @@
 //! Writing a run down as it happens.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quipu_model::{
@@ -11,7 +12,7 @@ use quipu_record::Recorder;
 use quipu_store::blobs::Blobs;
 use serde_json::{Value, json};
 
-use super::Stop;
+use super::{News, Observer, Stop};
 use super::state::StepState;
 use super::text::first_bytes;
 
@@ -22,6 +23,41 @@ const LONG: usize = 1 << 20;
 pub(super) struct Chronicle {
     pub(super) recorder: Option<Arc<Recorder>>,
     pub(super) blobs: Option<Blobs>,
+    /// Told once when the run goes on without its record; `None` where it may not.
+    pub(super) unrecorded: Option<Unrecorded>,
+}
+
+/// A run that goes on when it cannot be written down.
+pub(super) struct Unrecorded {
+    run_id: RunId,
+    observer: Arc<dyn Observer>,
+    has_begun: AtomicBool,
+}
+
+impl Unrecorded {
+    pub(super) fn new(run_id: RunId, observer: Arc<dyn Observer>) -> Self {
+        Self {
+            run_id,
+            observer,
+            has_begun: AtomicBool::new(false),
+        }
+    }
+
+    /// Says why nothing more is recorded, the first time.
+    pub(super) fn begin(&self, why: &dyn std::error::Error) {
+        if self.has_begun.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let mut text = format!("the run goes on unrecorded: {why}");
+        let mut cause = why.source();
+        while let Some(deeper) = cause {
+            text = format!("{text}: {deeper}");
+            cause = deeper.source();
+        }
+        let place = Place::run();
+        let warning = News::Warning { place: &place, text: &text };
+        self.observer.tell(&self.run_id, warning);
+    }
 }
 
 impl Chronicle {
@@ -32,7 +68,7 @@ impl Chronicle {
         body: Body,
         annotations: Annotations,
     ) -> Result<u64, Stop> {
-        let Some(recorder) = &self.recorder else {
+        let Some(recorder) = self.recorder.as_ref().filter(|_| self.is_recorded()) else {
             return Ok(0);
         };
         let mut draft = Draft {
@@ -40,8 +76,27 @@ impl Chronicle {
             body,
             annotations,
         };
-        self.shorten(&mut draft)?;
-        recorder.record(&draft).map_err(Stop::recording)
+        let shortened = self.shorten(&mut draft);
+        let recorded = shortened.and_then(|()| recorder.record(&draft).map_err(Stop::recording));
+        self.unless_unrecorded(recorded)
+    }
+
+    /// Whether events are still written down.
+    pub(super) fn is_recorded(&self) -> bool {
+        let unrecorded = self.unrecorded.as_ref();
+        !unrecorded.is_some_and(|it| it.has_begun.load(Ordering::SeqCst))
+    }
+
+    /// A failure to write down ends the run, unless it may go on unrecorded. Half of the events would be worth less
+    /// than those up to here: nothing more is written.
+    pub(super) fn unless_unrecorded<T: Default>(&self, done: Result<T, Stop>) -> Result<T, Stop> {
+        match (done, &self.unrecorded) {
+            (Err(Stop::Broken(why)), Some(unrecorded)) => {
+                unrecorded.begin(&why);
+                Ok(T::default())
+            }
+            (done, _) => done,
+        }
     }
 
     /// A step begins. `input` is the hash of what it was given.
@@ -72,9 +127,11 @@ impl Chronicle {
         state: &StepState,
         end: &End,
     ) -> Result<u64, Stop> {
-        let (result, attachments) = state
-            .to_result(self.blobs.as_ref())
-            .map_err(Stop::storing)?;
+        let result = state.to_result(self.blobs.as_ref()).map(Some);
+        let result = self.unless_unrecorded(result.map_err(Stop::storing))?;
+        let Some((result, attachments)) = result else {
+            return Ok(0);
+        };
         let end_of_step = StepEnd {
             step,
             error: state.error.clone(),

@@ -15,7 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::action::is_terminal;
 use super::audit::{Audit, AuditEnd};
-use super::chronicle::{Chronicle, End, dollars, with_extra};
+use super::chronicle::{Chronicle, End, Unrecorded, dollars, with_extra};
 use super::clock::Clock;
 use super::context::{Context, ErrorFacts, RunFacts};
 use super::frame::Frame;
@@ -374,20 +374,33 @@ fn open(options: &Arc<EngineOptions>, beginning: Beginning) -> Result<Run, Engin
         Some(parent) => parent.child(&run_id),
         None => options.storage.record(&run_id, options.recorder.clone()),
     };
-    let recorder = match recorder {
-        Ok(recorder) => Some(Arc::new(recorder)),
-        Err(_) if options.go_on_unrecorded => None,
-        Err(error) => return Err(EngineError::Recording(error)),
+    let unrecorded = options
+        .go_on_unrecorded
+        .then(|| Unrecorded::new(run_id.clone(), Arc::clone(&options.observer)));
+    let recorder = match (recorder, &unrecorded) {
+        (Ok(recorder), _) => Some(Arc::new(recorder)),
+        (Err(error), Some(unrecorded)) => {
+            unrecorded.begin(&error);
+            None
+        }
+        (Err(error), None) => return Err(EngineError::Recording(error)),
     };
-    let blobs = match Blobs::open(&options.blobs) {
-        Ok(blobs) => Some(blobs),
-        Err(_) if options.go_on_unrecorded => None,
-        Err(error) => return Err(EngineError::Storing(error)),
+    let blobs = match (Blobs::open(&options.blobs), &unrecorded) {
+        (Ok(blobs), _) => Some(blobs),
+        (Err(error), Some(unrecorded)) => {
+            unrecorded.begin(&error);
+            None
+        }
+        (Err(error), None) => return Err(EngineError::Storing(error)),
     };
     if let Some(recorder) = &recorder {
         options.observer.opened(recorder);
     }
-    let chronicle = Chronicle { recorder, blobs };
+    let chronicle = Chronicle {
+        recorder,
+        blobs,
+        unrecorded,
+    };
     let clock = Clock(Arc::clone(&options.recorder.clock));
     let spending = spending.unwrap_or_else(|| {
         let budget = options.budget.or(workflow.budget);
@@ -805,10 +818,11 @@ impl Run {
         self.chronicle
             .record(&Place::run(), Body::RunCompleted(Some(end)), annotations)
             .map_err(broken)?;
-        match &self.chronicle.recorder {
-            Some(recorder) => recorder.close().map_err(EngineError::Recording),
+        let closed = match &self.chronicle.recorder {
+            Some(recorder) => recorder.close().map_err(Stop::recording),
             None => Ok(()),
-        }
+        };
+        self.chronicle.unless_unrecorded(closed).map_err(broken)
     }
 
     /// Writes down how many steps answered from the transcript since it was last said.
