@@ -7,7 +7,9 @@ use quipu_exchange::{Warning, decode_text};
 use quipu_formats::exchange::{Changes, into_log};
 use quipu_formats::plain;
 use quipu_model::json::Node;
-use quipu_model::{Body, Content, Event, Money, Note, NoteKind, Notes, ToolCall, ToolResult, Usage};
+use quipu_model::{
+    Body, Content, Event, Money, Note, NoteKind, Notes, ToolCall, ToolResult, Usage,
+};
 use serde::{Deserialize, Serialize};
 
 use super::wire;
@@ -63,7 +65,10 @@ impl Reader for Run {
                 entry.in_run = Some(InRun::of(event.place.clone(), event.body.clone()));
             } else if !event.place.path.is_empty() {
                 let place = event.place.clone();
-                entry.in_run = Some(Box::new(InRun { place, ..InRun::default() }));
+                entry.in_run = Some(Box::new(InRun {
+                    place,
+                    ..InRun::default()
+                }));
             }
             if let Some(child) = event.body.child_run_id() {
                 entry.child = Some(child.to_string().into());

@@ -219,8 +219,19 @@ fn speaker(event: &Spoken) -> String {
 fn person(out: &mut impl Write, found: &Found, ids: &ShortIds, place: &HomePlace) -> Result<()> {
     let row = &found.row;
     let at = found.event.at.map(when::local).unwrap_or_default();
-    let step = found.event.place.as_ref().map(spoken_place).unwrap_or_default();
-    let mut head = vec![row.agent.clone(), project(row), at, step, speaker(&found.event)];
+    let step = found
+        .event
+        .place
+        .as_ref()
+        .map(spoken_place)
+        .unwrap_or_default();
+    let mut head = vec![
+        row.agent.clone(),
+        project(row),
+        at,
+        step,
+        speaker(&found.event),
+    ];
     head.retain(|part| !part.is_empty());
     if found.copies > 0 {
         head.push(format!("and in {}", plural(found.copies)));
@@ -252,7 +263,11 @@ fn person(out: &mut impl Write, found: &Found, ids: &ShortIds, place: &HomePlace
 
 /// A step as people read it: its path, and the passes that it is in.
 fn spoken_place(place: &Place) -> String {
-    let passes: String = place.iterations.iter().map(|pass| format!("[{pass}]")).collect();
+    let passes: String = place
+        .iterations
+        .iter()
+        .map(|pass| format!("[{pass}]"))
+        .collect();
     format!("{}{passes}", place.path)
 }
 
@@ -345,7 +360,9 @@ fn document(found: &Found) -> Hit {
         role: found.event.role.to_owned(),
         tool: found.event.tool.clone(),
         path: step.map(|place| place.path.clone()),
-        iterations: step.map(|place| place.iterations.clone()).unwrap_or_default(),
+        iterations: step
+            .map(|place| place.iterations.clone())
+            .unwrap_or_default(),
         snippet: snippet.map(str::to_owned),
         snippet_offset: found.snippet.start as u64,
         matches: matches

@@ -12,9 +12,9 @@ use quipu_record::Recorder;
 use quipu_store::blobs::Blobs;
 use serde_json::{Value, json};
 
-use super::{News, Observer, Stop};
 use super::state::StepState;
 use super::text::first_bytes;
+use super::{News, Observer, Stop};
 
 /// Texts of messages and tools beyond this many bytes go to blobs.
 const LONG: usize = 1 << 20;
@@ -55,7 +55,10 @@ impl Unrecorded {
             cause = deeper.source();
         }
         let place = Place::run();
-        let warning = News::Warning { place: &place, text: &text };
+        let warning = News::Warning {
+            place: &place,
+            text: &text,
+        };
         self.observer.tell(&self.run_id, warning);
     }
 }

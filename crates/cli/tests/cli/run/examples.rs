@@ -19,7 +19,8 @@ impl Example {
         let text = std::fs::read_to_string(path).unwrap();
         let said = |key: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(key));
-            line.unwrap_or_else(|| panic!("{} has a line `{key} …`", path.display())).to_owned()
+            line.unwrap_or_else(|| panic!("{} has a line `{key} …`", path.display()))
+                .to_owned()
         };
         Self {
             name: path.file_stem().unwrap().to_str().unwrap().to_owned(),
@@ -30,8 +31,12 @@ impl Example {
 }
 
 fn examples_in(dir: &Path) -> Vec<Example> {
-    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|it| it == "yaml")).collect();
+    let entries = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = entries
+        .filter(|path| path.extension().is_some_and(|it| it == "yaml"))
+        .collect();
     files.sort();
     files.iter().map(|path| Example::read(path)).collect()
 }
@@ -45,7 +50,12 @@ fn spot(event: &Value) -> Spot {
         _ => Vec::new(),
     };
     let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
-    (text("run_id"), text("path"), passes, event["attempt"].as_u64().unwrap_or(1))
+    (
+        text("run_id"),
+        text("path"),
+        passes,
+        event["attempt"].as_u64().unwrap_or(1),
+    )
 }
 
 /// A step as it was executed, or as the tree has it.
@@ -79,8 +89,10 @@ fn executed(live: &[Value]) -> Vec<Executed> {
                     *run == here.0 && path == above && here.2.starts_with(passes)
                 });
                 // The passes of the step above are as many as its own loops: the longest that fits is the innermost.
-                let found = around.max_by_key(|((_, _, passes, attempt), _)| (passes.len(), *attempt));
-                let (_, at) = found.unwrap_or_else(|| panic!("{event}: nothing above it is under way"));
+                let found =
+                    around.max_by_key(|((_, _, passes, attempt), _)| (passes.len(), *attempt));
+                let (_, at) =
+                    found.unwrap_or_else(|| panic!("{event}: nothing above it is under way"));
                 steps[*at].started
             });
             let was = open.insert(here.clone(), steps.len());
@@ -98,7 +110,9 @@ fn executed(live: &[Value]) -> Vec<Executed> {
                 above,
             });
         } else if matches!(kind, "step.completed" | "step.call_workflow.completed") {
-            let at = open.remove(&here).unwrap_or_else(|| panic!("{event} has no beginning"));
+            let at = open
+                .remove(&here)
+                .unwrap_or_else(|| panic!("{event} has no beginning"));
             steps[at].ended = event["seq"].as_u64();
             steps[at].error = text(&payload["error"]);
         }
@@ -116,7 +130,11 @@ fn rebuilt(tree: &Value) -> Vec<Executed> {
         for step in all {
             assert_eq!(step["placed"], "by_path", "{step}");
             assert_eq!(step["tally"]["inferred"], 0, "{step}");
-            let above = step["parent"].as_u64().map(|at| all[usize::try_from(at).unwrap()]["started_seq"].as_u64().unwrap());
+            let above = step["parent"].as_u64().map(|at| {
+                all[usize::try_from(at).unwrap()]["started_seq"]
+                    .as_u64()
+                    .unwrap()
+            });
             let state = match (step["ended_seq"].is_null(), step["error"].is_null()) {
                 (true, _) => "open",
                 (false, true) => "done",
@@ -147,27 +165,49 @@ fn holds(project: &Project, example: &Example, url: &str) {
     let before: BTreeSet<PathBuf> = project.transcripts().into_iter().collect();
     let line = example.line.replace("http://127.0.0.1:8080", url);
     let ran = project.shell(&format!("{line} --json"));
-    assert_eq!(ran.code, example.exit, "{name}: {}\n{}", ran.stderr, ran.stdout);
+    assert_eq!(
+        ran.code, example.exit,
+        "{name}: {}\n{}",
+        ran.stderr, ran.stdout
+    );
     let live = events_of(&ran.stdout);
 
-    let new: Vec<PathBuf> = project.transcripts().into_iter().filter(|path| !before.contains(path)).collect();
-    let mut files: Vec<Value> = new.iter().flat_map(|path| events_of(&std::fs::read_to_string(path).unwrap())).collect();
+    let new: Vec<PathBuf> = project
+        .transcripts()
+        .into_iter()
+        .filter(|path| !before.contains(path))
+        .collect();
+    let mut files: Vec<Value> = new
+        .iter()
+        .flat_map(|path| events_of(&std::fs::read_to_string(path).unwrap()))
+        .collect();
     let mut printed = live.clone();
     let by_place = |event: &Value| (event["run_id"].to_string(), event["seq"].as_u64());
     files.sort_by_key(by_place);
     printed.sort_by_key(by_place);
     // What is printed has no checksum of the line yet, or has it as well: all else is the same.
     let home = project.env.dir.path().to_str().unwrap();
-    let files: Vec<String> = files.iter().map(|event| event.to_string().replace(home, "HOME")).collect();
+    let files: Vec<String> = files
+        .iter()
+        .map(|event| event.to_string().replace(home, "HOME"))
+        .collect();
     let printed: Vec<String> = printed.iter().map(ToString::to_string).collect();
     assert_eq!(printed, files, "{name}: what is printed is what is kept");
 
     for event in &live {
         let kind = event["type"].as_str().unwrap();
-        let of_step = kind.starts_with("step.") || kind.starts_with("message.") || kind.starts_with("tool.");
+        let of_step =
+            kind.starts_with("step.") || kind.starts_with("message.") || kind.starts_with("tool.");
         // What hooks of the whole workflow do happens in none of its steps.
-        let of_run = event["as"] == "harness" && event["event"]["name"].as_str().unwrap().starts_with("hook_");
-        assert!(!of_step || of_run || event["path"] != "", "{name}: {event} names its step");
+        let of_run = event["as"] == "harness"
+            && event["event"]["name"]
+                .as_str()
+                .unwrap()
+                .starts_with("hook_");
+        assert!(
+            !of_step || of_run || event["path"] != "",
+            "{name}: {event} names its step"
+        );
     }
     for path in &new {
         let id = path.file_stem().unwrap().to_str().unwrap();
@@ -181,17 +221,28 @@ fn holds(project: &Project, example: &Example, url: &str) {
     assert_eq!(tree.code, 0, "{name}: {}", tree.stderr);
     let tree: Value = serde_json::from_str(&tree.stdout).unwrap();
     assert_eq!(tree["whole"], true, "{name}");
-    assert_eq!(tree["runs"].as_array().unwrap().len(), new.len(), "{name}: every run is in the tree");
+    assert_eq!(
+        tree["runs"].as_array().unwrap().len(),
+        new.len(),
+        "{name}: every run is in the tree"
+    );
     assert_eq!(rebuilt(&tree), executed(&live), "{name}");
 
     let checked = project.shell(&format!("{line} --validate"));
     assert_eq!(checked.code, 0, "{name}: {}", checked.stderr);
-    assert_eq!(checked.stderr.lines().count(), 1, "{name}: nothing is wrong with it: {}", checked.stderr);
+    assert_eq!(
+        checked.stderr.lines().count(),
+        1,
+        "{name}: nothing is wrong with it: {}",
+        checked.stderr
+    );
 }
 
 fn all_hold(project: &Project, examples: &[Example]) {
     let url = serve(|request, _| match request {
-        _ if request.starts_with("GET /status") => ("application/json", r#"{"ok":true}"#.to_owned()),
+        _ if request.starts_with("GET /status") => {
+            ("application/json", r#"{"ok":true}"#.to_owned())
+        }
         _ => ("text/plain", "thanks".to_owned()),
     });
     for example in examples {
@@ -230,7 +281,11 @@ fn an_example_is_short_and_says_what_it_is_for() {
                 continue;
             }
             let text = std::fs::read_to_string(&path).unwrap();
-            assert!(text.starts_with("# ") && !text.starts_with("# try"), "{}", path.display());
+            assert!(
+                text.starts_with("# ") && !text.starts_with("# try"),
+                "{}",
+                path.display()
+            );
             assert!(text.lines().count() <= 40, "{} is short", path.display());
         }
     }

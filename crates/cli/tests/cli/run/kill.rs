@@ -11,7 +11,12 @@ use super::{Project, claude_says, serve, until, wait};
 const HOLD: &str = "echo $$ > pid; touch begun; while [ ! -e go ]; do sleep 0.05; done";
 
 fn started(project: &Project, args: &[&str]) -> Child {
-    project.command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    project
+        .command(args)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 fn pid(project: &Project, file: &str) -> Option<Pid> {
@@ -20,7 +25,8 @@ fn pid(project: &Project, file: &str) -> Option<Pid> {
 
 /// Whether a process is still there and has not ended.
 fn lives(pid: Pid) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    let stat =
+        std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
@@ -28,17 +34,31 @@ fn lives(pid: Pid) -> bool {
 fn twice(log: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = log.lines().collect();
     lines.sort_unstable();
-    lines.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect()
+    lines
+        .windows(2)
+        .filter(|pair| pair[0] == pair[1])
+        .map(|pair| pair[0])
+        .collect()
 }
 
 fn ends(project: &Project) -> Vec<String> {
     let (_, events) = project.only_run();
-    let of_run = events.iter().filter(|event| event["type"] == "run.completed");
-    of_run.map(|event| event["payload"]["result"]["status"].to_string()).collect()
+    let of_run = events
+        .iter()
+        .filter(|event| event["type"] == "run.completed");
+    of_run
+        .map(|event| event["payload"]["result"]["status"].to_string())
+        .collect()
 }
 
 /// Kills a run when `is_under_way`, then goes on with it: all of `log` is done, each line once.
-fn killed_and_resumed(what: &str, project: &Project, steps: &str, mut is_under_way: impl FnMut() -> bool, log: &[&str]) {
+fn killed_and_resumed(
+    what: &str,
+    project: &Project,
+    steps: &str,
+    mut is_under_way: impl FnMut() -> bool,
+    log: &[&str],
+) {
     let text = format!(
         "name: killed\nstates:\n  initial: before\n  before: {{type: command, command: 'echo before >> log', on_success: work}}\n{steps}\n  after: {{type: command, command: 'echo after >> log', on_success: done}}\n  done: {{type: terminal, status: success}}\n"
     );
@@ -61,15 +81,27 @@ fn killed_and_resumed(what: &str, project: &Project, steps: &str, mut is_under_w
     let kept = before.iter().zip(&events).all(|(old, new)| old == new);
     assert!(kept, "{what}: what was there stays");
     let done = project.read("log");
-    assert_eq!(twice(&done), Vec::<&str>::new(), "{what}: nothing that completed runs twice");
+    assert_eq!(
+        twice(&done),
+        Vec::<&str>::new(),
+        "{what}: nothing that completed runs twice"
+    );
     let mut lines: Vec<&str> = done.lines().collect();
     let mut expected = [&["before", "after"], log].concat();
     lines.sort_unstable();
     expected.sort_unstable();
     assert_eq!(lines, expected, "{what}");
     let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
-    assert_eq!((count("run.started"), count("run.completed")), (2, 2), "{what}: each execution begins and ends");
-    assert_eq!(events.last().unwrap()["payload"]["result"]["status"], "succeeded", "{what}");
+    assert_eq!(
+        (count("run.started"), count("run.completed")),
+        (2, 2),
+        "{what}: each execution begins and ends"
+    );
+    assert_eq!(
+        events.last().unwrap()["payload"]["result"]["status"],
+        "succeeded",
+        "{what}"
+    );
     project.verified(what);
 }
 
@@ -79,15 +111,25 @@ fn with_begun(project: &Project) -> impl FnMut() -> bool + '_ {
 
 /// Whether the transcript of the run has an event of this type at this path.
 fn has(project: &Project, kind: &str, path: &str) -> bool {
-    let texts = project.transcripts().into_iter().filter_map(|file| std::fs::read_to_string(file).ok());
-    let lines: Vec<String> = texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
-    lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok()).any(|event| event["type"] == kind && event["path"] == path)
+    let texts = project
+        .transcripts()
+        .into_iter()
+        .filter_map(|file| std::fs::read_to_string(file).ok());
+    let lines: Vec<String> = texts
+        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    lines
+        .iter()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .any(|event| event["type"] == kind && event["path"] == path)
 }
 
 #[test]
 fn a_run_that_is_killed_in_a_command_goes_on() {
     let project = Project::empty();
-    let steps = format!("  work: {{type: command, command: '{HOLD}; echo work >> log', on_success: after}}");
+    let steps = format!(
+        "  work: {{type: command, command: '{HOLD}; echo work >> log', on_success: after}}"
+    );
     killed_and_resumed("command", &project, &steps, with_begun(&project), &["work"]);
 }
 
@@ -95,14 +137,26 @@ fn a_run_that_is_killed_in_a_command_goes_on() {
 fn a_run_that_is_killed_while_an_agent_answers_goes_on() {
     let project = Project::empty();
     let answer = project.env.file("bin/answer", claude_says("Done."));
-    project.program("claude", &format!("#!/bin/sh\nhead -2 '{answer}'\n{HOLD}\necho work >> log\ntail -1 '{answer}'\n"));
+    project.program(
+        "claude",
+        &format!("#!/bin/sh\nhead -2 '{answer}'\n{HOLD}\necho work >> log\ntail -1 '{answer}'\n"),
+    );
     let steps = "  work: {type: agent, provider: claude, prompt: Go, on_success: after}";
-    let is_under_way = || project.root().join("begun").exists() && has(&project, "message.assistant", "work");
+    let is_under_way =
+        || project.root().join("begun").exists() && has(&project, "message.assistant", "work");
     killed_and_resumed("agent", &project, steps, is_under_way, &["work"]);
     let (_, events) = project.only_run();
-    let said = events.iter().filter(|event| event["type"] == "message.assistant" && event["as"].is_null());
-    let attempts: Vec<u64> = said.map(|event| event["attempt"].as_u64().unwrap_or(1)).collect();
-    assert_eq!(attempts, [1, 2], "what the agent said before it was killed stays");
+    let said = events
+        .iter()
+        .filter(|event| event["type"] == "message.assistant" && event["as"].is_null());
+    let attempts: Vec<u64> = said
+        .map(|event| event["attempt"].as_u64().unwrap_or(1))
+        .collect();
+    assert_eq!(
+        attempts,
+        [1, 2],
+        "what the agent said before it was killed stays"
+    );
 }
 
 #[test]
@@ -111,8 +165,15 @@ fn a_run_that_is_killed_in_a_branch_goes_on_without_the_branches_that_ended() {
     let steps = format!(
         "  work: {{type: parallel, parallel: [quick, slow], on_success: after}}\n  quick: {{type: command, command: 'echo quick >> log'}}\n  slow: {{type: command, command: '{HOLD}; echo slow >> log'}}"
     );
-    let is_under_way = || project.root().join("begun").exists() && has(&project, "step.completed", "work.quick");
-    killed_and_resumed("parallel", &project, &steps, is_under_way, &["quick", "slow"]);
+    let is_under_way =
+        || project.root().join("begun").exists() && has(&project, "step.completed", "work.quick");
+    killed_and_resumed(
+        "parallel",
+        &project,
+        &steps,
+        is_under_way,
+        &["quick", "slow"],
+    );
 }
 
 #[test]
@@ -121,7 +182,13 @@ fn a_run_that_is_killed_in_a_pass_goes_on_with_that_pass() {
     let steps = format!(
         "  work: {{type: for_each, items: 'a,b,c', body: [item], on_complete: after}}\n  item: {{type: command, command: 'if [ {{{{.loop.Item}}}} = b ]; then {HOLD}; fi; echo {{{{.loop.Item}}}} >> log'}}"
     );
-    killed_and_resumed("for_each", &project, &steps, with_begun(&project), &["a", "b", "c"]);
+    killed_and_resumed(
+        "for_each",
+        &project,
+        &steps,
+        with_begun(&project),
+        &["a", "b", "c"],
+    );
 }
 
 #[test]
@@ -130,7 +197,13 @@ fn a_run_that_is_killed_in_a_while_loop_goes_on_with_that_pass() {
     let steps = format!(
         "  work: {{type: while, while: \"states.count.Output != 'xxx'\", body: [count], on_complete: after}}\n  count: {{type: command, command: 'if [ -s grown ]; then {HOLD}; fi; echo pass {{{{.loop.Index}}}} >> log; printf x >> grown; cat grown'}}"
     );
-    killed_and_resumed("while", &project, &steps, with_begun(&project), &["pass 0", "pass 1", "pass 2"]);
+    killed_and_resumed(
+        "while",
+        &project,
+        &steps,
+        with_begun(&project),
+        &["pass 0", "pass 1", "pass 2"],
+    );
 }
 
 #[test]
@@ -141,15 +214,31 @@ fn a_run_that_is_killed_in_a_called_workflow_goes_on_inside_of_it() {
     );
     project.file("child.yaml", &child);
     let steps = "  work: {type: call_workflow, workflow: child.yaml, on_success: after}";
-    killed_and_resumed("call_workflow", &project, steps, with_begun(&project), &["one", "two"]);
-    assert_eq!(project.transcripts().len(), 2, "the called run keeps its file");
+    killed_and_resumed(
+        "call_workflow",
+        &project,
+        steps,
+        with_begun(&project),
+        &["one", "two"],
+    );
+    assert_eq!(
+        project.transcripts().len(),
+        2,
+        "the called run keeps its file"
+    );
 }
 
 #[test]
 fn a_run_that_is_killed_while_it_waits_goes_on() {
     let project = Project::empty();
     let steps = "  work: {type: wait, duration: 700ms, on_success: after}";
-    killed_and_resumed("wait", &project, steps, || has(&project, "step.started", "work"), &[]);
+    killed_and_resumed(
+        "wait",
+        &project,
+        steps,
+        || has(&project, "step.started", "work"),
+        &[],
+    );
 }
 
 #[test]
@@ -161,7 +250,9 @@ fn a_run_that_is_killed_in_an_operation_goes_on() {
         until("the answer may be given", || root.join("go").exists());
         ("text/plain", "hello".to_owned())
     });
-    let steps = format!("  work: {{type: operation, operation: http.request, inputs: {{url: '{url}'}}, on_success: after}}");
+    let steps = format!(
+        "  work: {{type: operation, operation: http.request, inputs: {{url: '{url}'}}, on_success: after}}"
+    );
     killed_and_resumed("operation", &project, &steps, with_begun(&project), &[]);
 }
 
@@ -174,15 +265,33 @@ fn a_run_that_waits_for_an_approval_goes_on_when_it_is_given_and_repeats_nothing
     );
     let paused = project.quipu(&["run", "gate.yaml"]);
     assert_eq!(paused.code, 1, "{}", paused.stderr);
-    let token = paused.stderr.split("--approve ").nth(1).unwrap().split('`').next().unwrap().to_owned();
+    let token = paused
+        .stderr
+        .split("--approve ")
+        .nth(1)
+        .unwrap()
+        .split('`')
+        .next()
+        .unwrap()
+        .to_owned();
     let wrong = project.quipu(&["run", "--resume", "last", "--approve", "0123"]);
-    assert_eq!(wrong.code, 1, "a token that nobody gave out approves nothing: {}", wrong.stderr);
+    assert_eq!(
+        wrong.code, 1,
+        "a token that nobody gave out approves nothing: {}",
+        wrong.stderr
+    );
     assert_eq!(project.read("log"), "before\n");
     let token = match wrong.stderr.split("--approve ").nth(1) {
         Some(newer) => newer.split('`').next().unwrap().to_owned(),
         None => token,
     };
-    let done = project.quipu(&["run", "--resume", "last", "--approve", token.trim_end_matches(',')]);
+    let done = project.quipu(&[
+        "run",
+        "--resume",
+        "last",
+        "--approve",
+        token.trim_end_matches(','),
+    ]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert_eq!(project.read("log"), "before\nafter\n");
     assert_eq!(ends(&project).last().unwrap(), "\"succeeded\"");
@@ -191,7 +300,11 @@ fn a_run_that_waits_for_an_approval_goes_on_when_it_is_given_and_repeats_nothing
 
 /// A run in a command that started another process, both of which end only when they are made to, or when asked.
 fn in_a_command(project: &Project, stubborn: bool) -> Child {
-    let trap = if stubborn { "trap \"\" INT TERM HUP; " } else { "" };
+    let trap = if stubborn {
+        "trap \"\" INT TERM HUP; "
+    } else {
+        ""
+    };
     project.file(
         "slow.yaml",
         &format!(
@@ -220,12 +333,19 @@ fn a_signal_cancels_the_run_ends_what_it_started_and_the_transcript_says_so() {
         }
         assert_eq!(ends(&project), ["\"cancelled\""], "{signal:?}");
         let (_, events) = project.only_run();
-        let end = events.iter().find(|event| event["type"] == "step.completed" && event["path"] == "work").unwrap();
+        let end = events
+            .iter()
+            .find(|event| event["type"] == "step.completed" && event["path"] == "work")
+            .unwrap();
         assert_eq!(end["payload"]["result"]["status"], "cancelled", "{end}");
         assert!(!project.root().join("after").exists());
         let audit = std::fs::read_to_string(project.env.path("audit.jsonl")).unwrap();
         let last: Value = serde_json::from_str(audit.lines().last().unwrap()).unwrap();
-        assert_eq!((audit.lines().count(), last["exit_code"].as_i64()), (2, Some(130)), "{audit}");
+        assert_eq!(
+            (audit.lines().count(), last["exit_code"].as_i64()),
+            (2, Some(130)),
+            "{audit}"
+        );
         project.verified("cancelled");
     }
 }
@@ -241,7 +361,11 @@ fn a_second_signal_kills_at_once_and_leaves_nothing_running() {
     send(&run, Signal::INT);
     let began = std::time::Instant::now();
     assert_eq!(wait(&mut run), 130);
-    assert!(began.elapsed() < std::time::Duration::from_millis(1500), "it did not wait: {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < std::time::Duration::from_millis(1500),
+        "it did not wait: {:?}",
+        began.elapsed()
+    );
     for file in ["pid", "below"] {
         let pid = pid(&project, file).unwrap();
         until("all that the run started has ended", || !lives(pid));
@@ -254,15 +378,34 @@ fn a_second_signal_kills_at_once_and_leaves_nothing_running() {
 fn many(project: &Project, count: usize) {
     let mut text = String::from("name: many\nstates:\n  initial: s0\n");
     for n in 0..count {
-        let next = if n + 1 == count { "done".to_owned() } else { format!("s{}", n + 1) };
-        text += &format!("  s{n}: {{type: command, command: 'mkdir -p made-{n}', on_success: {next}}}\n");
+        let next = if n + 1 == count {
+            "done".to_owned()
+        } else {
+            format!("s{}", n + 1)
+        };
+        text += &format!(
+            "  s{n}: {{type: command, command: 'mkdir -p made-{n}', on_success: {next}}}\n"
+        );
     }
-    project.file("many.yaml", &(text + "  done: {type: terminal, status: success}\n"));
+    project.file(
+        "many.yaml",
+        &(text + "  done: {type: terminal, status: success}\n"),
+    );
 }
 
 fn made(project: &Project) -> usize {
     let entries = std::fs::read_dir(project.root()).unwrap();
-    entries.filter(|entry| entry.as_ref().unwrap().file_name().to_str().unwrap().starts_with("made-")).count()
+    entries
+        .filter(|entry| {
+            entry
+                .as_ref()
+                .unwrap()
+                .file_name()
+                .to_str()
+                .unwrap()
+                .starts_with("made-")
+        })
+        .count()
 }
 
 #[test]
@@ -276,11 +419,22 @@ fn a_disk_that_takes_no_more_stops_the_run_before_the_next_effect_and_a_resume_g
     let after_full = made(&project);
     assert!(after_full < 20, "{after_full}");
     let (_, events) = project.only_run();
-    let begun = events.iter().filter(|event| event["type"] == "step.started").count();
-    assert!(after_full <= begun, "{after_full} steps had an effect, {begun} are on the record");
+    let begun = events
+        .iter()
+        .filter(|event| event["type"] == "step.started")
+        .count();
+    assert!(
+        after_full <= begun,
+        "{after_full} steps had an effect, {begun} are on the record"
+    );
     // The step whose end could not be written down runs again: a command that may run twice is made for that.
     let resumed = project.quipu(&["run", "--resume", "last"]);
-    assert_eq!((resumed.code, made(&project)), (0, 20), "{}", resumed.stderr);
+    assert_eq!(
+        (resumed.code, made(&project)),
+        (0, 20),
+        "{}",
+        resumed.stderr
+    );
     project.verified("full disk");
 }
 
@@ -300,12 +454,23 @@ fn a_run_that_may_go_on_unrecorded_does_all_of_it_on_a_full_disk() {
 fn a_place_that_cannot_hold_transcripts_stops_the_run_before_anything_happens() {
     let project = Project::empty();
     many(&project, 2);
-    project.env.file("transcripts", "a file, where a directory has to be");
+    project
+        .env
+        .file("transcripts", "a file, where a directory has to be");
     let refused = project.quipu(&["run", "many.yaml"]);
     assert_eq!((refused.code, made(&project)), (4, 0), "{}", refused.stderr);
     let unrecorded = project.quipu(&["run", "many.yaml", "--unrecorded"]);
-    assert_eq!((unrecorded.code, made(&project)), (0, 2), "{}", unrecorded.stderr);
-    assert!(unrecorded.stderr.contains("the run goes on unrecorded: "), "{}", unrecorded.stderr);
+    assert_eq!(
+        (unrecorded.code, made(&project)),
+        (0, 2),
+        "{}",
+        unrecorded.stderr
+    );
+    assert!(
+        unrecorded.stderr.contains("the run goes on unrecorded: "),
+        "{}",
+        unrecorded.stderr
+    );
 }
 
 #[test]
@@ -322,7 +487,12 @@ fn a_run_that_is_killed_in_its_first_step_goes_on() {
     kill_process_group(pid(&project, "pid").unwrap(), Signal::KILL).ok();
     project.file("go", "");
     let resumed = project.quipu(&["run", "--resume", "last"]);
-    assert_eq!((resumed.code, project.read("log").as_str()), (0, "work\n"), "{}", resumed.stderr);
+    assert_eq!(
+        (resumed.code, project.read("log").as_str()),
+        (0, "work\n"),
+        "{}",
+        resumed.stderr
+    );
     project.only_run();
     project.verified("killed in the first step");
 }

@@ -28,7 +28,10 @@ pub(super) struct Project {
 
 /// The root of the repository.
 pub(super) fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
 }
 
 /// What an agent really printed, where the corpus is there; else what the repository has.
@@ -88,28 +91,58 @@ impl Project {
             "claude-stream/rust-code-agent-sdks--subagent_sessions__general_purpose_compute.jsonl",
             "claude-stream/stdout.jsonl",
         );
-        let half = claude_says("I begin.").lines().take(2).map(|line| format!("{line}\n")).collect::<String>();
+        let half = claude_says("I begin.")
+            .lines()
+            .take(2)
+            .map(|line| format!("{line}\n"))
+            .collect::<String>();
         self.agent(
             "claude",
             &[
-                ("How risky", &claude_says(r#"{"risk": "low", "why": "There are more apples."}"#), 0),
-                ("Which fruits", &claude_says("```json\n{\"fruits\": [\"apple\", \"pear\"]}\n```"), 0),
+                (
+                    "How risky",
+                    &claude_says(r#"{"risk": "low", "why": "There are more apples."}"#),
+                    0,
+                ),
+                (
+                    "Which fruits",
+                    &claude_says("```json\n{\"fruits\": [\"apple\", \"pear\"]}\n```"),
+                    0,
+                ),
                 ("Which label", &claude_says(r#"{"label": "bug"}"#), 0),
                 ("Fail, please", &half, 1),
             ],
             &claude,
         );
         for (name, recorded, kept) in [
-            ("codex", "codex-exec/rust-claude-codes--captures__multi_command.jsonl", "codex-exec/stdout.jsonl"),
-            ("gemini", "gemini-stream/untether--fixtures__gemini_stream_success.jsonl", "gemini-stream/stdout.jsonl"),
-            ("copilot", "copilot/agentviz--fixtures__test-copilot.jsonl", "copilot/stdout.jsonl"),
-            ("opencode", "opencode/takopi--fixtures__opencode_stream_success.jsonl", "opencode-run/stdout.jsonl"),
+            (
+                "codex",
+                "codex-exec/rust-claude-codes--captures__multi_command.jsonl",
+                "codex-exec/stdout.jsonl",
+            ),
+            (
+                "gemini",
+                "gemini-stream/untether--fixtures__gemini_stream_success.jsonl",
+                "gemini-stream/stdout.jsonl",
+            ),
+            (
+                "copilot",
+                "copilot/agentviz--fixtures__test-copilot.jsonl",
+                "copilot/stdout.jsonl",
+            ),
+            (
+                "opencode",
+                "opencode/takopi--fixtures__opencode_stream_success.jsonl",
+                "opencode-run/stdout.jsonl",
+            ),
         ] {
             self.agent(name, &[], &stream(recorded, kept));
         }
-        let vibe = std::fs::read(repository().join("crates/agents/fixtures/vibe/session.jsonl")).unwrap();
+        let vibe =
+            std::fs::read(repository().join("crates/agents/fixtures/vibe/session.jsonl")).unwrap();
         self.agent("vibe", &[], &vibe);
-        let issue = r#"{"number": 7, "title": "Apples are missing", "body": "All six.", "state": "OPEN"}"#;
+        let issue =
+            r#"{"number": 7, "title": "Apples are missing", "body": "All six.", "state": "OPEN"}"#;
         self.agent("gh", &[("issue edit", "", 0)], issue.as_bytes());
     }
 
@@ -123,7 +156,10 @@ impl Project {
             self.env.file(&format!("bin/{name}.{number}"), text)
         };
         for (words, text, code) in cases {
-            script += &format!("  *'{words}'*) cat '{}'; exit {code} ;;\n", keep(text.as_bytes()));
+            script += &format!(
+                "  *'{words}'*) cat '{}'; exit {code} ;;\n",
+                keep(text.as_bytes())
+            );
         }
         script += &format!("  *) cat '{}' ;;\nesac\n", keep(otherwise));
         self.program(name, &script);
@@ -172,8 +208,14 @@ impl Project {
     }
 
     fn here(&self, command: &mut Command) {
-        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.env.path("bin").display());
-        command.current_dir(&self.root).env("PATH", path).stdin(Stdio::null());
+        let path = format!(
+            "{}:/usr/local/bin:/usr/bin:/bin",
+            self.env.path("bin").display()
+        );
+        command
+            .current_dir(&self.root)
+            .env("PATH", path)
+            .stdin(Stdio::null());
     }
 
     /// Runs `quipu` to its end.
@@ -182,7 +224,11 @@ impl Project {
     }
 
     fn ended(&self, mut command: Command) -> Ran {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let read = |mut from: Box<dyn std::io::Read + Send>| {
             std::thread::spawn(move || {
                 let mut bytes = Vec::new();
@@ -214,7 +260,10 @@ impl Project {
 
     /// The events of all transcripts.
     pub(super) fn events(&self) -> Vec<Value> {
-        self.transcripts().iter().flat_map(|path| events_of(&std::fs::read_to_string(path).unwrap())).collect()
+        self.transcripts()
+            .iter()
+            .flat_map(|path| events_of(&std::fs::read_to_string(path).unwrap()))
+            .collect()
     }
 
     /// The transcript of the only run that nobody called.
@@ -222,7 +271,9 @@ impl Project {
         let mut roots = self.transcripts().into_iter().filter_map(|path| {
             let events = events_of(&std::fs::read_to_string(&path).unwrap());
             let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let is_root = events.first().is_some_and(|event| event["parent_run_id"].is_null());
+            let is_root = events
+                .first()
+                .is_some_and(|event| event["parent_run_id"].is_null());
             is_root.then_some((id, events))
         });
         let first = roots.next().expect("a run");
@@ -246,7 +297,9 @@ pub(super) fn wait(child: &mut Child) -> i32 {
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait().unwrap() {
-            return status.code().unwrap_or_else(|| -status.signal().unwrap_or_default());
+            return status
+                .code()
+                .unwrap_or_else(|| -status.signal().unwrap_or_default());
         }
         if began.elapsed() > MOST {
             child.kill().unwrap();
@@ -267,11 +320,15 @@ pub(super) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 pub(super) fn events_of(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 /// A server that answers requests with what `answer` makes of the first line and the body, until the test ends.
-pub(super) fn serve(answer: impl Fn(&str, &str) -> (&'static str, String) + Send + 'static) -> String {
+pub(super) fn serve(
+    answer: impl Fn(&str, &str) -> (&'static str, String) + Send + 'static,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -299,7 +356,10 @@ pub(super) fn serve(answer: impl Fn(&str, &str) -> (&'static str, String) + Send
                 "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
                 text.len()
             );
-            stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(text.as_bytes())).ok();
+            stream
+                .write_all(head.as_bytes())
+                .and_then(|()| stream.write_all(text.as_bytes()))
+                .ok();
         }
     });
     address

@@ -15,14 +15,19 @@ fn tests_in(dir: &Path, found: &mut BTreeSet<String>) {
             let text = std::fs::read_to_string(&path).unwrap();
             let mut is_test = false;
             for line in text.lines().map(str::trim) {
-                let name = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ");
+                let name = line
+                    .strip_prefix("async ")
+                    .unwrap_or(line)
+                    .strip_prefix("fn ");
                 match name.and_then(|rest| rest.split_once('(')) {
                     Some((name, _)) if is_test => {
                         found.insert(name.to_owned());
                         is_test = false;
                     }
                     Some(_) => {}
-                    None => is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test"),
+                    None => {
+                        is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test")
+                    }
                 }
             }
         }
@@ -34,7 +39,10 @@ fn every_test_that_the_page_of_promises_names_exists() {
     let page = std::fs::read_to_string(repository().join("docs/awf.md")).unwrap();
     let mut tests = BTreeSet::new();
     tests_in(&repository().join("crates"), &mut tests);
-    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ") && line.contains('`')).collect();
+    let rows: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.contains('`'))
+        .collect();
     let mut named = 0;
     for row in &rows {
         let column = row.trim_end_matches(['|', ' ']).rsplit('|').next().unwrap();
@@ -45,7 +53,11 @@ fn every_test_that_the_page_of_promises_names_exists() {
             named += 1;
         }
     }
-    assert!((rows.len(), named) >= (41, 60), "{} rows name {named} tests", rows.len());
+    assert!(
+        (rows.len(), named) >= (41, 60),
+        "{} rows name {named} tests",
+        rows.len()
+    );
     let numbers = (1..=25).all(|number| page.contains(&format!("\n| {number} | ")));
     assert!(numbers, "every promise of the transcript has its row");
 }
