@@ -1,5 +1,7 @@
 //! Where in a workflow something happened.
 
+use std::fmt::Write as _;
+
 /// Where in a workflow an event belongs: which step, in which pass through the loops around it, at which attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
@@ -62,6 +64,16 @@ impl Place {
         self.iterations.last().copied().unwrap_or(0)
     }
 
+    /// The path and the iterations, as people read them: `fix.test[3][0]`.
+    pub fn label(&self) -> String {
+        let mut label = self.path.clone();
+        for iteration in &self.iterations {
+            // Writing to a text does not fail.
+            write!(label, "[{iteration}]").ok();
+        }
+        label
+    }
+
     /// Whether the path and the iteration of the innermost loop are all there is to say.
     pub fn is_flat(&self) -> bool {
         self.attempt == 1 && matches!(self.iterations.as_slice(), [] | [1..=u64::MAX])
@@ -76,6 +88,7 @@ mod tests {
     fn one_number_is_the_innermost_iteration() {
         let nested = Place::step("fix.test").in_iteration(3).in_iteration(0);
         assert_eq!((nested.iteration(), nested.is_flat()), (0, false));
+        assert_eq!(nested.label(), "fix.test[3][0]");
         assert_eq!(Place::flat("fix", 2), Place::step("fix").in_iteration(2));
         assert_eq!(Place::flat("fix", 0), Place::step("fix"));
         assert!(Place::flat("fix", 2).is_flat());

@@ -223,7 +223,7 @@ fn person(out: &mut impl Write, found: &Found, ids: &ShortIds, place: &HomePlace
         .event
         .place
         .as_ref()
-        .map(spoken_place)
+        .map(Place::label)
         .unwrap_or_default();
     let mut head = vec![
         row.agent.clone(),
@@ -259,16 +259,6 @@ fn person(out: &mut impl Write, found: &Found, ids: &ShortIds, place: &HomePlace
     };
     writeln!(out, "{INDENT}{CYAN}quipu {flag}show {id}{from}{CYAN:#}")?;
     Ok(())
-}
-
-/// A step as people read it: its path, and the passes that it is in.
-fn spoken_place(place: &Place) -> String {
-    let passes: String = place
-        .iterations
-        .iter()
-        .map(|pass| format!("[{pass}]"))
-        .collect();
-    format!("{}{passes}", place.path)
 }
 
 fn plural(copies: u64) -> String {

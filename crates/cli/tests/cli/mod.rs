@@ -27,6 +27,7 @@ mod repair;
 mod repository;
 mod resume;
 mod run;
+mod run_tools;
 mod runs;
 mod scan;
 mod search;

@@ -587,7 +587,12 @@ impl Hearer for Hearing<'_, '_> {
         self.question(extra);
     }
 
-    fn event(&mut self, body: Body, annotations: Annotations) {
+    fn event(&mut self, body: Body, mut annotations: Annotations) {
+        // Some agents do not name their model; then it is the one that was asked for.
+        if annotations.usage.is_some() && annotations.model.is_none() {
+            let asked_for = self.request.options.get("model").and_then(Value::as_str);
+            annotations.model = asked_for.map(str::to_owned);
+        }
         // Stubs send nothing, and what is asked comes before what is answered.
         if !self.is_asked {
             self.question(json!({}));

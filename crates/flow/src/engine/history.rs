@@ -16,7 +16,6 @@ use quipu_store::blobs::Blobs;
 use serde_json::Value;
 
 use super::state::StepState;
-use super::text;
 
 /// How many events are read at once.
 const PAGE: usize = 1024;
@@ -381,8 +380,9 @@ impl History {
     /// all that began after it. What succeeded beside it stays.
     pub(super) fn failed_end(&self) -> Vec<u64> {
         let all = || {
-            sorted(&self.visits)
-                .into_iter()
+            // In any order: what is looked for is named by numbers of events, which differ.
+            self.visits
+                .iter()
                 .flat_map(|((path, _), visits)| {
                     visits.iter().map(move |visit| (path.as_str(), visit))
                 })
@@ -458,8 +458,9 @@ impl History {
             })
             .filter(|(visit, ..)| !visit.discarded && visit.started >= first)
             .map(|(visit, path, passes)| {
-                let passes = text::passes(passes);
-                (visit.started, format!("{path}{passes}"))
+                let mut place = Place::step(path);
+                place.iterations.clone_from(passes);
+                (visit.started, place.label())
             })
             .collect();
         discarded.sort();

@@ -1,7 +1,5 @@
 //! Pieces of texts.
 
-use std::fmt::Write as _;
-
 /// The first bytes of a text, at most so many, in whole characters.
 pub(super) fn first_bytes(text: &str, most: usize) -> &str {
     let mut end = most.min(text.len());
@@ -18,16 +16,6 @@ pub(super) fn last_bytes(text: &str, most: usize) -> &str {
         start += 1;
     }
     &text[start..]
-}
-
-/// The passes that a step is in, as people read them: `[0][2]`.
-pub(super) fn passes(numbers: &[u64]) -> String {
-    let mut text = String::new();
-    for number in numbers {
-        // Writing to a text does not fail.
-        write!(text, "[{number}]").ok();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -315,7 +315,7 @@ impl Doing<'_> {
             };
             let server = filled(server, values).map_err(|error| error.to_string())?;
             let toolbox = Box::pin(mcp::connect(name, &server, cancel)).await;
-            boxes.push(toolbox.map_err(|error| format!("MCP server {name}: {}", chain(&error)))?);
+            boxes.push(toolbox.map_err(|error| error.to_string())?);
         }
         Ok(boxes)
     }

@@ -42,6 +42,9 @@ pub struct Lineage {
 /// How a trace reads.
 const TRACE: &str = "agentlog";
 
+/// The dialect of run directories.
+const DIRECTORY: &str = "flow-run";
+
 impl Lineage {
     /// Of a log that is in no catalogue.
     #[expect(clippy::too_many_arguments, reason = "what a lineage is made of")]
@@ -78,8 +81,10 @@ impl Lineage {
         let in_other_words = self.units.is_empty() || (self.reconstructed && !other.reconstructed);
         in_other_words
             && self.native == other.native
-            // A trace says which session it was made of, not whose.
-            && (self.agent == other.agent || self.dialect.as_deref() == Some(TRACE))
+            // A trace says which session it was made of, not whose; so does a directory of a recorded run.
+            && (self.agent == other.agent
+                || self.dialect.as_deref() == Some(TRACE)
+                || (self.reconstructed && self.dialect.as_deref() == Some(DIRECTORY)))
             && self.dialect != other.dialect
     }
 

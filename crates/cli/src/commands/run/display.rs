@@ -1,7 +1,6 @@
 //! What a person sees while a workflow runs. All of it goes to standard error; standard output is data.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -249,16 +248,10 @@ impl Display {
 
 /// A step as people read it: its path, the passes it is in, and the attempt.
 fn name_of(place: &Place) -> String {
-    let mut name = place.path.clone();
-    for pass in &place.iterations {
-        // Writing to a text does not fail.
-        write!(name, "[{pass}]").ok();
+    match place.attempt {
+        1 => place.label(),
+        attempt => format!("{} (attempt {attempt})", place.label()),
     }
-    let attempt = match place.attempt {
-        1 => String::new(),
-        attempt => format!(" (attempt {attempt})"),
-    };
-    name + &attempt
 }
 
 fn took(took: Duration) -> String {

@@ -189,7 +189,7 @@ fn tree_show_and_tail_say_where_everything_happened() {
         assert!(show.contains(words), "{words}: {show}");
     }
     let tail = project.quipu(&["tail", &run]).stdout;
-    for words in ["each.judge#1", "numbat", "step.call_workflow.completed"] {
+    for words in ["each.judge", "numbat", "step.call_workflow.completed"] {
         assert!(tail.contains(words), "{words}: {tail}");
     }
 }

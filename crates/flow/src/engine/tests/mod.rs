@@ -235,12 +235,10 @@ impl Ran {
 pub(super) fn story(events: &[Event]) -> Vec<String> {
     let mut story = Vec::new();
     for event in events {
-        let passes = super::text::passes(&event.place.iterations);
-        let attempt = match event.place.attempt {
-            1 => String::new(),
-            attempt => format!("#{attempt}"),
+        let at = match event.place.attempt {
+            1 => event.place.label(),
+            attempt => format!("{}#{attempt}", event.place.label()),
         };
-        let at = format!("{}{passes}{attempt}", event.place.path);
         story.push(match &event.body {
             Body::RunStarted(_) => "run.started".to_owned(),
             Body::RunCompleted(Some(end)) => {

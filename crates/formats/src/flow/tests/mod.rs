@@ -7,6 +7,7 @@ mod honest;
 mod round_trip;
 mod runs;
 mod shapes;
+mod step_files;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
