@@ -1,5 +1,6 @@
 //! Runs that are ended from outside, in the middle of a step of every kind, and disks that take no more.
 
+use std::fmt::Write as _;
 use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -383,9 +384,11 @@ fn many(project: &Project, count: usize) {
         } else {
             format!("s{}", n + 1)
         };
-        text += &format!(
-            "  s{n}: {{type: command, command: 'mkdir -p made-{n}', on_success: {next}}}\n"
-        );
+        writeln!(
+            text,
+            "  s{n}: {{type: command, command: 'mkdir -p made-{n}', on_success: {next}}}"
+        )
+        .unwrap();
     }
     project.file(
         "many.yaml",
