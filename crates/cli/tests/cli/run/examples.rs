@@ -216,7 +216,9 @@ fn holds(project: &Project, example: &Example, url: &str) {
         assert_eq!(of_run.last().unwrap()["type"], "run.completed", "{name}");
         assert_eq!(id.len(), 36, "{name}: a run has a UUID");
     }
-    let root = live[0]["run_id"].as_str().unwrap();
+    // Runs are printed each by its own thread: the events of one are in order, those of several may mix.
+    let root = live.iter().find(|event| event["parent_run_id"].is_null());
+    let root = root.unwrap()["run_id"].as_str().unwrap();
     let tree = project.quipu(&["tree", "--json", root]);
     assert_eq!(tree.code, 0, "{name}: {}", tree.stderr);
     let tree: Value = serde_json::from_str(&tree.stdout).unwrap();
