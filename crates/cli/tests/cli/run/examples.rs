@@ -185,7 +185,6 @@ fn holds(project: &Project, example: &Example, url: &str) {
     let by_place = |event: &Value| (event["run_id"].to_string(), event["seq"].as_u64());
     files.sort_by_key(by_place);
     printed.sort_by_key(by_place);
-    // What is printed has no checksum of the line yet, or has it as well: all else is the same.
     let home = project.env.dir.path().to_str().unwrap();
     let files: Vec<String> = files
         .iter()
