@@ -223,7 +223,7 @@ fn person(out: &mut impl Write, found: &Found, ids: &ShortIds, place: &HomePlace
         .event
         .place
         .as_ref()
-        .map(quipu_model::Place::label)
+        .map(Place::label)
         .unwrap_or_default();
     let mut head = vec![
         row.agent.clone(),

@@ -103,7 +103,6 @@ impl Doing<'_> {
                     return Ok(Done {
                         state,
                         is_final: step.output.is_some(),
-                        ..Done::default()
                     });
                 }
                 corrections += 1;
@@ -129,7 +128,6 @@ impl Doing<'_> {
                 return Ok(Done {
                     state,
                     is_final: true,
-                    ..Done::default()
                 });
             }
             rounds += 1;
@@ -216,7 +214,6 @@ impl Doing<'_> {
                 return Ok(Err(Done {
                     state,
                     is_final: true,
-                    ..Done::default()
                 }));
             }
             None => {}
@@ -249,11 +246,7 @@ impl Doing<'_> {
                     )?;
                 }
                 let is_final = matches!(why, AskFailure::Missing { .. } | AskFailure::Request(_));
-                Ok(Err(Done {
-                    state,
-                    is_final,
-                    ..Done::default()
-                }))
+                Ok(Err(Done { state, is_final }))
             }
         }
     }
@@ -638,6 +631,7 @@ impl Hearer for Hearing<'_, '_> {
         }
         if let Some(blobs) = &self.run().chronicle.blobs {
             let kept = blobs.put(bytes).map_err(Stop::storing).map(|_| 0);
+            let kept = self.run().chronicle.unless_unrecorded(kept);
             self.keep(kept);
         }
     }

@@ -97,7 +97,6 @@ impl Doing<'_> {
         Ok(Done {
             state: StepState::failed(format!("denied by {user}")),
             is_final: true,
-            ..Done::default()
         })
     }
 

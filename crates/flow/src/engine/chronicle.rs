@@ -12,9 +12,9 @@ use quipu_record::{Masker, Recorder};
 use quipu_store::blobs::Blobs;
 use serde_json::{Value, json};
 
-use super::Stop;
 use super::state::StepState;
 use super::text::first_bytes;
+use super::{News, Observer, Stop};
 
 /// Texts of messages and tools beyond this many bytes go to blobs.
 const LONG: usize = 1 << 20;
@@ -25,9 +25,44 @@ pub(super) struct Chronicle {
     pub(super) blobs: Option<Blobs>,
     /// What masks secrets. Blobs are not seen by the recorder, so they are masked here.
     pub(super) masker: Option<Arc<Masker>>,
-    /// Whether the run goes on when it cannot be recorded any more, and whether it does so.
-    pub(super) goes_on: bool,
-    pub(super) is_off: AtomicBool,
+    /// Told once when the run goes on without its record; `None` where it may not.
+    pub(super) unrecorded: Option<Unrecorded>,
+}
+
+/// A run that goes on when it cannot be written down.
+pub(super) struct Unrecorded {
+    run_id: RunId,
+    observer: Arc<dyn Observer>,
+    has_begun: AtomicBool,
+}
+
+impl Unrecorded {
+    pub(super) fn new(run_id: RunId, observer: Arc<dyn Observer>) -> Self {
+        Self {
+            run_id,
+            observer,
+            has_begun: AtomicBool::new(false),
+        }
+    }
+
+    /// Says why nothing more is recorded, the first time.
+    pub(super) fn begin(&self, why: &dyn std::error::Error) {
+        if self.has_begun.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let mut text = format!("the run goes on unrecorded: {why}");
+        let mut cause = why.source();
+        while let Some(deeper) = cause {
+            text = format!("{text}: {deeper}");
+            cause = deeper.source();
+        }
+        let place = Place::run();
+        let warning = News::Warning {
+            place: &place,
+            text: &text,
+        };
+        self.observer.tell(&self.run_id, warning);
+    }
 }
 
 impl Chronicle {
@@ -38,11 +73,7 @@ impl Chronicle {
         body: Body,
         annotations: Annotations,
     ) -> Result<u64, Stop> {
-        let Some(recorder) = self
-            .recorder
-            .as_ref()
-            .filter(|_| !self.is_off.load(Ordering::Relaxed))
-        else {
+        let Some(recorder) = self.recorder.as_ref().filter(|_| self.is_recorded()) else {
             return Ok(0);
         };
         let mut draft = Draft {
@@ -50,15 +81,26 @@ impl Chronicle {
             body,
             annotations,
         };
-        let recorded = self
-            .shorten(&mut draft)
-            .and_then(|()| recorder.record(&draft).map_err(Stop::recording));
-        match recorded {
-            Err(_) if self.goes_on => {
-                self.is_off.store(true, Ordering::Relaxed);
-                Ok(0)
+        let shortened = self.shorten(&mut draft);
+        let recorded = shortened.and_then(|()| recorder.record(&draft).map_err(Stop::recording));
+        self.unless_unrecorded(recorded)
+    }
+
+    /// Whether events are still written down.
+    pub(super) fn is_recorded(&self) -> bool {
+        let unrecorded = self.unrecorded.as_ref();
+        !unrecorded.is_some_and(|it| it.has_begun.load(Ordering::SeqCst))
+    }
+
+    /// A failure to write down ends the run, unless it may go on unrecorded. Half of the events would be worth less
+    /// than those up to here: nothing more is written.
+    pub(super) fn unless_unrecorded<T: Default>(&self, done: Result<T, Stop>) -> Result<T, Stop> {
+        match (done, &self.unrecorded) {
+            (Err(Stop::Broken(why)), Some(unrecorded)) => {
+                unrecorded.begin(&why);
+                Ok(T::default())
             }
-            recorded => recorded,
+            (done, _) => done,
         }
     }
 
@@ -102,13 +144,12 @@ impl Chronicle {
         state: &StepState,
         end: &End,
     ) -> Result<u64, Stop> {
-        let kept = state
+        let result = state
             .to_result(self.blobs.as_ref(), &|text| self.masked(text))
-            .map_err(Stop::storing);
-        // Where the run goes on unrecorded, output that cannot be kept is not.
-        let (result, attachments) = match kept {
-            Err(_) if self.goes_on => (Json::null(), Vec::new()),
-            kept => kept?,
+            .map(Some);
+        let result = self.unless_unrecorded(result.map_err(Stop::storing))?;
+        let Some((result, attachments)) = result else {
+            return Ok(0);
         };
         let end_of_step = StepEnd {
             step,
@@ -123,17 +164,8 @@ impl Chronicle {
             None => Body::StepCompleted(end_of_step),
         };
         let mut extra = serde_json::Map::new();
-        if end.retrying {
-            extra.insert("retrying".to_owned(), true.into());
-        }
-        if end.handled {
-            extra.insert("handled".to_owned(), true.into());
-        }
-        if end.interrupted {
-            extra.insert("interrupted".to_owned(), true.into());
-        }
-        if end.stopped {
-            extra.insert("stopped".to_owned(), true.into());
+        if let Some(mark) = end.how.mark() {
+            extra.insert(mark.to_owned(), true.into());
         }
         if !end.states.is_empty() {
             let states = end.states.iter().cloned();
@@ -269,18 +301,40 @@ fn shorten_json(
 pub(super) struct End {
     pub(super) child: Option<RunId>,
     pub(super) took: Duration,
-    /// Whether it is tried again.
-    pub(super) retrying: bool,
-    /// Whether the run goes on as after a success, although it failed.
-    pub(super) handled: bool,
-    /// Whether it was cut off: cancelled, paused, out of money.
-    pub(super) stopped: bool,
+    pub(super) how: HowEnded,
     /// What the steps inside of it left behind: their names, and the events that say it.
     pub(super) states: Vec<(String, u64)>,
-    /// Whether the process ended before the step did: the next execution says so.
-    pub(super) interrupted: bool,
     /// The highest number of an attempt at a step inside this one.
     pub(super) child_attempts: u64,
+}
+
+/// How a step came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum HowEnded {
+    /// By itself.
+    #[default]
+    ByItself,
+    /// It failed and is tried again.
+    Retrying,
+    /// It failed, and the run goes on as after a success.
+    Handled,
+    /// It was cut off: cancelled, paused, out of money.
+    Stopped,
+    /// The process ended before the step did: the next execution says so.
+    Interrupted,
+}
+
+impl HowEnded {
+    /// The word for it in the transcript.
+    fn mark(self) -> Option<&'static str> {
+        match self {
+            Self::ByItself => None,
+            Self::Retrying => Some("retrying"),
+            Self::Handled => Some("handled"),
+            Self::Stopped => Some("stopped"),
+            Self::Interrupted => Some("interrupted"),
+        }
+    }
 }
 
 pub(super) fn with_extra(extra: &Value) -> Annotations {

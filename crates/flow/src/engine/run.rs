@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::action::is_terminal;
 use super::audit::{Audit, AuditEnd};
-use super::chronicle::{Chronicle, End, dollars, with_extra};
+use super::chronicle::{Chronicle, End, HowEnded, Unrecorded, dollars, with_extra};
 use super::clock::Clock;
 use super::context::{Context, ErrorFacts, RunFacts};
 use super::frame::Frame;
@@ -304,16 +304,30 @@ fn open(
         Some(journal) => Some(journal),
         None => open_journal(options, &run_id)?,
     };
+    let unrecorded = options
+        .go_on_unrecorded
+        .then(|| Unrecorded::new(run_id.clone(), Arc::clone(&options.observer)));
+    if let (None, Some(unrecorded)) = (&journal, &unrecorded)
+        && let Err(error) = Journal::open(&options.storage.path_of(&run_id), &run_id, how.limits)
+    {
+        unrecorded.begin(&error);
+    }
     let recorder = journal.map(|journal| Recorder::start(journal, parent, how.clone()));
-    let recorder = match recorder.transpose() {
-        Ok(recorder) => recorder.map(Arc::new),
-        Err(_) if options.go_on_unrecorded => None,
-        Err(error) => return Err(EngineError::Recording(error)),
+    let recorder = match (recorder.transpose(), &unrecorded) {
+        (Ok(recorder), _) => recorder.map(Arc::new),
+        (Err(error), Some(unrecorded)) => {
+            unrecorded.begin(&error);
+            None
+        }
+        (Err(error), None) => return Err(EngineError::Recording(error)),
     };
-    let blobs = match Blobs::open(&options.blobs) {
-        Ok(blobs) => Some(blobs),
-        Err(_) if options.go_on_unrecorded => None,
-        Err(error) => return Err(EngineError::Storing(error)),
+    let blobs = match (Blobs::open(&options.blobs), &unrecorded) {
+        (Ok(blobs), _) => Some(blobs),
+        (Err(error), Some(unrecorded)) => {
+            unrecorded.begin(&error);
+            None
+        }
+        (Err(error), None) => return Err(EngineError::Storing(error)),
     };
     if let Some(recorder) = &recorder {
         options.observer.opened(recorder);
@@ -322,8 +336,7 @@ fn open(
         recorder,
         blobs,
         masker: how.masker,
-        goes_on: options.go_on_unrecorded,
-        is_off: AtomicBool::new(false),
+        unrecorded,
     };
     let clock = Clock(Arc::clone(&options.recorder.clock));
     let spending = spending.unwrap_or_else(|| {
@@ -530,7 +543,7 @@ impl Run {
         for open in &history.open {
             let end = End {
                 child: open.child.clone(),
-                interrupted: true,
+                how: HowEnded::Interrupted,
                 ..End::default()
             };
             let state = StepState::failed(error);
@@ -825,10 +838,11 @@ impl Run {
         self.chronicle
             .record(&Place::run(), Body::RunCompleted(Some(end)), annotations)
             .map_err(broken)?;
-        match &self.chronicle.recorder {
-            Some(recorder) => recorder.close().map_err(EngineError::Recording),
+        let closed = match &self.chronicle.recorder {
+            Some(recorder) => recorder.close().map_err(Stop::recording),
             None => Ok(()),
-        }
+        };
+        self.chronicle.unless_unrecorded(closed).map_err(broken)
     }
 
     /// Writes down how many steps answered from the transcript since it was last said.

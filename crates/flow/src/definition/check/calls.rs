@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use super::super::diagnostic::Findings;
 use super::super::load;
 use super::super::places::Places;
-use super::super::{Action, CallStep, Workflow};
+use super::super::{Action, At, CallStep, Text, Workflow};
 use crate::names::did_you_mean;
+use crate::template::Template;
 
 /// The most files that are read for one check.
 const MOST_FILES: usize = 200;
@@ -24,6 +25,9 @@ pub(super) fn check(workflow: &Workflow, places: &Places, findings: &mut Finding
             continue;
         };
         if call.workflow.text.is_empty() || call.workflow.text.contains("{{") {
+            for from in call.outputs.values() {
+                steps_of(from, findings);
+            }
             continue;
         }
         let path = match places.find(&call.workflow.text) {
@@ -84,18 +88,43 @@ fn matches(call: &CallStep, called: &Workflow, findings: &mut Findings) {
         }
     }
     for from in call.outputs.values() {
-        if !from.text.contains("{{")
-            && !from.text.contains('.')
-            && !called.steps.contains_key(&from.text)
-        {
-            findings.error(
-                "missing-step",
-                from.at,
-                format!("{} has no step {}", call.workflow.text, from.text),
-                did_you_mean(&from.text, called.steps.keys().map(String::as_str)),
-            );
+        for (name, at) in steps_of(from, findings) {
+            if !called.steps.contains_key(&name) {
+                findings.error(
+                    "missing-step",
+                    at,
+                    format!("{} has no step {name}", call.workflow.text),
+                    did_you_mean(&name, called.steps.keys().map(String::as_str)),
+                );
+            }
         }
     }
+}
+
+/// The steps of the called workflow that an output is taken from: a name alone, or those of a template over the values
+/// of that workflow.
+fn steps_of(from: &Text, findings: &mut Findings) -> Vec<(String, At)> {
+    if !from.text.contains("{{") {
+        let is_name = !from.text.contains('.');
+        return is_name
+            .then(|| (from.text.clone(), from.at))
+            .into_iter()
+            .collect();
+    }
+    let template = match Template::parse(from) {
+        Ok(template) => template,
+        Err(error) => {
+            findings.error("template", error.at, error.message, error.hint);
+            return Vec::new();
+        }
+    };
+    let named = template.references().into_iter();
+    named
+        .filter_map(|(reference, at)| match reference.path.as_slice() {
+            [root, step, ..] if root == "states" => Some((step.clone(), at)),
+            _ => None,
+        })
+        .collect()
 }
 
 /// The workflows that were read, or why not.

@@ -206,6 +206,19 @@ fn a_called_workflow_must_exist_and_take_what_it_is_given() {
         ""
     );
     assert_eq!(with("workflow: \"{{.env.W}}\""), "");
+    // Outputs are worked out over the values of the called workflow, whose steps are others.
+    let output = |template: &str| {
+        with(&format!(
+            "workflow: child, inputs: {{need: 1}}, outputs: {{o: \"{template}\"}}"
+        ))
+    };
+    assert_eq!(output("{{.states.end.Output}}!"), "");
+    assert_eq!(output("{{.states.edn.Output}}"), "child has no step edn");
+    assert!(
+        output("{{.states.end").contains("}}"),
+        "{}",
+        output("{{.states.end")
+    );
     assert_eq!(
         with("workflow: chid"),
         "there is no workflow chid; did you mean child?"

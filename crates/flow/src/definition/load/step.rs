@@ -312,7 +312,6 @@ fn free_texts(node: &Node) -> Vec<Text> {
         "values",
         "config",
         "env",
-        "outputs",
     ] {
         match node.get(key) {
             // One text alone has its place in the step.
