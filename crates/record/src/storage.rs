@@ -27,7 +27,7 @@ use crate::{Error, Recorder, RecorderOptions};
 const EXTENSION: &str = ".jsonl";
 
 /// A directory of transcripts.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Storage {
     directory: PathBuf,
     /// Read once, when first needed.

@@ -188,13 +188,13 @@ fn upstream(name: &str, is_receipt: bool) -> Option<(&str, &str)> {
         !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     };
     let stem = name.strip_suffix(if is_receipt { ".json" } else { ".jsonl" })?;
-    let stem = match is_receipt {
-        true => stem,
-        false => {
-            stem.rsplit_once('-')
-                .filter(|(_, engine)| engine.bytes().all(|b| b.is_ascii_alphanumeric()))?
-                .0
-        }
+    let stem = if is_receipt {
+        stem
+    } else {
+        let is_word = |engine: &str| engine.bytes().all(|b| b.is_ascii_alphanumeric());
+        stem.rsplit_once('-')
+            .filter(|(_, engine)| is_word(engine))?
+            .0
     };
     stem.split_once('-')
         .filter(|(step, agent)| word(step) && !agent.is_empty())
@@ -282,7 +282,14 @@ fn each_execution_of_an_agent_step_leaves_a_transcript_and_a_receipt() {
     );
     let inner = world.receipts(child, "child");
     assert_eq!(inner["look-claude.json"]["parent_run_id"], run.as_str());
+}
 
+#[test]
+fn the_transcript_of_a_step_has_a_line_for_each_message_and_tool() {
+    let world = World::new();
+    let (code, _, err) = world.quipu(&["run", "review.yaml", "--artifacts", "flow"]);
+    assert_eq!(code, 0, "{err}");
+    let run = &world.runs()[0];
     let lines =
         fs::read_to_string(world.files(run).join("review/llm/plan-claude-claude.jsonl")).unwrap();
     let roles: Vec<(String, Value)> = lines
@@ -494,8 +501,35 @@ fn a_run_and_the_runs_that_it_calls_have_traces_that_verify() {
     ] {
         assert!(kinds.contains(kind), "{kind} is not in {kinds:?}");
     }
-    for path in ["both.left", "both.right", "each.check_it"] {
-        assert!(all.contains(&format!("\"{path}\"")), "nothing is of {path}");
+    // Each agent step is a conversation of its own, also when several speak at the same time.
+    let records = all
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let of = |step: &str, kind: &str| -> Vec<Value> {
+        let is_one =
+            |record: &Value| record["meta"]["quipu"]["subagent"] == step && record["kind"] == kind;
+        records.clone().filter(is_one).collect()
+    };
+    for (step, prompt) in [
+        ("both.left", "Look left"),
+        ("both.right", "Look right"),
+        ("each.check_it[1]", "Check b"),
+    ] {
+        let asked = of(step, "chat_request");
+        assert_eq!(asked.len(), 2, "{step}");
+        assert_eq!(
+            asked[0]["payload"]["messages"],
+            serde_json::json!([{"role": "user", "content": prompt}])
+        );
+        assert_eq!(
+            asked[1]["payload"]["messages"].as_array().map(Vec::len),
+            Some(3),
+            "{step}: {}",
+            asked[1]
+        );
+        for kind in ["chat_response", "tool_call", "tool_result"] {
+            assert!(!of(step, kind).is_empty(), "{step} has no {kind}");
+        }
     }
 }
 

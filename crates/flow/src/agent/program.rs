@@ -51,7 +51,7 @@ pub(super) async fn ask(
         Err(ProcessError::NotFound { program }) => {
             return Err(failed(AskFailure::Missing { program }));
         }
-        Err(error @ ProcessError::Start { .. }) => {
+        Err(error @ (ProcessError::Start { .. } | ProcessError::Directory { .. })) => {
             return Err(failed(AskFailure::Request(with_cause(&error))));
         }
     };

@@ -64,6 +64,7 @@ pub(super) fn is_terminal(step: &Step, context: &Context) -> Option<Ending> {
         message,
         error: None,
         step: Some(step.name.clone()),
+        ended_by: None,
         pause: None,
     })
 }

@@ -38,6 +38,10 @@ impl Doing<'_> {
             return Ok(Done::default());
         };
         if let Some((sum, budget)) = self.run.spending.is_spent() {
+            let attributes = json!({
+                "of": "run", "spent_usd": dollars(sum), "budget_usd": budget.usd, "enforced": true,
+            });
+            self.harness("budget", "budget_exceeded", Severity::Error, &attributes)?;
             return Err(Stop::Budget(complaint(sum, budget, "run")));
         }
         let tools = Arc::new(StepTools::new(self.run, self.place));
@@ -344,7 +348,7 @@ fn read_output(step: &AgentStep, state: &mut StepState) -> Result<(), String> {
             .take(20)
             .map(|error| {
                 format!(
-                    "- at {}: {error}",
+                    "at {}: {error}",
                     pointer(&error.instance_path().to_string())
                 )
             })
@@ -397,6 +401,8 @@ struct Asked {
     /// What the agents say that it cost.
     said: Option<Money>,
     simulated: bool,
+    /// Whether it was said that the budget of the step is spent.
+    is_over: bool,
 }
 
 impl Asked {
@@ -513,7 +519,8 @@ impl Hearing<'_, '_> {
         let Some(added) = run.spending.add(annotations, run.facts.clock.now()) else {
             return;
         };
-        if let Some(money) = added.dollars {
+        run.add_own(added.worth);
+        if let Some(money) = added.worth.dollars {
             self.asked.dollars = Some(self.asked.dollars.unwrap_or(Money::ZERO) + money);
         }
         let sum = run.spending.sum();
@@ -529,10 +536,12 @@ impl Hearing<'_, '_> {
                 self.stopping.cancel();
             }
         }
-        let of_step = self.doing.step.budget;
-        if let (Some(budget), Some(total)) = (of_step, self.asked.dollars)
-            && is_beyond(total, budget)
-        {
+        let Some(budget) = self.doing.step.budget else {
+            return;
+        };
+        let total = run.add_to_step(self.doing.place, added.worth);
+        if is_beyond(total, budget) && !self.asked.is_over {
+            self.asked.is_over = true;
             self.spent("step", total, budget);
             if budget.enforce {
                 self.over
@@ -622,9 +631,13 @@ impl Hearer for Hearing<'_, '_> {
     }
 
     fn blob(&mut self, _attachment: &Attachment, bytes: &[u8]) {
+        // What can be read may hold a secret, and its hash names it as it was.
+        let is_masked = self.run().chronicle.masker.is_some();
+        if is_masked && std::str::from_utf8(bytes).is_ok() {
+            return;
+        }
         if let Some(blobs) = &self.run().chronicle.blobs {
             let kept = blobs.put(bytes).map_err(Stop::storing).map(|_| 0);
-            let kept = self.run().chronicle.unless_unrecorded(kept);
             self.keep(kept);
         }
     }

@@ -1,13 +1,16 @@
 //! Waiting for a person's consent.
 
+use std::sync::PoisonError;
+
+use quipu_model::{Severity, hex};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
+use super::history::key;
 use super::state::StepState;
 use super::step::{Doing, Done};
-use super::{EngineError, Pause, Stop};
+use super::{EngineError, Pause, Stop, Verdict};
 use crate::definition::{Action, ApprovalStep};
-use quipu_model::{Severity, hex};
 
 impl Doing<'_> {
     /// Asks a person who is there, takes the verdict that the run was resumed with, or pauses the run.
@@ -16,16 +19,22 @@ impl Doing<'_> {
             return Ok(Done::default());
         };
         let run = self.run;
-        let user = run.facts.user.clone();
-        if let Some(verdict) = &run.verdict {
+        // Who approves is who runs this program, not who began the run.
+        let user = run.options.user.clone();
+        if let Some(verdict) = self.verdict() {
             let request = hash(&verdict.token);
-            if self.asked(&request) {
-                if let Err(why) = may_consent(step, &user, &run.starter) {
-                    self.say("approval_refused", Severity::Warning, &request, &user)?;
-                    return Ok(StepState::failed(why).into());
-                }
-                return self.decided(verdict.consents, &request, &user);
+            if let Err(why) = may_consent(step, &user, &run.starter) {
+                self.say("approval_refused", Severity::Warning, &request, &user)?;
+                // The request stands: somebody who may can still answer it.
+                return Err(Stop::Paused(Pause {
+                    path: self.place.label(),
+                    message: message.to_owned(),
+                    approvers: step.approvers.clone(),
+                    token: verdict.token,
+                    refused: Some(why),
+                }));
             }
+            return self.decided(verdict.consents, &request, &user);
         }
         if let (Some(person), Ok(())) =
             (&run.options.person, may_consent(step, &user, &run.starter))
@@ -53,18 +62,28 @@ impl Doing<'_> {
             &attributes,
         )?;
         Err(Stop::Paused(Pause {
-            path: self.place.path.clone(),
+            path: self.place.label(),
             message: message.to_owned(),
             approvers: step.approvers.clone(),
             token,
+            refused: None,
         }))
     }
 
-    /// Whether this step asked with a token.
-    fn asked(&self, request: &str) -> bool {
-        let history = self.run.history.as_ref();
-        let path = history.and_then(|history| history.requests.get(request));
-        path.is_some_and(|path| *path == self.place.path)
+    /// The verdict that the run was resumed with, if it is for this step. It is used once.
+    fn verdict(&self) -> Option<Verdict> {
+        let history = self.run.history.as_ref()?;
+        let mut verdict = self
+            .run
+            .verdict
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let request = hash(&verdict.as_ref()?.token);
+        let asked = history.requests.get(&request)?;
+        if *asked == key(self.place) {
+            return verdict.take();
+        }
+        None
     }
 
     fn decided(&self, consents: bool, request: &str, user: &str) -> Result<Done, Stop> {
@@ -117,6 +136,6 @@ fn new_token() -> Result<String, Stop> {
 }
 
 /// What a transcript keeps of a token.
-fn hash(token: &str) -> String {
+pub(super) fn hash(token: &str) -> String {
     hex::encode(&Sha256::digest(token.trim().as_bytes()))
 }

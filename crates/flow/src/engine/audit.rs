@@ -11,9 +11,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::context::RunFacts;
+use super::mask::without;
 use super::run::MASKED;
 use super::text::first_bytes;
-use super::{EngineError, RunStatus};
+use super::{EngineError, EngineOptions, RunStatus};
 
 /// No line is longer.
 const LINE: usize = 4096;
@@ -33,6 +34,10 @@ pub(super) fn is_secret(name: &str) -> bool {
 pub(super) struct Audit {
     path: PathBuf,
     file: File,
+    /// Who runs this program.
+    user: String,
+    secrets: Vec<String>,
+    goes_on: bool,
 }
 
 /// How a run ended.
@@ -66,31 +71,39 @@ struct Line<'a> {
 }
 
 impl Audit {
-    /// Opens the audit file; `None` when none is wanted.
+    /// Opens the audit file; `None` when none is wanted, or when the run goes on without what cannot be written.
     pub(super) fn open(
-        path: Option<&Path>,
-        _facts: &RunFacts,
+        options: &EngineOptions,
+        secrets: &[String],
     ) -> Result<Option<Self>, EngineError> {
-        let Some(path) = path else {
+        let Some(path) = options.audit.as_deref() else {
             return Ok(None);
         };
-        let wrong = |source| EngineError::Audit {
-            path: path.to_owned(),
-            source,
-        };
-        if let Some(directory) = path.parent() {
-            quipu_files::create_directory(directory).map_err(wrong)?;
+        match Self::open_file(path) {
+            Ok(file) => Ok(Some(Self {
+                path: path.to_owned(),
+                file,
+                user: options.user.clone(),
+                secrets: secrets.to_vec(),
+                goes_on: options.go_on_unrecorded,
+            })),
+            Err(_) if options.go_on_unrecorded => Ok(None),
+            Err(source) => Err(EngineError::Audit {
+                path: path.to_owned(),
+                source,
+            }),
         }
-        let file = OpenOptions::new()
+    }
+
+    fn open_file(path: &Path) -> std::io::Result<File> {
+        if let Some(directory) = path.parent() {
+            quipu_files::create_directory(directory)?;
+        }
+        OpenOptions::new()
             .create(true)
             .append(true)
             .mode(0o600)
             .open(path)
-            .map_err(wrong)?;
-        Ok(Some(Self {
-            path: path.to_owned(),
-            file,
-        }))
     }
 
     /// A run begins.
@@ -107,14 +120,14 @@ impl Audit {
                 (name.clone(), shown)
             })
             .collect();
-        let mut line = line("workflow.started", facts);
+        let mut line = line("workflow.started", facts, &self.user);
         line.inputs = Some(inputs).filter(|inputs| !inputs.is_empty());
         self.append(line)
     }
 
     /// A run has ended.
     pub(super) fn completed(&self, facts: &RunFacts, end: &AuditEnd) -> Result<(), EngineError> {
-        let mut line = line("workflow.completed", facts);
+        let mut line = line("workflow.completed", facts, &self.user);
         line.status = Some(match end.status {
             RunStatus::Succeeded => "success",
             RunStatus::Failed => "failure",
@@ -123,28 +136,30 @@ impl Audit {
         });
         line.exit_code = Some(end.exit_code);
         line.duration_ms = Some(super::chronicle::millis(end.took));
-        line.error.clone_from(&end.error);
+        let error = end.error.as_deref();
+        line.error = error.map(|error| without(&self.secrets, error));
         self.append(line)
     }
 
     fn append(&self, line: Line<'_>) -> Result<(), EngineError> {
         let text = short(line);
-        (&self.file)
-            .write_all(text.as_bytes())
-            .map_err(|source| EngineError::Audit {
+        match (&self.file).write_all(text.as_bytes()) {
+            Err(source) if !self.goes_on => Err(EngineError::Audit {
                 path: self.path.clone(),
                 source,
-            })
+            }),
+            _ => Ok(()),
+        }
     }
 }
 
-fn line<'a>(event: &'a str, facts: &'a RunFacts) -> Line<'a> {
+fn line<'a>(event: &'a str, facts: &'a RunFacts, user: &'a str) -> Line<'a> {
     let now = facts.clock.now().to_zoned(TimeZone::UTC);
     Line {
         event,
         execution_id: facts.run_id.as_str(),
         timestamp: now.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
-        user: &facts.user,
+        user,
         workflow_name: &facts.name,
         inputs: None,
         inputs_truncated: None,

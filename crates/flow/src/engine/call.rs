@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use quipu_model::{Place, RunId};
+use quipu_record::Journal;
 use quipu_store::blobs::Blobs;
 use serde_json::{Map, Value};
 
 use super::context::Context;
-use super::history::{History, LastEnd};
+use super::history::History;
+use super::resume::open_journal;
 use super::run::{Beginning, Resume, Run, execute, load, new_run_id};
 use super::state::StepState;
 use super::step::{Boxed, Doing, Done, cancelled};
@@ -74,7 +76,7 @@ impl PreparedCall {
 }
 
 /// Values are handed to a called workflow as texts, as from a command line.
-fn as_text(value: Value) -> String {
+pub(super) fn as_text(value: Value) -> String {
     match value {
         Value::String(text) => text,
         other => other.to_string(),
@@ -93,16 +95,19 @@ impl Doing<'_> {
                 return Ok(StepState::failed("the called run has no id").into());
             };
             let run = self.run;
+            let (journal, resume) = self.resume_of(child)?;
             let mut stack = run.stack.clone();
             stack.push(call.workflow.name.clone());
             let beginning = Beginning {
                 workflow: Arc::clone(&call.workflow),
                 inputs: call.inputs.clone(),
                 run_id: child.clone(),
-                parent: run.chronicle.recorder.clone(),
+                parent: Some(run.facts.run_id.clone()),
+                journal,
+                secrets: run.secrets.clone(),
                 spending: Some(Arc::clone(&run.spending)),
                 stack,
-                resume: self.resume_of(child)?,
+                resume,
                 user: run.starter.clone(),
             };
             let done = Box::pin(execute(&run.options, beginning, self.cancel)).await;
@@ -134,32 +139,29 @@ impl Doing<'_> {
     }
 
     /// What the called run has done already, where it goes on.
-    fn resume_of(&self, child: &RunId) -> Result<Option<Resume>, Stop> {
+    fn resume_of(&self, child: &RunId) -> Result<(Option<Journal>, Option<Resume>), Stop> {
         let run = self.run;
         let path = run.options.storage.path_of(child);
         if run.history.is_none() || !path.exists() {
-            return Ok(None);
+            return Ok((None, None));
         }
+        let journal = open_journal(&run.options, child).map_err(Stop::Broken)?;
         let blobs = Blobs::open(&run.options.blobs).ok();
         let mut history = History::read(&path, blobs).map_err(Stop::recording)?;
         if history.started.is_none() {
-            return Ok(None);
+            return Ok((journal, None));
         }
-        let discards = match &history.last_end {
-            LastEnd::Said(status) if status == "failed" || status == "cancelled" => {
-                history.failed_end()
-            }
-            _ => Vec::new(),
-        };
+        let discards = history.failed_end();
         history.take_back(&discards, None);
-        Ok(Some(Resume {
+        let resume = Resume {
             history,
             discards,
             discards_from: None,
             from: None,
             discarded: Vec::new(),
-            verdict: run.verdict.clone(),
-        }))
+            verdict: Arc::clone(&run.verdict),
+        };
+        Ok((journal, Some(resume)))
     }
 
     /// What is taken from the called workflow: the output of a step by its name, a path, or a template over its values.

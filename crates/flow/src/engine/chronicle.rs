@@ -8,13 +8,13 @@ use quipu_model::{
     Annotations, Attachment, Block, Body, Content, Draft, Fidelity, HarnessEvent, Json, Money,
     Place, RunId, Severity, Step, StepEnd, ToolCall, ToolResult,
 };
-use quipu_record::Recorder;
+use quipu_record::{Masker, Recorder};
 use quipu_store::blobs::Blobs;
 use serde_json::{Value, json};
 
+use super::Stop;
 use super::state::StepState;
 use super::text::first_bytes;
-use super::{News, Observer, Stop};
 
 /// Texts of messages and tools beyond this many bytes go to blobs.
 const LONG: usize = 1 << 20;
@@ -23,44 +23,11 @@ const LONG: usize = 1 << 20;
 pub(super) struct Chronicle {
     pub(super) recorder: Option<Arc<Recorder>>,
     pub(super) blobs: Option<Blobs>,
-    /// Told once when the run goes on without its record; `None` where it may not.
-    pub(super) unrecorded: Option<Unrecorded>,
-}
-
-/// A run that goes on when it cannot be written down.
-pub(super) struct Unrecorded {
-    run_id: RunId,
-    observer: Arc<dyn Observer>,
-    has_begun: AtomicBool,
-}
-
-impl Unrecorded {
-    pub(super) fn new(run_id: RunId, observer: Arc<dyn Observer>) -> Self {
-        Self {
-            run_id,
-            observer,
-            has_begun: AtomicBool::new(false),
-        }
-    }
-
-    /// Says why nothing more is recorded, the first time.
-    pub(super) fn begin(&self, why: &dyn std::error::Error) {
-        if self.has_begun.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let mut text = format!("the run goes on unrecorded: {why}");
-        let mut cause = why.source();
-        while let Some(deeper) = cause {
-            text = format!("{text}: {deeper}");
-            cause = deeper.source();
-        }
-        let place = Place::run();
-        let warning = News::Warning {
-            place: &place,
-            text: &text,
-        };
-        self.observer.tell(&self.run_id, warning);
-    }
+    /// What masks secrets. Blobs are not seen by the recorder, so they are masked here.
+    pub(super) masker: Option<Arc<Masker>>,
+    /// Whether the run goes on when it cannot be recorded any more, and whether it does so.
+    pub(super) goes_on: bool,
+    pub(super) is_off: AtomicBool,
 }
 
 impl Chronicle {
@@ -71,7 +38,11 @@ impl Chronicle {
         body: Body,
         annotations: Annotations,
     ) -> Result<u64, Stop> {
-        let Some(recorder) = self.recorder.as_ref().filter(|_| self.is_recorded()) else {
+        let Some(recorder) = self
+            .recorder
+            .as_ref()
+            .filter(|_| !self.is_off.load(Ordering::Relaxed))
+        else {
             return Ok(0);
         };
         let mut draft = Draft {
@@ -79,27 +50,28 @@ impl Chronicle {
             body,
             annotations,
         };
-        let shortened = self.shorten(&mut draft);
-        let recorded = shortened.and_then(|()| recorder.record(&draft).map_err(Stop::recording));
-        self.unless_unrecorded(recorded)
-    }
-
-    /// Whether events are still written down.
-    pub(super) fn is_recorded(&self) -> bool {
-        let unrecorded = self.unrecorded.as_ref();
-        !unrecorded.is_some_and(|it| it.has_begun.load(Ordering::SeqCst))
-    }
-
-    /// A failure to write down ends the run, unless it may go on unrecorded. Half of the events would be worth less
-    /// than those up to here: nothing more is written.
-    pub(super) fn unless_unrecorded<T: Default>(&self, done: Result<T, Stop>) -> Result<T, Stop> {
-        match (done, &self.unrecorded) {
-            (Err(Stop::Broken(why)), Some(unrecorded)) => {
-                unrecorded.begin(&why);
-                Ok(T::default())
+        let recorded = self
+            .shorten(&mut draft)
+            .and_then(|()| recorder.record(&draft).map_err(Stop::recording));
+        match recorded {
+            Err(_) if self.goes_on => {
+                self.is_off.store(true, Ordering::Relaxed);
+                Ok(0)
             }
-            (done, _) => done,
+            recorded => recorded,
         }
+    }
+
+    /// A text without the secrets that are masked.
+    pub(super) fn masked(&self, text: &str) -> String {
+        let Some(masker) = &self.masker else {
+            return text.to_owned();
+        };
+        let block = Block::text(Fidelity::Router, text);
+        let mut draft = Draft::new(Place::run(), Body::UserMessage(vec![block]));
+        masker(&mut draft);
+        let mut texts = draft.body.texts();
+        texts.next().unwrap_or_default().to_owned()
     }
 
     /// A step begins. `input` is the hash of what it was given.
@@ -109,11 +81,11 @@ impl Chronicle {
         step: Step,
         child: Option<RunId>,
         input: &str,
-        discards: Option<u64>,
+        discards: &[u64],
     ) -> Result<u64, Stop> {
         let mut extra = json!({ "input_sha256": input });
-        if let Some(seq) = discards {
-            extra["discards"] = json!([seq]);
+        if !discards.is_empty() {
+            extra["discards"] = json!(discards);
         }
         let body = match child {
             Some(child_run_id) => Body::CallStarted { child_run_id, step },
@@ -130,10 +102,13 @@ impl Chronicle {
         state: &StepState,
         end: &End,
     ) -> Result<u64, Stop> {
-        let result = state.to_result(self.blobs.as_ref()).map(Some);
-        let result = self.unless_unrecorded(result.map_err(Stop::storing))?;
-        let Some((result, attachments)) = result else {
-            return Ok(0);
+        let kept = state
+            .to_result(self.blobs.as_ref(), &|text| self.masked(text))
+            .map_err(Stop::storing);
+        // Where the run goes on unrecorded, output that cannot be kept is not.
+        let (result, attachments) = match kept {
+            Err(_) if self.goes_on => (Json::null(), Vec::new()),
+            kept => kept?,
         };
         let end_of_step = StepEnd {
             step,
@@ -156,6 +131,15 @@ impl Chronicle {
         }
         if end.interrupted {
             extra.insert("interrupted".to_owned(), true.into());
+        }
+        if end.stopped {
+            extra.insert("stopped".to_owned(), true.into());
+        }
+        if !end.states.is_empty() {
+            let states = end.states.iter().cloned();
+            let states: serde_json::Map<_, _> =
+                states.map(|(name, seq)| (name, seq.into())).collect();
+            extra.insert("states".to_owned(), states.into());
         }
         if end.child_attempts > 0 {
             extra.insert("child_attempts".to_owned(), end.child_attempts.into());
@@ -221,10 +205,11 @@ impl Chronicle {
             let (true, Some(blobs)) = (text.len() > LONG, &self.blobs) else {
                 return Ok(None);
             };
-            let id = blobs.put(text.as_bytes()).map_err(Stop::storing)?;
+            let whole = self.masked(text);
+            let id = blobs.put(whole.as_bytes()).map_err(Stop::storing)?;
             attachments.push(Attachment {
                 mime: "text/plain".to_owned(),
-                bytes: text.len() as u64,
+                bytes: whole.len() as u64,
                 sha256: id.digest().to_string(),
             });
             let start = first_bytes(text, LONG);
@@ -288,6 +273,10 @@ pub(super) struct End {
     pub(super) retrying: bool,
     /// Whether the run goes on as after a success, although it failed.
     pub(super) handled: bool,
+    /// Whether it was cut off: cancelled, paused, out of money.
+    pub(super) stopped: bool,
+    /// What the steps inside of it left behind: their names, and the events that say it.
+    pub(super) states: Vec<(String, u64)>,
     /// Whether the process ended before the step did: the next execution says so.
     pub(super) interrupted: bool,
     /// The highest number of an attempt at a step inside this one.

@@ -63,8 +63,9 @@ struct Heard<'a> {
     /// Output that is not in the transcript yet, and how much of it is.
     live: Vec<u8>,
     lived: usize,
-    /// Why it could not be recorded.
+    /// Why it could not be recorded, and what ends the command then.
     failed: Option<Stop>,
+    stopping: &'a CancellationToken,
 }
 
 impl Heard<'_> {
@@ -72,6 +73,16 @@ impl Heard<'_> {
         let ready = self.live.len() >= LIVE_PIECE || all;
         if !ready || self.live.is_empty() || self.began.elapsed() < LIVE_AFTER {
             return;
+        }
+        // A secret is not cut in two where it is masked: lines are whole.
+        if self.run.chronicle.masker.is_some() {
+            let Some(end) = self.live.iter().rposition(|byte| *byte == b'\n') else {
+                return;
+            };
+            let text = String::from_utf8_lossy(&self.live[..=end]).into_owned();
+            self.live.drain(..=end);
+            self.lived += end + 1;
+            return self.write_live(text);
         }
         // Whole characters only, where there are any.
         let whole = match std::str::from_utf8(&self.live) {
@@ -81,8 +92,13 @@ impl Heard<'_> {
         let text = String::from_utf8_lossy(&self.live[..whole]).into_owned();
         self.live.drain(..whole);
         self.lived += whole;
+        self.write_live(text);
+    }
+
+    fn write_live(&mut self, text: String) {
         if let Err(stop) = self.run.chronicle.stream(self.place, text) {
             self.failed.get_or_insert(stop);
+            self.stopping.cancel();
         }
     }
 }
@@ -98,6 +114,10 @@ impl Listener for Heard<'_> {
         });
         let room = LIVE_MOST.saturating_sub(self.lived + self.live.len());
         self.live.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        self.record_live(true);
+    }
+
+    fn tick(&mut self) {
         self.record_live(true);
     }
 
@@ -135,6 +155,7 @@ impl Doing<'_> {
         for (name, value) in &command.env {
             program.env.insert(name.into(), value.into());
         }
+        let stopping = self.cancel.child_token();
         let mut heard = Heard {
             run,
             place: self.place,
@@ -144,8 +165,9 @@ impl Doing<'_> {
             live: Vec::new(),
             lived: 0,
             failed: None,
+            stopping: &stopping,
         };
-        let ended = process::run(&program, &mut heard, self.cancel).await;
+        let ended = process::run(&program, &mut heard, &stopping).await;
         let Heard {
             out, err, failed, ..
         } = heard;
@@ -182,7 +204,7 @@ impl Doing<'_> {
                 let said = state.stderr.trim();
                 let error = match said {
                     "" => format!("exit code {code}"),
-                    said => last_bytes(said, 2000).to_owned(),
+                    said => format!("exit code {code}: {}", last_bytes(said, 2000)),
                 };
                 state.error = Some(error);
             }

@@ -19,14 +19,25 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The frame of a container inside this one.
-    pub(super) fn inside(&self, name: &str, pass: Option<u64>) -> Self {
+    /// The highest number of an attempt inside a container of this one so far.
+    pub(super) fn inner(&self, name: &str) -> u64 {
+        self.inner.get(name).copied().unwrap_or_default()
+    }
+
+    /// Attempts were made inside a container, up to this number.
+    pub(super) fn saw_inside(&mut self, name: &str, high: u64) {
+        let inner = self.inner.entry(name.to_owned()).or_default();
+        *inner = (*inner).max(high);
+    }
+
+    /// The frame of a container inside this one, whose attempts have higher numbers than `base`.
+    pub(super) fn inside(&self, name: &str, pass: Option<u64>, base: u64) -> Self {
         let mut passes = self.passes.clone();
         passes.extend(pass);
         Self {
             path: self.path_of(name),
             passes,
-            base: self.inner.get(name).copied().unwrap_or(self.base),
+            base: base.max(self.base),
             ..Self::default()
         }
     }
@@ -52,13 +63,10 @@ impl Frame {
         self.next.get(name).copied().unwrap_or(self.base + 1)
     }
 
-    /// An attempt at a step was made, with attempts inside of it up to `inner`.
-    pub(super) fn used(&mut self, name: &str, attempt: u64, inner: u64) {
+    /// An attempt at a step was made.
+    pub(super) fn used(&mut self, name: &str, attempt: u64) {
         self.next.insert(name.to_owned(), attempt + 1);
-        if inner > 0 {
-            self.inner.insert(name.to_owned(), inner);
-        }
-        self.high = self.high.max(attempt).max(inner);
+        self.high = self.high.max(attempt).max(self.inner(name));
     }
 
     /// The highest number of an attempt in here.

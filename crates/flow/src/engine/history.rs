@@ -6,21 +6,25 @@
 //! Attempts are numbered without gaps per step and pass, over all visits and executions of a run, so path, iterations
 //! and attempt name one execution of a step.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use quipu_model::{Body, Content, Event, Json, Place, RunId, Step, StepEnd, Timestamp};
 use quipu_record::RunLog;
 use quipu_store::blobs::Blobs;
 use serde_json::Value;
 
+use super::run::MASKED;
 use super::state::StepState;
 
 /// How many events are read at once.
 const PAGE: usize = 1024;
 
-/// A step that ended.
+/// What a profile leaves in the place of a secret begins so.
+const REDACTED: &str = "[REDACTED:";
+
+/// A step that ended by itself.
 #[derive(Debug, Clone)]
 struct Visit {
     attempt: u64,
@@ -30,7 +34,6 @@ struct Visit {
     failed: bool,
     /// The run went on as after a success.
     handled: bool,
-    child: Option<RunId>,
     child_attempts: u64,
     discarded: bool,
 }
@@ -54,7 +57,11 @@ pub(super) enum LastEnd {
     /// The process did not write it down.
     Interrupted,
     /// As this says: `succeeded`, `failed`, `cancelled` or `paused`.
-    Said(String),
+    Said {
+        status: String,
+        /// The end of the step whose failure ended the run.
+        ended_by: Option<u64>,
+    },
 }
 
 /// What a step answers from the transcript.
@@ -63,6 +70,8 @@ pub(super) struct Answered {
     pub(super) state: StepState,
     pub(super) attempt: u64,
     pub(super) child_attempts: u64,
+    /// What the steps inside of it left behind.
+    pub(super) inside: Vec<(String, StepState)>,
 }
 
 /// What there is of an earlier visit of a step.
@@ -70,8 +79,8 @@ pub(super) struct Answered {
 pub(super) enum Found {
     /// It ended, with the same input.
     Answer(Box<Answered>),
-    /// It ended, but was given something else; the event that says so is discarded.
-    Changed(u64),
+    /// It ended, but was given something else, or what it left is not known any more; these ends are discarded.
+    Changed(Vec<u64>),
     /// It did not end, or never began.
     Nothing,
 }
@@ -81,21 +90,33 @@ pub(super) struct History {
     visits: HashMap<Key, Vec<Visit>>,
     last_attempt: HashMap<Key, u64>,
     pub(super) open: Vec<Open>,
+    /// Calls of other runs that were cut off: by a pause, a cancel or a failure.
+    calls: Vec<Open>,
+    /// Called runs that go on in this execution: each does so once.
+    taken: Mutex<BTreeSet<String>>,
+    /// Calls from this event on do not go on: the user said so.
+    floor: u64,
+    /// The runs that this one called.
+    pub(super) children: Vec<RunId>,
     pub(super) started: Option<Value>,
+    /// The inputs of the latest execution.
+    pub(super) inputs: Value,
     pub(super) first_at: Option<Timestamp>,
     pub(super) executions: u64,
     pub(super) last_end: LastEnd,
-    /// The steps that asked for an approval, by the hash of their token.
-    pub(super) requests: HashMap<String, String>,
+    pub(super) start_hooks_done: bool,
+    /// Open requests for an approval: the place of the step, by the hash of the token.
+    pub(super) requests: HashMap<String, Key>,
     pub(super) spending: Vec<Event>,
     /// How many questions were put to agents, by the path of the step.
     pub(super) asked: BTreeMap<String, u64>,
+    is_masked: bool,
     log: RunLog,
     blobs: Option<Blobs>,
     page: Mutex<Vec<Event>>,
 }
 
-fn key(place: &Place) -> Key {
+pub(super) fn key(place: &Place) -> Key {
     (place.path.clone(), place.iterations.clone())
 }
 
@@ -120,13 +141,20 @@ impl History {
             visits: HashMap::new(),
             last_attempt: HashMap::new(),
             open: Vec::new(),
+            calls: Vec::new(),
+            taken: Mutex::default(),
+            floor: u64::MAX,
+            children: Vec::new(),
             started: None,
+            inputs: Value::Null,
             first_at: None,
             executions: 0,
             last_end: LastEnd::Interrupted,
+            start_hooks_done: false,
             requests: HashMap::new(),
             spending: Vec::new(),
             asked: BTreeMap::new(),
+            is_masked: false,
             log: RunLog::open(path)?,
             blobs,
             page: Mutex::default(),
@@ -147,77 +175,48 @@ impl History {
 
     fn take(&mut self, event: Event, open: &mut HashMap<(Key, u64), Open>) {
         let at = (key(&event.place), event.place.attempt);
+        let notes = event.annotations.extra.as_ref();
         match event.body {
-            Body::RunStarted(_) => {
-                let extra = extra(event.annotations.extra.as_ref());
-                self.discard(
-                    &extra["resume"]["discards"],
-                    extra["resume"]["discards_from"].as_u64(),
-                );
-                self.executions += 1;
-                self.last_end = LastEnd::Interrupted;
-                self.first_at.get_or_insert(event.timestamp);
-                if self.started.is_none() {
-                    self.started = Some(extra);
-                }
-            }
+            Body::RunStarted(_) => self.take_start(extra(notes), event.timestamp),
             Body::RunCompleted(end) => {
-                let status = end.and_then(|end| end.result).map(|result| {
-                    self::extra(Some(&result))["status"]
-                        .as_str()
-                        .map(str::to_owned)
-                });
-                self.last_end = match status.flatten() {
-                    Some(status) if status == "interrupted" => LastEnd::Interrupted,
-                    Some(status) => LastEnd::Said(status),
-                    None => LastEnd::Interrupted,
+                let result = extra(end.and_then(|end| end.result).as_ref());
+                self.last_end = match result["status"].as_str() {
+                    None | Some("interrupted") => LastEnd::Interrupted,
+                    Some(status) => LastEnd::Said {
+                        status: status.to_owned(),
+                        ended_by: result["ended_by"].as_u64(),
+                    },
                 };
             }
             Body::StepStarted(step) => {
-                self.begin(
-                    event.seq,
-                    &event.place,
-                    step,
-                    None,
-                    event.annotations.extra.as_ref(),
-                    open,
-                );
+                self.begin(event.seq, &event.place, step, None, notes, open);
             }
             Body::CallStarted { child_run_id, step } => {
+                self.children.push(child_run_id.clone());
                 let child = Some(child_run_id);
-                self.begin(
-                    event.seq,
-                    &event.place,
-                    step,
-                    child,
-                    event.annotations.extra.as_ref(),
-                    open,
-                );
+                self.begin(event.seq, &event.place, step, child, notes, open);
             }
-            Body::StepCompleted(StepEnd { error, .. }) => {
+            Body::StepCompleted(StepEnd { error, .. })
+            | Body::CallCompleted {
+                end: StepEnd { error, .. },
+                ..
+            } => {
                 if let Some(begun) = open.remove(&at) {
-                    self.end(
-                        event.seq,
-                        begun,
-                        error.is_some(),
-                        event.annotations.extra.as_ref(),
-                    );
+                    self.end(event.seq, begun, error.is_some(), notes);
                 }
             }
-            Body::CallCompleted { end, .. } => {
-                if let Some(begun) = open.remove(&at) {
-                    self.end(
-                        event.seq,
-                        begun,
-                        end.error.is_some(),
-                        event.annotations.extra.as_ref(),
-                    );
-                }
-            }
-            Body::Harness(harness) if harness.name == "approval_requested" => {
-                let facts = self::extra(harness.attributes.as_ref());
-                if let Some(request) = facts["request"].as_str() {
-                    self.requests.insert(request.to_owned(), event.place.path);
+            Body::Harness(harness) => {
+                let facts = extra(harness.attributes.as_ref());
+                let request = facts["request"].as_str().unwrap_or_default();
+                match harness.name.as_str() {
+                    "approval_requested" => {
+                        self.requests.insert(request.to_owned(), at.0);
+                    }
+                    "approval_granted" | "approval_denied" => {
+                        self.requests.remove(request);
+                    }
+                    "start_hooks_done" => self.start_hooks_done = true,
+                    _ => {}
                 }
             }
             Body::UserMessage(blocks)
@@ -243,6 +242,23 @@ impl History {
         }
     }
 
+    fn take_start(&mut self, extra: Value, at: Timestamp) {
+        let resume = &extra["resume"];
+        self.take_back(
+            &numbers(&resume["discards"]).collect::<Vec<_>>(),
+            resume["discards_from"].as_u64(),
+        );
+        self.floor = u64::MAX;
+        self.executions += 1;
+        self.last_end = LastEnd::Interrupted;
+        self.first_at.get_or_insert(at);
+        self.inputs = extra["inputs"].clone();
+        self.is_masked |= extra["is_masked"] == Value::Bool(true);
+        if self.started.is_none() {
+            self.started = Some(extra);
+        }
+    }
+
     fn begin(
         &mut self,
         seq: u64,
@@ -253,7 +269,7 @@ impl History {
         open: &mut HashMap<(Key, u64), Open>,
     ) {
         let extra = extra(notes);
-        self.discard(&extra["discards"], None);
+        self.take_back(&numbers(&extra["discards"]).collect::<Vec<_>>(), None);
         let last = self.last_attempt.entry(key(place)).or_default();
         *last = (*last).max(place.attempt);
         let begun = Open {
@@ -271,7 +287,13 @@ impl History {
 
     fn end(&mut self, seq: u64, begun: Open, failed: bool, notes: Option<&Json>) {
         let extra = extra(notes);
-        if extra["retrying"] == Value::Bool(true) || extra["interrupted"] == Value::Bool(true) {
+        let is = |name: &str| extra[name] == Value::Bool(true);
+        // What was cut off has no end of its own: it runs again.
+        let cut_off = is("interrupted") || is("stopped");
+        if begun.child.is_some() && (cut_off || failed) {
+            self.calls.push(begun.clone());
+        }
+        if cut_off || is("retrying") {
             return;
         }
         self.visits
@@ -283,24 +305,10 @@ impl History {
                 started: begun.seq,
                 completed: seq,
                 failed,
-                handled: extra["handled"] == Value::Bool(true),
-                child: begun.child,
+                handled: is("handled"),
                 child_attempts: extra["child_attempts"].as_u64().unwrap_or_default(),
                 discarded: false,
             });
-    }
-
-    fn discard(&mut self, seqs: &Value, from: Option<u64>) {
-        let seqs: Vec<u64> = numbers(seqs).collect();
-        if seqs.is_empty() && from.is_none() {
-            return;
-        }
-        let from = from.unwrap_or(u64::MAX);
-        for visit in self.visits.values_mut().flatten() {
-            if seqs.contains(&visit.completed) || visit.started >= from {
-                visit.discarded = true;
-            }
-        }
     }
 
     /// The number of the next attempt at a step that is not answered from here.
@@ -312,58 +320,71 @@ impl History {
     /// What there is of a visit of a step whose attempts are numbered from `least`.
     pub(super) fn find(&self, place: &Place, least: u64, input: &str) -> Found {
         let visits = self.visits.get(&key(place)).into_iter().flatten();
-        let visit = visits
+        let mut visits: Vec<&Visit> = visits
             .filter(|visit| !visit.discarded && visit.attempt >= least)
-            .min_by_key(|visit| visit.attempt);
-        let Some(visit) = visit else {
+            .collect();
+        visits.sort_by_key(|visit| visit.attempt);
+        let Some(visit) = visits.first() else {
             return Found::Nothing;
         };
+        // Later visits came after this one: they were of another course of the run.
+        let changed = || Found::Changed(visits.iter().map(|visit| visit.completed).collect());
         if visit.input != input {
-            return Found::Changed(visit.completed);
+            return changed();
         }
-        let state = self
-            .event(visit.completed)
-            .and_then(|event| match event.body {
-                Body::StepCompleted(end) | Body::CallCompleted { end, .. } => {
-                    StepState::from_result(
-                        end.result.as_ref(),
-                        end.error.as_deref(),
-                        self.blobs.as_ref(),
-                    )
-                }
-                _ => None,
-            });
-        match state {
-            Some(state) => Found::Answer(Box::new(Answered {
-                state,
-                attempt: visit.attempt,
-                child_attempts: visit.child_attempts,
-            })),
-            // A blob is gone: the step runs again.
-            None => Found::Changed(visit.completed),
+        match self.answer(visit) {
+            Some(answered) => Found::Answer(Box::new(answered)),
+            None => changed(),
         }
     }
 
-    /// The run that a step began to call, where that call did not end: it goes on.
+    /// What a visit left behind; `None` when that is not known any more: a blob is gone, or a secret was masked.
+    fn answer(&self, visit: &Visit) -> Option<Answered> {
+        let (state, notes) = self.state_at(visit.completed)?;
+        let inside = notes["states"].as_object().into_iter().flatten();
+        let inside = inside.map(|(name, seq)| {
+            let (state, _) = self.state_at(seq.as_u64()?)?;
+            Some((name.clone(), state))
+        });
+        Some(Answered {
+            state,
+            attempt: visit.attempt,
+            child_attempts: visit.child_attempts,
+            inside: inside.collect::<Option<_>>()?,
+        })
+    }
+
+    fn state_at(&self, seq: u64) -> Option<(StepState, Value)> {
+        let event = self.event(seq)?;
+        let (Body::StepCompleted(end) | Body::CallCompleted { end, .. }) = event.body else {
+            return None;
+        };
+        let result = end.result.as_ref();
+        let is_masked = |json: &Json| json.get().contains(MASKED) || json.get().contains(REDACTED);
+        if self.is_masked && result.is_some_and(is_masked) {
+            return None;
+        }
+        let mut state = StepState::from_result(result, end.error.as_deref(), self.blobs.as_ref())?;
+        state.seq = seq;
+        Some((state, extra(event.annotations.extra.as_ref())))
+    }
+
+    /// The run that a step began to call, where that call was cut off: it goes on, once.
     pub(super) fn child_of(&self, place: &Place, input: &str) -> Option<RunId> {
-        let same = |path: &str, passes: &[u64]| path == place.path && passes == place.iterations;
-        let open = self
-            .open
-            .iter()
-            .filter(|open| same(&open.place.path, &open.place.iterations) && open.input == input);
-        let failed = self.visits.get(&key(place)).into_iter().flatten();
-        let failed = failed.filter(|visit| visit.discarded && visit.failed && visit.input == input);
-        open.map(|open| (open.seq, open.child.clone()))
-            .chain(failed.map(|visit| (visit.started, visit.child.clone())))
-            .max_by_key(|(seq, _)| *seq)?
-            .1
+        let calls = self.open.iter().chain(&self.calls).filter(|call| {
+            call.place.path == place.path && call.place.iterations == place.iterations
+        });
+        let last = calls.max_by_key(|call| call.seq)?;
+        if last.input != input || last.seq >= self.floor {
+            return None;
+        }
+        let child = last.child.clone()?;
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.insert(child.to_string()).then_some(child)
     }
 
     fn event(&self, seq: u64) -> Option<Event> {
-        let mut page = self
-            .page
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(at) = page.binary_search_by_key(&seq, |event| event.seq) {
             return Some(page[at].clone());
         }
@@ -376,51 +397,58 @@ impl History {
         page.first().filter(|event| event.seq == seq).cloned()
     }
 
-    /// The completions that a resume after a failure takes back: the step that failed last, the steps around it, and
-    /// all that began after it. What succeeded beside it stays.
+    fn standing(&self) -> impl Iterator<Item = (&str, &Visit)> {
+        sorted(&self.visits)
+            .into_iter()
+            .flat_map(|((path, _), visits)| visits.iter().map(move |visit| (path.as_str(), visit)))
+            .filter(|(_, visit)| !visit.discarded)
+    }
+
+    /// The ends that a resume after a failure takes back: that of the step that ended the run, those of the failures
+    /// inside of it, and all that began after them. What succeeded beside them stays.
     pub(super) fn failed_end(&self) -> Vec<u64> {
-        let all = || {
-            // In any order: what is looked for is named by numbers of events, which differ.
-            self.visits
-                .iter()
-                .flat_map(|((path, _), visits)| {
-                    visits.iter().map(move |visit| (path.as_str(), visit))
-                })
-                .filter(|(_, visit)| !visit.discarded)
-        };
-        // The failure that ended last is that of the outermost step; the cause is inside of it.
-        let mut cause: Option<(&str, &Visit)> = None;
-        loop {
-            let inside = all().filter(|(path, visit)| {
-                visit.failed
-                    && !visit.handled
-                    && cause.is_none_or(|(outer, around)| {
-                        is_inside(path, outer)
-                            && visit.started > around.started
-                            && visit.completed < around.completed
-                    })
-            });
-            match inside.max_by_key(|(_, visit)| visit.completed) {
-                Some(found) => cause = Some(found),
-                None => break,
-            }
-        }
-        let Some((path, last)) = cause else {
+        let LastEnd::Said {
+            ended_by: Some(seq),
+            ..
+        } = &self.last_end
+        else {
             return Vec::new();
         };
-        let taken_back = |(other, visit): &(&str, &Visit)| {
-            let around = visit.started < last.started && visit.completed > last.completed;
-            // Branches beside it that failed or were cancelled because of it.
-            let beside = visit.failed
-                && parent(other) == parent(path)
-                && !parent(path).is_empty()
-                && visit.completed > last.started;
-            visit.started > last.completed
-                || visit.completed == last.completed
-                || (around && is_inside(path, other))
-                || beside
+        let Some((path, ended)) = self
+            .standing()
+            .find(|(_, visit)| visit.completed == *seq && visit.failed)
+        else {
+            return Vec::new();
         };
-        let mut discards: Vec<u64> = all()
+        let inside = |(other, visit): &(&str, &Visit)| {
+            is_inside(other, path)
+                && visit.started > ended.started
+                && visit.completed < ended.completed
+        };
+        // Failures inside of it, and the containers that those failures made fail.
+        let failed: Vec<(&str, &Visit)> = self
+            .standing()
+            .filter(inside)
+            .filter(|(_, visit)| visit.failed && !visit.handled)
+            .collect();
+        let around_a_failure = |(other, visit): &(&str, &Visit)| {
+            failed.iter().any(|(inner, failure)| {
+                is_inside(inner, other)
+                    && visit.started < failure.started
+                    && visit.completed > failure.completed
+            })
+        };
+        let taken_back = |candidate: &(&str, &Visit)| {
+            let (_, visit) = candidate;
+            visit.completed == ended.completed
+                || visit.started > ended.completed
+                || failed
+                    .iter()
+                    .any(|(_, failure)| failure.completed == visit.completed)
+                || (inside(candidate) && around_a_failure(candidate))
+        };
+        let mut discards: Vec<u64> = self
+            .standing()
             .filter(taken_back)
             .map(|(_, visit)| visit.completed)
             .collect();
@@ -428,35 +456,47 @@ impl History {
         discards
     }
 
-    /// Takes completions back, as if they had not been.
+    /// Takes ends back, as if they had not been. From `from` on, nothing that began stands.
     pub(super) fn take_back(&mut self, seqs: &[u64], from: Option<u64>) {
-        self.discard(&serde_json::json!(seqs), from);
+        if seqs.is_empty() && from.is_none() {
+            return;
+        }
+        let from = from.unwrap_or(u64::MAX);
+        self.floor = from;
+        for visit in self.visits.values_mut().flatten() {
+            if seqs.contains(&visit.completed) || visit.started >= from {
+                visit.discarded = true;
+            }
+        }
     }
 
-    /// The first event of a step by its path, and the steps that ended from there on.
-    pub(super) fn beginning_at(&self, path: &str) -> Option<(u64, Vec<String>)> {
-        let of = |(at, _): &&Key| at == path;
-        let ended = self
-            .visits
-            .keys()
-            .filter(of)
-            .flat_map(|key| &self.visits[key]);
+    /// Where a step began first, by its path; the ends of the steps around it, which do not stand without it; and the
+    /// names of all that is discarded.
+    pub(super) fn beginning_at(&self, path: &str) -> Option<(u64, Vec<u64>, Vec<String>)> {
+        let ended = self.standing().filter(|(at, _)| *at == path);
+        let open = self.open.iter().chain(&self.calls);
         let first = ended
-            .filter(|visit| !visit.discarded)
-            .map(|visit| visit.started)
+            .map(|(_, visit)| visit.started)
             .chain(
-                self.open
-                    .iter()
-                    .filter(|open| open.place.path == path)
+                open.filter(|open| open.place.path == path)
                     .map(|open| open.seq),
             )
             .min()?;
+        let around: Vec<u64> = self
+            .standing()
+            .filter(|(other, visit)| {
+                is_inside(path, other) && visit.started < first && visit.completed > first
+            })
+            .map(|(_, visit)| visit.completed)
+            .collect();
         let mut discarded: Vec<(u64, String)> = sorted(&self.visits)
             .into_iter()
             .flat_map(|((path, passes), visits)| {
                 visits.iter().map(move |visit| (visit, path, passes))
             })
-            .filter(|(visit, ..)| !visit.discarded && visit.started >= first)
+            .filter(|(visit, ..)| {
+                !visit.discarded && (visit.started >= first || around.contains(&visit.completed))
+            })
             .map(|(visit, path, passes)| {
                 let mut place = Place::step(path);
                 place.iterations.clone_from(passes);
@@ -464,7 +504,8 @@ impl History {
             })
             .collect();
         discarded.sort();
-        Some((first, discarded.into_iter().map(|(_, name)| name).collect()))
+        let names = discarded.into_iter().map(|(_, name)| name).collect();
+        Some((first, around, names))
     }
 
     /// The paths of steps that have begun.
@@ -482,10 +523,6 @@ impl History {
 
 fn sorted(visits: &HashMap<Key, Vec<Visit>>) -> BTreeMap<&Key, &Vec<Visit>> {
     visits.iter().collect()
-}
-
-fn parent(path: &str) -> &str {
-    path.rsplit_once('.').map_or("", |(parent, _)| parent)
 }
 
 /// Whether a path is that of a step inside another.

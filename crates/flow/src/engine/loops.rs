@@ -63,7 +63,10 @@ impl Doing<'_> {
             )?;
         }
         let count = items.len().min(most);
-        let mut passes = Passes::default();
+        let mut passes = Passes {
+            base: frame.inner(&self.step.name),
+            ..Passes::default()
+        };
         for (index, item) in (0_u64..).zip(&items[..count]) {
             let pass = Pass {
                 item: item.clone(),
@@ -98,7 +101,10 @@ impl Doing<'_> {
                 return Ok(StepState::failed(error).into());
             }
         };
-        let mut passes = Passes::default();
+        let mut passes = Passes {
+            base: frame.inner(&self.step.name),
+            ..Passes::default()
+        };
         loop {
             match condition.eval_bool(context) {
                 Ok(true) => {}
@@ -145,15 +151,15 @@ impl Doing<'_> {
     async fn pass(
         &self,
         context: &mut Context,
-        frame: &Frame,
+        frame: &mut Frame,
         body: &LoopBody,
         pass: Pass,
         passes: &mut Passes,
     ) -> Result<bool, Stop> {
         let outer = context.pass.replace(Arc::new(pass));
-        let mut inside = frame.inside(&self.step.name, Some(passes.count));
+        let mut inside = frame.inside(&self.step.name, Some(passes.count), passes.base);
         let ended = self.body(context, &mut inside, body, passes).await;
-        passes.inner = passes.inner.max(inside.high());
+        frame.saw_inside(&self.step.name, inside.high());
         passes.count += 1;
         let ended = match ended {
             Ok(ended) => ended,
@@ -257,7 +263,8 @@ impl Doing<'_> {
 #[derive(Default)]
 struct Passes {
     count: u64,
-    inner: u64,
+    /// Attempts inside have higher numbers.
+    base: u64,
     had_failures: bool,
     leads_to: Option<String>,
     failed: Option<String>,
@@ -270,7 +277,6 @@ impl Passes {
         state.error = self.failed;
         Done {
             state,
-            inner: self.inner,
             is_final: false,
         }
     }

@@ -1,7 +1,11 @@
 //! Values of secret inputs, kept out of transcripts.
 
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 use quipu_model::{Block, Body, Content, Draft, Json, StepEnd};
+use quipu_record::Masker;
+use serde_json::Value;
 
 use super::audit::is_secret;
 use super::run::MASKED;
@@ -9,43 +13,111 @@ use super::run::MASKED;
 /// Values shorter than this would be found everywhere.
 const SHORTEST: usize = 4;
 
-/// Masks the values of secret inputs, by their names (`SECRET_…`, `API_KEY…`, `PASSWORD…`, `TOKEN…`), wherever they are
-/// in an event. For [`quipu_record::RecorderOptions::masker`].
-pub fn mask_inputs(inputs: &IndexMap<String, String>) -> impl Fn(&mut Draft) + Send + Sync + use<> {
+/// The values of secret inputs, by their names (`SECRET_…`, `API_KEY…`, `PASSWORD…`, `TOKEN…`), the longest first.
+pub(super) fn secrets(inputs: &IndexMap<String, Value>) -> Vec<String> {
     let mut values: Vec<String> = inputs
         .iter()
-        .filter(|(name, value)| is_secret(name) && value.len() >= SHORTEST)
-        .map(|(_, value)| value.clone())
+        .filter(|(name, _)| is_secret(name))
+        .map(|(_, value)| match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        })
+        .filter(|value| value.len() >= SHORTEST)
         .collect();
     // A value inside another is masked after it.
     values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-    move |draft| {
-        if !values.is_empty() {
-            Masking { values: &values }.draft(draft);
+    values
+}
+
+/// A text without secrets.
+pub(super) fn without(secrets: &[String], text: &str) -> String {
+    let mut text = text.to_owned();
+    for secret in secrets {
+        if text.contains(secret.as_str()) {
+            text = text.replace(secret.as_str(), MASKED);
         }
     }
+    text
+}
+
+/// Masks secrets wherever they are in an event, and then what `rules` find.
+pub(super) fn masker(secrets: Vec<String>, rules: Arc<Masker>) -> Arc<Masker> {
+    Arc::new(move |draft| {
+        if !secrets.is_empty() {
+            Masking { secrets: &secrets }.draft(draft);
+        }
+        rules(draft);
+    })
 }
 
 struct Masking<'a> {
-    values: &'a [String],
+    secrets: &'a [String],
 }
 
 impl Masking<'_> {
     fn text(&self, text: &mut String) {
-        for value in self.values {
-            if text.contains(value.as_str()) {
-                *text = text.replace(value.as_str(), MASKED);
+        if self
+            .secrets
+            .iter()
+            .any(|secret| text.contains(secret.as_str()))
+        {
+            *text = without(self.secrets, text);
+        }
+    }
+
+    fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.text(text),
+            Value::Number(number) => {
+                let text = number.to_string();
+                if self
+                    .secrets
+                    .iter()
+                    .any(|secret| text.contains(secret.as_str()))
+                {
+                    *value = MASKED.into();
+                }
             }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(fields) => {
+                let is_clean = |name: &String| {
+                    !self
+                        .secrets
+                        .iter()
+                        .any(|secret| name.contains(secret.as_str()))
+                };
+                if fields.keys().all(is_clean) {
+                    fields.values_mut().for_each(|field| self.value(field));
+                } else {
+                    let all = std::mem::take(fields);
+                    for (mut name, mut field) in all {
+                        self.text(&mut name);
+                        self.value(&mut field);
+                        fields.insert(name, field);
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
         }
     }
 
     fn json(&self, json: &mut Json) {
-        for value in self.values {
-            let quoted = serde_json::to_string(value).unwrap_or_default();
-            let inside = quoted.trim_start_matches('"').trim_end_matches('"');
-            if !inside.is_empty()
-                && json.get().contains(inside)
-                && let Ok(masked) = Json::parse(&json.get().replace(inside, MASKED))
+        // What stands in it as it is, or escaped: the tree is only made where there may be something to find.
+        let may_be = |secret: &String| {
+            let quoted = serde_json::to_string(secret).unwrap_or_default();
+            let inside = quoted
+                .get(1..quoted.len().saturating_sub(1))
+                .unwrap_or_default();
+            json.get().contains(inside) || json.get().contains('\\')
+        };
+        if !self.secrets.iter().any(may_be) {
+            return;
+        }
+        if let Ok(mut value) = serde_json::from_str::<Value>(json.get()) {
+            let before = value.clone();
+            self.value(&mut value);
+            if value != before
+                && let Ok(masked) = Json::of(&value)
             {
                 *json = masked;
             }

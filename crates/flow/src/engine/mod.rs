@@ -29,6 +29,7 @@ mod mask;
 mod parallel;
 mod preflight;
 mod prepare;
+mod resume;
 mod run;
 mod spending;
 mod state;
@@ -55,12 +56,12 @@ use crate::definition::{Budget, Workflow};
 use crate::operation::{Builtin, Operations};
 use crate::plugin::Plugins;
 
-pub use mask::mask_inputs;
 pub use preflight::preflight;
 pub use run::new_run_id;
 pub use state::{StepState, StepStatus, StepTokens};
 
 /// What the engine needs from the program around it.
+#[derive(Clone)]
 pub struct EngineOptions {
     /// Where transcripts are.
     pub storage: Storage,
@@ -167,6 +168,10 @@ pub enum News<'a> {
         error: Option<&'a str>,
         took: Duration,
     },
+    /// Steps will run again, although they ended.
+    Discarded { steps: &'a [String] },
+    /// A step waits for a person.
+    StepPaused { place: &'a Place },
     /// A step answered from the transcript.
     StepAnswered { place: &'a Place },
     /// A step is tried again.
@@ -268,6 +273,8 @@ pub struct Pause {
     pub approvers: Vec<String>,
     /// What whoever consents has to name. It is not in the transcript.
     pub token: String,
+    /// Why an answer was not taken.
+    pub refused: Option<String>,
 }
 
 /// A person's answer to a paused run.
@@ -287,7 +294,9 @@ pub struct ResumeOptions {
     /// The answer to a run that waits for one.
     pub verdict: Option<Verdict>,
     /// Inputs that were masked in the transcript, or are to be changed.
-    pub inputs: IndexMap<String, Value>,
+    pub inputs: IndexMap<String, String>,
+    /// The directory that steps begin in; the one that the run began in unless it is given.
+    pub root: Option<PathBuf>,
     /// The workflow's file, where it is not where it was.
     pub workflow: Option<Arc<Workflow>>,
 }
@@ -298,6 +307,9 @@ pub enum EngineError {
     /// The transcript could not be opened or written.
     #[error("cannot record the run")]
     Recording(#[source] quipu_record::Error),
+    /// Another process runs it.
+    #[error("{0} is still running, in another process")]
+    Running(RunId),
     /// A blob could not be kept.
     #[error("cannot keep the output of a step")]
     Storing(#[source] quipu_store::blobs::BlobError),
@@ -381,6 +393,6 @@ impl Engine {
         how: ResumeOptions,
         cancel: &CancellationToken,
     ) -> Result<Outcome, EngineError> {
-        run::resume(&self.options, run_id, how, cancel).await
+        resume::resume(&self.options, run_id, how, cancel).await
     }
 }

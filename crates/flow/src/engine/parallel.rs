@@ -12,11 +12,11 @@ use super::context::Context;
 use super::frame::Frame;
 use super::run::Run;
 use super::state::StepState;
-use super::step::{Doing, Done};
-use crate::definition::{Action, Step, Strategy};
+use super::step::{Doing, Done, cancelled};
+use crate::definition::{Action, Step, Strategy, Text};
 
-/// How a branch ended, for branches that depend on it.
-type Ending = watch::Receiver<Option<bool>>;
+/// What a branch left, for branches that depend on it: `None` until it has ended.
+type Ending = watch::Receiver<Option<Option<Arc<StepState>>>>;
 
 /// A branch that has ended.
 struct Branch {
@@ -44,6 +44,10 @@ impl Doing<'_> {
             };
             steps.push(step.clone());
         }
+        if let Some(name) = circle(&steps) {
+            let error = format!("the branch {name} depends on itself, through depends_on");
+            return Ok(StepState::failed(error).into());
+        }
         let siblings = self.cancel.child_token();
         let running = self.start(context, frame, &steps, &siblings, parallel.max_concurrent);
         let mut gathered = Gathered::default();
@@ -52,25 +56,20 @@ impl Doing<'_> {
             .await;
         gathered.branches.sort_by_key(|branch| branch.index);
         for branch in &gathered.branches {
-            let name = &steps[branch.index].name;
+            frame.saw_inside(&self.step.name, branch.high);
             // A branch may itself have steps inside; their values are those of the branch.
             for (step, state) in &branch.context.states {
-                let is_new = context
-                    .states
-                    .get(step)
-                    .is_none_or(|known| !Arc::ptr_eq(known, state));
-                if step == name || is_new {
+                let known = context.states.get(step);
+                if known.is_none_or(|known| !Arc::ptr_eq(known, state)) {
                     context.states.insert(step.clone(), Arc::clone(state));
                 }
             }
         }
-        let inner = gathered.branches.iter().map(|branch| branch.high).max();
         ended?;
-        Ok(Done {
-            state: gathered.state(&steps, parallel.strategy),
-            inner: inner.unwrap_or_default(),
-            is_final: false,
-        })
+        if self.cancel.is_cancelled() {
+            return Ok(cancelled("cancelled").into());
+        }
+        Ok(gathered.state(&steps, parallel.strategy).into())
     }
 
     fn start(
@@ -84,44 +83,68 @@ impl Doing<'_> {
         let room = Arc::new(Semaphore::new(
             at_once.unwrap_or(Semaphore::MAX_PERMITS).max(1),
         ));
-        let endings: Vec<(watch::Sender<Option<bool>>, Ending)> =
+        let endings: Vec<(watch::Sender<_>, Ending)> =
             steps.iter().map(|_| watch::channel(None)).collect();
         let by_name: HashMap<String, Ending> = steps
             .iter()
             .zip(&endings)
             .map(|(step, (_, ending))| (step.name.clone(), ending.clone()))
             .collect();
+        let base = frame.inner(&self.step.name);
         let mut running = JoinSet::new();
         for ((index, step), (ended, _)) in steps.iter().enumerate().zip(endings) {
-            // Branches beside it are waited for here; the others have ended.
-            let mut step = step.clone();
-            let mut awaited = Vec::new();
-            step.depends_on
-                .retain(|other| match by_name.get(&other.text) {
-                    Some(ending) if other.text != step.name => {
-                        awaited.push((other.text.clone(), ending.clone()));
-                        false
-                    }
-                    _ => true,
-                });
+            let awaited = step.depends_on.iter();
+            let awaited = awaited
+                .filter_map(|other| Some((other.text.clone(), by_name.get(&other.text)?.clone())));
             let branch = BranchStart {
                 run: Arc::clone(self.run),
                 context: context.clone(),
-                frame: frame.inside(&self.step.name, None),
+                frame: frame.inside(&self.step.name, None, base),
                 cancel: cancel.clone(),
                 room: Arc::clone(&room),
-                step,
-                awaited,
+                step: step.clone(),
+                awaited: awaited.collect(),
             };
             running.spawn(async move {
+                let name = branch.step.name.clone();
                 let branch = branch.run(index).await;
+                let state = branch.context.states.get(&name).cloned();
                 // Nobody may be waiting.
-                ended.send(Some(branch.is_ok())).ok();
+                ended
+                    .send(Some(state.filter(|_| branch.result.is_ok())))
+                    .ok();
                 branch
             });
         }
         running
     }
+}
+
+/// A branch that waits for itself, if there is one.
+fn circle(steps: &[Step]) -> Option<&str> {
+    let by_name: HashMap<&str, &Step> = steps
+        .iter()
+        .map(|step| (step.name.as_str(), step))
+        .collect();
+    steps.iter().map(|step| step.name.as_str()).find(|name| {
+        let mut todo: Vec<&str> = vec![name];
+        let mut seen: Vec<&str> = Vec::new();
+        while let Some(at) = todo.pop() {
+            let Some(step) = by_name.get(at) else {
+                continue;
+            };
+            for Text { text, .. } in &step.depends_on {
+                if text == name {
+                    return true;
+                }
+                if !seen.contains(&text.as_str()) {
+                    seen.push(text);
+                    todo.push(text);
+                }
+            }
+        }
+        false
+    })
 }
 
 struct BranchStart {
@@ -131,36 +154,30 @@ struct BranchStart {
     cancel: CancellationToken,
     room: Arc<Semaphore>,
     step: Step,
+    /// The branches beside it that it depends on. The step itself says when one of them has not succeeded.
     awaited: Vec<(String, Ending)>,
 }
 
 impl BranchStart {
     async fn run(mut self, index: usize) -> Branch {
-        let mut failed = None;
         for (name, ending) in &mut self.awaited {
             let ended = tokio::select! {
                 () = self.cancel.cancelled() => None,
-                ended = ending.wait_for(Option::is_some) => ended.ok().and_then(|ended| *ended),
+                ended = ending.wait_for(Option::is_some) => ended.ok().and_then(|ended| ended.clone()),
             };
-            if ended != Some(true) && failed.is_none() {
-                failed = Some(name.clone());
+            if let Some(Some(state)) = ended {
+                self.context.states.insert(name.clone(), state);
             }
         }
-        if let Some(name) = failed {
-            // The step itself says that what it depends on has not succeeded.
-            self.step
-                .depends_on
-                .insert(0, crate::definition::Text::new(name));
-        }
+        let room = Arc::clone(&self.room);
+        let cancel = self.cancel.clone();
         let result = tokio::select! {
             biased;
-            permit = self.room.acquire() => match permit {
-                Ok(_permit) => {
-                    self.run.step(&mut self.context, &mut self.frame, &self.step, &self.cancel).await
-                }
+            permit = room.acquire_owned() => match permit {
+                Ok(_permit) => self.step().await,
                 Err(_) => Err(Stop::Cancelled),
             },
-            () = self.cancel.cancelled() => Err(Stop::Cancelled),
+            () = cancel.cancelled() => Err(Stop::Cancelled),
         };
         Branch {
             index,
@@ -169,11 +186,21 @@ impl BranchStart {
             context: self.context,
         }
     }
-}
 
-impl Branch {
-    fn is_ok(&self) -> bool {
-        self.result.is_ok()
+    async fn step(&mut self) -> Result<(), Stop> {
+        // It ends the run, not the branch: the run goes there.
+        if matches!(self.step.action, Action::Terminal(_)) {
+            let state = StepState {
+                leads_to: Some(self.step.name.clone()),
+                ..StepState::default()
+            };
+            let name = self.step.name.clone();
+            self.context.states.insert(name, Arc::new(state));
+            return Ok(());
+        }
+        self.run
+            .step(&mut self.context, &mut self.frame, &self.step, &self.cancel)
+            .await
     }
 }
 
@@ -227,18 +254,22 @@ impl Gathered {
 
     fn state(&self, steps: &[Step], strategy: Strategy) -> StepState {
         let succeeded = self.ended.iter().filter(|(_, ok)| *ok).count();
+        let state_of = |branch: &Branch| {
+            branch
+                .context
+                .states
+                .get(&steps[branch.index].name)
+                .cloned()
+        };
         let failed: Vec<String> = self
             .branches
             .iter()
             .filter(|branch| self.ended.contains(&(branch.index, false)))
             .map(|branch| {
                 let name = &steps[branch.index].name;
-                let state = branch.context.states.get(name);
-                let error = state.and_then(|state| state.error.as_deref());
-                format!(
-                    "branch {name} failed: {}",
-                    error.unwrap_or("it did not end")
-                )
+                let error = state_of(branch).and_then(|state| state.error.clone());
+                let error = error.unwrap_or_else(|| "it did not end".to_owned());
+                format!("branch {name} failed: {error}")
             })
             .collect();
         let mut state =
@@ -254,6 +285,11 @@ impl Gathered {
                 failed => failed.join("; "),
             });
         }
+        // The first branch that leads out of the parallel step decides where the run goes.
+        state.leads_to = self
+            .branches
+            .iter()
+            .find_map(|branch| state_of(branch)?.leads_to.clone());
         state
     }
 }

@@ -208,7 +208,7 @@ impl Filler<'_> {
         map.iter().map(fill).collect()
     }
 
-    /// Values in order: each may name those before it.
+    /// Values of a step that sets them. A text that is one action keeps the type of its value.
     fn values(&self, values: &IndexMap<String, Value>) -> Result<Map<String, Value>, String> {
         let fill = |(name, value): (&String, &Value)| {
             let value = match value {

@@ -1,31 +1,31 @@
 //! A run: from opening its transcript to closing it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indexmap::IndexMap;
-use quipu_model::{Annotations, Body, Place, RunId, Severity, Step as NamedStep, StepKind};
-use quipu_record::Recorder;
+use quipu_model::{Annotations, Body, Money, Place, RunId, Severity, Step as NamedStep, StepKind};
+use quipu_record::{Journal, Recorder};
 use quipu_store::blobs::Blobs;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::action::is_terminal;
 use super::audit::{Audit, AuditEnd};
-use super::chronicle::{Chronicle, End, Unrecorded, dollars, with_extra};
+use super::chronicle::{Chronicle, End, dollars, with_extra};
 use super::clock::Clock;
 use super::context::{Context, ErrorFacts, RunFacts};
 use super::frame::Frame;
-use super::history::{History, LastEnd};
+use super::history::{History, LastEnd, key};
+use super::mask;
 use super::prepare::Filler;
-use super::spending::Spending;
+use super::resume::open_journal;
+use super::spending::{Spending, Sum, Worth};
 use super::state::StepState;
-use super::{
-    EngineError, EngineOptions, News, Outcome, Pause, ResumeOptions, RunStatus, Stop, Verdict,
-};
+use super::{EngineError, EngineOptions, News, Outcome, Pause, RunStatus, Stop, Verdict};
 use crate::definition::places::Places;
 use crate::definition::{Action, At, OnFailure, Step, Text, Workflow};
 use crate::expression::Expression;
@@ -42,8 +42,15 @@ pub(super) struct Run {
     pub(super) counts: Counts,
     /// The workflows that called this one, outermost first, this one included.
     pub(super) stack: Vec<String>,
-    pub(super) verdict: Option<Verdict>,
+    /// A person's answer, until the step that asked has it.
+    pub(super) verdict: Arc<Mutex<Option<Verdict>>>,
     pub(super) starter: String,
+    /// What this run cost, without the runs that it called.
+    pub(super) own: Mutex<Sum>,
+    /// What steps with a budget cost.
+    by_step: Mutex<HashMap<(String, Vec<u64>), Money>>,
+    /// Values that are not to be seen: those of this run and of its callers.
+    pub(super) secrets: Vec<String>,
     /// The plugins that the workflow uses, open.
     pub(super) plugins: Plugins,
     /// Ends programs of plugins when the run has ended.
@@ -87,6 +94,8 @@ pub(super) struct Ending {
     pub(super) error: Option<String>,
     /// The step that failed.
     pub(super) step: Option<String>,
+    /// The end of the step whose failure ended the run.
+    pub(super) ended_by: Option<u64>,
     pub(super) pause: Option<Pause>,
 }
 
@@ -98,6 +107,7 @@ impl Ending {
             message: None,
             error: Some(error.into()),
             step: step.map(str::to_owned),
+            ended_by: None,
             pause: None,
         }
     }
@@ -108,7 +118,11 @@ pub(super) struct Beginning {
     pub(super) workflow: Arc<Workflow>,
     pub(super) inputs: IndexMap<String, Value>,
     pub(super) run_id: RunId,
-    pub(super) parent: Option<Arc<Recorder>>,
+    pub(super) parent: Option<RunId>,
+    /// The transcript, where it is open already.
+    pub(super) journal: Option<Journal>,
+    /// Secrets of the callers.
+    pub(super) secrets: Vec<String>,
     pub(super) spending: Option<Arc<Spending>>,
     pub(super) stack: Vec<String>,
     pub(super) resume: Option<Resume>,
@@ -122,7 +136,7 @@ pub(super) struct Resume {
     pub(super) discards_from: Option<u64>,
     pub(super) from: Option<String>,
     pub(super) discarded: Vec<String>,
-    pub(super) verdict: Option<Verdict>,
+    pub(super) verdict: Arc<Mutex<Option<Verdict>>>,
 }
 
 /// A new id: a UUID of version 4.
@@ -161,112 +175,14 @@ pub(super) async fn begin(
         inputs,
         run_id: new_run_id()?,
         parent: None,
+        journal: None,
+        secrets: Vec::new(),
         spending: None,
         resume: None,
         user: options.user.clone(),
     };
     let (outcome, _) = Box::pin(execute(options, beginning, cancel)).await?;
     Ok(outcome)
-}
-
-/// Goes on with a run.
-pub(super) async fn resume(
-    options: &Arc<EngineOptions>,
-    run_id: &RunId,
-    how: ResumeOptions,
-    cancel: &CancellationToken,
-) -> Result<Outcome, EngineError> {
-    let path = options.storage.path_of(run_id);
-    if !path.exists() {
-        return Err(EngineError::Resume(format!(
-            "{run_id} is not a run in {}",
-            path.parent().unwrap_or(Path::new(".")).display()
-        )));
-    }
-    let blobs = Blobs::open(&options.blobs).ok();
-    let mut history = History::read(&path, blobs).map_err(EngineError::Recording)?;
-    let Some(started) = history
-        .started
-        .clone()
-        .filter(|started| started["workflow_file"].is_string())
-    else {
-        return Err(EngineError::Resume(format!(
-            "{run_id} was not started by `quipu run`, so it cannot be resumed"
-        )));
-    };
-    if started["is_child"] == Value::Bool(true) {
-        return Err(EngineError::Resume(format!(
-            "{run_id} was called by another run; resume that one"
-        )));
-    }
-    let ended = match &history.last_end {
-        LastEnd::Said(status) => status.clone(),
-        LastEnd::Interrupted => "interrupted".to_owned(),
-    };
-    if ended == "succeeded" && how.from.is_none() {
-        return Err(EngineError::Resume(format!(
-            "{run_id} has succeeded; name a step with --from to run it again from there"
-        )));
-    }
-    let (mut discards, mut discards_from, mut discarded) = (Vec::new(), None, Vec::new());
-    if let Some(from) = &how.from {
-        let Some((first, names)) = history.beginning_at(from) else {
-            let paths = history.paths().join(", ");
-            return Err(EngineError::Resume(format!(
-                "step {from} has not run in {run_id}; steps that have: {paths}"
-            )));
-        };
-        (discards_from, discarded) = (Some(first), names);
-    } else if ended == "failed" || ended == "cancelled" {
-        discards = history.failed_end();
-    }
-    history.take_back(&discards, discards_from);
-    let workflow = if let Some(workflow) = how.workflow {
-        workflow
-    } else {
-        let file = PathBuf::from(started["workflow_file"].as_str().unwrap_or_default());
-        Arc::new(load(options, &file).map_err(EngineError::Resume)?)
-    };
-    let beginning = Beginning {
-        stack: vec![workflow.name.clone()],
-        inputs: inputs_again(&started, how.inputs)?,
-        run_id: run_id.clone(),
-        parent: None,
-        spending: None,
-        user: started["user"].as_str().unwrap_or_default().to_owned(),
-        workflow,
-        resume: Some(Resume {
-            history,
-            discards,
-            discards_from,
-            from: how.from,
-            discarded,
-            verdict: how.verdict,
-        }),
-    };
-    let (outcome, _) = Box::pin(execute(options, beginning, cancel)).await?;
-    Ok(outcome)
-}
-
-/// The inputs of a run that goes on: those of its beginning, and those that are given again.
-fn inputs_again(
-    started: &Value,
-    given: IndexMap<String, Value>,
-) -> Result<IndexMap<String, Value>, EngineError> {
-    let before = started["inputs"].as_object().into_iter().flatten();
-    let mut inputs: IndexMap<String, Value> = before
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    inputs.extend(given);
-    match inputs
-        .iter()
-        .find(|(_, value)| value.as_str() == Some(MASKED))
-    {
-        Some((name, _)) => Err(EngineError::Resume(format!(
-            "the input {name} was masked in the transcript; give it again with --input {name}=…"
-        ))),
-        None => Ok(inputs),
-    }
 }
 
 /// What is in the place of a secret.
@@ -287,26 +203,29 @@ pub(super) async fn execute(
 ) -> Result<(Outcome, Context), EngineError> {
     let began = Instant::now();
     let is_resumed = beginning.resume.is_some();
-    let parent = beginning
-        .parent
-        .as_ref()
-        .map(|parent| parent.run_id().clone());
-    let mut run = open(options, beginning)?;
-    let opened = Box::pin(run.open_plugins()).await;
-    let run = Arc::new(run);
-    let audit = Audit::open(options.audit.as_deref(), &run.facts)?;
+    let parent = beginning.parent.clone();
+    let (mut run, resume) = open(options, beginning)?;
+    // The audit file comes first: a run that cannot be put there does not begin.
+    let audit = Audit::open(options, &run.secrets)?;
     if let Some(audit) = &audit {
         audit.started(&run.facts)?;
     }
+    run.begin_record(parent.is_some(), resume).map_err(broken)?;
     run.tell(News::RunStarted {
         workflow: &run.workflow.name,
         resumed: is_resumed,
         parent: parent.as_ref(),
     });
+    let opened = tokio::select! {
+        opened = Box::pin(run.open_plugins()) => opened.map_err(Some),
+        () = cancel.cancelled() => Err(None),
+    };
+    let run = Arc::new(run);
     let mut context = Context::new(Arc::clone(&run.facts));
     let ended = match opened {
         Ok(()) => run.drive(&mut context, cancel).await,
-        Err(error) => Ok(Ending::failed(error, None)),
+        Err(Some(error)) => Ok(Ending::failed(error, None)),
+        Err(None) => Err(Stop::Cancelled),
     };
     let ending = match ended {
         Ok(ending) => ending,
@@ -316,6 +235,7 @@ pub(super) async fn execute(
             message: None,
             error: Some("cancelled".to_owned()),
             step: None,
+            ended_by: None,
             pause: None,
         },
         Err(Stop::Paused(pause)) => Ending {
@@ -324,6 +244,7 @@ pub(super) async fn execute(
             message: Some(format!("waits for an approval of step {}", pause.path)),
             error: None,
             step: Some(pause.path.clone()),
+            ended_by: None,
             pause: Some(pause),
         },
         Err(Stop::Budget(why) | Stop::Circle(why)) => Ending::failed(why, None),
@@ -341,9 +262,9 @@ pub(super) async fn execute(
             return Err(error);
         }
     };
-    let ending = run.last_hooks(&mut context, ending).await;
+    let ending = run.last_hooks(&mut context, ending, cancel).await;
     let outcome = run.outcome(&ending, began.elapsed());
-    let closed = run.close(&outcome);
+    let closed = run.close(&outcome, ending.ended_by);
     if let Some(audit) = &audit {
         let end = AuditEnd {
             status: outcome.status,
@@ -358,40 +279,41 @@ pub(super) async fn execute(
     Ok((outcome, context))
 }
 
-/// Opens the transcript of a run, closes what a killed execution left open, and writes down the beginning.
-fn open(options: &Arc<EngineOptions>, beginning: Beginning) -> Result<Run, EngineError> {
+/// Opens what a run needs. Nothing is written yet.
+fn open(
+    options: &Arc<EngineOptions>,
+    beginning: Beginning,
+) -> Result<(Run, Option<Resume>), EngineError> {
     let Beginning {
         workflow,
         inputs,
         run_id,
         parent,
+        journal,
+        mut secrets,
         spending,
         stack,
         resume,
         user,
     } = beginning;
-    let recorder = match &parent {
-        Some(parent) => parent.child(&run_id),
-        None => options.storage.record(&run_id, options.recorder.clone()),
+    secrets.extend(mask::secrets(&inputs));
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    let mut how = options.recorder.clone();
+    how.masker = how.masker.map(|rules| mask::masker(secrets.clone(), rules));
+    let journal = match journal {
+        Some(journal) => Some(journal),
+        None => open_journal(options, &run_id)?,
     };
-    let unrecorded = options
-        .go_on_unrecorded
-        .then(|| Unrecorded::new(run_id.clone(), Arc::clone(&options.observer)));
-    let recorder = match (recorder, &unrecorded) {
-        (Ok(recorder), _) => Some(Arc::new(recorder)),
-        (Err(error), Some(unrecorded)) => {
-            unrecorded.begin(&error);
-            None
-        }
-        (Err(error), None) => return Err(EngineError::Recording(error)),
+    let recorder = journal.map(|journal| Recorder::start(journal, parent, how.clone()));
+    let recorder = match recorder.transpose() {
+        Ok(recorder) => recorder.map(Arc::new),
+        Err(_) if options.go_on_unrecorded => None,
+        Err(error) => return Err(EngineError::Recording(error)),
     };
-    let blobs = match (Blobs::open(&options.blobs), &unrecorded) {
-        (Ok(blobs), _) => Some(blobs),
-        (Err(error), Some(unrecorded)) => {
-            unrecorded.begin(&error);
-            None
-        }
-        (Err(error), None) => return Err(EngineError::Storing(error)),
+    let blobs = match Blobs::open(&options.blobs) {
+        Ok(blobs) => Some(blobs),
+        Err(_) if options.go_on_unrecorded => None,
+        Err(error) => return Err(EngineError::Storing(error)),
     };
     if let Some(recorder) = &recorder {
         options.observer.opened(recorder);
@@ -399,7 +321,9 @@ fn open(options: &Arc<EngineOptions>, beginning: Beginning) -> Result<Run, Engin
     let chronicle = Chronicle {
         recorder,
         blobs,
-        unrecorded,
+        masker: how.masker,
+        goes_on: options.go_on_unrecorded,
+        is_off: AtomicBool::new(false),
     };
     let clock = Clock(Arc::clone(&options.recorder.clock));
     let spending = spending.unwrap_or_else(|| {
@@ -413,36 +337,29 @@ fn open(options: &Arc<EngineOptions>, beginning: Beginning) -> Result<Run, Engin
         clock,
         inputs,
         dir: options.root.clone(),
-        user: options.user.clone(),
+        user: user.clone(),
         hostname: hostname(),
         places: directories(options, workflow.pack.as_deref()),
         run_id,
     };
-    let mut run = Run {
+    let run = Run {
         options: Arc::clone(options),
         facts: Arc::new(facts),
         chronicle,
         history: None,
         spending,
+        own: Mutex::default(),
+        by_step: Mutex::default(),
+        secrets,
         counts: Counts::default(),
         stack,
-        verdict: None,
+        verdict: Arc::default(),
         plugins: options.plugins.clone(),
         plugins_end: CancellationToken::new().drop_guard(),
         starter: user,
         workflow,
     };
-    run.write_beginning(parent.is_some(), resume.as_ref())
-        .map_err(broken)?;
-    if let Some(resume) = resume {
-        for (step, times) in &resume.history.asked {
-            options.agents.pass_over(step, *times);
-        }
-        run.spending.add_past(&resume.history.spending);
-        run.verdict = resume.verdict;
-        run.history = Some(resume.history);
-    }
-    Ok(run)
+    Ok((run, resume))
 }
 
 /// Only a transcript that cannot be written stops a run that has not begun.
@@ -518,10 +435,54 @@ impl Run {
         NamedStep::new(self.workflow.name.clone(), StepKind::Workflow)
     }
 
-    fn write_beginning(&self, is_child: bool, resume: Option<&Resume>) -> Result<(), Stop> {
-        if let Some(resume) = resume {
+    /// Closes what a killed execution left open, writes down the beginning, and takes what is known over.
+    fn begin_record(&mut self, is_child: bool, resume: Option<Resume>) -> Result<(), Stop> {
+        if let Some(resume) = &resume {
             self.close_interrupted(&resume.history)?;
         }
+        self.write_beginning(is_child, resume.as_ref())?;
+        if let Some(resume) = resume {
+            for (step, times) in &resume.history.asked {
+                self.options.agents.pass_over(step, *times);
+            }
+            for event in &resume.history.spending {
+                let added = self.spending.worth(&event.annotations, event.timestamp);
+                self.add_own(added);
+            }
+            if resume.from.is_some() {
+                self.tell(News::Discarded {
+                    steps: &resume.discarded,
+                });
+            }
+            self.verdict = resume.verdict;
+            self.history = Some(resume.history);
+        }
+        Ok(())
+    }
+
+    /// Adds what a call of a step with a budget cost, and gives what the step has cost in all, over its attempts and
+    /// executions.
+    pub(super) fn add_to_step(&self, place: &Place, added: Worth) -> Money {
+        let mut by_step = self.by_step.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = by_step.entry(key(place)).or_insert_with(|| {
+            let past = self.history.iter().flat_map(|history| &history.spending);
+            past.filter(|event| key(&event.place) == key(place))
+                .filter_map(|event| {
+                    let worth = self.spending.worth(&event.annotations, event.timestamp);
+                    worth.dollars
+                })
+                .sum()
+        });
+        *sum += added.dollars.unwrap_or(Money::ZERO);
+        *sum
+    }
+
+    pub(super) fn add_own(&self, added: Worth) {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.add(added);
+    }
+
+    fn write_beginning(&self, is_child: bool, resume: Option<&Resume>) -> Result<(), Stop> {
         let mut extra = json!({
             "workflow_file": absolute(&self.workflow.file),
             "workflow_sha256": self.workflow.digest,
@@ -533,9 +494,15 @@ impl Run {
         if is_child {
             extra["is_child"] = true.into();
         }
+        if self.chronicle.masker.is_some() {
+            extra["is_masked"] = true.into();
+        }
+        if let Some(budget) = self.spending.budget() {
+            extra["budget"] = json!({ "usd": budget.usd, "enforce": budget.enforce });
+        }
         if let Some(resume) = resume {
             let mut how =
-                json!({ "by": self.facts.user, "execution": resume.history.executions + 1 });
+                json!({ "by": self.options.user, "execution": resume.history.executions + 1 });
             if !resume.discards.is_empty() {
                 how["discards"] = json!(resume.discards);
             }
@@ -599,6 +566,8 @@ impl Run {
         }
         let mut frame = Frame::default();
         let mut name = self.workflow.initial.text.clone();
+        // The end of the last step, if it failed.
+        let mut failed = None;
         loop {
             let Some(step) = self.workflow.steps.get(&name) else {
                 return Ok(Ending::failed(
@@ -608,14 +577,27 @@ impl Run {
             };
             self.step(context, &mut frame, step, cancel).await?;
             if let Some(ending) = is_terminal(step, context) {
-                return Ok(ending);
+                return Ok(Ending {
+                    ended_by: failed,
+                    ..ending
+                });
             }
+            let state = context.states.get(&step.name);
+            failed = state.filter(|state| !state.is_ok()).map(|state| state.seq);
             name = match self.next(context, step, false)? {
                 Next::Goto(next) => next,
-                Next::End(ending) => return Ok(ending),
+                Next::End(ending) => {
+                    return Ok(Ending {
+                        ended_by: failed,
+                        ..ending
+                    });
+                }
                 Next::Nowhere => {
                     let error = nowhere(step, context);
-                    return Ok(Ending::failed(error, Some(&step.name)));
+                    return Ok(Ending {
+                        ended_by: failed,
+                        ..Ending::failed(error, Some(&step.name))
+                    });
                 }
             };
         }
@@ -695,7 +677,7 @@ impl Run {
             place.attempt = history.next_attempt(&place, 1);
         }
         self.chronicle
-            .started(&place, named.clone(), None, "", None)?;
+            .started(&place, named.clone(), None, "", &[])?;
         let mut end = StepState::said(said.clone().unwrap_or_default());
         end.exit_code = Some(i32::from(status));
         self.chronicle
@@ -706,6 +688,7 @@ impl Run {
             error: Some(said.clone().unwrap_or(error)),
             message: said,
             step: Some(step.name.clone()),
+            ended_by: None,
             pause: None,
         })
     }
@@ -716,20 +699,36 @@ impl Run {
         cancel: &CancellationToken,
     ) -> Result<Result<(), Ending>, Stop> {
         // They belong to the beginning of a run, not of each execution of it.
-        if self.history.is_some() {
+        let hooks = &self.workflow.hooks.workflow_start;
+        let are_done = self
+            .history
+            .as_ref()
+            .is_some_and(|history| history.start_hooks_done);
+        if hooks.is_empty() || are_done {
             return Ok(Ok(()));
         }
-        for hook in &self.workflow.hooks.workflow_start {
+        for hook in hooks {
             if let Err(error) = self.hook(context, &Place::run(), hook, cancel).await {
                 let error = format!("a hook before the first step failed: {error}");
                 return Ok(Err(Ending::failed(error, None)));
             }
         }
+        self.note(
+            &Place::run(),
+            "tool_lifecycle",
+            "start_hooks_done",
+            &json!({ "hooks": hooks.len() }),
+        )?;
         Ok(Ok(()))
     }
 
     /// Runs the hooks of the run's end. What they change is nothing; a transcript that breaks is said by `close`.
-    async fn last_hooks(self: &Arc<Self>, context: &mut Context, ending: Ending) -> Ending {
+    async fn last_hooks(
+        self: &Arc<Self>,
+        context: &mut Context,
+        ending: Ending,
+        cancel: &CancellationToken,
+    ) -> Ending {
         let hooks = &self.workflow.hooks;
         let hooks = match ending.status {
             RunStatus::Succeeded => &hooks.workflow_end,
@@ -761,6 +760,10 @@ impl Run {
                 own.cancel();
                 running.await.ok();
             }
+            () = cancel.cancelled(), if ending.status != RunStatus::Cancelled => {
+                own.cancel();
+                running.await.ok();
+            }
         }
         ending
     }
@@ -785,25 +788,29 @@ impl Run {
     }
 
     /// Writes down the end of the run, and closes its transcript.
-    fn close(&self, outcome: &Outcome) -> Result<(), EngineError> {
+    fn close(&self, outcome: &Outcome, ended_by: Option<u64>) -> Result<(), EngineError> {
         let mut result = Map::new();
         result.insert("status".to_owned(), outcome.status.as_str().into());
         result.insert("exit_code".to_owned(), outcome.exit_code.into());
         if let Some(message) = &outcome.message {
             result.insert("message".to_owned(), message.clone().into());
         }
-        if outcome.tokens > 0 {
-            result.insert("tokens".to_owned(), outcome.tokens.into());
-            result.insert("cost_usd".to_owned(), dollars(outcome.dollars).into());
+        let own = *self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if own.tokens > 0 {
+            result.insert("tokens".to_owned(), own.tokens.into());
+            result.insert("cost_usd".to_owned(), dollars(own.dollars).into());
         }
-        if outcome.unpriced > 0 {
-            result.insert("calls_without_price".to_owned(), outcome.unpriced.into());
+        if own.unpriced > 0 {
+            result.insert("calls_without_price".to_owned(), own.unpriced.into());
         }
         if outcome.answered > 0 {
             result.insert(
                 "answered_from_transcript".to_owned(),
                 outcome.answered.into(),
             );
+        }
+        if let Some(seq) = ended_by {
+            result.insert("ended_by".to_owned(), seq.into());
         }
         if let Some(pause) = &outcome.pause {
             result.insert("waits_for".to_owned(), pause.path.clone().into());
@@ -818,11 +825,10 @@ impl Run {
         self.chronicle
             .record(&Place::run(), Body::RunCompleted(Some(end)), annotations)
             .map_err(broken)?;
-        let closed = match &self.chronicle.recorder {
-            Some(recorder) => recorder.close().map_err(Stop::recording),
+        match &self.chronicle.recorder {
+            Some(recorder) => recorder.close().map_err(EngineError::Recording),
             None => Ok(()),
-        };
-        self.chronicle.unless_unrecorded(closed).map_err(broken)
+        }
     }
 
     /// Writes down how many steps answered from the transcript since it was last said.

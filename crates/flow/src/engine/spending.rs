@@ -14,6 +14,14 @@ pub(super) struct Spending {
     sum: Mutex<Sum>,
 }
 
+/// What a call came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Worth {
+    /// What it cost; `None` when it has no known price.
+    pub(super) dollars: Option<Money>,
+    pub(super) tokens: u64,
+}
+
 /// A sum of calls to models.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sum {
@@ -24,11 +32,22 @@ pub(super) struct Sum {
     warned: bool,
 }
 
+impl Sum {
+    pub(super) fn add(&mut self, worth: Worth) {
+        self.tokens += worth.tokens;
+        match worth.dollars {
+            Some(dollars) => self.dollars += dollars,
+            // A call that used nothing costs nothing.
+            None if worth.tokens == 0 => {}
+            None => self.unpriced += 1,
+        }
+    }
+}
+
 /// What came of adding a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Added {
-    /// What the call cost; `None` when it has no known price.
-    pub(super) dollars: Option<Money>,
+    pub(super) worth: Worth,
     /// The sum for which the budget of the run is spent for the first time.
     pub(super) beyond: Option<(Money, Budget)>,
 }
@@ -60,28 +79,34 @@ impl Spending {
         quote.ok().map(|quote| quote.cost(&usage).total())
     }
 
+    /// What a call came to, by what its event says.
+    pub(super) fn worth(&self, notes: &Notes, at: Timestamp) -> Worth {
+        Worth {
+            dollars: self.price(notes, at).or(notes.cost),
+            tokens: notes.usage.map_or(0, |usage| usage.total()),
+        }
+    }
+
+    /// The budget of the run.
+    pub(super) fn budget(&self) -> Option<Budget> {
+        self.budget
+    }
+
     /// Adds a call. `None` when the event says nothing of one.
     pub(super) fn add(&self, notes: &Notes, at: Timestamp) -> Option<Added> {
         if notes.usage.is_none() && notes.cost.is_none() {
             return None;
         }
-        let tokens = notes.usage.map_or(0, |usage| usage.total());
-        let dollars = self.price(notes, at).or(notes.cost);
+        let worth = self.worth(notes, at);
         let mut sum = self.lock();
-        sum.tokens += tokens;
-        match dollars {
-            Some(dollars) => sum.dollars += dollars,
-            // A call that used nothing costs nothing.
-            None if tokens == 0 => {}
-            None => sum.unpriced += 1,
-        }
+        sum.add(worth);
         let total = sum.dollars;
         let beyond = self.budget.filter(|budget| is_beyond(total, *budget));
         // One that only counts is said once; one that ends the run ends every ask.
         let beyond =
             beyond.filter(|budget| budget.enforce || !std::mem::replace(&mut sum.warned, true));
         Some(Added {
-            dollars,
+            worth,
             beyond: beyond.map(|budget| (total, budget)),
         })
     }
@@ -111,7 +136,7 @@ pub(super) fn is_beyond(sum: Money, budget: Budget) -> bool {
 /// What is said when a budget is spent.
 pub(super) fn complaint(sum: Money, budget: Budget, whose: &str) -> String {
     format!(
-        "the budget of the {whose} is spent: ${sum:.4} of ${}",
+        "the budget of the {whose} is spent: ${sum:.4} of ${:.4}",
         budget.usd
     )
 }

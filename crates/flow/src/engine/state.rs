@@ -24,6 +24,8 @@ pub enum StepStatus {
     Failed,
     /// It was made to end before.
     Cancelled,
+    /// It waits for a person.
+    Paused,
 }
 
 impl StepStatus {
@@ -33,6 +35,7 @@ impl StepStatus {
             Self::Completed => "completed",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
+            Self::Paused => "paused",
         }
     }
 }
@@ -84,6 +87,9 @@ pub struct StepState {
     /// Where a loop or a body sends the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leads_to: Option<String>,
+    /// The event that says so; 0 when it is not recorded.
+    #[serde(skip)]
+    pub seq: u64,
     /// Why it failed. In the transcript it is the error of the event.
     #[serde(skip)]
     pub error: Option<String>,
@@ -164,26 +170,35 @@ impl StepState {
     pub(super) fn to_result(
         &self,
         blobs: Option<&Blobs>,
+        masked: &dyn Fn(&str) -> String,
     ) -> Result<(Json, Vec<Attachment>), quipu_store::blobs::BlobError> {
         let mut attachments = Vec::new();
         let mut result = serde_json::to_value(self).unwrap_or_default();
         if let (Some(blobs), Some(fields)) = (blobs, result.as_object_mut()) {
-            for name in ["output", "stderr"] {
-                let Some(Value::String(text)) = fields.get(name) else {
-                    continue;
+            let names: Vec<String> = fields.keys().cloned().collect();
+            for name in names {
+                let (text, mime) = match fields.get(&name) {
+                    Some(Value::String(text)) => (text.clone(), "text/plain"),
+                    Some(Value::Null) | None => continue,
+                    Some(other) => (other.to_string(), "application/json"),
                 };
                 if text.len() <= INLINE {
                     continue;
                 }
+                let text = masked(&text);
                 let id = blobs.put(text.as_bytes())?;
                 let sha256 = id.digest().to_string();
                 attachments.push(Attachment {
-                    mime: "text/plain".to_owned(),
+                    mime: mime.to_owned(),
                     bytes: text.len() as u64,
                     sha256: sha256.clone(),
                 });
-                let short = first_bytes(text, PREVIEW).to_owned();
-                fields.insert(name.to_owned(), short.into());
+                if mime == "text/plain" {
+                    let short = first_bytes(&text, PREVIEW).to_owned();
+                    fields.insert(name.clone(), short.into());
+                } else {
+                    fields.remove(&name);
+                }
                 fields.insert(format!("{name}_blob"), sha256.into());
             }
         }
@@ -199,17 +214,22 @@ impl StepState {
         error: Option<&str>,
         blobs: Option<&Blobs>,
     ) -> Option<Self> {
-        let value: Value = serde_json::from_str(result?.get()).ok()?;
-        let mut state: Self = serde_json::from_value(value.clone()).ok()?;
-        for (name, text) in [
-            ("output_blob", &mut state.output),
-            ("stderr_blob", &mut state.stderr),
-        ] {
-            if let Some(sha256) = value.get(name).and_then(Value::as_str) {
-                let id: BlobId = sha256.parse().ok()?;
-                *text = String::from_utf8(blobs?.get(&id).ok()?).ok()?;
-            }
+        let mut value: Value = serde_json::from_str(result?.get()).ok()?;
+        let fields = value.as_object_mut()?;
+        let moved: Vec<(String, Value)> = fields
+            .iter()
+            .filter_map(|(name, id)| Some((name.strip_suffix("_blob")?.to_owned(), id.clone())))
+            .collect();
+        for (name, id) in moved {
+            let id: BlobId = id.as_str()?.parse().ok()?;
+            let text = String::from_utf8(blobs?.get(&id).ok()?).ok()?;
+            let whole = match name.as_str() {
+                "output" | "stderr" => Value::String(text),
+                _ => serde_json::from_str(&text).ok()?,
+            };
+            fields.insert(name, whole);
         }
+        let mut state: Self = serde_json::from_value(value).ok()?;
         state.error = error.map(str::to_owned);
         Some(state)
     }

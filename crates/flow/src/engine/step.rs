@@ -1,5 +1,6 @@
 //! One step: from what it is given to its end in the transcript, with all attempts at it.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,8 +34,6 @@ pub(super) struct Doing<'a> {
 #[derive(Default)]
 pub(super) struct Done {
     pub(super) state: StepState,
-    /// The highest attempt inside of it.
-    pub(super) inner: u64,
     /// Whether trying again may help; a step that spent its budget is not tried again.
     pub(super) is_final: bool,
 }
@@ -90,7 +89,7 @@ impl Run {
             Ok(prepared) => prepared.hash(),
             Err(_) => String::new(),
         };
-        let mut discards = None;
+        let mut discards = Vec::new();
         let mut first = least;
         if let Some(history) = &self.history {
             if !matches!(step.action, Action::Terminal(_)) && prepared.is_ok() {
@@ -99,13 +98,16 @@ impl Run {
                         place.attempt = answered.attempt;
                         self.tell(News::StepAnswered { place: &place });
                         self.counts.answered();
-                        frame.used(&step.name, answered.attempt, answered.child_attempts);
-                        context
-                            .states
-                            .insert(step.name.clone(), Arc::new(answered.state));
+                        frame.saw_inside(&step.name, answered.child_attempts);
+                        frame.used(&step.name, answered.attempt);
+                        let inside = answered.inside.into_iter();
+                        let own = (step.name.clone(), answered.state);
+                        for (name, state) in inside.chain([own]) {
+                            context.states.insert(name, Arc::new(state));
+                        }
                         return Ok(());
                     }
-                    Found::Changed(seq) => discards = Some(seq),
+                    Found::Changed(seqs) => discards = seqs,
                     Found::Nothing => {}
                 }
             }
@@ -115,6 +117,7 @@ impl Run {
             first,
             input,
             discards,
+            is_circle,
         };
         let state = self
             .attempts(context, frame, step, prepared, attempts, cancel)
@@ -156,7 +159,11 @@ impl Run {
                 }
                 _ => None,
             };
-            let discards = numbers.discards.filter(|_| tries == 1);
+            let discards = if tries == 1 {
+                numbers.discards.as_slice()
+            } else {
+                &[]
+            };
             self.say_answered(&place)?;
             self.chronicle.started(
                 &place,
@@ -174,6 +181,7 @@ impl Run {
                 self.hooks(context, &place, &step.hooks.pre, cancel).await?;
             }
             let began = Instant::now();
+            let before = is_container(&step.action).then(|| context.states.clone());
             let doing = Doing {
                 run: self,
                 step,
@@ -191,7 +199,14 @@ impl Run {
             let mut done = match outcome {
                 Ok(done) => done,
                 Err(stop) => {
-                    self.stopped(&place, &named, &kind, child, began.elapsed(), &stop)?;
+                    let end = End {
+                        child,
+                        took: began.elapsed(),
+                        stopped: true,
+                        child_attempts: frame.inner(&step.name),
+                        ..End::default()
+                    };
+                    self.stopped(&place, &named, &kind, &end, &stop)?;
                     return Err(stop);
                 }
             };
@@ -213,11 +228,14 @@ impl Run {
                 child,
                 took,
                 retrying: again,
-                handled: step.continue_on_error,
-                child_attempts: done.inner,
+                handled: step.continue_on_error && state.status == StepStatus::Failed,
+                stopped: numbers.is_circle || state.status == StepStatus::Cancelled,
+                child_attempts: frame.inner(&step.name),
+                states: before.map_or_else(Vec::new, |before| left_inside(&before, context)),
                 ..End::default()
             };
-            self.chronicle
+            state.seq = self
+                .chronicle
                 .completed(&place, named.clone(), state, &end)?;
             self.tell(News::StepEnded {
                 place: &place,
@@ -225,10 +243,12 @@ impl Run {
                 error: state.error.as_deref(),
                 took,
             });
-            frame.used(&step.name, place.attempt, done.inner);
+            frame.used(&step.name, place.attempt);
             let Some(retry) = step.retry.as_ref().filter(|_| again) else {
-                self.hooks(context, &place, &step.hooks.post, cancel)
-                    .await?;
+                if !cancel.is_cancelled() {
+                    self.hooks(context, &place, &step.hooks.post, cancel)
+                        .await?;
+                }
                 return Ok(done.state);
             };
             let error = done.state.error.as_deref().unwrap_or_default();
@@ -269,32 +289,32 @@ impl Run {
         place: &Place,
         named: &quipu_model::Step,
         kind: &StepKind,
-        child: Option<RunId>,
-        took: Duration,
+        end: &End,
         stop: &Stop,
     ) -> Result<(), Stop> {
-        let (state, paused) = match stop {
-            Stop::Cancelled => (cancelled("cancelled"), false),
-            Stop::Budget(why) | Stop::Circle(why) => (StepState::failed(why.clone()), false),
-            Stop::Paused(_) => (StepState::said("waits for an approval"), true),
+        let state = match stop {
+            Stop::Cancelled => cancelled("cancelled"),
+            Stop::Budget(why) | Stop::Circle(why) => StepState::failed(why.clone()),
+            Stop::Paused(pause) => StepState {
+                status: StepStatus::Paused,
+                ..StepState::said(format!("waits for an approval: {}", pause.message))
+            },
             // What cannot be recorded is not recorded.
             Stop::Broken(_) => return Ok(()),
         };
-        let end = End {
-            child,
-            took,
-            retrying: paused,
-            ..End::default()
-        };
         self.chronicle
-            .completed(place, named.clone(), &state, &end)?;
-        let error = state.error.as_deref();
-        self.tell(News::StepEnded {
-            place,
-            kind,
-            error,
-            took,
-        });
+            .completed(place, named.clone(), &state, end)?;
+        let (error, took) = (state.error.as_deref(), end.took);
+        if state.status == StepStatus::Paused {
+            self.tell(News::StepPaused { place });
+        } else {
+            self.tell(News::StepEnded {
+                place,
+                kind,
+                error,
+                took,
+            });
+        }
         Ok(())
     }
 
@@ -359,11 +379,34 @@ fn depended_on(context: &Context, step: &Step) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether a step has others inside.
+fn is_container(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::Parallel(_) | Action::ForEach(_) | Action::While(_)
+    )
+}
+
+/// What the steps inside a container left behind: those whose state is not the one from before.
+fn left_inside(before: &BTreeMap<String, Arc<StepState>>, context: &Context) -> Vec<(String, u64)> {
+    let is_new = |(name, state): &(&String, &Arc<StepState>)| {
+        before
+            .get(*name)
+            .is_none_or(|known| !Arc::ptr_eq(known, state))
+    };
+    let states = context.states.iter().filter(is_new);
+    states
+        .filter(|(_, state)| state.seq > 0)
+        .map(|(name, state)| (name.clone(), state.seq))
+        .collect()
+}
+
 /// How attempts are numbered, and what the first says.
 struct Attempts {
     first: u64,
     input: String,
-    discards: Option<u64>,
+    discards: Vec<u64>,
+    is_circle: bool,
 }
 
 impl Doing<'_> {

@@ -197,12 +197,16 @@ impl StepTools {
     }
 }
 
+/// The name that agents know the server of these tools by.
+const SERVER: &str = "quipu";
+
 /// Whether an agent's name for a tool is that of one of ours: agents put the server's name before it.
 fn is_tool(named: &str, ours: &str) -> bool {
-    named == ours
-        || named
-            .strip_suffix(ours)
-            .is_some_and(|rest| rest.ends_with(['_', '.', '/', '-']))
+    let before = named.strip_suffix(ours);
+    before.is_some_and(|before| {
+        let server = before.trim_end_matches(['_', '.', '/', '-', ':']);
+        before.is_empty() || server == SERVER || server.strip_prefix("mcp__") == Some(SERVER)
+    })
 }
 
 impl ToolRecorder for StepTools {

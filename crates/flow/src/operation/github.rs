@@ -259,7 +259,8 @@ pub(super) async fn ask(
         process::ProcessError::Start { program, source } => {
             failed(format!("cannot start {program}: {source}"))
         }
-        error @ process::ProcessError::NotFound { .. } => failed(error.to_string()),
+        error @ (process::ProcessError::NotFound { .. }
+        | process::ProcessError::Directory { .. }) => failed(error.to_string()),
     })?;
     let said = String::from_utf8_lossy(&heard.err);
     match ended {

@@ -66,6 +66,8 @@ pub trait Listener: Send {
     fn stdout(&mut self, bytes: &[u8]);
     /// Bytes of standard error.
     fn stderr(&mut self, bytes: &[u8]);
+    /// Some time has passed, whether or not the program said anything.
+    fn tick(&mut self) {}
 }
 
 /// How a program ended.
@@ -105,6 +107,12 @@ pub enum ProcessError {
     NotFound {
         /// Its name.
         program: String,
+    },
+    /// The directory that it is to run in is not there.
+    #[error("there is no directory {}", .dir.display())]
+    Directory {
+        /// The directory.
+        dir: PathBuf,
     },
     /// The system refused.
     #[error("cannot start {program}")]

@@ -12,6 +12,9 @@ use super::{Ended, Listener, ProcessError, ProcessTree, Program};
 /// How much is read at once.
 const PIECE: usize = 64 << 10;
 
+/// How often a listener is told that time has passed.
+const TICK: std::time::Duration = std::time::Duration::from_millis(500);
+
 /// How long output is still read after the program has ended: its children may hold the pipes open for ever.
 const DRAIN: std::time::Duration = std::time::Duration::from_millis(100);
 
@@ -26,7 +29,8 @@ pub async fn run(
     listener: &mut dyn Listener,
     cancel: &CancellationToken,
 ) -> Result<Ended, ProcessError> {
-    let mut child = start(program)?;
+    let mark = mark();
+    let mut child = start(program, &mark).await?;
     let pid = child.id();
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let feeding = async {
@@ -42,7 +46,7 @@ pub async fn run(
         cut: None,
     };
     {
-        let ending = watched.wait(pid, deadline, program.grace, cancel);
+        let ending = watched.wait(pid, deadline, program.grace, &mark, cancel);
         let reading = read_both(stdout, stderr, listener);
         tokio::pin!(feeding, ending, reading);
         let (mut fed, mut read, mut ended) = (false, false, false);
@@ -60,7 +64,15 @@ pub async fn run(
     Ok(watched.ended())
 }
 
-fn start(program: &Program) -> Result<Child, ProcessError> {
+/// A mark that everything a program starts carries in its environment, so that it is found wherever it went.
+fn mark() -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{}-{number}", std::process::id())
+}
+
+async fn start(program: &Program, mark: &str) -> Result<Child, ProcessError> {
     let Some((name, arguments)) = program.argv.split_first() else {
         return Err(ProcessError::NotFound {
             program: "(no program)".to_owned(),
@@ -70,6 +82,7 @@ fn start(program: &Program) -> Result<Child, ProcessError> {
     command
         .args(arguments)
         .envs(&program.env)
+        .env(super::tree::MARK, mark)
         .stdin(if program.stdin.is_some() {
             Stdio::piped()
         } else {
@@ -82,15 +95,37 @@ fn start(program: &Program) -> Result<Child, ProcessError> {
     if let Some(dir) = &program.dir {
         command.current_dir(dir);
     }
-    command.spawn().map_err(|source| {
-        let program = name.to_string_lossy().into_owned();
-        if source.kind() == std::io::ErrorKind::NotFound {
-            ProcessError::NotFound { program }
-        } else {
-            ProcessError::Start { program, source }
+    let mut tries = 0;
+    loop {
+        let source = match command.spawn() {
+            Ok(child) => return Ok(child),
+            Err(source) => source,
+        };
+        // Another thread started a program while a script was written: that program has the file open for a moment.
+        if source.kind() == std::io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES {
+            tries += 1;
+            sleep(BUSY_PAUSE).await;
+            continue;
         }
-    })
+        let is_missing = source.kind() == std::io::ErrorKind::NotFound;
+        // A directory that is not there gives the same error as a program that is not there.
+        let is_dir = program.dir.as_ref().is_none_or(|dir| dir.is_dir());
+        return Err(match (&program.dir, is_dir) {
+            (Some(dir), false) => ProcessError::Directory { dir: dir.clone() },
+            _ if is_missing => ProcessError::NotFound {
+                program: name.to_string_lossy().into_owned(),
+            },
+            _ => ProcessError::Start {
+                program: name.to_string_lossy().into_owned(),
+                source,
+            },
+        });
+    }
 }
+
+/// How often, and after what pause, a file that is busy is tried again.
+const BUSY_TRIES: u32 = 50;
+const BUSY_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// A program on its way to its end.
 struct Watched {
@@ -105,6 +140,7 @@ impl Watched {
         pid: Option<u32>,
         deadline: Option<Instant>,
         grace: std::time::Duration,
+        mark: &str,
         cancel: &CancellationToken,
     ) {
         let time_up = async {
@@ -123,7 +159,7 @@ impl Watched {
             () = time_up => self.cut = Some(Ended::TimedOut),
         }
         if let Some(pid) = pid {
-            let mut tree = ProcessTree::of(pid);
+            let mut tree = ProcessTree::of(pid).marked(mark);
             tree.end(false);
             tokio::select! {
                 _ = self.child.wait() => {}
@@ -157,8 +193,11 @@ async fn read_both(
 ) {
     let (mut out, mut err) = (stdout, stderr);
     let (mut out_buffer, mut err_buffer) = (vec![0; PIECE], vec![0; PIECE]);
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while out.is_some() || err.is_some() {
         tokio::select! {
+            _ = ticks.tick() => listener.tick(),
             read = read_some(&mut out, &mut out_buffer), if out.is_some() => match read {
                 Some(n) => listener.stdout(&out_buffer[..n]),
                 None => out = None,

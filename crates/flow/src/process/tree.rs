@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 #[derive(Debug)]
 pub struct ProcessTree {
     leader: u32,
+    mark: Option<String>,
     /// Remembered: children of a process that has ended belong to another parent.
     below: BTreeSet<u32>,
 }
@@ -17,8 +18,16 @@ impl ProcessTree {
     pub fn of(leader: u32) -> Self {
         Self {
             leader,
+            mark: None,
             below: BTreeSet::new(),
         }
+    }
+
+    /// What carries this mark in its environment belongs to the tree, whoever its parent is by now.
+    #[must_use]
+    pub(super) fn marked(mut self, mark: &str) -> Self {
+        self.mark = Some(mark.to_owned());
+        self
     }
 
     /// Kills every descendant of a process, but not the process itself.
@@ -32,6 +41,9 @@ impl ProcessTree {
     pub fn end(&mut self, by_force: bool) {
         let signal = if by_force { Signal::KILL } else { Signal::TERM };
         self.below.extend(descendants(self.leader));
+        if let Some(mark) = &self.mark {
+            self.below.extend(carriers(mark));
+        }
         if let Some(leader) = pid(self.leader) {
             // The group may have ended by itself.
             kill_process_group(leader, signal).ok();
@@ -44,6 +56,25 @@ impl ProcessTree {
 
 fn pid(number: u32) -> Option<Pid> {
     i32::try_from(number).ok().and_then(Pid::from_raw)
+}
+
+/// The variable that carries the mark of a program.
+pub(super) const MARK: &str = "QUIPU_PROGRAM";
+
+/// The processes that carry a mark. Those of other users cannot be looked at, and are not ours.
+fn carriers(mark: &str) -> BTreeSet<u32> {
+    let wanted = format!("{MARK}={mark}");
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter_map(|entry| {
+            let process = entry.file_name().to_str()?.parse::<u32>().ok()?;
+            let environment = std::fs::read(entry.path().join("environ")).ok()?;
+            let mut variables = environment.split(|byte| *byte == 0);
+            variables
+                .any(|variable| variable == wanted.as_bytes())
+                .then_some(process)
+        })
+        .collect()
 }
 
 /// The processes below one, as `/proc` tells; none where there is no `/proc`.

@@ -18,6 +18,9 @@ use crate::commands::emit;
 use crate::error::Result;
 use crate::terminal::{self, DIM, GREEN, RED, YELLOW, clean, clean_line, say_styled};
 
+/// How often the live line is drawn.
+const TICK: Duration = Duration::from_millis(200);
+
 /// How wide a step's path is before what follows is out of line.
 const PATH: usize = 32;
 
@@ -37,7 +40,7 @@ struct State {
     began: Option<Instant>,
     /// The runs that are under way, outermost first.
     runs: Vec<RunId>,
-    running: BTreeMap<String, Instant>,
+    running: BTreeMap<(RunId, String), Instant>,
     dollars: Money,
     tokens: u64,
     printers: Vec<JoinHandle<io::Result<()>>>,
@@ -52,7 +55,7 @@ impl Display {
             let style = ProgressStyle::with_template("{spinner} {msg}");
             let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
             let bar = ProgressBar::new_spinner().with_style(style);
-            bar.enable_steady_tick(Duration::from_millis(200));
+            bar.enable_steady_tick(TICK);
             bar
         });
         Self {
@@ -107,6 +110,21 @@ impl Display {
         written
     }
 
+    /// Does something while the live line is out of the way.
+    pub(super) fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
+        match &self.bar {
+            Some(bar) => {
+                bar.disable_steady_tick();
+                bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
+                let done = act();
+                bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
+                bar.enable_steady_tick(TICK);
+                done
+            }
+            None => act(),
+        }
+    }
+
     fn line(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| say_styled(text)),
@@ -114,11 +132,26 @@ impl Display {
         }
     }
 
+    /// What a step says, line by line, with its name before it.
+    fn speak(&self, place: &Place, text: &str) {
+        if !self.verbose || self.quiet {
+            return;
+        }
+        let name = clean(&name_of(place)).into_owned();
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            self.line(&format!("    {DIM}{name}:{DIM:#} {}", clean(line)));
+        }
+    }
+
     fn refresh(&self, state: &State) {
         let Some(bar) = &self.bar else {
             return;
         };
-        let mut running: Vec<(&String, &Instant)> = state.running.iter().collect();
+        let mut running: Vec<(&String, &Instant)> = state
+            .running
+            .iter()
+            .map(|((_, name), since)| (name, since))
+            .collect();
         running.sort_by_key(|(_, since)| **since);
         let names: Vec<&str> = running
             .iter()
@@ -163,9 +196,8 @@ impl Display {
                 Some(format!("{indent}{} {verb} as {run}", clean(workflow)))
             }
             News::StepStarted { place, .. } => {
-                state
-                    .running
-                    .insert(format!("{run} {}", name_of(place)), Instant::now());
+                let at = (run.clone(), name_of(place));
+                state.running.insert(at, Instant::now());
                 None
             }
             News::StepEnded {
@@ -174,7 +206,7 @@ impl Display {
                 error,
                 took: time,
             } => {
-                state.running.remove(&format!("{run} {}", name_of(place)));
+                state.running.remove(&(run.clone(), name_of(place)));
                 let (style, mark) = match error {
                     None => (GREEN, "ok"),
                     Some(_) => (RED, "failed"),
@@ -189,6 +221,16 @@ impl Display {
                     took(time),
                 ))
             }
+            News::StepPaused { place } => {
+                state.running.remove(&(run.clone(), name_of(place)));
+                let name = clean(&name_of(place)).into_owned();
+                Some(format!("{indent}{YELLOW}waits{YELLOW:#}  {name:<PATH$}"))
+            }
+            News::Discarded { steps } => Some(format!(
+                "{indent}{YELLOW}again{YELLOW:#}  discards {}: {}",
+                terminal::count(steps.len() as u64, "step"),
+                clean_line(&steps.join(", "), 400)
+            )),
             News::StepAnswered { place } => self
                 .verbose
                 .then(|| format!("{indent}{DIM}kept   {}{DIM:#}", clean(&name_of(place)))),
@@ -202,16 +244,12 @@ impl Display {
                 took(after),
                 clean_line(error, 120)
             )),
-            News::Said { text, .. } => {
-                if self.verbose && !self.quiet {
-                    self.line(clean(text).trim_end());
-                }
+            News::Said { place, text } => {
+                self.speak(place, text);
                 None
             }
-            News::Printed { bytes, .. } => {
-                if self.verbose && !self.quiet {
-                    self.line(clean(&String::from_utf8_lossy(bytes)).trim_end());
-                }
+            News::Printed { place, bytes, .. } => {
+                self.speak(place, &String::from_utf8_lossy(bytes));
                 None
             }
             News::Log { text, .. } => Some(format!("{indent}{}", clean(text))),
@@ -272,6 +310,9 @@ impl Observer for Display {
             && !self.json
             && let Some(message) = outcome.message.as_deref()
         {
+            if let Some(bar) = &self.bar {
+                bar.finish_and_clear();
+            }
             let mut out = io::stdout().lock();
             // A reader that has gone away does not change how the run ended.
             writeln!(out, "{}", clean(message)).ok();

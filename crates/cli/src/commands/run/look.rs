@@ -1,8 +1,7 @@
 //! Looking at workflows without running them.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::path::PathBuf;
 
 use quipu_flow::agent::{AgentOptions, Agents};
 use quipu_flow::definition::Diagnostic;
@@ -99,19 +98,19 @@ pub(super) fn last_run(storage: &Storage) -> Result<PathBuf> {
     let directory = of_any.parent().unwrap_or(&of_any);
     let entries = std::fs::read_dir(directory)
         .map_err(io_error(format!("cannot read {}", directory.display())))?;
-    let mut runs: Vec<(Option<SystemTime>, PathBuf)> = entries
+    let mut runs: Vec<PathBuf> = entries
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
-        .map(|path| {
-            let modified = std::fs::metadata(&path).and_then(|file| file.modified());
-            (modified.ok(), path)
-        })
         .collect();
-    runs.sort();
+    runs.sort_by_key(|path| {
+        let written = std::fs::metadata(path)
+            .and_then(|file| file.modified())
+            .ok();
+        std::cmp::Reverse(written)
+    });
     // A run that another one called goes on with that one.
-    let newest = runs.into_iter().rev().map(|(_, path)| path);
-    let newest = newest.into_iter().find(|path| !was_called(path));
+    let newest = runs.into_iter().find(|path| !is_called(path));
     newest.ok_or_else(|| {
         CommandError::new(
             Exit::Data,
@@ -120,11 +119,13 @@ pub(super) fn last_run(storage: &Storage) -> Result<PathBuf> {
     })
 }
 
-/// Whether the first event of a transcript names a run that called it.
-fn was_called(path: &Path) -> bool {
-    let log = quipu_record::RunLog::open_read_only(path);
-    let page = log.and_then(|log| log.page(1, 1));
-    let events = page.map(|page| page.events).unwrap_or_default();
-    let first = events.first();
-    first.is_some_and(|event| event.decoded.event.parent_run_id.is_some())
+/// Whether another run called this one, as its first event says.
+fn is_called(path: &std::path::Path) -> bool {
+    use std::io::BufRead as _;
+    let Ok(file) = std::fs::File::open(path) else {
+        return false;
+    };
+    let mut first = String::new();
+    let read = std::io::BufReader::new(file).read_line(&mut first);
+    read.is_ok() && first.contains("\"parent_run_id\":\"")
 }

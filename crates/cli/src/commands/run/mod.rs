@@ -16,7 +16,7 @@ use quipu_flow::definition::load::load;
 use quipu_flow::definition::places::Places;
 use quipu_flow::definition::{Budget, Severity, Workflow};
 use quipu_flow::engine::{
-    Engine, EngineError, EngineOptions, Outcome, ResumeOptions, RunStatus, Verdict, mask_inputs,
+    Engine, EngineError, EngineOptions, Outcome, ResumeOptions, RunStatus, Verdict,
 };
 use quipu_flow::process::{ProcessTree, adopt_orphans};
 use quipu_model::RunId;
@@ -59,6 +59,10 @@ pub(crate) fn run(args: &Run, place: &locate::HomePlace) -> Result<Exit> {
         Some(root) => cwd.join(root),
         None => cwd,
     };
+    if !root.is_dir() {
+        let message = format!("--root: there is no directory {}", root.display());
+        return Err(CommandError::usage(message));
+    }
     let storage_root = match &args.storage {
         Some(root) => root.clone(),
         None => place.home()?,
@@ -68,7 +72,7 @@ pub(crate) fn run(args: &Run, place: &locate::HomePlace) -> Result<Exit> {
         .artifacts
         .map(|_| StepArtifacts::new(&storage_root, &root));
     let display = Arc::new(Display::new(args, &storage_root, artifacts));
-    let options = options(args, place, places, &root, &storage_root, &display, &inputs)?;
+    let options = options(args, place, places, &root, &storage_root, &display)?;
     adopt_orphans();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -185,7 +189,6 @@ fn options(
     root: &Path,
     storage_root: &Path,
     display: &Arc<Display>,
-    inputs: &IndexMap<String, String>,
 ) -> Result<EngineOptions> {
     let home = place.home()?;
     let config = Config::load(&home)?;
@@ -197,7 +200,8 @@ fn options(
     let mut options = EngineOptions::new(storage_root, root, places);
     options.audit = audit_file(storage_root);
     options.recorder = RecorderOptions {
-        masker: masker(args, place, inputs)?,
+        // The engine masks the values of secret inputs as well.
+        masker: emit::masker(args.mask, place)?,
         ..RecorderOptions::default()
     };
     options.go_on_unrecorded = args.unrecorded;
@@ -213,24 +217,8 @@ fn options(
     });
     options.user = user();
     options.observer = Arc::clone(display) as _;
-    options.person = Terminal::if_there(args);
+    options.person = Terminal::if_there(args, display);
     Ok(options)
-}
-
-/// What masks secrets before anything is written: the values of secret inputs, and what the rules find.
-fn masker(
-    args: &Run,
-    place: &locate::HomePlace,
-    inputs: &IndexMap<String, String>,
-) -> Result<Option<Arc<Masker>>> {
-    let Some(rules) = emit::masker(args.mask, place)? else {
-        return Ok(None);
-    };
-    let values = mask_inputs(inputs);
-    Ok(Some(Arc::new(move |draft| {
-        values(draft);
-        rules(draft);
-    })))
 }
 
 /// Where the audit file is: in the home, or where the environment says.
@@ -283,10 +271,8 @@ async fn resume(
     let how = ResumeOptions {
         from: args.from.clone(),
         verdict,
-        inputs: inputs
-            .into_iter()
-            .map(|(name, value)| (name, value.into()))
-            .collect(),
+        inputs,
+        root: args.root.is_some().then(|| options.root.clone()),
         workflow,
     };
     Engine::new(options)
@@ -313,6 +299,9 @@ fn run_named(storage: &Storage, id: &str) -> Result<RunId> {
 fn failed(error: EngineError) -> CommandError {
     match &error {
         EngineError::Resume(_) => CommandError::new(Exit::Data, error),
+        EngineError::Running(_) => {
+            CommandError::new(Exit::Data, error).hint("`quipu tail -f ID` follows it")
+        }
         EngineError::Recording(_) | EngineError::Storing(_) => {
             CommandError::new(Exit::Environment, error)
                 .hint("nothing runs that cannot be recorded; --unrecorded goes on without a record")
@@ -348,6 +337,7 @@ async fn interrupted(cancel: CancellationToken) {
             _ = hangup.recv() => {}
         }
         if cancel.is_cancelled() {
+            say("killed; `quipu run --resume last` goes on");
             ProcessTree::kill_all_below(std::process::id());
             #[expect(
                 clippy::exit,
@@ -372,6 +362,12 @@ fn tell(outcome: &Outcome, place: &locate::HomePlace) {
                     pause.path,
                     crate::terminal::clean(&pause.message)
                 ));
+                if let Some(refused) = &pause.refused {
+                    say(&format!(
+                        "not approved: {}",
+                        crate::terminal::clean(refused)
+                    ));
+                }
                 if !pause.approvers.is_empty() {
                     say(&format!("may approve: {}", pause.approvers.join(", ")));
                 }

@@ -7,17 +7,21 @@ use indexmap::IndexMap;
 use quipu_flow::definition::Workflow;
 use quipu_flow::engine::Person;
 
+use super::display::Display;
 use crate::args::Run;
 use crate::terminal::{clean, say};
 
 /// The terminal that the program was started from.
-pub(super) struct Terminal;
+pub(super) struct Terminal {
+    display: Arc<Display>,
+}
 
 impl Terminal {
     /// Somebody to ask, where standard input and standard error are a terminal.
-    pub(super) fn if_there(args: &Run) -> Option<Arc<dyn Person>> {
+    pub(super) fn if_there(args: &Run, display: &Arc<Display>) -> Option<Arc<dyn Person>> {
         let there = io::stdin().is_terminal() && io::stderr().is_terminal() && !args.json;
-        there.then(|| Arc::new(Self) as Arc<dyn Person>)
+        let display = Arc::clone(display);
+        there.then(|| Arc::new(Self { display }) as Arc<dyn Person>)
     }
 }
 
@@ -33,20 +37,24 @@ fn line(question: &str) -> Option<String> {
 
 impl Person for Terminal {
     fn line(&self, answer: &str) -> Option<String> {
-        say(&clean(answer));
-        line("(empty line ends) > ")
+        self.display.aside(|| {
+            say(&clean(answer));
+            line("(empty line ends) > ")
+        })
     }
 
     fn consents(&self, message: &str) -> Option<bool> {
-        loop {
-            let said = line(&format!("{} Approve? [y/n, empty: later] ", clean(message)))?;
-            match said.trim().to_ascii_lowercase().as_str() {
-                "y" | "yes" => return Some(true),
-                "n" | "no" => return Some(false),
-                "" => return None,
-                _ => {}
+        self.display.aside(|| {
+            loop {
+                let said = line(&format!("{} Approve? [y/n, empty: later] ", clean(message)))?;
+                match said.trim().to_ascii_lowercase().as_str() {
+                    "y" | "yes" => return Some(true),
+                    "n" | "no" => return Some(false),
+                    "" => return None,
+                    _ => {}
+                }
             }
-        }
+        })
     }
 }
 

@@ -164,3 +164,118 @@ async fn sixty_four_branches_run_at_once() {
         began.elapsed()
     );
 }
+
+#[tokio::test]
+async fn a_secret_is_not_in_blobs_children_or_the_audit_file() {
+    let mut world = World::new();
+    world.recorder.masker = Some(std::sync::Arc::new(|_: &mut quipu_model::Draft| {}));
+    world.file(
+        ".quipu/workflows/kid.yaml",
+        "name: kid\ninputs: [{name: PASSWORD, type: string}]\nstates:\n  initial: k\n  k: {type: command, command: 'echo pw={{.inputs.PASSWORD}}', on_success: done}\n  done: {type: terminal, status: success}\n",
+    );
+    let steps = r#"
+name: test
+inputs: [{name: SECRET_A, type: string, default: "hunter\"two"}, {name: TOKEN_N, type: integer, default: 7654321}]
+states:
+  initial: big
+  big: {type: command, command: "head -c 70000 /dev/zero | tr '\\0' x; printf '%s' \"$SECRET_A\"", on_success: op}
+  op: {type: operation, operation: json.parse, inputs: {text: '{"pin": 7654321}'}, on_success: call}
+  call: {type: call_workflow, workflow: kid, inputs: {PASSWORD: gen3rated-pw}, on_success: bad}
+  bad: {type: command, command: "printf '%s' \"$SECRET_A\" >&2; exit 1", on_success: done}
+  done: {type: terminal, status: success}
+"#;
+    let ran = world.run(steps).await;
+    assert_eq!(ran.outcome.status, RunStatus::Failed);
+    let mut todo = vec![world.home()];
+    let mut files = 0;
+    while let Some(path) = todo.pop() {
+        if path.is_dir() {
+            todo.extend(
+                std::fs::read_dir(&path)
+                    .expect("a directory")
+                    .flatten()
+                    .map(|entry| entry.path()),
+            );
+            continue;
+        }
+        files += 1;
+        let bytes = std::fs::read(&path).expect("a file");
+        let text = String::from_utf8_lossy(&bytes);
+        for secret in ["hunter\"two", "hunter\\\"two", "7654321", "gen3rated"] {
+            assert!(!text.contains(secret), "{secret} is in {}", path.display());
+        }
+    }
+    assert!(files >= 4, "two transcripts, a blob and the audit file");
+}
+
+#[tokio::test]
+async fn branches_that_depend_on_others_have_their_values_and_do_not_run_after_a_failure() {
+    let world = World::new();
+    let ran = world
+        .run(
+            r#"
+  initial: all
+  all: {type: parallel, strategy: best_effort, parallel: [a, b, c, d], on_success: done}
+  a: {type: command, command: "sleep 0.1; printf value"}
+  b: {type: command, command: "printf 'got {{.states.a.Output}}'", depends_on: [a]}
+  c: {type: command, command: "exit 1"}
+  d: {type: command, command: "touch made", depends_on: [c]}
+  done: {type: terminal, status: success, message: "{{.states.b.Output}}"}
+"#,
+        )
+        .await;
+    assert_eq!(
+        ran.outcome.message.as_deref(),
+        Some("got value"),
+        "{:?}",
+        ran.outcome.error
+    );
+    assert!(!world.root().join("made").exists());
+    let circle = "  initial: all\n  all: {type: parallel, parallel: [a, b], on_success: done}\n  a: {type: command, command: 'true', depends_on: [b]}\n  b: {type: command, command: 'true', depends_on: [a]}\n  done: {type: terminal, status: success}\n";
+    let ran = world.run(circle).await;
+    assert!(
+        ran.outcome
+            .error
+            .expect("an error")
+            .contains("depends on itself")
+    );
+}
+
+#[tokio::test]
+async fn captured_output_of_any_size_is_kept() {
+    let world = World::new();
+    let ran = world
+        .run("  initial: a\n  a: {type: command, command: 'head -c 300000 /dev/zero | tr \"\\\\0\" x', capture: {stdout: big}, on_success: b}\n  b: {type: command, command: 'test -e ok', on_success: done}\n  done: {type: terminal, status: success, message: '{{len .states.a.Data.big}}'}\n")
+        .await;
+    let line = ran.result("a").to_string().len();
+    assert!(line < 10_000, "{line}");
+    world.file("ok", "");
+    let outcome = world
+        .resume(&ran.outcome.run_id, crate::engine::ResumeOptions::default())
+        .await
+        .expect("it goes on");
+    assert_eq!(
+        outcome.message.as_deref(),
+        Some("300000"),
+        "{:?}",
+        outcome.error
+    );
+}
+
+#[tokio::test]
+async fn what_daemonises_itself_ends_with_its_step() {
+    let world = World::new();
+    let ran = world
+        .run("  initial: a\n  a: {type: command, command: \"setsid sh -c 'sleep 47 & echo $! > pid'; sleep 20\", timeout: 500ms, on_success: done}\n  done: {type: terminal, status: success}\n")
+        .await;
+    assert_eq!(ran.error("a").as_deref(), Some("no end within 500ms"));
+    let pid = world.read("pid").trim().to_owned();
+    for _ in 0..40 {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        if stat.is_empty() || stat.contains(") Z ") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{pid} is still there");
+}

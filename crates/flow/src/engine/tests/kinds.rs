@@ -48,7 +48,10 @@ async fn a_failing_command_goes_where_the_step_says() {
         (ran.outcome.status, ran.outcome.exit_code),
         (RunStatus::Failed, 7)
     );
-    assert_eq!(ran.outcome.message.as_deref(), Some("gave up: no"));
+    assert_eq!(
+        ran.outcome.message.as_deref(),
+        Some("gave up: exit code 3: no")
+    );
     assert_eq!(ran.result("bad")["exit_code"], 3);
     let jump = r#"
   initial: bad

@@ -98,7 +98,9 @@ impl Builtins {
         }
         let ended = ended.map_err(|error| match error {
             ProcessError::Start { program, source } => format!("cannot start {program}: {source}"),
-            error @ ProcessError::NotFound { .. } => error.to_string(),
+            error @ (ProcessError::NotFound { .. } | ProcessError::Directory { .. }) => {
+                error.to_string()
+            }
         })?;
         Ok((ended, heard))
     }

@@ -77,7 +77,7 @@ pub enum McpError {
 fn reason(error: &ProcessError) -> String {
     match error {
         ProcessError::Start { source, .. } => format!(": {source}"),
-        ProcessError::NotFound { .. } => String::new(),
+        ProcessError::NotFound { .. } | ProcessError::Directory { .. } => String::new(),
     }
 }
 

@@ -48,9 +48,10 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::io;
 
-use quipu_model::{Attachment, Body, Event, RunId};
+use quipu_model::{Attachment, Body, Event, Place, RunId, StepKind, SubagentId};
 
 pub use events::{event_of, mapped};
 pub use facts::Facts;
@@ -66,7 +67,7 @@ use crate::loss::Loss;
 use crate::plain;
 
 /// How many conversations are held at once. The one that was silent the longest is ended for another.
-const LANES: usize = 17;
+const LANES: usize = 65;
 
 /// Where records go.
 pub trait Sink {
@@ -125,6 +126,8 @@ pub struct Projector {
     /// The first is the agent's own.
     lanes: Vec<Lane>,
     calls: Calls,
+    /// The agent steps that are under way. Each is a conversation of its own.
+    asking: HashSet<Place>,
     first_seq: u64,
     last_seq: u64,
 }
@@ -139,6 +142,7 @@ impl Projector {
             out,
             lanes: Vec::new(),
             calls: Calls::default(),
+            asking: HashSet::new(),
             first_seq: 0,
             last_seq: 0,
         }
@@ -150,6 +154,40 @@ impl Projector {
     ///
     /// Those of the sink.
     pub fn event(&mut self, event: &Event, sink: &mut dyn Sink) -> io::Result<()> {
+        if let Body::StepStarted(step) = &event.body
+            && step.kind == StepKind::Agent
+        {
+            self.asking.insert(event.place.clone());
+            return self.take(event, sink);
+        }
+        if !self.asking.contains(&event.place) {
+            return self.take(event, sink);
+        }
+        let mut named = event.clone();
+        let subagent = &mut named.annotations.subagent_id;
+        subagent.get_or_insert_with(|| speaker(&event.place));
+        self.take(&named, sink)?;
+        if matches!(&event.body, Body::StepCompleted(_)) {
+            self.asking.remove(&event.place);
+            self.answered(&event.place, sink)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the conversation of a step.
+    fn answered(&mut self, place: &Place, sink: &mut dyn Sink) -> io::Result<()> {
+        let key = Some(speaker(place));
+        match self.lanes.iter().position(|lane| lane.key == key) {
+            Some(lane) => {
+                self.end(lane, sink)?;
+                self.lanes.remove(lane);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn take(&mut self, event: &Event, sink: &mut dyn Sink) -> io::Result<()> {
         let parent = event.parent_run_id.as_ref();
         if let Some(view) = View::new(event) {
             return self.view(&view, parent, sink);
@@ -515,6 +553,15 @@ impl Projector {
             }
         }
     }
+}
+
+/// Who speaks in an agent step, as a name: steps that run at the same time are told apart by it.
+fn speaker(place: &Place) -> SubagentId {
+    let name = match place.attempt {
+        1 => place.label(),
+        attempt => format!("{}#{attempt}", place.label()),
+    };
+    name.as_str().into()
 }
 
 fn making(kind: Kind, view: &View<'_>, payload: String) -> Making {
