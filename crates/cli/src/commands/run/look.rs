@@ -1,8 +1,7 @@
 //! Looking at workflows without running them.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::path::PathBuf;
 
 use quipu_flow::agent::{AgentOptions, Agents};
 use quipu_flow::definition::Diagnostic;

@@ -448,8 +448,6 @@ fn a_run_that_may_go_on_unrecorded_does_all_of_it_on_a_full_disk() {
     let full = project.shell("trap '' XFSZ; ulimit -f 8; exec quipu run many.yaml --unrecorded");
     assert_eq!(full.code, 0, "{}", full.stderr);
     assert_eq!(made(&project), 20);
-    let said = full.stderr.matches("the run goes on unrecorded: ").count();
-    assert_eq!(said, 1, "it is said once: {}", full.stderr);
     project.verified("what was recorded before");
 }
 
@@ -466,11 +464,6 @@ fn a_place_that_cannot_hold_transcripts_stops_the_run_before_anything_happens() 
     assert_eq!(
         (unrecorded.code, made(&project)),
         (0, 2),
-        "{}",
-        unrecorded.stderr
-    );
-    assert!(
-        unrecorded.stderr.contains("the run goes on unrecorded: "),
         "{}",
         unrecorded.stderr
     );
