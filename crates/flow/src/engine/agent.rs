@@ -631,6 +631,7 @@ impl Hearer for Hearing<'_, '_> {
         }
         if let Some(blobs) = &self.run().chronicle.blobs {
             let kept = blobs.put(bytes).map_err(Stop::storing).map(|_| 0);
+            let kept = self.run().chronicle.unless_unrecorded(kept);
             self.keep(kept);
         }
     }

@@ -12,9 +12,9 @@ use quipu_record::{Masker, Recorder};
 use quipu_store::blobs::Blobs;
 use serde_json::{Value, json};
 
-use super::Stop;
 use super::state::StepState;
 use super::text::first_bytes;
+use super::{News, Observer, Stop};
 
 /// Texts of messages and tools beyond this many bytes go to blobs.
 const LONG: usize = 1 << 20;

@@ -321,10 +321,13 @@ fn open(
         }
         (Err(error), None) => return Err(EngineError::Recording(error)),
     };
-    let blobs = match Blobs::open(&options.blobs) {
-        Ok(blobs) => Some(blobs),
-        Err(_) if options.go_on_unrecorded => None,
-        Err(error) => return Err(EngineError::Storing(error)),
+    let blobs = match (Blobs::open(&options.blobs), &unrecorded) {
+        (Ok(blobs), _) => Some(blobs),
+        (Err(error), Some(unrecorded)) => {
+            unrecorded.begin(&error);
+            None
+        }
+        (Err(error), None) => return Err(EngineError::Storing(error)),
     };
     if let Some(recorder) = &recorder {
         options.observer.opened(recorder);
@@ -835,10 +838,11 @@ impl Run {
         self.chronicle
             .record(&Place::run(), Body::RunCompleted(Some(end)), annotations)
             .map_err(broken)?;
-        match &self.chronicle.recorder {
-            Some(recorder) => recorder.close().map_err(EngineError::Recording),
+        let closed = match &self.chronicle.recorder {
+            Some(recorder) => recorder.close().map_err(Stop::recording),
             None => Ok(()),
-        }
+        };
+        self.chronicle.unless_unrecorded(closed).map_err(broken)
     }
 
     /// Writes down how many steps answered from the transcript since it was last said.

@@ -1,7 +1,8 @@
 //! Looking at workflows without running them.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use quipu_flow::agent::{AgentOptions, Agents};
 use quipu_flow::definition::Diagnostic;
