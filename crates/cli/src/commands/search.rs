@@ -8,7 +8,6 @@ use anstyle::Style;
 use jiff::tz::TimeZone;
 use quipu_api::Time;
 use quipu_api::search::{Hit, HitEvent, Matches};
-use quipu_model::Place;
 use quipu_record::{Clock as _, SystemClock};
 use quipu_search::query::{Clock, Query, QueryError};
 use quipu_store::Store;
@@ -223,7 +222,7 @@ fn person(out: &mut impl Write, found: &Found, ids: &ShortIds, place: &HomePlace
         .event
         .place
         .as_ref()
-        .map(Place::label)
+        .map(|place| redaction::masked(&place.label()))
         .unwrap_or_default();
     let mut head = vec![
         row.agent.clone(),
@@ -349,7 +348,7 @@ fn document(found: &Found) -> Hit {
         timestamp: found.event.at.map(Time::of),
         role: found.event.role.to_owned(),
         tool: found.event.tool.clone(),
-        path: step.map(|place| place.path.clone()),
+        path: step.map(|place| redaction::masked(&place.path)),
         iterations: step
             .map(|place| place.iterations.clone())
             .unwrap_or_default(),
