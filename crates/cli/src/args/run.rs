@@ -60,8 +60,9 @@ pub(crate) struct Run {
     )]
     pub(crate) deny: Option<String>,
 
-    /// Ask no agent: give fixed replies marked [STUB], or those of a file or a kept transcript
-    #[arg(long, value_name = "FILE|ID", num_args = 0..=1, require_equals = true, help_heading = "How it runs")]
+    #[arg(
+        help = "Ask no agent: give fixed replies marked [STUB], or those of a file or a kept transcript",
+        long, value_name = "FILE|ID", num_args = 0..=1, require_equals = true, help_heading = "How it runs")]
     #[expect(
         clippy::option_option,
         reason = "not given, given, and given with a value: how clap says so"
@@ -87,7 +88,7 @@ pub(crate) struct Run {
         reason = "not given, given, and given with a file: how clap says so"
     )]
     pub(crate) agentlog: Option<Option<PathBuf>>,
-    /// Write a transcript and a receipt for each agent step as well, in runs/<run-id>
+    /// Write a transcript and a receipt for each agent step as well, in the run's directory below runs
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "The record")]
     pub(crate) artifacts: Option<Artifacts>,
     #[arg(

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! * **The transcript is the state.** A resumed run goes through its workflow again; steps that ended answer from the
-//!   transcript ([`history`]).
+//!   transcript (`history.rs`).
 //! * **Every execution of a step has a place of its own**: path, passes through the loops around it, attempt.
-//! * **Each branch and each pass has its own values** ([`context`]).
+//! * **Each branch and each pass has its own values** (`context.rs`).
 //! * **A run that cannot be written down stops**, before the next side effect, unless the user said otherwise.
 
 mod action;
