@@ -27,6 +27,6 @@ pub mod testkit;
 
 mod bytes;
 
-pub use keys::{KeyStore, SecretKey};
-pub use protocol::{Encoding, Finding, Receipt, Refusal, TranscriptId};
+pub use keys::{KeyStore, Scope, SecretKey};
+pub use protocol::{Deletion, Encoding, Finding, Listed, Receipt, Refusal, TranscriptId};
 pub use scan::{EngineScan, Leak, Scan, ScanError};

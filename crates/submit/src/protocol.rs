@@ -1,10 +1,16 @@
 //! What is said between client and server. `docs/submission.md` has it for people.
 
+mod kept;
+
 use std::fmt;
 
 use quipu_model::Timestamp;
 use quipu_model::hex;
 use serde::{Deserialize, Serialize};
+
+pub use kept::{
+    Contribution, Contributions, DeletedAs, Deletion, DeletionRequest, KeyFacts, Listed, Page,
+};
 
 /// The header that has the SHA-256 of the document, in hex. `Digest` and `Repr-Digest` are of the encoded bytes, so
 /// that neither says it.
@@ -242,6 +248,10 @@ pub enum Code {
     Unauthorized,
     /// The key was revoked.
     Revoked,
+    /// The key has expired.
+    Expired,
+    /// The key may not do this; the message names the scope it lacks.
+    Forbidden,
     /// There is nothing at this address, or nothing of this key.
     NotFound,
     /// There is, but it cannot be asked that.
@@ -250,6 +260,10 @@ pub enum Code {
     Conflict,
     /// A piece does not belong where the upload stands.
     OffsetMismatch,
+    /// It was deleted; `deletion` says when and by whom.
+    Gone,
+    /// No part of the document is in the range that was asked for.
+    BadRange,
     /// It is larger than is taken; `limit` says how large it may be.
     TooLarge,
     /// It is packed or written in a way that is not known.
@@ -260,6 +274,8 @@ pub enum Code {
     TooManyRequests,
     /// The server failed.
     Internal,
+    /// The server has no room left. Nothing was kept.
+    InsufficientStorage,
     /// A code that is not known here.
     #[serde(other)]
     Unknown,
@@ -275,15 +291,18 @@ impl Code {
             | Self::NotATranscript
             | Self::SubmitterMismatch => 400,
             Self::Unauthorized => 401,
-            Self::Revoked => 403,
+            Self::Revoked | Self::Expired | Self::Forbidden => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::Conflict | Self::OffsetMismatch => 409,
+            Self::Gone => 410,
             Self::TooLarge => 413,
             Self::UnsupportedEncoding => 415,
+            Self::BadRange => 416,
             Self::SecretsFound => 422,
             Self::TooManyRequests => 429,
             Self::Internal | Self::Unknown => 500,
+            Self::InsufficientStorage => 507,
         }
     }
 }
@@ -328,6 +347,9 @@ pub struct Refusal {
     /// The limit that was passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Limit>,
+    /// The deletion of what was asked for, told to whoever may know of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion: Option<Box<Deletion>>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
@@ -347,6 +369,7 @@ impl Refusal {
             findings: Vec::new(),
             more: 0,
             limit: None,
+            deletion: None,
         }
     }
 

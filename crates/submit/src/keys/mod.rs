@@ -4,6 +4,8 @@
 //! salted hash. What groups the submissions of one key, its pseudonym, is made of the secret: the one who has it and
 //! the one who is shown it can tell, and nobody else.
 
+mod auth;
+mod scope;
 mod store;
 
 use std::fmt;
@@ -13,7 +15,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use quipu_model::hex;
 use quipu_redact::{Key, KeyError};
 
-pub use store::{KeyEntry, KeyStore, KeyStoreError};
+pub use auth::{allow, authenticate, authorize};
+pub use scope::{NotAScope, Scope, Scopes};
+pub use store::{KeyEntry, KeyStore, KeyStoreError, NewKey};
 
 /// How every key begins.
 const BEGIN: &str = "qk_";
@@ -132,6 +136,9 @@ pub enum Refused {
     /// It was, and was revoked.
     #[error("the key {0} was revoked")]
     Revoked(KeyId),
+    /// It was, until a time that has passed.
+    #[error("the key {0} has expired")]
+    Expired(KeyId),
     /// It could not be looked up.
     #[error("keys cannot be looked up")]
     Unavailable,

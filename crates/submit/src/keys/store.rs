@@ -5,15 +5,16 @@
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use quipu_model::Timestamp;
 use quipu_model::hex;
-use quipu_record::Clock;
+use quipu_record::{Clock, SystemClock};
 use quipu_redact::{Key, KeyError};
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq as _;
 
-use super::{KeyId, Keys, Refused, SecretKey};
+use super::{KeyId, Keys, Refused, Scope, Scopes, SecretKey};
 
 /// The longest file that is read: some ten thousand keys.
 const MAX_FILE: u64 = 16 << 20;
@@ -35,6 +36,11 @@ pub struct KeyEntry {
     created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     revoked_at: Option<Timestamp>,
+    /// What it may do. A line of before there were scopes has none, and means `submit`.
+    #[serde(default)]
+    scopes: Scopes,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
     salt: String,
     hash: String,
 }
@@ -45,7 +51,9 @@ impl std::fmt::Debug for KeyEntry {
         f.debug_struct("KeyEntry")
             .field("key_id", &self.key_id)
             .field("label", &self.label)
+            .field("scopes", &self.scopes)
             .field("revoked_at", &self.revoked_at)
+            .field("expires_at", &self.expires_at)
             .finish_non_exhaustive()
     }
 }
@@ -74,6 +82,21 @@ impl KeyEntry {
     /// When it was revoked, if it was.
     pub fn revoked_at(&self) -> Option<Timestamp> {
         self.revoked_at
+    }
+
+    /// What it may do.
+    pub fn scopes(&self) -> &Scopes {
+        &self.scopes
+    }
+
+    /// Whether it may do this.
+    pub fn may(&self, scope: Scope) -> bool {
+        self.scopes.allow(scope)
+    }
+
+    /// When it stops being accepted; `None` for a key that does not expire.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.expires_at
     }
 
     fn is_of(&self, key: &SecretKey) -> bool {
@@ -121,24 +144,58 @@ pub enum KeyStoreError {
     /// What a key is for takes more words than there is room for.
     #[error("a label is one line of at most {MAX_LABEL} characters")]
     Label,
+    /// A key would never be accepted.
+    #[error("a key has to expire in the future")]
+    Expiry,
     /// A key could not be made.
     #[error(transparent)]
     Random(#[from] KeyError),
 }
 
+/// What a key is to be like.
+#[derive(Debug, Clone, Default)]
+pub struct NewKey<'a> {
+    /// What it is for.
+    pub label: &'a str,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// When it stops being accepted.
+    pub expires_at: Option<Timestamp>,
+}
+
 /// The keys that were given out.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct KeyStore {
     path: PathBuf,
+    /// What decides whether a key has expired.
+    clock: Arc<dyn Clock>,
+}
+
+impl std::fmt::Debug for KeyStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeyStore")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
 }
 
 impl KeyStore {
     /// The keys in a file, which need not be there yet.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self {
+            path: path.into(),
+            clock: Arc::new(SystemClock),
+        }
     }
 
-    /// Makes a key. Its secret is in what is given back, and nowhere else.
+    /// With another clock to tell whether a key has expired.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Makes a key that may submit. Its secret is in what is given back, and nowhere else.
     ///
     /// # Errors
     ///
@@ -148,6 +205,28 @@ impl KeyStore {
         label: &str,
         clock: &dyn Clock,
     ) -> Result<(KeyEntry, SecretKey), KeyStoreError> {
+        let new = NewKey {
+            label,
+            ..NewKey::default()
+        };
+        self.make(new, clock)
+    }
+
+    /// Makes a key. Its secret is in what is given back, and nowhere else.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read or written, the label is too long, the key would have expired already, or the system
+    /// gives no random bytes.
+    pub fn make(
+        &self,
+        new: NewKey<'_>,
+        clock: &dyn Clock,
+    ) -> Result<(KeyEntry, SecretKey), KeyStoreError> {
+        let (label, now) = (new.label, clock.now());
+        if new.expires_at.is_some_and(|at| at <= now) {
+            return Err(KeyStoreError::Expiry);
+        }
         if label.chars().count() > MAX_LABEL || label.chars().any(char::is_control) {
             return Err(KeyStoreError::Label);
         }
@@ -165,8 +244,10 @@ impl KeyStore {
             key_id: key.id().to_string(),
             pseudonym: key.pseudonym(),
             label: label.to_owned(),
-            created_at: clock.now(),
+            created_at: now,
             revoked_at: None,
+            scopes: new.scopes,
+            expires_at: new.expires_at,
             salt: hex::encode(salt.as_bytes()),
             hash: hex::encode(&key.hash(&salt)),
         };
@@ -297,10 +378,13 @@ impl Keys for KeyStore {
         if !entry.is_of(presented) {
             return Err(Refused::Unknown);
         }
-        match entry.revoked_at {
-            Some(_) => Err(Refused::Revoked(presented.id())),
-            None => Ok(entry),
+        if entry.revoked_at.is_some() {
+            return Err(Refused::Revoked(presented.id()));
         }
+        if entry.expires_at.is_some_and(|at| at <= self.clock.now()) {
+            return Err(Refused::Expired(presented.id()));
+        }
+        Ok(entry)
     }
 }
 
@@ -365,6 +449,67 @@ mod tests {
         // That it was revoked is not told to one who has the id only.
         assert_eq!(store.check(&forged), Err(Refused::Unknown));
         assert!(store.check(&other).is_ok());
+    }
+
+    /// A time that is set.
+    #[derive(Debug)]
+    struct Hand(std::sync::Mutex<Timestamp>);
+
+    impl Clock for Hand {
+        fn now(&self) -> Timestamp {
+            *self.0.lock().unwrap()
+        }
+    }
+
+    #[test]
+    fn a_key_may_do_what_its_scopes_say_until_it_expires() {
+        let (_directory, store) = store();
+        let clock = Arc::new(Hand(std::sync::Mutex::new(
+            "2026-06-22T10:00:00Z".parse().unwrap(),
+        )));
+        let store = store.with_clock(Arc::<Hand>::clone(&clock));
+        let end: Timestamp = "2026-06-23T10:00:00Z".parse().unwrap();
+        let new = NewKey {
+            label: "reader",
+            scopes: Scopes::new([Scope::Read]),
+            expires_at: Some(end),
+        };
+        let (entry, key) = store.make(new.clone(), &*clock).unwrap();
+        assert!(entry.may(Scope::Read) && !entry.may(Scope::Submit));
+        assert_eq!(store.check(&key).unwrap(), entry);
+        assert_eq!(store.list().unwrap(), std::slice::from_ref(&entry));
+        *clock.0.lock().unwrap() = end;
+        assert_eq!(store.check(&key), Err(Refused::Expired(key.id())));
+        assert!(matches!(
+            store.make(new, &*clock),
+            Err(KeyStoreError::Expiry)
+        ));
+        let header = format!("Bearer {}", key.expose());
+        let refusal = super::super::authenticate(&store, Some(&header)).unwrap_err();
+        assert_eq!(refusal.code, crate::protocol::Code::Expired);
+        store.revoke(entry.key_id(), &*clock).unwrap();
+        assert_eq!(store.check(&key), Err(Refused::Revoked(key.id())));
+    }
+
+    #[test]
+    fn a_line_of_before_there_were_scopes_may_submit() {
+        let (_directory, store) = store();
+        let (_, key) = store.create("old", &SystemClock).unwrap();
+        let text = fs::read_to_string(&store.path).unwrap();
+        let old = text.replacen("\"scopes\":[\"submit\"],", "", 1);
+        assert_ne!(old, text);
+        let mut file = File::create(&store.path).unwrap();
+        file.write_all(old.as_bytes()).unwrap();
+        let entry = store.check(&key).unwrap();
+        assert!(entry.may(Scope::Submit) && !entry.may(Scope::Read));
+        let header = format!("bearer {}", key.expose());
+        let allowed = super::super::authorize(&store, Some(&header), Scope::Submit);
+        assert_eq!(allowed.unwrap(), entry);
+        let refusal = super::super::authorize(&store, Some(&header), Scope::Admin).unwrap_err();
+        assert_eq!(refusal.code, crate::protocol::Code::Forbidden);
+        assert!(refusal.message.contains("`admin`"), "{}", refusal.message);
+        let refusal = super::super::authenticate(&store, None).unwrap_err();
+        assert_eq!(refusal.code, crate::protocol::Code::Unauthorized);
     }
 
     #[test]

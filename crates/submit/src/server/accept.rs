@@ -4,14 +4,15 @@ use std::error::Error;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 
 use quipu_formats::normalized::{self, Severity};
+use quipu_model::Timestamp;
 use quipu_model::json::{Node, Tape};
 use quipu_record::Clock;
 
 use super::answer::{Answer, Problem};
-use super::{Response, Service, Storage};
+use super::{Held, Response, Service, Storage};
 use crate::bytes::{Limited, Measured, TooMuch};
 use crate::keys::KeyEntry;
-use crate::protocol::{Code, Encoding, Finding, Receipt, Sha256, TranscriptId};
+use crate::protocol::{Code, Encoding, Finding, Listed, Receipt, Sha256, TranscriptId};
 use crate::scan::{ScanError, each_part};
 
 /// The largest window that zstd may ask for, as a power of two: 8 MiB. More would be memory on demand.
@@ -36,9 +37,9 @@ const MAX_DEPTH: usize = 128;
 pub(super) struct Cut;
 
 /// A body, whose failures are told from those of what unpacks it.
-pub(super) struct Body<'a>(pub(super) &'a mut dyn Read);
+pub(super) struct Incoming<'a>(pub(super) &'a mut dyn Read);
 
-impl Read for Body<'_> {
+impl Read for Incoming<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.0.read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
@@ -78,6 +79,10 @@ fn unpack<'a>(encoding: Encoding, packed: impl Read + 'a) -> io::Result<Box<dyn 
 struct Claims {
     identity_linked: bool,
     wrong: Vec<&'static str>,
+    agent: Option<String>,
+    title: Option<String>,
+    started_at: Option<Timestamp>,
+    ended_at: Option<Timestamp>,
 }
 
 impl<S: Storage, C: Clock> Service<S, C> {
@@ -90,12 +95,13 @@ impl<S: Storage, C: Clock> Service<S, C> {
         sha256: Sha256,
         body: &mut dyn Read,
     ) -> Answer {
-        let there = self.storage.receipt(id)?;
-        if there
-            .as_ref()
-            .is_some_and(|there| there.key_id != key.key_id())
-        {
-            return Err(conflict());
+        let there = self.storage.held(id)?;
+        match &there {
+            Some(Held::There(there)) if there.receipt.key_id != key.key_id() => {
+                return Err(conflict());
+            }
+            Some(gone @ Held::Gone(_)) => return self.again(gone.clone(), key, sha256),
+            _ => {}
         }
         let mut spool = self.storage.spool()?;
         let (bytes, found) = self.fill(encoding, body, &mut spool)?;
@@ -104,7 +110,7 @@ impl<S: Storage, C: Clock> Service<S, C> {
             return Err(Problem::new(Code::DigestMismatch, message));
         }
         if let Some(there) = there {
-            return again(there, key, sha256);
+            return self.again(there, key, sha256);
         }
         let events = valid(&mut spool)?;
         let claims = claims(&mut spool, key, id)?;
@@ -121,10 +127,43 @@ impl<S: Storage, C: Clock> Service<S, C> {
             duplicate: false,
         };
         spool.seek(SeekFrom::Start(0))?;
-        match self.storage.keep(&receipt, &mut spool)? {
-            Some(there) => again(there, key, sha256),
-            None => Ok(Response::json(201, &receipt)),
+        let listed = Listed {
+            receipt,
+            agent: claims.agent,
+            title: claims.title,
+            started_at: claims.started_at,
+            ended_at: claims.ended_at,
+        };
+        if let Some(there) = self.storage.keep(&listed, &mut spool)? {
+            return self.again(there, key, sha256);
         }
+        let path = self.storage.path(id);
+        self.taken.kept(&listed.receipt, path.as_deref());
+        Ok(Response::json(201, &listed.receipt))
+    }
+
+    /// What is answered when something is there: the same as the first time, or that it is something else.
+    pub(super) fn again(&self, there: Held, key: &KeyEntry, sha256: Sha256) -> Answer {
+        let receipt = match there {
+            Held::There(there) => there.receipt,
+            Held::Gone(deletion) if deletion.key_id == key.key_id() => {
+                let message = "this transcript was deleted; an id is not taken twice, so submit it under a new one";
+                return Err(Problem::new(Code::Conflict, message));
+            }
+            Held::Gone(_) => return Err(conflict()),
+        };
+        if receipt.key_id != key.key_id() || receipt.sha256 != sha256 {
+            return Err(conflict());
+        }
+        self.storage.assure(&receipt.transcript_id)?;
+        let duplicate = true;
+        Ok(Response::json(
+            200,
+            &Receipt {
+                duplicate,
+                ..receipt
+            },
+        ))
     }
 
     /// Unpacks a document. Limits hold while it is unpacked: a small body may be a large document.
@@ -135,7 +174,7 @@ impl<S: Storage, C: Clock> Service<S, C> {
         spool: &mut S::Spool,
     ) -> Result<(u64, Sha256), Problem> {
         let limits = &self.limits;
-        let packed = Limited::new(Body(body), "encodedBytes", limits.encoded_bytes);
+        let packed = Limited::new(Incoming(body), "encodedBytes", limits.encoded_bytes);
         let plain = unpack(encoding, packed)?;
         let plain = Limited::new(plain, "documentBytes", limits.document_bytes);
         let mut plain = Measured::new(plain);
@@ -174,15 +213,6 @@ impl<S: Storage, C: Clock> Service<S, C> {
 /// Another document has the id. Whose it is, is not said.
 fn conflict() -> Problem {
     Problem::new(Code::Conflict, "another document was taken under this id")
-}
-
-/// What is answered when something is there: the same as the first time, or that it is something else.
-pub(super) fn again(there: Receipt, key: &KeyEntry, sha256: Sha256) -> Answer {
-    if there.key_id != key.key_id() || there.sha256 != sha256 {
-        return Err(conflict());
-    }
-    let duplicate = true;
-    Ok(Response::json(200, &Receipt { duplicate, ..there }))
 }
 
 fn scanning(error: &ScanError) -> Problem {
@@ -240,7 +270,11 @@ fn claims<R: Read + io::Seek>(
     let (mut id_right, mut submitter_seen) = (false, false);
     let mut tape = Tape::new();
     let read = each_part(spool, &mut |part| {
-        if part.index.is_some() || !matches!(part.key, "transcriptId" | "submitter") {
+        let is_told = matches!(
+            part.key,
+            "transcriptId" | "submitter" | "source" | "session"
+        );
+        if part.index.is_some() || !is_told {
             return;
         }
         let Some(node) = std::str::from_utf8(part.value)
@@ -249,11 +283,21 @@ fn claims<R: Read + io::Seek>(
         else {
             return;
         };
-        if part.key == "transcriptId" {
-            id_right = node.is(id.as_str());
-        } else {
-            submitter_seen = true;
-            claims.submitter(node, key);
+        match part.key {
+            "transcriptId" => id_right = node.is(id.as_str()),
+            "submitter" => {
+                submitter_seen = true;
+                claims.submitter(node, key);
+            }
+            "source" => {
+                claims.agent = text(node, "agent").filter(|it| it.len() <= Listed::MAX_AGENT);
+            }
+            _ => {
+                let title = text(node, "title");
+                claims.title = title.map(|it| it.chars().take(Listed::MAX_TITLE).collect());
+                let time = |name| text(node, name).and_then(|it| it.parse().ok());
+                (claims.started_at, claims.ended_at) = (time("startedAt"), time("endedAt"));
+            }
         }
     });
     read.map_err(|error| scanning(&error))?;
@@ -273,6 +317,12 @@ fn claims<R: Read + io::Seek>(
         seq: None,
     });
     Err(Problem::new(Code::SubmitterMismatch, message).with(findings, 0))
+}
+
+/// A field that is a text which says something.
+fn text(node: Node<'_>, name: &str) -> Option<String> {
+    let text = node.get(name)?.as_raw_str()?.to_text_lossy().into_owned();
+    Some(text).filter(|text| !text.trim().is_empty())
 }
 
 impl Claims {

@@ -5,17 +5,18 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::protocol::{Code, Finding, Limit, Refusal};
+use super::Body;
+use crate::protocol::{Code, Deletion, Finding, Limit, Refusal};
 
 /// An answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Response {
     /// `200`
     pub status: u16,
     /// Headers, beside the length of the body.
     pub headers: Vec<(&'static str, String)>,
-    /// JSON, or nothing.
-    pub body: Vec<u8>,
+    /// JSON, a document, or nothing.
+    pub body: Body,
 }
 
 impl Response {
@@ -26,7 +27,14 @@ impl Response {
         Self {
             status,
             headers,
+            body: Body::Bytes(body),
+        }
+    }
+
+    pub(super) fn with_body(status: u16, body: Body) -> Self {
+        Self {
             body,
+            ..Self::empty(status)
         }
     }
 
@@ -34,7 +42,7 @@ impl Response {
         Self {
             status,
             headers: Vec::new(),
-            body: Vec::new(),
+            body: Body::default(),
         }
     }
 
@@ -86,6 +94,13 @@ impl Problem {
         Self::new(Code::Internal, "the server failed; try again later")
     }
 
+    /// It was deleted, which is told to whoever may know.
+    pub(super) fn gone(deletion: Deletion) -> Self {
+        let mut problem = Self::new(Code::Gone, "this transcript was deleted");
+        problem.0.0.deletion = Some(Box::new(deletion));
+        problem
+    }
+
     pub(super) fn code(&self) -> Code {
         self.0.0.code
     }
@@ -93,8 +108,27 @@ impl Problem {
 
 /// Of the storage: what comes of the request is told apart before.
 impl From<io::Error> for Problem {
-    fn from(_: io::Error) -> Self {
-        Self::internal()
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => {
+                let message = "the server has no room left; nothing was kept";
+                Self::new(Code::InsufficientStorage, message)
+            }
+            _ => Self::internal(),
+        }
+    }
+}
+
+/// The header belongs to every answer that asks for a key.
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let mut headers = Vec::new();
+        if refusal.code == Code::Unauthorized {
+            headers.push(("WWW-Authenticate", "Bearer".to_owned()));
+        }
+        Self(Box::new((refusal, headers)))
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read, Seek as _, SeekFrom};
+use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quipu_model::Timestamp;
 
-use super::{OpenUpload, Storage};
-use crate::protocol::{Receipt, TranscriptId};
+use super::{Body, Held, OpenUpload, Scanned, Storage};
+use crate::protocol::{Deletion, Listed, TranscriptId};
 
 /// Keeps everything in memory.
 #[derive(Debug, Default)]
@@ -15,8 +16,19 @@ pub struct Memory(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    transcripts: BTreeMap<TranscriptId, (Receipt, Vec<u8>)>,
+    transcripts: BTreeMap<TranscriptId, (Listed, Vec<u8>)>,
+    deleted: BTreeMap<TranscriptId, Deletion>,
     uploads: BTreeMap<String, (OpenUpload, Vec<u8>)>,
+}
+
+impl Kept {
+    fn held(&self, id: &TranscriptId) -> Option<Held> {
+        if let Some(deletion) = self.deleted.get(id) {
+            return Some(Held::Gone(Box::new(deletion.clone())));
+        }
+        let there = self.transcripts.get(id);
+        there.map(|(listed, _)| Held::There(Box::new(listed.clone())))
+    }
 }
 
 impl Memory {
@@ -44,22 +56,52 @@ impl Storage for Memory {
         Ok(Cursor::default())
     }
 
-    fn receipt(&self, id: &TranscriptId) -> io::Result<Option<Receipt>> {
-        let kept = self.kept();
-        Ok(kept.transcripts.get(id).map(|(receipt, _)| receipt.clone()))
+    fn held(&self, id: &TranscriptId) -> io::Result<Option<Held>> {
+        Ok(self.kept().held(id))
     }
 
-    fn keep(&self, receipt: &Receipt, document: &mut Self::Spool) -> io::Result<Option<Receipt>> {
+    fn keep(&self, listed: &Listed, document: &mut Self::Spool) -> io::Result<Option<Held>> {
         let mut bytes = Vec::new();
         document.seek(SeekFrom::Start(0))?;
         document.read_to_end(&mut bytes)?;
         let mut kept = self.kept();
-        if let Some((there, _)) = kept.transcripts.get(&receipt.transcript_id) {
-            return Ok(Some(there.clone()));
+        let id = &listed.receipt.transcript_id;
+        let there = kept.held(id);
+        if there.is_none() {
+            kept.transcripts.insert(id.clone(), (listed.clone(), bytes));
         }
-        let id = receipt.transcript_id.clone();
-        kept.transcripts.insert(id, (receipt.clone(), bytes));
-        Ok(None)
+        Ok(there)
+    }
+
+    fn document(&self, id: &TranscriptId) -> io::Result<Option<Body>> {
+        Ok(Memory::document(self, id).map(Body::Bytes))
+    }
+
+    fn remove(&self, deletion: &Deletion) -> io::Result<Deletion> {
+        let mut kept = self.kept();
+        let id = &deletion.transcript_id;
+        kept.transcripts.remove(id);
+        let there = kept.deleted.entry(id.clone());
+        Ok(there.or_insert_with(|| deletion.clone()).clone())
+    }
+
+    fn scan(&self, after: Option<&TranscriptId>, limit: usize) -> io::Result<Scanned> {
+        let kept = self.kept();
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut rest = kept
+            .transcripts
+            .range::<TranscriptId, _>((from, Bound::Unbounded));
+        let found: Vec<Listed> = rest
+            .by_ref()
+            .take(limit)
+            .map(|(_, (listed, _))| listed.clone())
+            .collect();
+        Ok(Scanned {
+            last: found.last().map(|it| it.receipt.transcript_id.clone()),
+            found,
+            unreadable: 0,
+            is_end: rest.next().is_none(),
+        })
     }
 
     fn begin(&self, upload: &OpenUpload) -> io::Result<()> {

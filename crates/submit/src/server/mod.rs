@@ -9,7 +9,12 @@
 
 mod accept;
 mod answer;
+mod body;
+mod disk;
+mod gate;
+mod kept;
 mod memory;
+mod query;
 mod storage;
 mod uploads;
 
@@ -18,24 +23,28 @@ mod tests;
 
 use std::fmt;
 use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
 
 use quipu_record::Clock;
 
 pub use answer::Response;
+pub use body::Body;
+pub use disk::Disk;
+pub use gate::{Pace, RateLimit};
 pub use memory::Memory;
-pub use storage::{OpenUpload, Storage};
+pub use storage::{Held, OpenUpload, Scanned, Storage};
 
 use self::answer::{Answer, Problem};
 use crate::Scan;
-use crate::keys::{KeyEntry, Keys, Refused, SecretKey};
-use crate::protocol::{Code, Encoding, Limits, Sha256, TranscriptId};
+use crate::keys::{self, KeyEntry, Keys, Scope};
+use crate::protocol::{Code, Encoding, Limits, Receipt, Sha256, TranscriptId};
 
 /// A request, as far as it matters here.
 pub struct Request<'a> {
     /// `PUT`, in capitals.
     pub method: &'a str,
-    /// What is asked for, from `/v1`, without a query.
+    /// What is asked for, from `/v1`, with its query where it has one: `/v1/transcripts?limit=20`.
     pub path: &'a str,
     /// The headers. Case does not matter in names.
     pub headers: &'a [(String, String)],
@@ -50,6 +59,13 @@ impl fmt::Debug for Request<'_> {
             .field("method", &self.method)
             .field("path", &self.path)
             .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Request<'a> {
+    /// The path and the query.
+    fn target(&self) -> (&'a str, &'a str) {
+        self.path.split_once('?').unwrap_or((self.path, ""))
     }
 }
 
@@ -99,6 +115,24 @@ impl Gate for Open {
     }
 }
 
+/// Hears what becomes of transcripts, so that what is made of them (a catalogue, a search index) follows. It is told after
+/// the storage is safe, and may be told of the same thing twice. What it could not do then, it has to catch up with at the
+/// next start: a process may die in between.
+pub trait Taken: Send + Sync {
+    /// A transcript was kept. `document` is its file, where the storage has files.
+    fn kept(&self, receipt: &Receipt, document: Option<&Path>);
+
+    /// A transcript was deleted.
+    fn removed(&self, id: &TranscriptId);
+}
+
+/// Nobody listens.
+impl Taken for () {
+    fn kept(&self, _receipt: &Receipt, _document: Option<&Path>) {}
+
+    fn removed(&self, _id: &TranscriptId) {}
+}
+
 /// A server.
 pub struct Service<S, C> {
     storage: S,
@@ -106,6 +140,7 @@ pub struct Service<S, C> {
     keys: Box<dyn Keys>,
     scan: Box<dyn Scan>,
     gate: Box<dyn Gate>,
+    taken: Box<dyn Taken>,
     limits: Limits,
 }
 
@@ -126,6 +161,7 @@ impl<S: Storage, C: Clock> Service<S, C> {
             keys,
             scan,
             gate: Box::new(Open),
+            taken: Box::new(()),
             limits: Limits::default(),
         }
     }
@@ -144,6 +180,13 @@ impl<S: Storage, C: Clock> Service<S, C> {
         self
     }
 
+    /// With someone who hears what becomes of transcripts.
+    #[must_use]
+    pub fn with_taken(mut self, taken: Box<dyn Taken>) -> Self {
+        self.taken = taken;
+        self
+    }
+
     /// Where things are kept.
     pub fn storage(&self) -> &S {
         &self.storage
@@ -158,18 +201,29 @@ impl<S: Storage, C: Clock> Service<S, C> {
     }
 
     fn route(&self, request: &mut Request<'_>) -> Answer {
-        let segments: Vec<&str> = request.path.trim_start_matches('/').split('/').collect();
+        let (path, _) = request.target();
+        let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
         let method = request.method;
         match (segments.as_slice(), method) {
             (["v1", "limits"], "GET") => Ok(Response::json(200, &self.limits)),
+            (["v1", "keys", "self"], "GET") => self.own_key(request),
+            (["v1", "submitters"], "GET") => self.submitters(request),
+            (["v1", "transcripts"], "GET") => self.list(request),
             (["v1", "transcripts", id], "PUT") => self.put(id, request),
             (["v1", "transcripts", id], "GET") => self.receipt(id, request),
+            (["v1", "transcripts", id], "DELETE") => self.delete(id, request),
+            (["v1", "transcripts", id, "document"], "GET") => self.document(id, request),
             (["v1", "uploads"], "POST") => self.begin(request),
             (["v1", "uploads", id], "HEAD") => self.offset(id, request),
             (["v1", "uploads", id], "PATCH") => self.append(id, request),
             (["v1", "uploads", id], "DELETE") => self.abandon(id, request),
-            (["v1", "limits"], _) => Err(Problem::method("GET")),
-            (["v1", "transcripts", _], _) => Err(Problem::method("GET, PUT")),
+            (
+                ["v1", "limits" | "submitters" | "transcripts"]
+                | ["v1", "keys", "self"]
+                | ["v1", "transcripts", _, "document"],
+                _,
+            ) => Err(Problem::method("GET")),
+            (["v1", "transcripts", _], _) => Err(Problem::method("GET, PUT, DELETE")),
             (["v1", "uploads"], _) => Err(Problem::method("POST")),
             (["v1", "uploads", _], _) => Err(Problem::method("HEAD, PATCH, DELETE")),
             _ => Err(Problem::new(
@@ -181,48 +235,24 @@ impl<S: Storage, C: Clock> Service<S, C> {
 
     /// Whose request it is.
     fn key(&self, request: &Request<'_>) -> Result<KeyEntry, Problem> {
-        let presented = request.header("authorization").and_then(|value| {
-            let (scheme, key) = value.split_once(' ')?;
-            let is_bearer = scheme.eq_ignore_ascii_case("bearer");
-            SecretKey::parse(key).ok().filter(|_| is_bearer)
-        });
-        let unknown = || {
-            let message = "a submission key is needed: Authorization: Bearer qk_…";
-            let problem = Problem::new(Code::Unauthorized, message);
-            problem.header("WWW-Authenticate", "Bearer")
-        };
-        let entry = match self.keys.check(&presented.ok_or_else(unknown)?) {
-            Ok(entry) => entry,
-            Err(Refused::Unknown) => return Err(unknown()),
-            Err(refused @ Refused::Revoked(_)) => {
-                return Err(Problem::new(Code::Revoked, refused.to_string()));
-            }
-            Err(Refused::Unavailable) => return Err(Problem::internal()),
-        };
+        let entry = keys::authenticate(&*self.keys, request.header("authorization"))?;
         self.gate.admit(&entry).map_err(|wait| {
-            let message = "too many requests with this key; it is said when to try again";
+            let message = "too many requests with this key; Retry-After says when to try again";
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             Problem::new(Code::TooManyRequests, message).header("Retry-After", seconds.to_string())
         })?;
         Ok(entry)
     }
 
-    fn receipt(&self, id: &str, request: &Request<'_>) -> Answer {
+    /// Whose request it is, when that key may submit.
+    fn submitting_key(&self, request: &Request<'_>) -> Result<KeyEntry, Problem> {
         let key = self.key(request)?;
-        let id = transcript_id(id)?;
-        let receipt = self.storage.receipt(&id)?;
-        // What is another's is not there.
-        match receipt.filter(|receipt| receipt.key_id == key.key_id()) {
-            Some(receipt) => Ok(Response::json(200, &receipt)),
-            None => Err(Problem::new(
-                Code::NotFound,
-                "no such transcript came with this key",
-            )),
-        }
+        keys::allow(&key, Scope::Submit)?;
+        Ok(key)
     }
 
     fn put(&self, id: &str, request: &mut Request<'_>) -> Answer {
-        let key = self.key(request)?;
+        let key = self.submitting_key(request)?;
         let id = transcript_id(id)?;
         let kind = request.header("content-type").unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();

@@ -9,7 +9,7 @@ use quipu_model::Timestamp;
 use super::*;
 use crate::protocol::{NewUpload, Receipt, Refusal, Upload};
 use crate::testkit::{fresh_id, transcript};
-use crate::{EngineScan, KeyStore, Leak, ScanError};
+use crate::{EngineScan, KeyStore, Leak, ScanError, SecretKey};
 
 /// A time that is set.
 #[derive(Debug)]
@@ -80,7 +80,10 @@ impl Bench {
 }
 
 fn json<T: serde::de::DeserializeOwned>(response: &Response) -> T {
-    serde_json::from_slice(&response.body).unwrap()
+    let Body::Bytes(bytes) = &response.body else {
+        panic!("a file");
+    };
+    serde_json::from_slice(bytes).unwrap()
 }
 
 fn code(response: &Response) -> Code {
@@ -258,7 +261,7 @@ fn names_in_a_document_are_not_repeated_in_findings() {
         ("section-twice", "*")
     );
     assert!(
-        !String::from_utf8(response.body)
+        !String::from_utf8(response.body.into_bytes().unwrap())
             .unwrap()
             .contains("hunter2")
     );

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use quipu_model::hex;
 use quipu_record::Clock;
 
-use super::accept::{Body, again, reading};
+use super::accept::{Incoming, reading};
 use super::answer::{Answer, Problem};
 use super::{OpenUpload, Request, Response, Service, Storage};
 use crate::bytes::Limited;
@@ -19,7 +19,7 @@ const MAX_REQUEST: u64 = 16 << 10;
 impl<S: Storage, C: Clock> Service<S, C> {
     /// Begins an upload; or says how far the same one came, or that it is not needed.
     pub(super) fn begin(&self, request: &mut Request<'_>) -> Answer {
-        let key = self.key(request)?;
+        let key = self.submitting_key(request)?;
         let what = asked(&mut *request.body)?;
         if what.size > self.limits.encoded_bytes {
             return Err(Problem::too_large(
@@ -27,8 +27,8 @@ impl<S: Storage, C: Clock> Service<S, C> {
                 self.limits.encoded_bytes,
             ));
         }
-        if let Some(there) = self.storage.receipt(&what.transcript_id)? {
-            return again(there, &key, what.sha256);
+        if let Some(there) = self.storage.held(&what.transcript_id)? {
+            return self.again(there, &key, what.sha256);
         }
         let now = self.clock.now();
         let seconds = i64::try_from(self.limits.upload_seconds).unwrap_or(i64::MAX);
@@ -59,7 +59,7 @@ impl<S: Storage, C: Clock> Service<S, C> {
 
     /// How far an upload came.
     pub(super) fn offset(&self, id: &str, request: &Request<'_>) -> Answer {
-        let key = self.key(request)?;
+        let key = self.submitting_key(request)?;
         let upload = self.upload(id, &key)?;
         let response = Response::empty(200).header("Upload-Offset", upload.offset);
         Ok(response.header("Upload-Length", upload.what.size))
@@ -67,7 +67,7 @@ impl<S: Storage, C: Clock> Service<S, C> {
 
     /// Throws an upload away.
     pub(super) fn abandon(&self, id: &str, request: &Request<'_>) -> Answer {
-        let key = self.key(request)?;
+        let key = self.submitting_key(request)?;
         let upload = self.upload(id, &key)?;
         self.storage.close(&upload.id)?;
         Ok(Response::empty(204))
@@ -75,7 +75,7 @@ impl<S: Storage, C: Clock> Service<S, C> {
 
     /// Adds a piece. What is there when the request is cut off stays.
     pub(super) fn append(&self, id: &str, request: &mut Request<'_>) -> Answer {
-        let key = self.key(request)?;
+        let key = self.submitting_key(request)?;
         let upload = self.upload(id, &key)?;
         let at = request.header(UPLOAD_OFFSET).and_then(|it| it.parse().ok());
         let Some(mut at) = at else {
@@ -85,26 +85,41 @@ impl<S: Storage, C: Clock> Service<S, C> {
         if at != upload.offset {
             return Err(elsewhere(upload.offset));
         }
-        let left = upload.what.size - upload.offset.min(upload.what.size);
-        let mut body = Limited::new(Body(&mut *request.body), "size", left);
-        let mut piece = vec![0; 64 << 10];
-        loop {
-            let n = match body.read(&mut piece) {
-                Ok(0) => break,
-                Ok(n) => n,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(reading(&error)),
-            };
-            if !self.storage.append(id, at, &piece[..n], self.clock.now())? {
-                let upload = self.upload(id, &key)?;
-                return Err(elsewhere(upload.offset));
-            }
-            at += n as u64;
-        }
+        let came = self.take_pieces(&upload, &key, &mut at, &mut *request.body);
+        // Also what came before a cut.
+        let settled = self.storage.settle(id);
+        came?;
+        settled?;
         if at < upload.what.size {
             return Ok(Response::empty(204).header("Upload-Offset", at));
         }
         self.finish(&upload, &key)
+    }
+
+    fn take_pieces(
+        &self,
+        upload: &OpenUpload,
+        key: &KeyEntry,
+        at: &mut u64,
+        body: &mut dyn Read,
+    ) -> Result<(), Problem> {
+        let left = upload.what.size - upload.offset.min(upload.what.size);
+        let mut body = Limited::new(Incoming(body), "size", left);
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            let n = match body.read(&mut piece) {
+                Ok(0) => return Ok(()),
+                Ok(n) => n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(reading(&error)),
+            };
+            let now = self.clock.now();
+            if !self.storage.append(&upload.id, *at, &piece[..n], now)? {
+                let upload = self.upload(&upload.id, key)?;
+                return Err(elsewhere(upload.offset));
+            }
+            *at += n as u64;
+        }
     }
 
     /// Everything is there: it is taken, or refused for good. When the server fails, the upload stays.
@@ -119,7 +134,11 @@ impl<S: Storage, C: Clock> Service<S, C> {
             &mut packed,
         );
         drop(packed);
-        if !matches!(&answer, Err(problem) if problem.code() == Code::Internal) {
+        let failed = matches!(
+            &answer,
+            Err(problem) if matches!(problem.code(), Code::Internal | Code::InsufficientStorage)
+        );
+        if !failed {
             self.storage.close(&upload.id)?;
         }
         answer
@@ -141,7 +160,7 @@ impl<S: Storage, C: Clock> Service<S, C> {
 
 fn asked(body: &mut dyn Read) -> Result<NewUpload, Problem> {
     let mut text = Vec::new();
-    let mut body = Limited::new(Body(body), "request", MAX_REQUEST);
+    let mut body = Limited::new(Incoming(body), "request", MAX_REQUEST);
     body.read_to_end(&mut text)
         .map_err(|error| reading(&error))?;
     serde_json::from_slice(&text).map_err(|_| {

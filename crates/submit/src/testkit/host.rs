@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use quipu_record::Clock;
 
-use crate::server::{Request, Response, Service, Storage};
+use crate::server::{Body, Request, Response, Service, Storage};
 
 /// How long the head of a request may be.
 const MAX_HEAD: u64 = 32 << 10;
@@ -112,14 +112,14 @@ impl Drop for Host {
 }
 
 /// A body of a length that was told. It fails when it ends before.
-struct Body<R> {
+struct Incoming<R> {
     inner: R,
     left: u64,
     /// How much of it comes before the connection is cut.
     until_cut: Option<u64>,
 }
 
-impl<R: Read> Read for Body<R> {
+impl<R: Read> Read for Incoming<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = self.until_cut.unwrap_or(u64::MAX).min(self.left);
         let most = usize::try_from(most)
@@ -161,7 +161,7 @@ fn serve<S: Storage, C: Clock>(
     let length = headers
         .iter()
         .find(|it| it.0.eq_ignore_ascii_case("content-length"));
-    let mut body = Body {
+    let mut body = Incoming {
         inner: reader,
         left: length.and_then(|it| it.1.parse().ok()).unwrap_or(0),
         until_cut: match fault {
@@ -173,7 +173,7 @@ fn serve<S: Storage, C: Clock>(
         Response {
             status,
             headers: Vec::new(),
-            body: Vec::new(),
+            body: Body::default(),
         }
     } else {
         service.handle(Request {
@@ -187,7 +187,7 @@ fn serve<S: Storage, C: Clock>(
         return Ok(());
     }
     io::copy(&mut (&mut body).take(MAX_REST), &mut io::sink())?;
-    answer(stream, &response, method == "HEAD")
+    answer(stream, response, method == "HEAD")
 }
 
 /// The first line of a request, and its headers.
@@ -208,7 +208,7 @@ fn head(reader: &mut impl io::BufRead) -> io::Result<(String, Vec<(String, Strin
     }
 }
 
-fn answer(mut stream: &TcpStream, response: &Response, without_body: bool) -> io::Result<()> {
+fn answer(mut stream: &TcpStream, response: Response, without_body: bool) -> io::Result<()> {
     let mut out = Vec::new();
     write!(
         out,
@@ -218,12 +218,13 @@ fn answer(mut stream: &TcpStream, response: &Response, without_body: bool) -> io
     for (name, value) in &response.headers {
         write!(out, "{name}: {value}\r\n")?;
     }
-    if response.status != 204 {
+    if !matches!(response.status, 204 | 304) {
         write!(out, "Content-Length: {}\r\n", response.body.len())?;
     }
     out.extend_from_slice(b"\r\n");
+    stream.write_all(&out)?;
     if !without_body {
-        out.extend_from_slice(&response.body);
+        io::copy(&mut response.body.into_reader()?, &mut stream)?;
     }
-    stream.write_all(&out)
+    Ok(())
 }

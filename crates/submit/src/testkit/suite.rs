@@ -1,6 +1,7 @@
 //! The suite that every server has to pass. It knows a server by its address, and nothing of what is behind it.
 
 mod checks;
+mod kept;
 mod talk;
 
 use std::fmt;
@@ -10,12 +11,16 @@ use crate::keys::SecretKey;
 /// What a server is tried with.
 #[derive(Debug, Clone)]
 pub struct Subjects {
-    /// A key that the server knows.
+    /// A key that the server knows, with the scope `submit` alone.
     pub key: SecretKey,
-    /// Another.
+    /// Another of the same kind.
     pub other: SecretKey,
     /// One that was revoked.
     pub revoked: SecretKey,
+    /// One with the scope `read` alone.
+    pub reader: SecretKey,
+    /// One with the scope `admin`.
+    pub admin: SecretKey,
     /// A text that the server must not let pass.
     pub leak: Leaky,
 }
@@ -63,7 +68,7 @@ pub struct Report {
 pub fn conformance(address: &str, subjects: &Subjects) -> Report {
     let mut report = Report::default();
     let talk = talk::Talk::new(address, subjects);
-    for (check, run) in checks::ALL {
+    for (check, run) in checks::ALL.iter().chain(kept::ALL) {
         match run(&talk) {
             Ok(checks::Done::Passed) => report.passed.push(check),
             Ok(checks::Done::Skipped) => report.skipped.push(check),

@@ -16,8 +16,8 @@ pub(super) enum Done {
     Skipped,
 }
 
-type Outcome = Result<Done, String>;
-type Check = (&'static str, fn(&Talk<'_>) -> Outcome);
+pub(super) type Outcome = Result<Done, String>;
+pub(super) type Check = (&'static str, fn(&Talk<'_>) -> Outcome);
 
 pub(super) const ALL: &[Check] = &[
     ("limits are told", limits),
@@ -58,7 +58,7 @@ pub(super) const ALL: &[Check] = &[
     ("what is not there is not found", paths),
 ];
 
-fn hold(holds: bool, otherwise: &str) -> Result<(), String> {
+pub(super) fn hold(holds: bool, otherwise: &str) -> Result<(), String> {
     if holds {
         Ok(())
     } else {
@@ -67,13 +67,13 @@ fn hold(holds: bool, otherwise: &str) -> Result<(), String> {
 }
 
 /// A new transcript.
-fn fresh(key: &SecretKey, output: &str) -> Result<(TranscriptId, Vec<u8>), String> {
+pub(super) fn fresh(key: &SecretKey, output: &str) -> Result<(TranscriptId, Vec<u8>), String> {
     let id = fresh_id().map_err(|error| error.to_string())?;
     let document = transcript(&id, &key.submitter(false), output);
     Ok((id, document))
 }
 
-fn is_taken(said: &Answer, status: u16) -> Result<Receipt, String> {
+pub(super) fn is_taken(said: &Answer, status: u16) -> Result<Receipt, String> {
     hold(
         said.status == status,
         &format!("{} and not {status}", said.status),
@@ -82,7 +82,7 @@ fn is_taken(said: &Answer, status: u16) -> Result<Receipt, String> {
 }
 
 /// That nothing was kept.
-fn is_absent(talk: &Talk<'_>, id: &TranscriptId) -> Result<(), String> {
+pub(super) fn is_absent(talk: &Talk<'_>, id: &TranscriptId) -> Result<(), String> {
     let ask = Ask {
         method: "GET",
         path: format!("/v1/transcripts/{id}"),
@@ -511,6 +511,13 @@ fn paths(talk: &Talk<'_>) -> Outcome {
         ("PUT", "/v1/limits", Code::MethodNotAllowed),
         ("POST", "/v1/transcripts/00000000", Code::MethodNotAllowed),
         ("PUT", "/v1/transcripts/..%2f..%2fx", Code::BadRequest),
+        ("PUT", "/v1/transcripts", Code::MethodNotAllowed),
+        ("GET", "/v1/transcripts?colour=blue", Code::BadRequest),
+        ("GET", "/v1/transcripts/..%2fx/document", Code::BadRequest),
+        ("DELETE", "/v1/transcripts/%2e%2e", Code::BadRequest),
+        ("GET", "/v1/transcripts/00000000/document", Code::NotFound),
+        ("DELETE", "/v1/transcripts/00000000", Code::NotFound),
+        ("POST", "/v1/keys/self", Code::MethodNotAllowed),
         (
             "PATCH",
             "/v1/uploads/00000000000000000000000000000000",

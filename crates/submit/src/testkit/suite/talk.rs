@@ -86,6 +86,8 @@ impl<'a> Talk<'a> {
             &self.subjects.key,
             &self.subjects.other,
             &self.subjects.revoked,
+            &self.subjects.reader,
+            &self.subjects.admin,
         ] {
             text = text.replace(&key.expose(), "…");
         }
@@ -131,6 +133,17 @@ impl<'a> Talk<'a> {
             headers: headers.collect(),
             body: response.body_mut().read_to_vec().unwrap_or_default(),
         })
+    }
+
+    /// Asks without a body.
+    pub(super) fn get(&self, key: &SecretKey, path: &str) -> Result<Answer, String> {
+        let ask = Ask {
+            method: "GET",
+            path: path.to_owned(),
+            key: Some(key),
+            headers: Vec::new(),
+        };
+        self.ask(&ask, b"")
     }
 
     /// A document in one request, with whatever is said of it.
