@@ -28,6 +28,7 @@
 //! | `marks` | what is known of an event beside what it says |
 //! | `span` | spans, and the lines they are written in |
 //! | `protobuf` | the same in the other encoding, for endpoints that take no JSON |
+//! | `request`, `unpack` | the other way: requests that were sent, in either encoding, as lines of JSON |
 //! | `ids`, `json`, `provider` | ids, bytes, names of providers |
 
 mod calls;
@@ -40,12 +41,14 @@ mod nest;
 mod notes;
 mod protobuf;
 mod provider;
+pub mod request;
 mod said;
 mod span;
 mod steps;
 mod talk;
 mod tools;
 mod tracer;
+mod unpack;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -55,6 +58,7 @@ use std::io::{self, Write};
 use quipu_model::Header;
 
 pub use self::protobuf::{NotARequest, protobuf};
+pub use self::unpack::Unreadable;
 use crate::loss::Field;
 use crate::projection::{Beside, Projection};
 

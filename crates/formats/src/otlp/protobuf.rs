@@ -98,7 +98,7 @@ fn whole<T: std::str::FromStr>(value: &Value, field: &'static str) -> Result<T, 
 
 /// Fields of a message, one behind another.
 #[derive(Debug, Default)]
-struct Message(Vec<u8>);
+pub(super) struct Message(Vec<u8>);
 
 /// How a field is written.
 #[derive(Debug, Clone, Copy)]
@@ -121,13 +121,26 @@ impl Message {
         self.varint(field << 3 | wire as u64);
     }
 
-    fn bytes(&mut self, field: u64, bytes: &[u8]) {
+    /// Its bytes.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    /// A whole number, unless it is zero.
+    pub(super) fn number_of(&mut self, field: u64, number: u64) {
+        if number != 0 {
+            self.tag(field, Wire::Varint);
+            self.varint(number);
+        }
+    }
+
+    pub(super) fn bytes(&mut self, field: u64, bytes: &[u8]) {
         self.tag(field, Wire::Bytes);
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
-    fn message(&mut self, field: u64, message: &Self) {
+    pub(super) fn message(&mut self, field: u64, message: &Self) {
         self.bytes(field, &message.0);
     }
 

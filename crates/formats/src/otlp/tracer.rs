@@ -370,6 +370,8 @@ impl<'w> Tracer<'w> {
                 stop_reason: notes.stop_reason.as_deref(),
             };
             marks::write(event, &self.facts, said, &mut span.attrs);
+            // A span begins when the model was asked. When the first event of the answer came is said beside it.
+            span.attrs.count("quipu.time_unix_nano", at);
             let lane = &mut self.lanes[lane];
             lane.hand_over(&mut span, &mut self.loss);
             let mut chat = Chat::new(span, event);

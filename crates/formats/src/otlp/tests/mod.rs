@@ -2,6 +2,7 @@
 
 pub(crate) mod golden;
 mod property;
+mod requests;
 mod rules;
 mod times;
 
