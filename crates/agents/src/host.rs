@@ -11,6 +11,7 @@ type Environment = Box<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
 pub struct Host {
     home: PathBuf,
     env: Environment,
+    quipu: Option<PathBuf>,
 }
 
 impl Host {
@@ -22,7 +23,21 @@ impl Host {
         Self {
             home: home.into(),
             env: Box::new(env),
+            quipu: None,
         }
+    }
+
+    /// With the home of Quipu in this directory. Otherwise it is where Quipu puts it by itself.
+    #[must_use]
+    pub fn with_quipu(mut self, home: impl Into<PathBuf>) -> Self {
+        self.quipu = Some(home.into());
+        self
+    }
+
+    /// The home of Quipu: what other programs sent to it lies below.
+    pub fn quipu(&self) -> PathBuf {
+        let own = self.quipu.clone().or_else(|| self.env("QUIPU_HOME"));
+        own.unwrap_or_else(|| self.data("quipu"))
     }
 
     /// A path below the home directory.

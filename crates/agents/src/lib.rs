@@ -98,6 +98,7 @@ mod omnigent;
 mod openai_chat;
 mod openai_responses;
 mod opencode;
+mod otlp;
 mod pi;
 mod qwen;
 mod sts;

@@ -4,7 +4,7 @@ use crate::{Dialect, Family, Head, Host, Match};
 use crate::{
     acp, agentlog, aider, amp, anthropic, atif, chat, claude, cline, codex, copilot, cursor, droid,
     entire, exchange, flow, gemini, google, goose, inspect, kimi, kiro, normalized, omnigent,
-    openai_chat, openai_responses, opencode, pi, qwen, sts, zed,
+    openai_chat, openai_responses, opencode, otlp, pi, qwen, sts, zed,
 };
 
 /// The families, in the order in which they are asked.
@@ -34,6 +34,7 @@ pub static FAMILIES: &[&dyn Family] = &[
     &sts::Sts,
     &normalized::Normalized,
     &inspect::Inspect,
+    &otlp::Otlp,
     &anthropic::Anthropic,
     &openai_responses::OpenAiResponses,
     &openai_chat::OpenAiChat,
