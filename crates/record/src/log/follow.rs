@@ -104,6 +104,11 @@ impl LogFollower {
         self
     }
 
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What is new, if anything is.
     ///
     /// # Errors

@@ -139,6 +139,17 @@ impl RunLog {
         Ok(state.end.event - 1 + state.unended)
     }
 
+    /// How many events the file has now whose lines have their ends: as many as a follower is given.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read.
+    pub fn ended(&self) -> Result<u64, Error> {
+        let mut state = self.lock();
+        self.look(&mut state)?;
+        Ok(state.end.event - 1)
+    }
+
     /// Whether the file has no event.
     ///
     /// # Errors
