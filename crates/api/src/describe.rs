@@ -15,6 +15,7 @@ macro_rules! document {
     ) => {
         $(#[doc = $about])+
         #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub struct $name {
             $($(#[doc = $doc])+ $(#[serde($rule $($how)*)])? pub $field: $shape,)+
         }
@@ -38,6 +39,7 @@ macro_rules! document {
     ) => {
         $(#[doc = $about])+
         #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         #[serde(rename_all = "snake_case")]
         pub enum $name { $($(#[doc = $doc])+ $word,)+ }
 
@@ -56,6 +58,7 @@ macro_rules! document {
     ) => {
         $(#[doc = $about])+
         #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         #[serde(rename_all = "snake_case")]
         pub enum $name { $($(#[doc = $doc])+ $key($shape),)+ }
 
@@ -78,6 +81,7 @@ macro_rules! document {
     ) => {
         $(#[doc = $about])+
         #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         #[serde(untagged)]
         pub enum $name { $($(#[doc = $doc])+ $one($shape),)+ }
 

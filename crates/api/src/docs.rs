@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::describe::{Book, Described as _};
 use crate::{
-    convert, doctor, explain, home, import, keys, prune, redact, repair, search, share, show,
-    stats, trace, transcript, tree, verify,
+    annotations, blocks, context, convert, doctor, execution, explain, home, import, keys, prune,
+    redact, repair, search, share, show, stats, timeline, tools, trace, transcript, tree, verify,
 };
 
 const HEAD: &str = "\
@@ -51,6 +51,13 @@ fn page() -> String {
         "`stats explain --jsonl`, each line" = explain::ExplainLine,
         "`stats waste --json`" = stats::WasteReport,
         "`stats budget --json`" = stats::Budgets,
+        "`stats blocks --json`" = blocks::Blocks,
+        "`stats blocks --jsonl`, each line" = blocks::UsageBlock,
+        "`label ID list --json`, `note ID --json`" = annotations::Annotations,
+        "`label --json`" = Vec<annotations::LabelCount>,
+        "the timeline of a transcript (HTTP)" = timeline::Timeline,
+        "the context of a transcript (HTTP)" = context::ContextTurns,
+        "the tools of a transcript or of many (HTTP)" = tools::ToolLedger,
         "`doctor --json`" = doctor::Doctor,
         "`prune --json`" = prune::Pruned,
         "`verify --json`" = Vec<verify::Checked>,
@@ -70,6 +77,11 @@ fn page() -> String {
         "`agentlog keep --json`" = Vec<trace::KeptTrace>,
         "`agentlog blobs --json`" = Vec<trace::Blob>,
         "`agentlog gc --json`" = trace::UnusedBlobs,
+        "`GET /api/v1/workflows`" = Vec<execution::WorkflowRow>,
+        "`GET /api/v1/workflows/{name}`" = execution::WorkflowAbout,
+        "`POST /api/v1/workflows/validate`" = execution::WorkflowChecked,
+        "`GET /api/v1/executions`" = execution::ExecutionPage,
+        "`GET /api/v1/executions/{id}`, and what starts, ends or resumes one" = execution::Execution,
     }
     page.push_str("\nEvents, as `show --jsonl` writes them, are lines of the exchange format, with `message.system` and `note` beside its types.\n");
     page + "\n## Types\n" + &book.write()

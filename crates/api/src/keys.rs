@@ -12,10 +12,14 @@ document! {
         pub pseudonym: String,
         /// What it is for.
         pub label: String,
+        /// What it may do: `submit`, `read`, `admin`.
+        pub scopes: Vec<String>,
         /// When it was made.
         pub created_at: Time,
         /// When it was revoked; null while it holds.
         pub revoked_at: Option<Time>,
+        /// When it stops being accepted; null for a key that does not expire.
+        pub expires_at: Option<Time>,
     }
 }
 

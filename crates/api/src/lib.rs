@@ -7,8 +7,12 @@ mod describe;
 #[cfg(test)]
 mod docs;
 
+pub mod annotations;
+pub mod blocks;
+pub mod context;
 pub mod convert;
 pub mod doctor;
+pub mod execution;
 pub mod explain;
 pub mod home;
 pub mod import;
@@ -17,9 +21,12 @@ pub mod prune;
 pub mod redact;
 pub mod repair;
 pub mod search;
+pub mod serve;
 pub mod share;
 pub mod show;
 pub mod stats;
+pub mod timeline;
+pub mod tools;
 pub mod trace;
 pub mod transcript;
 pub mod tree;
@@ -31,6 +38,8 @@ use serde::{Deserialize, Serialize};
 
 /// A point in time, as RFC 3339 writes it, in UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
 #[serde(transparent)]
 pub struct Time(pub String);
 
@@ -43,6 +52,8 @@ impl Time {
 
 /// A sum in US dollars: a decimal number as text, exact to the last digit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(value_type = String))]
 #[serde(transparent)]
 pub struct Usd(pub String);
 

@@ -92,6 +92,10 @@ document! {
         pub size: u64,
         /// When the log was last written to.
         pub modified: Option<Time>,
+        /// Who submitted it, by pseudonym; null for what is one's own, empty where it is not known any more.
+        pub received_from: Option<String>,
+        /// The key that it was submitted with.
+        pub received_key: Option<String>,
     }
 }
 
