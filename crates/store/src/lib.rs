@@ -7,6 +7,7 @@
 //! <home>/archive/    the original bytes of imported logs, compressed     Archive
 //! <home>/blobs/      images and other large things, as they are          Blobs
 //! <home>/traces/     traces in the .agentlog format, as they are          Traces
+//! <home>/received/   what other programs sent, as OTLP/JSON lines         Receiver
 //! ```
 //!
 //! All are plain files with documented names (`docs/archive.md`): `zstd`, `jq` and `cat` are enough to
@@ -60,8 +61,12 @@
 //! | [`archive`] | original bytes: chunks, manifests, versions, sweeping |
 //! | [`blobs`] | large things that events refer to; what they look like, which are not used |
 //! | [`traces`] | `.agentlog` traces by the id of their root, and an index of them |
+//! | [`analysis`] | timelines, windows of models, tools, blocks: what events come to |
+//! | [`annotations`] | labels and notes of people, kept beside transcripts |
 //! | [`facade`] | what programs ask: what there is, what an argument means, what needs attention |
 //! | [`health`] | whether all of it is sound |
+//! | [`documents`] | all of it as the documents that programs read |
+//! | [`receive`] | what other programs send: spans and log records, a file a conversation |
 //! | [`live`] | the live bus: what changed, for whoever follows |
 //! | [`catalogue`] | what is known of logs and transcripts: the traits, and `SQLite` behind them |
 //! | [`events`] | events by number: the blocks they are in, and reading them |
@@ -73,10 +78,13 @@
 //! | `durable` | bringing many files to disk at once |
 
 pub mod address;
+pub mod analysis;
+pub mod annotations;
 pub mod archive;
 mod batches;
 pub mod blobs;
 pub mod catalogue;
+pub mod documents;
 mod durable;
 pub mod events;
 pub mod facade;
@@ -87,6 +95,7 @@ pub mod import;
 pub mod live;
 pub mod objects;
 mod receipts;
+pub mod receive;
 pub mod search;
 mod source;
 pub mod stats;

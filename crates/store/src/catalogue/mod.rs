@@ -4,11 +4,13 @@
 //! and remembers where reading of each log stopped. It may be deleted at any time; `quipu import
 //! --rebuild` makes it again.
 
+mod advances;
 mod lineage;
 mod old;
 mod origin;
 mod passes;
 mod query;
+mod received;
 mod schema;
 mod seal;
 mod spend;
@@ -22,12 +24,16 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use advances::{Advance, AdvanceKind, Span};
 pub use lineage::{Copied, Lineage};
 pub(crate) use old::Remembered;
 pub use passes::{Pass, Passed};
-pub use query::{DriftRow, Figures, Filter, NotFound, Order, Sum, TranscriptRow};
+pub use query::{After, DriftRow, Figures, Filter, NotFound, Order, Sum, TranscriptRow};
+pub use received::{Received, ReceivedFrom};
 pub use spend::{ActivityRow, Roots, Slots, SpendRow, SubjectRow, WasteRow};
-pub use traits::{Catalogue, IndexedPasses, Lineages, Sources, Spending, Transcripts, Upkeep};
+pub use traits::{
+    Advances, Catalogue, IndexedPasses, Lineages, Sources, Spending, Transcripts, Upkeep,
+};
 pub(crate) use write::native_id;
 pub use write::{ADAPTERS, Reading, SourceRow, Stamp};
 

@@ -9,7 +9,7 @@ use rusqlite::types::Value;
 use rusqlite::{OptionalExtension as _, Row, params_from_iter};
 
 use super::write::{COPY_DIGITS, copy_run_id};
-use super::{CatalogueError, Result, SqliteCatalogue, Transcripts, origin};
+use super::{CatalogueError, Received, Result, SqliteCatalogue, Transcripts, origin};
 
 /// One transcript, as a list shows it. Times are milliseconds since 1970.
 #[derive(Debug, Clone)]
@@ -85,6 +85,10 @@ pub struct TranscriptRow {
     pub recorded: bool,
     /// What it is known by for good: given once, to this log of this home.
     pub address: String,
+    /// Who submitted it, by pseudonym; `None` for what is one's own, empty where it is not known any more.
+    pub received_from: Option<String>,
+    /// The key that it was submitted with.
+    pub received_key: Option<String>,
 }
 
 /// How much of what.
@@ -141,6 +145,51 @@ pub struct Filter {
     pub duplicates: bool,
     /// Only what was imported: neither recorded runs nor traces that are kept.
     pub imported: bool,
+    /// What others submitted.
+    pub received: Received,
+    /// Only what comes behind this one, in its order.
+    pub after: Option<After>,
+}
+
+/// The last transcript of a page: where the next page begins. It holds while transcripts come and go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct After {
+    /// The order of the pages.
+    pub order: Order,
+    /// What the order goes by, of the last transcript.
+    pub key: Option<i64>,
+    /// Its run id, which decides between equals.
+    pub run_id: String,
+}
+
+impl After {
+    /// Behind this transcript.
+    pub fn of(order: Order, row: &TranscriptRow) -> Self {
+        let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let bucket = |n: Option<u64>| n.unwrap_or(0);
+        let key = match order {
+            Order::Newest => row.ended_at.or(row.started_at),
+            Order::Oldest => row.started_at.or(row.ended_at),
+            Order::Tokens => {
+                let usage = &row.usage;
+                let all = [
+                    usage.input,
+                    usage.cache_read,
+                    usage.cache_write,
+                    usage.output,
+                ];
+                let sum = all.into_iter().map(bucket).fold(0, u64::saturating_add);
+                Some(signed(sum))
+            }
+            Order::Size => Some(signed(row.size)),
+            Order::Events => Some(signed(row.figures.events)),
+        };
+        Self {
+            order,
+            key,
+            run_id: row.run_id.clone(),
+        }
+    }
 }
 
 /// In which order.
@@ -214,7 +263,7 @@ const COLUMNS: &str = "t.id, t.run_id, t.native, t.agent, t.agent_version, t.tit
     (select origin from temp.home) || '-' || substr(s.key, 1, 16),
     (select (select origin from temp.home) || '-' || substr(os.key, 1, 16)
         from transcript o join source os on os.id = o.source where o.id = t.copy_of),
-    s.version, s.read_to";
+    s.version, s.read_to, t.received_from, t.received_key";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
     let count = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
@@ -285,6 +334,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TranscriptRow> {
         version: row.get(54)?,
         read_to: count(55)?,
         address: row.get(52)?,
+        received_from: row.get(56)?,
+        received_key: row.get(57)?,
         models: models
             .iter()
             .flat_map(|names| names.split('\n'))
@@ -322,9 +373,14 @@ impl Filter {
             subagents: _,
             duplicates: _,
             imported: _,
+            after: _,
+            received,
         } = self;
         let texts = [project, branch, model, title];
-        !agents.is_empty() || texts.iter().any(|text| text.is_some()) || since.or(*until).is_some()
+        !agents.is_empty()
+            || texts.iter().any(|text| text.is_some())
+            || since.or(*until).is_some()
+            || matches!(received, Received::Only | Received::From(_))
     }
 
     /// The condition in SQL, and what is put into it.
@@ -350,6 +406,23 @@ impl Filter {
             self.since.map(Value::Integer),
         );
         add("t.started_at < ?", self.until.map(Value::Integer));
+        if let Some(After { order, key, run_id }) = &self.after {
+            let of = order.key();
+            let beyond = if order.is_ascending() { ">" } else { "<" };
+            values.push(Value::Text(run_id.clone()));
+            let id = values.len();
+            all.push(match key {
+                // Those without a key come last.
+                None => format!("({of} is null and t.run_id > ?{id})"),
+                Some(key) => {
+                    values.push(Value::Integer(*key));
+                    let key = values.len();
+                    format!(
+                        "({of} is null or {of} {beyond} ?{key} or ({of} = ?{key} and t.run_id > ?{id}))"
+                    )
+                }
+            });
+        }
         if !self.agents.is_empty() {
             let mut any = Vec::new();
             for agent in &self.agents {
@@ -381,22 +454,36 @@ impl Filter {
                 "t.source in (select id from source where version > 0 or part is not null)";
             all.push(imported.to_owned());
         }
+        if let Some((condition, value)) = self.received.sql(values.len() + 1) {
+            all.push(condition);
+            values.extend(value);
+        }
         (all.join(" and "), values)
     }
 }
 
 impl Order {
-    const fn sql(self) -> &'static str {
+    /// What it goes by.
+    const fn key(self) -> &'static str {
         match self {
-            Self::Newest => "coalesce(t.ended_at, t.started_at) desc nulls last, t.run_id",
-            Self::Oldest => "coalesce(t.started_at, t.ended_at) asc nulls last, t.run_id",
+            Self::Newest => "coalesce(t.ended_at, t.started_at)",
+            Self::Oldest => "coalesce(t.started_at, t.ended_at)",
             Self::Tokens => {
-                "coalesce(t.input, 0) + coalesce(t.cache_read, 0) + coalesce(t.cache_write, 0)
-                     + coalesce(t.output, 0) desc, t.run_id"
+                "(coalesce(t.input, 0) + coalesce(t.cache_read, 0) + coalesce(t.cache_write, 0)
+                     + coalesce(t.output, 0))"
             }
-            Self::Size => "s.size desc, t.run_id",
-            Self::Events => "t.events desc, t.run_id",
+            Self::Size => "s.size",
+            Self::Events => "t.events",
         }
+    }
+
+    const fn is_ascending(self) -> bool {
+        matches!(self, Self::Oldest)
+    }
+
+    fn sql(self) -> String {
+        let direction = if self.is_ascending() { "asc" } else { "desc" };
+        format!("{} {direction} nulls last, t.run_id", self.key())
     }
 }
 
@@ -669,9 +756,13 @@ impl SqliteCatalogue {
         )
     }
 
-    /// The transcript in which something happened last, copies and sub-agents aside.
+    /// The transcript in which something happened last, copies and sub-agents aside, and what others submitted.
     fn latest(&self) -> Result<TranscriptRow, NotFound> {
-        let mut rows = self.list(&Filter::default(), Order::Newest, Some(1))?;
+        let own = Filter {
+            received: Received::Without,
+            ..Filter::default()
+        };
+        let mut rows = self.list(&own, Order::Newest, Some(1))?;
         rows.pop().ok_or_else(|| NotFound::None(LAST.to_owned()))
     }
 

@@ -9,6 +9,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
     include_str!("schema-4.sql"),
+    include_str!("schema-5.sql"),
+    include_str!("schema-6.sql"),
 ];
 
 fn known() -> i64 {

@@ -24,13 +24,15 @@ pub enum Slots {
     },
     /// What has no time.
     Undated,
+    /// All of one transcript.
+    Of(i64),
 }
 
 impl Slots {
     /// Whether something in this quarter of an hour, or without a time, is meant.
     pub fn contain(&self, slot: Option<i64>) -> bool {
         match (self, slot) {
-            (Self::All, _) | (Self::Undated, None) => true,
+            (Self::All | Self::Of(_), _) | (Self::Undated, None) => true,
             (Self::Between { .. }, None) | (Self::Undated, Some(_)) => false,
             (Self::Between { since, until }, Some(slot)) => {
                 since.is_none_or(|since| slot >= since) && until.is_none_or(|until| slot < until)
@@ -42,6 +44,7 @@ impl Slots {
         match self {
             Self::All => "1 = 1".to_owned(),
             Self::Undated => "slot is null".to_owned(),
+            Self::Of(transcript) => format!("transcript = {transcript}"),
             Self::Between { since, until } => {
                 let since = since.map(|since| format!(" and slot >= {since}"));
                 let until = until.map(|until| format!(" and slot < {until}"));

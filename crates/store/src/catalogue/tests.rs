@@ -56,6 +56,7 @@ fn reading(id: &str, change: impl FnOnce(&mut Reading)) -> Reading {
         first_modified: None,
         passes: Passed::default(),
         problem: None,
+        received: None,
     };
     change(&mut reading);
     reading
@@ -134,6 +135,39 @@ fn filters_and_orders() {
     let sums = catalogue.by_agent(&Filter::default()).unwrap();
     assert_eq!(sums.len(), 2);
     assert_eq!(sums[0].usage.input, Some(10));
+}
+
+#[test]
+fn pages_follow_each_other_in_every_order() {
+    let catalogue = SqliteCatalogue::in_memory().unwrap();
+    for n in 0..12_i64 {
+        let id = format!("id{n:02}");
+        // Some at the same time, and some without one.
+        let read = reading(&id, |reading| {
+            let at = (n % 4 != 3).then(|| 1_000 * (n / 3));
+            (reading.summary.first_at, reading.summary.last_at) = (at, at);
+        });
+        catalogue.put(&read).unwrap();
+    }
+    let orders = [
+        Order::Newest,
+        Order::Oldest,
+        Order::Tokens,
+        Order::Size,
+        Order::Events,
+    ];
+    for order in orders {
+        let whole = ids(&catalogue, &Filter::default(), order);
+        assert_eq!(whole.len(), 12);
+        let (mut paged, mut filter) = (Vec::new(), Filter::default());
+        loop {
+            let rows = catalogue.list(&filter, order, Some(5)).unwrap();
+            let Some(last) = rows.last() else { break };
+            filter.after = Some(After::of(order, last));
+            paged.extend(rows.iter().map(|row| row.run_id.clone()));
+        }
+        assert_eq!(paged, whole, "{order:?}");
+    }
 }
 
 #[test]

@@ -10,14 +10,24 @@ use std::sync::Arc;
 use quipu_agents::Summary;
 
 use super::{
-    ActivityRow, CatalogueError, Copied, DriftRow, Filter, Lineage, NotFound, Order, Reading,
-    Result, Roots, Slots, SourceRow, SpendRow, SubjectRow, Sum, TranscriptRow, WasteRow,
+    ActivityRow, Advance, CatalogueError, Copied, DriftRow, Filter, Lineage, NotFound, Order,
+    Reading, Result, Roots, Slots, SourceRow, Span, SpendRow, SubjectRow, Sum, TranscriptRow,
+    WasteRow,
 };
 
 /// A catalogue. Every method may be called from any thread at any time; what one of them does at once, no other comes
 /// between.
 pub trait Catalogue:
-    Transcripts + Sources + Lineages + IndexedPasses + Spending + Upkeep + fmt::Debug + Send + Sync
+    Transcripts
+    + Sources
+    + Lineages
+    + IndexedPasses
+    + Spending
+    + Advances
+    + Upkeep
+    + fmt::Debug
+    + Send
+    + Sync
 {
 }
 
@@ -27,6 +37,7 @@ impl<C> Catalogue for C where
         + Lineages
         + IndexedPasses
         + Spending
+        + Advances
         + Upkeep
         + fmt::Debug
         + Send
@@ -249,6 +260,21 @@ pub trait Spending {
 
     /// The directories that sessions ran in, sorted.
     fn directories(&self) -> Result<Vec<String>>;
+}
+
+/// What was added to transcripts, in the order in which it became known. Each event has a place, counted over all
+/// transcripts, and so has each transcript that is gone.
+pub trait Advances {
+    /// Puts down that a log has so many events now. The first `holds` of those that were told of before are what they
+    /// were; what is behind them is told again.
+    fn put_advance(&self, key: &str, events: u64, holds: u64) -> Result<()>;
+
+    /// What became known behind a place, in order, at most so many rows. The first is cut so that it begins right behind the
+    /// place.
+    fn advances(&self, behind: u64, most: usize) -> Result<Vec<Advance>>;
+
+    /// Which places are known.
+    fn advances_span(&self) -> Result<Span>;
 }
 
 /// The catalogue as a whole: what is done at once, and whether it is sound.

@@ -72,6 +72,7 @@ pub(super) fn put_names(
     database: &Connection,
     transcript: i64,
     summary: &Summary,
+    named: &dyn Fn(String) -> String,
 ) -> rusqlite::Result<()> {
     for table in ["model_named", "spawned"] {
         database
@@ -84,7 +85,7 @@ pub(super) fn put_names(
     }
     let mut insert = database.prepare_cached("insert into spawned values (?1, ?2, ?3)")?;
     for (child, call) in &summary.spawned {
-        insert.execute(params![transcript, child, call])?;
+        insert.execute(params![transcript, named(child.clone()), call])?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use quipu_agents::{Ledger, Session, Summary};
 use quipu_model::Usage;
 use rusqlite::{OptionalExtension as _, named_params, params};
 
-use super::{Passed, Result, Sources, SqliteCatalogue};
+use super::{Passed, ReceivedFrom, Result, Sources, SqliteCatalogue};
 
 /// What a log looked like when it was read. As long as it still looks like that, it need not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -88,6 +88,8 @@ pub struct Reading {
     pub passes: Passed,
     /// Why it could not be read, or not wholly.
     pub problem: Option<String>,
+    /// Who submitted it; `None` for what is one's own.
+    pub received: Option<ReceivedFrom>,
 }
 
 impl SourceRow {
@@ -369,11 +371,18 @@ impl SqliteCatalogue {
         let Reading {
             session, summary, ..
         } = reading;
-        let native = native_id(
+        let received = reading.received.as_ref();
+        let named = |native: String| match received {
+            Some(from) => from.among_theirs(&native),
+            None => native,
+        };
+        let native = named(native_id(
             session.id.as_deref(),
             &reading.path,
             reading.part.as_deref(),
-        );
+        ));
+        // By this, logs are compared whatever their sessions are called.
+        let first_unit = reading.ledger.units.first().filter(|_| received.is_none());
         let usage = summary.usage();
         let vendor: Usage = session.vendor_usage.map(Into::into).unwrap_or_default();
         let calls = summary.calls();
@@ -397,14 +406,15 @@ impl SqliteCatalogue {
                      denials, errors, compactions, attachments, dangling, orphans, calls, input,
                      cache_read, cache_write, cache_write_1h, output, reasoning, vendor_input,
                      vendor_cache_read, vendor_cache_write, vendor_output, vendor_reasoning, vendor_cost, first_unit,
-                     units)
+                     units, received_from, received_key)
                  values (:source, :run_id, :native, :agent, :agent_version, :title, :cwd,
                      :branch, :repository, :commit_id, :parent, :parent_call, :forked_from,
                      :reconstructed, :started_at, :ended_at, :events, :notes, :prompts, :replies,
                      :tool_calls, :failures, :denials, :errors, :compactions, :attachments, :dangling,
                      :orphans, :calls, :input, :cache_read, :cache_write, :cache_write_1h, :output, :reasoning,
                      :vendor_input, :vendor_cache_read, :vendor_cache_write, :vendor_output,
-                     :vendor_reasoning, :vendor_cost, :first_unit, :units)
+                     :vendor_reasoning, :vendor_cost, :first_unit, :units,
+                     :received_from, :received_key)
                  on conflict (source) do update set run_id = excluded.run_id,
                      native = excluded.native, agent = excluded.agent,
                      agent_version = excluded.agent_version, title = excluded.title,
@@ -428,7 +438,8 @@ impl SqliteCatalogue {
                      vendor_output = excluded.vendor_output,
                      vendor_reasoning = excluded.vendor_reasoning,
                      vendor_cost = excluded.vendor_cost, first_unit = excluded.first_unit,
-                     units = excluded.units, copy_of = null, copied_events = 0, duplicate = 0
+                     units = excluded.units, received_from = excluded.received_from,
+                     received_key = excluded.received_key, copy_of = null, copied_events = 0, duplicate = 0
                  returning id",
             )?;
             let title = session.title.as_ref().or(summary.title.as_ref());
@@ -445,9 +456,9 @@ impl SqliteCatalogue {
                     ":branch": session.branch,
                     ":repository": session.repository,
                     ":commit_id": session.commit,
-                    ":parent": session.parent.as_deref().map(native_of),
+                    ":parent": session.parent.as_deref().map(native_of).map(named),
                     ":parent_call": session.parent_call,
-                    ":forked_from": session.forked_from.as_deref().map(native_of),
+                    ":forked_from": session.forked_from.as_deref().map(native_of).map(named),
                     ":reconstructed": session.reconstructed,
                     ":started_at": started,
                     ":ended_at": summary.last_at,
@@ -476,13 +487,15 @@ impl SqliteCatalogue {
                     ":vendor_output": vendor.output.map(signed),
                     ":vendor_reasoning": vendor.reasoning.map(signed),
                     ":vendor_cost": session.vendor_cost,
-                    ":first_unit": reading.ledger.units.first().map(|unit| unit.cast_signed()),
+                    ":first_unit": first_unit.map(|unit| unit.cast_signed()),
                     ":units": units,
+                    ":received_from": received.map(|from| &from.pseudonym),
+                    ":received_key": received.and_then(|from| from.key_id.as_ref()),
                 },
                 |row| row.get(0),
             )?;
             super::uses::put(database, transcript, summary)?;
-            super::uses::put_names(database, transcript, summary)?;
+            super::uses::put_names(database, transcript, summary, &named)?;
             for blob in &reading.blobs {
                 database
                     .prepare_cached("insert or ignore into blob_use values (?1, ?2)")?

@@ -1,14 +1,14 @@
 //! What is added to a transcript, as it is added.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use quipu_exchange::lines::Limits;
 use quipu_exchange::{Item, Reader};
 use quipu_model::Event;
-use quipu_record::{BadLine, FileLook, FileWatch, LogFollower, News};
+use quipu_record::{BadLine, Batch, FileLook, FileWatch, LogFollower, News, RunLog};
 
 use super::form::State;
 use super::{EventLog, Fault};
@@ -57,7 +57,99 @@ pub enum Followed {
     Gone,
 }
 
+/// What a follower of a transcript is given who wants events as lines.
+#[derive(Debug)]
+pub enum FollowedLines {
+    /// Events in a row.
+    Lines(EventLines),
+    /// As [`Followed::Bad`].
+    Bad(BadLine),
+    /// As [`Followed::Again`].
+    Again {
+        /// The first event that is given again.
+        from: u64,
+    },
+    /// As [`Followed::Gone`].
+    Gone,
+}
+
+/// Events in a row, each as its line of the exchange format. Those of a recorded run are the bytes of its file.
+#[derive(Debug)]
+pub struct EventLines(LinesOf);
+
+#[derive(Debug)]
+enum LinesOf {
+    Run(Batch),
+    Kept(Vec<(u64, Vec<u8>)>),
+}
+
+impl EventLines {
+    fn of(events: &[Event]) -> Self {
+        let line = |event: &Event| {
+            let mut line = Vec::new();
+            quipu_exchange::encode_log(event, &mut line);
+            (event.seq, line)
+        };
+        Self(LinesOf::Kept(events.iter().map(line).collect()))
+    }
+
+    /// The events' numbers and lines, without line ends.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let (run, kept) = match &self.0 {
+            LinesOf::Run(batch) => (Some(batch.lines()), None),
+            LinesOf::Kept(lines) => {
+                let lines = lines.iter().map(|(seq, line)| (*seq, line.as_slice()));
+                (None, Some(lines))
+            }
+        };
+        let lines = run.into_iter().flatten();
+        let lines = lines.chain(kept.into_iter().flatten());
+        lines.map(|(seq, line)| (seq, line.strip_suffix(b"\n").unwrap_or(line)))
+    }
+}
+
 impl EventFollower {
+    /// Follows the file of a recorded run, whether or not the catalogue knows of it.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such file, or it cannot be read.
+    pub fn of_file(path: &Path, from: u64) -> Result<Self, Fault> {
+        let log = RunLog::open(path).and_then(|log| log.follow(from));
+        log.map(Self::of_run).map_err(Fault::Run)
+    }
+
+    /// The file that changes when there is something new.
+    pub fn path(&self) -> &Path {
+        match &self.of {
+            Of::Run(follower) => follower.path(),
+            Of::Kept(follower) => &follower.path,
+        }
+    }
+
+    /// Like [`EventFollower::try_next`], for who wants events as lines. Not to be mixed with it.
+    ///
+    /// # Errors
+    ///
+    /// When events cannot be read.
+    pub fn try_next_lines(&mut self) -> Result<Option<FollowedLines>, ImportError> {
+        if let Of::Run(follower) = &mut self.of {
+            let news = follower.try_next().map_err(run_fault)?;
+            return Ok(news.map(|news| match news {
+                News::Events { batch, .. } => FollowedLines::Lines(EventLines(LinesOf::Run(batch))),
+                News::Bad(bad) => FollowedLines::Bad(bad),
+                News::Gone => FollowedLines::Gone,
+                News::Replaced | News::Cut => FollowedLines::Again { from: 1 },
+            }));
+        }
+        Ok(self.try_next()?.map(|followed| match followed {
+            Followed::Events(events) => FollowedLines::Lines(EventLines::of(&events)),
+            Followed::Bad(bad) => FollowedLines::Bad(bad),
+            Followed::Again { from } => FollowedLines::Again { from },
+            Followed::Gone => FollowedLines::Gone,
+        }))
+    }
+
     pub(super) fn of_run(follower: LogFollower) -> Self {
         Self {
             of: Of::Run(Box::new(follower)),

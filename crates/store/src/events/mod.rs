@@ -45,7 +45,7 @@ use std::sync::Arc;
 
 pub use blocks::{BlockWriter, Blocks, EventBlocks};
 pub use file::EventFiles;
-pub use follow::{EventFollower, Followed};
+pub use follow::{EventFollower, EventLines, Followed, FollowedLines};
 pub(crate) use form::State;
 pub use log::{EventLog, Page};
 pub(crate) use original::Original;

@@ -1,5 +1,6 @@
 //! Writing events, from the first or behind those that are there.
 
+use std::collections::VecDeque;
 use std::io;
 
 use quipu_agents::{About, Entry, Position, Record, kept};
@@ -31,6 +32,10 @@ pub(crate) struct Writer {
     line: kept::Line,
     compressor: Compressor<'static>,
     packed: Vec<u8>,
+    /// The events that were there before and are read again, by what they said.
+    before: VecDeque<(u64, u64)>,
+    /// How many of the events that were there before are known to say what they said.
+    holds: u64,
     /// Why nothing more is written.
     failed: Option<io::Error>,
 }
@@ -47,6 +52,8 @@ impl Writer {
             line: kept::Line::default(),
             compressor: compressor()?,
             packed: Vec::new(),
+            before: VecDeque::new(),
+            holds: 0,
             failed: None,
         })
     }
@@ -75,12 +82,17 @@ impl Writer {
             line: kept::Line::default(),
             compressor: compressor().ok()?,
             packed: Vec::new(),
+            before: VecDeque::new(),
+            holds: last,
             failed: None,
         };
         let mut again = Vec::new();
         while let Some(block) = blocks
             .pop_if(|block| block.end() > last + 1 || is_short_block(block) && again.is_empty())
         {
+            if block.end() > last + 1 {
+                writer.remember(&there, &block, last)?;
+            }
             if block.first <= last {
                 again.push(block);
             }
@@ -101,6 +113,27 @@ impl Writer {
             writer.into = moved(&there, &mut writer.blocks, events, key)?;
         }
         Some(writer)
+    }
+
+    /// Remembers what the provisional events of a block said. Blocks come from the last one on.
+    fn remember(&mut self, there: &EventFile, block: &Block, last: u64) -> Option<()> {
+        let lines = there.block(block).ok()?;
+        let mut lines = Reading::new(&lines);
+        let mut before = VecDeque::new();
+        for seq in block.first..block.end() {
+            let (written, references) = lines.next()?;
+            if seq > last {
+                before.push_back((seq, said(written, references)));
+            }
+        }
+        before.append(&mut self.before);
+        self.before = before;
+        Some(())
+    }
+
+    /// How many of the events that were there before are known to say what they said.
+    pub(crate) fn holds(&self) -> u64 {
+        self.holds
     }
 
     /// How many bytes that are there are of no use.
@@ -134,6 +167,13 @@ impl Writer {
             self.first = seq;
         }
         kept::write(seq, at, position, entry, &mut self.line);
+        if let Some((before, was)) = self.before.pop_front() {
+            if before == seq && was == said(self.line.bytes(), self.line.references()) {
+                self.holds = seq;
+            } else {
+                self.before.clear();
+            }
+        }
         self.lines.push(self.line.bytes(), self.line.references());
         if self.lines.len() >= EVENTS || self.lines.bytes().len() >= BYTES {
             self.pack();
@@ -201,6 +241,21 @@ fn moved(
         block.offset = new.append(&there.packed(block).ok()?).ok()?;
     }
     Some(new)
+}
+
+/// What an event says, in a number. A reference says the same as before as long as it is into the same version of the log.
+fn said(written: &[u8], references: &[kept::Reference]) -> u64 {
+    let mut all = written.to_vec();
+    for reference in references {
+        for number in [
+            reference.place as u64,
+            reference.offset,
+            reference.len as u64,
+        ] {
+            all.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+    quipu_agents::hash(&all)
 }
 
 fn compressor() -> io::Result<Compressor<'static>> {

@@ -1,6 +1,6 @@
 //! What there is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
@@ -10,8 +10,11 @@ use quipu_prices::Prices;
 
 use super::Project;
 use crate::Store;
-use crate::catalogue::{Filter, NotFound, Order, Result, SourceRow, Sum, TranscriptRow};
-use crate::stats::{Balance, Budgets, Question, Table, Waste};
+use crate::annotations::AnnotationError;
+use crate::catalogue::{
+    CatalogueError, Filter, NotFound, Order, Result, SourceRow, Sum, TranscriptRow,
+};
+use crate::stats::{Balance, Budgets, Question, Spent, Table, Waste};
 
 /// The shortest beginning of an id that is shown.
 const SHORT_ID: usize = 8;
@@ -26,6 +29,8 @@ pub struct Listing {
     pub filter: Filter,
     /// In which directories they ran.
     pub project: Option<Project>,
+    /// Which label they have, on themselves or on any of their events.
+    pub label: Option<String>,
     /// In which order.
     pub order: Order,
     /// How many at most.
@@ -44,8 +49,24 @@ impl Listing {
 
     /// Whether everything is asked for, but for sub-agents and copies.
     pub fn is_open(&self) -> bool {
-        !self.filter.is_restricted() && self.project.is_none()
+        !self.filter.is_restricted() && !self.is_narrowed()
     }
+
+    /// Whether the catalogue alone cannot tell which are asked for.
+    fn is_narrowed(&self) -> bool {
+        self.project.is_some() || self.label.is_some()
+    }
+}
+
+/// Why transcripts could not be listed.
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    /// The catalogue could not be used.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// Labels could not be read.
+    #[error(transparent)]
+    Annotations(#[from] AnnotationError),
 }
 
 /// How many transcripts there are of each kind.
@@ -100,13 +121,25 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// When the catalogue cannot be used.
-    pub fn list(&self, wanted: &Listing) -> Result<Vec<TranscriptRow>> {
-        // The catalogue does not know what a directory is.
-        let limit = wanted.limit.filter(|_| wanted.project.is_none());
+    /// When the catalogue cannot be used, or labels are asked for and cannot be read.
+    pub fn list(&self, wanted: &Listing) -> Result<Vec<TranscriptRow>, ListError> {
+        // The catalogue knows neither what a directory is nor what people wrote.
+        let limit = wanted.limit.filter(|_| !wanted.is_narrowed());
+        let labelled = match &wanted.label {
+            Some(label) => Some(self.annotations().labelled(label)?),
+            None => None,
+        };
+        if labelled.as_ref().is_some_and(BTreeSet::is_empty) {
+            return Ok(Vec::new());
+        }
         let mut rows = self.catalogue().list(&wanted.filter, wanted.order, limit)?;
         if let Some(project) = &wanted.project {
             rows.retain(|row| row.cwd.as_deref().is_some_and(|cwd| project.has(cwd)));
+        }
+        if let Some(labelled) = &labelled {
+            rows.retain(|row| labelled.contains(&row.address));
+        }
+        if wanted.is_narrowed() {
             rows.truncate(wanted.limit.unwrap_or(usize::MAX));
         }
         Ok(rows)
@@ -184,6 +217,15 @@ impl Store {
         self.catalogue().stats(question)
     }
 
+    /// What the calls of a transcript cost, copies not counted. `explain` proves it.
+    ///
+    /// # Errors
+    ///
+    /// When the catalogue cannot be used.
+    pub fn spent(&self, row: &TranscriptRow, prices: &Prices) -> Result<Spent> {
+        self.catalogue().spent(row.id, prices)
+    }
+
     /// What need not have been paid for, by kind; at most so many sessions of each.
     ///
     /// # Errors
@@ -212,9 +254,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// When the catalogue cannot be used.
-    pub fn count(&self, wanted: &Listing) -> Result<u64> {
-        if wanted.project.is_some() {
+    /// When the catalogue cannot be used, or labels are asked for and cannot be read.
+    pub fn count(&self, wanted: &Listing) -> Result<u64, ListError> {
+        if wanted.is_narrowed() {
             let all = Listing {
                 limit: None,
                 ..wanted.clone()

@@ -10,6 +10,8 @@
 //! | `read`, `events` (which can be followed), `page` | `transcript` |
 //! | `search`, `count_matches` | `search` |
 //! | `explain` | `stats/explain` |
+//! | `timeline`, `context`, `tools`, `tools_over`, `blocks` | [`analysis`](crate::analysis) |
+//! | `annotations` | [`annotations`](crate::annotations) |
 //! | `export` | `source` |
 
 mod doctor;
@@ -18,6 +20,6 @@ mod project;
 mod resolve;
 
 pub use doctor::{Diagnosis, Examine};
-pub use list::{Census, Listing, ShortIds};
+pub use list::{Census, ListError, Listing, ShortIds};
 pub use project::{NotADirectory, Project};
 pub use resolve::{Resolved, Unresolved, identify, is_database, resolve};

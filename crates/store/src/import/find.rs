@@ -15,6 +15,9 @@ use crate::catalogue::Stamp;
 /// The deepest directories that are looked into below a path that was given.
 const DEEPEST: usize = 32;
 
+/// How much of a file is looked at to know whether it holds many sessions.
+const BEGIN: u64 = 4_096;
+
 /// What may be a log.
 #[derive(Clone)]
 pub struct Candidate {
@@ -115,6 +118,22 @@ impl Search {
             }
         }
         search.prefer_plain();
+        search
+    }
+
+    /// Looks at what other programs sent, below this home: at these files of it, or at all where none are named.
+    pub fn of_received(home: &Path, paths: &[PathBuf]) -> Self {
+        let home = fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
+        let host = Host::new(&home, |_| None).with_quipu(&home);
+        if !paths.is_empty() {
+            return Self::of_paths(&host, paths, &[]);
+        }
+        let mut search = Self::default();
+        for family in FAMILIES.iter().filter(|family| family.name() == "otlp") {
+            for place in family.places(&host) {
+                search.place(*family, &place, &place.root);
+            }
+        }
         search
     }
 
@@ -439,7 +458,7 @@ fn holder(path: &Path) -> Option<(&'static str, &'static dyn Family)> {
     use std::io::Read as _;
     let mut begin = Vec::new();
     let file = fs::File::open(path).ok()?;
-    file.take(64).read_to_end(&mut begin).ok()?;
+    file.take(BEGIN).read_to_end(&mut begin).ok()?;
     let family = quipu_agents::holder(&begin)?;
     let brand = family.gather().map_or("", |gather| gather.dialect().brand);
     Some((brand, family))

@@ -234,5 +234,6 @@ pub(super) fn seen(candidate: &Candidate, brand: &str, part: &str) -> Reading {
         first_modified: None,
         passes: Passed::default(),
         problem: None,
+        received: None,
     }
 }

@@ -18,6 +18,7 @@
 //! | `lost` | notices what the archive has lost |
 //! | `database` | makes private copies of databases, so that no agent's file is locked or touched |
 //! | `link` | tells originals from copies |
+//! | `received` | transcripts that others submitted |
 //! | `runs` | reads recorded runs, which are not copied |
 //! | `forget` | removes what was kept of a session |
 //! | `report` | what was done |
@@ -36,6 +37,7 @@ mod many;
 mod pass;
 mod plan;
 mod rebuild;
+mod received;
 mod report;
 mod runs;
 mod scrub;
@@ -58,9 +60,11 @@ use quipu_redact::{Engine, Guard};
 
 pub use find::{Candidate, Found, Search};
 pub use forget::Holding;
+pub use received::Followed;
 pub use report::{AgentReport, Problem, Report};
 pub use runs::RECORDED;
 
+use crate::annotations::Annotations;
 use crate::archive::{Archive, ArchiveError};
 use crate::blobs::{BlobError, Blobs};
 use crate::catalogue::{Catalogue, CatalogueError, SourceRow, SqliteCatalogue};
@@ -86,6 +90,7 @@ pub struct Store {
     guard: Arc<OnceLock<Arc<Guard>>>,
     bus: Arc<dyn Bus>,
     pub(crate) index: Opened,
+    annotations: Annotations,
 }
 
 /// How to import.
@@ -217,6 +222,7 @@ impl Store {
             guard: Arc::default(),
             bus: Arc::new(BusFile::new(home)),
             index: Opened::default(),
+            annotations: Annotations::of_home(home),
         })
     }
 
@@ -236,6 +242,19 @@ impl Store {
         Ok(None)
     }
 
+    /// The same store with a connection to the catalogue of its own: who reads with it does not wait for who writes with
+    /// this one.
+    ///
+    /// # Errors
+    ///
+    /// When the catalogue cannot be opened again.
+    pub fn another(&self) -> Result<Self, ImportError> {
+        Ok(Self {
+            catalogue: self.catalogue.another()?,
+            ..self.clone()
+        })
+    }
+
     /// The catalogue.
     pub fn catalogue(&self) -> &dyn Catalogue {
         &*self.catalogue
@@ -249,6 +268,11 @@ impl Store {
     /// Images and the like.
     pub fn blobs(&self) -> &Blobs {
         &self.blobs
+    }
+
+    /// Labels and notes of people.
+    pub fn annotations(&self) -> &Annotations {
+        &self.annotations
     }
 
     /// What keeps secrets out of the search index and out of what is found: the rules that come with Quipu, unless
@@ -616,9 +640,15 @@ impl Store {
                 report.took(&done);
                 match done {
                     Done::Read(mut reading) => {
+                        reading.reading.received = received::sender(&self.home, &reading.path);
                         hide.address(&mut reading.reading.path, &mut reading.reading.part);
                         changed.extend(self.catalogue.compared_with(&reading.key)?);
-                        changed.extend(self.catalogue.put(&reading)?);
+                        let put = self.catalogue.put(&reading)?;
+                        if put.is_some() {
+                            let (events, holds) = (reading.reach, reading.holds);
+                            self.catalogue.put_advance(&reading.key, events, holds)?;
+                        }
+                        changed.extend(put);
                         read.push(reading.key.clone());
                     }
                     Done::Kept {

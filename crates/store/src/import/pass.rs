@@ -23,6 +23,9 @@ pub(super) struct PassReading {
     pub(super) before: Before,
     pub(super) read_bytes: u64,
     pub(super) new_bytes: u64,
+    /// How many events the log has, and how many of those that it had are known to be what they were.
+    pub(super) reach: u64,
+    pub(super) holds: u64,
 }
 
 impl std::ops::Deref for PassReading {
@@ -150,6 +153,7 @@ impl<'k> Pass<'k> {
         let mut problem;
         let mut checkpoint = None;
         let (mut ledger, mut session) = (Ledger::default(), Session::default());
+        let mut holds = 0;
         match &mut self.feed {
             None => problem = Some("kept, but no adapter knows this format".to_owned()),
             Some(feed) => {
@@ -175,6 +179,7 @@ impl<'k> Pass<'k> {
                 let error = feed.finish(&mut self.taker).err();
                 problem = error.as_ref().map(ToString::to_string);
                 if let Some(events) = self.taker.events.take() {
+                    holds = events.holds();
                     let state = State {
                         version: taken.version,
                         read_to: taken.size,
@@ -232,12 +237,15 @@ impl<'k> Pass<'k> {
             first_modified: taken.first_modified,
             passes,
             problem,
+            received: None,
         };
         PassReading {
-            reading,
             before: self.before,
             read_bytes,
             new_bytes,
+            reach: reading.ledger.seq,
+            holds,
+            reading,
         }
     }
 }

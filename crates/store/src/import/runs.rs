@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use quipu_model::Timestamp;
+use quipu_record::RunLog;
 
 use super::find;
 use super::keep::{Done, Input, KeepError, Keeper, PIECE};
@@ -124,18 +125,28 @@ impl Store {
     ///
     /// When the catalogue cannot be used. What is wrong with a run is in the report.
     pub fn refresh_runs(&self) -> Result<Report, ImportError> {
+        Ok(self.try_refresh_runs()?.unwrap_or_default())
+    }
+
+    /// Like [`Store::refresh_runs`], but says whether it was done: `None` when there is something new, and another process
+    /// that writes to the home is in the way.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::refresh_runs`].
+    pub fn try_refresh_runs(&self) -> Result<Option<Report>, ImportError> {
         let mut report = Report::default();
         let (jobs, gone) = self.changed_runs()?;
         if jobs.is_empty() && gone.is_empty() {
-            return Ok(report);
+            return Ok(Some(report));
         }
         let _lock = match self.lock() {
-            Err(ImportError::Busy(_) | ImportError::Home { .. }) => return Ok(report),
+            Err(ImportError::Busy(_) | ImportError::Home { .. }) => return Ok(None),
             lock => lock?,
         };
         self.put_runs(jobs, &gone, &Progress::default(), &mut report)?;
         self.catalogue.seal()?;
-        Ok(report)
+        Ok(Some(report))
     }
 
     /// Reads the runs that have changed, and forgets those that are gone. They are not imported, so only what is wrong
@@ -226,7 +237,8 @@ impl Keeper<'_> {
         let size = input.stamp.size;
         // A run that was mended is shorter than it was, and a file that took its place is another.
         let mut pass = Pass::new(self, &input, &id, Some(0));
-        if pass.from() > size || self.is_replaced(&id, &input.stamp)? {
+        let is_other = pass.from() > size || self.is_replaced(&id, &input.stamp)?;
+        if is_other {
             pass = Pass::new(self, &input, &id, None);
         }
         let from = pass.from();
@@ -250,7 +262,7 @@ impl Keeper<'_> {
             manifest: None,
             first_modified: input.stamp.modified,
         };
-        Ok(pass.done(
+        let mut done = pass.done(
             &input,
             &id,
             run.agent(),
@@ -258,7 +270,16 @@ impl Keeper<'_> {
             &[],
             size - from.min(size),
             0,
-        ))
+        );
+        if run.kind == Kind::Run {
+            // Events as whoever follows the file counts them: what is not one has no number, and the last has a line end.
+            let log = RunLog::open(&run.path).and_then(|log| log.ended());
+            let broken = |error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
+            done.reach = log.map_err(broken)?;
+            // A run is only ever added to.
+            done.holds = if is_other { 0 } else { u64::MAX };
+        }
+        Ok(done)
     }
 
     /// Whether another file is where a run was.

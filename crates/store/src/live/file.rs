@@ -8,7 +8,10 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
+
+use notify::{RecursiveMode, Watcher as _};
 
 use super::{Bus, Change, Changes, Heard};
 use crate::files;
@@ -16,8 +19,11 @@ use crate::files;
 /// A file gives way to another one when it is longer than this.
 const LONGEST: u64 = 256 << 10;
 
-/// How often a follower looks.
+/// How often a follower looks where the system does not say that the file has changed.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// How often it looks where the system does: it may have lost count.
+const LOOK_ANYWAY: Duration = Duration::from_secs(5);
 
 /// A bus in a file of a directory.
 #[derive(Debug, Clone)]
@@ -96,6 +102,7 @@ impl Bus for BusFile {
 
     fn follow(&self) -> io::Result<Box<dyn Changes>> {
         let mut follower = Follower {
+            bell: Bell::at(&self.path).ok(),
             bus: self.clone(),
             file: None,
             number: 0,
@@ -141,10 +148,57 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
+/// Rings when the file at a path changes, or another takes its place.
+struct Bell {
+    rung: Receiver<()>,
+    _watcher: notify::RecommendedWatcher,
+}
+
+impl std::fmt::Debug for Bell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bell").finish_non_exhaustive()
+    }
+}
+
+impl Bell {
+    fn at(path: &Path) -> notify::Result<Self> {
+        let (ring, rung) = sync_channel(1);
+        let name = path.file_name().map(ToOwned::to_owned);
+        let directory = path.parent().unwrap_or(path).to_owned();
+        let mut watcher =
+            notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+                let is_ours = match event {
+                    Ok(event) if event.kind.is_access() => false,
+                    Ok(event) => {
+                        let mut paths = event.paths.iter();
+                        event.need_rescan() || paths.any(|path| path.file_name() == name.as_deref())
+                    }
+                    Err(_) => true,
+                };
+                if is_ours {
+                    // One that was not heard yet will do.
+                    ring.try_send(()).ok();
+                }
+            })?;
+        watcher.watch(&directory, RecursiveMode::NonRecursive)?;
+        Ok(Self {
+            rung,
+            _watcher: watcher,
+        })
+    }
+
+    fn wait(&self, at_most: Duration) {
+        // Rung or not, the follower looks.
+        self.rung.recv_timeout(at_most).ok();
+    }
+}
+
 /// Reads the file, and those that follow it.
 #[derive(Debug)]
 struct Follower {
     bus: BusFile,
+    /// None where the system does not say when files change.
+    bell: Option<Bell>,
     file: Option<File>,
     /// The number of the file; 0 before there is one.
     number: u64,
@@ -218,7 +272,10 @@ impl Changes for Follower {
             if left.is_zero() {
                 return Ok(Heard::Nothing);
             }
-            std::thread::sleep(left.min(LOOK));
+            match &self.bell {
+                Some(bell) => bell.wait(left.min(LOOK_ANYWAY)),
+                None => std::thread::sleep(left.min(LOOK)),
+            }
         }
     }
 }

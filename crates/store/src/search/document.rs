@@ -287,6 +287,13 @@ impl EventText {
     }
 }
 
+/// The files that the arguments of a tool name, as they are written there.
+pub(crate) fn named_files(input: &str) -> Vec<String> {
+    let mut text = EventText::default();
+    text.json(input, true);
+    text.paths.lines().map(str::to_owned).collect()
+}
+
 /// Whether a text seems to be a JSON object.
 fn is_object(text: &str) -> bool {
     text.starts_with('{') && text.trim_end().ends_with('}')

@@ -20,6 +20,7 @@ mod sessions;
 mod tests;
 mod window;
 
+pub(crate) use document::named_files;
 pub use indexing::index_path;
 pub use lookup::{Answer, Ask, Found, SearchError, Show, Sort};
 pub(crate) use opened::Opened;

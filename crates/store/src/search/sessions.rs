@@ -61,7 +61,10 @@ impl<'c> Known<'c> {
             return Ok(costs);
         }
         let table = self.catalogue.stats(&Question {
-            filter: &catalogue::Filter::default(),
+            filter: &catalogue::Filter {
+                received: catalogue::Received::With,
+                ..catalogue::Filter::default()
+            },
             directories: None,
             by: &[By::Session],
             zone: &TimeZone::UTC,

@@ -106,7 +106,7 @@ pub struct Unpriced {
 }
 
 /// Finds prices, and remembers them: there are few, and many rows.
-pub(super) struct Pricer<'p> {
+pub(crate) struct Pricer<'p> {
     prices: &'p Prices,
     known: HashMap<(u32, Service, u8), Known>,
     kinds: HashMap<u32, Kind>,
@@ -129,7 +129,7 @@ const SLOTS_A_DAY: i64 = 24 * 4;
 const AHEAD: [i64; 5] = [1, 4, 16, 64, 256];
 
 impl<'p> Pricer<'p> {
-    pub(super) fn new(prices: &'p Prices) -> Self {
+    pub(crate) fn new(prices: &'p Prices) -> Self {
         Self {
             prices,
             known: HashMap::new(),
@@ -139,7 +139,7 @@ impl<'p> Pricer<'p> {
     }
 
     /// Puts the price to what was spent on a model, which is known by this number.
-    pub(super) fn price(&mut self, model: u32, of: &Of<'_>, spent: &mut Spent) {
+    pub(crate) fn price(&mut self, model: u32, of: &Of<'_>, spent: &mut Spent) {
         let prices = self.prices;
         let kind = *self
             .kinds

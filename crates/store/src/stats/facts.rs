@@ -7,7 +7,7 @@ use super::cost::Spent;
 use super::table::{GroupPlace, Of, Subject, Table, Tally};
 use super::{By, Question};
 use crate::catalogue::{
-    ActivityRow, Catalogue, Filter, Result, Roots, Slots, SpendRow, SubjectRow,
+    ActivityRow, Catalogue, Filter, Order, Received, Result, Roots, Slots, SpendRow, SubjectRow,
 };
 
 /// The table that answers a question.
@@ -49,9 +49,12 @@ fn places(
         until: None,
         subagents: true,
         duplicates: true,
+        received: question.filter.received.in_figures(),
         ..question.filter.clone()
     };
-    let restricted = filter.is_restricted() || question.directories.is_some();
+    let restricted = filter.is_restricted()
+        || question.directories.is_some()
+        || filter.received == Received::Without && has_received(catalogue)?;
     if !restricted && !question.by.iter().any(|by| by.is_of_transcript()) {
         return Ok(None);
     }
@@ -60,6 +63,18 @@ fn places(
         .iter()
         .map(|(id, subject)| (*id, tally.place(subject)));
     Ok(Some(places.collect()))
+}
+
+/// Whether anything is there that others submitted.
+fn has_received(catalogue: &dyn Catalogue) -> Result<bool> {
+    let theirs = Filter {
+        subagents: true,
+        duplicates: true,
+        received: Received::Only,
+        ..Filter::default()
+    };
+    let any = catalogue.list(&theirs, Order::default(), Some(1))?;
+    Ok(!any.is_empty())
 }
 
 /// What is known of transcripts.
@@ -130,7 +145,7 @@ pub(super) fn plain_address(address: &str) -> String {
 }
 
 /// The quarters of an hour that a filter means.
-pub(super) fn slots(filter: &Filter) -> Slots {
+pub(crate) fn slots(filter: &Filter) -> Slots {
     if filter.since.or(filter.until).is_none() {
         return Slots::All;
     }

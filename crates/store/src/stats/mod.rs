@@ -34,12 +34,13 @@ mod tests;
 
 pub use budget::{Balance, Budgets, Limited};
 pub use compare::{Compared, Reason};
+pub(crate) use cost::Pricer;
 pub use cost::{PricedBy, Spent, Unpriced};
 pub use explain::{Call, Explained, LeftOut, Why};
-pub(crate) use facts::subjects;
+pub(crate) use facts::{slots, subjects};
 pub use logs::{LogsRead, from_logs};
-pub(crate) use table::Subject;
 pub use table::{Did, Row, Session, Table};
+pub(crate) use table::{Of, Subject};
 pub use waste::{Waste, Wasted, WastefulSession};
 
 use std::path::Path;
@@ -47,7 +48,7 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 use quipu_prices::Prices;
 
-use crate::catalogue::{Catalogue, Filter, Result};
+use crate::catalogue::{Catalogue, Filter, Result, Slots};
 
 /// What figures can be grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -140,7 +141,7 @@ pub enum Ungroupable {
 #[derive(Debug, Clone)]
 pub struct Question<'q> {
     /// Of which sessions. Times are of the calls, not of the sessions, to the quarter of an hour; copies are
-    /// never counted; sub-agents always.
+    /// never counted; sub-agents always; what others submitted when the filter says so.
     pub filter: &'q Filter,
     /// Only of sessions in just these directories.
     pub directories: Option<&'q [String]>,
@@ -172,6 +173,37 @@ impl Question<'_> {
 }
 
 impl dyn Catalogue + '_ {
+    /// What the calls of one transcript cost, copies not counted, by the prices of their days.
+    pub fn spent(&self, transcript: i64, prices: &Prices) -> Result<Spent> {
+        let (mut pricer, mut sum) = (cost::Pricer::new(prices), Spent::default());
+        let mut models: Vec<String> = Vec::new();
+        self.each_spend(&Slots::Of(transcript), None, &mut |row| {
+            let known = models.iter().position(|model| model == row.model);
+            let model = known.unwrap_or_else(|| {
+                models.push(row.model.to_owned());
+                models.len() - 1
+            });
+            let of = table::Of {
+                slot: row.slot,
+                model: row.model,
+                subagent: row.subagent,
+                service: row.service,
+                context: row.context,
+                told: row.told,
+                tool: "",
+            };
+            let mut spent = Spent {
+                calls: row.calls,
+                tokens: row.tokens,
+                searches: row.searches,
+                ..Spent::default()
+            };
+            pricer.price(u32::try_from(model).unwrap_or(u32::MAX), &of, &mut spent);
+            sum.add(&spent);
+        })?;
+        Ok(sum)
+    }
+
     /// The figures that are asked for. What cannot be answered ([`Question::check`]) comes out empty.
     pub fn stats(&self, question: &Question<'_>) -> Result<Table> {
         facts::table(self, question)

@@ -93,15 +93,15 @@ type Key = [u32; MOST_GROUPS];
 
 /// What a row of the catalogue says of itself.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Of<'o> {
-    pub(super) slot: Option<i64>,
-    pub(super) subagent: &'o str,
-    pub(super) model: &'o str,
-    pub(super) service: Service,
-    pub(super) context: u8,
+pub(crate) struct Of<'o> {
+    pub(crate) slot: Option<i64>,
+    pub(crate) subagent: &'o str,
+    pub(crate) model: &'o str,
+    pub(crate) service: Service,
+    pub(crate) context: u8,
     /// What the log says that it cost.
-    pub(super) told: Option<Money>,
-    pub(super) tool: &'o str,
+    pub(crate) told: Option<Money>,
+    pub(crate) tool: &'o str,
 }
 
 /// Adds up.

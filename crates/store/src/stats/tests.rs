@@ -47,6 +47,7 @@ fn reading(id: &str, agent: &str, session: Session, summary: Summary) -> Reading
         passes: crate::catalogue::Passed::default(),
         first_modified: None,
         problem: None,
+        received: None,
     }
 }
 

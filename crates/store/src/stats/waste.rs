@@ -67,6 +67,7 @@ impl dyn Catalogue + '_ {
             until: None,
             subagents: true,
             duplicates: true,
+            received: question.filter.received.in_figures(),
             ..question.filter.clone()
         };
         let subjects = facts::subjects(self, &filter, question.directories)?;

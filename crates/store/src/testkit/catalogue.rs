@@ -8,7 +8,8 @@ use quipu_agents::{Ledger, Session, Spend, SpendKey, Summary, Tokens, ToolKey, T
 
 use super::{Check, Outcome, Report, expect, failed};
 use crate::catalogue::{
-    Catalogue, CatalogueError, Copied, Filter, NotFound, Order, Pass, Passed, Reading, Slots, Stamp,
+    Advance, AdvanceKind, Catalogue, CatalogueError, Copied, Filter, NotFound, Order, Pass, Passed,
+    Reading, Slots, Stamp,
 };
 
 /// Makes a catalogue in which there is nothing.
@@ -33,9 +34,81 @@ const ALL: &[Check<Make>] = &[
     ("passes count once they are live", passes),
     ("what was spent is given by the quarter of an hour", spent),
     ("relatives are found, and copies marked", relatives),
+    (
+        "what was added is told in order, from any place on",
+        advances,
+    ),
     ("what is put down is sound", sound),
     ("several threads may put at the same time", together),
 ];
+
+/// What an advance says: its places, its events, what became of the transcript.
+type Told = (u64, u64, u64, u64, AdvanceKind);
+
+fn told(catalogue: &dyn Catalogue, behind: u64) -> Result<Vec<Told>, String> {
+    let rows = catalogue.advances(behind, 100).map_err(failed)?;
+    let told = |row: &Advance| (row.first, row.last, row.from, row.to, row.kind);
+    Ok(rows.iter().map(told).collect())
+}
+
+fn advances(make: &Make) -> Outcome {
+    use AdvanceKind::{Again, Gone, Grown};
+    let catalogue = &*make();
+    let span = catalogue.advances_span().map_err(failed)?;
+    expect(
+        "the places of an empty catalogue",
+        (span.first, span.last),
+        (1, 0),
+    )?;
+    let other = make().advances_span().map_err(failed)?;
+    if span.generation == other.generation {
+        return Err("two catalogues have the same generation".to_owned());
+    }
+    let put = |key: &str, events, holds| catalogue.put_advance(key, events, holds).map_err(failed);
+    for id in ["one", "two"] {
+        catalogue.put(&reading(id)).map_err(failed)?;
+    }
+    let (one, two) = (key("one"), key("two"));
+    put(&one, 3, 0)?;
+    // Nothing new; then more of the same log, which is told with what was before it.
+    put(&one, 3, 3)?;
+    put(&one, 5, 3)?;
+    put(&two, 2, 0)?;
+    put(&one, 6, u64::MAX)?;
+    // The last two were read otherwise.
+    put(&one, 7, 4)?;
+    // It was cut short.
+    put(&two, 1, 1)?;
+    let all = [
+        (1, 5, 1, 5, Grown),
+        (6, 7, 1, 2, Grown),
+        (8, 8, 6, 6, Grown),
+        (9, 11, 5, 7, Again),
+        (12, 12, 2, 1, Again),
+    ];
+    expect("all advances", told(catalogue, 0)?, all.to_vec())?;
+    let cut = [(4, 5, 4, 5, Grown), all[1]];
+    expect(
+        "from the middle",
+        told(catalogue, 3)?[..2].to_vec(),
+        cut.to_vec(),
+    )?;
+    expect("cut", told(catalogue, 9)?[0], (10, 11, 6, 7, Grown))?;
+    let row = catalogue.find("one").map_err(failed)?;
+    let first = catalogue.advances(0, 1).map_err(failed)?.remove(0);
+    expect("the address", first.address, row.address)?;
+    expect("the agent", first.agent, Some(row.agent))?;
+    catalogue.forget(&one).map_err(failed)?;
+    expect("a loss", told(catalogue, 12)?, vec![(13, 13, 0, 0, Gone)])?;
+    put(&one, 2, u64::MAX)?;
+    expect(
+        "a return",
+        told(catalogue, 13)?,
+        vec![(14, 15, 1, 2, Grown)],
+    )?;
+    let span = catalogue.advances_span().map_err(failed)?;
+    expect("the places", (span.first, span.last), (1, 15))
+}
 
 fn reading(id: &str) -> Reading {
     let mut summary = Summary {
@@ -88,6 +161,7 @@ fn reading(id: &str) -> Reading {
         first_modified: None,
         passes: Passed::default(),
         problem: None,
+        received: None,
     }
 }
 

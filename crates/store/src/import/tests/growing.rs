@@ -3,7 +3,9 @@
 use std::fs;
 
 use super::kit::*;
+use crate::Store;
 use crate::archive::SourceKey;
+use crate::catalogue::AdvanceKind;
 use crate::live::What;
 
 #[test]
@@ -300,4 +302,110 @@ fn whoever_follows_hears_of_what_is_read_and_forgotten() {
     let holdings = store.holdings(vec![row.clone()]).unwrap();
     store.prune(&holdings, options().now).unwrap();
     assert_eq!(heard(), change(What::Forgotten));
+}
+
+/// Somebody who follows everything: what he has of each transcript, and the place behind which he goes on.
+#[derive(Default)]
+struct Everything {
+    had: std::collections::BTreeMap<String, Vec<String>>,
+    place: u64,
+}
+
+impl Everything {
+    /// Takes what became known; gives how many events were told again.
+    fn catch_up(&mut self, store: &Store) -> usize {
+        let mut again = 0;
+        for advance in store.catalogue().advances(self.place, 1000).unwrap() {
+            assert_eq!(advance.first, self.place + 1, "{advance:?}");
+            self.place = advance.last;
+            let had = self.had.entry(advance.address.clone()).or_default();
+            match advance.kind {
+                AdvanceKind::Gone => {
+                    had.clear();
+                    continue;
+                }
+                AdvanceKind::Again => {
+                    let from = usize::try_from(advance.from).unwrap();
+                    again += had.len() - (from - 1);
+                    had.truncate(from - 1);
+                }
+                AdvanceKind::Grown => {}
+            }
+            assert_eq!(had.len() as u64 + 1, advance.from, "{advance:?}");
+            let row = store.find(&advance.address).unwrap();
+            let events = store.events(&row).unwrap();
+            let events = events.events(advance.from..=advance.to).unwrap();
+            had.extend(events.iter().map(|event| format!("{:?}", event.body)));
+        }
+        again
+    }
+
+    /// Whether he has what there is.
+    fn has_all(&self, store: &Store) {
+        for row in rows(store) {
+            let events = store.read(row.clone()).unwrap().events;
+            let there: Vec<String> = events
+                .iter()
+                .map(|event| format!("{:?}", event.body))
+                .collect();
+            assert_eq!(self.had[&row.address], there, "{}", row.run_id);
+        }
+    }
+}
+
+#[test]
+fn what_is_added_to_logs_is_put_down_once_and_in_order() {
+    let machine = Machine::new();
+    let store = machine.store();
+    let path = machine.session("s1.jsonl");
+    let other = machine.session("s2.jsonl");
+    let mut follower = Everything::default();
+    write(&path, prompt("s1", "u1", "hello"));
+    write(&other, prompt("s2", "v1", "hello, too"));
+    for n in 2..20 {
+        machine.import(&store);
+        assert_eq!(follower.catch_up(&store), 0, "{n}");
+        follower.has_all(&store);
+        append(&path, reply("s1", &format!("u{n}"), "hi"));
+        append(&path, prompt("s1", &format!("w{n}"), "and then?"));
+        if n % 5 == 0 {
+            append(&other, reply("s2", &format!("v{n}"), "yes"));
+        }
+    }
+    machine.import(&store);
+    // Nothing has changed.
+    let place = follower.place;
+    follower.catch_up(&store);
+    let place_now = follower.place;
+    assert!(place_now > place);
+    machine.import(&store);
+    assert_eq!(follower.catch_up(&store), 0);
+    assert_eq!(follower.place, place_now);
+    // Another log where one was.
+    write(&path, prompt("s1", "x1", "from the beginning"));
+    machine.import(&store);
+    assert!(follower.catch_up(&store) > 10);
+    follower.has_all(&store);
+    // A run, with a line that is not an event and one that is not whole.
+    let run = store.home().join("transcripts/r1.jsonl");
+    let line = |seq: u32| {
+        format!(
+            r#"{{"seq":{seq},"run_id":"r1","type":"note","path":"","iteration":0,"timestamp":"2026-06-08T08:14:40Z","payload":null}}"#
+        )
+    };
+    write(&run, line(1) + "\nnot an event\n" + &line(2) + "\n");
+    store.refresh_runs().unwrap();
+    assert_eq!(follower.catch_up(&store), 0);
+    append(&run, line(3));
+    store.refresh_runs().unwrap();
+    assert_eq!(follower.catch_up(&store), 0);
+    append(&run, "\n".to_owned() + &line(4) + "\n");
+    store.refresh_runs().unwrap();
+    assert_eq!(follower.catch_up(&store), 0);
+    let address = store.find("r1").unwrap().address;
+    assert_eq!(follower.had[&address].len(), 4);
+    std::fs::remove_file(&run).unwrap();
+    store.refresh_runs().unwrap();
+    follower.catch_up(&store);
+    assert_eq!(follower.had[&address], Vec::<String>::new());
 }

@@ -5,3 +5,4 @@ mod growing;
 pub(crate) mod kit;
 mod lost;
 mod places;
+mod received;

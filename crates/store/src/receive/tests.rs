@@ -1,0 +1,441 @@
+#![expect(
+    clippy::disallowed_methods,
+    reason = "files of a test are nobody's secret"
+)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+
+use quipu_agents::Host;
+use quipu_convert::{Format, TargetOptions, write};
+use quipu_formats::otlp::{Convention, protobuf};
+use quipu_formats::projection::Nowhere;
+use quipu_model::{Body, Timestamp};
+use quipu_record::Clock;
+
+use super::{Encoding, Limits, ReceiveError, Received, Receiver, Signal};
+use crate::Store;
+use crate::catalogue::{Filter, Order, TranscriptRow};
+use crate::import::Progress;
+use crate::import::tests::kit::options;
+use crate::transcript::Transcript;
+
+#[derive(Debug)]
+struct Noon;
+
+impl Clock for Noon {
+    fn now(&self) -> Timestamp {
+        "2026-11-18T12:00:00Z".parse().unwrap()
+    }
+}
+
+const TRACE: &str = "5b8efff798038103d269b633813fc60c";
+
+/// A span of a call to a model.
+fn span(id: u64, conversation: Option<&str>, said: &str) -> String {
+    let conversation = conversation.map_or_else(String::new, |name| {
+        format!(
+            r#",{{"key":"gen_ai.conversation.id","value":{{"stringValue":{}}}}}"#,
+            serde_json::to_string(name).unwrap()
+        )
+    });
+    let message =
+        serde_json::json!([{"role":"assistant","parts":[{"type":"text","content":said}]}]);
+    let message = serde_json::to_string(&message.to_string()).unwrap();
+    format!(
+        r#"{{"traceId":"{TRACE}","spanId":"{id:016x}","name":"chat m","kind":3,"startTimeUnixNano":"{}","endTimeUnixNano":"{}","attributes":[{{"key":"gen_ai.operation.name","value":{{"stringValue":"chat"}}}},{{"key":"gen_ai.request.model","value":{{"stringValue":"m"}}}},{{"key":"gen_ai.usage.input_tokens","value":{{"intValue":"10"}}}},{{"key":"gen_ai.output.messages","value":{{"stringValue":{message}}}}}{conversation}]}}"#,
+        1_780_906_480_000_000_000 + id,
+        1_780_906_481_000_000_000 + id,
+    )
+}
+
+fn batch(spans: &[String]) -> String {
+    format!(
+        r#"{{"resourceSpans":[{{"resource":{{"attributes":[{{"key":"service.name","value":{{"stringValue":"shop"}}}}]}},"scopeSpans":[{{"scope":{{"name":"test"}},"spans":[{}]}}]}}]}}"#,
+        spans.join(",")
+    )
+}
+
+struct Home {
+    directory: tempfile::TempDir,
+    store: Store,
+    receiver: Receiver,
+}
+
+impl Home {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&directory.path().join("quipu")).unwrap();
+        Self {
+            receiver: store.receiver(Arc::new(Noon)),
+            store,
+            directory,
+        }
+    }
+
+    fn json(&self, body: &str) -> Received {
+        self.receiver
+            .receive(Signal::Traces, "application/json", body.as_bytes())
+            .unwrap()
+    }
+
+    fn import(&self, paths: &[std::path::PathBuf]) -> Vec<TranscriptRow> {
+        let report = self
+            .store
+            .import_received(paths, &options(), &Progress::default())
+            .unwrap();
+        assert!(report.problems.is_empty(), "{:?}", report.problems);
+        self.rows()
+    }
+
+    fn rows(&self) -> Vec<TranscriptRow> {
+        self.store
+            .catalogue()
+            .list(
+                &Filter {
+                    subagents: true,
+                    ..Filter::default()
+                },
+                Order::default(),
+                None,
+            )
+            .unwrap()
+    }
+
+    fn texts(&self, row: &TranscriptRow) -> Vec<String> {
+        let transcript = self.store.read(row.clone()).unwrap();
+        let said = transcript
+            .events
+            .iter()
+            .filter(|event| matches!(event.body, Body::AssistantMessage(_)));
+        said.flat_map(|event| event.body.texts())
+            .map(str::to_owned)
+            .collect()
+    }
+}
+
+#[test]
+fn what_is_received_becomes_transcripts_and_grows() {
+    let home = Home::new();
+    let received = home.json(&batch(&[
+        span(1, Some("c/../1"), "one"),
+        span(2, None, "two"),
+    ]));
+    assert_eq!((received.accepted, received.rejected), (2, 0));
+    assert_eq!(received.body, b"{}");
+    // Both are of one conversation, whose name is no path.
+    assert_eq!(received.paths.len(), 1);
+    let path = &received.paths[0];
+    assert!(path.starts_with(home.directory.path().join("quipu/received/otlp/2026-11-18")));
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(path), mode(path.parent().unwrap())), (0o600, 0o700));
+    let rows = home.import(&received.paths);
+    assert_eq!(rows.len(), 1);
+    assert!(rows[0].native.starts_with("c-..-1-"), "{}", rows[0].native);
+    assert_eq!(home.texts(&rows[0]), ["one", "two"]);
+
+    // The next day, and sent twice: the file grows, and what came before is not counted again.
+    let more = batch(&[span(2, None, "two"), span(3, Some("c/../1"), "three")]);
+    assert_eq!(home.json(&more).paths, received.paths);
+    assert_eq!(home.json(&more).paths, received.paths);
+    let rows = home.import(&[]);
+    assert_eq!(rows.len(), 1);
+    assert_eq!(home.texts(&rows[0]), ["one", "two", "three"]);
+    assert_eq!(rows[0].usage.input, Some(30));
+}
+
+#[test]
+fn a_trace_that_names_its_conversation_late_is_linked_to_it() {
+    let home = Home::new();
+    let first = home.json(&batch(&[span(1, None, "early")]));
+    let then = home.json(&batch(&[span(2, Some("late"), "found")]));
+    assert_eq!(then.paths.len(), 2);
+    assert!(then.paths.contains(&first.paths[0]));
+    let later = home.json(&batch(&[span(3, None, "later")]));
+    assert_eq!(later.paths.len(), 1);
+    assert_ne!(later.paths, first.paths);
+    let rows = home.import(&[]);
+    let of = |id: &str| rows.iter().find(|row| row.native == id);
+    assert_eq!(of(TRACE).unwrap().parent.as_deref(), Some("late"));
+    assert_eq!(home.texts(of(TRACE).unwrap()), ["early"]);
+    assert_eq!(home.texts(of("late").unwrap()), ["found", "later"]);
+}
+
+#[test]
+fn protobuf_and_json_become_the_same_lines() {
+    let body = batch(&[span(1, Some("c"), "one"), span(2, None, "two")]);
+    let (json, binary) = (Home::new(), Home::new());
+    let of_json = json.json(&body);
+    let of_binary = binary
+        .receiver
+        .receive(
+            Signal::Traces,
+            "application/x-protobuf",
+            &protobuf(body.as_bytes()).unwrap(),
+        )
+        .unwrap();
+    assert_eq!(of_binary.unknown_fields, 0);
+    assert_eq!(
+        (of_binary.body.len(), of_binary.content_type),
+        (0, "application/x-protobuf")
+    );
+    let value = |path: &std::path::Path| -> Vec<serde_json::Value> {
+        let text = fs::read_to_string(path).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let (json, mut binary) = (value(&of_json.paths[0]), value(&of_binary.paths[0]));
+    // The encoder writes a status, which is there even when it says nothing.
+    for line in &mut binary {
+        let at = "/resourceSpans/0/scopeSpans/0/spans/0";
+        line.pointer_mut(at)
+            .unwrap()
+            .as_object_mut()
+            .unwrap()
+            .remove("status");
+    }
+    assert_eq!(json, binary);
+}
+
+#[test]
+fn what_is_wrong_with_some_is_said_and_the_rest_is_kept() {
+    let home = Home::new();
+    let bad = span(1, None, "x").replace(TRACE, "../../etc");
+    let received = home.json(&batch(&[bad, span(2, None, "kept")]));
+    assert_eq!((received.accepted, received.rejected), (1, 1));
+    let answer: serde_json::Value = serde_json::from_slice(&received.body).unwrap();
+    assert_eq!(answer["partialSuccess"]["rejectedSpans"], "1");
+    let why = answer["partialSuccess"]["errorMessage"].as_str().unwrap();
+    assert!(why.contains("traceId"), "{why}");
+}
+
+#[test]
+fn refusals_say_what_to_mend() {
+    let home = Home::new();
+    let refused = |kind: &str, body: &[u8]| {
+        let error = home.receiver.receive(Signal::Logs, kind, body).unwrap_err();
+        let (content_type, body) = error.answer();
+        (
+            error.status(),
+            content_type,
+            String::from_utf8_lossy(&body).into_owned(),
+        )
+    };
+    assert_eq!(refused("text/plain", b"").0, 415);
+    let (status, _, body) = refused("application/json; charset=utf-8", b"{\"resourceLogs\":1}");
+    assert_eq!(status, 400);
+    assert!(body.contains("resourceLogs must be a list"), "{body}");
+    let (status, kind, _) = refused("application/x-protobuf", b"\x0a\xff\xff");
+    assert_eq!((status, kind), (400, "application/x-protobuf"));
+    let deep = "[".repeat(100_000);
+    assert_eq!(refused("application/json", deep.as_bytes()).0, 400);
+    let small = Limits {
+        body: 10,
+        ..Limits::default()
+    };
+    let receiver = Receiver::new(home.directory.path(), Arc::new(Noon)).with_limits(small);
+    let error = receiver.receive(Signal::Traces, "application/json", &[b' '; 11]);
+    assert_eq!(error.unwrap_err().status(), 413);
+}
+
+#[test]
+fn a_line_that_was_cut_off_does_not_spoil_the_next() {
+    let home = Home::new();
+    let received = home.json(&batch(&[span(1, None, "one")]));
+    let path = &received.paths[0];
+    let text = fs::read(path).unwrap();
+    fs::write(path, [&text[..], &text[..100]].concat()).unwrap();
+    home.json(&batch(&[span(2, None, "two")]));
+    let rows = home.import(&[]);
+    assert_eq!(home.texts(&rows[0]), ["one", "two"]);
+}
+
+#[test]
+fn many_at_once_are_all_kept() {
+    let home = Home::new();
+    std::thread::scope(|scope| {
+        for thread in 0..8_u64 {
+            let home = &home;
+            scope.spawn(move || {
+                for n in 0..8 {
+                    let id = thread * 8 + n + 1;
+                    home.json(&batch(&[span(id, Some("all"), &format!("said {id}"))]));
+                }
+            });
+        }
+    });
+    let rows = home.import(&[]);
+    assert_eq!(rows.len(), 1);
+    let mut texts = home.texts(&rows[0]);
+    texts.sort();
+    texts.dedup();
+    assert_eq!(texts.len(), 64);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_an_error_that_can_be_tried_again() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join("received"), "in the way").unwrap();
+    let receiver = Receiver::new(home.path(), Arc::new(Noon));
+    let body = batch(&[span(1, None, "one")]);
+    let error = receiver
+        .receive(Signal::Traces, "application/json", body.as_bytes())
+        .unwrap_err();
+    assert!(matches!(
+        error,
+        ReceiveError::NotKept {
+            encoding: Encoding::Json,
+            ..
+        }
+    ));
+    assert_eq!(error.status(), 503);
+    let (_, body) = error.answer();
+    assert!(!String::from_utf8_lossy(&body).contains(home.path().to_str().unwrap()));
+}
+
+/// A session of an agent, and the same after it was exported as OTLP and imported from the file.
+fn there_and_back(log: &str, convention: Convention) -> (Transcript, Transcript) {
+    let directory = tempfile::tempdir().unwrap();
+    let first = Store::open(&directory.path().join("first")).unwrap();
+    let host = Host::new(directory.path().join("nobody"), |_| None);
+    let file = directory.path().join("session.jsonl");
+    fs::write(&file, log).unwrap();
+    let import = |store: &Store, file: &std::path::Path| {
+        let paths = [file.to_owned()];
+        let report = store
+            .import_paths(&host, &paths, &options(), &Progress::default())
+            .unwrap();
+        assert!(report.problems.is_empty(), "{:?}", report.problems);
+        let filter = Filter::default();
+        let rows = store
+            .catalogue()
+            .list(&filter, Order::default(), None)
+            .unwrap();
+        assert_eq!(rows.len(), 1);
+        rows.into_iter().next().unwrap()
+    };
+    let row = import(&first, &file);
+    let prices = Arc::new(quipu_prices::Prices::builtin().clone());
+    let mut source = first.export(&row, &prices).unwrap();
+    let mut options = TargetOptions::default();
+    options.otlp.content = true;
+    options.otlp.convention = convention;
+    let exported = directory.path().join("exported.jsonl");
+    let out = Box::new(fs::File::create(&exported).unwrap());
+    write(&mut *source, Format::Otlp, &options, out, Box::new(Nowhere)).unwrap();
+    let second = Store::open(&directory.path().join("second")).unwrap();
+    let back = import(&second, &exported);
+    (first.read(row).unwrap(), second.read(back).unwrap())
+}
+
+/// What an export carries of an event, as far as it is compared.
+fn carried(transcript: &Transcript) -> Vec<(String, Timestamp, Option<String>)> {
+    let events = transcript.events.iter().filter_map(|event| {
+        let said = match &event.body {
+            Body::UserMessage(blocks)
+            | Body::AssistantMessage(blocks)
+            | Body::SystemMessage(blocks) => format!("{blocks:?}"),
+            Body::ToolCall(call) => format!("{:?} {} {:?}", call.call_id, call.name, call.input),
+            Body::ToolResult(result) => format!(
+                "{:?} {} {:?} {:?} {:?}",
+                result.call_id, result.name, result.output, result.error, event.annotations.status
+            ),
+            _ => return None,
+        };
+        let model = event.annotations.model.clone();
+        // What has no time of its own has that of what stands before it.
+        let is_dated = !event.annotations.flags.undated;
+        let at = if is_dated {
+            event.timestamp
+        } else {
+            Timestamp::UNIX_EPOCH
+        };
+        Some((format!("{} {said}", event.body.type_word()), at, model))
+    });
+    events.collect()
+}
+
+#[test]
+fn exports_of_ours_come_back() {
+    for log in [
+        include_str!("../../../agents/fixtures/claude/session.jsonl"),
+        include_str!("../../../agents/fixtures/codex/session.jsonl"),
+    ] {
+        for convention in [Convention::GenAi, Convention::OpenInference] {
+            let (first, back) = there_and_back(log, convention);
+            let (mut one, mut other) = (carried(&first), carried(&back));
+            // Order is that of spans; the times of events are their own.
+            one.sort();
+            other.sort();
+            similar(&one, &other, convention);
+            assert_eq!(first.row.usage, back.row.usage);
+            assert_eq!(first.session.id, back.session.id);
+            assert_eq!(first.session.title, back.session.title);
+            assert_eq!(first.session.cwd, back.session.cwd);
+            assert!(back.session.reconstructed);
+        }
+    }
+}
+
+fn similar<T: PartialEq + std::fmt::Debug>(one: &[T], other: &[T], convention: Convention) {
+    let lost: Vec<&T> = one.iter().filter(|it| !other.contains(it)).collect();
+    let new: Vec<&T> = other.iter().filter(|it| !one.contains(it)).collect();
+    assert!(
+        lost.is_empty() && new.is_empty(),
+        "{convention:?}\nlost: {lost:#?}\nnew: {new:#?}"
+    );
+    assert_eq!(one.len(), other.len());
+}
+
+/// Requests that the SDK for Python sent (`opentelemetry-sdk` 1.45, its exporter for OTLP over HTTP).
+#[test]
+fn what_the_sdk_for_python_sends_is_read() {
+    let home = Home::new();
+    for (signal, sent) in [
+        (
+            Signal::Traces,
+            include_str!("sent/python-sdk-1.45-traces.pb.hex"),
+        ),
+        (
+            Signal::Logs,
+            include_str!("sent/python-sdk-1.45-logs.pb.hex"),
+        ),
+    ] {
+        let body = quipu_model::hex::decode(sent.split_whitespace().collect::<String>()).unwrap();
+        let kind = "application/x-protobuf";
+        let received = home.receiver.receive(signal, kind, &body).unwrap();
+        assert_eq!((received.rejected, received.unknown_fields), (0, 0));
+        assert_eq!(received.paths.len(), 1);
+    }
+    let rows = home.import(&[]);
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(rows[0].native, "sdk-conv-1");
+    let usage = rows[0].usage;
+    assert_eq!((usage.input, usage.output), (Some(21), Some(5)));
+    let transcript = home.store.read(rows[0].clone()).unwrap();
+    let words: Vec<&str> = transcript
+        .events
+        .iter()
+        .map(|event| event.body.type_word())
+        .filter(|word| *word != "note")
+        .collect();
+    assert_eq!(
+        words,
+        [
+            "message.user",
+            "model.call",
+            "message.assistant",
+            "tool.call",
+            "tool.result",
+            "message.user",
+        ]
+    );
+    let texts: Vec<&str> = transcript
+        .events
+        .iter()
+        .flat_map(|event| event.body.texts())
+        .collect();
+    assert_eq!(texts, ["grüße", "hallo", "from a log"]);
+}
