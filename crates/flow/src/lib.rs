@@ -52,6 +52,7 @@
 //! | [`definition`] | the file: reading, checking, drawing, planning, its JSON Schema |
 //! | [`template`], [`expression`] | texts with `{{…}}`, conditions |
 //! | [`engine`] | running: steps, values, recording, resuming, budgets, the audit file |
+//! | [`launch`] | what every program that runs workflows sets up in the same way |
 //! | [`agent`] | providers: what each agent is given, how its stream is heard, stubs |
 //! | [`tools`] | the router, tools for files and the shell, MCP servers |
 //! | [`operation`] | what Quipu can do by itself in a step |
@@ -66,6 +67,7 @@ pub mod definition;
 pub mod engine;
 pub mod expression;
 pub mod http;
+pub mod launch;
 mod names;
 pub mod operation;
 pub mod plugin;

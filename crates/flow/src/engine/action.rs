@@ -16,7 +16,7 @@ use crate::definition::{Action, Step};
 use crate::operation::{OperationContext, OperationError, OperationOutput};
 
 /// The kind of a step, as transcripts name it.
-pub(super) fn kind_of(action: &Action) -> StepKind {
+pub fn kind_of(action: &Action) -> StepKind {
     match action {
         Action::Agent(_) => StepKind::Agent,
         Action::Command(_) => StepKind::Command,

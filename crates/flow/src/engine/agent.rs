@@ -17,7 +17,7 @@ use super::state::{StepState, StepTokens};
 use super::step::{Doing, Done, cancelled};
 use super::text::last_bytes;
 use super::tooling::StepTools;
-use super::{News, Stop};
+use super::{News, Question, Stop};
 use crate::agent::{Answer, AskError, AskFailure, AskRequest, Hearer, Sent};
 use crate::definition::{Action, AgentMode, AgentStep, Budget, OutputFormat, Text};
 
@@ -159,13 +159,23 @@ impl Doing<'_> {
                 read_output(step, &mut state).ok();
                 return Ok(state.into());
             };
-            let said = answer.output.clone();
-            let asking = tokio::task::spawn_blocking(move || person.line(&said));
+            // Whoever follows the run sees that it waits for somebody.
+            self.harness("person", "question_asked", Severity::Info, &json!({}))?;
+            let asking = person.line(Question {
+                run: &self.run.facts.run_id,
+                place: self.place,
+                text: &answer.output,
+            });
             let line = tokio::select! {
-                line = asking => line.ok().flatten(),
+                line = asking => line,
                 () = self.cancel.cancelled() => return Err(Stop::Cancelled),
             };
-            let line = line.map(|line| line.trim().to_owned()).unwrap_or_default();
+            let by = line.as_ref().and_then(|line| line.by.as_deref());
+            let by = json!({ "by": by.unwrap_or(&self.run.options.user) });
+            self.harness("person", "question_answered", Severity::Info, &by)?;
+            let line = line
+                .map(|line| line.text.trim().to_owned())
+                .unwrap_or_default();
             if line.is_empty() || line == "exit" || line == "quit" {
                 read_output(step, &mut state).ok();
                 return Ok(state.into());

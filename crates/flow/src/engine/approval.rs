@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use super::history::key;
 use super::state::StepState;
 use super::step::{Doing, Done};
-use super::{EngineError, Pause, Stop, Verdict};
+use super::{EngineError, Pause, Question, Stop, Verdict};
 use crate::definition::{Action, ApprovalStep};
 
 impl Doing<'_> {
@@ -39,10 +39,13 @@ impl Doing<'_> {
         if let (Some(person), Ok(())) =
             (&run.options.person, may_consent(step, &user, &run.starter))
         {
-            let (person, message) = (std::sync::Arc::clone(person), message.to_owned());
-            let asking = tokio::task::spawn_blocking(move || person.consents(&message));
+            let asking = person.consents(Question {
+                run: &run.facts.run_id,
+                place: self.place,
+                text: message,
+            });
             let said = tokio::select! {
-                said = asking => said.ok().flatten(),
+                said = asking => said,
                 () = self.cancel.cancelled() => return Err(Stop::Cancelled),
             };
             if let Some(consents) = said {
@@ -110,17 +113,27 @@ impl Doing<'_> {
 }
 
 fn may_consent(step: &ApprovalStep, user: &str, starter: &str) -> Result<(), String> {
-    if step.not_starter && user == starter {
+    may_approve(&step.approvers, step.not_starter, user, starter)
+}
+
+/// Whether somebody may consent, or why not.
+pub(super) fn may_approve(
+    approvers: &[String],
+    not_starter: bool,
+    user: &str,
+    starter: &str,
+) -> Result<(), String> {
+    if not_starter && user == starter {
         return Err(format!(
             "{user} started the run; somebody else has to approve"
         ));
     }
-    if step.approvers.is_empty() || step.approvers.iter().any(|approver| approver == user) {
+    if approvers.is_empty() || approvers.iter().any(|approver| approver == user) {
         return Ok(());
     }
     Err(format!(
         "{user} may not approve; {} may",
-        step.approvers.join(", ")
+        approvers.join(", ")
     ))
 }
 

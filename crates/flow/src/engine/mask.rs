@@ -29,6 +29,42 @@ pub(super) fn secrets(inputs: &IndexMap<String, Value>) -> Vec<String> {
     values
 }
 
+/// The values of secret inputs of a run. A program that shows what a run says hides them.
+#[derive(Clone, Default)]
+pub struct Secrets(Vec<String>);
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Secrets({})", self.0.len())
+    }
+}
+
+impl Secrets {
+    /// The secrets among inputs, by their names (`SECRET_…`, `API_KEY…`, `PASSWORD…`, `TOKEN…`).
+    pub fn of(inputs: &IndexMap<String, Value>) -> Self {
+        Self(secrets(inputs))
+    }
+
+    /// Whether an input is a secret, by its name.
+    pub fn is_secret(name: &str) -> bool {
+        is_secret(name)
+    }
+
+    /// A text without them.
+    pub fn hide(&self, text: &str) -> String {
+        without(&self.0, text)
+    }
+
+    /// The value of an input as it may be shown.
+    pub fn shown(&self, name: &str, value: &str) -> String {
+        if is_secret(name) {
+            MASKED.to_owned()
+        } else {
+            self.hide(value)
+        }
+    }
+}
+
 /// A text without secrets.
 pub(super) fn without(secrets: &[String], text: &str) -> String {
     let mut text = text.to_owned();

@@ -34,6 +34,7 @@ mod run;
 mod spending;
 mod state;
 mod step;
+mod survey;
 mod text;
 mod tooling;
 
@@ -41,6 +42,7 @@ mod tooling;
 mod tests;
 
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,9 +58,12 @@ use crate::definition::{Budget, Workflow};
 use crate::operation::{Builtin, Operations};
 use crate::plugin::Plugins;
 
+pub use action::kind_of;
+pub use mask::Secrets;
 pub use preflight::preflight;
 pub use run::new_run_id;
 pub use state::{StepState, StepStatus, StepTokens};
+pub use survey::{Glance, OpenRequest, OpenStep, RecordedEnd, Survey};
 
 /// What the engine needs from the program around it.
 #[derive(Clone)]
@@ -198,12 +203,36 @@ pub enum News<'a> {
     RunEnded { outcome: &'a Outcome },
 }
 
+/// A question to a person.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// The run whose step asks.
+    pub run: &'a RunId,
+    /// The step.
+    pub place: &'a Place,
+    /// What is asked: the agent's last answer, or the message of an approval.
+    pub text: &'a str,
+}
+
+/// What a person said in a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// The text.
+    pub text: String,
+    /// Who said it; `None` for whoever runs the program.
+    pub by: Option<String>,
+}
+
+/// What a person says, as soon as they do. It is dropped when nobody waits for it any more: the run was cancelled, or
+/// the time of the step was up.
+pub type Saying<'a, T> = Pin<Box<dyn Future<Output = Option<T>> + Send + 'a>>;
+
 /// A person who can be asked.
 pub trait Person: Send + Sync {
     /// The next line of a conversation; `None` when the person ends it.
-    fn line(&self, prompt: &str) -> Option<String>;
+    fn line<'a>(&'a self, question: Question<'a>) -> Saying<'a, Line>;
     /// Whether the person consents; `None` when the person does not say.
-    fn consents(&self, message: &str) -> Option<bool>;
+    fn consents<'a>(&'a self, question: Question<'a>) -> Saying<'a, bool>;
 }
 
 /// How a run ended.
@@ -310,6 +339,9 @@ pub enum EngineError {
     /// Another process runs it.
     #[error("{0} is still running, in another process")]
     Running(RunId),
+    /// There is a run of this id already.
+    #[error("there is a run {0} already")]
+    Taken(RunId),
     /// A blob could not be kept.
     #[error("cannot keep the output of a step")]
     Storing(#[source] quipu_store::blobs::BlobError),
@@ -379,7 +411,25 @@ impl Engine {
         inputs: IndexMap<String, Value>,
         cancel: &CancellationToken,
     ) -> Result<Outcome, EngineError> {
-        run::begin(&self.options, workflow, inputs, cancel).await
+        self.run_as(new_run_id()?, workflow, inputs, cancel).await
+    }
+
+    /// The same, under an id that the caller has chosen ([`new_run_id`]), so that others can be told it beforehand.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::run`]; and when there is a run of this id already.
+    pub async fn run_as(
+        &self,
+        run_id: RunId,
+        workflow: Arc<Workflow>,
+        inputs: IndexMap<String, Value>,
+        cancel: &CancellationToken,
+    ) -> Result<Outcome, EngineError> {
+        if self.options.storage.path_of(&run_id).exists() {
+            return Err(EngineError::Taken(run_id));
+        }
+        run::begin(&self.options, run_id, workflow, inputs, cancel).await
     }
 
     /// Goes on with a run. Steps that ended answer from its transcript.

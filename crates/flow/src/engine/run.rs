@@ -165,6 +165,7 @@ pub fn new_run_id() -> Result<RunId, EngineError> {
 /// Runs a workflow from its beginning.
 pub(super) async fn begin(
     options: &Arc<EngineOptions>,
+    run_id: RunId,
     workflow: Arc<Workflow>,
     inputs: IndexMap<String, Value>,
     cancel: &CancellationToken,
@@ -173,7 +174,7 @@ pub(super) async fn begin(
         stack: vec![workflow.name.clone()],
         workflow,
         inputs,
-        run_id: new_run_id()?,
+        run_id,
         parent: None,
         journal: None,
         secrets: Vec::new(),

@@ -127,6 +127,10 @@ async fn start(program: &Program, mark: &str) -> Result<Child, ProcessError> {
 const BUSY_TRIES: u32 = 50;
 const BUSY_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
+/// How often, and after what pause, it is looked whether what was killed is gone.
+const GONE_LOOKS: u32 = 100;
+const GONE_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
+
 /// A program on its way to its end.
 struct Watched {
     child: Child,
@@ -167,6 +171,14 @@ impl Watched {
             }
             // What is left of the group, or has left it, ends now, also when the program itself has ended.
             tree.end(true);
+            self.child.wait().await.ok();
+            // A killed process is there for a moment longer. Whoever cancels is told of the end when it is true.
+            for _ in 0..GONE_LOOKS {
+                if tree.is_gone() {
+                    break;
+                }
+                sleep(GONE_PAUSE).await;
+            }
         }
         self.child.wait().await.ok();
     }

@@ -54,6 +54,20 @@ impl ProcessTree {
     }
 }
 
+impl ProcessTree {
+    /// Whether all that is known of it has ended. A process that ended and that its parent has not asked for counts as such.
+    pub(super) fn is_gone(&self) -> bool {
+        self.below.iter().chain([&self.leader]).all(|process| {
+            let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
+            // The name before the state is in brackets and may hold anything.
+            stat.ok().is_none_or(|stat| {
+                let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+                state.is_some_and(|state| state.starts_with(['Z', 'X']))
+            })
+        })
+    }
+}
+
 fn pid(number: u32) -> Option<Pid> {
     i32::try_from(number).ok().and_then(Pid::from_raw)
 }

@@ -215,17 +215,19 @@ async fn the_message_holds_the_prompt_and_the_system_prompt_that_were_sent() {
 
 #[tokio::test]
 async fn a_conversation_records_every_turn() {
+    use crate::engine::{Line, Question, Saying};
     struct Talk(std::sync::Mutex<Vec<&'static str>>);
     impl crate::engine::Person for Talk {
-        fn line(&self, _: &str) -> Option<String> {
-            self.0
-                .lock()
-                .expect("not poisoned")
-                .pop()
-                .map(str::to_owned)
+        fn line<'a>(&'a self, question: Question<'a>) -> Saying<'a, Line> {
+            assert_eq!(question.place.path, "talk");
+            let said = self.0.lock().expect("not poisoned").pop();
+            Box::pin(async move {
+                let (text, by) = (said?.to_owned(), Some("grace".to_owned()));
+                Some(Line { text, by })
+            })
         }
-        fn consents(&self, _: &str) -> Option<bool> {
-            None
+        fn consents<'a>(&'a self, _: Question<'a>) -> Saying<'a, bool> {
+            Box::pin(async { None })
         }
     }
     let mut world = World::scripted(
@@ -246,5 +248,8 @@ async fn a_conversation_records_every_turn() {
         )
         .await;
     assert_eq!(prompts(&ran.events), ["Hello", "go on", "and then?"]);
+    let asked = ["question_asked", "question_answered"];
+    let told: Vec<String> = ran.harness().into_iter().map(|(_, name)| name).collect();
+    assert_eq!(told, [asked, asked, asked].concat());
     assert_eq!(ran.outcome.message.as_deref(), Some("three"));
 }

@@ -6,6 +6,7 @@ mod gaps;
 mod kinds;
 mod record;
 mod resume;
+mod survey;
 
 use std::path::PathBuf;
 use std::sync::Arc;

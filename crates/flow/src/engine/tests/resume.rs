@@ -7,17 +7,19 @@ use quipu_model::RunId;
 use quipu_record::Storage;
 
 use super::{World, story};
-use crate::engine::{EngineError, Outcome, Person, ResumeOptions, RunStatus, Verdict};
+use crate::engine::{
+    EngineError, Line, Outcome, Person, Question, ResumeOptions, RunStatus, Saying, Verdict,
+};
 
 /// Consents to everything.
 struct Yes;
 
 impl Person for Yes {
-    fn line(&self, _: &str) -> Option<String> {
-        None
+    fn line<'a>(&'a self, _: Question<'a>) -> Saying<'a, Line> {
+        Box::pin(async { None })
     }
-    fn consents(&self, _: &str) -> Option<bool> {
-        Some(true)
+    fn consents<'a>(&'a self, _: Question<'a>) -> Saying<'a, bool> {
+        Box::pin(async { Some(true) })
     }
 }
 
