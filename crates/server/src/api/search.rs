@@ -1,0 +1,168 @@
+//! Search over everything that is kept.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::HeaderMap;
+use jiff::tz::TimeZone;
+use quipu_api::serve::SearchAnswer;
+use quipu_search::query::{Clock, Query};
+use quipu_store::documents;
+use quipu_store::search::{Ask, SearchError, Show, Sort as Order};
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::query::{Params, limit};
+use crate::App;
+use crate::access::MayRead;
+use crate::answer::Ready;
+use crate::problem::Problem;
+
+/// What comes first.
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Sort {
+    /// What fits best.
+    #[default]
+    Relevance,
+    /// The latest.
+    Newest,
+    /// What was said in the dearest sessions.
+    Cost,
+}
+
+/// What is looked for.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Wanted {
+    /// Words, "phrases" and filters such as `agent:codex tool:bash since:7d`: as `quipu search` takes them.
+    #[param(
+        required = true,
+        min_length = 1,
+        max_length = 4096,
+        example = "agent:codex tool:bash since:7d"
+    )]
+    q: String,
+    /// What comes first.
+    #[param(inline)]
+    sort: Sort,
+    /// How many at most: 1 to 200, 20 unless told.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<usize>,
+    /// How many events before and after each: 0 to 10.
+    #[param(maximum = 10)]
+    context: Option<u64>,
+    /// Also what was said in copies of sessions.
+    copies: bool,
+    /// How long snippets are, in bytes: 40 to 4,000, 300 unless told.
+    #[param(minimum = 40, maximum = 4000)]
+    snippet: Option<usize>,
+}
+
+/// The longest query.
+const LONGEST: usize = 4096;
+
+/// Events that say something. Secrets are hidden.
+#[utoipa::path(
+    get,
+    path = "/api/v1/search",
+    operation_id = "search",
+    tag = "search",
+    params(Wanted),
+    responses((status = 200, body = SearchAnswer), (status = 400, body = Problem))
+)]
+pub(crate) async fn search(
+    State(app): State<App>,
+    _: MayRead,
+    Params(wanted): Params<Wanted>,
+    uri: http::Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    // A query may name times such as `7d`; the minute is part of the question.
+    let minute = app.clock().now().as_second() / 60;
+    let question = format!("search {minute} {}", uri.query().unwrap_or_default());
+    let version = app.freshness().number();
+    if let Some(ready) = app.cache().get(&question, version) {
+        return Ok(ready.respond(&headers));
+    }
+    let limit = limit(wanted.limit, 20, 200)?;
+    let context = wanted.context.unwrap_or(0);
+    let snippet = wanted.snippet.unwrap_or(300);
+    if context > 10 {
+        return Err(Problem::bad_parameter("context", "it is from 0 to 10"));
+    }
+    if !(40..=4000).contains(&snippet) {
+        return Err(Problem::bad_parameter("snippet", "it is from 40 to 4,000"));
+    }
+    if wanted.q.trim().is_empty() {
+        return Err(Problem::bad_parameter(
+            "q",
+            "it says what to look for, and is empty",
+        ));
+    }
+    if wanted.q.len() > LONGEST {
+        return Err(Problem::bad_parameter(
+            "q",
+            format!("it is longer than {LONGEST} bytes"),
+        ));
+    }
+    let clock = Clock {
+        now: app.clock().now(),
+        zone: TimeZone::system(),
+    };
+    let query = Query::parse(&wanted.q, &clock).map_err(|error| {
+        let problem = Problem::bad_parameter("q", &error.what);
+        match &error.hint {
+            Some(hint) => problem.hint(hint.clone()),
+            None => problem,
+        }
+    })?;
+    let prices = app.prices().clone();
+    let answer = app
+        .read(move |store| {
+            let ask = Ask {
+                query: &query,
+                sort: match wanted.sort {
+                    Sort::Relevance => Order::Relevance,
+                    Sort::Newest => Order::Newest,
+                    Sort::Cost => Order::Cost,
+                },
+                limit,
+                context,
+                copies: wanted.copies,
+                snippet,
+                guard: Show::Guarded,
+            };
+            let answer = store.search(&ask, &prices)?;
+            let guard = store.guard()?;
+            let hits = answer
+                .found
+                .iter()
+                .map(|found| documents::hit(found, guard));
+            Ok(SearchAnswer {
+                hits: hits.collect(),
+                more: answer.more,
+                not_indexed: answer.not_indexed,
+            })
+        })
+        .await?;
+    let ready = Ready::json(&answer)?;
+    app.cache().put(&question, version, &ready);
+    Ok(ready.respond(&headers))
+}
+
+impl From<SearchError> for Problem {
+    fn from(error: SearchError) -> Self {
+        match error {
+            SearchError::NoIndex => Self::new(
+                http::StatusCode::SERVICE_UNAVAILABLE,
+                "no_index",
+                "There is no search index yet",
+            )
+            .detail(error.to_string()),
+            SearchError::Pattern(why) => Self::bad_parameter("q", why),
+            SearchError::Read(error) => error.into(),
+            error => Self::store(error),
+        }
+    }
+}

@@ -1,0 +1,603 @@
+//! The native interface over a socket, on a home with sessions of several kinds and a run.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "files of a test are nobody's secret"
+)]
+
+use std::path::Path;
+
+use quipu_agents::Host;
+use quipu_model::Timestamp;
+use quipu_store::Store;
+use quipu_store::import::{ImportOptions, Progress};
+use serde_json::{Value, json};
+
+use crate::testkit::Served;
+
+/// A session of Claude Code: two questions, a tool that fails, one that is not answered, a secret and a picture.
+fn session(id: &str, day: u32) -> String {
+    let usage = json!({"input_tokens": 100, "cache_read_input_tokens": 50, "cache_creation_input_tokens": 0, "output_tokens": 20});
+    let at = |second: u32| format!("2026-10-{day:02}T10:00:{second:02}.000Z");
+    let line = |n: u32, kind: &str, message: Value| {
+        json!({"type": kind, "uuid": format!("{id}-{n}"), "parentUuid": (n > 1).then(|| format!("{id}-{}", n - 1)),
+            "sessionId": id, "timestamp": at(n), "cwd": "/code/relay", "gitBranch": "main", "version": "2.1.0",
+            "isSidechain": false, "userType": "external", "message": message})
+        .to_string()
+    };
+    let answer = |n: u32, content: Value| {
+        json!({"id": format!("msg_{id}_{n}"), "type": "message", "role": "assistant", "model": "claude-sonnet-4-5-20250929",
+            "content": content, "stop_reason": "tool_use", "usage": usage})
+    };
+    let lines = [
+        line(
+            1,
+            "user",
+            json!({"role": "user", "content": "Find the flaky <script>alert(1)</script> test"}),
+        ),
+        line(
+            2,
+            "assistant",
+            answer(
+                2,
+                json!([{"type": "tool_use", "id": format!("toolu_{id}_1"), "name": "Bash", "input": {"command": "cargo test"}}]),
+            ),
+        ),
+        line(
+            3,
+            "user",
+            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": format!("toolu_{id}_1"), "content": "1 failed", "is_error": true}]}),
+        ),
+        line(
+            4,
+            "assistant",
+            answer(
+                4,
+                json!([{"type": "text", "text": "The retry test fails once in ten runs."}]),
+            ),
+        ),
+        line(
+            5,
+            "user",
+            json!({"role": "user", "content": format!("use the key ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8")}),
+        ),
+    ];
+    lines.join("\n") + "\n"
+}
+
+/// Imports sessions, and records a run.
+fn fill(home: &Path) {
+    let logs = home.join("logs/projects/-code-relay");
+    std::fs::create_dir_all(&logs).unwrap();
+    let ids = [
+        "11111111-1111-4111-8111-111111111111",
+        "22222222-2222-4222-8222-222222222222",
+        "33333333-3333-4333-8333-333333333333",
+    ];
+    for (n, id) in (1..).zip(ids) {
+        std::fs::write(logs.join(format!("{id}.jsonl")), session(id, n)).unwrap();
+    }
+    let store = Store::open(home).unwrap();
+    let options = ImportOptions {
+        redact: None,
+        now: "2026-11-01T00:00:00Z".parse::<Timestamp>().unwrap(),
+        agents: Vec::new(),
+        dry_run: false,
+        threads: 1,
+    };
+    let host = Host::new(home.join("nobody"), |_| None);
+    let report = store.import_paths(&host, &[home.join("logs")], &options, &Progress::default());
+    let report = report.unwrap();
+    assert_eq!(report.read, 3, "{report:?}");
+}
+
+const FIRST: &str = "11111111-1111-4111-8111-111111111111";
+
+#[test]
+fn lists_are_paged_and_filtered() {
+    let served = Served::with(fill, |_| {});
+    let all = served.get("/api/v1/transcripts").json();
+    assert_eq!(all["transcripts"].as_array().unwrap().len(), 3);
+    assert_eq!(all["next"], Value::Null);
+    assert_eq!(
+        all["transcripts"][0]["run_id"],
+        "33333333-3333-4333-8333-333333333333"
+    );
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    for _ in 0..3 {
+        let page = served
+            .get(&format!("/api/v1/transcripts?limit=1{cursor}"))
+            .json();
+        seen.push(
+            page["transcripts"][0]["run_id"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        );
+        if let Some(next) = page["next"].as_str() {
+            cursor = format!("&cursor={next}");
+        } else {
+            cursor.clear();
+        }
+    }
+    assert!(
+        cursor.is_empty() && seen[0] > seen[1] && seen[1] > seen[2],
+        "{seen:?}"
+    );
+    let count = |query: &str| {
+        let list = served.get(&format!("/api/v1/transcripts?{query}")).json();
+        list["transcripts"].as_array().map(Vec::len)
+    };
+    assert_eq!(count("agent=claude"), Some(3));
+    assert_eq!(count("agent=codex"), Some(0));
+    assert_eq!(count("until=2026-10-01"), Some(1));
+    assert_eq!(count("project=relay&branch=main&model=sonnet"), Some(3));
+    assert_eq!(count("title=flaky&sort=oldest&all=true"), Some(3));
+}
+
+#[test]
+fn wrong_parameters_are_named() {
+    let served = Served::with(fill, |_| {});
+    for (path, parameter) in [
+        ("/api/v1/transcripts?limit=0", "limit"),
+        ("/api/v1/transcripts?limit=1001", "limit"),
+        ("/api/v1/transcripts?since=whenever", "since"),
+        ("/api/v1/transcripts?cursor=zzz", "cursor"),
+        ("/api/v1/search?q=", "q"),
+        ("/api/v1/search?q=(", "q"),
+        ("/api/v1/stats?by=colour", "by"),
+        ("/api/v1/stats?zone=Mars/Olympus", "zone"),
+        ("/api/v1/transcripts/last/export?format=pdf", "format"),
+        (
+            "/api/v1/transcripts/last/export?format=html&profile=nobody",
+            "profile",
+        ),
+        ("/api/v1/blobs/..%2f..%2fetc%2fpasswd", "sha256"),
+    ] {
+        let answer = served.get(path);
+        assert_eq!(answer.status, 400, "{path}: {}", answer.text());
+        assert_eq!(answer.json()["parameter"], parameter, "{path}");
+        assert_eq!(
+            answer.header("content-type"),
+            Some("application/problem+json")
+        );
+    }
+    for path in [
+        "/api/v1/transcripts?agnet=x",
+        "/api/v1/transcripts?limit=many",
+    ] {
+        assert_eq!(served.get(path).status, 400, "{path}");
+    }
+    for id in ["nothing", "%2e%2e", "..%2f..%2fetc", "*", "%00", "1"] {
+        let status = served
+            .get(&format!("/api/v1/transcripts/{id}/events"))
+            .status;
+        assert!(
+            status == 404 || status == 400 || (id == "1" && status == 200),
+            "{id}: {status}"
+        );
+    }
+}
+
+#[test]
+fn a_transcript_has_its_header_events_cost_and_tree() {
+    let served = Served::with(fill, |_| {});
+    let answer = served.get(&format!("/api/v1/transcripts/{FIRST}"));
+    let one = answer.json();
+    assert_eq!(one["transcript"]["run_id"], FIRST);
+    assert_eq!(one["spent"]["calls"], 2);
+    assert!(one["spent"]["usd"].is_string());
+    assert_eq!(
+        (&one["live"], &one["lineage"]["parent"]),
+        (&json!(false), &Value::Null)
+    );
+    let tag = answer.header("etag").unwrap();
+    let again = served.send(
+        "GET",
+        &format!("/api/v1/transcripts/{FIRST}"),
+        &[("If-None-Match", tag)],
+        b"",
+    );
+    assert_eq!((again.status, again.body.len()), (304, 0));
+    // By its id for good as well.
+    let id = one["transcript"]["id"].as_str().unwrap();
+    assert_eq!(
+        served.get(&format!("/api/v1/transcripts/{id}")).json()["transcript"]["run_id"],
+        FIRST
+    );
+
+    let events = served
+        .get(&format!("/api/v1/transcripts/{FIRST}/events"))
+        .json();
+    let total = events["total"].as_u64().unwrap();
+    assert_eq!(events["events"].as_array().unwrap().len() as u64, total);
+    assert_eq!(
+        (&events["more"], &events["next"]),
+        (&json!(false), &json!(total + 1))
+    );
+    let tools = served
+        .get(&format!("/api/v1/transcripts/{FIRST}/events?type=tool"))
+        .json();
+    let types: Vec<&str> = tools["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(types, ["tool.call", "tool.result"]);
+    let some = |query: &str| {
+        let page = served
+            .get(&format!("/api/v1/transcripts/{FIRST}/events?{query}"))
+            .json();
+        page["events"].as_array().unwrap().len()
+    };
+    assert_eq!(some("tool=bash&type=tool.call"), 1);
+    assert_eq!(some("role=user"), 2);
+    assert_eq!(some("text=ONCE%20in%20ten"), 1);
+    assert_eq!(some("from=2&limit=1"), 1);
+    let trimmed = served
+        .get(&format!(
+            "/api/v1/transcripts/{FIRST}/events?limit=1&fields=seq,type"
+        ))
+        .json();
+    assert_eq!(trimmed["events"][0].as_object().unwrap().len(), 2);
+    let cut = served
+        .get(&format!(
+            "/api/v1/transcripts/{FIRST}/events?role=user&limit=1&cut=4"
+        ))
+        .text();
+    assert!(cut.contains("Find…") && !cut.contains("flaky"), "{cut}");
+
+    let cost = served
+        .get(&format!("/api/v1/transcripts/{FIRST}/cost"))
+        .json();
+    assert_eq!(cost["spent"]["usd"], one["spent"]["usd"]);
+    assert_eq!(cost["calls"].as_array().unwrap().len(), 2);
+    let tree = served
+        .get(&format!("/api/v1/transcripts/{FIRST}/tree"))
+        .json();
+    assert_eq!(tree["session"]["sessions"][0]["depth"], 0);
+}
+
+#[test]
+fn search_hides_secrets_and_figures_add_up() {
+    let served = Served::with(fill, |_| {});
+    let found = served.get("/api/v1/search?q=flaky");
+    let hits = found.json();
+    assert_eq!(hits["hits"].as_array().unwrap().len(), 3);
+    let secret = served.get("/api/v1/search?q=%22use%20the%20key%22").text();
+    assert!(
+        secret.contains("use the key") && !secret.contains("ghp_a1B2"),
+        "{secret}"
+    );
+    let stats = served.get("/api/v1/stats?by=agent").json();
+    assert_eq!(stats["total"]["spent"]["calls"], 6);
+    assert_eq!(served.get("/api/v1/waste").status, 200);
+    let status = served.get("/api/v1/status").json();
+    assert_eq!(status["transcripts"]["sessions"], 3);
+    assert_eq!(status["import"]["doing"], "nothing");
+    assert_eq!(served.get("/api/v1/doctor").json()["sessions"], 3);
+}
+
+#[test]
+fn every_format_is_exported_as_a_download_and_profiles_remove_secrets() {
+    let served = Served::with(fill, |_| {});
+    let formats = served.get("/api/v1/formats").json();
+    for format in formats.as_array().unwrap() {
+        let name = format["name"].as_str().unwrap();
+        let answer = served.get(&format!("/api/v1/transcripts/{FIRST}/export?format={name}"));
+        assert_eq!(answer.status, 200, "{name}: {}", answer.text());
+        let disposition = answer.header("content-disposition").unwrap();
+        assert!(
+            disposition.starts_with("attachment"),
+            "{name}: {disposition}"
+        );
+        assert!(!answer.body.is_empty(), "{name}");
+        let report = served.get(&format!(
+            "/api/v1/transcripts/{FIRST}/export/report?format={name}"
+        ));
+        assert_eq!(report.json()["to"], name);
+    }
+    let plain = served
+        .get(&format!(
+            "/api/v1/transcripts/{FIRST}/export?format=normalized"
+        ))
+        .text();
+    assert!(plain.contains("ghp_a1B2"));
+    let removed = served.get(&format!(
+        "/api/v1/transcripts/{FIRST}/export?format=normalized&profile=team"
+    ));
+    assert!(removed.status == 200 && !removed.text().contains("ghp_a1B2"));
+    let preview = served.get(&format!(
+        "/api/v1/transcripts/{FIRST}/redaction?profile=team"
+    ));
+    assert!(preview.json()["removed"].as_u64().unwrap() > 0);
+    assert!(!preview.text().contains("ghp_a1B2"));
+}
+
+#[test]
+fn a_link_to_an_event_holds_while_the_log_grows_and_answers_are_fresh() {
+    let served = Served::with(fill, |_| {});
+    let link = format!("/api/v1/transcripts/{FIRST}/events?from=2&limit=1");
+    let before = served.get(&link).json();
+    let log = served
+        .home()
+        .join(format!("logs/projects/-code-relay/{FIRST}.jsonl"));
+    let mut text = std::fs::read_to_string(&log).unwrap();
+    let more = session(FIRST, 1)
+        .replace(&format!("{FIRST}-"), &format!("{FIRST}-x"))
+        .replace("msg_", "msx_")
+        .replace("toolu_", "toolx_");
+    text.push_str(&more);
+    std::fs::write(&log, text).unwrap();
+    let options = ImportOptions {
+        redact: None,
+        now: "2026-11-02T00:00:00Z".parse::<Timestamp>().unwrap(),
+        agents: Vec::new(),
+        dry_run: false,
+        threads: 1,
+    };
+    let host = Host::new(served.home().join("nobody"), |_| None);
+    // As another process would.
+    let store = Store::open(served.home()).unwrap();
+    store
+        .import_paths(&host, &[log], &options, &Progress::default())
+        .unwrap();
+    let after = served.get(&link).json();
+    assert_eq!(before["events"], after["events"]);
+    // The system says that something changed a moment later.
+    let grown = (0..200).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        let now = served.get(&link).json();
+        now["total"].as_u64() > before["total"].as_u64()
+    });
+    assert!(grown, "the answer is not fresh");
+}
+
+#[test]
+fn pages_of_a_long_run_are_the_same_however_they_are_read() {
+    use quipu_model::{Block, Body, Draft, Fidelity, Place, RunId};
+    use quipu_record::{RecorderOptions, Storage};
+    let record = |home: &Path, from: u64, to: u64| {
+        let run = RunId::new("long-run").unwrap();
+        let options = RecorderOptions::default();
+        let recorder = Storage::at(home).record(&run, options).unwrap();
+        for n in from..=to {
+            let text = Block::text(Fidelity::Router, format!("event {n}, \"quoted\""));
+            let body = Body::UserMessage(vec![text]);
+            recorder.record(&Draft::new(Place::run(), body)).unwrap();
+        }
+        recorder.close().unwrap();
+    };
+    let served = Served::with(|home| record(home, 1, 700), |_| {});
+    let check = |total: u64| {
+        for (from, limit) in [
+            (1, 200),
+            (1, 1000),
+            (250, 10),
+            (256, 1),
+            (257, 300),
+            (512, 1),
+            (690, 50),
+            (700, 5),
+            (701, 5),
+            (900, 5),
+        ] {
+            let path = format!("/api/v1/transcripts/long-run/events?from={from}&limit={limit}");
+            let again = format!("{path}&cut=100000");
+            let (kept, read) = (served.get(&path).json(), served.get(&again).json());
+            assert_eq!(kept, read, "{path}");
+            assert_eq!(kept["total"], total);
+            // And from memory.
+            assert_eq!(served.get(&path).json(), kept, "{path}");
+        }
+    };
+    check(700);
+    record(served.home(), 701, 800);
+    let fresh = (0..300).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        served
+            .get("/api/v1/transcripts/long-run/events?from=701")
+            .json()["total"]
+            == 800
+    });
+    assert!(fresh, "what was recorded since is not there");
+    check(800);
+}
+
+#[test]
+fn blobs_are_given_whole_or_in_ranges() {
+    let served = Served::empty();
+    let id = served
+        .app
+        .store()
+        .blobs()
+        .put(b"<html>0123456789</html>")
+        .unwrap();
+    let path = format!("/api/v1/blobs/{}", id.digest());
+    let whole = served.get(&path);
+    assert_eq!(
+        (whole.status, whole.body.as_slice()),
+        (200, b"<html>0123456789</html>".as_slice())
+    );
+    assert_eq!(
+        whole.header("content-type"),
+        Some("application/octet-stream")
+    );
+    assert!(
+        whole
+            .header("content-disposition")
+            .unwrap()
+            .starts_with("attachment")
+    );
+    let part = served.send("GET", &path, &[("Range", "bytes=6-8")], b"");
+    assert_eq!((part.status, part.text().as_str()), (206, "012"));
+    assert_eq!(part.header("content-range"), Some("bytes 6-8/23"));
+    assert_eq!(
+        served
+            .send("GET", &path, &[("Range", "bytes=99-")], b"")
+            .status,
+        416
+    );
+    let missing = format!("/api/v1/blobs/{}", "0".repeat(64));
+    assert_eq!(served.get(&missing).status, 404);
+}
+
+#[test]
+fn analyses_and_windows_are_served() {
+    let served = Served::with(fill, |_| {});
+    let of = |what: &str| served.get(&format!("/api/v1/transcripts/{FIRST}/{what}"));
+    let timeline = of("timeline");
+    assert_eq!(timeline.status, 200, "{}", timeline.text());
+    assert!(
+        timeline.json()["spans"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|span| span["name"] == "Bash")
+    );
+    assert_eq!(of("timeline?limit=0").status, 400);
+    let context = of("context").json();
+    assert_eq!(context["turns"].as_array().unwrap().len(), 2, "{context}");
+    let tools = of("tools").json();
+    assert_eq!(
+        (&tools["tools"][0]["tool"], &tools["tools"][0]["failures"]),
+        (&json!("Bash"), &json!(1)),
+        "{tools}"
+    );
+    let over = served.get("/api/v1/tools").json();
+    assert_eq!(over["tools"][0]["calls"], 3, "{over}");
+    let blocks = served.get("/api/v1/stats/blocks").json();
+    assert_eq!(blocks["blocks"].as_array().unwrap().len(), 3, "{blocks}");
+}
+
+#[test]
+fn people_label_and_annotate_with_the_token_only() {
+    let served = Served::with(fill, |_| {});
+    let path = |what: &str| format!("/api/v1/transcripts/{FIRST}/{what}");
+    let label = json!({"label": "review", "seq": 2});
+    let plain = served.send(
+        "POST",
+        &path("labels"),
+        &[("Content-Type", "application/json")],
+        label.to_string().as_bytes(),
+    );
+    assert_eq!(plain.status, 401, "{}", plain.text());
+    let form = served.send(
+        "POST",
+        &path("labels"),
+        &[("X-Quipu-Token", served.app.token().expose())],
+        b"label=x",
+    );
+    assert_eq!(form.status, 415);
+    assert_eq!(served.as_owner("POST", &path("labels"), &label).status, 201);
+    assert_eq!(
+        served
+            .as_owner("POST", &path("labels"), &json!({"label": "sh\u{1b}[31m"}))
+            .status,
+        400
+    );
+    assert_eq!(
+        served
+            .as_owner("POST", &path("labels"), &json!({"label": "x", "seq": 99}))
+            .status,
+        400
+    );
+    assert_eq!(
+        served
+            .as_owner("POST", &path("labels"), &json!({"label": "x", "colour": 1}))
+            .status,
+        400
+    );
+    let note = served
+        .as_owner("POST", &path("notes"), &json!({"text": "look <b>here</b>"}))
+        .json();
+    let id = note["id"].as_str().unwrap();
+    let one = served.get(&format!("/api/v1/transcripts/{FIRST}")).json();
+    assert_eq!(
+        (&one["labels"], &one["notes"]),
+        (&json!(["review"]), &json!(1))
+    );
+    let listed = served.get("/api/v1/transcripts?label=review").json();
+    assert_eq!(listed["transcripts"].as_array().unwrap().len(), 1);
+    let edited = served.as_owner(
+        "PUT",
+        &path(&format!("notes/{id}")),
+        &json!({"text": "done"}),
+    );
+    assert_eq!(edited.json()["text"], "done");
+    assert_eq!(
+        served
+            .as_owner("DELETE", &path(&format!("notes/{id}")), &json!({}))
+            .status,
+        204
+    );
+    assert_eq!(
+        served
+            .as_owner("DELETE", &path(&format!("notes/{id}")), &json!({}))
+            .status,
+        404
+    );
+    assert_eq!(
+        served.as_owner("DELETE", &path("labels"), &label).status,
+        204
+    );
+    assert_eq!(served.get("/api/v1/labels").json(), json!([]));
+}
+
+#[test]
+fn every_route_needs_a_caller_who_may() {
+    let served = Served::with(|_| {}, |options| options.require_keys = true);
+    let document = crate::openapi();
+    let mut asked = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let address = path
+            .replace("{sha256}", &"0".repeat(64))
+            .replace(['{', '}'], "");
+        for (method, operation) in item.as_object().unwrap() {
+            let is_open = ["/", "/healthz", "/readyz", "/v1/limits"].contains(&path.as_str());
+            let says_open = operation["security"] == json!([{}]);
+            assert_eq!(is_open, says_open, "{method} {path}");
+            if !is_open {
+                let method = method.to_uppercase();
+                let status = served.send(&method, &address, &[], b"").status;
+                assert_eq!(status, 401, "{method} {path}");
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked > 60, "{asked}");
+}
+
+#[test]
+fn events_are_numbered_from_one() {
+    let served = Served::with(fill, |_| {});
+    for path in ["events", "timeline", "context"] {
+        let path = format!("/api/v1/transcripts/last/{path}");
+        assert_eq!(served.get(&format!("{path}?from=1")).status, 200);
+        let answer = served.get(&format!("{path}?from=0"));
+        assert_eq!(answer.status, 400, "{path}");
+        assert_eq!(answer.json()["parameter"], "from");
+    }
+}
+
+#[test]
+fn figures_take_only_their_own_parameters() {
+    let served = Served::empty();
+    for path in ["stats?by=agent", "waste?worst=3"] {
+        assert_eq!(served.get(&format!("/api/v1/{path}")).status, 200, "{path}");
+    }
+    for path in ["stats?worst=3", "waste?by=agent"] {
+        let answer = served.get(&format!("/api/v1/{path}"));
+        assert_eq!(answer.status, 400, "{path}");
+    }
+}
+
+#[test]
+fn another_method_is_refused_with_those_that_are_possible() {
+    let served = Served::empty();
+    let answer = served.as_owner("PUT", "/api/v1/transcripts", &json!({}));
+    assert_eq!(answer.status, 405);
+    assert_eq!(answer.header("allow"), Some("GET,HEAD"));
+    assert_eq!(answer.json()["type"], "method_not_allowed");
+}

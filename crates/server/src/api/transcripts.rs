@@ -1,0 +1,266 @@
+//! One transcript, and many.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::HeaderMap;
+use quipu_api::serve::{Lineage, Relative, TranscriptDetail, Transcripts};
+use quipu_store::Store;
+use quipu_store::catalogue::{After, Filter, NotFound, TranscriptRow};
+use quipu_store::documents;
+use quipu_store::facade::Listing;
+use quipu_store::stats::Question;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::query::{Params, Sort, Which, after, cursor, limit};
+use crate::App;
+use crate::access::MayRead;
+use crate::answer::{Ready, json};
+use crate::problem::Problem;
+
+/// Which transcripts are listed, and how. The filters are those of [`Which`]: a flattened struct could not reject unknown
+/// parameters.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Wanted {
+    /// Only these agents, by name or the beginning of it; several with commas.
+    agent: Option<String>,
+    /// Only this directory and those below it, or directories with this name in their path.
+    project: Option<String>,
+    /// Only this branch.
+    branch: Option<String>,
+    /// Only models with this in their name.
+    model: Option<String>,
+    /// Only titles with this in them.
+    title: Option<String>,
+    /// Only what went on at this time or later: a date, RFC 3339, or an age such as `7d`.
+    since: Option<String>,
+    /// Only what began before the end of this.
+    until: Option<String>,
+    /// Only those with this label.
+    label: Option<String>,
+    /// Sub-agents and copies as well.
+    all: bool,
+    /// What comes first.
+    #[param(inline)]
+    sort: Sort,
+    /// How many at most: 1 to 1,000, 100 unless told.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// Where the page begins: `next` of the page before.
+    cursor: Option<String>,
+}
+
+impl Wanted {
+    fn which(&self) -> Which {
+        Which {
+            agent: self.agent.clone(),
+            project: self.project.clone(),
+            branch: self.branch.clone(),
+            model: self.model.clone(),
+            title: self.title.clone(),
+            since: self.since.clone(),
+            until: self.until.clone(),
+        }
+    }
+}
+
+/// Transcripts, with the filters of `quipu list`, page by page.
+#[utoipa::path(
+    get,
+    path = "/api/v1/transcripts",
+    operation_id = "listTranscripts",
+    tag = "transcripts",
+    params(Wanted),
+    responses((status = 200, body = Transcripts), (status = 400, body = Problem))
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    _: MayRead,
+    Params(wanted): Params<Wanted>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let mut listing = wanted.which().listing(app.clock().now())?;
+    let limit = limit(wanted.limit, 100, 1000)?;
+    listing.label.clone_from(&wanted.label);
+    listing.order = wanted.sort.into();
+    listing.limit = Some(limit + 1);
+    listing.filter.subagents = wanted.all;
+    listing.filter.duplicates = wanted.all;
+    if let Some(cursor) = &wanted.cursor {
+        listing.filter.after = Some(after(wanted.sort, cursor)?);
+    }
+    let page = app
+        .read(move |store| {
+            let mut rows = store.list(&listing)?;
+            let more = rows.len() > limit;
+            rows.truncate(limit);
+            let last = rows.last().filter(|_| more);
+            Ok(Transcripts {
+                next: last.map(|row| cursor(wanted.sort, &After::of(listing.order, row))),
+                transcripts: rows.iter().map(documents::transcript).collect(),
+            })
+        })
+        .await?;
+    json(&page, &headers)
+}
+
+/// One transcript: header, lineage, counts and cost.
+#[utoipa::path(
+    get,
+    path = "/api/v1/transcripts/{id}",
+    operation_id = "getTranscript",
+    tag = "transcripts",
+    params(("id" = String, Path, description = "Its id, the beginning of one, or `last`")),
+    responses((status = 200, body = TranscriptDetail), (status = 404, body = Problem))
+)]
+pub(crate) async fn one(
+    State(app): State<App>,
+    _: MayRead,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let version = app.freshness().number();
+    let question = format!("transcript {id}");
+    if let Some(ready) = app.cache().get(&question, version) {
+        return Ok(ready.respond(&headers));
+    }
+    let prices = app.prices().clone();
+    let ready = app
+        .read(move |store| {
+            let row = find(store, &id)?;
+            Ready::json(&detail(store, &row, &prices)?)
+        })
+        .await?;
+    app.cache().put(&question, version, &ready);
+    Ok(ready.respond(&headers))
+}
+
+/// The longest id.
+const LONGEST: usize = 512;
+
+/// The transcript that an id means. Recorded runs are looked for again when it is not known.
+pub(crate) fn find(store: &Store, id: &str) -> Result<TranscriptRow, Problem> {
+    if id.len() > LONGEST || id.contains('\0') {
+        return Err(Problem::bad_parameter("id", "it is not an id"));
+    }
+    match store.find(id) {
+        // A run that was begun since is not in the catalogue yet.
+        Err(NotFound::None(_)) => {
+            refresh(store, id)?;
+            Ok(store.find(id)?)
+        }
+        found => Ok(found?),
+    }
+}
+
+/// Reads runs that were begun since. Where the file of a run is there, an import that is at work is waited for.
+fn refresh(store: &Store, id: &str) -> Result<(), Problem> {
+    const TIMES: u32 = 40;
+    const WAIT: std::time::Duration = std::time::Duration::from_millis(50);
+    let is_name = !id.contains(['/', '\\']) && !id.starts_with('.');
+    let file = store.home().join("transcripts").join(format!("{id}.jsonl"));
+    for _ in 0..TIMES {
+        if store.try_refresh_runs()?.is_some() || !is_name || !file.is_file() {
+            break;
+        }
+        std::thread::sleep(WAIT);
+    }
+    Ok(())
+}
+
+fn detail(
+    store: &Store,
+    row: &TranscriptRow,
+    prices: &quipu_prices::Prices,
+) -> Result<TranscriptDetail, Problem> {
+    let written = store.annotations().list(&row.address)?;
+    let mut labels: Vec<String> = written.labels.into_iter().map(|it| it.label).collect();
+    labels.sort();
+    labels.dedup();
+    Ok(TranscriptDetail {
+        lineage: lineage(store, row)?,
+        spent: documents::spent(&store.spent(row, prices)?),
+        live: row.recorded && is_recorded_now(row),
+        labels,
+        notes: written.notes.len() as u64,
+        transcript: documents::transcript(row),
+    })
+}
+
+/// Whether somebody holds the file of a run to write to it.
+fn is_recorded_now(row: &TranscriptRow) -> bool {
+    let Ok(file) = std::fs::File::open(&row.path) else {
+        return false;
+    };
+    matches!(
+        file.try_lock_shared(),
+        Err(std::fs::TryLockError::WouldBlock)
+    )
+}
+
+fn relative(row: &TranscriptRow) -> Relative {
+    Relative {
+        id: Some(row.address.clone()).filter(|address| !address.is_empty()),
+        run_id: row.run_id.clone(),
+        title: row.title.clone(),
+        call: row.parent_call.clone(),
+    }
+}
+
+fn lineage(store: &Store, row: &TranscriptRow) -> Result<Lineage, Problem> {
+    let named = |id: &Option<String>| -> Result<Option<Relative>, Problem> {
+        let Some(id) = id else {
+            return Ok(None);
+        };
+        match store.find(id) {
+            Ok(row) => Ok(Some(relative(&row))),
+            Err(NotFound::Catalogue(error)) => Err(error.into()),
+            Err(_) => Ok(Some(Relative {
+                id: None,
+                run_id: id.clone(),
+                title: None,
+                call: None,
+            })),
+        }
+    };
+    let children = store.children(&row.native)?;
+    let children = children.iter().filter(|child| child.id != row.id);
+    Ok(Lineage {
+        parent: named(&row.parent)?,
+        children: children.map(relative).collect(),
+        forked_from: named(&row.forked_from)?,
+        copy_of: named(&row.original.clone().or_else(|| row.copy_of.clone()))?,
+    })
+}
+
+/// What is asked of figures: which transcripts, and their directories where a project is named.
+pub(crate) fn with_question<T>(
+    store: &Store,
+    listing: &Listing,
+    by: &[quipu_store::stats::By],
+    prices: &quipu_prices::Prices,
+    zone: &jiff::tz::TimeZone,
+    ask: impl FnOnce(&Question<'_>) -> Result<T, Problem>,
+) -> Result<T, Problem> {
+    let directories = match &listing.project {
+        None => None,
+        Some(project) => {
+            let mut all = store.directories()?;
+            all.retain(|directory| project.has(directory));
+            Some(all)
+        }
+    };
+    let filter = Filter {
+        subagents: true,
+        ..listing.filter.clone()
+    };
+    ask(&Question {
+        filter: &filter,
+        directories: directories.as_deref(),
+        by,
+        zone,
+        prices,
+    })
+}

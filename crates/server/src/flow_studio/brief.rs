@@ -1,0 +1,188 @@
+//! What is known of a run as a whole, from its own documents.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use quipu_formats::flow::time;
+use quipu_model::{Body, Event, Timestamp};
+use serde_json::Value;
+
+use super::folder::{Folder, Stamp, stamp};
+use super::runs::Run;
+
+/// What is known of a run as a whole.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Brief {
+    pub(super) title: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) tags: Vec<String>,
+    pub(super) backend: Option<String>,
+    pub(super) status: Option<String>,
+    pub(super) created: Option<Timestamp>,
+    pub(super) started: Option<Timestamp>,
+    pub(super) completed: Option<Timestamp>,
+    pub(super) error: Option<String>,
+    pub(super) is_exemplar: bool,
+    /// The flows that were to be run.
+    pub(super) flows: Vec<String>,
+    /// Its `meta.json`.
+    pub(super) meta: Option<Value>,
+    /// When it was made, as well as that is known; runs are sorted by it.
+    pub(super) order: Option<Timestamp>,
+}
+
+/// What the documents of a run look like.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Look(Vec<Option<Stamp>>);
+
+const DOCUMENTS: [&str; 4] = ["meta.json", "spec.json", "run.json", "run_state.json"];
+
+/// How much of the beginning and of the end of a transcript is looked at.
+const ENDS: u64 = 256 << 10;
+
+impl Look {
+    pub(super) fn of(run: &Run) -> Self {
+        if let Some(path) = &run.transcript {
+            let file = File::open(path).ok();
+            return Self(vec![file.as_ref().and_then(stamp)]);
+        }
+        let folder = run.directory.as_deref().and_then(Folder::open);
+        let look = |name: &&str| folder.as_ref()?.stamp(Path::new(name));
+        Self(DOCUMENTS.iter().map(look).collect())
+    }
+}
+
+/// Whether a word for how a run goes says that it is over.
+pub(super) fn is_over(status: &str) -> bool {
+    matches!(
+        status,
+        "succeeded" | "failed" | "canceled" | "cancelled" | "stopped" | "partial" | "completed"
+    )
+}
+
+impl Brief {
+    pub(super) fn of(run: &Run) -> Self {
+        let mut brief = Self::default();
+        if let Some(folder) = run.directory.as_deref().and_then(Folder::open) {
+            brief.take_documents(&folder);
+        }
+        if let Some(path) = &run.transcript {
+            brief.take_recorded(path);
+        }
+        let modified = || {
+            let at = std::fs::metadata(run.path()).ok()?.modified().ok()?;
+            let at = at.duration_since(UNIX_EPOCH).ok()?;
+            Timestamp::from_second(i64::try_from(at.as_secs()).ok()?).ok()
+        };
+        let known = brief.created.or(brief.started).or_else(|| in_id(&run.id));
+        brief.order = known.or(brief.completed).or_else(modified);
+        brief
+    }
+
+    fn take_documents(&mut self, folder: &Folder) {
+        let text = |from: Option<&Value>, key: &str| {
+            let text = from?.get(key)?.as_str()?;
+            Some(text.to_owned()).filter(|text| !text.is_empty())
+        };
+        let meta = folder.json("meta.json").filter(Value::is_object);
+        let older = folder.json("run.json");
+        let spec = folder.json("spec.json");
+        let of_meta = meta.as_ref().and_then(|meta| meta.get("spec"));
+        let state = folder.json("run_state.json");
+        for document in [meta.as_ref(), older.as_ref()] {
+            self.title = self.title.take().or_else(|| text(document, "title"));
+            let description = self.description.take();
+            self.description = description.or_else(|| text(document, "description"));
+            let tags = document.and_then(|document| document.get("tags")?.as_array());
+            let tags = tags.into_iter().flatten().filter_map(Value::as_str);
+            for tag in tags.map(str::to_owned) {
+                if !self.tags.contains(&tag) {
+                    self.tags.push(tag);
+                }
+            }
+        }
+        for document in [of_meta, spec.as_ref()] {
+            self.backend = self.backend.take().or_else(|| text(document, "backend"));
+            let flows = document.and_then(|document| document.get("flow_keys")?.as_array());
+            let flows = flows.into_iter().flatten().filter_map(Value::as_str);
+            if self.flows.is_empty() {
+                self.flows = flows.map(str::to_owned).collect();
+            }
+        }
+        let at = |key: &str| text(meta.as_ref(), key).and_then(|at| time::parse(&at));
+        self.created = at("created_at").map(|time| time.at);
+        self.started = at("started_at").map(|time| time.at);
+        self.completed = at("completed_at").map(|time| time.at);
+        self.error = text(meta.as_ref(), "error");
+        // One program never writes that a run is over into its state, the other has no meta.json.
+        let said = text(state.as_ref(), "status");
+        self.status = text(meta.as_ref(), "status").or(said);
+        let exemplar = meta
+            .as_ref()
+            .and_then(|meta| meta.get("is_exemplar")?.as_bool());
+        self.is_exemplar = exemplar.unwrap_or(false);
+        self.meta = meta;
+    }
+
+    fn take_recorded(&mut self, path: &Path) {
+        let Ok(mut file) = File::open(path) else {
+            return;
+        };
+        self.status = Some("running".to_owned());
+        self.backend = Some("quipu".to_owned());
+        self.completed = None;
+        let mut head = Vec::new();
+        if file.by_ref().take(ENDS).read_to_end(&mut head).is_ok()
+            && let Some(first) = head.split(|byte| *byte == b'\n').next().and_then(event)
+        {
+            self.started = Some(first.timestamp);
+            if let Body::RunStarted(Some(step)) = &first.body {
+                self.title = self.title.take().or_else(|| Some(step.name.clone()));
+            }
+        }
+        let length = file.metadata().map_or(0, |there| there.len());
+        let mut tail = Vec::new();
+        if file
+            .seek(SeekFrom::Start(length.saturating_sub(ENDS)))
+            .is_err()
+            || file.take(ENDS).read_to_end(&mut tail).is_err()
+        {
+            return;
+        }
+        let mut lines = tail.rsplit(|byte| *byte == b'\n');
+        let last = lines.find(|line| !line.is_empty()).and_then(event);
+        if let Some(last) = last
+            && let Body::RunCompleted(end) = &last.body
+        {
+            self.error = end.as_ref().and_then(|end| end.error.clone());
+            let word = if self.error.is_some() {
+                "failed"
+            } else {
+                "succeeded"
+            };
+            self.status = Some(word.to_owned());
+            self.completed = Some(last.timestamp);
+        }
+    }
+}
+
+fn event(line: &[u8]) -> Option<Event> {
+    let text = std::str::from_utf8(line).ok()?;
+    quipu_exchange::decode_text(text)
+        .ok()
+        .map(|(event, _)| event)
+}
+
+/// When a run was made, where its id says so: `run-20251209-143022-abc123`.
+fn in_id(id: &str) -> Option<Timestamp> {
+    let mut parts = id.strip_prefix("run-")?.split('-');
+    let (day, time) = (parts.next()?, parts.next()?);
+    let text = format!("{day}T{time}");
+    let at = DateTime::strptime("%Y%m%dT%H%M%S", text).ok()?;
+    let zoned = at.to_zoned(TimeZone::UTC).ok()?;
+    Some(zoned.timestamp())
+}

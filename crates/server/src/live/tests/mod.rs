@@ -1,0 +1,4 @@
+mod everything;
+mod kit;
+mod many;
+mod one;
