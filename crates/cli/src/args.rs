@@ -1,9 +1,11 @@
 //! The command line, as one definition.
 
 mod agentlog;
+mod annotate;
 mod convert;
 mod redact;
 mod run;
+mod serve;
 mod stats;
 
 use std::path::PathBuf;
@@ -13,10 +15,12 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub(crate) use agentlog::{
     Agentlog, AgentlogCommand, AtDirectory, Gc, Get, GetBlob, Keep, ListBlobs, ListTraces,
 };
+pub(crate) use annotate::{Label, LabelAction, Note};
 pub(crate) use convert::{Convert, Export, Log, Target};
 pub(crate) use redact::{Keys, KeysCommand, Redact, Rules, Shape, Share, ShareAs};
 pub(crate) use run::{GraphFormat, McpProxy, McpServe, Run};
-pub(crate) use stats::{BudgetArgs, Explain, Stats, StatsCommand, WasteArgs, Which};
+pub(crate) use serve::{LogForm, LogLevel, Serve, Up, address};
+pub(crate) use stats::{BlocksArgs, BudgetArgs, Explain, Stats, StatsCommand, WasteArgs, Which};
 
 /// The flight recorder and archive for AI agents
 #[derive(Debug, Parser)]
@@ -54,8 +58,10 @@ refused; 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Import what is on this machine, and keep watching
-    Up(Up),
+    /// The main job: import what is on this machine, keep watching, and serve it on loopback
+    Up(Box<Up>),
+    /// Serve what is kept over HTTP: the API, live streams, submissions
+    Serve(Box<Serve>),
     /// Find, read and keep agents' sessions; what is kept and has not changed is left alone
     Import(Import),
     /// List sessions and runs, one a line
@@ -64,6 +70,10 @@ pub(crate) enum Command {
     Search(Search),
     /// What it came to: tokens, dollars, turns, tools and time
     Stats(Box<Stats>),
+    /// Put labels on sessions, runs and their events, take them away, or list them
+    Label(Label),
+    /// Write notes on sessions, runs and their events, or read them
+    Note(Note),
     /// Show one session or run
     Show(Show),
     /// Show a session with its sub-agents, or the step tree of a run across its child runs
@@ -103,16 +113,6 @@ pub(crate) enum Command {
     Prune(Prune),
     /// Check what is kept, and say what adapters do not know
     Doctor(Doctor),
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Up {
-    /// Import, say what was found, and end
-    #[arg(long)]
-    pub(crate) once: bool,
-    /// Load the samples that come with Quipu, into a home of their own
-    #[arg(long)]
-    pub(crate) demo: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -194,12 +194,21 @@ pub(crate) struct Only {
     /// Only sessions whose title has this text in it
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
+    /// Only sessions with this label, on themselves or on any of their events
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) label: Option<String>,
     /// Only sessions that went on at or after this: a date, a time, today, yesterday, a weekday, or an age such as 24h, 7d, 2w, 3mo, 1y
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
     /// Only sessions that began before this; a day is named to its end
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
+    /// Only what others submitted to this home
+    #[arg(long)]
+    pub(crate) received: bool,
+    /// Only what this submitter sent: a pseudonym, or the beginning of one
+    #[arg(long, value_name = "PSEUDONYM")]
+    pub(crate) submitter: Option<String>,
 }
 
 impl Only {
@@ -211,11 +220,16 @@ impl Only {
             branch,
             model,
             title,
+            label,
             since,
             until,
+            received,
+            submitter,
         } = self;
-        let texts = [project, branch, model, title, since, until];
-        agents.is_empty() && texts.iter().all(|text| text.is_none())
+        let texts = [
+            project, branch, model, title, label, since, until, submitter,
+        ];
+        !received && agents.is_empty() && texts.iter().all(|text| text.is_none())
     }
 }
 
@@ -300,6 +314,10 @@ pub(crate) struct Resume {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = PRUNE_HELP)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub(crate) struct Prune {
     /// Only sessions whose last event is older than this, such as 90d, 12w, 6mo, 1y
     #[arg(long, value_name = "AGE")]
@@ -319,6 +337,9 @@ pub(crate) struct Prune {
     /// With --yes: also what exists only here, because the agent's own log is gone
     #[arg(long, requires = "yes")]
     pub(crate) last_copies: bool,
+    /// With --yes: also the labels and notes that people put on them, which are kept otherwise
+    #[arg(long, requires = "yes")]
+    pub(crate) annotations: bool,
     /// Write one JSON document
     #[arg(long)]
     pub(crate) json: bool,

@@ -199,3 +199,25 @@ impl From<quipu_store::archive::ArchiveError> for CommandError {
         Self::new(Exit::Environment, error)
     }
 }
+
+impl From<quipu_store::facade::ListError> for CommandError {
+    fn from(error: quipu_store::facade::ListError) -> Self {
+        use quipu_store::facade::ListError as E;
+        match error {
+            E::Catalogue(error) => error.into(),
+            E::Annotations(error) => error.into(),
+        }
+    }
+}
+
+impl From<quipu_store::annotations::AnnotationError> for CommandError {
+    fn from(error: quipu_store::annotations::AnnotationError) -> Self {
+        use quipu_store::annotations::AnnotationError as E;
+        let exit = match &error {
+            E::Io { .. } | E::Full(_) => Exit::Environment,
+            E::NoLabel { .. } | E::NoNote { .. } | E::TooMany => Exit::Data,
+            E::Label | E::Note | E::Name | E::Transcript | E::Seq => Exit::Usage,
+        };
+        Self::new(exit, error)
+    }
+}

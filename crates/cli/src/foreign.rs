@@ -90,6 +90,8 @@ impl Log {
             read_to: 0,
             address: String::new(),
             original: None,
+            received_from: None,
+            received_key: None,
         }
     }
 }

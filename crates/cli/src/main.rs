@@ -58,10 +58,13 @@ fn main() -> ExitCode {
 fn run(command: Command, place: &locate::HomePlace) -> error::Result<Exit> {
     match command {
         Command::Up(up) => commands::up::run(&up, place),
+        Command::Serve(serve) => commands::serve::run(&serve, place),
         Command::Import(import) => commands::import::run(&import, place),
         Command::List(list) => commands::list::run(&list, place),
         Command::Search(search) => commands::search::run(&search, place),
         Command::Stats(stats) => commands::stats::run(&stats, place),
+        Command::Label(label) => commands::annotate::label(&label, place),
+        Command::Note(note) => commands::annotate::note(&note, place),
         Command::Show(show) => commands::show::run(&show, place),
         Command::Tree(tree) => commands::tree::run(&tree, place),
         Command::Tail(tail) => commands::tail::run(&tail, place),

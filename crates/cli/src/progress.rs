@@ -15,16 +15,20 @@ const EVERY: Duration = Duration::from_millis(100);
 
 /// Does something that tells how far it is, with a bar where there is someone to see it.
 pub(crate) fn with_bar<T>(work: impl FnOnce(&Progress) -> T) -> T {
-    let progress = Progress::default();
+    with_bar_of(&Progress::default(), work)
+}
+
+/// The same, for somebody else to see as well.
+pub(crate) fn with_bar_of<T>(progress: &Progress, work: impl FnOnce(&Progress) -> T) -> T {
     if !std::io::stderr().is_terminal() {
-        return work(&progress);
+        return work(progress);
     }
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let drawer = scope.spawn(|| draw(&progress, &ended));
+        let drawer = scope.spawn(|| draw(progress, &ended));
         // Also when the work panics; the scope waits for the drawer.
         let _end = End(&ended, drawer.thread().clone());
-        work(&progress)
+        work(progress)
     })
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
+use quipu_submit::keys::{NotAScope, Scope};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = REDACT_HELP)]
@@ -151,6 +152,13 @@ pub(crate) enum KeysCommand {
         /// What it is for
         #[arg(long, value_name = "TEXT", default_value = "")]
         label: String,
+        /// What it may do: submit transcripts; read everything; admin, which is both and deleting what others submitted
+        /// (can be repeated) [default: submit]
+        #[arg(long = "scope", value_name = "SCOPE", value_parser = scope)]
+        scopes: Vec<Scope>,
+        /// Let it count no more after this time, such as 12h, 90d or 1y [default: never]
+        #[arg(long, value_name = "AGE")]
+        expires: Option<String>,
         /// Write one JSON document
         #[arg(long)]
         json: bool,
@@ -167,4 +175,8 @@ pub(crate) enum KeysCommand {
         #[arg(value_name = "KEY")]
         key: String,
     },
+}
+
+fn scope(word: &str) -> Result<Scope, NotAScope> {
+    word.parse()
 }

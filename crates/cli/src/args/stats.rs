@@ -54,6 +54,8 @@ pub(crate) enum StatsCommand {
     Explain(Explain),
     /// What need not have been paid for: lost caches, prompts sent again, repeated tool calls
     Waste(WasteArgs),
+    /// Usage by the five-hour blocks in which subscriptions count it
+    Blocks(BlocksArgs),
     /// What was spent of each budget; ends with 1 when one is exceeded
     Budget(BudgetArgs),
 }
@@ -82,6 +84,9 @@ pub(crate) struct Which {
     /// Only calls before this; a day is named to its end
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
+    /// Count what others submitted as well; without this, only one's own sessions are counted
+    #[arg(long)]
+    pub(crate) received: bool,
     /// Where days begin, such as Europe/Berlin or UTC [config: stats.zone] [default: the zone of the system]
     #[arg(long, value_name = "ZONE", env = "QUIPU_STATS_ZONE", hide_env = false)]
     pub(crate) zone: Option<String>,
@@ -113,6 +118,31 @@ pub(crate) struct WasteArgs {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = BLOCKS_HELP)]
+pub(crate) struct BlocksArgs {
+    /// Only this agent, by name or the beginning of it (can be repeated) [default: claude-code and codex]
+    #[arg(long = "agent", value_name = "NAME")]
+    pub(crate) agents: Vec<String>,
+    /// Only blocks that ended after this: a date, a time, today, yesterday, a weekday, or an age such as 24h, 7d, 2w, 3mo, 1y
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only the blocks at hand
+    #[arg(long)]
+    pub(crate) active: bool,
+    /// Write one JSON document
+    #[arg(long, conflicts_with = "jsonl")]
+    pub(crate) json: bool,
+    /// Write one JSON object a line
+    #[arg(long)]
+    pub(crate) jsonl: bool,
+}
+
+const BLOCKS_HELP: &str = "\
+A block begins with the hour (in UTC) in which something is first done, and lasts five hours; the next \
+one begins with the first thing that is done after it. Times are known to the quarter of an hour. What \
+the block at hand would come to at its rate so far is a projection, and is marked as one.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct BudgetArgs {

@@ -1,10 +1,10 @@
 //! `quipu doctor`: is what is kept sound, and what is not known?
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use quipu_api::doctor as api;
 use quipu_store::catalogue::DriftRow;
+use quipu_store::documents;
 use quipu_store::facade::{Diagnosis, Examine};
 
 use super::import::explain;
@@ -48,7 +48,11 @@ pub(crate) fn run(args: &Doctor, place: &HomePlace) -> Result<Exit> {
     let mut out = out();
     let shown = Shown(&found);
     if args.json {
-        writeln!(out, "{}", json::document(&shown.document(&home))?)?;
+        writeln!(
+            out,
+            "{}",
+            json::document(&documents::doctor(&found, &home))?
+        )?;
     } else if args.drift {
         shown.write_drift(&mut out)?;
     } else {
@@ -227,69 +231,5 @@ impl Shown<'_> {
         // Places are to be copied, so they are not cut.
         table.write(out, usize::MAX, None)?;
         Ok(())
-    }
-
-    fn document(&self, home: &Path) -> api::Doctor {
-        let Diagnosis { census, health, .. } = self.0;
-        let paths = |paths: &[PathBuf]| paths.iter().map(|path| json::path(path)).collect();
-        let unreadable = self.unreadable.iter().map(|(path, what)| api::Unreadable {
-            path: json::path(path),
-            what: what.clone(),
-        });
-        let agents = self.places.iter().map(|(brand, there)| api::AgentPlaces {
-            agent: (*brand).to_owned(),
-            places: paths(there),
-        });
-        let problems = self.problems.iter();
-        let problems = problems.map(|(what, (logs, path))| api::LogProblem {
-            what: what.clone(),
-            logs: *logs,
-            path: path.clone(),
-        });
-        let drift = self.drift.iter().map(|row| api::Drift {
-            agent: row.agent.clone(),
-            version: row.version.clone(),
-            name: row.name.clone(),
-            sightings: row.sightings,
-            logs: row.logs,
-            path: json::path(&row.path),
-            line: row.line,
-            offset: row.offset,
-        });
-        let index = health.index.iter().chain(&health.index_anew);
-        let blobs = health.blobs.iter().chain(&health.loose_blobs);
-        api::Doctor {
-            home: json::path(home),
-            mode: self.permissions.map(|mode| format!("{mode:o}")),
-            catalogue_version: self.catalogue_version,
-            unreachable: self.unreachable.clone(),
-            transcripts: census.sessions + census.subagents + census.copies,
-            sessions: census.sessions,
-            subagents: census.subagents,
-            copies: census.copies,
-            uncatalogued: health.uncatalogued,
-            catalogue_damaged: health.catalogue.clone(),
-            lost: paths(&health.lost),
-            blobs_damaged: blobs.cloned().collect(),
-            outdated_logs: health.outdated,
-            events_damaged: health.events.clone(),
-            sessions_without_events: health.without_events,
-            search_index_damaged: index.cloned().collect(),
-            unreadable: unreadable.collect(),
-            archive: api::ArchiveHealth {
-                sources: health.usage.sources,
-                versions: health.usage.versions,
-                original_bytes: health.usage.original_bytes,
-                chunks: health.usage.chunks,
-                compressed_bytes: health.usage.compressed_bytes,
-                checked: health.checked,
-                damaged: health.archive.clone(),
-            },
-            agents: agents.collect(),
-            problems: problems.collect(),
-            dropped: self.dropped.iter().cloned().collect(),
-            drift: drift.collect(),
-            attention: self.attention.clone(),
-        }
     }
 }

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quipu_agents::{FAMILIES, Host};
 use quipu_record::{Clock as _, SystemClock};
+use quipu_server::App;
 use quipu_store::Store;
 use quipu_store::facade::Census;
 use quipu_store::import::watch::{Changed, Watch};
@@ -24,7 +26,7 @@ use crate::{json, when};
 
 pub(crate) fn run(args: &Import, place: &HomePlace) -> Result<Exit> {
     let home = place.home()?;
-    let host = HomePlace::host()?;
+    let host = HomePlace::host()?.with_quipu(&home);
     let options = ImportOptions {
         now: SystemClock.now(),
         agents: args.agents.clone(),
@@ -95,7 +97,7 @@ pub(crate) fn run(args: &Import, place: &HomePlace) -> Result<Exit> {
         });
     }
     if args.watch {
-        watch(&Store::open(&home)?, &host, &args.paths, &options)?;
+        watch(&Store::open(&home)?, &host, &args.paths, &options, None)?;
     }
     if report.lost > 0 {
         return Ok(Exit::Found);
@@ -294,12 +296,13 @@ pub(super) fn report_drift(report: &Report) {
     }
 }
 
-/// Imports what changes, as it changes, until it is ended.
+/// Imports what changes, as it changes, until it is ended. A server that is fed by it is told.
 pub(super) fn watch(
     store: &Store,
     host: &Host,
     paths: &[PathBuf],
     options: &ImportOptions,
+    served: Option<&App>,
 ) -> Result<()> {
     let fault = |error: notify::Error| {
         let limit = "the system's limit of watches may be reached (fs.inotify.max_user_watches)";
@@ -318,32 +321,44 @@ pub(super) fn watch(
         1 => "1 directory".to_owned(),
         n => format!("{n} directories"),
     };
-    say(&format!("watching {directories}; Ctrl-C ends it"));
+    if served.is_none() {
+        say(&format!("watching {directories}; Ctrl-C ends it"));
+    }
+    let everything = || match paths {
+        [] => Search::of_places(host, &options.agents),
+        paths => Search::of_paths(host, paths, &options.agents),
+    };
+    // What was written after the last import and before the watch.
+    import_changes(store, everything(), options, served)?;
     loop {
         let Some(changed) = watch.wait(None) else {
             return Ok(());
         };
-        let mut everything = changed == Changed::Anything;
+        let mut anything = changed == Changed::Anything;
         // A place that was made since is watched from now on.
         let now_there = roots();
         if now_there != there {
             (watch, there) = (new_watch().map_err(fault)?, now_there);
-            everything = true;
+            anything = true;
         }
         let search = match changed {
-            Changed::Paths(mut paths) if !everything => {
+            Changed::Paths(mut paths) if !anything => {
                 paths.retain(|path| path.is_file());
                 Search::of_paths(host, &paths, &options.agents)
             }
-            _ if paths.is_empty() => Search::of_places(host, &options.agents),
-            _ => Search::of_paths(host, paths, &options.agents),
+            _ => everything(),
         };
-        import_changes(store, search, options)?;
+        import_changes(store, search, options, served)?;
     }
 }
 
 /// Imports what changed, and says so: one line for each session.
-fn import_changes(store: &Store, search: Search, options: &ImportOptions) -> Result<()> {
+fn import_changes(
+    store: &Store,
+    search: Search,
+    options: &ImportOptions,
+    served: Option<&App>,
+) -> Result<()> {
     const BUSY: Duration = Duration::from_secs(1);
     let mut before = Vec::new();
     for candidate in &search.found {
@@ -360,17 +375,32 @@ fn import_changes(store: &Store, search: Search, options: &ImportOptions) -> Res
         ..options.clone()
     };
     let mut search = search;
+    let progress = Arc::new(Progress::default());
+    if let Some(app) = served {
+        app.importer().begins(Arc::clone(&progress));
+    }
     let report = loop {
-        match store.import_found(search, &options, &Progress::default()) {
+        match store.import_found(search, &options, &progress) {
             Ok(report) => break report,
             Err(ImportError::Busy(_)) => {
                 // The other import may be past these logs already, so they are looked at again; `tail -f` imports as well.
                 std::thread::sleep(BUSY);
-                search = Search::of_paths(&HomePlace::host()?, &paths, &options.agents);
+                let host = HomePlace::host()?.with_quipu(store.home());
+                search = Search::of_paths(&host, &paths, &options.agents);
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                if let Some(app) = served {
+                    let why = error.to_string();
+                    app.importer().ended(SystemClock.now(), Err(why), true);
+                }
+                return Err(error.into());
+            }
         }
     };
+    if let Some(app) = served {
+        app.importer().ended(SystemClock.now(), Ok(&report), true);
+        app.freshness().bump();
+    }
     report_problems(&report.problems);
     if report.read == 0 {
         return Ok(());

@@ -3,10 +3,11 @@
 use std::io::Write as _;
 
 use quipu_api::Time;
-use quipu_api::keys::{Key, NewKey};
-use quipu_record::SystemClock;
+use quipu_api::keys::{self, Key};
+use quipu_model::Timestamp;
+use quipu_record::{Clock as _, SystemClock};
 use quipu_submit::KeyStore;
-use quipu_submit::keys::{KeyEntry, KeyStoreError};
+use quipu_submit::keys::{KeyEntry, KeyStoreError, NewKey, Scopes};
 
 use crate::args::KeysCommand;
 use crate::error::{CommandError, Exit, Result};
@@ -22,10 +23,20 @@ pub(crate) fn run(command: &KeysCommand, place: &HomePlace) -> Result<Exit> {
     let store = KeyStore::at(place.home()?.join(NAME));
     let mut out = out();
     match command {
-        KeysCommand::New { label, json } => {
-            let (entry, key) = store.create(label, &SystemClock).map_err(failed)?;
+        KeysCommand::New {
+            label,
+            scopes,
+            expires,
+            json,
+        } => {
+            let new = NewKey {
+                label,
+                scopes: Scopes::new(scopes.iter().copied()),
+                expires_at: expires.as_deref().map(end).transpose()?,
+            };
+            let (entry, key) = store.make(new, &SystemClock).map_err(failed)?;
             if *json {
-                let document = NewKey {
+                let document = keys::NewKey {
                     entry: of(&entry),
                     key: key.expose(),
                 };
@@ -48,18 +59,27 @@ pub(crate) fn run(command: &KeysCommand, place: &HomePlace) -> Result<Exit> {
             } else if entries.is_empty() {
                 say("there are no submission keys; `quipu keys new` makes one");
             } else {
-                let mut table = Table::new(&["KEY", "PSEUDONYM", "MADE", "REVOKED", "FOR"]);
+                let mut table = Table::new(&["KEY", "PSEUDONYM", "MAY", "MADE", "ENDS", "FOR"]);
+                let now = SystemClock.now();
                 for entry in &entries {
-                    let revoked = entry.revoked_at().map(when::local_time);
+                    let ends = match (entry.revoked_at(), entry.expires_at()) {
+                        (Some(at), _) => format!("revoked {}", when::local_time(at)),
+                        (None, Some(at)) if at <= now => {
+                            format!("expired {}", when::local_time(at))
+                        }
+                        (None, Some(at)) => when::local_time(at),
+                        (None, None) => String::new(),
+                    };
                     table.row([
                         entry.key_id().to_owned(),
                         entry.pseudonym().to_owned(),
+                        entry.scopes().to_string(),
                         when::local_time(entry.created_at()),
-                        revoked.unwrap_or_default(),
+                        ends,
                         entry.label().to_owned(),
                     ]);
                 }
-                table.write(&mut out, columns(), Some(4))?;
+                table.write(&mut out, columns(), Some(5))?;
             }
             out.flush()?;
         }
@@ -71,13 +91,28 @@ pub(crate) fn run(command: &KeysCommand, place: &HomePlace) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// So long from now on.
+fn end(age: &str) -> Result<Timestamp> {
+    let now = SystemClock.now();
+    let ago = now.duration_since(when::age(age, now)?);
+    now.checked_add(ago)
+        .map_err(|_| CommandError::usage(format!("{age} is too far ahead")))
+}
+
 fn of(entry: &KeyEntry) -> Key {
     Key {
         key_id: entry.key_id().to_owned(),
         pseudonym: entry.pseudonym().to_owned(),
         label: entry.label().to_owned(),
         created_at: Time::of(entry.created_at()),
+        scopes: entry
+            .scopes()
+            .as_slice()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         revoked_at: entry.revoked_at().map(Time::of),
+        expires_at: entry.expires_at().map(Time::of),
     }
 }
 
@@ -85,9 +120,10 @@ fn failed(error: KeyStoreError) -> CommandError {
     let exit = match error {
         KeyStoreError::Io { .. } | KeyStoreError::Random(_) => Exit::Environment,
         KeyStoreError::Line { .. } | KeyStoreError::TooLong { .. } => Exit::Data,
-        KeyStoreError::NoSuchKey(_) | KeyStoreError::Ambiguous(_) | KeyStoreError::Label => {
-            Exit::Usage
-        }
+        KeyStoreError::NoSuchKey(_)
+        | KeyStoreError::Ambiguous(_)
+        | KeyStoreError::Label
+        | KeyStoreError::Expiry => Exit::Usage,
     };
     CommandError::new(exit, error)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
-use quipu_store::catalogue::{Filter, Order, TranscriptRow};
+use quipu_store::catalogue::{Filter, Order, Received, TranscriptRow};
 use quipu_store::facade::{Listing, ShortIds};
 use quipu_store::import::RECORDED;
 
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &List, place: &HomePlace) -> Result<Exit> {
             let flag = place.flag();
             format!("nothing is kept yet; `quipu {flag}up --once` imports what is on this machine")
         } else {
-            "nothing that is kept is like that".to_owned()
+            "No sessions match these filters.".to_owned()
         });
     }
     if is_cut {
@@ -115,20 +115,28 @@ fn listing(only: &Only, order: Order) -> Result<Listing> {
     Ok(Listing {
         filter: Filter {
             agents: only.agents.clone(),
-            project: None,
             branch: only.branch.clone(),
             model: only.model.clone(),
             title: only.title.clone(),
             since: when::millis(only.since.as_deref(), |text| when::point(text, now))?,
             until: when::millis(only.until.as_deref(), |text| when::end(text, now))?,
-            subagents: false,
-            duplicates: false,
-            imported: false,
+            received: received(only),
+            ..Filter::default()
         },
         project: only.project.as_deref().map(filter::project).transpose()?,
+        label: only.label.clone(),
         order,
         limit: None,
     })
+}
+
+/// Whether what others submitted is asked for.
+fn received(only: &Only) -> Received {
+    match &only.submitter {
+        Some(submitter) => Received::From(submitter.clone()),
+        None if only.received => Received::Only,
+        None => Received::With,
+    }
 }
 
 /// The ids of everything that is kept.
@@ -209,6 +217,7 @@ fn marks(row: &TranscriptRow, children: u64) -> (Vec<String>, anstyle::Style) {
         marks.push(count(row.figures.errors, "error"));
         style = RED;
     }
+    marks.extend(submitted(row));
     if row.duplicate {
         marks.push("copy".to_owned());
     }
@@ -228,6 +237,14 @@ fn marks(row: &TranscriptRow, children: u64) -> (Vec<String>, anstyle::Style) {
         }
     }
     (marks, style)
+}
+
+/// Who sent a transcript that somebody else submitted.
+pub(crate) fn submitted(row: &TranscriptRow) -> Option<String> {
+    match row.received_from.as_deref()? {
+        "" => Some("received".to_owned()),
+        from => Some(format!("received from {from}")),
+    }
 }
 
 /// The last part of the directory a session ran in.

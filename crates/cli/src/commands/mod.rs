@@ -1,6 +1,7 @@
 //! One module per command.
 
 pub(crate) mod agentlog;
+pub(crate) mod annotate;
 pub(crate) mod convert;
 pub(crate) mod doctor;
 pub(crate) mod emit;
@@ -18,6 +19,7 @@ pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod scan;
 pub(crate) mod search;
+pub(crate) mod serve;
 pub(crate) mod share;
 pub(crate) mod show;
 pub(crate) mod stats;

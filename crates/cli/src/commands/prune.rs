@@ -23,6 +23,16 @@ use crate::redaction::masked;
 use crate::terminal::{YELLOW, bytes, count, out, say};
 use crate::{json, when};
 
+/// Says how many logs agents still have of what was forgotten.
+fn say_what_comes_back(there: u64) {
+    if there > 0 {
+        let logs = count(there, "log");
+        say(&format!(
+            "the agents still have {logs} of these; the next import brings them back"
+        ));
+    }
+}
+
 pub(crate) fn run(args: &Prune, place: &HomePlace) -> Result<Exit> {
     let Prune {
         older_than,
@@ -72,6 +82,10 @@ pub(crate) fn run(args: &Prune, place: &HomePlace) -> Result<Exit> {
     let receipt = if args.yes && !rows.is_empty() {
         let path = new_receipt(store.home(), &receipt(args, now, &holdings, None)?, now)?;
         let swept = store.prune(&holdings, now)?;
+        if args.annotations {
+            let of = holdings.iter().map(|it| it.row.address.clone());
+            store.annotations().forget(&of.collect())?;
+        }
         write_private(&path, &receipt(args, now, &holdings, Some(swept))?, true)?;
         Some((path, swept))
     } else {
@@ -117,12 +131,7 @@ pub(crate) fn run(args: &Prune, place: &HomePlace) -> Result<Exit> {
     }
     out.flush()?;
     drop(out);
-    if there > 0 {
-        let logs = count(there, "log");
-        say(&format!(
-            "the agents still have {logs} of these; the next import brings them back"
-        ));
-    }
+    say_what_comes_back(there);
     Ok(Exit::Done)
 }
 

@@ -60,6 +60,12 @@ fn command(store: &Store, row: TranscriptRow) -> Result<(Vec<String>, Option<Str
     let refuse = |why: String, hint: String| {
         Err(CommandError::new(Exit::Data, anyhow::Error::msg(why)).hint(hint))
     };
+    if row.received_from.is_some() {
+        return refuse(
+            format!("somebody else submitted session {}", row.run_id),
+            "`quipu show` has what was said in it".to_owned(),
+        );
+    }
     if row.reconstructed {
         return refuse(
             format!("the log of session {} is gone", row.run_id),

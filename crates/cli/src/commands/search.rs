@@ -6,11 +6,11 @@ use std::sync::atomic::AtomicBool;
 
 use anstyle::Style;
 use jiff::tz::TimeZone;
-use quipu_api::Time;
-use quipu_api::search::{Hit, HitEvent, Matches};
+use quipu_api::search::{Hit, Matches};
 use quipu_record::{Clock as _, SystemClock};
 use quipu_search::query::{Clock, Query, QueryError};
 use quipu_store::Store;
+use quipu_store::documents::hit;
 use quipu_store::facade::ShortIds;
 use quipu_store::search::{Ask, Found, Pattern, SearchError, Show, Sort, Spoken};
 
@@ -182,12 +182,13 @@ fn failed(error: SearchError) -> CommandError {
 
 fn write(args: &Search, found: &[Found], store: &Store, place: &HomePlace) -> Result<()> {
     let mut out = out();
+    let guard = store.guard()?;
     if args.jsonl {
         for it in found {
-            writeln!(out, "{}", json::line(&document(it))?)?;
+            writeln!(out, "{}", json::line(&hit(it, guard))?)?;
         }
     } else if args.json {
-        let all: Vec<Hit> = found.iter().map(document).collect();
+        let all: Vec<Hit> = found.iter().map(|it| hit(it, guard)).collect();
         writeln!(out, "{}", json::document(&all)?)?;
     } else if !found.is_empty() {
         let ids = store.short_ids()?;
@@ -323,45 +324,4 @@ fn one_line(text: &str) -> String {
         line.push(' ');
     }
     clean(&line).into_owned()
-}
-
-fn document(found: &Found) -> Hit {
-    let row = &found.row;
-    let event = |event: &Spoken| HitEvent {
-        seq: event.seq,
-        timestamp: event.at.map(Time::of),
-        role: event.role.to_owned(),
-        tool: event.tool.clone(),
-        text: event.text.clone(),
-    };
-    let snippet = found.event.text.get(found.snippet.clone());
-    let matches = found.marks.iter();
-    let step = found.event.place.as_ref();
-    Hit {
-        id: row.address.clone(),
-        run_id: row.run_id.clone(),
-        seq: found.event.seq,
-        agent: row.agent.clone(),
-        project: row.cwd.clone(),
-        branch: row.branch.clone(),
-        title: row.title.clone(),
-        timestamp: found.event.at.map(Time::of),
-        role: found.event.role.to_owned(),
-        tool: found.event.tool.clone(),
-        path: step.map(|place| redaction::masked(&place.path)),
-        iterations: step
-            .map(|place| place.iterations.clone())
-            .unwrap_or_default(),
-        snippet: snippet.map(str::to_owned),
-        snippet_offset: found.snippet.start as u64,
-        matches: matches
-            .map(|mark| [mark.start as u64, mark.end as u64])
-            .collect(),
-        text_bytes: found.event.text.len() as u64,
-        score: f64::from(found.score),
-        copies: found.copies,
-        before: found.before.iter().map(event).collect(),
-        after: found.after.iter().map(event).collect(),
-        problem: found.problem.clone(),
-    }
 }

@@ -16,7 +16,7 @@ use quipu_store::catalogue::TranscriptRow;
 use crate::args::Tree;
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate::Resolved;
-use crate::redaction::masked;
+use crate::redaction::secrets;
 use crate::terminal::{
     BOLD, DIM, Drawing, GREEN, RED, YELLOW, clean_line, count, duration, out, say,
 };
@@ -79,9 +79,7 @@ pub(crate) fn run(args: &Tree, place: &locate::HomePlace) -> Result<Exit> {
 }
 
 fn write_tree(args: &Tree, mut forest: Forest) -> Result<()> {
-    for run in &mut forest.runs {
-        hide(run);
-    }
+    quipu_store::documents::hide_names(&mut forest, secrets());
     let mut out = out();
     if args.json {
         writeln!(out, "{}", json::document(&json::forest(&forest))?)?;
@@ -89,30 +87,6 @@ fn write_tree(args: &Tree, mut forest: Forest) -> Result<()> {
         write_forest(&mut out, &forest, Drawing::for_locale())?;
     }
     Ok(out.flush()?)
-}
-
-/// Masks secrets in what a run calls its steps, and in why they failed.
-fn hide(run: &mut RunTree) {
-    fn state(state: &mut State) {
-        if let State::Failed(error) = state {
-            *error = masked(error);
-        }
-    }
-    fn tally(tally: &mut Tally) {
-        for (name, id) in tally.dangling.iter_mut().chain(&mut tally.orphans) {
-            (*name, *id) = (masked(name), masked(id).into());
-        }
-    }
-    run.name = run.name.as_deref().map(masked);
-    state(&mut run.state);
-    tally(&mut run.tally);
-    for node in &mut run.nodes {
-        node.place.path = masked(&node.place.path);
-        node.name = masked(&node.name);
-        node.kind = masked(&node.kind).into();
-        state(&mut node.state);
-        tally(&mut node.tally);
-    }
 }
 
 /// The dialect of run directories, which have steps.

@@ -1,28 +1,37 @@
-//! `quipu up`: import what is here, and keep watching.
+//! `quipu up`: import what is here, keep watching, serve it.
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
 use quipu_store::facade::Listing;
-use quipu_store::import::{Found, ImportOptions, Search};
+use quipu_store::import::{Found, ImportError, ImportOptions, Progress, Report, Search};
 
 use super::import::{report_drift, report_problems, watch, write_report};
 use super::list::{self, ids_of};
+use super::serve::{Manner, Server, service};
 use crate::args::Up;
 use crate::error::Exit;
 use crate::error::Result;
 use crate::locate::HomePlace;
-use crate::progress::with_bar;
+use crate::progress::{with_bar, with_bar_of};
 use crate::redaction;
 use crate::samples;
 use crate::terminal::{BOLD, YELLOW, out, say};
+
+/// How long the first import waits for another one to end.
+const BUSY: Duration = Duration::from_secs(5);
 
 /// How many sessions are shown at the end.
 const SHOWN: usize = 10;
 
 pub(crate) fn run(args: &Up, place: &HomePlace) -> Result<Exit> {
+    if args.install_service {
+        return service::install(place);
+    }
     let home = place.home()?;
     let host = HomePlace::host()?;
     let options = ImportOptions {
@@ -33,39 +42,124 @@ pub(crate) fn run(args: &Up, place: &HomePlace) -> Result<Exit> {
         redact: redaction::of_import(None, place)?,
     };
     if args.demo {
-        show_samples(&home, "These are samples that come with Quipu")?;
-        return Ok(Exit::Done);
+        return samples(args, &home, "These are samples that come with Quipu");
     }
-    let search = Search::of_places(&host, &[]);
-    let nothing_here = !search.found.iter().any(|it| it.found != Found::Keep);
-    if nothing_here && !keeps_anything(place)? {
-        show_samples(
-            &home,
-            "No sessions of any agent were found on this machine. These are samples that come with Quipu",
-        )?;
-    } else {
+    let search = || Search::of_places(&host, &[]);
+    if args.once {
+        let search = search();
+        if is_empty(&search) && !keeps_anything(place)? {
+            return samples(args, &home, NOTHING);
+        }
         let store = Store::open(&home)?;
         let report = with_bar(|progress| store.import_found(search, &options, progress))?;
-        let mut out = out();
-        write_report(&mut out, &report, Some(store.census()?))?;
-        writeln!(out)?;
-        let rows = store.list(&Listing {
-            limit: Some(SHOWN),
-            ..Listing::default()
-        })?;
-        let ids = ids_of(Some(&store))?;
-        list::write_rows(&mut out, &rows, Some(&store), &ids, |_| None)?;
-        let first = rows.first().map(|row| ids.short(&row.run_id));
-        next(&mut out, &place.flag(), first.as_deref().unwrap_or("ID"))?;
-        out.flush()?;
-        drop(out);
-        report_problems(&report.problems);
-        report_drift(&report);
+        show(&store, &report, place)?;
+        return Ok(Exit::Done);
     }
-    if !args.once {
-        watch(&Store::open(&home)?, &host, &[], &options)?;
+    // The first server of the home answers while it imports. A second one only says where the first is.
+    let found = search();
+    if is_empty(&found) && !keeps_anything(place)? {
+        return samples(args, &home, NOTHING);
     }
-    Ok(Exit::Done)
+    let Some(server) = Server::start(&args.serve, &home, &MANNER)? else {
+        return Ok(Exit::Done);
+    };
+    server.greet(&mut out())?;
+    // Requests read with other connections, so that they do not wait for this one.
+    let store = Store::open(&home)?;
+    let progress = Arc::new(Progress::default());
+    server.app.importer().begins(Arc::clone(&progress));
+    let done = with_bar_of(&progress, |progress| {
+        // The server itself may be catching up with what was handed over, which takes a moment.
+        let begun = Instant::now();
+        let mut found = Some(found);
+        loop {
+            let found = found.take().unwrap_or_else(search);
+            match store.import_found(found, &options, progress) {
+                Err(ImportError::Busy(_)) if begun.elapsed() < BUSY && !server.is_ending() => {
+                    std::thread::sleep(BUSY / 100);
+                }
+                done => return done,
+            }
+        }
+    });
+    let now = SystemClock.now();
+    match &done {
+        Ok(report) => server.app.importer().ended(now, Ok(report), true),
+        Err(error) => server
+            .app
+            .importer()
+            .ended(now, Err(error.to_string()), true),
+    }
+    server.app.freshness().bump();
+    match done {
+        Ok(report) if !server.is_ending() => show(&store, &report, place)?,
+        Ok(_) => {}
+        // Somebody else imports: what they find is served all the same.
+        Err(error @ ImportError::Busy(_)) => say(&error.to_string()),
+        Err(error) => return Err(error.into()),
+    }
+    let app = server.app.clone();
+    std::thread::spawn(move || {
+        if let Err(error) = watch(&store, &host, &[], &options, Some(&app)) {
+            error.report();
+            say("new sessions are not imported any more; what is kept is still served");
+        }
+    });
+    server.wait()
+}
+
+/// Something else speaks to the person.
+const MANNER: Manner = Manner {
+    samples: false,
+    quiet: true,
+};
+
+const NOTHING: &str =
+    "No sessions of any agent were found on this machine. These are samples that come with Quipu";
+
+/// Whether no agent left a session here.
+fn is_empty(search: &Search) -> bool {
+    !search.found.iter().any(|it| it.found != Found::Keep)
+}
+
+/// Says what was imported, and what is there.
+fn show(store: &Store, report: &Report, place: &HomePlace) -> Result<()> {
+    let mut out = out();
+    write_report(&mut out, report, Some(store.census()?))?;
+    writeln!(out)?;
+    let rows = store.list(&Listing {
+        limit: Some(SHOWN),
+        ..Listing::default()
+    })?;
+    let ids = ids_of(Some(store))?;
+    list::write_rows(&mut out, &rows, Some(store), &ids, |_| None)?;
+    let first = rows.first().map(|row| ids.short(&row.run_id));
+    next(&mut out, &place.flag(), first.as_deref().unwrap_or("ID"))?;
+    out.flush()?;
+    drop(out);
+    report_problems(&report.problems);
+    report_drift(report);
+    Ok(())
+}
+
+/// Loads the samples into a home of their own, and serves that home unless only a look was asked for.
+fn samples(args: &Up, home: &Path, why: &str) -> Result<Exit> {
+    show_samples(home, why)?;
+    if args.once {
+        return Ok(Exit::Done);
+    }
+    let manner = Manner {
+        samples: true,
+        ..MANNER
+    };
+    let Some(server) = Server::start(&args.serve, &samples::home(home), &manner)? else {
+        return Ok(Exit::Done);
+    };
+    let mut out = out();
+    writeln!(out)?;
+    server.greet(&mut out)?;
+    drop(out);
+    server.wait()
 }
 
 fn keeps_anything(place: &HomePlace) -> Result<bool> {

@@ -100,8 +100,24 @@ impl TestEnv {
 
     /// Starts a command that goes on.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
-        let mut child = self
-            .command(args)
+        Self::started(&mut self.command(args))
+    }
+
+    /// Starts another program that goes on, in the same place.
+    pub(crate) fn start_as(&self, program: &str, args: &[&str]) -> Running {
+        let quipu = self.command(&[]);
+        let mut command = Command::new(program);
+        command.args(args).env_clear();
+        for (name, value) in quipu.get_envs() {
+            if let Some(value) = value {
+                command.env(name, value);
+            }
+        }
+        Self::started(&mut command)
+    }
+
+    fn started(command: &mut Command) -> Running {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -167,6 +183,29 @@ impl Running {
         writeln!(stdin, "{line}")
             .and_then(|()| stdin.flush())
             .unwrap();
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// What it ended with: its exit code, or none when a signal ended it. It has this long to end.
+    pub(crate) fn ended_within(&mut self, patience: Duration) -> Option<i32> {
+        let begun = std::time::Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(begun.elapsed() < patience, "still there after {patience:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// What is left of its output and of its standard error, after it ended.
+    pub(crate) fn rest(&self) -> (Vec<String>, Vec<String>) {
+        (self.stdout.iter().collect(), self.stderr.iter().collect())
     }
 
     /// Ends its input and waits for it.

@@ -230,7 +230,7 @@ fn the_readme_and_ci_say_the_same() {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     let ci = std::fs::read_to_string(root().join(".ci/run")).unwrap();
     let first_screen: Vec<&str> = readme.lines().take(40).collect();
-    for command in ["cargo run --release -- up --once", "cargo xtask test"] {
+    for command in ["cargo run --release -- up", "cargo xtask test"] {
         assert!(
             first_screen.iter().any(|line| line.trim() == command),
             "{command}"

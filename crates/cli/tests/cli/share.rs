@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use quipu_model::Timestamp;
 use quipu_redact::rule::expand;
 use serde_json::Value;
 
@@ -374,4 +375,40 @@ fn keys_are_shown_once_listed_and_revoked() {
     let list = json(&env.run(&["keys", "list", "--json"]).stdout);
     assert!(list[0]["revoked_at"].is_string());
     assert_eq!(env.run(&["keys", "revoke", "key_ffffffff"]).code, 2);
+}
+
+#[test]
+fn keys_have_scopes_and_may_expire() {
+    let env = TestEnv::new();
+    let new = [
+        "keys",
+        "new",
+        "--scope",
+        "read",
+        "--scope",
+        "submit",
+        "--expires",
+        "90d",
+    ];
+    done(&env.run(&new));
+    done(&env.run(&["keys", "new", "--label", "plain"]));
+    let list = json(&env.run(&["keys", "list", "--json"]).stdout);
+    assert_eq!(list[0]["scopes"], serde_json::json!(["submit", "read"]));
+    let days =
+        |key: &Value, field: &str| -> Timestamp { key[field].as_str().unwrap().parse().unwrap() };
+    let lasts = days(&list[0], "expires_at").duration_since(days(&list[0], "created_at"));
+    // Summer time may begin or end in between.
+    assert!((lasts.as_hours() - 90 * 24).abs() <= 2, "{lasts:?}");
+    assert_eq!(list[1]["scopes"], serde_json::json!(["submit"]));
+    assert_eq!(list[1]["expires_at"], Value::Null);
+    let shown = env.run(&["keys", "list"]).stdout;
+    assert!(shown.contains("submit, read"), "{shown}");
+    let wrong = env.run(&["keys", "new", "--scope", "write"]);
+    assert_eq!(wrong.code, 2);
+    assert!(
+        wrong.stderr.contains("submit, read or admin"),
+        "{}",
+        wrong.stderr
+    );
+    assert_eq!(env.run(&["keys", "new", "--expires", "soon"]).code, 2);
 }

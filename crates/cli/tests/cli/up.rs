@@ -1,5 +1,5 @@
 use super::env::TestEnv;
-use super::machine::{figures, furnish, listing, user};
+use super::machine::{figures, furnish, listing};
 
 #[test]
 fn a_machine_without_sessions_gets_samples_in_a_home_of_their_own() {
@@ -48,7 +48,7 @@ fn a_machine_without_sessions_gets_samples_in_a_home_of_their_own() {
 fn the_samples_have_something_of_everything() {
     let env = TestEnv::new();
     let home = env.path("data");
-    let ran = env.run(&["--home", home.to_str().unwrap(), "up", "--demo"]);
+    let ran = env.run(&["--home", home.to_str().unwrap(), "up", "--once", "--demo"]);
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
         (0, ""),
@@ -134,7 +134,7 @@ fn what_is_here_is_imported() {
     assert!(!ran.stdout.contains("sample") && !env.path("data-samples").exists());
     assert!(before == listing(&env.path("person")));
     // Samples on request, beside it.
-    assert_eq!(env.run(&["--home", home, "up", "--demo"]).code, 0);
+    assert_eq!(env.run(&["--home", home, "up", "--once", "--demo"]).code, 0);
     assert!(
         figures(&env, "data")
             .iter()
@@ -144,20 +144,6 @@ fn what_is_here_is_imported() {
     std::fs::remove_dir_all(env.path("person")).unwrap();
     let ran = env.run(&["--home", home, "up", "--once"]);
     assert!(ran.stdout.contains("11111111"), "{}", ran.stdout);
-}
-
-#[test]
-fn goes_on_watching() {
-    let env = TestEnv::new();
-    furnish(&env);
-    let up = env.start(&["up"]);
-    assert!(up.error_line().starts_with("watching "));
-    let other = "22222222-2222-4333-8444-555555555555";
-    env.file(
-        &format!("{}/{other}.jsonl", super::machine::PROJECT),
-        user(other, 0, "hello"),
-    );
-    while !up.line().contains(&format!("{other}  +1 event")) {}
 }
 
 #[test]

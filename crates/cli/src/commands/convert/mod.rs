@@ -1,6 +1,5 @@
 //! `quipu convert`
 
-mod report;
 mod secrets;
 pub(crate) mod trace;
 mod work;

@@ -20,7 +20,7 @@ use quipu_model::{Attachment, Header};
 use quipu_store::traces::{Checks, Traces};
 
 use super::secrets::{self, Counter};
-use super::{refused, report, trace};
+use super::{refused, trace};
 use crate::args::Target;
 use crate::commands::keep_first;
 use crate::error::{CommandError, Exit, Result, io_error};
@@ -552,7 +552,11 @@ impl<'a> Work<'a> {
         let (Some(path), Some(file)) = (&self.target.report, self.report.take()) else {
             return Ok(());
         };
-        let all: Vec<_> = self.reports.iter().map(report::document).collect();
+        let all: Vec<_> = self
+            .reports
+            .iter()
+            .map(quipu_store::documents::conversion)
+            .collect();
         let document = match &*all {
             [one] => serde_json::to_string_pretty(one),
             many => serde_json::to_string_pretty(many),

@@ -4,30 +4,16 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use quipu_flow::agent::{AgentOptions, Agents};
-use quipu_flow::definition::Diagnostic;
 use quipu_flow::definition::Workflow;
-use quipu_flow::definition::check::check as check_all;
 use quipu_flow::definition::graph::{self, Format};
 use quipu_flow::definition::places::Places;
 use quipu_flow::definition::plan::plan;
 use quipu_flow::definition::schema::json_schema;
-use quipu_flow::engine::preflight;
-use quipu_flow::plugin::Plugins;
 use quipu_record::Storage;
 
 use crate::args::{GraphFormat, Run};
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::terminal::{clean, out, say};
-
-/// All that is wrong with a workflow beyond what reading it shows: with the file, and with what it needs.
-pub(super) fn check(workflow: &Workflow, places: &Places, simulated: bool) -> Vec<Diagnostic> {
-    let mut found = check_all(workflow, places);
-    let agents = Agents::new(AgentOptions::default());
-    let plugins = Plugins::discover(&places.plugins);
-    found.extend(preflight(workflow, &agents, &plugins, simulated));
-    found
-}
 
 /// Shows a workflow as it was asked for.
 pub(super) fn at(args: &Run, workflow: &Workflow) -> Result<Exit> {

@@ -6,21 +6,20 @@ mod look;
 mod person;
 mod replies;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use quipu_flow::agent::{AgentOptions, Agents};
 use quipu_flow::definition::inputs::resolve;
-use quipu_flow::definition::load::load;
 use quipu_flow::definition::places::Places;
-use quipu_flow::definition::{Budget, Severity, Workflow};
+use quipu_flow::definition::{Budget, Workflow};
 use quipu_flow::engine::{
     Engine, EngineError, EngineOptions, Outcome, ResumeOptions, RunStatus, Verdict,
 };
+use quipu_flow::launch::{Checked, Launch, system_user};
 use quipu_flow::process::{ProcessTree, adopt_orphans};
 use quipu_model::RunId;
-use quipu_record::{RecorderOptions, Storage};
+use quipu_record::Storage;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -116,39 +115,31 @@ fn checked(name: &str, places: &Places, args: &Run) -> Result<Option<Workflow>> 
         CommandError::new(Exit::Data, error)
             .hint("`quipu run --list` shows the workflows that there are")
     })?;
-    let loaded = match load(&file, places) {
-        Ok(loaded) => loaded,
-        Err(wrong) => {
-            say(wrong.to_string().trim_end());
-            return Ok(None);
-        }
-    };
-    let mut found = loaded.warnings;
-    found.extend(look::check(&loaded.workflow, places, args.stub.is_some()));
-    let errors = found
-        .iter()
-        .filter(|one| one.severity == Severity::Error)
-        .count();
-    for one in &found {
+    let checked = Checked::load(&file, places, args.stub.is_some());
+    for one in &checked.found {
         say(one.to_string().trim_end());
     }
-    if errors > 0 {
-        say(&format!(
-            "{} in {}",
-            crate::terminal::count(errors as u64, "error"),
-            file.display()
-        ));
+    let errors = checked.errors() as u64;
+    let Some(workflow) = checked.workflow.as_ref().filter(|_| errors == 0) else {
+        // What is wrong with a file that cannot be understood is said above, all of it.
+        if checked.workflow.is_some() {
+            say(&format!(
+                "{} in {}",
+                crate::terminal::count(errors, "error"),
+                file.display()
+            ));
+        }
         return Ok(None);
-    }
+    };
     if args.validate {
-        let steps = loaded.workflow.steps.len() as u64;
+        let steps = workflow.steps.len() as u64;
         say(&format!(
             "{} is a workflow with {}",
             file.display(),
             crate::terminal::count(steps, "step")
         ));
     }
-    Ok(Some(loaded.workflow))
+    Ok(checked.workflow)
 }
 
 /// The inputs of the command line, as texts.
@@ -197,55 +188,24 @@ fn options(
         .as_ref()
         .map(|from| replies::stub(from.as_deref(), place))
         .transpose()?;
-    let mut options = EngineOptions::new(storage_root, root, places);
-    options.audit = audit_file(storage_root);
-    options.recorder = RecorderOptions {
-        // The engine masks the values of secret inputs as well.
-        masker: emit::masker(args.mask, place)?,
-        ..RecorderOptions::default()
-    };
-    options.go_on_unrecorded = args.unrecorded;
-    options.agents = Agents::new(AgentOptions {
+    let launch = Launch {
+        home: storage_root,
+        root,
+        places,
+        prices: Arc::new(config.prices()),
         stub,
-        ..AgentOptions::default()
-    });
-    options.connector = connector();
-    options.prices = Arc::new(config.prices());
-    options.budget = args.budget_usd.map(|usd| Budget {
-        usd,
-        enforce: !args.audit_budget,
-    });
-    options.user = user();
+        budget: args.budget_usd.map(|usd| Budget {
+            usd,
+            enforce: !args.audit_budget,
+        }),
+        masker: emit::masker(args.mask, place)?,
+        user: system_user(),
+    };
+    let mut options = launch.options();
+    options.go_on_unrecorded = args.unrecorded;
     options.observer = Arc::clone(display) as _;
     options.person = Terminal::if_there(args, display);
     Ok(options)
-}
-
-/// Where the audit file is: in the home, or where the environment says.
-fn audit_file(root: &Path) -> Option<PathBuf> {
-    match std::env::var_os("QUIPU_AUDIT_LOG").or_else(|| std::env::var_os("AWF_AUDIT_LOG")) {
-        Some(off) if off == "off" => None,
-        Some(path) if !path.is_empty() => Some(PathBuf::from(path)),
-        _ => Some(root.join("audit.jsonl")),
-    }
-}
-
-/// How an agent reaches the tools of a run: by this program.
-fn connector() -> Option<Vec<String>> {
-    let own = std::env::current_exe().ok()?.to_str()?.to_owned();
-    Some(vec![own, "mcp-serve".to_owned(), "--connect".to_owned()])
-}
-
-/// Who runs this program, as the system knows it. Not as the environment says: approvals depend on it.
-fn user() -> String {
-    let id = rustix::process::getuid().as_raw();
-    let known = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let name = known.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)?.parse() == Ok(id)).then(|| name.to_owned())
-    });
-    name.unwrap_or_else(|| format!("uid-{id}"))
 }
 
 async fn resume(
@@ -298,7 +258,7 @@ fn run_named(storage: &Storage, id: &str) -> Result<RunId> {
 
 fn failed(error: EngineError) -> CommandError {
     match &error {
-        EngineError::Resume(_) => CommandError::new(Exit::Data, error),
+        EngineError::Resume(_) | EngineError::Taken(_) => CommandError::new(Exit::Data, error),
         EngineError::Running(_) => {
             CommandError::new(Exit::Data, error).hint("`quipu tail -f ID` follows it")
         }

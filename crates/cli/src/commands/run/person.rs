@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use quipu_flow::definition::Workflow;
-use quipu_flow::engine::Person;
+use quipu_flow::engine::{Line, Person, Question, Saying};
 
 use super::display::Display;
 use crate::args::Run;
@@ -35,18 +35,35 @@ fn line(question: &str) -> Option<String> {
     (read > 0).then(|| line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
+impl Terminal {
+    /// Asks beside the display, on a thread of its own: reading a terminal cannot be cancelled.
+    fn ask<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce() -> Option<T> + Send + 'static,
+    ) -> Saying<'static, T> {
+        let display = Arc::clone(&self.display);
+        Box::pin(async move {
+            let asking = tokio::task::spawn_blocking(move || display.aside(ask));
+            asking.await.ok().flatten()
+        })
+    }
+}
+
 impl Person for Terminal {
-    fn line(&self, answer: &str) -> Option<String> {
-        self.display.aside(|| {
-            say(&clean(answer));
-            line("(empty line ends) > ")
+    fn line<'a>(&'a self, question: Question<'a>) -> Saying<'a, Line> {
+        let answer = clean(question.text).into_owned();
+        self.ask(move || {
+            say(&answer);
+            let text = line("(empty line ends) > ")?;
+            Some(Line { text, by: None })
         })
     }
 
-    fn consents(&self, message: &str) -> Option<bool> {
-        self.display.aside(|| {
+    fn consents<'a>(&'a self, question: Question<'a>) -> Saying<'a, bool> {
+        let message = clean(question.text).into_owned();
+        self.ask(move || {
             loop {
-                let said = line(&format!("{} Approve? [y/n, empty: later] ", clean(message)))?;
+                let said = line(&format!("{message} Approve? [y/n, empty: later] "))?;
                 match said.trim().to_ascii_lowercase().as_str() {
                     "y" | "yes" => return Some(true),
                     "n" | "no" => return Some(false),

@@ -135,6 +135,7 @@ impl<'v> View<'v> {
         self.facts(out, &spent)?;
 
         let mut links = vec![format!("session {}", row.run_id)];
+        links.extend(crate::commands::list::submitted(row));
         if let Some(parent) = &row.parent {
             links.push(format!("sub-agent of {parent}"));
         }

@@ -2,17 +2,17 @@
 
 use std::io::Write as _;
 
-use quipu_api::Usd;
-use quipu_api::stats::{self, Budget};
+use quipu_api::stats;
 use quipu_model::Money;
 use quipu_store::Store;
+use quipu_store::documents;
 use quipu_store::stats::{Balance, Budgets};
 
-use super::{Asked, dollars, spent};
+use super::{Asked, dollars};
 use crate::args::{BudgetArgs, Which};
 use crate::config;
 use crate::error::{CommandError, Exit, Result};
-use crate::json as documents;
+use crate::json;
 use crate::locate::HomePlace;
 use crate::table::Table;
 use crate::terminal::{RED, columns, out, say};
@@ -47,8 +47,8 @@ pub(super) fn run(args: &BudgetArgs, place: &HomePlace) -> Result<Exit> {
     };
     let mut out = out();
     if args.json {
-        let budgets = balances.iter().map(document).collect();
-        writeln!(out, "{}", documents::document(&stats::Budgets { budgets })?)?;
+        let budgets = balances.iter().map(documents::balance).collect();
+        writeln!(out, "{}", json::document(&stats::Budgets { budgets })?)?;
     } else if !balances.is_empty() {
         let mut table = Table::new(&["BUDGET", "OF", ">SPENT", ">LIMIT", ""]);
         for balance in &balances {
@@ -83,17 +83,6 @@ fn limit(flag: &str, asked: Option<&str>, set: Option<Money>) -> Result<Option<M
         Some(text) => config::dollars(text)
             .map(Some)
             .ok_or_else(|| CommandError::usage(format!("{flag}: {text:?} is no sum of dollars"))),
-    }
-}
-
-fn document(balance: &Balance) -> Budget {
-    let (what, of) = balance.of.parts();
-    Budget {
-        budget: what.to_owned(),
-        of: of.to_owned(),
-        limit_usd: Usd::of(balance.limit),
-        spent: spent(&balance.spent),
-        exceeded: balance.is_exceeded(),
     }
 }
 

@@ -2,18 +2,18 @@
 
 use std::io::{self, Write};
 
-use quipu_api::{Time, Usd, explain as api};
-use quipu_model::Usage;
+use quipu_api::explain as api;
 use quipu_store::Store;
 use quipu_store::catalogue::{Filter, Order, TranscriptRow};
+use quipu_store::documents;
 use quipu_store::facade::Listing;
-use quipu_store::stats::{Call, Explained, LeftOut, PricedBy, Reason, Spent, Why};
+use quipu_store::stats::{Call, Explained, LeftOut, Reason, Spent, Why};
 
-use super::rates::{self, Rates};
-use super::{Asked, cost, searches, spent, told, usage};
+use super::rates::Rates;
+use super::{Asked, searches, spent, told};
 use crate::args::Explain;
 use crate::error::{Exit, Result};
-use crate::json as documents;
+use crate::json;
 use crate::locate::HomePlace;
 use crate::table::Table;
 use crate::terminal::{BOLD, DIM, clean, columns, count, fit, out, say, tokens};
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Explain, place: &HomePlace) -> Result<Exit> {
         explained_any = true;
         sum.add(&explained.spent);
         if args.jsonl {
-            writeln!(out, "{}", documents::line(&document(&explained))?)?;
+            writeln!(out, "{}", json::line(&documents::explained(&explained))?)?;
         } else {
             write_one(&mut out, &explained, args, &asked)?;
         }
@@ -55,7 +55,7 @@ pub(super) fn run(args: &Explain, place: &HomePlace) -> Result<Exit> {
         writeln!(
             out,
             "{}",
-            documents::line(&api::ExplainedSum { sum: spent(&sum) })?
+            json::line(&api::ExplainedSum { sum: spent(&sum) })?
         )?;
     } else if explained_any {
         writeln!(out, "{BOLD}sum{BOLD:#}  {}  {}", exact(&sum), counted(&sum))?;
@@ -258,53 +258,4 @@ fn vendor(explained: &Explained) -> Vec<String> {
         lines.push(format!("the vendor's own cost is written as {cost:?}"));
     }
     lines
-}
-
-fn document(explained: &Explained) -> api::ExplainedSession {
-    let call = |call: &Call| api::ExplainedCall {
-        seq: call.seq,
-        line: call.line,
-        at: call.at.map(Time::of),
-        model: call.model.clone(),
-        subagent: call.subagent.clone(),
-        service: call.service.as_str().to_owned(),
-        tokens: usage(&call.tokens),
-        searches: call.searches,
-        usd: call.cost().map(Usd::of),
-        priced_by: call.by.map(|by| match by {
-            PricedBy::Table => api::PricedBy::Table,
-            PricedBy::Log => api::PricedBy::Log,
-        }),
-        told_usd: call.told.map(Usd::of),
-        price: call.quote.as_ref().ok().map(rates::document),
-        no_price: call.quote.as_ref().err().map(ToString::to_string),
-    };
-    let left_out = |left: &LeftOut| api::LeftOut {
-        why: left.why.as_str().to_owned(),
-        of: match &left.why {
-            Why::Copied(of) | Why::Retold(of) => Some(of.clone()),
-            _ => None,
-        },
-        times: left.times,
-        tokens: usage(&left.tokens),
-    };
-    let row = &explained.row;
-    let theirs: Usage = row.vendor_usage;
-    let why = explained.compared_tokens().map(|it| it.why);
-    let why_cost = explained.compared_cost().map(|it| it.why);
-    let differs = [why, why_cost].into_iter().flatten().flatten();
-    api::ExplainedSession {
-        id: Some(row.address.clone()).filter(|address| !address.is_empty()),
-        session: row.run_id.clone(),
-        agent: row.agent.clone(),
-        title: row.title.clone(),
-        calls: explained.calls.iter().map(call).collect(),
-        left_out: explained.left_out.iter().map(left_out).collect(),
-        spent: spent(&explained.spent),
-        log_tokens: usage(&explained.log),
-        vendor_tokens: (!theirs.is_empty()).then(|| usage(&theirs)),
-        vendor_usd: row.vendor_cost.clone(),
-        differs: differs.map(|reason| reason.to_string()).collect(),
-        cost: cost(&explained.spent),
-    }
 }

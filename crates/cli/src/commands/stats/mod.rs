@@ -1,5 +1,6 @@
 //! `quipu stats`
 
+mod blocks;
 mod budget;
 mod csv;
 mod explain;
@@ -7,19 +8,19 @@ mod rates;
 mod show;
 mod waste;
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
-use quipu_api::{Usd, stats as api};
-use quipu_model::{Money, Timestamp, Usage};
+use quipu_model::{Money, Timestamp};
 use quipu_prices::Prices;
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
-use quipu_store::catalogue::Filter;
+use quipu_store::catalogue::{Filter, Received};
+pub(crate) use quipu_store::documents::{cost, dollars};
+use quipu_store::documents::{spent, stats};
 use quipu_store::facade::Project;
-use quipu_store::stats::{By, Question, Row, Spent, Table, Ungroupable, from_logs};
+use quipu_store::stats::{By, Question, Table, Ungroupable, from_logs};
 
 use crate::args::{Stats, StatsCommand, Which};
 use crate::commands::import::report_problems;
@@ -34,6 +35,7 @@ pub(crate) fn run(args: &Stats, place: &HomePlace) -> Result<Exit> {
     match &args.command {
         Some(StatsCommand::Explain(args)) => return explain::run(args, place),
         Some(StatsCommand::Waste(args)) => return waste::run(args, place),
+        Some(StatsCommand::Blocks(args)) => return blocks::run(args, place),
         Some(StatsCommand::Budget(args)) => return budget::run(args, place),
         None => {}
     }
@@ -57,7 +59,7 @@ pub(crate) fn run(args: &Stats, place: &HomePlace) -> Result<Exit> {
     };
     let mut out = out();
     if args.json {
-        let document = document(&table);
+        let document = stats(&table);
         writeln!(out, "{}", documents::document(&document)?)?;
     } else if args.csv {
         csv::write(&mut out, &table)?;
@@ -81,7 +83,7 @@ pub(crate) fn run(args: &Stats, place: &HomePlace) -> Result<Exit> {
 fn nothing(args: &Stats, place: &HomePlace) -> Result<Exit> {
     let mut out = out();
     if args.json {
-        let document = document(&Table::default());
+        let document = stats(&Table::default());
         writeln!(out, "{}", documents::document(&document)?)?;
         out.flush()?;
         return Ok(Exit::Done);
@@ -191,6 +193,11 @@ impl Asked {
                 since: when::millis(which.since.as_deref(), since)?,
                 until: when::millis(which.until.as_deref(), until)?,
                 subagents: true,
+                received: if which.received {
+                    Received::With
+                } else {
+                    Received::Without
+                },
                 ..Filter::default()
             },
             project: which.project.as_deref().map(filter::project).transpose()?,
@@ -250,16 +257,6 @@ impl Which {
     }
 }
 
-/// Dollars for people: two places, and more where that would be nothing.
-pub(crate) fn dollars(sum: Money) -> String {
-    let cent = Money::from_atto(10_i128.pow(16));
-    if sum == Money::ZERO || sum >= cent {
-        format!("${sum:.2}")
-    } else {
-        format!("${sum:.4}")
-    }
-}
-
 /// A sum that a log tells, for people: binary fractions leave digits behind that mean nothing.
 pub(crate) fn told(sum: Money) -> String {
     let text = format!("{sum:.10}");
@@ -276,77 +273,5 @@ pub(super) fn searches(n: u64) -> String {
         "1 web search".to_owned()
     } else {
         format!("{n} web searches")
-    }
-}
-
-/// What was spent, for people: a sum, a sum of a part, or that there is none.
-pub(crate) fn cost(spent: &Spent) -> String {
-    match spent.dollars() {
-        None => "no price".to_owned(),
-        Some(sum) if spent.is_priced() => dollars(sum),
-        Some(sum) => format!("{} + ?", dollars(sum)),
-    }
-}
-
-pub(super) fn usage(usage: &Usage) -> api::Tokens {
-    api::Tokens {
-        input: usage.input,
-        cache_read: usage.cache_read,
-        cache_write: usage.cache_write,
-        cache_write_1h: usage.cache_write_1h,
-        output: usage.output,
-        reasoning: usage.reasoning,
-        total: usage.total(),
-    }
-}
-
-pub(super) fn spent(spent: &Spent) -> api::Spent {
-    api::Spent {
-        calls: spent.calls,
-        tokens: usage(&spent.tokens),
-        searches: spent.searches,
-        usd: spent.dollars().map(Usd::of),
-        unpriced_tokens: spent.unpriced,
-        unpriced_searches: spent.unpriced_searches,
-    }
-}
-
-fn document(table: &Table) -> api::Stats {
-    let row = |row: &Row| {
-        let mut group = BTreeMap::new();
-        for (by, key) in table.by.iter().zip(&row.key) {
-            group.insert(by.as_str().to_owned(), Some(key.clone()));
-            if *by == By::Session {
-                group.insert("title".to_owned(), table.titles.get(key).cloned());
-                group.insert("id".to_owned(), table.addresses.get(key).cloned());
-            }
-        }
-        let session = row.did.and_then(|did| did.session);
-        api::StatsRow {
-            group,
-            spent: row.spent.as_ref().map(spent),
-            did: row.did.map(|did| api::Did {
-                tool_calls: did.tool_calls,
-                failures: did.failures,
-                turns: session.map(|it| it.prompts),
-                replies: session.map(|it| it.replies),
-                denials: session.map(|it| it.denials),
-                active_ms: session.map(|it| it.active_ms),
-            }),
-        }
-    };
-    let unpriced = table.unpriced.iter().map(|it| api::UnpricedModel {
-        model: it.model.clone(),
-        calls: it.calls,
-        tokens: it.tokens,
-        searches: it.searches,
-    });
-    api::Stats {
-        by: table.by.iter().map(|by| by.as_str().to_owned()).collect(),
-        rows: table.rows.iter().map(row).collect(),
-        total: row(&table.total),
-        unpriced: unpriced.collect(),
-        undated_tokens: table.undated,
-        outdated_logs: table.outdated,
     }
 }

@@ -1,7 +1,5 @@
 //! The prices behind the calls of a session: what a million tokens of each kind cost, and since when.
 
-use quipu_api::Usd;
-use quipu_api::explain::{Price, Rate};
 use quipu_prices::{Bucket, Quote};
 use quipu_store::stats::{Call, PricedBy};
 
@@ -80,25 +78,4 @@ fn told(quote: &Quote) -> String {
         rates.join(", "),
         searches.unwrap_or_default()
     )
-}
-
-/// A price as a document has it.
-pub(super) fn document(quote: &Quote) -> Price {
-    let rate = |bucket: Bucket| {
-        let (rate, assumed) = quote.rate(bucket);
-        let usd = Usd::of(rate);
-        (bucket.as_str().to_owned(), Rate { usd, assumed })
-    };
-    Price {
-        provider: quote.provider().to_owned(),
-        model: quote.model().to_owned(),
-        from: quote.from().map(|day| day.to_string()),
-        service: quote.service().as_str().to_owned(),
-        above: quote.above(),
-        source: quote.source().as_str().to_owned(),
-        source_date: quote.source().about().map(str::to_owned),
-        rule: quote.rule().as_str().to_owned(),
-        per_million: Bucket::ALL.into_iter().map(rate).collect(),
-        per_thousand_searches: quote.thousand_searches().map(Usd::of),
-    }
 }

@@ -3,13 +3,14 @@
 use std::io::Write as _;
 
 use quipu_agents::Waste as Kind;
-use quipu_api::{Usd, stats as api};
-use quipu_store::stats::{Waste, Wasted};
+use quipu_api::stats as api;
+use quipu_store::documents;
+use quipu_store::stats::Wasted;
 
-use super::{Asked, dollars, usage};
+use super::{Asked, dollars};
 use crate::args::WasteArgs;
 use crate::error::{Exit, Result};
-use crate::json as documents;
+use crate::json;
 use crate::locate::HomePlace;
 use crate::table::Table;
 use crate::terminal::{BOLD, DIM, clean, columns, fit, out, say, tokens};
@@ -25,8 +26,8 @@ pub(super) fn run(args: &WasteArgs, place: &HomePlace) -> Result<Exit> {
     };
     let mut out = out();
     if args.json {
-        let waste = waste.iter().map(document).collect();
-        writeln!(out, "{}", documents::document(&api::WasteReport { waste })?)?;
+        let waste = waste.iter().map(documents::waste).collect();
+        writeln!(out, "{}", json::document(&api::WasteReport { waste })?)?;
         out.flush()?;
         return Ok(Exit::Done);
     }
@@ -87,26 +88,4 @@ fn cells(kind: Kind, wasted: &Wasted) -> [String; 3] {
         }
     };
     [wasted.times.to_string(), tokens(count), cost]
-}
-
-fn document(waste: &Waste) -> api::Waste {
-    let figures = |wasted: &Wasted| api::Wasted {
-        times: wasted.times,
-        tokens: usage(&wasted.tokens),
-        usd: Usd::of(wasted.cost),
-        unpriced_tokens: wasted.unpriced,
-    };
-    let sessions = waste.sessions.iter();
-    api::Waste {
-        kind: waste.kind.as_str().to_owned(),
-        at_most: matches!(waste.kind, Kind::Repeat | Kind::Retry),
-        all: figures(&waste.all),
-        sessions: sessions
-            .map(|(session, wasted)| api::WastedSession {
-                session: session.run_id.clone(),
-                title: session.title.clone(),
-                wasted: figures(wasted),
-            })
-            .collect(),
-    }
 }
