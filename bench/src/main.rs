@@ -26,6 +26,7 @@ mod redact;
 mod run;
 mod sample;
 mod search;
+mod serve;
 mod setup;
 mod startup;
 mod stats;
@@ -83,6 +84,8 @@ enum What {
     Redact(redact::Options),
     /// Running workflows: steps, branches, loops, checking, resuming
     Run(run::Options),
+    /// The server: headers, pages, search, live streams, doing nothing
+    Serve(serve::Options),
     /// Two builds of Quipu beside each other: import, stats, formats, record
     Versions(versions::Options),
     /// Does one thing to a trace and tells what it took (used by `agentlog`)
@@ -91,7 +94,7 @@ enum What {
     /// Reads a transcript in one way and tells its speed and peak memory (used by `record`)
     #[command(hide = true)]
     Read { way: read::Way, file: PathBuf },
-    /// Does one thing, so that what it takes can be told apart (used by `search`)
+    /// Does one thing, so that what it takes can be told apart (used by `search` and `serve`)
     #[command(hide = true, subcommand)]
     Alone(search::Alone),
 }
@@ -153,6 +156,7 @@ fn measure(table: &mut Table, what: What) -> Result<()> {
         What::Formats(options) => formats::measure(table, &options),
         What::Redact(options) => redact::measure(table, &options),
         What::Run(options) => run::measure(table, &options),
+        What::Serve(options) => serve::measure(table, &options),
         What::Versions(options) => versions::measure(table, &options),
         What::Read { .. } | What::Alone(_) | What::AgentlogWay { .. } => Ok(()),
     }

@@ -15,8 +15,22 @@ pub(crate) fn agentsview(peers: &Path) -> Option<PathBuf> {
 
 /// Agentsview taking in the logs of a home.
 pub(crate) fn sync(agentsview: &Path, home: &Path, data: &Path) -> Command {
+    agentsview_of(agentsview, home, data, &["sync"])
+}
+
+/// Agentsview serving what it has taken in, on any free port.
+pub(crate) fn serve(agentsview: &Path, home: &Path, data: &Path) -> Command {
+    let args = ["serve", "--no-browser", "--no-sync", "--no-update-check"];
+    let mut command = agentsview_of(agentsview, home, data, &args);
+    command
+        .args(["--port", "0"])
+        .env_remove("AGENTSVIEW_NO_DAEMON");
+    command
+}
+
+fn agentsview_of(agentsview: &Path, home: &Path, data: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(agentsview);
-    command.arg("sync");
+    command.args(args);
     clean(&mut command, home);
     command
         .env("AGENTSVIEW_NO_DAEMON", "1")

@@ -32,6 +32,11 @@ impl Setup {
         Corpus::get(self.home.as_deref(), &self.place("corpus")?, self.bytes)
     }
 
+    /// How much is made up.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// A directory to work in.
     pub(crate) fn place(&self, name: &str) -> Result<PathBuf> {
         place(&self.directory, name)

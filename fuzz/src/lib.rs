@@ -9,6 +9,7 @@ pub mod agentlog;
 mod corpus;
 pub mod mcp;
 pub mod normalized;
+pub mod otlp;
 pub mod redact;
 pub mod redact_text;
 pub mod slow;
@@ -27,7 +28,7 @@ use quipu_search::query::{Clock, Problem, Query};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Those that are no adapters; each of these has one of its own, `agent_` and its name.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 19] = [
     ("exchange_reader", exchange_reader),
     ("json_cursor", json_cursor),
     ("json_tape", json_tape),
@@ -39,6 +40,7 @@ pub const TARGETS: [Target; 18] = [
     ("agentlog_reader", agentlog::reader),
     ("agentlog_canon", agentlog::canon),
     ("agentlog_verify", agentlog::check),
+    ("otlp_request", otlp::request),
     ("redact_raw", redact::raw),
     ("redact_rules", redact_text::rules),
     ("redact_scan", redact_text::scan),

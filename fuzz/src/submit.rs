@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use quipu_redact::{Engine, Kind, Rule, RuleSet, rule::Pattern};
 use quipu_submit::keys::{KeyEntry, Keys, Refused};
 use quipu_submit::protocol::Limits;
-use quipu_submit::server::{Memory, Request, Response, Service};
+use quipu_submit::server::{Memory, Request, Service};
 use quipu_submit::{EngineScan, KeyStore, SecretKey};
 use sha2::{Digest as _, Sha256};
 
@@ -17,7 +17,7 @@ const LIMITS: Limits = Limits {
     upload_seconds: 60,
 };
 
-/// The one key that there is.
+/// The only key.
 struct Only(KeyEntry);
 
 impl Keys for Only {
@@ -36,8 +36,8 @@ static KEY: LazyLock<(KeyEntry, SecretKey)> = LazyLock::new(|| {
     key
 });
 
-/// Sends a request, and the same once more: no answer is a mistake of the server, each is JSON, none tells the key, and what
-/// was taken is taken again.
+/// Sends a request twice: no answer is a fault of the server, each is JSON, none contains the key, and what was accepted
+/// is accepted again.
 pub fn request(bytes: &[u8]) {
     let rule = Rule::new(
         "word",
@@ -58,10 +58,10 @@ pub fn request(bytes: &[u8]) {
     let (Some(once), Some(again)) = (once, again) else {
         return;
     };
-    assert!(!bytes.starts_with(b"PUT") || (once.status < 300) == (again.status < 300));
+    assert!(!bytes.starts_with(b"PUT") || (once < 300) == (again < 300));
 }
 
-fn ask(service: &Service<Memory, quipu_record::SystemClock>, bytes: &[u8]) -> Option<Response> {
+fn ask(service: &Service<Memory, quipu_record::SystemClock>, bytes: &[u8]) -> Option<u16> {
     let end = bytes.windows(2).position(|pair| pair == b"\n\n")?;
     let (head, body) = (std::str::from_utf8(&bytes[..end]).ok()?, &bytes[end + 2..]);
     // Nor is who sends it.
@@ -103,11 +103,16 @@ fn ask(service: &Service<Memory, quipu_record::SystemClock>, bytes: &[u8]) -> Op
         headers: &headers,
         body: &mut &body[..],
     });
-    assert!((200..500).contains(&response.status), "{}", response.status);
-    if !response.body.is_empty() {
-        serde_json::from_slice::<serde_json::Value>(&response.body).expect("answers are JSON");
-        let text = String::from_utf8_lossy(&response.body);
-        assert!(!text.contains(&*KEY.1.expose()));
+    let status = response.status;
+    assert!((200..500).contains(&status), "{status}");
+    let body = response
+        .body
+        .into_bytes()
+        .expect("what memory keeps can be read");
+    // Part of a document is not a document.
+    if !body.is_empty() && status != 206 {
+        serde_json::from_slice::<serde_json::Value>(&body).expect("answers are JSON");
     }
-    Some(response)
+    assert!(!String::from_utf8_lossy(&body).contains(&*KEY.1.expose()));
+    Some(status)
 }

@@ -8,6 +8,7 @@
 mod coverage;
 mod fuzz;
 mod prices;
+mod schemathesis;
 mod test;
 mod tool;
 mod trees;
@@ -33,7 +34,7 @@ enum Task {
         quick: bool,
     },
     /// Measure beside the raw limit and peers: `record`, `import`, `search`, `stats`, `agentlog`,
-    /// `formats`, `redact`, `run`, `versions`
+    /// `formats`, `redact`, `run`, `serve`, `versions`
     Bench {
         /// What to measure, and how (see `cargo xtask bench search --help`)
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
@@ -61,6 +62,15 @@ enum Task {
     },
     /// Run the recorder's tests under the thread sanitizer (needs a nightly toolchain with rust-src)
     Tsan,
+    /// Try the server with requests made from its `OpenAPI` document, valid and broken (needs Python and pip; skipped without)
+    Schemathesis {
+        /// How many requests for each operation and phase
+        #[arg(long, default_value_t = 30)]
+        examples: u32,
+        /// Which requests: the same seed makes the same ones
+        #[arg(long, default_value_t = 1)]
+        seed: u32,
+    },
     /// Fetch source trees for `bench redact --trees` (needs npm and pip)
     Trees,
     /// Make the table of prices again from the packages it is taken from (needs Python and pip)
@@ -81,6 +91,7 @@ fn main() -> Result<ExitCode> {
         Task::Coverage => coverage::run(),
         Task::Fuzz { seconds } => fuzz::run(seconds),
         Task::Tsan => test::tsan(),
+        Task::Schemathesis { examples, seed } => schemathesis::run(examples, seed),
         Task::Trees => trees::run(),
         Task::Prices { check } => prices::run(check),
     }

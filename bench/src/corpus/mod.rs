@@ -71,7 +71,7 @@ impl Corpus {
 }
 
 /// Writes about `bytes` of logs below `home`, as the two agents lay them out.
-fn write(home: &Path, bytes: u64, seed: u64) -> Result<Truth> {
+pub(crate) fn write(home: &Path, bytes: u64, seed: u64) -> Result<Truth> {
     let mut pen = Pen::new(seed);
     let mut truth = Truth::default();
     let mut before: Option<claude::Session> = None;

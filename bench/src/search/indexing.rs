@@ -166,7 +166,7 @@ fn text_bytes(from: &Path) -> Result<u64> {
     Ok(size_of(&from.join("texts"))? - texts::LEN as u64 * count_events(from)?)
 }
 
-fn count_events(texts: &Path) -> Result<u64> {
+pub(crate) fn count_events(texts: &Path) -> Result<u64> {
     use std::io::Read as _;
     let mut list = std::fs::File::open(texts.join("events"))?;
     let (mut piece, mut lines) = (vec![0; 1 << 16], 0);

@@ -16,8 +16,10 @@ mod fts5;
 mod indexing;
 mod latency;
 mod process;
-mod queries;
-mod texts;
+pub(crate) mod queries;
+pub(crate) mod texts;
+
+pub(crate) use indexing::count_events;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,6 +29,7 @@ use clap::Subcommand;
 
 use crate::corpus::planted::PHRASES;
 use crate::peers;
+use crate::serve;
 use crate::setup::Setup;
 use crate::table::Table;
 
@@ -39,6 +42,8 @@ pub(crate) enum Alone {
     Bare { texts: PathBuf, to: PathBuf },
     /// Indexes it with FTS5
     Fts5 { texts: PathBuf, to: PathBuf },
+    #[command(flatten)]
+    Serve(serve::Alone),
 }
 
 pub(crate) fn alone(what: &Alone) -> Result<()> {
@@ -46,11 +51,12 @@ pub(crate) fn alone(what: &Alone) -> Result<()> {
         Alone::Texts { home, to } => texts::extract(home, to),
         Alone::Bare { texts, to } => bare::index(texts, to),
         Alone::Fts5 { texts, to } => fts5::index(texts, to),
+        Alone::Serve(what) => serve::alone(what),
     }
 }
 
 /// Ourselves, doing one thing.
-fn ourselves(what: &str, from: &Path, to: &Path) -> Result<Command> {
+pub(crate) fn ourselves(what: &str, from: &Path, to: &Path) -> Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["alone", what]).arg(from).arg(to);
     Ok(command)

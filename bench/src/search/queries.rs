@@ -10,18 +10,18 @@ use super::texts::{Event, Texts};
 use crate::corpus::dice::Dice;
 
 /// How many queries there are of each kind.
-pub(super) const EACH: usize = 200;
+pub(crate) const EACH: usize = 200;
 
 /// What comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(crate) enum Order {
     Relevance,
     Newest,
 }
 
 /// What is looked for, whatever the language.
 #[derive(Debug, Clone)]
-pub(super) enum Wanted {
+pub(crate) enum Wanted {
     /// A word, a name, or words in a row.
     Text(String),
     /// A word that begins like this.
@@ -36,7 +36,7 @@ pub(super) enum Wanted {
 
 /// The beginning of a day, UTC.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Day(Timestamp);
+pub(crate) struct Day(Timestamp);
 
 impl Day {
     fn of(milliseconds: i64) -> Self {
@@ -44,14 +44,14 @@ impl Day {
         Self(Timestamp::from_millisecond(day).unwrap_or(Timestamp::UNIX_EPOCH))
     }
 
-    pub(super) fn milliseconds(self) -> i64 {
+    pub(crate) fn milliseconds(self) -> i64 {
         self.0.as_millisecond()
     }
 }
 
 impl Wanted {
     /// In our own language.
-    pub(super) fn query(&self) -> String {
+    pub(crate) fn query(&self) -> String {
         match self {
             Self::Text(text) if text.contains(' ') => format!("\"{text}\""),
             Self::Text(text) => text.clone(),
@@ -68,16 +68,16 @@ impl Wanted {
 }
 
 /// Queries of one kind.
-pub(super) struct Class {
-    pub(super) name: &'static str,
-    pub(super) queries: Vec<Wanted>,
+pub(crate) struct Class {
+    pub(crate) name: &'static str,
+    pub(crate) queries: Vec<Wanted>,
 }
 
 /// So many texts are looked at to learn what is said often.
 const SAMPLE: usize = 20_000;
 
 /// Makes queries of each kind, the same for the same texts.
-pub(super) fn classes(texts: &Texts) -> Result<Vec<Class>> {
+pub(crate) fn classes(texts: &Texts) -> Result<Vec<Class>> {
     let mut sampler = Sampler {
         texts,
         dice: Dice::new(7),

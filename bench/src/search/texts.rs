@@ -13,7 +13,7 @@ use quipu_model::Timestamp;
 use quipu_store::search::document::{EventText, role};
 
 /// Takes the texts out of the logs below `home`.
-pub(super) fn extract(home: &Path, to: &Path) -> Result<()> {
+pub(crate) fn extract(home: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     let mut taking = Taking {
         texts: BufWriter::new(File::create(to.join("texts"))?),
@@ -111,7 +111,7 @@ impl Taking {
 }
 
 /// Gives each text to `take`, in the order of the logs.
-pub(super) fn each(from: &Path, mut take: impl FnMut(&str) -> Result<()>) -> Result<()> {
+pub(crate) fn each(from: &Path, mut take: impl FnMut(&str) -> Result<()>) -> Result<()> {
     let mut texts = BufReader::with_capacity(1 << 20, File::open(from.join("texts"))?);
     let (mut len, mut text) = ([0; LEN], Vec::new());
     while !texts.fill_buf()?.is_empty() {
@@ -124,28 +124,28 @@ pub(super) fn each(from: &Path, mut take: impl FnMut(&str) -> Result<()>) -> Res
 }
 
 /// What the length of a text takes.
-pub(super) const LEN: usize = 4;
+pub(crate) const LEN: usize = 4;
 
 /// An event.
 #[derive(Debug, Clone)]
-pub(super) struct Event {
+pub(crate) struct Event {
     /// Where its text stands.
     from: u64,
     len: usize,
-    pub(super) at: i64,
-    pub(super) role: String,
-    pub(super) tool: String,
-    pub(super) project: String,
+    pub(crate) at: i64,
+    pub(crate) role: String,
+    pub(crate) tool: String,
+    pub(crate) project: String,
 }
 
 /// All texts, in the order of their time.
-pub(super) struct Texts {
+pub(crate) struct Texts {
     file: File,
-    pub(super) events: Vec<Event>,
+    pub(crate) events: Vec<Event>,
 }
 
 impl Texts {
-    pub(super) fn open(from: &Path) -> Result<Self> {
+    pub(crate) fn open(from: &Path) -> Result<Self> {
         let lines = BufReader::new(File::open(from.join("events"))?);
         let (mut events, mut at) = (Vec::new(), 0);
         for line in lines.lines() {
@@ -160,7 +160,7 @@ impl Texts {
         })
     }
 
-    pub(super) fn read(&self, event: &Event) -> Result<String> {
+    pub(crate) fn read(&self, event: &Event) -> Result<String> {
         let mut text = vec![0; event.len];
         self.file.read_exact_at(&mut text, event.from)?;
         Ok(String::from_utf8(text)?)
