@@ -16,6 +16,7 @@
 //! ```
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use quipu_model::Json;
 use quipu_model::json::{Node, Tape};
@@ -158,7 +159,9 @@ pub struct Record {
     /// The conversation that it says it is a part of.
     pub conversation: Option<String>,
     /// The program that sent it.
-    pub service: Option<String>,
+    pub service: Option<Arc<str>>,
+    /// Whether it says that it is of a model or an agent; see [`is_of_a_model`].
+    pub of_a_model: bool,
     /// When it began, in nanoseconds since 1970; 0 where it does not say.
     pub began: u64,
 }
@@ -199,12 +202,9 @@ pub struct Standing<'a> {
 impl Standing<'_> {
     /// A request with only this record, on one line.
     pub fn line(&self) -> String {
-        let raw = |node: Option<Node<'_>>| node.map(|node| node.raw().get().to_owned());
         let around = Around {
-            resource: raw(self.resource),
-            resource_schema: raw(self.resource_schema),
-            scope: raw(self.scope),
-            scope_schema: raw(self.scope_schema),
+            resource: Held::of(self.resource, self.resource_schema),
+            scope: Held::of(self.scope, self.scope_schema),
         };
         around.line(self.signal, self.record.raw().get())
     }
@@ -256,6 +256,38 @@ const LONGEST_NAME: usize = 512;
 pub fn conversation(record: Node<'_>) -> Option<Cow<'_, str>> {
     let named = CONVERSATION.iter().find_map(|key| attribute(record, key));
     named.filter(|name| name.len() <= LONGEST_NAME)
+}
+
+/// How the names of attributes and events begin that tell of models and agents.
+const OF_MODELS: [&str; 6] = [
+    "gen_ai.",
+    "llm.",
+    "openinference.",
+    "traceloop.",
+    "langfuse.",
+    "quipu.",
+];
+
+/// Whether a record says that it is of a model or an agent: by the name of an attribute of it, or of an event of it, or
+/// because it names a conversation. What programs send of databases and the web does not.
+pub fn is_of_a_model(record: Node<'_>) -> bool {
+    let begins = |name: Option<Node<'_>>| {
+        let name = name.and_then(|name| name.as_str());
+        name.is_some_and(|name| OF_MODELS.iter().any(|word| name.starts_with(word)))
+    };
+    let tells = |of: Node<'_>| {
+        let mut attributes = of.get("attributes").into_iter().flat_map(Node::items);
+        attributes.any(|it| begins(it.get("key")))
+    };
+    let mut events = record.get("events").into_iter().flat_map(Node::items);
+    tells(record)
+        || begins(record.get("eventName"))
+        || attribute(record, "event.name").is_some_and(|name| {
+            // Log records of old have their name there.
+            OF_MODELS.iter().any(|word| name.starts_with(word))
+        })
+        || events.any(|event| begins(event.get("name")) || tells(event))
+        || conversation(record).is_some()
 }
 
 /// When a record began, in nanoseconds since 1970; 0 where it does not say.
@@ -337,49 +369,120 @@ pub fn answer(signal: Signal, encoding: Encoding, rejected: u64, why: &str) -> V
     }
 }
 
-/// The body of an answer that refuses a request: a `google.rpc.Status`, as OTLP/HTTP has it.
-pub fn refusal(encoding: Encoding, message: &str) -> Vec<u8> {
-    /// Bad input, by the numbers of gRPC.
-    const INVALID_ARGUMENT: u64 = 3;
+/// The body of an answer that refuses a request with a status of HTTP: a `google.rpc.Status`, as OTLP/HTTP has it.
+pub fn refusal(encoding: Encoding, status: u16, message: &str) -> Vec<u8> {
+    let code = code(status);
     match encoding {
         Encoding::Json => format!(
-            "{{\"code\":{INVALID_ARGUMENT},\"message\":{}}}",
+            "{{\"code\":{code},\"message\":{}}}",
             Json::string(message).get()
         )
         .into_bytes(),
         Encoding::Protobuf => {
-            let mut status = super::protobuf::Message::default();
-            status.number_of(1, INVALID_ARGUMENT);
-            status.bytes(2, message.as_bytes());
-            status.into_bytes()
+            let mut answer = super::protobuf::Message::default();
+            answer.number_of(1, code);
+            answer.bytes(2, message.as_bytes());
+            answer.into_bytes()
         }
     }
 }
 
-/// What records stand in, as JSON.
-#[derive(Debug, Default)]
-struct Around {
-    resource: Option<String>,
-    resource_schema: Option<String>,
-    scope: Option<String>,
-    scope_schema: Option<String>,
+/// The number that gRPC has for what a status of HTTP says.
+const fn code(status: u16) -> u64 {
+    match status {
+        // The deadline is over.
+        408 | 504 => 4,
+        // Not allowed.
+        403 => 7,
+        // Too much.
+        413 | 429 => 8,
+        // Not available; try again.
+        502 | 503 => 14,
+        // Nobody said who asks.
+        401 => 16,
+        // The server failed.
+        500.. => 13,
+        // Bad input.
+        _ => 3,
+    }
 }
 
-impl Around {
-    fn len(&self) -> usize {
-        let all = [
-            &self.resource,
-            &self.resource_schema,
-            &self.scope,
-            &self.scope_schema,
-        ];
-        all.into_iter().flatten().map(String::len).sum()
+/// What records stand in.
+#[derive(Debug, Default)]
+struct Around<'a> {
+    resource: Held<'a>,
+    scope: Held<'a>,
+}
+
+/// A resource or a scope, as JSON.
+#[derive(Debug, Default)]
+struct Held<'a> {
+    itself: Option<Cow<'a, str>>,
+    schema: Option<Cow<'a, str>>,
+    /// It is longer than may be, and not held at all.
+    is_long: bool,
+}
+
+impl<'a> Held<'a> {
+    fn of(itself: Option<Node<'a>>, schema: Option<Node<'a>>) -> Self {
+        let raw = |node: Option<Node<'a>>| {
+            let node = node.filter(|node| !node.is_null());
+            node.map(|node| Cow::Borrowed(node.raw().get()))
+        };
+        Self {
+            itself: raw(itself),
+            schema: raw(schema),
+            is_long: false,
+        }
     }
 
-    fn line(&self, signal: Signal, record: &str) -> String {
-        let [resources, scopes, records] = signal.names();
-        let mut line = String::with_capacity(record.len() + self.len() + 128);
-        let field = |name: &str, value: &Option<String>, line: &mut String| {
+    /// Unpacks the fields of a message that are neither records nor lists of them.
+    fn unpack(
+        message: &'a [u8],
+        limit: usize,
+        passed: &mut Passed,
+        unpack: impl FnOnce(&[u8], usize, &mut Passed) -> Result<String, Unreadable>,
+    ) -> Result<Self, Unreadable> {
+        let (mut itself, mut schema) = (None, None);
+        for field in Fields::new(message) {
+            let field = field?;
+            let before = match (field.number, field.bytes()) {
+                (1, Some(bytes)) => itself.replace(bytes),
+                (3, Some(bytes)) => schema.replace(bytes),
+                (2, Some(_)) => continue,
+                _ => {
+                    passed.unknown += 1;
+                    continue;
+                }
+            };
+            // Of several the last is meant.
+            passed.unknown += u64::from(before.is_some());
+        }
+        let mut held = Self::default();
+        match itself.map(|bytes| unpack(bytes, limit, passed)) {
+            Some(Ok(json)) => held.itself = Some(Cow::Owned(json)),
+            Some(Err(Unreadable::Long(_))) => held.is_long = true,
+            Some(Err(error)) => return Err(error),
+            None => {}
+        }
+        match schema.filter(|bytes| !bytes.is_empty()) {
+            Some(bytes) if bytes.len() > limit => held.is_long = true,
+            Some(bytes) => {
+                let text = unpack::text(bytes, passed);
+                held.schema = Some(Cow::Owned(Json::string(&text).get().to_owned()));
+            }
+            None => {}
+        }
+        Ok(held)
+    }
+
+    fn len(&self) -> usize {
+        let all = [&self.itself, &self.schema];
+        all.into_iter().flatten().map(|it| it.len()).sum()
+    }
+
+    fn write(&self, name: &str, line: &mut String) {
+        for (name, value) in [(name, &self.itself), ("schemaUrl", &self.schema)] {
             if let Some(value) = value {
                 line.push('"');
                 line.push_str(name);
@@ -387,17 +490,30 @@ impl Around {
                 line.push_str(value);
                 line.push(',');
             }
-        };
+        }
+    }
+}
+
+impl Around<'_> {
+    fn len(&self) -> usize {
+        self.resource.len() + self.scope.len()
+    }
+
+    fn is_longer_than(&self, limit: usize) -> bool {
+        self.resource.is_long || self.scope.is_long || self.len() > limit
+    }
+
+    fn line(&self, signal: Signal, record: &str) -> String {
+        let [resources, scopes, records] = signal.names();
+        let mut line = String::with_capacity(record.len() + self.len() + 128);
         line.push_str("{\"");
         line.push_str(resources);
         line.push_str("\":[{");
-        field("resource", &self.resource, &mut line);
-        field("schemaUrl", &self.resource_schema, &mut line);
+        self.resource.write("resource", &mut line);
         line.push('"');
         line.push_str(scopes);
         line.push_str("\":[{");
-        field("scope", &self.scope, &mut line);
-        field("schemaUrl", &self.scope_schema, &mut line);
+        self.scope.write("scope", &mut line);
         line.push('"');
         line.push_str(records);
         line.push_str("\":[");
@@ -413,7 +529,15 @@ impl Around {
 
 impl Request {
     fn reject(&mut self, why: impl FnOnce() -> String) {
-        self.rejected += 1;
+        self.reject_many(1, why);
+    }
+
+    /// Counts records that cannot be taken, and says why.
+    pub fn reject_many(&mut self, count: u64, why: impl FnOnce() -> String) {
+        if count == 0 {
+            return;
+        }
+        self.rejected += count;
         if self.reasons.len() < REASONS {
             let why = why();
             if !self.reasons.contains(&why) {
@@ -422,8 +546,18 @@ impl Request {
         }
     }
 
+    /// Whether there were as many records as may be. Those behind them are counted, and not looked at.
+    fn is_full(&self, limits: &Limits) -> bool {
+        self.records.len() as u64 + self.rejected >= limits.records as u64
+    }
+
+    fn too_many(&mut self, beyond: u64, signal: Signal, limits: &Limits) {
+        let (what, limit) = (signal.record(), limits.records);
+        self.reject_many(beyond, || format!("more than {limit} {what}s in a request"));
+    }
+
     /// Takes a record, unless something is wrong with it.
-    fn take(&mut self, signal: Signal, around: &Around, record: Node<'_>, limits: &Limits) {
+    fn take(&mut self, signal: Signal, around: &Around<'_>, record: Node<'_>, limits: &Limits) {
         let what = signal.record();
         let trace = trace(record);
         let raw = record.raw().get();
@@ -452,14 +586,11 @@ impl Request {
                 format!("{what}: attribute {name:?} is longer than {limit} bytes")
             });
         }
-        if around.len() > limits.around {
+        if around.is_longer_than(limits.around) {
             return self.reject(|| {
                 let limit = limits.around;
                 format!("{what}: its resource and scope are longer than {limit} bytes")
             });
-        }
-        if self.records.len() >= limits.records {
-            return self.reject(|| format!("more than {} {what}s in a request", limits.records));
         }
         let line = around.line(signal, raw);
         if self.bytes + line.len() > limits.lines {
@@ -474,6 +605,7 @@ impl Request {
             trace,
             conversation: conversation(record).map(Cow::into_owned),
             service: None,
+            of_a_model: is_of_a_model(record),
             began: began(signal, record),
         });
     }
@@ -484,8 +616,9 @@ impl Request {
         let resource = resource.and_then(|resource| tape.read(resource, DEPTH).ok());
         let service = resource.and_then(|resource| attribute(resource, "service.name"));
         if let Some(service) = service {
+            let service: Arc<str> = service.into();
             for record in self.records.iter_mut().skip(from) {
-                record.service = Some(service.to_string());
+                record.service = Some(Arc::clone(&service));
             }
         }
     }
@@ -516,48 +649,45 @@ fn json(
         return Err(BadRequest::NotARequest(resources));
     }
     request.unknown_fields += lists(root, &[resources]);
+    let mut beyond = 0;
     for of_resource in items(root, resources)? {
         request.unknown_fields += lists(of_resource, &["resource", scopes, "schemaUrl"]);
         let from = request.records.len();
-        let raw = |node: Option<Node<'_>>| {
-            let node = node.filter(|node| !node.is_null());
-            node.map(|node| node.raw().get().to_owned())
+        let mut around = Around {
+            resource: Held::of(of_resource.get("resource"), of_resource.get("schemaUrl")),
+            scope: Held::default(),
         };
-        let resource = raw(of_resource.get("resource"));
         for of_scope in items(of_resource, scopes)? {
             request.unknown_fields += lists(of_scope, &["scope", records, "schemaUrl"]);
-            let around = Around {
-                resource: resource.clone(),
-                resource_schema: raw(of_resource.get("schemaUrl")),
-                scope: raw(of_scope.get("scope")),
-                scope_schema: raw(of_scope.get("schemaUrl")),
-            };
+            around.scope = Held::of(of_scope.get("scope"), of_scope.get("schemaUrl"));
             for record in items(of_scope, records)? {
-                request.take(signal, &around, record, limits);
+                if request.is_full(limits) {
+                    beyond += 1;
+                } else {
+                    request.take(signal, &around, record, limits);
+                }
             }
         }
-        request.sent_by(from, resource.as_deref());
+        request.sent_by(from, around.resource.itself.as_deref());
     }
+    request.too_many(beyond, signal, limits);
     Ok(())
 }
 
 /// The objects in a list; none where there is no list.
-fn items<'a>(of: Node<'a>, name: &'static str) -> Result<Vec<Node<'a>>, BadRequest> {
+fn items<'a>(
+    of: Node<'a>,
+    name: &'static str,
+) -> Result<impl Iterator<Item = Node<'a>>, BadRequest> {
     use quipu_model::json::Kind;
-    match of.get(name) {
-        None => Ok(Vec::new()),
-        Some(list) if list.is_null() => Ok(Vec::new()),
-        Some(list) if list.kind() == Kind::List => {
-            let items: Vec<Node<'a>> = list.items().collect();
-            let is_object = |item: &Node<'_>| item.kind() == Kind::Object;
-            if items.iter().all(is_object) {
-                Ok(items)
-            } else {
-                Err(BadRequest::NotARequest(name))
-            }
-        }
-        Some(_) => Err(BadRequest::NotARequest(name)),
+    let list = of.get(name).filter(|list| !list.is_null());
+    let is_list = |list: Node<'a>| {
+        list.kind() == Kind::List && list.items().all(|item| item.kind() == Kind::Object)
+    };
+    if !list.is_none_or(is_list) {
+        return Err(BadRequest::NotARequest(name));
     }
+    Ok(list.into_iter().flat_map(Node::items))
 }
 
 fn protobuf(
@@ -566,51 +696,58 @@ fn protobuf(
     limits: &Limits,
     request: &mut Request,
 ) -> Result<(), BadRequest> {
-    let mut passed = Passed::default();
-    for of_resource in messages(body, 1, &mut passed)? {
-        protobuf_resource(signal, of_resource, limits, request, &mut passed)?;
+    let (mut passed, mut beyond) = (Passed::default(), 0);
+    for field in Fields::new(body) {
+        let field = field?;
+        match field.bytes() {
+            Some(of_resource) if field.number == 1 => {
+                beyond += protobuf_resource(signal, of_resource, limits, request, &mut passed)?;
+            }
+            _ => passed.unknown += 1,
+        }
     }
+    request.too_many(beyond, signal, limits);
     request.unknown_fields += passed.unknown;
     request.mended += passed.mended;
     Ok(())
 }
 
+/// The messages in field 2: the scopes of a resource, the records of a scope. Nothing is held, so that many small ones
+/// take no more memory than a few large ones.
+fn messages(message: &[u8]) -> impl Iterator<Item = Result<&[u8], Unreadable>> {
+    Fields::new(message).filter_map(|field| match field {
+        Ok(field) if field.number == 2 => field.bytes().map(Ok),
+        Ok(_) => None,
+        Err(error) => Some(Err(error)),
+    })
+}
+
+/// Gives how many records were beyond the limit.
 fn protobuf_resource(
     signal: Signal,
     message: &[u8],
     limits: &Limits,
     request: &mut Request,
     passed: &mut Passed,
-) -> Result<(), BadRequest> {
-    let mut around = Around::default();
-    let mut scopes = Vec::new();
-    for field in Fields::new(message) {
-        let field = field?;
-        match (field.number, field.bytes()) {
-            (1, Some(bytes)) => around.resource = Some(unpack::resource(bytes, passed)?),
-            (2, Some(bytes)) => scopes.push(bytes),
-            (3, Some(bytes)) => around.resource_schema = schema(bytes, passed),
-            _ => passed.unknown += 1,
-        }
-    }
-    let from = request.records.len();
-    for of_scope in scopes {
-        let mut records = Vec::new();
-        (around.scope, around.scope_schema) = (None, None);
-        for field in Fields::new(of_scope) {
-            let field = field?;
-            match (field.number, field.bytes()) {
-                (1, Some(bytes)) => around.scope = Some(unpack::scope(bytes, passed)?),
-                (2, Some(bytes)) => records.push(bytes),
-                (3, Some(bytes)) => around.scope_schema = schema(bytes, passed),
-                _ => passed.unknown += 1,
+) -> Result<u64, BadRequest> {
+    let mut around = Around {
+        resource: Held::unpack(message, limits.around, passed, unpack::resource)?,
+        scope: Held::default(),
+    };
+    let (from, mut beyond) = (request.records.len(), 0);
+    let mut tape = Tape::new();
+    for of_scope in messages(message) {
+        let of_scope = of_scope?;
+        around.scope = Held::unpack(of_scope, limits.around, passed, unpack::scope)?;
+        for bytes in messages(of_scope) {
+            let bytes = bytes?;
+            if request.is_full(limits) {
+                beyond += 1;
+                continue;
             }
-        }
-        let mut tape = Tape::new();
-        for bytes in records {
             let json = match signal {
-                Signal::Traces => unpack::span(bytes, passed),
-                Signal::Logs => unpack::log(bytes, passed),
+                Signal::Traces => unpack::span(bytes, limits.record, passed),
+                Signal::Logs => unpack::log(bytes, limits.record, passed),
             };
             // What is wrong inside of one record is no harm to the others.
             match json {
@@ -622,28 +759,6 @@ fn protobuf_resource(
             }
         }
     }
-    request.sent_by(from, around.resource.as_deref());
-    Ok(())
-}
-
-fn schema(bytes: &[u8], passed: &mut Passed) -> Option<String> {
-    let text = unpack::text(bytes, passed);
-    (!text.is_empty()).then(|| Json::string(&text).get().to_owned())
-}
-
-/// The messages in a field.
-fn messages<'a>(
-    message: &'a [u8],
-    number: u64,
-    passed: &mut Passed,
-) -> Result<Vec<&'a [u8]>, Unreadable> {
-    let mut found = Vec::new();
-    for field in Fields::new(message) {
-        let field = field?;
-        match field.bytes() {
-            Some(bytes) if field.number == number => found.push(bytes),
-            _ => passed.unknown += 1,
-        }
-    }
-    Ok(found)
+    request.sent_by(from, around.resource.itself.as_deref());
+    Ok(beyond)
 }

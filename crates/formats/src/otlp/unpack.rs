@@ -26,6 +26,9 @@ pub enum Unreadable {
     /// Values nest too deep.
     #[error("attribute values nest deeper than {DEEPEST} levels")]
     Deep,
+    /// It would be too long as JSON.
+    #[error("longer than {0} bytes")]
+    Long(usize),
 }
 
 /// How a field is written, and what becomes of it.
@@ -278,24 +281,62 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// A resource as JSON.
-pub(super) fn resource(bytes: &[u8], passed: &mut Passed) -> Result<String, Unreadable> {
-    json(&RESOURCE, bytes, passed)
+/// What messages are unpacked to, and how much that may be. Only what is written takes memory: fields are gone through
+/// again rather than held.
+struct Out<'o> {
+    json: String,
+    limit: usize,
+    passed: &'o mut Passed,
 }
 
-/// A scope as JSON.
-pub(super) fn scope(bytes: &[u8], passed: &mut Passed) -> Result<String, Unreadable> {
-    json(&SCOPE, bytes, passed)
+impl Out<'_> {
+    /// Whether it still fits.
+    fn fits(&self) -> Result<(), Unreadable> {
+        if self.json.len() > self.limit {
+            return Err(Unreadable::Long(self.limit));
+        }
+        Ok(())
+    }
+
+    /// A text in quotes. One byte may become six, so it is written piece by piece.
+    fn text(&mut self, text: &str) -> Result<(), Unreadable> {
+        const PIECE: usize = 64 << 10;
+        self.json.push('"');
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at(rest.floor_char_boundary(PIECE));
+            let quoted = Json::string(piece);
+            self.json.push_str(&quoted.get()[1..quoted.get().len() - 1]);
+            self.fits()?;
+            rest = behind;
+        }
+        self.json.push('"');
+        Ok(())
+    }
 }
 
-/// A span as JSON.
-pub(super) fn span(bytes: &[u8], passed: &mut Passed) -> Result<String, Unreadable> {
-    json(&SPAN, bytes, passed)
+/// A resource as JSON of at most so many bytes.
+pub(super) fn resource(
+    bytes: &[u8],
+    limit: usize,
+    passed: &mut Passed,
+) -> Result<String, Unreadable> {
+    json(&RESOURCE, bytes, limit, passed)
 }
 
-/// A log record as JSON.
-pub(super) fn log(bytes: &[u8], passed: &mut Passed) -> Result<String, Unreadable> {
-    json(&LOG, bytes, passed)
+/// A scope as JSON of at most so many bytes.
+pub(super) fn scope(bytes: &[u8], limit: usize, passed: &mut Passed) -> Result<String, Unreadable> {
+    json(&SCOPE, bytes, limit, passed)
+}
+
+/// A span as JSON of at most so many bytes.
+pub(super) fn span(bytes: &[u8], limit: usize, passed: &mut Passed) -> Result<String, Unreadable> {
+    json(&SPAN, bytes, limit, passed)
+}
+
+/// A log record as JSON of at most so many bytes.
+pub(super) fn log(bytes: &[u8], limit: usize, passed: &mut Passed) -> Result<String, Unreadable> {
+    json(&LOG, bytes, limit, passed)
 }
 
 /// A text.
@@ -305,68 +346,80 @@ pub(super) fn text<'a>(bytes: &'a [u8], passed: &mut Passed) -> Cow<'a, str> {
     text
 }
 
-fn json(table: &Table, bytes: &[u8], passed: &mut Passed) -> Result<String, Unreadable> {
-    let mut out = String::with_capacity(bytes.len() * 2);
-    write(table, bytes, 0, passed, &mut out)?;
-    Ok(out)
-}
-
-fn write(
+fn json(
     table: &Table,
     bytes: &[u8],
-    depth: usize,
+    limit: usize,
     passed: &mut Passed,
-    out: &mut String,
-) -> Result<(), Unreadable> {
+) -> Result<String, Unreadable> {
+    // JSON is longer, but for fields that nobody knows.
+    if bytes.len() > limit {
+        return Err(Unreadable::Long(limit));
+    }
+    let mut out = Out {
+        json: String::with_capacity(bytes.len().saturating_mul(2).min(limit)),
+        limit,
+        passed,
+    };
+    write(table, bytes, 0, &mut out)?;
+    Ok(out.json)
+}
+
+/// The most fields that a table has.
+const FIELDS: usize = 16;
+
+fn write(table: &Table, bytes: &[u8], depth: usize, out: &mut Out<'_>) -> Result<(), Unreadable> {
     // A value in a list is two messages further down.
     if depth > DEEPEST * 2 {
         return Err(Unreadable::Deep);
     }
-    let mut found: Vec<Raw<'_>> = Vec::new();
+    debug_assert!(table.fields.len() <= FIELDS);
+    // Of several the last is meant.
+    let mut last: [Option<Raw<'_>>; FIELDS] = [None; FIELDS];
+    let mut chosen = None;
     for field in Fields::new(bytes) {
         let field = field?;
-        if table
-            .fields
-            .iter()
-            .any(|known| known.number == field.number)
-        {
-            found.push(field);
-        } else {
-            passed.unknown += 1;
+        let mut known = table.fields.iter().zip(&mut last).enumerate();
+        let Some((at, (known, last))) = known.find(|(_, (it, _))| it.number == field.number) else {
+            out.passed.unknown += 1;
+            continue;
+        };
+        let before = last.replace(field);
+        if table.choice {
+            out.passed.unknown += u64::from(chosen.replace(at).is_some());
+        } else if !known.list {
+            out.passed.unknown += u64::from(before.is_some());
         }
     }
-    if table.choice && found.len() > 1 {
-        // Of several the last is meant.
-        passed.unknown += found.len() as u64 - 1;
-        found.drain(..found.len() - 1);
-    }
-    out.push('{');
+    out.json.push('{');
     let mut is_first = true;
-    for known in table.fields {
-        let mut values = found.iter().filter(|raw| raw.number == known.number);
-        let Some(first) = values.next() else {
+    for (at, (known, last)) in table.fields.iter().zip(last).enumerate() {
+        let Some(last) = last.filter(|_| !table.choice || chosen == Some(at)) else {
             continue;
         };
         if !known.list {
-            let last = values.next_back().unwrap_or(first);
-            if !table.choice && is_zero(*last, known.kind) {
+            if !table.choice && is_zero(last, known.kind) {
                 continue;
             }
-            name(known.name, &mut is_first, out);
-            put(known.kind, *last, depth, passed, out)?;
+            name(known.name, &mut is_first, &mut out.json);
+            put(known.kind, last, depth, out)?;
             continue;
         }
-        name(known.name, &mut is_first, out);
-        out.push('[');
-        put(known.kind, *first, depth, passed, out)?;
-        for value in values {
-            out.push(',');
-            put(known.kind, *value, depth, passed, out)?;
+        name(known.name, &mut is_first, &mut out.json);
+        out.json.push('[');
+        let mut comma = "";
+        for field in Fields::new(bytes) {
+            let field = field?;
+            if field.number == known.number {
+                out.json.push_str(comma);
+                put(known.kind, field, depth, out)?;
+                comma = ",";
+            }
         }
-        out.push(']');
+        out.json.push(']');
     }
-    out.push('}');
-    Ok(())
+    out.json.push('}');
+    out.fits()
 }
 
 fn name(name: &str, is_first: &mut bool, out: &mut String) {
@@ -388,17 +441,13 @@ fn is_zero(raw: Raw<'_>, kind: Kind) -> bool {
     }
 }
 
-fn put(
-    kind: Kind,
-    raw: Raw<'_>,
-    depth: usize,
-    passed: &mut Passed,
-    out: &mut String,
-) -> Result<(), Unreadable> {
+fn put(kind: Kind, raw: Raw<'_>, depth: usize, to: &mut Out<'_>) -> Result<(), Unreadable> {
+    let out = &mut to.json;
     // Writing to a text does not fail.
     match (kind, raw.value) {
         (Kind::Text, Wire::Bytes(bytes)) => {
-            out.push_str(Json::string(&text(bytes, passed)).get());
+            let text = text(bytes, to.passed);
+            return to.text(&text);
         }
         (Kind::Id, Wire::Bytes(bytes)) => {
             write!(out, "\"{}\"", hex::encode(bytes)).ok();
@@ -426,21 +475,11 @@ fn put(
         }
         (Kind::Double, Wire::Fixed64(bytes)) => double(f64::from_le_bytes(bytes), out),
         (Kind::Message(table), Wire::Bytes(bytes)) => {
-            return write_message(table, bytes, depth, passed, out);
+            return write(table, bytes, depth + 1, to);
         }
         _ => return Err(Unreadable::Field),
     }
-    Ok(())
-}
-
-fn write_message(
-    table: &Table,
-    bytes: &[u8],
-    depth: usize,
-    passed: &mut Passed,
-    out: &mut String,
-) -> Result<(), Unreadable> {
-    write(table, bytes, depth + 1, passed, out)
+    to.fits()
 }
 
 /// A number with a fraction. What JSON has no number for is a word, as the mapping has it.

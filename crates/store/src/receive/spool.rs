@@ -39,6 +39,14 @@ struct Syncing {
     requests: u64,
 }
 
+/// A request whose lines are written, and may not be on disk yet.
+#[derive(Debug)]
+#[must_use = "it is on disk after `Spool::sync`"]
+pub(super) struct Appended {
+    paths: Vec<PathBuf>,
+    request: u64,
+}
+
 impl Spool {
     pub(super) fn new(root: PathBuf) -> Self {
         Self {
@@ -56,30 +64,29 @@ impl Spool {
         Ok(self.find(name, &mut writing)?.is_some())
     }
 
-    /// Puts lines behind files, and comes back when they are on disk. A file that is new is made in the directory of the
-    /// day. Gives the files.
+    /// Puts lines behind files. A file that is new is made in the directory of the day. They are on disk after
+    /// [`Self::sync`].
     pub(super) fn append(
         &self,
         files: BTreeMap<String, Vec<u8>>,
         day: &str,
-    ) -> Result<Vec<PathBuf>, FileError> {
+    ) -> Result<Appended, FileError> {
         let mut paths = Vec::with_capacity(files.len());
-        let request = {
-            let mut writing = self.writing.lock();
-            for (name, lines) in files {
-                let path = match self.find(&name, &mut writing)? {
-                    Some(path) => path,
-                    None => self.make(&name, day, &mut writing)?,
-                };
-                append(&path, &lines).map_err(FileError::at("write", &path))?;
-                self.unsynced.note(&path);
-                paths.push(path);
-            }
-            writing.requests += 1;
-            writing.requests
-        };
-        self.sync(request)?;
-        Ok(paths)
+        let mut writing = self.writing.lock();
+        for (name, lines) in files {
+            let path = match self.find(&name, &mut writing)? {
+                Some(path) => path,
+                None => self.make(&name, day, &mut writing)?,
+            };
+            append(&path, &lines).map_err(FileError::at("write", &path))?;
+            self.unsynced.note(&path);
+            paths.push(path);
+        }
+        writing.requests += 1;
+        Ok(Appended {
+            paths,
+            request: writing.requests,
+        })
     }
 
     /// Where a file is. It stays in the directory of the day on which it was made.
@@ -124,8 +131,13 @@ impl Spool {
         Ok(path)
     }
 
-    /// Waits until a request is on disk.
-    fn sync(&self, request: u64) -> Result<(), FileError> {
+    /// Waits until a request is on disk. Gives the files that grew.
+    pub(super) fn sync(&self, appended: Appended) -> Result<Vec<PathBuf>, FileError> {
+        self.wait(appended.request)?;
+        Ok(appended.paths)
+    }
+
+    fn wait(&self, request: u64) -> Result<(), FileError> {
         let mut syncing = self.syncing.lock();
         loop {
             if syncing.requests >= request {

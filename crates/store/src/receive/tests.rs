@@ -162,6 +162,149 @@ fn a_trace_that_names_its_conversation_late_is_linked_to_it() {
     assert_eq!(home.texts(of("late").unwrap()), ["found", "later"]);
 }
 
+/// A span that has nothing to do with models.
+fn query(id: u64, trace: u64) -> String {
+    format!(
+        r#"{{"traceId":"{trace:032x}","spanId":"{id:016x}","name":"SELECT","startTimeUnixNano":"1780906480000000000","attributes":[{{"key":"db.system.name","value":{{"stringValue":"postgresql"}}}}]}}"#
+    )
+}
+
+fn partial(received: &Received) -> (String, String) {
+    let answer: serde_json::Value = serde_json::from_slice(&received.body).unwrap();
+    let partial = &answer["partialSuccess"];
+    let text = |key: &str| partial[key].as_str().unwrap_or_default().to_owned();
+    (text("rejectedSpans"), text("errorMessage"))
+}
+
+#[test]
+fn what_has_nothing_to_do_with_models_is_no_transcript() {
+    let home = Home::new();
+    let of_trace = |span: String, trace: u64| span.replace(TRACE, &format!("{trace:032x}"));
+    // A trace of its own is rejected; what is in the trace of a call is not, in whichever order they come.
+    let received = home.json(&batch(&[
+        query(1, 1),
+        query(2, 2),
+        of_trace(span(3, None, "asked"), 2),
+    ]));
+    assert_eq!((received.accepted, received.rejected), (2, 1));
+    let (rejected, why) = partial(&received);
+    assert_eq!(rejected, "1");
+    assert!(
+        why.contains("span: neither it nor its trace so far is of a model"),
+        "{why}"
+    );
+    // What is around a call ends after it, and comes after it.
+    let received = home.json(&batch(&[query(4, 2), query(5, 3), query(6, 1)]));
+    assert_eq!((received.accepted, received.rejected), (1, 2));
+    let nothing = home.json(&batch(&[query(7, 4)]));
+    assert_eq!((nothing.accepted, nothing.rejected), (0, 1));
+    assert!(nothing.paths.is_empty());
+    // Log records go by the same rule; those that stand in no trace by themselves alone.
+    let log = |attribute: &str, trace: &str| {
+        let body = format!(
+            r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"traceId":"{trace}","body":{{"stringValue":"x"}},"attributes":[{{"key":"{attribute}","value":{{"stringValue":"m"}}}}]}}]}}]}}]}}"#
+        );
+        let kind = "application/json";
+        let received = home.receiver.receive(Signal::Logs, kind, body.as_bytes());
+        received.unwrap().accepted
+    };
+    let known = format!("{:032x}", 2);
+    let unknown = format!("{:032x}", 9);
+    assert_eq!(log("gen_ai.request.model", ""), 1);
+    assert_eq!(log("http.route", ""), 0);
+    assert_eq!(log("http.route", &unknown), 0);
+    assert_eq!(log("http.route", &known), 1);
+    let rows = home.import(&[]);
+    assert_eq!(rows.len(), 2, "the trace with a call, and the loose record");
+}
+
+#[test]
+fn what_is_passed_over_or_mended_is_said() {
+    let home = Home::new();
+    let body = batch(&[span(1, None, "one")]);
+    let more = body.replacen('{', r#"{"resourceProfiles":[1],"#, 1);
+    let received = home.json(&more);
+    assert_eq!((received.accepted, received.rejected), (1, 0));
+    let (rejected, why) = partial(&received);
+    assert_eq!(rejected, "0");
+    assert_eq!(
+        why,
+        "1 field that OTLP does not have, or has once, was passed over"
+    );
+    let binary = protobuf(body.as_bytes()).unwrap();
+    let at = binary.windows(4).position(|it| it == b"shop").unwrap();
+    let mut broken = binary;
+    broken[at..at + 2].copy_from_slice(&[0xff, 0xfe]);
+    broken.extend([0x98, 0x06, 1, 0x98, 0x06, 1]);
+    let received = home
+        .receiver
+        .receive(Signal::Traces, "application/x-protobuf", &broken)
+        .unwrap();
+    assert_eq!((received.unknown_fields, received.mended), (2, 1));
+    let said = String::from_utf8_lossy(&received.body).into_owned();
+    assert!(said.contains("2 fields that OTLP does not have"), "{said}");
+    assert!(
+        said.contains("1 text that is not UTF-8 was mended"),
+        "{said}"
+    );
+}
+
+/// The file that links a trace to its conversation, as far as it is there.
+fn links(home: &Home, trace: &str) -> Option<usize> {
+    let file = home.directory.path().join("quipu/received/otlp/2026-11-18");
+    let text = fs::read_to_string(file.join(format!("t-{trace}.jsonl"))).ok()?;
+    Some(text.matches("quipuReceived").count())
+}
+
+#[test]
+fn a_conversation_that_could_not_be_kept_is_news_the_next_time() {
+    let home = Home::new();
+    home.json(&batch(&[span(1, None, "early")]));
+    let named = batch(&[span(2, Some("late"), "found")]);
+    // Something is in the way of its file.
+    let day = home.directory.path().join("quipu/received/otlp/2026-11-18");
+    let way = day.join(format!("c-{}.jsonl", super::hashed("late")));
+    fs::create_dir(&way).unwrap();
+    let refused = home
+        .receiver
+        .receive(Signal::Traces, "application/json", named.as_bytes());
+    assert_eq!(refused.unwrap_err().status(), 503);
+    assert_eq!(links(&home, TRACE), Some(0));
+    // The trace counts as before, and has no conversation yet.
+    assert_eq!(home.json(&batch(&[span(3, None, "more")])).paths.len(), 1);
+    fs::remove_dir(&way).unwrap();
+    assert_eq!(home.json(&named).paths.len(), 2);
+    assert_eq!(links(&home, TRACE), Some(1));
+    assert_eq!(home.json(&named).paths.len(), 1);
+}
+
+#[test]
+fn a_trace_and_its_conversation_that_come_at_once_are_linked() {
+    let home = Home::new();
+    let barrier = std::sync::Barrier::new(2);
+    let of = |trace: u64, id: u64, name: Option<&str>| {
+        let trace = format!("{trace:032x}");
+        batch(&[span(id, name, "x").replace(TRACE, &trace)])
+    };
+    std::thread::scope(|scope| {
+        for (id, name) in [(1, None), (2, Some("all"))] {
+            let (home, barrier, of) = (&home, &barrier, &of);
+            scope.spawn(move || {
+                for trace in 1..=200 {
+                    let body = of(trace, id, name);
+                    barrier.wait();
+                    home.json(&body);
+                }
+            });
+        }
+    });
+    for trace in 1..=200_u64 {
+        let trace = format!("{trace:032x}");
+        // Either the conversation was known first, or the file of the trace says which it is.
+        assert!(matches!(links(&home, &trace), None | Some(1)), "{trace}");
+    }
+}
+
 #[test]
 fn protobuf_and_json_become_the_same_lines() {
     let body = batch(&[span(1, Some("c"), "one"), span(2, None, "two")]);
@@ -292,6 +435,8 @@ fn a_place_that_cannot_be_written_is_an_error_that_can_be_tried_again() {
     ));
     assert_eq!(error.status(), 503);
     let (_, body) = error.answer();
+    let answer: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(answer["code"], 14);
     assert!(!String::from_utf8_lossy(&body).contains(home.path().to_str().unwrap()));
 }
 

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use crate::otlp::protobuf;
-use crate::otlp::request::{BadRequest, Encoding, Limits, Signal, answer, each, split};
+use crate::otlp::request::{
+    BadRequest, Encoding, Limits, Request, Signal, answer, each, refusal, split,
+};
 
 /// A field of a message: its number, and bytes.
 fn field(number: u64, bytes: &[u8]) -> Vec<u8> {
@@ -176,6 +178,184 @@ fn limits_are_kept() {
         too_long,
         Err(BadRequest::TooLong { limit: 9, .. })
     ));
+}
+
+/// The most memory that this process had, in KiB; `None` where the system does not tell.
+fn most_memory() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Takes a bomb of nearly 64 MiB, and says how many KiB that took beside the bomb.
+fn memory_for(bomb: &[u8], signal: Signal, encoding: Encoding) -> (Request, usize) {
+    let limits = Limits::default();
+    assert!(bomb.len() <= limits.body && bomb.len() > limits.body - (1 << 20));
+    let before = most_memory();
+    let request = split(signal, encoding, bomb, &limits).unwrap();
+    assert_eq!(request.records.len(), 0);
+    let took = before.zip(most_memory()).map(|(from, to)| to - from);
+    (request, took.unwrap_or(0))
+}
+
+/// The most that a request may take beside its body, in KiB.
+const ENOUGH: usize = 160 << 10;
+
+#[test]
+fn a_record_of_nothing_but_small_fields_takes_little_memory() {
+    let (scope, log) = (
+        [field(1, &[0x5b; 16]), field(2, &[0xee; 8])].concat(),
+        Vec::new(),
+    );
+    for (signal, ids, number) in [(Signal::Traces, scope, 9_u64), (Signal::Logs, log, 6)] {
+        let fields = |length: usize| [&ids[..], &field(number, b"").repeat(length / 2)].concat();
+        // Longer than a record may be; and as long, four times.
+        for (records, length) in [(1, (64 << 20) - 64), (4, (16 << 20) - 64)] {
+            let record = field(2, &fields(length));
+            let body = field(1, &field(2, &record.repeat(records)));
+            drop(record);
+            let (request, took) = memory_for(&body, signal, Encoding::Protobuf);
+            assert_eq!(request.rejected, records as u64);
+            assert_eq!(request.reasons.len(), 1, "{:?}", request.reasons);
+            assert!(request.reasons[0].contains("longer than 16777216 bytes"));
+            assert!(took < ENOUGH, "{signal:?}, {records} records: {took} KiB");
+        }
+    }
+}
+
+#[test]
+fn many_small_records_scopes_and_resources_take_little_memory() {
+    let many = ((64 << 20) - 64) / 2;
+    let records = field(1, &field(2, &field(2, b"").repeat(many)));
+    let (request, took) = memory_for(&records, Signal::Traces, Encoding::Protobuf);
+    assert_eq!(request.rejected, many as u64);
+    let why = request.reasons.join("; ");
+    assert!(why.contains("traceId"), "{why}");
+    assert!(why.contains("more than 50000 spans"), "{why}");
+    assert!(took < ENOUGH, "records: {took} KiB");
+    drop(records);
+    for body in [
+        field(1, &field(2, b"").repeat(many)),
+        field(1, b"").repeat(many),
+    ] {
+        let (request, took) = memory_for(&body, Signal::Traces, Encoding::Protobuf);
+        assert_eq!(request.rejected, 0);
+        assert!(took < ENOUGH, "{took} KiB");
+    }
+}
+
+/// One byte becomes six: a text of control characters.
+#[test]
+fn texts_and_resources_that_grow_as_json_take_little_memory() {
+    let ones = vec![1_u8; (16 << 20) - 128];
+    let span = request_of(&[pair("ones", &field(1, &ones))], &[]);
+    let body = span.repeat(4);
+    drop((ones, span));
+    let (request, took) = memory_for(&body, Signal::Traces, Encoding::Protobuf);
+    assert_eq!(request.rejected, 4);
+    assert!(took < ENOUGH, "text: {took} KiB");
+    drop(body);
+    // A resource that is too long is not unpacked. Its records are rejected.
+    let long = field(1, &field(1, b"").repeat(((64 << 20) - 128) / 2));
+    let span = [field(1, &[0x5b; 16]), field(2, &[0xee; 8])].concat();
+    let body = field(1, &[long, field(2, &field(2, &span))].concat());
+    let (request, took) = memory_for(&body, Signal::Traces, Encoding::Protobuf);
+    assert_eq!(request.rejected, 1);
+    assert!(request.reasons[0].contains("resource and scope are longer"));
+    assert!(took < ENOUGH, "resource: {took} KiB");
+}
+
+/// A resource in JSON is not copied for each of its scopes.
+#[test]
+fn a_long_resource_with_many_scopes_takes_no_time() {
+    let long = "x".repeat(32 << 20);
+    let scopes = vec!["{}"; 200_000].join(",");
+    let body = format!(
+        r#"{{"resourceSpans":[{{"resource":{{"attributes":[{{"key":"{long}"}}]}},"scopeSpans":[{scopes},{{"spans":[{{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174"}}]}}]}}]}}"#
+    );
+    let begun = std::time::Instant::now();
+    let limits = Limits::default();
+    let request = split(Signal::Traces, Encoding::Json, body.as_bytes(), &limits).unwrap();
+    assert_eq!((request.records.len(), request.rejected), (0, 1));
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20));
+}
+
+#[test]
+fn a_field_that_comes_twice_is_counted() {
+    let twice = [numbered(6, 1), numbered(6, 3)].concat();
+    let (lines, unknown) = lines(&request_of(&[], &twice));
+    let span = &lines[0]["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
+    assert_eq!((&span["kind"], unknown), (&3.into(), 1));
+}
+
+#[test]
+fn what_is_of_a_model_is_told_from_the_rest() {
+    let of = |signal: Signal, record: &str| {
+        let [lists, scopes, records] = match signal {
+            Signal::Traces => ["resourceSpans", "scopeSpans", "spans"],
+            Signal::Logs => ["resourceLogs", "scopeLogs", "logRecords"],
+        };
+        let body = format!(
+            r#"{{"{lists}":[{{"{scopes}":[{{"{records}":[{{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174",{record}}}]}}]}}]}}"#
+        );
+        let limits = Limits::default();
+        let request = split(signal, Encoding::Json, body.as_bytes(), &limits).unwrap();
+        request.records[0].of_a_model
+    };
+    let attribute =
+        |key: &str| format!(r#""attributes":[{{"key":"{key}","value":{{"intValue":"1"}}}}]"#);
+    for key in [
+        "gen_ai.request.model",
+        "llm.model_name",
+        "openinference.span.kind",
+        "traceloop.span.kind",
+        "quipu.seq",
+    ] {
+        assert!(of(Signal::Traces, &attribute(key)), "{key}");
+        assert!(of(Signal::Logs, &attribute(key)), "{key}");
+        let event = format!(r#""events":[{{"name":"x",{}}}]"#, attribute(key));
+        assert!(of(Signal::Traces, &event), "{key}");
+    }
+    let named = r#""attributes":[{"key":"session.id","value":{"stringValue":"s"}}]"#;
+    assert!(of(Signal::Traces, named));
+    assert!(of(Signal::Traces, r#""events":[{"name":"gen_ai.choice"}]"#));
+    assert!(of(Signal::Logs, r#""eventName":"gen_ai.user.message""#));
+    let old = r#""attributes":[{"key":"event.name","value":{"stringValue":"gen_ai.choice"}}]"#;
+    assert!(of(Signal::Logs, old));
+    for key in [
+        "http.request.method",
+        "db.system.name",
+        "llms",
+        "service.name",
+    ] {
+        assert!(!of(Signal::Traces, &attribute(key)), "{key}");
+    }
+    assert!(!of(
+        Signal::Logs,
+        r#""body":{"stringValue":"gen_ai.choice"}"#
+    ));
+}
+
+#[test]
+fn a_refusal_has_the_number_that_grpc_has_for_it() {
+    for (status, code) in [
+        (400, 3),
+        (401, 16),
+        (403, 7),
+        (408, 4),
+        (413, 8),
+        (415, 3),
+        (429, 8),
+        (500, 13),
+        (503, 14),
+    ] {
+        let json = refusal(Encoding::Json, status, "no \"such\"");
+        let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        let expected = serde_json::json!({"code": code, "message": "no \"such\""});
+        assert_eq!(json, expected);
+        let binary = refusal(Encoding::Protobuf, status, "no");
+        assert_eq!(binary, [0x08, code, 0x12, 2, b'n', b'o']);
+    }
 }
 
 #[test]
