@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Write};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write};
 use std::path::Path;
 
 use quipu_formats::otlp::request::{self, Standing};
@@ -23,7 +23,7 @@ const MOST: usize = 100_000;
 /// How much of a conversation is put in order. More of it is written in the order of the file.
 const HELD: usize = 256 << 20;
 
-/// What has neither a conversation nor a trace.
+/// What has neither a conversation nor a trace, and lines that cannot be read: whose they are is not known either.
 const LOOSE: &str = "records without a trace";
 
 /// Takes conversations out of files.
@@ -34,15 +34,18 @@ impl Gather for Batches {
         let keys = Keys::of(path(from)?)?;
         let mut stamps: BTreeMap<String, u64> = BTreeMap::new();
         let mut too_many = false;
-        each(path(from)?, &mut |standing| {
-            let key = keys.of_record(standing.record);
+        each(path(from)?, &mut |found| {
+            let (key, bytes) = match &found {
+                Found::Record(it) => (keys.of_record(it.record), it.record.raw().get().as_bytes()),
+                Found::Broken(line) => (LOOSE.to_owned(), *line),
+            };
             if stamps.len() >= MOST && !stamps.contains_key(&key) {
                 too_many = true;
                 return Ok(());
             }
             let stamp = stamps.entry(key).or_default();
             // The order in which records are read does not matter.
-            *stamp = stamp.wrapping_add(hash(standing.record.raw().get().as_bytes()));
+            *stamp = stamp.wrapping_add(hash(bytes));
             Ok(())
         })?;
         if too_many {
@@ -66,7 +69,17 @@ impl Gather for Batches {
         let mut held: Vec<(u64, u64, String)> = Vec::new();
         let (mut bytes, mut number) = (0, 0);
         let mut in_order = true;
-        each(path(from)?, &mut |standing| {
+        each(path(from)?, &mut |found| {
+            let standing = match found {
+                Found::Record(standing) => standing,
+                // As it is: what reads the part counts it, and the archive keeps it.
+                Found::Broken(line) if part == LOOSE => {
+                    to.write_all(line)?;
+                    to.write_all(b"\n")?;
+                    return Ok(());
+                }
+                Found::Broken(_) => return Ok(()),
+            };
             if keys.of_record(standing.record) != part {
                 return Ok(());
             }
@@ -131,8 +144,10 @@ struct Keys(HashMap<String, Option<String>>);
 impl Keys {
     fn of(path: &Path) -> Result<Self, GatherError> {
         let mut keys: HashMap<String, Option<String>> = HashMap::new();
-        each(path, &mut |standing| {
-            let record = standing.record;
+        each(path, &mut |found| {
+            let Found::Record(Standing { record, .. }) = found else {
+                return Ok(());
+            };
             if let Some(trace) = trace_of(record)
                 && let Some(conversation) = request::conversation(record)
             {
@@ -167,11 +182,20 @@ fn trace_of(record: Node<'_>) -> Option<String> {
     request::trace(record).or_else(|| told().map(std::borrow::Cow::into_owned))
 }
 
-/// Goes through the records of a file: a batch a line, or one that is spread over lines.
-fn each(
-    path: &Path,
-    take: &mut dyn FnMut(&Standing<'_>) -> Result<(), GatherError>,
-) -> Result<(), GatherError> {
+/// What stands in a file.
+enum Found<'f> {
+    /// A span or a log record.
+    Record(Standing<'f>),
+    /// A line that is not JSON, without its end.
+    Broken(&'f [u8]),
+}
+
+/// Takes what is found, one at a time.
+type Take<'t> = &'t mut dyn FnMut(Found<'_>) -> Result<(), GatherError>;
+
+/// Goes through the records of a file: a batch a line, or one that is spread over lines. A last line without an end is
+/// being written, and not told.
+fn each(path: &Path, take: Take<'_>) -> Result<(), GatherError> {
     let mut lines = BufReader::with_capacity(1 << 16, File::open(path)?);
     let (mut line, mut tape, mut is_first) = (Vec::new(), Tape::new(), true);
     loop {
@@ -180,7 +204,8 @@ fn each(
         if read == 0 {
             return Ok(());
         }
-        if read as u64 == LONGEST && line.last() != Some(&b'\n') {
+        let is_whole = line.last() == Some(&b'\n');
+        if read as u64 == LONGEST && !is_whole {
             let why = format!("a line of more than {LONGEST} bytes is not read");
             return Err(GatherError::Unknown(why));
         }
@@ -189,48 +214,47 @@ fn each(
         if text.is_empty() {
             continue;
         }
-        let failed = match tape.read(text, 128) {
-            Ok(node) => records(node, take).map(|()| false)?,
-            Err(_) => true,
-        };
-        // A document that is spread over lines is not a line.
-        if failed && is_first {
-            (&mut lines).take(LONGEST).read_to_end(&mut line)?;
-            let text = String::from_utf8_lossy(&line);
-            let text = text.trim_start_matches('\u{feff}');
-            if let Ok(node) = tape.read(text, 128) {
-                return records(node, take);
+        if let Ok(node) = tape.read(text, 128) {
+            records(node, take)?;
+        } else {
+            // A document that is spread over lines is not a line. Else it is a line that was cut, as when files are
+            // rotated, and those behind it are read.
+            if is_first && document(&mut lines, &line, take)? {
+                return Ok(());
             }
-            // It was a line that is cut, or anything else: those behind it are read.
-            return behind(text, take);
+            if is_whole {
+                take(Found::Broken(line.trim_ascii_end()))?;
+            }
         }
         is_first = false;
         tape.shrink();
     }
 }
 
-/// Reads the lines of a text, as far as they are batches.
-fn behind(
-    text: &str,
-    take: &mut dyn FnMut(&Standing<'_>) -> Result<(), GatherError>,
-) -> Result<(), GatherError> {
+/// Reads the rest of a file as one document, if it is one. Else it is left where it was.
+fn document(
+    lines: &mut BufReader<File>,
+    first: &[u8],
+    take: Take<'_>,
+) -> Result<bool, GatherError> {
+    let behind = lines.stream_position()?;
+    let mut all = first.to_vec();
+    lines.take(LONGEST).read_to_end(&mut all)?;
+    let text = String::from_utf8_lossy(&all);
     let mut tape = Tape::new();
-    for line in text.lines() {
-        if let Ok(node) = tape.read(line.trim(), 128) {
-            records(node, take)?;
-        }
+    if let Ok(node) = tape.read(text.trim_start_matches('\u{feff}'), 128) {
+        records(node, take)?;
+        return Ok(true);
     }
-    Ok(())
+    lines.seek(SeekFrom::Start(behind))?;
+    Ok(false)
 }
 
-fn records(
-    node: Node<'_>,
-    take: &mut dyn FnMut(&Standing<'_>) -> Result<(), GatherError>,
-) -> Result<(), GatherError> {
+fn records(node: Node<'_>, take: Take<'_>) -> Result<(), GatherError> {
     let mut result = Ok(());
     request::each(node, |standing| {
         if result.is_ok() {
-            result = take(&standing);
+            result = take(Found::Record(standing));
         }
     });
     result

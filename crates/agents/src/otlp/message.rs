@@ -443,34 +443,54 @@ impl Flat {
         true
     }
 
-    fn into_message(self, role: &Role) -> Message {
-        let role = self.role.map_or(role.clone(), |word| Role::of(&word));
-        let mut parts = Vec::new();
-        parts.extend(self.reasoning.map(Part::Reasoning));
-        if role == Role::Tool {
-            // Programs of ours begin with a message that only has a role.
-            if let Some(text) = self.text {
-                parts.push(Part::Response {
-                    id: self.id.unwrap_or_default(),
-                    name: self.name.unwrap_or_default(),
-                    output: Some(Json::string(&text)),
-                });
-            }
-        } else if let Some(text) = self.text {
-            parts.push(Part::Text(text));
+    /// What a tool gave back: a text, or a list where it is in several parts. Programs of ours begin with a message that
+    /// only has a role.
+    fn response(&mut self) -> Option<Part> {
+        let mut given: Vec<Json> = Vec::new();
+        given.extend(self.text.take().map(|text| Json::string(&text)));
+        let contents = std::mem::take(&mut self.contents);
+        given.extend(contents.into_values().map(|it| match it.into_part() {
+            Part::Text(text) | Part::Reasoning(text) => Json::string(&text),
+            Part::Other(_, json) => json,
+            // Contents are one of these.
+            _ => Json::null(),
+        }));
+        if given.is_empty() && self.id.is_none() {
+            return None;
         }
-        for content in self.contents.into_values() {
-            let kind = content.kind.unwrap_or_default();
-            let is_text = content.rest.is_empty();
-            match (kind.as_str(), content.text) {
-                ("reasoning" | "thinking", Some(text)) => parts.push(Part::Reasoning(text)),
-                ("text" | "", Some(text)) if is_text => parts.push(Part::Text(text)),
-                (_, text) => {
-                    let mut all = content.rest;
-                    all.insert("type".to_owned(), Json::string(&kind));
-                    all.extend(text.map(|text| ("text".to_owned(), Json::string(&text))));
-                    parts.push(Part::Other(kind, fields(&all)));
-                }
+        let output = match &given[..] {
+            [] => None,
+            [one] => Some(one.clone()),
+            several => {
+                let items: Vec<&str> = several.iter().map(Json::get).collect();
+                Some(parsed(&format!("[{}]", items.join(","))))
+            }
+        };
+        Some(Part::Response {
+            id: self.id.take().unwrap_or_default(),
+            name: self.name.take().unwrap_or_default(),
+            output,
+        })
+    }
+
+    fn into_message(mut self, role: &Role) -> Message {
+        let own = self.role.take();
+        let role = own.map_or(role.clone(), |word| Role::of(&word));
+        let mut parts = Vec::new();
+        parts.extend(self.reasoning.take().map(Part::Reasoning));
+        if role == Role::Tool {
+            parts.extend(self.response());
+        } else {
+            parts.extend(self.text.take().map(Part::Text));
+            parts.extend(
+                std::mem::take(&mut self.contents)
+                    .into_values()
+                    .map(Content::into_part),
+            );
+            // Only what tools give back has these.
+            for (key, value) in [("tool_call_id", self.id.take()), ("name", self.name.take())] {
+                let json = value.map(|value| (key.to_owned(), Json::string(&value)));
+                self.rest.extend(json);
             }
         }
         for call in self.calls.into_values() {
@@ -487,6 +507,23 @@ impl Flat {
             parts,
             finish: self.finish,
             rest: (!self.rest.is_empty()).then(|| fields(&self.rest)),
+        }
+    }
+}
+
+impl Content {
+    fn into_part(self) -> Part {
+        let kind = self.kind.unwrap_or_default();
+        let is_text = self.rest.is_empty();
+        match (kind.as_str(), self.text) {
+            ("reasoning" | "thinking", Some(text)) => Part::Reasoning(text),
+            ("text" | "", Some(text)) if is_text => Part::Text(text),
+            (_, text) => {
+                let mut all = self.rest;
+                all.insert("type".to_owned(), Json::string(&kind));
+                all.extend(text.map(|text| ("text".to_owned(), Json::string(&text))));
+                Part::Other(kind, fields(&all))
+            }
         }
     }
 }

@@ -477,10 +477,25 @@ impl Batches {
             if count == 0
                 && let Some(rest) = &message.rest
             {
+                self.said.once(rest_key(&message.role, rest));
                 entry.extra.value("message", rest.clone());
             }
             count += 1;
             out.push(entry);
+        }
+        // No part of it is news, or it has none: what else stands in it has no event to be kept with.
+        if count == 0
+            && let Some(rest) = &message.rest
+            && self.said.once(rest_key(&message.role, rest))
+        {
+            let mut attachments = Vec::new();
+            let mut entry = Entry::new(What::Note {
+                kind: NoteKind::UnknownRecord,
+                text: Some(Text::from(format!("a message ({})", message.role.word()))),
+                raw: Some(outside(rest, &mut attachments, out)),
+            });
+            entry.attachments = attachments;
+            out.push(span.at(entry, at));
         }
         count
     }
@@ -539,6 +554,11 @@ impl Batches {
             (Key::Content(_), How::Fresh(_)) => true,
         }
     }
+}
+
+/// What else stands in a message is known by what it says, and by whose it is.
+fn rest_key(role: &Role, rest: &Json) -> u64 {
+    hash(format!("rest\n{}\n{}", role.word(), rest.get()).as_bytes())
 }
 
 /// What attributes say of the place where the program runs.

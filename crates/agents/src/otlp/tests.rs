@@ -430,6 +430,122 @@ fn conversations_are_taken_out_of_a_file() {
     assert_eq!(gather.parts(&from).unwrap().len(), 1);
 }
 
+/// A file as collectors leave it behind when they rotate files or are killed.
+#[test]
+fn lines_that_cannot_be_read_are_kept_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rotated.jsonl");
+    let gather = Otlp.gather().unwrap();
+    let from = Gathered::File(&file);
+    let parts = |log: &[u8]| {
+        std::fs::File::create(&file)
+            .unwrap()
+            .write_all(log)
+            .unwrap();
+        let parts = gather.parts(&from).unwrap();
+        parts.into_iter().map(|part| part.id).collect::<Vec<_>>()
+    };
+    let loose = "records without a trace";
+    // The first line lacks its beginning, one is cut, one is not even text, and the last is still being written.
+    let torn = &GEN_AI.lines().next().unwrap()[100..];
+    let log = [
+        torn.as_bytes(),
+        b"\n",
+        OPEN_INFERENCE.as_bytes(),
+        b"{\"resourceSpans\":[{\"cut\n\xff\xfe\r\n",
+        OPEN_LLMETRY.as_bytes(),
+        b"{\"resourceSpans\":[",
+    ]
+    .concat();
+    assert_eq!(parts(&log), ["loop-session-4", "phoenix-session-9", loose]);
+    let mut lines = Vec::new();
+    gather.write(&from, loose, &mut lines).unwrap();
+    assert_eq!(lines.split(|byte| *byte == b'\n').count(), 3 + 1);
+    assert!(lines.starts_with(torn.as_bytes()));
+    let read = read_as(&Otlp, LINES, &lines, "part");
+    assert_eq!(read.words(), ["note.malformed_line"; 3]);
+    let mut lines = Vec::new();
+    gather.write(&from, "loop-session-4", &mut lines).unwrap();
+    let read = read_as(&Otlp, LINES, &lines, "part");
+    assert_eq!(said(&read), said(&open(OPEN_LLMETRY)));
+}
+
+/// Behind a first line that is cut there may be more than is tried as one document.
+#[test]
+fn a_long_file_whose_first_line_is_cut_is_read_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rotated.jsonl");
+    let mut to = std::fs::File::create(&file).unwrap();
+    to.write_all(b"cut\n").unwrap();
+    let blank = [b' '; 1 << 20];
+    for _ in 0..65 {
+        to.write_all(&blank).unwrap();
+        to.write_all(b"\n").unwrap();
+    }
+    to.write_all(OPEN_INFERENCE.as_bytes()).unwrap();
+    let parts = Otlp
+        .gather()
+        .unwrap()
+        .parts(&Gathered::File(&file))
+        .unwrap();
+    let ids: Vec<&str> = parts.iter().map(|part| part.id.as_str()).collect();
+    assert_eq!(ids, ["phoenix-session-9", "records without a trace"]);
+}
+
+/// What stands in a message beside its parts is kept once, also where the message has no parts.
+#[test]
+fn what_else_stands_in_a_message_without_parts_is_kept() {
+    let message = r#"[{"role":"user","content":"hi"},{"role":"assistant","content":"","reasoning_content":"because"}]"#;
+    let line = |id: u64| call(id, &[("gen_ai.input.messages", &text(message))]);
+    let read = open(&[line(1), line(2)].join("\n"));
+    assert_eq!(said(&read), ["message.user hi"]);
+    let notes: Vec<String> = read
+        .events
+        .iter()
+        .filter_map(|event| match &event.body {
+            Body::Note(note) => Some(note.raw.as_ref()?.get().to_owned()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(notes, [r#"{"reasoning_content":"because"}"#]);
+}
+
+/// `OpenInference` has the content of a message as one text, or in parts.
+#[test]
+fn what_a_tool_gave_back_in_parts_is_its_result() {
+    let at = "llm.input_messages.0.message.";
+    let part = |at_: usize, name: &str| format!("{at}contents.{at_}.message_content.{name}");
+    let (role, id) = (format!("{at}role"), format!("{at}tool_call_id"));
+    let (kind, said, more) = (part(0, "type"), part(0, "text"), part(1, "text"));
+    let values = ["tool", "call_123456", "text", "four degrees", "and rain"].map(text);
+    let keys = [&role, &id, &kind, &said, &more];
+    let attributes: Vec<(&str, &str)> = keys
+        .iter()
+        .zip(&values)
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect();
+    for (given, output) in [
+        (&attributes[..4], r#""four degrees""#),
+        (&attributes[..], r#"["four degrees","and rain"]"#),
+    ] {
+        let read = open(&call(1, given));
+        let results: Vec<_> = read
+            .events
+            .iter()
+            .filter_map(|event| match &event.body {
+                Body::ToolResult(result) => Some(result),
+                Body::SystemMessage(_) => panic!("a tool is not the system"),
+                _ => None,
+            })
+            .collect();
+        let [result] = results[..] else {
+            panic!("{:?}", read.words());
+        };
+        assert_eq!(result.call_id, "call_123456");
+        assert_eq!(result.output.as_ref().unwrap().get(), output);
+    }
+}
+
 #[test]
 fn what_is_broken_is_read_without_harm() {
     let line = OPEN_LLMETRY.trim_end();
