@@ -79,20 +79,29 @@ impl Audit {
         let Some(path) = options.audit.as_deref() else {
             return Ok(None);
         };
-        match Self::open_file(path) {
-            Ok(file) => Ok(Some(Self {
-                path: path.to_owned(),
-                file,
-                user: options.user.clone(),
-                secrets: secrets.to_vec(),
+        match Self::at(path, &options.user, secrets) {
+            Ok(audit) => Ok(Some(Self {
                 goes_on: options.go_on_unrecorded,
+                ..audit
             })),
             Err(_) if options.go_on_unrecorded => Ok(None),
-            Err(source) => Err(EngineError::Audit {
-                path: path.to_owned(),
-                source,
-            }),
+            Err(error) => Err(error),
         }
+    }
+
+    /// Opens an audit file.
+    pub(super) fn at(path: &Path, user: &str, secrets: &[String]) -> Result<Self, EngineError> {
+        let file = Self::open_file(path).map_err(|source| EngineError::Audit {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            user: user.to_owned(),
+            secrets: secrets.to_vec(),
+            goes_on: false,
+        })
     }
 
     fn open_file(path: &Path) -> std::io::Result<File> {

@@ -98,6 +98,8 @@ pub(super) struct History {
     floor: u64,
     /// The runs that this one called.
     pub(super) children: Vec<RunId>,
+    /// The workflow, as its first execution calls it.
+    pub(super) name: String,
     pub(super) started: Option<Value>,
     /// The inputs of the latest execution.
     pub(super) inputs: Value,
@@ -145,6 +147,7 @@ impl History {
             taken: Mutex::default(),
             floor: u64::MAX,
             children: Vec::new(),
+            name: String::new(),
             started: None,
             inputs: Value::Null,
             first_at: None,
@@ -177,7 +180,12 @@ impl History {
         let at = (key(&event.place), event.place.attempt);
         let notes = event.annotations.extra.as_ref();
         match event.body {
-            Body::RunStarted(_) => self.take_start(extra(notes), event.timestamp),
+            Body::RunStarted(step) => {
+                if let Some(step) = step.filter(|_| self.started.is_none()) {
+                    self.name = step.name;
+                }
+                self.take_start(extra(notes), event.timestamp);
+            }
             Body::RunCompleted(end) => {
                 let result = extra(end.and_then(|end| end.result).as_ref());
                 self.last_end = match result["status"].as_str() {

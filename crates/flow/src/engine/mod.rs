@@ -18,6 +18,7 @@ mod agent;
 mod approval;
 mod audit;
 mod call;
+mod cancel;
 mod chronicle;
 mod clock;
 mod command;
@@ -59,11 +60,12 @@ use crate::operation::{Builtin, Operations};
 use crate::plugin::Plugins;
 
 pub use action::kind_of;
+pub use cancel::Cancelling;
 pub use mask::Secrets;
 pub use preflight::preflight;
 pub use run::new_run_id;
 pub use state::{StepState, StepStatus, StepTokens};
-pub use survey::{Glance, OpenRequest, OpenStep, RecordedEnd, Survey};
+pub use survey::{Glance, OpenRequest, OpenStep, RecordedEnd, Survey, last_event};
 
 /// What the engine needs from the program around it.
 #[derive(Clone)]

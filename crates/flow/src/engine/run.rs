@@ -232,7 +232,7 @@ pub(super) async fn execute(
         Ok(ending) => ending,
         Err(Stop::Cancelled) => Ending {
             status: RunStatus::Cancelled,
-            exit_code: 130,
+            exit_code: super::cancel::EXIT_CODE,
             message: None,
             error: Some("cancelled".to_owned()),
             step: None,
@@ -377,7 +377,7 @@ fn open(
 }
 
 /// Only a transcript that cannot be written stops a run that has not begun.
-fn broken(stop: Stop) -> EngineError {
+pub(super) fn broken(stop: Stop) -> EngineError {
     match stop {
         Stop::Broken(error) => error,
         Stop::Cancelled | Stop::Paused(_) | Stop::Budget(_) | Stop::Circle(_) => {
@@ -540,17 +540,7 @@ impl Run {
         if history.last_end != LastEnd::Interrupted {
             return Ok(());
         }
-        let error = "interrupted: the process ended before the step did";
-        for open in &history.open {
-            let end = End {
-                child: open.child.clone(),
-                how: HowEnded::Interrupted,
-                ..End::default()
-            };
-            let state = StepState::failed(error);
-            self.chronicle
-                .completed(&open.place, open.step.clone(), &state, &end)?;
-        }
+        close_steps(&self.chronicle, history)?;
         let mut end = self
             .named()
             .failed("interrupted: the process ended before the run did");
@@ -871,6 +861,21 @@ impl Run {
             .harness(place, category, name, Severity::Info, attributes)?;
         Ok(())
     }
+}
+
+/// Writes down the ends of steps that a killed execution left open.
+pub(super) fn close_steps(chronicle: &Chronicle, history: &History) -> Result<(), Stop> {
+    let error = "interrupted: the process ended before the step did";
+    for open in &history.open {
+        let end = End {
+            child: open.child.clone(),
+            how: HowEnded::Interrupted,
+            ..End::default()
+        };
+        let state = StepState::failed(error);
+        chronicle.completed(&open.place, open.step.clone(), &state, &end)?;
+    }
+    Ok(())
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -20,8 +20,10 @@ const PAGE: usize = 1024;
 /// The longest first line that is looked at; it has the inputs of the run.
 const FIRST_LINE: u64 = 8 << 20;
 
-/// How much of a transcript's end is looked at. The line that says how a run ended is shorter.
-const LAST_BYTES: u64 = 256 << 10;
+/// How much of a transcript's end is looked at first, and at most, for its last line. One that says how a run ended is short,
+/// unless its message is long.
+const LAST_BYTES: u64 = 64 << 10;
+const LAST_LINE: u64 = 8 << 20;
 
 /// How an execution ended, as its transcript says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -75,7 +77,7 @@ impl Glance {
             return None;
         }
         let last = last_event(&mut file, length);
-        let end = last.as_ref().and_then(end_of);
+        let end = last.as_ref().and_then(RecordedEnd::of);
         Some(Self {
             run_id: event.run_id,
             workflow: named.name.clone(),
@@ -87,34 +89,46 @@ impl Glance {
     }
 }
 
-/// The last event of a file; `None` when its last line is torn, or very long.
-fn last_event(file: &mut File, length: u64) -> Option<Event> {
-    file.seek(SeekFrom::Start(length.saturating_sub(LAST_BYTES)))
-        .ok()?;
-    let mut end = Vec::new();
-    file.take(LAST_BYTES).read_to_end(&mut end).ok()?;
-    let end = end.strip_suffix(b"\n").unwrap_or(&end);
-    let from = end.iter().rposition(|byte| *byte == b'\n');
-    let line = std::str::from_utf8(&end[from.map_or(0, |at| at + 1)..]).ok()?;
-    let (event, _) = quipu_exchange::decode_text(line).ok()?;
-    Some(event)
+/// The last event of a file of so many bytes; `None` when its last line is torn, or longer than 8 MiB.
+pub fn last_event(file: &mut File, length: u64) -> Option<Event> {
+    let mut wanted = LAST_BYTES;
+    loop {
+        file.seek(SeekFrom::Start(length.saturating_sub(wanted)))
+            .ok()?;
+        let mut end = Vec::new();
+        (&mut *file).take(wanted).read_to_end(&mut end).ok()?;
+        let end = end.strip_suffix(b"\n").unwrap_or(&end);
+        let from = end.iter().rposition(|byte| *byte == b'\n');
+        if from.is_some() || wanted >= length {
+            let line = std::str::from_utf8(&end[from.map_or(0, |at| at + 1)..]).ok()?;
+            let (event, _) = quipu_exchange::decode_text(line).ok()?;
+            return Some(event);
+        }
+        if wanted >= LAST_LINE {
+            return None;
+        }
+        wanted = (wanted * 8).min(LAST_LINE);
+    }
 }
 
-fn end_of(event: &Event) -> Option<RecordedEnd> {
-    let Body::RunCompleted(end) = &event.body else {
-        return None;
-    };
-    let Some(end) = end else {
-        return Some(RecordedEnd::default());
-    };
-    let result = extra(end.result.as_ref());
-    let code = result["exit_code"].as_u64();
-    Some(RecordedEnd {
-        status: text(&result["status"]).unwrap_or_default(),
-        exit_code: code.and_then(|code| u8::try_from(code).ok()),
-        message: text(&result["message"]),
-        error: end.error.clone(),
-    })
+impl RecordedEnd {
+    /// What an event says of the end of a run; `None` when it is not its end.
+    pub fn of(event: &Event) -> Option<Self> {
+        let Body::RunCompleted(end) = &event.body else {
+            return None;
+        };
+        let Some(end) = end else {
+            return Some(Self::default());
+        };
+        let result = extra(end.result.as_ref());
+        let code = result["exit_code"].as_u64();
+        Some(Self {
+            status: text(&result["status"]).unwrap_or_default(),
+            exit_code: code.and_then(|code| u8::try_from(code).ok()),
+            message: text(&result["message"]),
+            error: end.error.clone(),
+        })
+    }
 }
 
 fn text(value: &Value) -> Option<String> {
@@ -284,7 +298,7 @@ impl Reading {
             Body::RunCompleted(_) => {
                 self.open.clear();
                 if let Some(survey) = &mut self.survey {
-                    survey.end = end_of(event);
+                    survey.end = RecordedEnd::of(event);
                 }
             }
             Body::StepStarted(step) | Body::CallStarted { step, .. } => self.open.push(OpenStep {

@@ -2,6 +2,7 @@
 
 mod agents;
 mod bad_days;
+mod cancel;
 mod gaps;
 mod kinds;
 mod record;

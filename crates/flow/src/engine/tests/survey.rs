@@ -118,3 +118,20 @@ async fn an_id_that_is_taken_is_not_written_to() {
     assert!(matches!(again, Err(EngineError::Taken(taken)) if taken == id));
     assert_eq!(world.events(&id).len(), before);
 }
+
+#[tokio::test]
+async fn an_end_with_a_long_message_is_seen_at_a_glance() {
+    let world = World::new();
+    let long = "x".repeat(700 << 10);
+    let steps = format!(
+        "
+  initial: done
+  done: {{type: terminal, status: success, message: {long}}}
+"
+    );
+    let ran = world.run(&steps).await;
+    let path = Storage::at(&world.home()).path_of(&ran.outcome.run_id);
+    let end = Glance::at(&path).expect("a run").end.expect("an end");
+    assert_eq!(end.status, "succeeded");
+    assert_eq!(end.message.map(|message| message.len()), Some(700 << 10));
+}
