@@ -1,5 +1,6 @@
 //! OTLP: `POST /v1/traces` and `POST /v1/logs`. What programs send is kept first and imported soon after.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,20 +11,19 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use parking_lot::Mutex;
 use quipu_record::Clock;
 use quipu_store::Store;
 use quipu_store::import::{ImportOptions, Progress};
-use quipu_store::receive::{ReceiveError, Receiver, Signal};
+use quipu_store::receive::{Encoding, ReceiveError, Received, Receiver, Signal, refusal};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::App;
 use crate::access::MayIngest;
 use crate::listen::is_late;
-use crate::problem::Problem;
 
 /// What takes spans and log records, and which files wait to be imported.
 #[derive(Debug)]
@@ -55,56 +55,111 @@ pub(crate) fn routes() -> Router<App> {
         .route("/v1/logs", post(logs))
 }
 
-async fn traces(state: State<App>, may: MayIngest, request: Request) -> Result<Response, Problem> {
+async fn traces(state: State<App>, may: MayIngest, request: Request) -> Response {
     take(state, may, Signal::Traces, request).await
 }
 
-async fn logs(state: State<App>, may: MayIngest, request: Request) -> Result<Response, Problem> {
+async fn logs(state: State<App>, may: MayIngest, request: Request) -> Response {
     take(state, may, Signal::Logs, request).await
 }
 
-async fn take(
-    State(app): State<App>,
-    _: MayIngest,
-    signal: Signal,
-    request: Request,
-) -> Result<Response, Problem> {
-    let turn = tokio::time::timeout(PATIENCE, app.ingest().permits.acquire()).await;
-    let Ok(Ok(_turn)) = turn else {
-        return Err(Problem::busy("too many programs send telemetry at once"));
-    };
+async fn take(State(app): State<App>, _: MayIngest, signal: Signal, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let body = collected(&parts.headers, body).await?;
     let kind = parts.headers.get(CONTENT_TYPE);
     let kind = kind
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default()
         .to_owned();
+    // What cannot be read as OTLP is answered as JSON, which people can read.
+    let encoding = Encoding::of(&kind).unwrap_or(Encoding::Json);
+    match taken(app, signal, kind, &parts.headers, body).await {
+        Ok(received) => answered(StatusCode::OK, received.content_type, received.body),
+        Err(refused) => refused.answer(encoding),
+    }
+}
+
+async fn taken(
+    app: App,
+    signal: Signal,
+    kind: String,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Received, Refused> {
+    let turn = tokio::time::timeout(PATIENCE, app.ingest().permits.acquire()).await;
+    let Ok(Ok(_turn)) = turn else {
+        let message = "too many programs send telemetry at once; try again in a moment";
+        return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, message));
+    };
+    let body = collected(headers, body).await?;
     let inner = app.clone();
     // Not `App::read`: whoever sends waits until it is on disk, and that must not hold up who reads.
     let done =
         tokio::task::spawn_blocking(move || inner.ingest().receiver.receive(signal, &kind, &body));
-    Ok(match done.await.map_err(|_| Problem::internal())? {
-        Ok(received) => {
-            if !received.paths.is_empty() {
-                app.ingest().waiting.lock().extend(received.paths);
-                app.ingest().grown.notify_one();
-            }
-            answered(StatusCode::OK, received.content_type, received.body)
+    let mut received = done.await.map_err(|_| Refused::internal())??;
+    let dropped = received.rejected + received.unknown_fields + received.mended;
+    if dropped > 0 {
+        // Whoever sends is told, but few programs say so.
+        tracing::debug!(
+            target: "quipu",
+            rejected = received.rejected,
+            unknown_fields = received.unknown_fields,
+            mended = received.mended,
+            "not all of what was sent is kept as it is"
+        );
+    }
+    let paths = std::mem::take(&mut received.paths);
+    if !paths.is_empty() {
+        app.ingest().waiting.lock().extend(paths);
+        app.ingest().grown.notify_one();
+    }
+    Ok(received)
+}
+
+/// Why nothing of a request is taken, to be told as OTLP/HTTP has it: a `google.rpc.Status` in the encoding of the request.
+#[derive(Debug)]
+struct Refused {
+    status: StatusCode,
+    message: Cow<'static, str>,
+}
+
+impl Refused {
+    fn new(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            status,
+            message: message.into(),
         }
-        Err(error) => {
-            if let ReceiveError::NotKept { source, .. } = &error {
-                tracing::error!(target: "quipu", why = %source, "what was sent is not kept");
-            }
-            let status = StatusCode::from_u16(error.status());
-            let (kind, body) = error.answer();
-            answered(
-                status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-                kind,
-                body,
-            )
+    }
+
+    fn too_large() -> Self {
+        let message = format!("at most {LONGEST} bytes are accepted here");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    }
+
+    fn internal() -> Self {
+        let message = "the server failed; its log says why";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+    }
+
+    fn answer(&self, encoding: Encoding) -> Response {
+        let body = refusal(encoding, self.status.as_u16(), &self.message);
+        let mut response = answered(self.status, encoding.content_type(), body);
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            let soon = HeaderValue::from_static("1");
+            response.headers_mut().insert(RETRY_AFTER, soon);
         }
-    })
+        response
+    }
+}
+
+impl From<ReceiveError> for Refused {
+    fn from(error: ReceiveError) -> Self {
+        if let ReceiveError::NotKept { source, .. } = &error {
+            tracing::error!(target: "quipu", why = %source, "what was sent is not kept");
+        }
+        let status = StatusCode::from_u16(error.status());
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self::new(status, error.message())
+    }
 }
 
 fn answered(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response {
@@ -118,16 +173,15 @@ fn answered(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response {
 const LONGEST: usize = 64 << 20;
 
 /// The whole body, unpacked. Both lengths are limited: a small body must not become a large one.
-async fn collected(headers: &HeaderMap, body: Body) -> Result<Vec<u8>, Problem> {
+async fn collected(headers: &HeaderMap, body: Body) -> Result<Vec<u8>, Refused> {
     let packed = Limited::new(body, LONGEST).collect().await;
     let packed = packed.map_err(|error| {
         if error.is::<http_body_util::LengthLimitError>() {
-            Problem::too_large(LONGEST as u64)
+            Refused::too_large()
         } else if is_late(&*error) {
-            let title = "The body took too long";
-            Problem::new(StatusCode::REQUEST_TIMEOUT, "timeout", title)
+            Refused::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")
         } else {
-            Problem::bad_request("the body ended before it should")
+            Refused::new(StatusCode::BAD_REQUEST, "the body ended before it should")
         }
     })?;
     let packed = packed.to_bytes();
@@ -139,38 +193,41 @@ async fn collected(headers: &HeaderMap, body: Body) -> Result<Vec<u8>, Problem> 
         Some("gzip") => unpacked_gzip,
         Some("zstd") => unpacked_zstd,
         Some(other) => {
-            return Err(Problem::new(
+            // It may be as long as a head.
+            let other: String = other.chars().take(40).collect();
+            return Err(Refused::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "unsupported_encoding",
-                "This encoding is not supported",
-            )
-            .detail(format!("{other:?} is neither gzip nor zstd nor identity")));
+                format!("Content-Encoding {other:?} is neither gzip nor zstd nor identity"),
+            ));
         }
     };
     let done = tokio::task::spawn_blocking(move || unpack(&packed));
-    done.await.map_err(|_| Problem::internal())?
+    done.await.map_err(|_| Refused::internal())?
 }
 
-fn unpacked_gzip(packed: &[u8]) -> Result<Vec<u8>, Problem> {
+fn broken() -> Refused {
+    Refused::new(StatusCode::BAD_REQUEST, "the body does not unpack")
+}
+
+fn unpacked_gzip(packed: &[u8]) -> Result<Vec<u8>, Refused> {
     within(flate2::read::MultiGzDecoder::new(packed))
 }
 
-fn unpacked_zstd(packed: &[u8]) -> Result<Vec<u8>, Problem> {
-    let broken = |_| Problem::bad_request("the body does not unpack");
-    let mut decoder = zstd::Decoder::new(packed).map_err(broken)?;
+fn unpacked_zstd(packed: &[u8]) -> Result<Vec<u8>, Refused> {
+    let mut decoder = zstd::Decoder::new(packed).map_err(|_| broken())?;
     // A window of 8 MiB, as submissions have it.
-    decoder.window_log_max(23).map_err(broken)?;
+    decoder.window_log_max(23).map_err(|_| broken())?;
     within(decoder)
 }
 
-fn within(from: impl std::io::Read) -> Result<Vec<u8>, Problem> {
+fn within(from: impl std::io::Read) -> Result<Vec<u8>, Refused> {
     use std::io::Read as _;
     let mut all = Vec::new();
     from.take(LONGEST as u64 + 1)
         .read_to_end(&mut all)
-        .map_err(|_| Problem::bad_request("the body does not unpack"))?;
+        .map_err(|_| broken())?;
     if all.len() > LONGEST {
-        return Err(Problem::too_large(LONGEST as u64));
+        return Err(Refused::too_large());
     }
     Ok(all)
 }
@@ -261,6 +318,65 @@ mod tests {
         assert!(found, "{}", served.get("/api/v1/transcripts").text());
         let list = served.get("/api/v1/transcripts").json();
         assert_eq!(list["transcripts"][0]["usage"]["output"], 3);
+    }
+
+    /// Spans of a program that also asks a database, in two requests.
+    #[test]
+    fn what_is_of_no_model_is_counted_and_is_no_transcript() {
+        let served = Served::empty();
+        let kind = ("Content-Type", "application/json");
+        let web = String::from_utf8(spans())
+            .unwrap()
+            .replace("gen_ai.", "http.")
+            .replace("0af7", "1af7");
+        let answer = served.send("POST", "/v1/traces", &[kind], web.as_bytes());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let partial = &answer.json()["partialSuccess"];
+        assert_eq!(partial["rejectedSpans"], "1");
+        let why = partial["errorMessage"].as_str().unwrap();
+        assert!(why.contains("is of a model"), "{why}");
+        let received = served.home().join("received");
+        assert!(!received.exists(), "{}", received.display());
+    }
+
+    #[test]
+    fn refusals_are_what_otlp_has_for_them() {
+        let served = Served::empty();
+        for (kind, is_json) in [
+            ("application/json", true),
+            ("application/x-protobuf", false),
+            ("text/plain", true),
+        ] {
+            let sends = |encoding: &str, body: &[u8]| {
+                let headers = [("Content-Type", kind), ("Content-Encoding", encoding)];
+                served.send("POST", "/v1/logs", &headers, body)
+            };
+            let bomb = zstd::encode_all(std::io::repeat(b' ').take_some(80 << 20), 1).unwrap();
+            for (status, code, answer) in [
+                (415, 3_u8, sends("br", b"{}")),
+                (400, 3, sends("gzip", b"not gzip")),
+                (413, 8, sends("zstd", &bomb)),
+            ] {
+                assert_eq!(answer.status, status, "{kind}");
+                let content = answer.header("content-type").unwrap_or_default();
+                if is_json {
+                    assert_eq!(content, "application/json");
+                    assert_eq!(answer.json()["code"], code);
+                    assert!(answer.json()["message"].is_string());
+                } else {
+                    assert_eq!(content, "application/x-protobuf");
+                    assert_eq!(answer.body[..3], [0x08, code, 0x12]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_has_to_wait_is_told_for_how_long() {
+        let refused = super::Refused::new(http::StatusCode::SERVICE_UNAVAILABLE, "busy");
+        let answer = refused.answer(super::Encoding::Protobuf);
+        assert_eq!(answer.headers()["retry-after"], "1");
+        assert_eq!(answer.headers()["content-type"], "application/x-protobuf");
     }
 
     #[test]
