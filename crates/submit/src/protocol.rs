@@ -274,6 +274,8 @@ pub enum Code {
     TooManyRequests,
     /// The server failed.
     Internal,
+    /// The server cannot use its storage just now. Nothing was kept.
+    Unavailable,
     /// The server has no room left. Nothing was kept.
     InsufficientStorage,
     /// A code that is not known here.
@@ -302,6 +304,7 @@ impl Code {
             Self::SecretsFound => 422,
             Self::TooManyRequests => 429,
             Self::Internal | Self::Unknown => 500,
+            Self::Unavailable => 503,
             Self::InsufficientStorage => 507,
         }
     }

@@ -36,6 +36,29 @@ const MAX_DEPTH: usize = 128;
 #[error("the request was cut off")]
 pub(super) struct Cut;
 
+/// What the server itself keeps cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("what was uploaded cannot be read: {0}")]
+struct Unreadable(#[source] io::Error);
+
+/// What was uploaded. When it cannot be read, the server failed and not the client.
+pub(super) struct FromStorage<R>(pub(super) R);
+
+impl<R: Read> Read for FromStorage<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            Err(error) => Err(io::Error::other(Unreadable(error))),
+            read => read,
+        }
+    }
+}
+
+fn is<T: Error + 'static>(error: &io::Error) -> bool {
+    let inner = error.get_ref();
+    inner.is_some_and(<dyn Error + Send + Sync>::is::<T>)
+}
+
 /// A body, whose failures are told from those of what unpacks it.
 pub(super) struct Incoming<'a>(pub(super) &'a mut dyn Read);
 
@@ -43,6 +66,7 @@ impl Read for Incoming<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.0.read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            Err(error) if is::<Unreadable>(&error) => Err(error),
             Err(_) => Err(io::Error::other(Cut)),
             read => read,
         }
@@ -55,7 +79,10 @@ pub(super) fn reading(error: &io::Error) -> Problem {
     if let Some(TooMuch { name, limit }) = inner.and_then(|inner| inner.downcast_ref()) {
         return Problem::too_large(name, *limit);
     }
-    if inner.is_some_and(<dyn Error + Send + Sync>::is::<Cut>) {
+    if is::<Unreadable>(error) {
+        return Problem::internal();
+    }
+    if is::<Cut>(error) {
         return Problem::new(Code::BadRequest, "the request was cut off");
     }
     let message = "the document does not unpack; is Content-Encoding what it is packed with?";
@@ -156,6 +183,9 @@ impl<S: Storage, C: Clock> Service<S, C> {
             return Err(conflict());
         }
         self.storage.assure(&receipt.transcript_id)?;
+        // Whoever hears of it may have failed the first time.
+        let path = self.storage.path(&receipt.transcript_id);
+        self.taken.kept(&receipt, path.as_deref());
         let duplicate = true;
         Ok(Response::json(
             200,

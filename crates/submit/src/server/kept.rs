@@ -192,8 +192,10 @@ impl<S: Storage, C: Clock> Service<S, C> {
             Some(Held::There(listed)) => listed,
             // Whoever did not hear the answer asks again.
             Some(Held::Gone(deletion)) if may_know(&key, &deletion.key_id) => {
+                // The deletion is kept before the document goes; what failed in between is done now.
+                let deletion = self.storage.remove(&deletion)?;
                 self.taken.removed(&id);
-                return Ok(Response::json(200, &*deletion));
+                return Ok(Response::json(200, &deletion));
             }
             _ => return Err(absent()),
         };

@@ -24,6 +24,7 @@ mod tests;
 use std::fmt;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use quipu_record::Clock;
@@ -142,6 +143,8 @@ pub struct Service<S, C> {
     gate: Box<dyn Gate>,
     taken: Box<dyn Taken>,
     limits: Limits,
+    /// Held while it is decided whether one more upload may begin.
+    beginning: Mutex<()>,
 }
 
 impl<S, C> fmt::Debug for Service<S, C> {
@@ -163,6 +166,7 @@ impl<S: Storage, C: Clock> Service<S, C> {
             gate: Box::new(Open),
             taken: Box::new(()),
             limits: Limits::default(),
+            beginning: Mutex::new(()),
         }
     }
 

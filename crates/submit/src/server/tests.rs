@@ -1,7 +1,7 @@
 //! The service without sockets.
 
 use std::io::{self, Read};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use jiff::ToSpan as _;
 use quipu_model::Timestamp;
@@ -350,4 +350,118 @@ fn any_request_has_an_answer() {
         "an empty document is none: {}",
         response.status
     );
+}
+
+/// Remembers what it is told.
+#[derive(Default)]
+struct Told(Mutex<Vec<String>>);
+
+impl Taken for Arc<Told> {
+    fn kept(&self, receipt: &Receipt, _: Option<&Path>) {
+        let line = format!("kept {}", receipt.transcript_id);
+        self.0.lock().unwrap().push(line);
+    }
+
+    fn removed(&self, id: &TranscriptId) {
+        self.0.lock().unwrap().push(format!("removed {id}"));
+    }
+}
+
+#[test]
+fn a_retry_tells_again_what_was_kept() {
+    let mut bench = bench(Limits::default());
+    let told = Arc::new(Told::default());
+    bench.service.taken = Box::new(Arc::clone(&told));
+    let (id, document) = bench.document("ok");
+    let packed = crate::client::Packed::new(id.clone(), &document[..], Encoding::Identity);
+    let headers = [
+        ("Content-Type", "application/json".to_owned()),
+        ("Transcript-Sha256", packed.unwrap().sha256().to_string()),
+    ];
+    let path = format!("/v1/transcripts/{id}");
+    assert_eq!(bench.ask("PUT", &path, &headers, &document).status, 201);
+    assert_eq!(bench.ask("PUT", &path, &headers, &document).status, 200);
+    assert_eq!(bench.begin(&document, &id).status, 200);
+    assert_eq!(*told.0.lock().unwrap(), vec![format!("kept {id}"); 3]);
+}
+
+#[test]
+fn several_uploads_that_begin_at_once_are_not_too_many() {
+    let limits = Limits {
+        open_uploads: 2,
+        ..Limits::default()
+    };
+    let bench = bench(limits);
+    let documents: Vec<_> = (0..8).map(|_| bench.document("ok")).collect();
+    let begin = |(id, document): &(TranscriptId, Vec<u8>)| bench.begin(document, id).status;
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let threads = documents.iter().map(|one| scope.spawn(move || begin(one)));
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    let begun = statuses.iter().filter(|status| **status == 201).count();
+    assert_eq!(begun, 2, "{statuses:?}");
+    assert_eq!(bench.service.storage().open(), 2);
+}
+
+#[test]
+fn an_upload_that_the_server_cannot_read_is_not_the_clients_fault() {
+    struct Failing;
+    impl Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("the disk is broken"))
+        }
+    }
+    for encoding in [Encoding::Identity, Encoding::Gzip, Encoding::Zstd] {
+        let mut packed = accept::FromStorage(Failing);
+        let bench = bench(Limits::default());
+        let (id, _) = bench.document("ok");
+        let entry = keys::authenticate(
+            &*bench.service.keys,
+            Some(&format!("Bearer {}", bench.key.expose())),
+        );
+        let sha256 = Sha256::parse(&"0".repeat(64)).unwrap();
+        let answer = bench
+            .service
+            .accept(&entry.unwrap(), &id, encoding, sha256, &mut packed);
+        assert_eq!(code(&answer.unwrap_err().into()), Code::Internal);
+    }
+}
+
+#[test]
+fn a_deletion_that_failed_half_way_is_done_when_it_is_asked_for_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = KeyStore::at(directory.path().join("keys.jsonl"));
+    let (_, key) = store.create("test", &quipu_record::SystemClock).unwrap();
+    let engine = quipu_redact::Engine::new(&quipu_redact::RuleSet::default(), |_| true).unwrap();
+    let scan = Box::new(EngineScan::for_secrets(engine));
+    let disk = Disk::open(&directory.path().join("submissions")).unwrap();
+    let service = Service::new(disk, quipu_record::SystemClock, Box::new(store), scan);
+    let id = fresh_id().unwrap();
+    let document = transcript(&id, &key.submitter(false), "ok");
+    let packed = crate::client::Packed::new(id.clone(), &document[..], Encoding::Identity);
+    let headers = [
+        ("Authorization", format!("Bearer {}", key.expose())),
+        ("Content-Type", "application/json".to_owned()),
+        ("Transcript-Sha256", packed.unwrap().sha256().to_string()),
+    ];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value));
+    let ask = |method: &str, mut body: &[u8]| {
+        let path = format!("/v1/transcripts/{id}");
+        let request = Request {
+            method,
+            path: &path,
+            headers: &headers,
+            body: &mut body,
+        };
+        service.handle(request).status
+    };
+    assert_eq!(ask("PUT", &document), 201);
+    let path = service.storage().path(&id).unwrap();
+    assert_eq!(ask("DELETE", b""), 200);
+    // As if the document could not be taken away after the deletion was kept.
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::io::Write::write_all(&mut std::fs::File::create(&path).unwrap(), &document).unwrap();
+    assert_eq!(ask("DELETE", b""), 200);
+    assert!(!path.exists());
 }

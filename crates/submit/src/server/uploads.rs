@@ -1,12 +1,13 @@
 //! Documents that come in pieces, so that a cut costs a piece and not the whole.
 
 use std::io::{self, Read};
+use std::sync::PoisonError;
 
 use jiff::SignedDuration;
 use quipu_model::hex;
 use quipu_record::Clock;
 
-use super::accept::{Incoming, reading};
+use super::accept::{FromStorage, Incoming, reading};
 use super::answer::{Answer, Problem};
 use super::{OpenUpload, Request, Response, Service, Storage};
 use crate::bytes::Limited;
@@ -35,6 +36,11 @@ impl<S: Storage, C: Clock> Service<S, C> {
         if let Ok(before) = now.checked_sub(SignedDuration::from_secs(seconds)) {
             self.storage.expire(before)?;
         }
+        // One at a time, so that several at once are not more than may be.
+        let _alone = self
+            .beginning
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let open = self.storage.uploads(key.key_id())?;
         if let Some(same) = open.iter().find(|upload| upload.what == what) {
             return Ok(told(200, same));
@@ -124,7 +130,7 @@ impl<S: Storage, C: Clock> Service<S, C> {
 
     /// Everything is there: it is taken, or refused for good. When the server fails, the upload stays.
     fn finish(&self, upload: &OpenUpload, key: &KeyEntry) -> Answer {
-        let mut packed = self.storage.uploaded(&upload.id)?;
+        let mut packed = FromStorage(self.storage.uploaded(&upload.id)?);
         let what = &upload.what;
         let answer = self.accept(
             key,
@@ -136,7 +142,7 @@ impl<S: Storage, C: Clock> Service<S, C> {
         drop(packed);
         let failed = matches!(
             &answer,
-            Err(problem) if matches!(problem.code(), Code::Internal | Code::InsufficientStorage)
+            Err(problem) if problem.code().status() >= 500
         );
         if !failed {
             self.storage.close(&upload.id)?;
