@@ -67,8 +67,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`ImportError::Busy`] when another import takes long: [`Store::follow_submissions`] does it later. What is wrong with
-    /// a document is in the report.
+    /// [`ImportError::Busy`], at once, while another import is at work: [`Store::follow_submissions`] does it later. What is
+    /// wrong with a document is in the report.
     pub fn receive_submissions(
         &self,
         received: &[Listed],
@@ -90,7 +90,7 @@ impl Store {
                 Err(error) => search.problems.push(Problem::refused(&path, &error)),
             }
         }
-        patiently(|| self.receive(&search, now))
+        self.receive(&search, now)
     }
 
     /// Imports one transcript that was submitted. See [`Store::receive_submissions`].
@@ -115,28 +115,33 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`ImportError::Busy`] when an import takes long: [`Store::follow_submissions`] does it later.
+    /// [`ImportError::Busy`], at once, while an import is at work: [`Store::follow_submissions`] does it later.
     pub fn forget_received(&self, id: &TranscriptId, now: Timestamp) -> Result<bool, ImportError> {
+        // An import that is at work may be about to make it known.
+        drop(self.lock()?);
         let rows = self.rows_of(id)?;
         if rows.is_empty() {
             return Ok(false);
         }
         let holdings = self.holdings(rows)?;
-        patiently(|| self.prune(&holdings, now))?;
+        self.prune(&holdings, now)?;
         Ok(true)
     }
 
-    /// Brings what is known up to date with what was submitted and deleted, also by other processes and before a crash.
+    /// Brings what is known up to date with what was submitted and deleted, also by other processes and before a crash. Waits
+    /// a while for an import that is at work.
     ///
     /// # Errors
     ///
-    /// When submissions cannot be read, or what is known cannot be written.
+    /// When submissions cannot be read, what is known cannot be written, or an import takes long.
     pub fn follow_submissions(&self, now: Timestamp) -> Result<Followed, ImportError> {
         let mut done = Followed::default();
         if !self.submissions().is_dir() {
             return Ok(done);
         }
         let root = self.submissions_root()?;
+        // An import that is at work may be about to make something known that was deleted.
+        drop(patiently(|| self.lock())?);
         let mut known: BTreeMap<TranscriptId, TranscriptRow> = BTreeMap::new();
         for row in self.received_rows()? {
             if let Some(id) = Disk::id_of_document(&self.log_path(&row)?) {
@@ -151,7 +156,7 @@ impl Store {
             let mut new = scanned.found;
             new.retain(|listed| known.remove(&listed.receipt.transcript_id).is_none());
             if !new.is_empty() {
-                let report = self.receive_submissions(&new, now)?;
+                let report = patiently(|| self.receive_submissions(&new, now))?;
                 done.received += report.read;
                 done.problems.extend(report.problems);
             }

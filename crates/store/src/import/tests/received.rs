@@ -19,6 +19,7 @@ use quipu_submit::{EngineScan, KeyStore, Receipt, SecretKey, TranscriptId};
 use super::kit::{Machine, prompt, reply, rows, write};
 use crate::Store;
 use crate::catalogue::{Filter, Order, Received, TranscriptRow};
+use crate::import::ImportError;
 use crate::search::{Ask, Show, Sort};
 use crate::stats::Question;
 
@@ -302,4 +303,31 @@ fn what_was_missed_is_caught_up_with() {
     assert!(store.forget_received(&second, now()).unwrap());
     assert!(!store.forget_received(&second, now()).unwrap());
     assert_eq!(theirs(&store).len(), 0);
+}
+
+#[test]
+fn nobody_waits_while_an_import_is_at_work_and_what_it_missed_is_caught_up_with() {
+    let machine = Machine::new();
+    let store = machine.store();
+    let server = Server::new(&store, false);
+    let (first, _) = server.submit("one quokka", None);
+    assert_eq!(store.follow_submissions(now()).unwrap().received, 1);
+    let (second, _) = server.submit("two quokkas", None);
+    let held = crate::import::lock(store.home()).unwrap();
+    let begun = std::time::Instant::now();
+    let busy = store.receive_submission(&second, now());
+    assert!(matches!(busy, Err(ImportError::Busy(_))), "{busy:?}");
+    assert_eq!(server.ask("DELETE", &first, b""), 200);
+    for id in [&first, &second] {
+        let busy = store.forget_received(id, now());
+        assert!(matches!(busy, Err(ImportError::Busy(_))), "{busy:?}");
+    }
+    assert!(begun.elapsed() < std::time::Duration::from_secs(5));
+    // Whoever is patient is there when it ends.
+    let patient = store.another().unwrap();
+    let follows = std::thread::spawn(move || patient.follow_submissions(now()).unwrap());
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    drop(held);
+    let done = follows.join().unwrap();
+    assert_eq!((done.received, done.forgotten), (1, 1), "{done:?}");
 }
