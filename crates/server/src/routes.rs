@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
-use http::Method;
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderValue, Method, StatusCode};
 use tower_http::compression::CompressionLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::access::{Caller, gate};
-use crate::{App, api, control, flow_studio, health, ingest, listen, live, submissions};
+use crate::{App, Problem, api, control, flow_studio, health, ingest, listen, live, submissions};
 
 /// What is about the document as a whole is in `openapi`.
 #[derive(OpenApi)]
@@ -34,8 +34,10 @@ pub(crate) fn documented() -> OpenApiRouter<App> {
 /// Everything that is served.
 pub fn router(app: &App) -> Router {
     let (routes, _) = documented().split_for_parts();
-    let routes = routes.merge(submissions::routes()).merge(ingest::routes());
+    let takes = submissions::routes().merge(ingest::routes());
+    let takes = takes.route_layer(from_fn_with_state(app.clone(), not_among_samples));
     routes
+        .merge(takes)
         .merge(flow_studio::routes(app))
         .fallback(listen::nowhere)
         .method_not_allowed_fallback(listen::not_allowed)
@@ -64,6 +66,27 @@ async fn index() -> axum::Json<serde_json::Value> {
         "status": "/api/v1/status",
         "stream": "/api/v1/stream",
     }))
+}
+
+/// Refuses what is handed over to a server of the samples: among them, nobody would find it again. Whoever sends telemetry tries
+/// again later.
+async fn not_among_samples(State(app): State<App>, request: Request, next: Next) -> Response {
+    let reads = matches!(
+        *request.method(),
+        Method::GET | Method::HEAD | Method::OPTIONS
+    );
+    if reads || !app.options().samples {
+        return next.run(request).await;
+    }
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "samples",
+        "This server shows samples",
+    )
+    .detail("what is sent would be lost among the samples, so it is not taken")
+    .hint("`quipu up --no-samples` serves the home also while nothing is in it")
+    .header(http::header::RETRY_AFTER, HeaderValue::from_static("5"))
+    .into_response()
 }
 
 /// Counts and times a request.

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
+use http::header::CACHE_CONTROL;
 use jiff::tz::TimeZone;
 use quipu_api::serve::SearchAnswer;
 use quipu_search::query::{Clock, Query};
@@ -82,7 +83,11 @@ pub(crate) async fn search(
     let minute = app.clock().now().as_second() / 60;
     let question = format!("search {minute} {}", uri.query().unwrap_or_default());
     let version = app.freshness().number();
-    if let Some(ready) = app.cache().get(&question, version) {
+    // Whoever just changed something asks for what is there now; the system may not have said so yet.
+    let anew = headers
+        .get(CACHE_CONTROL)
+        .is_some_and(|it| it == "no-cache");
+    if !anew && let Some(ready) = app.cache().get(&question, version) {
         return Ok(ready.respond(&headers));
     }
     let limit = limit(wanted.limit, 20, 200)?;
