@@ -63,6 +63,11 @@ impl HomePlace {
         }
     }
 
+    /// The machine, and what other programs sent to this home.
+    pub(crate) fn host_of(home: &Path) -> Result<Host> {
+        Ok(Self::host()?.with_quipu(home))
+    }
+
     /// What is kept, if anything is, with recorded runs as they are now.
     pub(crate) fn store(&self) -> Result<Option<Store>> {
         if let Some(store) = self.store.get() {

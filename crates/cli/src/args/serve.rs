@@ -7,6 +7,10 @@ use clap::ValueEnum;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = UP_HELP)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub(crate) struct Up {
     /// Import, say what was found, and end
     #[arg(long)]
@@ -17,13 +21,17 @@ pub(crate) struct Up {
     /// Write a unit that starts `quipu up` with your session, and say how to use and remove it
     #[arg(long, conflicts_with_all = ["once", "demo"])]
     pub(crate) install_service: bool,
+    /// Serve the home also while nothing is in it, instead of the samples
+    #[arg(long, conflicts_with = "demo")]
+    pub(crate) no_samples: bool,
     #[command(flatten)]
     pub(crate) serve: Serve,
 }
 
 const UP_HELP: &str = "\
 Imports the sessions of every agent on this machine, serves them on loopback, and imports what agents write as they write \
-it, until Ctrl-C. A second `quipu up` says where the first one listens.";
+it, until Ctrl-C. A second `quipu up` says where the first one listens. Where no agent left a session yet, samples are \
+served until one does.";
 
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(after_help = SERVE_HELP)]

@@ -32,7 +32,7 @@ impl std::ops::Deref for Shown<'_> {
 
 pub(crate) fn run(args: &Doctor, place: &HomePlace) -> Result<Exit> {
     let home = place.home()?;
-    let host = HomePlace::host()?;
+    let host = HomePlace::host_of(&home)?;
     let config = Config::load(&home).err();
     let examine = Examine {
         all: args.check,

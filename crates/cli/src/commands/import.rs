@@ -3,30 +3,27 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
-use quipu_agents::{FAMILIES, Host};
+use quipu_agents::Host;
 use quipu_record::{Clock as _, SystemClock};
-use quipu_server::App;
 use quipu_store::Store;
 use quipu_store::facade::Census;
-use quipu_store::import::watch::{Changed, Watch};
-use quipu_store::import::{ImportError, ImportOptions, Problem, Progress, Report, Search};
+use quipu_store::import::{ImportOptions, Problem, Progress, Report, Search};
 
+use super::watch::watch;
 use crate::args::Import;
 use crate::error::{CommandError, Exit, Result};
 use crate::filter::{Naming, check_agents};
+use crate::json;
 use crate::locate::HomePlace;
 use crate::progress::with_bar;
 use crate::redaction;
 use crate::table::Table;
-use crate::terminal::{DIM, bytes, clean, columns, count, fit, out, say};
-use crate::{json, when};
+use crate::terminal::{DIM, bytes, clean, columns, count, out, say};
 
 pub(crate) fn run(args: &Import, place: &HomePlace) -> Result<Exit> {
     let home = place.home()?;
-    let host = HomePlace::host()?.with_quipu(&home);
+    let host = HomePlace::host_of(&home)?;
     let options = ImportOptions {
         now: SystemClock.now(),
         agents: args.agents.clone(),
@@ -294,138 +291,4 @@ pub(super) fn report_drift(report: &Report) {
             "{left_out} {were} no event; the log is kept whole, and `quipu doctor --drift` names them"
         ));
     }
-}
-
-/// Imports what changes, as it changes, until it is ended. A server that is fed by it is told.
-pub(super) fn watch(
-    store: &Store,
-    host: &Host,
-    paths: &[PathBuf],
-    options: &ImportOptions,
-    served: Option<&App>,
-) -> Result<()> {
-    let fault = |error: notify::Error| {
-        let limit = "the system's limit of watches may be reached (fs.inotify.max_user_watches)";
-        CommandError::new(Exit::Environment, anyhow::Error::new(error)).hint(limit)
-    };
-    let new_watch = || match paths {
-        [] => Watch::new(host, &options.agents),
-        paths => Watch::of_paths(paths.iter().cloned()),
-    };
-    let roots = || -> Vec<bool> {
-        let places = FAMILIES.iter().flat_map(|family| family.places(host));
-        places.map(|place| place.root.exists()).collect()
-    };
-    let (mut watch, mut there) = (new_watch().map_err(fault)?, roots());
-    let directories = match watch.watched().len() {
-        1 => "1 directory".to_owned(),
-        n => format!("{n} directories"),
-    };
-    if served.is_none() {
-        say(&format!("watching {directories}; Ctrl-C ends it"));
-    }
-    let everything = || match paths {
-        [] => Search::of_places(host, &options.agents),
-        paths => Search::of_paths(host, paths, &options.agents),
-    };
-    // What was written after the last import and before the watch.
-    import_changes(store, everything(), options, served)?;
-    loop {
-        let Some(changed) = watch.wait(None) else {
-            return Ok(());
-        };
-        let mut anything = changed == Changed::Anything;
-        // A place that was made since is watched from now on.
-        let now_there = roots();
-        if now_there != there {
-            (watch, there) = (new_watch().map_err(fault)?, now_there);
-            anything = true;
-        }
-        let search = match changed {
-            Changed::Paths(mut paths) if !anything => {
-                paths.retain(|path| path.is_file());
-                Search::of_paths(host, &paths, &options.agents)
-            }
-            _ => everything(),
-        };
-        import_changes(store, search, options, served)?;
-    }
-}
-
-/// Imports what changed, and says so: one line for each session.
-fn import_changes(
-    store: &Store,
-    search: Search,
-    options: &ImportOptions,
-    served: Option<&App>,
-) -> Result<()> {
-    const BUSY: Duration = Duration::from_secs(1);
-    let mut before = Vec::new();
-    for candidate in &search.found {
-        for row in store.transcripts_at(&candidate.path)? {
-            before.push((row.address, row.figures.events));
-        }
-    }
-    let paths: Vec<PathBuf> = search.found.iter().map(|it| it.path.clone()).collect();
-    if paths.is_empty() {
-        return Ok(());
-    }
-    let options = ImportOptions {
-        now: SystemClock.now(),
-        ..options.clone()
-    };
-    let mut search = search;
-    let progress = Arc::new(Progress::default());
-    if let Some(app) = served {
-        app.importer().begins(Arc::clone(&progress));
-    }
-    let report = loop {
-        match store.import_found(search, &options, &progress) {
-            Ok(report) => break report,
-            Err(ImportError::Busy(_)) => {
-                // The other import may be past these logs already, so they are looked at again; `tail -f` imports as well.
-                std::thread::sleep(BUSY);
-                let host = HomePlace::host()?.with_quipu(store.home());
-                search = Search::of_paths(&host, &paths, &options.agents);
-            }
-            Err(error) => {
-                if let Some(app) = served {
-                    let why = error.to_string();
-                    app.importer().ended(SystemClock.now(), Err(why), true);
-                }
-                return Err(error.into());
-            }
-        }
-    };
-    if let Some(app) = served {
-        app.importer().ended(SystemClock.now(), Ok(&report), true);
-        app.freshness().bump();
-    }
-    report_problems(&report.problems);
-    if report.read == 0 {
-        return Ok(());
-    }
-    let mut out = out();
-    let time = when::local_time(options.now);
-    for path in &paths {
-        for row in store.transcripts_at(path)? {
-            let known = before.iter().find(|(id, _)| *id == row.address);
-            let events =
-                row.figures.events - known.map_or(0, |known| known.1.min(row.figures.events));
-            if events == 0 && known.is_some() {
-                continue;
-            }
-            let title = row.title.as_deref().unwrap_or_default();
-            writeln!(
-                out,
-                "{time}  {}  {}  +{}  {}",
-                row.agent,
-                row.run_id,
-                count(events, "event"),
-                fit(title, 60)
-            )?;
-        }
-    }
-    out.flush()?;
-    Ok(())
 }

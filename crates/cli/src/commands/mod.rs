@@ -27,6 +27,7 @@ pub(crate) mod tail;
 pub(crate) mod tree;
 pub(crate) mod up;
 pub(crate) mod verify;
+pub(crate) mod watch;
 
 use quipu_api::verify::Failed;
 

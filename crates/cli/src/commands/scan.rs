@@ -48,8 +48,8 @@ struct Agent {
 }
 
 pub(crate) fn run(as_json: bool, place: &HomePlace) -> Result<Exit> {
-    let host = HomePlace::host()?;
     let home = place.home()?;
+    let host = HomePlace::host_of(&home)?;
     let search = Search::of_places(&host, &[]);
     let store = place.store()?;
     let now = SystemClock.now();

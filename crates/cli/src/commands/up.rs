@@ -10,12 +10,12 @@ use quipu_store::Store;
 use quipu_store::facade::Listing;
 use quipu_store::import::{Found, ImportError, ImportOptions, Progress, Report, Search};
 
-use super::import::{report_drift, report_problems, watch, write_report};
+use super::import::{report_drift, report_problems, write_report};
 use super::list::{self, ids_of};
-use super::serve::{Manner, Server, service};
+use super::serve::{Ended, Manner, Server, service};
+use super::watch::{until_there, watch};
 use crate::args::Up;
-use crate::error::Exit;
-use crate::error::Result;
+use crate::error::{CommandError, Exit, Result};
 use crate::locate::HomePlace;
 use crate::progress::{with_bar, with_bar_of};
 use crate::redaction;
@@ -30,10 +30,10 @@ const SHOWN: usize = 10;
 
 pub(crate) fn run(args: &Up, place: &HomePlace) -> Result<Exit> {
     if args.install_service {
-        return service::install(place);
+        return service::install(&args.serve, place);
     }
     let home = place.home()?;
-    let host = HomePlace::host()?;
+    let host = HomePlace::host_of(&home)?;
     let options = ImportOptions {
         now: SystemClock.now(),
         agents: Vec::new(),
@@ -42,13 +42,18 @@ pub(crate) fn run(args: &Up, place: &HomePlace) -> Result<Exit> {
         redact: redaction::of_import(None, place)?,
     };
     if args.demo {
-        return samples(args, &home, "These are samples that come with Quipu");
+        samples(args, &home, DEMO, false)?;
+        return Ok(Exit::Done);
     }
     let search = || Search::of_places(&host, &[]);
+    let shows_samples = |found: &Search| -> Result<bool> {
+        Ok(!args.no_samples && is_empty(found) && !keeps_anything(place)?)
+    };
     if args.once {
         let search = search();
-        if is_empty(&search) && !keeps_anything(place)? {
-            return samples(args, &home, NOTHING);
+        if shows_samples(&search)? {
+            samples(args, &home, NOTHING, false)?;
+            return Ok(Exit::Done);
         }
         let store = Store::open(&home)?;
         let report = with_bar(|progress| store.import_found(search, &options, progress))?;
@@ -56,11 +61,26 @@ pub(crate) fn run(args: &Up, place: &HomePlace) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     // The first server of the home answers while it imports. A second one only says where the first is.
-    let found = search();
-    if is_empty(&found) && !keeps_anything(place)? {
-        return samples(args, &home, NOTHING);
+    let mut found = search();
+    let mut serve = args.serve.clone();
+    let mut before = None;
+    if shows_samples(&found)? {
+        let Some((ended, addresses)) = samples(args, &home, NOTHING, true)? else {
+            return Ok(Exit::Done);
+        };
+        writeln!(
+            out(),
+            "\nSomething is there now. Going over from the samples to {}.\n",
+            home.display()
+        )?;
+        // Whoever looks at the samples finds the sessions in the same place.
+        serve.listen = addresses;
+        before = Some(ended);
+        found = search();
     }
-    let Some(server) = Server::start(&args.serve, &home, &MANNER)? else {
+    let server = Server::start(&serve, &home, &MANNER)?;
+    drop(before);
+    let Some(server) = server else {
         return Ok(Exit::Done);
     };
     server.greet(&mut out())?;
@@ -96,14 +116,20 @@ pub(crate) fn run(args: &Up, place: &HomePlace) -> Result<Exit> {
         Ok(_) => {}
         // Somebody else imports: what they find is served all the same.
         Err(error @ ImportError::Busy(_)) => say(&error.to_string()),
-        Err(error) => return Err(error.into()),
+        // Whatever it is may pass. What is kept is served meanwhile, and the watch begins with another import.
+        Err(error) => CommandError::from(error).report(),
     }
     let app = server.app.clone();
     std::thread::spawn(move || {
-        if let Err(error) = watch(&store, &host, &[], &options, Some(&app)) {
-            error.report();
-            say("new sessions are not imported any more; what is kept is still served");
-        }
+        let why = match watch(&store, &host, &[], &options, Some(&app)) {
+            Ok(()) => "the system does not say any more what changes".to_owned(),
+            Err(error) => {
+                error.report();
+                error.to_string()
+            }
+        };
+        app.importer().ended(SystemClock.now(), Err(why), false);
+        say("new sessions are not imported any more; what is kept is still served");
     });
     server.wait()
 }
@@ -114,6 +140,7 @@ const MANNER: Manner = Manner {
     quiet: true,
 };
 
+const DEMO: &str = "These are samples that come with Quipu";
 const NOTHING: &str =
     "No sessions of any agent were found on this machine. These are samples that come with Quipu";
 
@@ -142,24 +169,62 @@ fn show(store: &Store, report: &Report, place: &HomePlace) -> Result<()> {
     Ok(())
 }
 
-/// Loads the samples into a home of their own, and serves that home unless only a look was asked for.
-fn samples(args: &Up, home: &Path, why: &str) -> Result<Exit> {
+/// Loads the samples into a home of their own, and serves that home unless only a look was asked for. With `until_there`,
+/// until there is something else to serve: then it gives where the samples were served.
+fn samples(
+    args: &Up,
+    home: &Path,
+    why: &str,
+    until_there: bool,
+) -> Result<Option<(Ended, Vec<String>)>> {
     show_samples(home, why)?;
     if args.once {
-        return Ok(Exit::Done);
+        return Ok(None);
     }
     let manner = Manner {
         samples: true,
         ..MANNER
     };
     let Some(server) = Server::start(&args.serve, &samples::home(home), &manner)? else {
-        return Ok(Exit::Done);
+        return Ok(None);
     };
     let mut out = out();
     writeln!(out)?;
     server.greet(&mut out)?;
+    if until_there {
+        writeln!(
+            out,
+            "As soon as an agent leaves a session here, your own sessions take their place."
+        )?;
+    }
+    out.flush()?;
     drop(out);
-    server.wait()
+    if until_there {
+        end_when_there(&server, home)?;
+    }
+    let addresses = server.addresses();
+    let ended = server.ended()?;
+    Ok((!ended.asked && until_there).then_some((ended, addresses)))
+}
+
+/// Ends the server of the samples once there is something else to serve.
+fn end_when_there(server: &Server, home: &Path) -> Result<()> {
+    let (app, home) = (server.app.clone(), home.to_owned());
+    let host = HomePlace::host_of(&home)?;
+    std::thread::spawn(move || {
+        let is_there = || {
+            let found = Search::of_places(&host, &[]);
+            Ok(!is_empty(&found) || keeps_anything(&HomePlace::new(Some(home.clone())))?)
+        };
+        match until_there(&host, &home, is_there) {
+            Ok(()) => app.ending().cancel(),
+            Err(error) => {
+                error.report();
+                say("sessions that appear are not noticed; start `quipu up` again then");
+            }
+        }
+    });
+    Ok(())
 }
 
 fn keeps_anything(place: &HomePlace) -> Result<bool> {

@@ -5,7 +5,9 @@ pub(super) mod service;
 mod settings;
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use quipu_record::{Clock as _, SystemClock};
 use quipu_server::place::{Claim, ClaimError, Place};
@@ -43,8 +45,26 @@ pub(super) struct Server {
     runtime: Runtime,
     serving: JoinHandle<Listening>,
     urls: Vec<String>,
-    sockets: Vec<std::path::PathBuf>,
+    sockets: Vec<PathBuf>,
+    /// Whether a person or a service manager asked it to end.
+    asked: Arc<AtomicBool>,
     _claim: Claim,
+}
+
+/// How a server ended, and the threads it ran on: as long as they live, a signal still ends the process.
+pub(super) struct Ended {
+    /// Whether a person or a service manager asked for it.
+    pub(super) asked: bool,
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // Threads at work are not waited for.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl Server {
@@ -104,13 +124,15 @@ impl Server {
             .map_err(|error| CommandError::new(Exit::Environment, error))?;
         let routes = router(&app);
         let serving = runtime.spawn(bound.serve(app.clone(), routes));
-        runtime.spawn(interrupted(app.clone(), args.log));
+        let asked = Arc::new(AtomicBool::new(false));
+        runtime.spawn(interrupted(app.clone(), Arc::clone(&asked), args.log));
         Ok(Some(Self {
             app,
             runtime,
             serving,
             urls,
             sockets,
+            asked,
             _claim: claim,
         }))
     }
@@ -127,6 +149,16 @@ impl Server {
         Ok(out.flush()?)
     }
 
+    /// Where it is, as `--listen` takes it.
+    pub(super) fn addresses(&self) -> Vec<String> {
+        let urls = self.urls.iter().map(|url| {
+            let address = url.rsplit_once('/').map_or(url.as_str(), |it| it.1);
+            address.to_owned()
+        });
+        let sockets = self.sockets.iter().map(|path| path.display().to_string());
+        urls.chain(sockets).collect()
+    }
+
     /// Whether somebody asked it to end.
     pub(super) fn is_ending(&self) -> bool {
         self.app.ending().is_cancelled()
@@ -134,11 +166,19 @@ impl Server {
 
     /// Waits until somebody ends it.
     pub(super) fn wait(self) -> Result<Exit> {
-        let ended = self.runtime.block_on(self.serving);
+        self.ended().map(|_| Exit::Done)
+    }
+
+    /// Waits until it ended, whoever ended it. The home and the addresses are free then.
+    pub(super) fn ended(self) -> Result<Ended> {
+        let served = self.runtime.block_on(self.serving);
         self.app.importer().stop();
-        self.runtime.shutdown_background();
-        match ended {
-            Ok(Listening::Ended | Listening::Cut) => Ok(Exit::Done),
+        let ended = Ended {
+            asked: self.asked.load(Ordering::Acquire),
+            runtime: Some(self.runtime),
+        };
+        match served {
+            Ok(Listening::Ended | Listening::Cut) => Ok(ended),
             Err(error) => Err(CommandError::new(Exit::Environment, error)),
         }
     }
@@ -178,7 +218,7 @@ fn raise_limits() {
 }
 
 /// Ends the server at the first request to end, and at once at the second.
-async fn interrupted(app: App, log: LogForm) {
+async fn interrupted(app: App, asked: Arc<AtomicBool>, log: LogForm) {
     use tokio::signal::unix::{SignalKind, signal};
     // Where programs read the log, every line of it is for them.
     let say = |what: &str| match log {
@@ -215,6 +255,7 @@ async fn interrupted(app: App, log: LogForm) {
             std::process::exit(130);
         }
         say("ending; once more to end at once");
+        asked.store(true, Ordering::Release);
         app.importer().stop();
         app.ending().cancel();
     }

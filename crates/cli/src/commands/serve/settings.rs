@@ -67,7 +67,7 @@ pub(super) fn parts(home: &Path) -> Result<Parts> {
         removals: Box::new(Profiles {
             place: HomePlace::new(Some(home.to_owned())),
         }),
-        host: HomePlace::host()?,
+        host: HomePlace::host_of(home)?,
     })
 }
 

@@ -12,6 +12,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
+use quipu_agents::Host;
 use quipu_model::{Money, Timestamp};
 use quipu_prices::Prices;
 use quipu_record::{Clock as _, SystemClock};
@@ -45,7 +46,9 @@ pub(crate) fn run(args: &Stats, place: &HomePlace) -> Result<Exit> {
         by => by.iter().map(|group| By::from(*group)).collect(),
     };
     let (table, balances) = if let Some(paths) = &args.from_logs {
-        (logs(&asked, &by, paths, args.tokens_only)?, Vec::new())
+        let host = HomePlace::host_of(&place.home()?)?;
+        let table = logs(&host, &asked, &by, paths, args.tokens_only)?;
+        (table, Vec::new())
     } else {
         let store = asked.store(place)?;
         let directories = asked.directories(store.as_ref())?;
@@ -96,7 +99,13 @@ fn nothing(args: &Stats, place: &HomePlace) -> Result<Exit> {
 }
 
 /// The figures of logs.
-fn logs(asked: &Asked, by: &[By], paths: &[PathBuf], only_spent: bool) -> Result<Table> {
+fn logs(
+    host: &Host,
+    asked: &Asked,
+    by: &[By],
+    paths: &[PathBuf],
+    only_spent: bool,
+) -> Result<Table> {
     for path in paths {
         if let Err(error) = path.metadata() {
             let error = anyhow::anyhow!("{}: {error}", path.display());
@@ -109,7 +118,7 @@ fn logs(asked: &Asked, by: &[By], paths: &[PathBuf], only_spent: bool) -> Result
         Some(project) => directory.is_some_and(|it| project.has(it)),
         None => true,
     };
-    let (table, read) = from_logs(&HomePlace::host()?, paths, &question, &is_meant, only_spent)?;
+    let (table, read) = from_logs(host, paths, &question, &is_meant, only_spent)?;
     report_problems(&read.problems);
     if read.logs == 0 && !paths.is_empty() {
         let error = anyhow::anyhow!("no log that is known is there");

@@ -109,7 +109,7 @@ impl<'s> Live<'s> {
             path: store.log_path(&row)?,
             store,
             row,
-            host: HomePlace::host()?.with_quipu(store.home()),
+            host: HomePlace::host_of(store.home())?,
             options: ImportOptions {
                 now: SystemClock.now(),
                 agents: Vec::new(),

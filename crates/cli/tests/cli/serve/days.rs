@@ -1,7 +1,7 @@
 //! Bad days: restarts, kills, full disks, locks.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
+use std::io::{BufRead as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use quipu_submit::keys::Scope;
 
 use super::kit::{Answer, Document, GRACE, Server, exchange, key, noise, request, spans};
 use crate::cli::env::TestEnv;
-use crate::cli::machine::furnish;
+use crate::cli::machine::{PROJECT, SESSION, furnish, user};
 
 #[test]
 fn a_restart_under_load_gives_whole_answers_only() {
@@ -147,6 +147,154 @@ fn what_was_accepted_is_there_after_a_kill() {
     }
     eprintln!("{count} accepted in {ROUNDS} rounds, all there");
     server.end();
+}
+
+#[test]
+fn a_submission_that_a_kill_cut_short_is_not_there_and_can_be_sent_again() {
+    let env = TestEnv::new();
+    let mut server = Server::serve(&env, &[]);
+    let key = key(&server.home, Scope::Submit);
+    let document = Document::new(&key, &format!("albatross {}", noise(200_000)));
+    let bytes = document.put(&key, &server.address.to_string(), None);
+    let mut stream = server.connect();
+    stream.write_all(&bytes[..bytes.len() / 2]).unwrap();
+    // An answer to somebody else says that the server is past the first half, or could be.
+    assert_eq!(server.get("/readyz").status, 200);
+    server.running.child.kill().unwrap();
+    server.running.child.wait().unwrap();
+    drop(stream);
+    let server = Server::serve(&env, &[]);
+    assert_eq!(document.fetched(&server, &key).status, 404);
+    assert_eq!(document.sent(&server, &key).status, 201);
+    assert!(document.fetched(&server, &key).body == document.bytes);
+    server.end();
+    let ran = env.run(&["doctor", "--check"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn telemetry_that_was_accepted_is_there_after_a_kill() {
+    let env = TestEnv::new();
+    let kind = [("Content-Type", "application/json")];
+    for n in 1..=3 {
+        let mut server = Server::serve(&env, &[]);
+        let sent = server.send(
+            "POST",
+            "/v1/traces",
+            &kind,
+            &spans(n, &format!("toucan {n}")),
+        );
+        // Before the import could have begun.
+        server.running.child.kill().unwrap();
+        server.running.child.wait().unwrap();
+        assert_eq!(sent.status, 200, "{}", sent.text());
+    }
+    let server = Server::up(&env, &[]);
+    let list = server.until("/api/v1/transcripts", |it| {
+        it["transcripts"].as_array().is_some_and(|it| it.len() == 3)
+    });
+    for n in 1..=3 {
+        assert!(
+            list.to_string().contains(&format!("toucan {n}")),
+            "{list:#}"
+        );
+    }
+    server.end();
+}
+
+/// Waits until something that a session says is found.
+fn until_found(server: &Server, word: &str) {
+    server.until(&format!("/api/v1/search?q={word}"), |it| {
+        it["hits"].as_array().is_some_and(|hits| !hits.is_empty())
+    });
+}
+
+fn append(env: &TestEnv, n: usize, text: &str) {
+    let log = env.path(&format!("{PROJECT}/{SESSION}.jsonl"));
+    let mut file = std::fs::OpenOptions::new().append(true).open(log).unwrap();
+    file.write_all(user(SESSION, n, text).as_bytes()).unwrap();
+}
+
+#[test]
+fn an_import_that_fails_is_done_again() {
+    let env = TestEnv::new();
+    furnish(&env);
+    let server = Server::up(&env, &[]);
+    server.until("/api/v1/status", |it| it["import"]["doing"] == "watching");
+    // A lock that cannot be opened is an error that passes, as a full disk is.
+    let lock = env.path("import.lock");
+    std::fs::remove_file(&lock).unwrap();
+    std::fs::create_dir(&lock).unwrap();
+    append(&env, 30, "toucan in the log");
+    let status = server.until("/api/v1/status", |it| !it["import"]["error"].is_null());
+    assert_eq!(status["import"]["doing"], "watching", "{status:#}");
+    let line = server.running.error_line();
+    assert!(
+        line.starts_with("error: ") && line.contains("import.lock"),
+        "{line}"
+    );
+    std::fs::remove_dir(&lock).unwrap();
+    until_found(&server, "toucan");
+    let line = server.running.error_line();
+    assert_eq!(line, "new sessions are imported again");
+    append(&env, 31, "quetzal in the log");
+    until_found(&server, "quetzal");
+    assert!(server.json("/api/v1/status")["import"]["error"].is_null());
+    server.end();
+}
+
+#[test]
+fn a_first_import_that_fails_is_done_again() {
+    let env = TestEnv::new();
+    furnish(&env);
+    let lock = env.path("import.lock");
+    std::fs::create_dir(&lock).unwrap();
+    let server = Server::up(&env, &[]);
+    let status = server.until("/api/v1/status", |it| !it["import"]["error"].is_null());
+    assert_eq!(status["import"]["doing"], "watching", "{status:#}");
+    std::fs::remove_dir(&lock).unwrap();
+    server.until("/api/v1/transcripts", |it| {
+        it.to_string().contains("Make it work")
+    });
+    server.end();
+}
+
+#[test]
+fn nobody_has_to_read_what_it_says() {
+    let env = TestEnv::new();
+    furnish(&env);
+    let mut command = env.command(&["up", "--listen", "127.0.0.1:0"]);
+    let command = command.stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut address = None;
+    // To the last line of the first import.
+    loop {
+        let line = lines.next().unwrap().unwrap();
+        if let Some(at) = line.strip_prefix("Serving at http://") {
+            address = Some(at.parse::<std::net::SocketAddr>().unwrap());
+        }
+        if line.contains("quipu show") {
+            break;
+        }
+    }
+    drop(lines);
+    let get = |path: &str| {
+        let address = address.unwrap();
+        let bytes = request("GET", path, &address.to_string(), &[], b"");
+        let stream = TcpStream::connect(address).unwrap();
+        Answer::parse(&exchange(stream, &bytes)).unwrap().text()
+    };
+    for (n, word) in ["toucan", "quetzal", "pelican"].into_iter().enumerate() {
+        append(&env, 30 + n, word);
+        let begun = std::time::Instant::now();
+        while !get(&format!("/api/v1/search?q={word}")).contains(SESSION) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{word}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 /// Starts a server that cannot write files longer than this.

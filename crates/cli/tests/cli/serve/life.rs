@@ -55,6 +55,180 @@ fn a_machine_without_sessions_serves_the_samples_and_says_so() {
     assert!(!samples.join("server.json").exists());
 }
 
+/// The next address that it says it serves at.
+fn serving_at(server: &Server) -> String {
+    loop {
+        let line = server.running.line();
+        if let Some(address) = line.strip_prefix("Serving at http://") {
+            return address.to_owned();
+        }
+    }
+}
+
+#[test]
+fn samples_make_room_for_the_first_session() {
+    let env = TestEnv::new();
+    let home = env.path("data");
+    let home = home.to_str().unwrap();
+    let listen = ["--home", home, "up", "--listen", "127.0.0.1:0"];
+    let mut server = Server::start(&env, &env.path("data-samples"), &listen);
+    assert_eq!(server.json("/api/v1/status")["samples"], true);
+    // Somebody looks at them meanwhile.
+    let mut stream = server.connect();
+    let host = server.address;
+    write!(
+        stream,
+        "GET /api/v1/stream HTTP/1.1\r\nHost: {host}\r\n\r\n"
+    )
+    .unwrap();
+    assert!(stream.read(&mut [0; 64]).unwrap() > 0);
+    // What is sent would be lost among the samples.
+    let kind = [("Content-Type", "application/json")];
+    let sent = server.send(
+        "POST",
+        "/v1/traces",
+        &kind,
+        &super::kit::spans(1, "pelican"),
+    );
+    assert_eq!(
+        (sent.status, &sent.json()["type"]),
+        (503, &"samples".into())
+    );
+    assert_eq!(sent.header("retry-after"), Some("5"));
+    let key = super::kit::key(&server.home, quipu_submit::keys::Scope::Submit);
+    let document = super::kit::Document::new(&key, "albatross");
+    assert_eq!(document.sent(&server, &key).status, 503);
+    assert_eq!(document.fetched(&server, &key).status, 404);
+    // Not even the home of the person was there.
+    assert!(!env.path("person").exists());
+    furnish(&env);
+    assert_eq!(serving_at(&server), server.address.to_string());
+    server.home = env.path("data");
+    let status = server.until("/api/v1/status", |it| it["import"]["doing"] == "watching");
+    assert_eq!(status["samples"], false, "{status:#}");
+    assert_eq!(status["home"], home);
+    let list = server.json("/api/v1/transcripts").to_string();
+    assert!(
+        list.contains("Make it work") && !list.contains("relay"),
+        "{list}"
+    );
+    assert!(!env.path("data-samples/server.json").exists());
+    // It is watched like any other.
+    append(&env, &user(SESSION, 30, "toucan in the log"));
+    server.until("/api/v1/search?q=toucan", |it| {
+        it["hits"].as_array().is_some_and(|hits| hits.len() == 1)
+    });
+    server.running.signal(Signal::TERM);
+    assert_eq!(server.running.ended_within(GRACE), Some(0));
+    let (_, said) = server.running.rest();
+    // What was refused is in the log before it.
+    let last = said.last().map(String::as_str);
+    assert_eq!(last, Some("ending; once more to end at once"));
+    assert!(!env.path("data/server.json").exists());
+    // Whoever asks for samples gets samples.
+    let demo = ["--home", home, "up", "--demo", "--listen", "127.0.0.1:0"];
+    let server = Server::start(&env, &env.path("data-samples"), &demo);
+    assert_eq!(server.json("/api/v1/status")["samples"], true);
+    server.end();
+}
+
+#[test]
+fn samples_make_room_for_what_is_put_into_the_home() {
+    let env = TestEnv::new();
+    let home = env.path("data");
+    let home = home.to_str().unwrap();
+    let listen = ["--home", home, "up", "--listen", "127.0.0.1:0"];
+    let server = Server::start(&env, &env.path("data-samples"), &listen);
+    assert_eq!(server.json("/api/v1/status")["samples"], true);
+    let log = env.file("elsewhere/log.jsonl", user(SESSION, 0, "quetzal"));
+    assert_eq!(env.run(&["--home", home, "import", &log]).code, 0);
+    assert_eq!(serving_at(&server), server.address.to_string());
+    server.until("/api/v1/search?q=quetzal", |it| {
+        it["hits"].as_array().is_some_and(|hits| hits.len() == 1)
+    });
+    server.end();
+}
+
+#[test]
+fn without_samples_an_empty_home_is_served() {
+    let env = TestEnv::new();
+    let server = Server::up(&env, &["--no-samples"]);
+    let status = server.until("/api/v1/status", |it| it["import"]["doing"] == "watching");
+    assert_eq!(status["samples"], false);
+    assert_eq!(status["transcripts"]["sessions"], 0);
+    // The first agent of the machine is noticed, and so is the next.
+    furnish(&env);
+    server.until("/api/v1/search?q=work", |it| {
+        it["hits"].as_array().is_some_and(|hits| !hits.is_empty())
+    });
+    env.file(
+        "person/.codex/sessions/2026/11/11/rollout-2026-11-11T16-02-00-019a5c11-7a40-7c31-9d52-6f0e8b1c2a90.jsonl",
+        include_str!(
+            "../../../samples/codex/rollout-2026-11-11T16-02-00-019a5c11-7a40-7c31-9d52-6f0e8b1c2a90.jsonl"
+        ),
+    );
+    server.until("/api/v1/transcripts", |it| {
+        it.to_string().contains("019a5c11-7a40")
+    });
+    server.end();
+}
+
+#[test]
+fn what_was_sent_to_another_home_is_not_imported() {
+    let env = TestEnv::new();
+    furnish(&env);
+    // The home of the environment has telemetry that is not imported yet.
+    let usual = Server::serve(&env, &[]);
+    let kind = [("Content-Type", "application/json")];
+    let sent = usual.send(
+        "POST",
+        "/v1/traces",
+        &kind,
+        &super::kit::spans(1, "pelican"),
+    );
+    assert_eq!(sent.status, 200, "{}", sent.text());
+    usual.end();
+    let other = env.path("other");
+    let args = [
+        "--home",
+        other.to_str().unwrap(),
+        "up",
+        "--listen",
+        "127.0.0.1:0",
+    ];
+    let server = Server::start(&env, &other, &args);
+    let status = server.until("/api/v1/status", |it| it["import"]["doing"] == "watching");
+    assert_eq!(status["transcripts"]["sessions"], 2, "{status:#}");
+    // Nor when more is sent there.
+    let usual = Server::serve(&env, &[]);
+    let sent = usual.send(
+        "POST",
+        "/v1/traces",
+        &kind,
+        &super::kit::spans(2, "pelican"),
+    );
+    assert_eq!(sent.status, 200, "{}", sent.text());
+    append(&env, &user(SESSION, 30, "toucan in the log"));
+    server.until("/api/v1/search?q=toucan", |it| {
+        it["hits"].as_array().is_some_and(|hits| hits.len() == 1)
+    });
+    let found = server.json("/api/v1/search?q=pelican");
+    assert_eq!(found["hits"], serde_json::json!([]), "{found:#}");
+    // What is sent to this one is.
+    let sent = server.send(
+        "POST",
+        "/v1/traces",
+        &kind,
+        &super::kit::spans(3, "pelican"),
+    );
+    assert_eq!(sent.status, 200, "{}", sent.text());
+    server.until("/api/v1/search?q=pelican", |it| {
+        it["hits"].as_array().is_some_and(|hits| hits.len() == 1)
+    });
+    server.end();
+    usual.end();
+}
+
 #[test]
 fn what_is_here_is_imported_watched_and_served_until_the_end() {
     let env = TestEnv::new();

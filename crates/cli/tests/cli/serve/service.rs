@@ -25,7 +25,9 @@ fn a_unit_is_written_once_and_can_be_removed() {
     let path = config.join("systemd/user/quipu.service");
     let unit = std::fs::read_to_string(&path).unwrap();
     assert!(
-        unit.contains("[Service]") && unit.contains("Restart=on-failure") && unit.contains(" up\n"),
+        unit.contains("[Service]")
+            && unit.contains("Restart=on-failure")
+            && unit.contains(" up --no-samples\n"),
         "{unit}"
     );
     // The home of the environment is the home of the service.
@@ -62,4 +64,43 @@ fn a_unit_is_written_once_and_can_be_removed() {
     std::fs::write(&path, b"\xff\xfe").unwrap();
     assert_eq!(install().0, Some(4));
     assert_eq!(std::fs::read(&path).unwrap(), b"\xff\xfe");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_unit_has_what_was_asked_for_and_what_cannot_work_is_refused() {
+    let env = TestEnv::new();
+    std::fs::create_dir(env.path("runs of swarm")).unwrap();
+    let install = |more: &[&str]| {
+        let args = [&["up", "--install-service"][..], more].concat();
+        let mut command = env.command(&args);
+        let command = command.env("XDG_CONFIG_HOME", env.path("config"));
+        let output = command.current_dir(env.dir.path()).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), stderr)
+    };
+    let path = env.path("config/systemd/user/quipu.service");
+    for (more, why) in [
+        (["--runs", "none"], "--runs: there is no directory none"),
+        (["--listen", "nowhere"], "is neither ADDRESS:PORT"),
+    ] {
+        let (code, stderr) = install(&more);
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(why), "{stderr}");
+        assert!(!path.exists());
+    }
+    let asked = [
+        "--require-keys",
+        "--listen",
+        "./q.sock",
+        "--runs",
+        "runs of swarm",
+    ];
+    assert_eq!(install(&asked), (Some(0), String::new()));
+    let unit = std::fs::read_to_string(&path).unwrap();
+    let dir = env.dir.path().to_str().unwrap();
+    let command = format!(
+        " --home {dir} up --no-samples --listen={dir}/q.sock --require-keys \"--runs={dir}/runs of swarm\"\n"
+    );
+    assert!(unit.contains(&command), "{unit}");
 }
