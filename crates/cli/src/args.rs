@@ -278,6 +278,11 @@ pub(crate) struct Search {
     /// Show secrets that stand in what is found, as they are
     #[arg(long)]
     pub(crate) reveal: bool,
+    #[arg(
+        long,
+        help = "Do not ask the server that runs for this home [env: QUIPU_NO_SERVER]"
+    )]
+    pub(crate) no_server: bool,
     /// Write one JSON document
     #[arg(long, conflicts_with = "jsonl")]
     pub(crate) json: bool,

@@ -4,6 +4,7 @@
 //! server or another program can do the same. stdout is data, stderr is everything else.
 
 mod args;
+mod asked;
 mod commands;
 mod config;
 mod error;

@@ -196,7 +196,7 @@ pub(super) fn write_rows(
             (shown_id(ids, row), plain),
             (at.map(when::local).unwrap_or_default(), DIM),
             (row.agent.clone(), plain),
-            (project(row), plain),
+            (row.cwd.as_deref().map(project).unwrap_or_default(), plain),
             (row.title.clone().unwrap_or_default(), plain),
             (row.figures.prompts.to_string(), plain),
             (row.figures.tool_calls.to_string(), plain),
@@ -248,10 +248,7 @@ pub(crate) fn submitted(row: &TranscriptRow) -> Option<String> {
 }
 
 /// The last part of the directory a session ran in.
-pub(super) fn project(row: &TranscriptRow) -> String {
-    let Some(cwd) = &row.cwd else {
-        return String::new();
-    };
+pub(super) fn project(cwd: &str) -> String {
     let is_home = etcetera::home_dir().is_ok_and(|home| home == Path::new(cwd));
     if is_home {
         return "~".to_owned();

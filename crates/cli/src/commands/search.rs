@@ -1,18 +1,20 @@
 //! `quipu search`
 
 use std::io::Write;
-use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anstyle::Style;
 use jiff::tz::TimeZone;
-use quipu_api::search::{Hit, Matches};
+use quipu_api::search::{Hit, HitEvent, Matches};
+use quipu_api::serve::SearchAnswer;
+use quipu_model::Place;
 use quipu_record::{Clock as _, SystemClock};
 use quipu_search::query::{Clock, Query, QueryError};
 use quipu_store::Store;
 use quipu_store::documents::hit;
 use quipu_store::facade::ShortIds;
-use quipu_store::search::{Ask, Found, Pattern, SearchError, Show, Sort, Spoken};
+use quipu_store::search::{Ask, Found, Pattern, SearchError, Show, Sort};
 
 use super::list::project;
 use super::resume::quote;
@@ -21,7 +23,7 @@ use crate::config::Config;
 use crate::error::{CommandError, Exit, Result};
 use crate::locate::HomePlace;
 use crate::terminal::{BOLD, CYAN, DIM, RED, YELLOW, clean, columns, count, fit, out, say};
-use crate::{json, redaction, when};
+use crate::{asked, json, redaction, when};
 
 /// What stands before a snippet.
 const INDENT: &str = "    ";
@@ -63,9 +65,10 @@ pub(crate) fn run(args: &Search, place: &HomePlace) -> Result<Exit> {
         zone: TimeZone::system(),
     };
     let query = Query::parse(&text, &clock).map_err(|error| wrong(&error, &text))?;
-    let prices = Config::load(&place.home()?)?.prices();
+    let config = Config::load(&place.home()?)?;
     if args.count {
-        let matches = store.count_matches(&query, &prices).map_err(failed)?;
+        let matches = store.count_matches(&query, &config.prices());
+        let matches = matches.map_err(failed)?;
         let mut out = out();
         if args.json || args.jsonl {
             writeln!(out, "{}", json::line(&Matches { matches })?)?;
@@ -75,8 +78,16 @@ pub(crate) fn run(args: &Search, place: &HomePlace) -> Result<Exit> {
         out.flush()?;
         return Ok(Exit::Done);
     }
-    let answer = store.search(
-        &Ask {
+    let guard = shown(args, place)?;
+    let served = match guard {
+        Show::Guarded => served(args, &text, &place.home()?, snippet),
+        // The server shows what anybody may see.
+        _ => None,
+    };
+    let answer = if let Some(answer) = served {
+        answer
+    } else {
+        let ask = Ask {
             query: &query,
             sort: match args.sort {
                 SearchSort::Relevance => Sort::Relevance,
@@ -87,13 +98,17 @@ pub(crate) fn run(args: &Search, place: &HomePlace) -> Result<Exit> {
             context: args.context,
             copies: args.copies,
             snippet,
-            guard: shown(args, place)?,
-        },
-        &prices,
-    );
-    let answer = answer.map_err(failed)?;
-    write(args, &answer.found, &store, place)?;
-    finish(args, answer.found.len(), answer.more);
+            guard,
+        };
+        let answer = store.search(&ask, &config.prices()).map_err(failed)?;
+        SearchAnswer {
+            hits: hits(&answer.found, &store)?,
+            more: answer.more,
+            not_indexed: answer.not_indexed,
+        }
+    };
+    write(args, &answer.hits, &store, place)?;
+    finish(args, answer.hits.len(), answer.more);
     if answer.not_indexed > 0 {
         let those = count(answer.not_indexed, "session");
         say(&format!(
@@ -102,6 +117,47 @@ pub(crate) fn run(args: &Search, place: &HomePlace) -> Result<Exit> {
         ));
     }
     Ok(Exit::Done)
+}
+
+/// What the server of the home finds, where one runs and is sure to find the same. Its time zone and its prices may be others.
+fn served(args: &Search, text: &str, home: &Path, snippet: usize) -> Option<SearchAnswer> {
+    let lower = text.to_lowercase();
+    let is_other = ["since:", "until:", "cost:"]
+        .iter()
+        .any(|it| lower.contains(it));
+    // What the server takes at most.
+    let takes = (1..=200).contains(&args.limit)
+        && args.context <= 10
+        && (40..=4000).contains(&snippet)
+        && text.len() <= 4096;
+    let sort = match args.sort {
+        SearchSort::Relevance => "relevance",
+        SearchSort::Newest => "newest",
+        SearchSort::Cost => return None,
+    };
+    if is_other || !takes || !asked::may_ask(args.no_server) {
+        return None;
+    }
+    let target = format!(
+        "/api/v1/search?q={}&sort={sort}&limit={}&context={}&copies={}&snippet={snippet}",
+        asked::encoded(text),
+        args.limit,
+        args.context,
+        args.copies,
+    );
+    let mut answer: SearchAnswer = asked::ask(home, &target)?;
+    for hit in &mut answer.hits {
+        // Reading a number of so many digits may miss its last bit, which the number that was written does not have.
+        #[expect(clippy::cast_possible_truncation, reason = "it was one of 32 bits")]
+        let score = hit.score as f32;
+        hit.score = f64::from(score);
+    }
+    Some(answer)
+}
+
+fn hits(found: &[Found], store: &Store) -> Result<Vec<Hit>> {
+    let guard = store.guard()?;
+    Ok(found.iter().map(|it| hit(it, guard)).collect())
 }
 
 fn pattern(
@@ -122,7 +178,7 @@ fn pattern(
         &stop,
     );
     let matches = matches.map_err(failed)?;
-    write(args, &matches.found, store, place)?;
+    write(args, &hits(&matches.found, store)?, store, place)?;
     finish(args, matches.found.len(), matches.more);
     for (row, why) in &matches.problems {
         say(&format!("{}: {why}", row.run_id));
@@ -180,23 +236,21 @@ fn failed(error: SearchError) -> CommandError {
     }
 }
 
-fn write(args: &Search, found: &[Found], store: &Store, place: &HomePlace) -> Result<()> {
+fn write(args: &Search, hits: &[Hit], store: &Store, place: &HomePlace) -> Result<()> {
     let mut out = out();
-    let guard = store.guard()?;
     if args.jsonl {
-        for it in found {
-            writeln!(out, "{}", json::line(&hit(it, guard))?)?;
+        for hit in hits {
+            writeln!(out, "{}", json::line(hit)?)?;
         }
     } else if args.json {
-        let all: Vec<Hit> = found.iter().map(|it| hit(it, guard)).collect();
-        writeln!(out, "{}", json::document(&all)?)?;
-    } else if !found.is_empty() {
+        writeln!(out, "{}", json::document(&hits)?)?;
+    } else if !hits.is_empty() {
         let ids = store.short_ids()?;
-        for (n, it) in found.iter().enumerate() {
+        for (n, hit) in hits.iter().enumerate() {
             if n > 0 {
                 writeln!(out)?;
             }
-            person(&mut out, it, &ids, place)?;
+            person(&mut out, hit, &ids, place)?;
         }
     }
     out.flush()?;
@@ -204,56 +258,52 @@ fn write(args: &Search, found: &[Found], store: &Store, place: &HomePlace) -> Re
 }
 
 /// Who says it: a role, and the tool.
-fn speaker(event: &Spoken) -> String {
-    let role = match event.role {
+fn speaker(role: &str, tool: Option<&str>) -> String {
+    let role = match role {
         "tool_call" => "call",
         "tool_result" => "result",
         role => role,
     };
-    match &event.tool {
+    match tool {
         Some(tool) => format!("{role} {tool}"),
         None => role.to_owned(),
     }
 }
 
-fn person(out: &mut impl Write, found: &Found, ids: &ShortIds, place: &HomePlace) -> Result<()> {
-    let row = &found.row;
-    let at = found.event.at.map(when::local).unwrap_or_default();
-    let step = found
-        .event
-        .place
-        .as_ref()
-        .map(|place| redaction::masked(&place.label()))
-        .unwrap_or_default();
+fn person(out: &mut impl Write, hit: &Hit, ids: &ShortIds, place: &HomePlace) -> Result<()> {
+    let at = hit.timestamp.as_ref().and_then(|at| at.0.parse().ok());
+    let step = Place {
+        path: hit.path.clone().unwrap_or_default(),
+        iterations: hit.iterations.clone(),
+        ..Place::default()
+    };
     let mut head = vec![
-        row.agent.clone(),
-        project(row),
-        at,
-        step,
-        speaker(&found.event),
+        hit.agent.clone(),
+        hit.project.as_deref().map(project).unwrap_or_default(),
+        at.map(when::local).unwrap_or_default(),
+        step.label(),
+        speaker(&hit.role, hit.tool.as_deref()),
     ];
     head.retain(|part| !part.is_empty());
-    if found.copies > 0 {
-        head.push(format!("and in {}", plural(found.copies)));
+    if hit.copies > 0 {
+        head.push(format!("and in {}", plural(hit.copies)));
     }
     let head = fit(&clean(&head.join("  ")), columns());
     writeln!(out, "{BOLD}{head}{BOLD:#}")?;
-    for event in &found.before {
+    for event in &hit.before {
         context(out, event)?;
     }
-    if let Some(why) = &found.problem {
+    if let Some(why) = &hit.problem {
         writeln!(out, "{INDENT}{YELLOW}{}{YELLOW:#}", clean(why))?;
     } else {
-        let text = &found.event.text;
-        let shown = marked(text, &found.snippet, &found.marks, RED.bold());
-        writeln!(out, "{INDENT}{shown}")?;
+        writeln!(out, "{INDENT}{}", marked(hit, RED.bold()))?;
     }
-    for event in &found.after {
+    for event in &hit.after {
         context(out, event)?;
     }
-    let id = quote(&ids.short(&row.run_id));
+    let id = quote(&ids.short(&hit.run_id));
     let flag = place.flag();
-    let from = match found.event.seq {
+    let from = match hit.seq {
         0 => String::new(),
         seq => format!(" --from {seq}"),
     };
@@ -269,37 +319,47 @@ fn plural(copies: u64) -> String {
 }
 
 /// An event beside one that was found, on one line.
-fn context(out: &mut impl Write, event: &Spoken) -> Result<()> {
+fn context(out: &mut impl Write, event: &HitEvent) -> Result<()> {
     let begins: String = event.text.chars().take(400).collect();
     let said = one_line(&begins);
-    let line = format!("{} {}: {said}", event.seq, speaker(event));
+    let speaker = speaker(&event.role, event.tool.as_deref());
+    let line = format!("{} {speaker}: {said}", event.seq);
     let line = fit(&clean(&line), columns().saturating_sub(INDENT.len()));
     writeln!(out, "{INDENT}{DIM}{line}{DIM:#}")?;
     Ok(())
 }
 
-/// A part of a text, on one line, with what matches marked.
-fn marked(text: &str, part: &Range<usize>, marks: &[Range<usize>], style: Style) -> String {
+/// The snippet, on one line, with what matches marked.
+fn marked(hit: &Hit, style: Style) -> String {
+    let snippet = hit.snippet.as_deref().unwrap_or_default();
+    let begin = hit.snippet_offset;
+    // Where something of the text is in the snippet, if it is.
+    let within = |at: u64| {
+        let at = usize::try_from(at.checked_sub(begin)?).ok()?;
+        (at <= snippet.len()).then_some(at)
+    };
     let mut shown = String::new();
-    if part.start > 0 {
+    if begin > 0 {
         shown.push('…');
     }
-    let mut at = part.start;
-    let inside = marks
-        .iter()
-        .filter(|mark| mark.start >= part.start && mark.end <= part.end);
-    for mark in inside {
-        shown.push_str(&one_line(&text[at..mark.start]));
-        let found = one_line(&text[mark.clone()]);
+    let mut at = 0;
+    for &[from, to] in &hit.matches {
+        let (Some(from), Some(to)) = (within(from), within(to)) else {
+            continue;
+        };
+        let (Some(before), Some(found)) = (snippet.get(at..from), snippet.get(from..to)) else {
+            continue;
+        };
         shown.extend([
+            one_line(before),
             style.render().to_string(),
-            found,
+            one_line(found),
             style.render_reset().to_string(),
         ]);
-        at = mark.end;
+        at = to;
     }
-    shown.push_str(&one_line(&text[at..part.end]));
-    if part.end < text.len() {
+    shown.push_str(&one_line(snippet.get(at..).unwrap_or_default()));
+    if begin + (snippet.len() as u64) < hit.text_bytes {
         shown.push('…');
     }
     shown

@@ -1,5 +1,6 @@
 //! `quipu up` and `quipu serve`, through the real binary and real sockets.
 
+mod asked;
 mod days;
 mod hostile;
 mod kit;
