@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use quipu_model::{Body, Json, Place, RunId, Step, StepKind};
-use quipu_record::{Journal, Recorder, RecorderOptions, Storage};
+use quipu_record::{Recorder, RecorderOptions, Storage};
 use quipu_store::blobs::Blobs;
 use serde_json::{Value, json};
 
@@ -16,6 +16,7 @@ use super::chronicle::{Chronicle, with_extra};
 use super::clock::Clock;
 use super::context::RunFacts;
 use super::history::{History, LastEnd};
+use super::resume::journal;
 use super::run::{broken, close_steps};
 use super::{EngineError, RunStatus};
 
@@ -48,11 +49,11 @@ impl Cancelling<'_> {
             return Err(EngineError::Resume(why));
         }
         // The lock comes first: nobody else writes while the transcript is read.
-        let journal =
-            Journal::open(&path, run_id, self.recorder.limits).map_err(|error| match error {
-                quipu_record::Error::Locked(_) => EngineError::Running(run_id.clone()),
-                error => EngineError::Recording(error),
-            })?;
+        let journal = journal(&path, run_id, self.recorder.limits);
+        let journal = journal.map_err(|error| match error {
+            quipu_record::Error::Locked(_) => EngineError::Running(run_id.clone()),
+            error => EngineError::Recording(error),
+        })?;
         let blobs = Blobs::open(&self.home.join("blobs")).map_err(EngineError::Storing)?;
         let history = History::read(&path, None).map_err(EngineError::Recording)?;
         let started = history.started.as_ref();

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use indexmap::IndexMap;
+use quipu_exchange::lines::Limits;
 use quipu_model::{Event, RunId};
 use quipu_record::Journal;
 use quipu_store::blobs::Blobs;
@@ -130,12 +132,31 @@ pub(super) fn open_journal(
     run_id: &RunId,
 ) -> Result<Option<Journal>, EngineError> {
     let path = options.storage.path_of(run_id);
-    match Journal::open(&path, run_id, options.recorder.limits) {
+    match journal(&path, run_id, options.recorder.limits) {
         Ok(journal) => Ok(Some(journal)),
         Err(quipu_record::Error::Locked(_)) => Err(EngineError::Running(run_id.clone())),
         Err(_) if options.go_on_unrecorded => Ok(None),
         Err(error) => Err(EngineError::Recording(error)),
     }
+}
+
+/// How often and how long a lock is tried for: whoever looks whether a run goes on holds it for a moment.
+const LOOKS: u32 = 5;
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Opens a journal, and does not take somebody who only looks for somebody who writes.
+pub(super) fn journal(
+    path: &Path,
+    run_id: &RunId,
+    limits: Limits,
+) -> Result<Journal, quipu_record::Error> {
+    for _ in 1..LOOKS {
+        match Journal::open(path, run_id, limits) {
+            Err(quipu_record::Error::Locked(_)) => std::thread::sleep(LOOK),
+            opened => return opened,
+        }
+    }
+    Journal::open(path, run_id, limits)
 }
 
 fn read_history(options: &EngineOptions, path: &Path) -> Result<History, EngineError> {

@@ -107,3 +107,19 @@ async fn a_run_that_somebody_runs_is_not_written_to() {
     ));
     assert!(!Storage::at(&world.home()).path_of(&other).exists());
 }
+
+#[tokio::test]
+async fn who_only_looks_at_a_run_does_not_keep_others_from_it() {
+    let world = World::new();
+    let ran = paused(&world).await;
+    let id = &ran.outcome.run_id;
+    let path = Storage::at(&world.home()).path_of(id);
+    let looks = std::fs::File::open(&path).expect("a transcript");
+    looks.lock_shared().expect("nobody writes");
+    let ends = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(15));
+        drop(looks);
+    });
+    assert!(cancel(&world, id).expect("free in a moment"));
+    ends.join().expect("it ended");
+}
