@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
@@ -13,11 +13,12 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, RETRY_AFTER};
+use parking_lot::Mutex;
 use quipu_model::Timestamp;
 use quipu_record::Clock;
 use quipu_redact::{Engine, Kind, RuleSet};
 use quipu_store::Store;
-use quipu_store::import::ImportError;
+use quipu_store::import::{ImportError, Problem};
 use quipu_submit::protocol::{Code, Receipt, Refusal, TranscriptId};
 use quipu_submit::server::{self, Disk, RateLimit, Service, Taken};
 use quipu_submit::{EngineScan, KeyStore};
@@ -41,10 +42,14 @@ impl Clock for SharedClock {
 /// How many submissions are taken at once.
 const AT_ONCE: usize = 16;
 
-/// The service, made when somebody first asks for it: most homes are never submitted to.
+/// How long a client waits before it tries a storage again that could not be opened.
+const AGAIN_SECONDS: u64 = 5;
+
+/// The service, made when somebody first asks for it: most homes are never submitted to. One that could not be made is tried
+/// again with the next request.
 #[derive(Debug)]
 pub struct Submissions {
-    service: OnceLock<Result<Arc<Service<Disk, SharedClock>>, String>>,
+    service: Mutex<Option<Arc<Service<Disk, SharedClock>>>>,
     limits: Arc<RateLimit>,
     permits: Arc<Semaphore>,
     /// Something was taken that the store does not have yet.
@@ -55,7 +60,7 @@ impl Submissions {
     pub(crate) fn new(clock: &Arc<dyn Clock>) -> Self {
         let limits = RateLimit::new(Arc::clone(clock), RateLimit::KEYS, RateLimit::FAILURES);
         Self {
-            service: OnceLock::new(),
+            service: Mutex::new(None),
             limits: Arc::new(limits),
             permits: Arc::new(Semaphore::new(AT_ONCE)),
             behind: Arc::default(),
@@ -67,29 +72,31 @@ impl Submissions {
         &self.limits
     }
 
-    fn service(&self, app: &App) -> Result<Arc<Service<Disk, SharedClock>>, String> {
-        let made = self.service.get_or_init(|| {
-            let text = |error: &dyn std::fmt::Display| error.to_string();
-            let disk = Disk::open(&app.store().submissions()).map_err(|error| text(&error))?;
-            let rules = RuleSet::builtin();
-            let engine = Engine::new(&rules, |rule| rule.kind == Kind::Secret);
-            let scan = EngineScan::for_secrets(engine.map_err(|error| text(&error))?);
-            let keys = KeyStore::at(app.home().join("keys.jsonl"));
-            let keys = keys.with_clock(Arc::clone(app.clock()));
-            let taken = Follower {
-                app: app.clone(),
-                behind: Arc::clone(&self.behind),
-            };
-            let service = Service::new(
-                disk,
-                SharedClock(Arc::clone(app.clock())),
-                Box::new(keys),
-                Box::new(scan),
-            );
-            let service = service.with_gate(Box::new(Arc::clone(&self.limits)));
-            Ok(Arc::new(service.with_taken(Box::new(taken))))
-        });
-        made.clone()
+    fn service(&self, app: &App) -> io::Result<Arc<Service<Disk, SharedClock>>> {
+        let mut made = self.service.lock();
+        if let Some(service) = &*made {
+            return Ok(Arc::clone(service));
+        }
+        let disk = Disk::open(&app.store().submissions())?;
+        let rules = RuleSet::builtin();
+        let engine = Engine::new(&rules, |rule| rule.kind == Kind::Secret);
+        let scan = EngineScan::for_secrets(engine.map_err(io::Error::other)?);
+        let keys = KeyStore::at(app.home().join("keys.jsonl"));
+        let keys = keys.with_clock(Arc::clone(app.clock()));
+        let taken = Follower {
+            app: app.clone(),
+            behind: Arc::clone(&self.behind),
+        };
+        let service = Service::new(
+            disk,
+            SharedClock(Arc::clone(app.clock())),
+            Box::new(keys),
+            Box::new(scan),
+        );
+        let service = service.with_gate(Box::new(Arc::clone(&self.limits)));
+        let service = Arc::new(service.with_taken(Box::new(taken)));
+        *made = Some(Arc::clone(&service));
+        Ok(service)
     }
 }
 
@@ -108,27 +115,50 @@ impl Follower {
     ) -> Result<T, ImportError> {
         act(&self.app.store().another()?)
     }
+
+    /// It is done by [`catch_up`], which can wait for whoever imports.
+    fn later(&self, error: &ImportError) {
+        tracing::debug!(target: "quipu", why = %error, "what was submitted is imported later");
+        self.behind.notify_one();
+    }
 }
 
 impl Taken for Follower {
     fn kept(&self, receipt: &Receipt, _document: Option<&Path>) {
         let now = self.app.clock().now();
         let id = &receipt.transcript_id;
-        if self
-            .with(|store| store.receive_submission(id, now))
-            .is_err()
-        {
-            self.behind.notify_one();
+        match self.with(|store| store.receive_submission(id, now)) {
+            Ok(report) if report.problems.is_empty() => {}
+            Ok(report) => {
+                say(&report.problems);
+                self.behind.notify_one();
+            }
+            Err(error) => self.later(&error),
         }
         self.app.freshness().bump();
     }
 
     fn removed(&self, id: &TranscriptId) {
         let now = self.app.clock().now();
-        if self.with(|store| store.forget_received(id, now)).is_err() {
-            self.behind.notify_one();
+        match self.with(|store| store.forget_received(id, now)) {
+            Ok(true) => {}
+            // It may become known in this moment.
+            Ok(false) => self.behind.notify_one(),
+            Err(error) => self.later(&error),
         }
         self.app.freshness().bump();
+    }
+}
+
+/// Says what is wrong with documents that were taken.
+fn say(problems: &[Problem]) {
+    for problem in problems {
+        tracing::warn!(
+            target: "quipu",
+            path = %problem.path.display(),
+            why = %problem.what,
+            "what was submitted cannot be imported"
+        );
     }
 }
 
@@ -141,9 +171,18 @@ pub(crate) async fn catch_up(app: App) {
             .work(move |store| Ok(store.follow_submissions(now)?))
             .await;
         match done {
-            Ok(done) if done.received + done.forgotten > 0 => app.freshness().bump(),
-            Ok(_) => {}
-            Err(_) => {
+            Ok(done) => {
+                say(&done.problems);
+                if done.unreadable > 0 {
+                    let count = done.unreadable;
+                    tracing::warn!(target: "quipu", count, "receipts of submissions cannot be read");
+                }
+                if done.received + done.forgotten > 0 {
+                    app.freshness().bump();
+                }
+            }
+            Err(error) => {
+                tracing::debug!(target: "quipu", why = ?error, "submissions are caught up with later");
                 tokio::select! {
                     () = app.ending().cancelled() => return,
                     () = tokio::time::sleep(AGAIN) => continue,
@@ -202,7 +241,7 @@ async fn handle(State(app): State<App>, peer: Peer, request: Request) -> Respons
         let path = parts.uri.path_and_query();
         let path = path.map_or("/", http::uri::PathAndQuery::as_str);
         let mut reader = reader;
-        Ok::<_, String>(service.handle(server::Request {
+        Ok::<_, io::Error>(service.handle(server::Request {
             method: parts.method.as_str(),
             path,
             headers: &headers,
@@ -221,11 +260,22 @@ async fn handle(State(app): State<App>, peer: Peer, request: Request) -> Respons
             sent(answer)
         }
         Ok(Err(why)) => {
-            tracing::error!(target: "quipu", why, "submissions cannot be kept");
-            refused(Code::Internal, "the server failed; nothing was kept", None)
+            tracing::error!(target: "quipu", why = %why, "submissions cannot be kept");
+            unopened(&why)
         }
         Err(_) => refused(Code::Internal, "the server failed; nothing was kept", None),
     }
+}
+
+/// The storage could not be opened. It is tried again with the next request.
+fn unopened(why: &io::Error) -> Response {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    if matches!(why.kind(), StorageFull | QuotaExceeded | FileTooLarge) {
+        let message = "the server has no room left; nothing was kept";
+        return refused(Code::InsufficientStorage, message, None);
+    }
+    let message = "the server cannot use its storage just now; nothing was kept";
+    refused(Code::Unavailable, message, Some(AGAIN_SECONDS))
 }
 
 fn refused(code: Code, message: &str, wait: Option<u64>) -> Response {
@@ -258,7 +308,8 @@ fn sent(answer: server::Response) -> Response {
     *response.status_mut() =
         StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
-    if answer.status != 204 {
+    // The length of a 304 would be that of the document, not of this answer.
+    if !matches!(answer.status, 204 | 304) {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     for (name, value) in answer.headers {

@@ -115,3 +115,99 @@ fn keys_open_what_their_scopes_say() {
         "a revoked key is refused at once"
     );
 }
+
+#[test]
+fn a_storage_that_could_not_be_opened_is_tried_again() {
+    // A file is where the directory belongs.
+    let served = Served::with(
+        |home| drop(std::fs::File::create(home.join("submissions")).unwrap()),
+        |_| {},
+    );
+    let key = make(&keys_of(&served), Scope::Submit);
+    let id = fresh_id().unwrap();
+    let body = transcript(&id, &key.submitter(false), "all 12 zeppelins passed");
+    let answer = put(&served, &key, &id, &body);
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    assert_eq!(answer.json()["code"], "unavailable");
+    assert!(answer.header("retry-after").is_some());
+    std::fs::remove_file(served.home().join("submissions")).unwrap();
+    let answer = put(&served, &key, &id, &body);
+    assert_eq!(answer.status, 201, "{}", answer.text());
+}
+
+#[test]
+fn a_full_disk_is_said_and_anything_else_is_not_for_good() {
+    use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, StorageFull};
+    for (kind, status) in [
+        (StorageFull, 507),
+        (QuotaExceeded, 507),
+        (PermissionDenied, 503),
+    ] {
+        assert_eq!(super::unopened(&kind.into()).status(), status);
+    }
+}
+
+/// Waits until something is so.
+fn until(mut is_so: impl FnMut() -> bool) -> bool {
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < std::time::Duration::from_secs(20) {
+        if is_so() {
+            return true;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    false
+}
+
+#[test]
+fn submitting_and_deleting_do_not_wait_for_an_import() {
+    let served = Served::empty();
+    let key = make(&keys_of(&served), Scope::Submit);
+    let count = || {
+        let list = served.get("/api/v1/transcripts").json();
+        list["transcripts"].as_array().unwrap().len()
+    };
+    let submit = || {
+        let id = fresh_id().unwrap();
+        let body = transcript(&id, &key.submitter(false), "all 12 zeppelins passed");
+        let answer = put(&served, &key, &id, &body);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        id
+    };
+    let first = submit();
+    assert!(until(|| count() == 1));
+    let lock = std::fs::File::options()
+        .write(true)
+        .open(served.home().join("import.lock"))
+        .unwrap();
+    lock.lock().unwrap();
+    let begun = std::time::Instant::now();
+    submit();
+    submit();
+    let bearer = format!("Bearer {}", key.expose());
+    let path = format!("/v1/transcripts/{first}");
+    let deleted = served.send("DELETE", &path, &[("Authorization", &bearer)], b"");
+    assert_eq!(deleted.status, 200, "{}", deleted.text());
+    let took = begun.elapsed();
+    assert!(took < std::time::Duration::from_secs(8), "{took:?}");
+    assert_eq!(count(), 1, "nothing could be imported yet");
+    lock.unlock().unwrap();
+    assert!(until(|| count() == 2), "{}", count());
+}
+
+#[test]
+fn an_answer_that_says_that_nothing_changed_has_no_length() {
+    let served = Served::empty();
+    let key = make(&keys_of(&served), Scope::Submit);
+    let id = fresh_id().unwrap();
+    let body = transcript(&id, &key.submitter(false), "all 12 zeppelins passed");
+    assert_eq!(put(&served, &key, &id, &body).status, 201);
+    let bearer = format!("Bearer {}", key.expose());
+    let path = format!("/v1/transcripts/{id}/document");
+    let document = served.send("GET", &path, &[("Authorization", &bearer)], b"");
+    let tag = document.header("etag").unwrap();
+    let headers = [("Authorization", bearer.as_str()), ("If-None-Match", tag)];
+    let same = served.send("GET", &path, &headers, b"");
+    assert_eq!(same.status, 304);
+    assert_eq!(same.header("content-length"), None);
+}
