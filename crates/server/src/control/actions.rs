@@ -14,16 +14,16 @@ use serde::Deserialize;
 
 use super::body::{AnswerBody, EmptyBody, JsonBody, ResumeBody, TokenBody, query};
 use super::executions::answer as answered;
-use super::launch::{self, Resume, blocking, id_of, survey};
-use super::others::{is_locked, standing, stop};
+use super::launch::{self, Resume, blocking, id_of, survey, surveyed};
+use super::others::{is_locked, stop};
 use super::view::view;
 use crate::App;
-use crate::access::MayWrite;
+use crate::access::{Caller, MayWrite};
 use crate::problem::Problem;
 
 /// How long a caller waits for a run to end, and at most. A program has 2 seconds between being asked to end and being made to;
 /// hooks for the end of a run have 10.
-const WAIT: u64 = 15;
+pub(crate) const WAIT: u64 = 15;
 const MOST_WAIT: u64 = 60;
 
 /// How often it is looked whether another process has let go of a run, while somebody waits for that.
@@ -66,40 +66,57 @@ pub(crate) async fn cancel(
         ));
     }
     let (id, wait) = (id_of(&id)?, Duration::from_secs(wait));
-    let here = app.control().runs.get(&id);
-    let is_done = if let Some(run) = here.filter(|run| !run.has_ended()) {
-        run.cancel.cancel();
-        run.ends_within(wait).await
-    } else {
-        let survey = survey(&app, &id).await?;
-        let path = Storage::at(app.home()).path_of(&id);
-        let (at, end) = (path.clone(), survey.end.clone());
-        match blocking(move || Ok(standing(&at, end.as_ref())))
-            .await?
-            .status
-        {
-            ExecutionStatus::Running => cancel_other(path, &survey.run_id, wait).await?,
-            // No process runs; what is left to do is to say so.
-            ExecutionStatus::Paused | ExecutionStatus::Lost => {
-                let how = Resume {
-                    cancelled: true,
-                    ..Resume::default()
-                };
-                let user = app.control().user_of(&caller);
-                let run = launch::resume(&app, user, &id, how).await?;
-                run.ends_within(wait).await
-            }
-            ExecutionStatus::Succeeded | ExecutionStatus::Failed | ExecutionStatus::Cancelled => {
-                true
-            }
-        }
-    };
-    let status = if is_done {
-        StatusCode::OK
-    } else {
-        StatusCode::ACCEPTED
+    let status = match end(&app, &caller, &id, wait).await? {
+        Ended::Before | Ended::Now => StatusCode::OK,
+        Ended::Soon => StatusCode::ACCEPTED,
     };
     Ok(answered(status, &view(&app, &id, true).await?))
+}
+
+/// What became of a run that was to be cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It had ended before.
+    Before,
+    /// It has ended.
+    Now,
+    /// It still ends.
+    Soon,
+}
+
+/// Cancels a run, for somebody who may, and waits so long for its end.
+///
+/// # Errors
+///
+/// When there is no such run, or it cannot be cancelled from here.
+pub(crate) async fn end(
+    app: &App,
+    caller: &Caller,
+    id: &RunId,
+    wait: Duration,
+) -> Result<Ended, Problem> {
+    let soon = |is_done: bool| if is_done { Ended::Now } else { Ended::Soon };
+    let here = app.control().runs.get(id);
+    if let Some(run) = here.filter(|run| !run.has_ended()) {
+        run.cancel.cancel();
+        return Ok(soon(run.ends_within(wait).await));
+    }
+    let (survey, standing) = surveyed(app, id).await?;
+    match standing.status {
+        ExecutionStatus::Running => {
+            let path = Storage::at(app.home()).path_of(id);
+            Ok(soon(cancel_other(path, &survey.run_id, wait).await?))
+        }
+        // No process runs; what is left to do is to say so.
+        ExecutionStatus::Paused | ExecutionStatus::Lost => {
+            let user = app.control().user_of(caller);
+            launch::record_cancelled(app, user, id).await?;
+            Ok(Ended::Now)
+        }
+        ExecutionStatus::Succeeded | ExecutionStatus::Failed | ExecutionStatus::Cancelled => {
+            Ok(Ended::Before)
+        }
+    }
 }
 
 /// Asks the process that runs a run to end it, and waits until it let go of the transcript.
@@ -275,7 +292,6 @@ pub(crate) async fn resume(
         }),
         stub: body.stub,
         budget_usd: body.budget_usd,
-        cancelled: false,
     };
     go_on(&app, user, &id_of(&id)?, how).await
 }

@@ -7,12 +7,13 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::{HeaderName, LOCATION};
 use http::{HeaderMap, StatusCode, Uri};
 use quipu_api::execution::{Execution, ExecutionPage, ExecutionRow, ExecutionStatus};
+use quipu_flow::engine::Glance;
 use quipu_model::{RunId, Timestamp};
 use serde::Deserialize;
 
 use super::body::{JsonBody, StartBody, query};
 use super::launch::{blocking, id_of, start as begin};
-use super::others::status;
+use super::others;
 use super::view::{row_of_glance, row_of_run, view};
 use crate::App;
 use crate::access::{MayRead, MayWrite};
@@ -111,7 +112,7 @@ fn place_of(cursor: &str) -> Result<Place, Problem> {
     parse().ok_or_else(wrong)
 }
 
-/// Runs of this server, and runs of other processes that run, wait or were cut off; the newest first.
+/// All runs of workflows, whoever ran them; the newest first. Runs that other runs called are not listed.
 #[utoipa::path(
     get,
     path = "/api/v1/executions",
@@ -163,9 +164,16 @@ fn all(app: &App) -> Vec<(Place, ExecutionRow)> {
         .map(|run| ((run.about.started_at, run.id.clone()), row_of_run(run)))
         .collect();
     let here: HashSet<RunId> = runs.iter().map(|run| run.id.clone()).collect();
-    for (path, glance) in control.others.unfinished(&app.home().join("transcripts")) {
+    for (path, mut glance) in control.others.all(&app.home().join("transcripts")) {
         if !here.contains(&glance.run_id) {
-            let status = status(&path, glance.end.as_ref());
+            let mut status = others::status(&path, glance.end.as_ref());
+            if status == ExecutionStatus::Lost
+                && let Some(again) = Glance::at(&path)
+            {
+                // It may have ended between the two looks.
+                glance = again;
+                status = others::status(&path, glance.end.as_ref());
+            }
             let place = (glance.started_at, glance.run_id.clone());
             found.push((place, row_of_glance(&glance, status)));
         }

@@ -9,16 +9,17 @@ use quipu_flow::definition::inputs::resolve;
 use quipu_flow::definition::places::Places;
 use quipu_flow::definition::{Budget, Workflow};
 use quipu_flow::engine::{
-    Engine, EngineError, EngineOptions, Observer, Person, ResumeOptions, Secrets, Survey, Verdict,
-    new_run_id,
+    Cancelling, Engine, EngineError, EngineOptions, Observer, Person, ResumeOptions, Secrets,
+    Survey, Verdict, new_run_id,
 };
-use quipu_flow::launch::{Checked, Launch};
+use quipu_flow::launch::{Checked, Launch, audit_file};
 use quipu_model::{RunId, hex};
-use quipu_record::Storage;
+use quipu_record::{RecorderOptions, Storage};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::body::{self, InputsBody, StartBody, StubBody};
+use super::others::Standing;
 use super::runs::{About, End, Run, Runs, with_source};
 use super::{others, workflows};
 use crate::App;
@@ -234,7 +235,7 @@ pub(super) async fn start(
         let engine = Engine::new(options);
         engine.run_as(id, workflow, inputs, &cancel).await
     };
-    Runs::spawn(app.clone(), Arc::clone(&run), Some(permit), work);
+    Runs::spawn(app.clone(), Arc::clone(&run), permit, work);
     begin(app, &run, None).await?;
     Ok(run.id.clone())
 }
@@ -309,8 +310,6 @@ pub(super) struct Resume {
     pub(super) verdict: Option<Verdict>,
     pub(super) stub: Option<StubBody>,
     pub(super) budget_usd: Option<f64>,
-    /// Whether it is resumed only to be recorded as cancelled.
-    pub(super) cancelled: bool,
 }
 
 /// What the transcript of a run says.
@@ -319,8 +318,35 @@ pub(super) struct Resume {
 ///
 /// When there is no such run.
 pub(super) async fn survey(app: &App, id: &RunId) -> Result<Survey, Problem> {
-    let (home, prices, id) = (app.home().to_owned(), Arc::clone(app.prices()), id.clone());
+    let read = reading(app, id);
+    blocking(move || read()).await
+}
+
+/// The same, and how the run is.
+///
+/// # Errors
+///
+/// When there is no such run.
+pub(super) async fn surveyed(app: &App, id: &RunId) -> Result<(Survey, Standing), Problem> {
+    let read = reading(app, id);
+    let path = Storage::at(app.home()).path_of(id);
     blocking(move || {
+        let survey = read()?;
+        let standing = others::standing(&path, survey.end.as_ref());
+        if standing.status != ExecutionStatus::Lost {
+            return Ok((survey, standing));
+        }
+        // It may have ended between the two looks.
+        let survey = read()?;
+        let standing = others::standing(&path, survey.end.as_ref());
+        Ok((survey, standing))
+    })
+    .await
+}
+
+fn reading(app: &App, id: &RunId) -> impl Fn() -> Result<Survey, Problem> + Send + use<> {
+    let (home, prices, id) = (app.home().to_owned(), Arc::clone(app.prices()), id.clone());
+    move || {
         let storage = Storage::at(&home);
         let missing = || {
             Problem::not_found(format!("there is no run {id}"))
@@ -331,8 +357,33 @@ pub(super) async fn survey(app: &App, id: &RunId) -> Result<Survey, Problem> {
         }
         let survey = Survey::of(&storage, &id, &prices);
         survey.map_err(Problem::store)?.ok_or_else(missing)
-    })
-    .await
+    }
+}
+
+/// Records that a run which no process runs is cancelled. Nothing of it runs again.
+///
+/// # Errors
+///
+/// When somebody runs it now, or its end cannot be recorded.
+pub(super) async fn record_cancelled(app: &App, user: String, id: &RunId) -> Result<(), Problem> {
+    let (home, masker, run) = (app.home().to_owned(), app.control().masker(), id.clone());
+    let cancelled = blocking(move || {
+        let cancelling = Cancelling {
+            home: &home,
+            audit: audit_file(&home),
+            recorder: RecorderOptions {
+                masker: Some(masker),
+                ..RecorderOptions::default()
+            },
+            user: &user,
+        };
+        cancelling.record(&run).map_err(|error| refused(&error))
+    });
+    cancelled.await?;
+    // What is known here is not how it is any more.
+    app.control().runs.forget(id);
+    app.freshness().bump();
+    Ok(())
 }
 
 /// Goes on with a run, and answers when that is recorded.
@@ -387,16 +438,8 @@ pub(super) async fn resume(
         spent: (survey.dollars, survey.tokens),
         stub: stub_body,
     };
-    // Recording that a run is cancelled does no work.
-    let permit = if how.cancelled {
-        None
-    } else {
-        Some(app.control().runs.permit()?)
-    };
+    let permit = app.control().runs.permit()?;
     let run = new_run(app, id.clone(), about);
-    if how.cancelled {
-        run.cancel.cancel();
-    }
     let before = app.control().runs.put(&run, None);
     let before = before.map_err(|_| Problem::conflict(format!("{id} is running")))?;
     let options = options(app, &run, ready.places, &ready.root, stub, budget, user);

@@ -38,6 +38,9 @@ use crate::App;
 use crate::access::Caller;
 use runs::Runs;
 
+pub(crate) use actions::{Ended, WAIT, end};
+pub(crate) use others::is_locked;
+
 /// What run control keeps.
 pub(crate) struct Control {
     runs: Runs,

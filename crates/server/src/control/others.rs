@@ -39,8 +39,9 @@ pub(super) fn standing(path: &Path, end: Option<&RecordedEnd>) -> Standing {
     Standing { status, pid }
 }
 
-/// Whether some process writes the transcript.
-pub(super) fn is_locked(path: &Path) -> bool {
+/// Whether some process writes the transcript. Whoever wants to write in the moment of the look tries again
+/// (`quipu_flow`), so that the look does not turn anybody away.
+pub(crate) fn is_locked(path: &Path) -> bool {
     let file = File::open(path);
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
@@ -135,10 +136,10 @@ struct Seen {
 }
 
 impl Others {
-    /// Runs whose transcripts do not say that they ended, or say that they wait.
-    pub(super) fn unfinished(&self, transcripts: &Path) -> Vec<(PathBuf, Glance)> {
+    /// All runs of workflows, but those that other runs called.
+    pub(super) fn all(&self, transcripts: &Path) -> Vec<(PathBuf, Glance)> {
         let mut now = HashMap::default();
-        let mut unfinished = Vec::new();
+        let mut all = Vec::new();
         let files = std::fs::read_dir(transcripts);
         for file in files.into_iter().flatten().flatten() {
             let path = file.path();
@@ -161,15 +162,12 @@ impl Others {
                     }),
                 });
             if let Some(glance) = &seen.glance {
-                let end = glance.end.as_ref().map(|end| end.status.as_str());
-                if matches!(end, None | Some("paused" | "interrupted")) {
-                    unfinished.push((path.clone(), glance.clone()));
-                }
+                all.push((path.clone(), glance.clone()));
             }
             now.insert(path, seen);
         }
         // What is gone is forgotten.
         *self.seen.lock() = now;
-        unfinished
+        all
     }
 }

@@ -387,7 +387,7 @@ impl Runs {
     pub(super) fn spawn(
         app: crate::App,
         run: Arc<Run>,
-        permit: Option<OwnedSemaphorePermit>,
+        permit: OwnedSemaphorePermit,
         work: impl Future<Output = Result<Outcome, EngineError>> + Send + 'static,
     ) {
         tokio::spawn(async move {
@@ -405,6 +405,15 @@ impl Runs {
             app.control().runs.ended(&run);
             app.freshness().bump();
         });
+    }
+
+    /// Forgets a run that has ended: its transcript says more than is known here.
+    pub(super) fn forget(&self, id: &RunId) {
+        let mut table = self.table.lock();
+        if table.runs.get(id).is_some_and(|run| run.has_ended()) {
+            table.runs.remove(id);
+            table.ended.retain(|ended| ended != id);
+        }
     }
 
     fn ended(&self, run: &Arc<Run>) {

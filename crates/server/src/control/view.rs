@@ -9,10 +9,9 @@ use quipu_api::execution::{
 use quipu_api::{Time, Usd};
 use quipu_flow::engine::{Glance, Outcome, Pause, RunStatus, Secrets, Survey};
 use quipu_model::RunId;
-use quipu_record::Storage;
 
-use super::launch::{blocking, survey};
-use super::others::{Standing, standing};
+use super::launch::surveyed;
+use super::others::Standing;
 use super::runs::{End, Run, State};
 use crate::App;
 use crate::problem::Problem;
@@ -35,19 +34,14 @@ pub(super) async fn view(app: &App, id: &RunId, may_write: bool) -> Result<Execu
     let mut execution = if let Some(run) = here {
         of_run(&run)
     } else {
-        let survey = survey(app, id).await?;
+        let (survey, standing) = surveyed(app, id).await?;
         if survey.workflow_file.is_none() {
             let why = format!("{id} is not a run of a workflow");
             return Err(
                 Problem::not_found(why).hint(format!("/api/v1/transcripts/{id} is its transcript"))
             );
         }
-        let path = Storage::at(app.home()).path_of(id);
-        blocking(move || {
-            let standing = standing(&path, survey.end.as_ref());
-            Ok(of_survey(survey, standing))
-        })
-        .await?
+        of_survey(survey, standing)
     };
     if let (false, Some(pause)) = (may_write, &mut execution.pause) {
         pause.token = None;
@@ -229,7 +223,8 @@ pub(super) fn row_of_run(run: &Run) -> ExecutionRow {
 
 /// A run of another process in a list.
 pub(super) fn row_of_glance(glance: &Glance, status: ExecutionStatus) -> ExecutionRow {
-    let ended = glance.last_at.filter(|_| status == ExecutionStatus::Paused);
+    let is_open = matches!(status, ExecutionStatus::Running | ExecutionStatus::Lost);
+    let ended = glance.last_at.filter(|_| !is_open);
     ExecutionRow {
         id: glance.run_id.to_string(),
         workflow: glance.workflow.clone(),

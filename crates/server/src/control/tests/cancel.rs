@@ -122,24 +122,91 @@ fn the_end_of_the_server_cancels_its_runs_and_records_it() {
     assert!(!pids.iter().any(|pid| is_alive(*pid)), "{pids:?}");
 }
 
-#[test]
-fn a_run_that_waits_or_was_lost_is_recorded_as_cancelled() {
-    let waits = r#"
+const WAITS: &str = r#"
+inputs:
+  - {name: SECRET_key, type: string}
 states:
   initial: ask
   ask: {type: approval, message: "Go on?", on_success: done}
   done: {type: terminal, status: success}
 "#;
-    let lab = Lab::new(&[("waits", waits)]);
-    let id = lab.start(&json!({"workflow": "waits"}));
+
+/// Starts a run that waits, with a secret that the transcript does not have.
+fn waiting(lab: &Lab) -> String {
+    let inputs = json!({"SECRET_key": "abcdef-123456"});
+    let id = lab.start(&json!({"workflow": "waits", "inputs": inputs}));
     lab.until_is(&id, "paused");
-    let answer = lab.act("", &id, "cancel", &json!({}));
+    assert!(!lab.transcript(&id).contains("abcdef-123456"));
+    id
+}
+
+fn is_cancelled(lab: &Lab, id: &str) {
+    let answer = lab.act("", id, "cancel", &json!({}));
     assert_eq!(
         (answer.status, answer.json()["status"].as_str()),
         (200, Some("cancelled")),
         "{}",
         answer.text()
     );
-    let last: Value = serde_json::from_str(lab.transcript(&id).lines().last().unwrap()).unwrap();
+    let outcome = &answer.json()["outcome"];
+    assert_eq!(
+        (&outcome["exit_code"], &outcome["error"]),
+        (&json!(130), &json!("cancelled"))
+    );
+    let text = lab.transcript(id);
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     assert!(last.to_string().contains("cancelled"), "{last}");
+    let again = lab.act("", id, "cancel", &json!({}));
+    assert_eq!((again.status, lab.transcript(id)), (200, text));
+}
+
+#[test]
+fn a_run_that_waits_is_cancelled_whatever_became_of_its_workflow() {
+    let lab = Lab::new(&[("waits", WAITS)]);
+    let id = waiting(&lab);
+    is_cancelled(&lab, &id);
+    let second = waiting(&lab);
+    let third = waiting(&lab);
+    let file = lab.work.path().join(".quipu/workflows/waits.yaml");
+    super::put(&file, "states: [broken");
+    is_cancelled(&lab, &second);
+    std::fs::remove_file(file).unwrap();
+    is_cancelled(&lab, &third);
+    // It is not asked any more.
+    let answer = lab.act("", &third, "approve", &json!({"token": "x"}));
+    assert_eq!(answer.status, 409, "{}", answer.text());
+}
+
+#[test]
+fn a_run_that_was_lost_is_recorded_as_cancelled() {
+    let lab = Lab::new(&[("waits", WAITS)]);
+    let id = waiting(&lab);
+    // As a process leaves it that was killed in the middle of a line.
+    let text = lab.transcript(&id);
+    let end = text.trim_end().rfind('\n').unwrap();
+    let run = quipu_model::RunId::new(&id).unwrap();
+    let path = quipu_record::Storage::at(lab.served.home()).path_of(&run);
+    super::put(&path, &text[..end + 20]);
+    assert_eq!(lab.see(&id)["status"], "lost");
+    is_cancelled(&lab, &id);
+}
+
+#[test]
+fn flow_studio_cancels_runs_of_this_server() {
+    let lab = Lab::new(&[("sleeps", SLEEPS), ("waits", WAITS)]);
+    let cancel = |id: &str| lab.post(&format!("/api/runs/{id}/cancel"), &json!({}));
+    let id = lab.start(&json!({"workflow": "sleeps"}));
+    let pids = pids(&lab);
+    for id in [id, waiting(&lab)] {
+        let answer = cancel(&id);
+        assert_eq!(
+            (answer.status, answer.json()),
+            (200, json!({"status": "cancelled", "run_id": id}))
+        );
+        assert_eq!(lab.see(&id)["status"], "cancelled");
+        assert_eq!(cancel(&id).status, 404, "it is over");
+        let row = lab.served.get(&format!("/api/runs/{id}")).json();
+        assert_eq!(row["status"], "canceled", "{row}");
+    }
+    assert!(!pids.iter().any(|pid| is_alive(*pid)), "{pids:?}");
 }

@@ -381,10 +381,53 @@ fn a_panic_in_a_run_ends_that_run_and_nothing_else() {
         let permit = runs.permit().unwrap();
         assert!(runs.permit().is_err());
         let work = async { panic!("a defect") };
-        Runs::spawn(lab.served.app.clone(), Arc::clone(&run), Some(permit), work);
+        Runs::spawn(lab.served.app.clone(), Arc::clone(&run), permit, work);
         run.ended().await;
         drop(runs.permit().unwrap());
     });
     let id = lab.start(&json!({"workflow": "greet", "inputs": {"who": "ada"}}));
     lab.until_is(&id, "succeeded");
+}
+
+#[test]
+fn runs_of_earlier_starts_are_listed() {
+    let quick = r"
+states:
+  initial: done
+  done: {type: terminal, status: success}
+";
+    let lab = Lab::new(&[("quick", quick)]);
+    let ids: Vec<String> = (0..3)
+        .map(|_| {
+            let id = lab.start(&json!({"workflow": "quick"}));
+            lab.until_is(&id, "succeeded");
+            id
+        })
+        .collect();
+    let Lab { served, work } = lab;
+    let lab = Lab {
+        served: served.restarted(),
+        work,
+    };
+    let mut found = Vec::new();
+    let mut path = "/api/v1/executions?limit=2".to_owned();
+    loop {
+        let page = lab.served.get(&path).json();
+        for row in page["items"].as_array().unwrap() {
+            assert_eq!(
+                (&row["status"], &row["here"]),
+                (&json!("succeeded"), &json!(false))
+            );
+            assert!(row["ended_at"].is_string(), "{row}");
+            found.push(row["id"].as_str().unwrap().to_owned());
+        }
+        let Some(next) = page["next"].as_str() else {
+            break;
+        };
+        path = format!("/api/v1/executions?limit=2&cursor={next}");
+    }
+    found.reverse();
+    assert_eq!(found, ids, "the newest first");
+    let failed = lab.served.get("/api/v1/executions?status=failed").json();
+    assert_eq!(failed["items"], json!([]));
 }

@@ -149,6 +149,14 @@ fn a_process_that_is_not_provably_a_run_is_not_signalled() {
     other.0.kill().unwrap();
     other.0.wait().unwrap();
     assert!(within(|| lab.see(&id)["status"] == "lost"));
+    // What is lost can be cancelled: nobody is left to be asked.
+    let answer = lab.act("", &id, "cancel", &json!({}));
+    assert_eq!(
+        (answer.status, answer.json()["status"].as_str()),
+        (200, Some("cancelled")),
+        "{}",
+        answer.text()
+    );
     let pid = rustix::process::Pid::from_raw(sleeping).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok();
 }
