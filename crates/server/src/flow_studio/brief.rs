@@ -1,17 +1,20 @@
 //! What is known of a run as a whole, from its own documents.
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use quipu_flow::engine::{RecordedEnd, last_event};
 use quipu_formats::flow::time;
 use quipu_model::{Body, Event, Timestamp};
 use serde_json::Value;
 
+use super::events::LINE;
 use super::folder::{Folder, Stamp, stamp};
+use super::own::{INTERRUPTED, word};
 use super::runs::Run;
 
 /// What is known of a run as a whole.
@@ -31,6 +34,12 @@ pub(super) struct Brief {
     pub(super) flows: Vec<String>,
     /// Its `meta.json`.
     pub(super) meta: Option<Value>,
+    /// Whether its `meta.json` says how it goes.
+    pub(super) is_said: bool,
+    /// Whether it is one of our own, and its transcript does not say how it ended.
+    pub(super) is_open: bool,
+    /// Whether it is one of our own, of a workflow.
+    is_workflow: bool,
     /// When it was made, as well as that is known; runs are sorted by it.
     pub(super) order: Option<Timestamp>,
 }
@@ -41,8 +50,8 @@ pub(super) struct Look(Vec<Option<Stamp>>);
 
 const DOCUMENTS: [&str; 4] = ["meta.json", "spec.json", "run.json", "run_state.json"];
 
-/// How much of the beginning and of the end of a transcript is looked at.
-const ENDS: u64 = 256 << 10;
+/// How long a run that is no workflow may say nothing before it counts as over.
+const SILENT: Duration = Duration::from_secs(600);
 
 impl Look {
     pub(super) fn of(run: &Run) -> Self {
@@ -120,7 +129,9 @@ impl Brief {
         self.error = text(meta.as_ref(), "error");
         // One program never writes that a run is over into its state, the other has no meta.json.
         let said = text(state.as_ref(), "status");
-        self.status = text(meta.as_ref(), "status").or(said);
+        let of_meta = text(meta.as_ref(), "status");
+        self.is_said = of_meta.is_some();
+        self.status = of_meta.or(said);
         let exemplar = meta
             .as_ref()
             .and_then(|meta| meta.get("is_exemplar")?.as_bool());
@@ -133,45 +144,65 @@ impl Brief {
             return;
         };
         self.status = Some("running".to_owned());
+        self.is_open = true;
         self.backend = Some("quipu".to_owned());
         self.completed = None;
+        self.error = None;
+        let length = file.metadata().map_or(0, |there| there.len());
         let mut head = Vec::new();
-        if file.by_ref().take(ENDS).read_to_end(&mut head).is_ok()
-            && let Some(first) = head.split(|byte| *byte == b'\n').next().and_then(event)
+        let first = BufReader::new((&file).take(LINE as u64)).read_until(b'\n', &mut head);
+        if first.is_ok()
+            && let Some(first) = event(&head)
         {
             self.started = Some(first.timestamp);
             if let Body::RunStarted(Some(step)) = &first.body {
                 self.title = self.title.take().or_else(|| Some(step.name.clone()));
             }
+            let facts = first.annotations.extra.as_ref();
+            let facts = facts.and_then(|facts| serde_json::from_str::<Value>(facts.get()).ok());
+            self.is_workflow = facts.is_some_and(|facts| facts["workflow_file"].is_string());
         }
-        let length = file.metadata().map_or(0, |there| there.len());
-        let mut tail = Vec::new();
-        if file
-            .seek(SeekFrom::Start(length.saturating_sub(ENDS)))
-            .is_err()
-            || file.take(ENDS).read_to_end(&mut tail).is_err()
-        {
+        let last = last_event(&mut file, length);
+        let Some((last, end)) = last.and_then(|last| {
+            let end = RecordedEnd::of(&last)?;
+            Some((last, end))
+        }) else {
             return;
-        }
-        let mut lines = tail.rsplit(|byte| *byte == b'\n');
-        let last = lines.find(|line| !line.is_empty()).and_then(event);
-        if let Some(last) = last
-            && let Body::RunCompleted(end) = &last.body
-        {
-            self.error = end.as_ref().and_then(|end| end.error.clone());
-            let word = if self.error.is_some() {
-                "failed"
-            } else {
-                "succeeded"
-            };
-            self.status = Some(word.to_owned());
+        };
+        let word = word(&end);
+        self.is_open = word == INTERRUPTED;
+        if is_over(word) {
             self.completed = Some(last.timestamp);
+            self.error = end.error;
+        }
+        if !self.is_open {
+            self.status = Some(word.to_owned());
+        }
+    }
+
+    /// Whether nobody goes on with a run of our own that has not ended and that nobody writes. A workflow has its transcript
+    /// locked while it runs; others may write now and then.
+    pub(super) fn is_left(&self, transcript: &Path) -> bool {
+        let is_silent = || {
+            let changed = std::fs::metadata(transcript).and_then(|there| there.modified());
+            let since = changed.ok().and_then(|changed| changed.elapsed().ok());
+            since.is_some_and(|since| since > SILENT)
+        };
+        self.is_open && (self.is_workflow || is_silent())
+    }
+
+    /// The same run, whose process died before it could say how the run ended.
+    pub(super) fn lost(&self) -> Self {
+        Self {
+            status: Some("stopped".to_owned()),
+            error: Some("the process of the run ended before the run did".to_owned()),
+            ..self.clone()
         }
     }
 }
 
 fn event(line: &[u8]) -> Option<Event> {
-    let text = std::str::from_utf8(line).ok()?;
+    let text = std::str::from_utf8(line).ok()?.trim_end();
     quipu_exchange::decode_text(text)
         .ok()
         .map(|(event, _)| event)

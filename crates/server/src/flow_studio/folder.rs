@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use quipu_flow::beneath::{Root, entries};
@@ -13,6 +14,8 @@ use quipu_formats::flow::receipt::{Document, Receipt, classify};
 use quipu_model::json::Tape;
 use rustix::fs::FileType;
 use serde_json::Value;
+
+use super::made::MadeFiles;
 
 /// How many names of one directory are looked at.
 const MOST: usize = 50_000;
@@ -27,6 +30,8 @@ const DEPTH: usize = 128;
 #[derive(Debug)]
 pub(super) struct Folder {
     root: Root,
+    /// Files that were made for it. They stay as long as somebody reads them.
+    made: Option<Arc<MadeFiles>>,
 }
 
 /// A transcript or a receipt.
@@ -60,7 +65,21 @@ impl Folder {
     /// Opens a run.
     pub(super) fn open(path: &Path) -> Option<Self> {
         let root = Root::open(path).ok()?;
-        Some(Self { root })
+        Some(Self { root, made: None })
+    }
+
+    /// The same, of files that were made.
+    pub(super) fn holding(mut self, made: Arc<MadeFiles>) -> Self {
+        self.made = Some(made);
+        self
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        match &self.made {
+            Some(made) => &made.path,
+            None => self.root.path(),
+        }
     }
 
     /// The names in a directory of the run that are regular files or directories, in order.

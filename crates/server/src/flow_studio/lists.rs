@@ -57,14 +57,13 @@ struct Read {
 }
 
 fn read(studio: &Studio, run: &Run) -> Result<Read, Fault> {
-    let directory = studio.directory(run)?;
-    let folder = Folder::open(&directory).ok_or_else(|| Fault::no_run(&run.id))?;
+    let folder = studio.folder(run)?;
     let limits = Limits {
         max_line_bytes: LINE,
         ..Limits::default()
     };
     let mut counted: BTreeMap<String, Counted> = BTreeMap::new();
-    let read = read_with(&directory, &limits, &mut |event| {
+    let read = read_with(folder.path(), &limits, &mut |event| {
         if let Some(source) = &event.annotations.source {
             let file = source.file.clone();
             counted.entry(file).or_default().take(&event);
@@ -105,6 +104,17 @@ impl Read {
             .map(|issue| serde_json::to_value(issue).unwrap_or_default())
             .collect()
     }
+}
+
+/// Which iteration each file of a run is, from 1, by its path in the run. Names of latest files do not say it.
+pub(super) fn iterations(studio: &Studio, run: &Run) -> Result<BTreeMap<String, u64>, Fault> {
+    let steps = read(studio, run)?.steps.into_iter();
+    let files = steps.flat_map(|step| {
+        let number = step.iteration + 1;
+        let files = [step.transcript, step.receipt].into_iter().flatten();
+        files.map(move |file| (file, number))
+    });
+    Ok(files.collect())
 }
 
 /// `GET /api/runs/{id}/transcripts`

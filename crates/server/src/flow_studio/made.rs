@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use parking_lot::Mutex;
@@ -13,6 +14,7 @@ use quipu_formats::flow::StepFiles;
 use quipu_formats::flow::stub::Written;
 use quipu_model::{Header, Origin, RunId};
 use quipu_record::RunLog;
+use tempfile::TempDir;
 
 use super::folder::Stamp;
 
@@ -27,14 +29,24 @@ const PAGE: usize = 256;
 
 /// The files that were made.
 #[derive(Debug, Default)]
-pub(super) struct Made(Mutex<Kept>);
-
-#[derive(Debug, Default)]
-struct Kept {
+pub(super) struct Made {
     /// Made when first needed, gone when the server ends.
-    directory: Option<tempfile::TempDir>,
-    runs: VecDeque<(String, Stamp, PathBuf)>,
-    number: u64,
+    base: Mutex<Option<Arc<TempDir>>>,
+    /// The latest used last.
+    runs: Mutex<VecDeque<(String, Arc<Slot>)>>,
+}
+
+/// The files of one run, and what its transcript looked like then. Held while they are made: two who ask for the same run
+/// share what is made, and those who ask for others do not wait.
+type Slot = Mutex<Option<(Stamp, Arc<MadeFiles>)>>;
+
+/// Files that were made. They are there as long as somebody holds this.
+#[derive(Debug)]
+pub(super) struct MadeFiles {
+    pub(super) path: PathBuf,
+    /// Goes before what it is in.
+    _directory: TempDir,
+    _base: Arc<TempDir>,
 }
 
 /// Why the files of a run could not be made.
@@ -54,48 +66,55 @@ pub(super) enum MakeError {
 }
 
 impl Made {
-    /// The directory with the files of a run.
-    pub(super) fn of(&self, id: &str, transcript: &Path) -> Result<PathBuf, MakeError> {
+    /// The files of a run.
+    pub(super) fn of(&self, id: &str, transcript: &Path) -> Result<Arc<MadeFiles>, MakeError> {
+        let slot = self.slot(id);
+        let mut slot = slot.lock();
         let there = std::fs::metadata(transcript)?;
         let at = there.modified()?.duration_since(UNIX_EPOCH);
         let stamp = (at.map_or(0, |at| at.as_nanos()), there.len());
         if there.len() > LONGEST {
             return Err(MakeError::TooLong);
         }
-        // One at a time: two who ask for the same run share what is made.
-        let mut kept = self.0.lock();
-        let known = kept
-            .runs
-            .iter()
-            .find(|(own, of, _)| own == id && *of == stamp);
-        if let Some((_, _, path)) = known {
-            return Ok(path.clone());
+        if let Some((of, files)) = &*slot
+            && *of == stamp
+        {
+            return Ok(Arc::clone(files));
         }
-        if kept.directory.is_none() {
-            kept.directory = Some(tempfile::Builder::new().prefix("quipu-flow-").tempdir()?);
-        }
-        kept.number += 1;
-        let number = kept.number.to_string();
-        let base = kept.directory.as_ref().map(tempfile::TempDir::path);
+        let base = self.base()?;
+        let directory = TempDir::new_in(base.path())?;
         // The last part is the run's own name: readers compare the two.
-        let path = base.unwrap_or(Path::new("")).join(number).join(id);
+        let path = directory.path().join(id);
         make(id, transcript, &path)?;
-        let old: Vec<usize> = (0..kept.runs.len())
-            .filter(|at| kept.runs[*at].0 == id)
-            .collect();
-        let mut gone: Vec<PathBuf> = Vec::new();
-        for at in old.into_iter().rev() {
-            gone.extend(kept.runs.remove(at).map(|(_, _, path)| path));
+        let files = Arc::new(MadeFiles {
+            path,
+            _directory: directory,
+            _base: base,
+        });
+        // Whoever reads the ones before keeps them.
+        *slot = Some((stamp, Arc::clone(&files)));
+        Ok(files)
+    }
+
+    fn slot(&self, id: &str) -> Arc<Slot> {
+        let mut runs = self.runs.lock();
+        let at = runs.iter().position(|(own, _)| own == id);
+        let known = at.and_then(|at| runs.remove(at));
+        let (id, slot) = known.unwrap_or_else(|| (id.to_owned(), Arc::default()));
+        runs.push_back((id, Arc::clone(&slot)));
+        if runs.len() > MOST {
+            runs.pop_front();
         }
-        kept.runs.push_back((id.to_owned(), stamp, path.clone()));
-        while kept.runs.len() > MOST {
-            gone.extend(kept.runs.pop_front().map(|(_, _, path)| path));
+        slot
+    }
+
+    fn base(&self) -> io::Result<Arc<TempDir>> {
+        let mut base = self.base.lock();
+        if let Some(base) = &*base {
+            return Ok(Arc::clone(base));
         }
-        for path in gone.iter().filter_map(|path| path.parent()) {
-            // Whoever has one of its files open still reads it.
-            drop(std::fs::remove_dir_all(path));
-        }
-        Ok(path)
+        let made = tempfile::Builder::new().prefix("quipu-flow-").tempdir()?;
+        Ok(Arc::clone(base.insert(Arc::new(made))))
     }
 }
 
@@ -149,4 +168,44 @@ fn put(to: &Path, written: &Written) -> io::Result<()> {
         .truncate(true)
         .open(path)?;
     file.write_all(&written.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_stay_as_long_as_somebody_reads_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let transcript = directory.path().join("r.jsonl");
+        let write = |text: &str| {
+            let mut options = std::fs::File::options();
+            let file = options.create(true).append(true).open(&transcript);
+            let mut file = file.unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+        };
+        write("");
+        let made = Made::default();
+        let first = made.of("r", &transcript).unwrap();
+        let same = made.of("r", &transcript).unwrap();
+        assert_eq!(first.path, same.path);
+        drop(same);
+        write("\n");
+        let second = made.of("r", &transcript).unwrap();
+        assert_ne!(first.path, second.path);
+        assert!(first.path.join("meta.json").exists() && second.path.join("meta.json").exists());
+        let path = first.path.clone();
+        drop(first);
+        assert!(!path.exists(), "nobody reads it any more");
+        // Others push it out; whoever reads it does not notice.
+        for number in 0..=MOST {
+            made.of(&format!("r{number}"), &transcript).unwrap();
+        }
+        assert!(second.path.join("meta.json").exists());
+        assert_eq!(made.runs.lock().len(), MOST);
+        let base = second.path.ancestors().nth(2).unwrap().to_owned();
+        drop(made);
+        drop(second);
+        assert!(!base.exists());
+    }
 }

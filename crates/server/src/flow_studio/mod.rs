@@ -64,6 +64,7 @@ use self::made::Made;
 use self::runs::{Places, Run};
 use self::watch::Watch;
 use crate::App;
+use crate::control::is_locked;
 
 /// How many runs are remembered.
 const REMEMBERED: usize = 20_000;
@@ -103,25 +104,36 @@ impl Studio {
     }
 
     /// The directory of a run. One of our own that has none gets its files made.
-    fn directory(&self, run: &Run) -> Result<PathBuf, Fault> {
-        match (&run.directory, &run.transcript) {
-            (Some(directory), _) => Ok(directory.clone()),
+    fn folder(&self, run: &Run) -> Result<Folder, Fault> {
+        let opened = match (&run.directory, &run.transcript) {
+            (Some(directory), _) => Folder::open(directory),
             (None, Some(transcript)) => {
                 let made = self.made.of(&run.id, transcript);
-                made.map_err(|error| Fault::unreadable("run", error))
+                let made = made.map_err(|error| Fault::unreadable("run", error))?;
+                Folder::open(&made.path).map(|folder| folder.holding(made))
             }
-            (None, None) => Err(Fault::no_run(&run.id)),
-        }
-    }
-
-    /// The same, opened.
-    fn folder(&self, run: &Run) -> Result<Folder, Fault> {
-        let directory = self.directory(run)?;
-        Folder::open(&directory).ok_or_else(|| Fault::no_run(&run.id))
+            (None, None) => None,
+        };
+        opened.ok_or_else(|| Fault::no_run(&run.id))
     }
 
     /// What is known of a run as a whole.
     fn brief(&self, run: &Run) -> Arc<Brief> {
+        let brief = self.said(run);
+        let open = run.transcript.as_deref().filter(|_| brief.is_open);
+        let Some(transcript) = open.filter(|transcript| !is_locked(transcript)) else {
+            return brief;
+        };
+        // It may have ended between the two looks.
+        let brief = self.said(run);
+        if brief.is_left(transcript) {
+            return Arc::new(brief.lost());
+        }
+        brief
+    }
+
+    /// What its documents say.
+    fn said(&self, run: &Run) -> Arc<Brief> {
         let look = Look::of(run);
         if let Some((of, brief)) = self.briefs.lock().get(run.path())
             && *of == look

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use quipu_flow::engine::RecordedEnd;
 use quipu_model::{Body, Event, Json, Place, Step, StepEnd};
 use serde_json::{Value, json};
 
@@ -82,6 +83,27 @@ fn begun(step: Option<&Step>) -> Value {
     })
 }
 
+/// How a run of ours ended whose process was killed, as the execution after that says.
+pub(super) const INTERRUPTED: &str = "interrupted";
+
+/// How a run of ours ended, in the words of Flow Studio. One that is paused or was interrupted is not over.
+pub(super) fn word(end: &RecordedEnd) -> &'static str {
+    match end.status.as_str() {
+        "cancelled" => "canceled",
+        "paused" => "paused",
+        INTERRUPTED => INTERRUPTED,
+        "failed" => "failed",
+        _ if end.error.is_some() => "failed",
+        _ => "succeeded",
+    }
+}
+
+/// The end of a run: its status is that of the run, which need not have failed where it says an error.
+fn run_ended(end: Option<&StepEnd>, event: &Event) -> Value {
+    let said = RecordedEnd::of(event).unwrap_or_default();
+    with(ended(end, event), "status", word(&said))
+}
+
 fn ended(end: Option<&StepEnd>, event: &Event) -> Value {
     let error = end.and_then(|end| end.error.as_deref());
     json!({
@@ -111,7 +133,7 @@ fn message(event: &Event, role: &str) -> Value {
 fn told(event: &Event) -> (String, Value) {
     let (kind, payload) = match &event.body {
         Body::RunStarted(step) => ("run_started", begun(step.as_ref())),
-        Body::RunCompleted(end) => ("run_completed", ended(end.as_ref(), event)),
+        Body::RunCompleted(end) => ("run_completed", run_ended(end.as_ref(), event)),
         Body::StepStarted(step) => ("step_start", begun(Some(step))),
         Body::StepCompleted(end) => ("step_end", ended(Some(end), event)),
         Body::CallStarted { child_run_id, step } => {

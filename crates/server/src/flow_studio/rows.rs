@@ -3,8 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::response::IntoResponse as _;
 use http::{HeaderMap, StatusCode};
+use quipu_model::RunId;
 use quipu_store::Store;
 use serde_json::{Map, Value, json};
 
@@ -16,7 +19,9 @@ use super::folder::Folder;
 use super::params::{Ids, Params, Reading, Writing};
 use super::record::iso;
 use super::runs::Run;
+use crate::access::MayWrite;
 use crate::answer::json as answer;
+use crate::control::{self, Ended};
 
 const LIMIT: i64 = 100;
 const LARGEST: i64 = 500;
@@ -199,24 +204,43 @@ pub(super) async fn set_exemplar(
     Ok(answer(&answered.await?, &headers)?)
 }
 
-/// `POST /api/runs/{id}/cancel`: runs of other programs are not ours to stop, and our own are stopped elsewhere.
-pub(super) async fn cancel(Writing(ask): Writing, ids: Ids) -> Answered {
+/// `POST /api/runs/{id}/cancel`: our own runs are cancelled as by `/api/v1`; those of other programs are not ours to stop.
+pub(super) async fn cancel(
+    Writing(ask): Writing,
+    MayWrite(caller): MayWrite,
+    ids: Ids,
+) -> Answered {
+    let asked = ids.id.clone();
     let found = ask.read(move |studio, _| {
-        let run = studio.places.find(&ids.id);
+        let run = studio.places.find(&asked);
+        let is_own = run.as_ref().is_some_and(|run| run.transcript.is_some());
         let run = run.filter(|run| {
             let status = studio.brief(run).status.clone();
             status.as_deref().is_some_and(|status| !is_over(status))
         });
-        Ok((run.is_some(), ids.id))
+        Ok((run.is_some(), is_own))
     });
-    let (goes_on, id) = found.await?;
+    let (goes_on, is_own) = found.await?;
+    let over = || Fault::missing("Run not found or already completed").with("run_id", &*ids.id);
+    if let Some(id) = RunId::new(&ids.id).ok().filter(|_| is_own) {
+        let wait = Duration::from_secs(control::WAIT);
+        let ended = control::end(&ask.app, &caller, &id, wait).await;
+        let ended = ended.map_err(|problem| Fault::from(problem).with("run_id", &*ids.id))?;
+        let (status, word) = match ended {
+            Ended::Before => return Err(over()),
+            Ended::Now => (StatusCode::OK, "cancelled"),
+            Ended::Soon => (StatusCode::ACCEPTED, "stopping"),
+        };
+        let said = json!({ "status": word, "run_id": ids.id });
+        return Ok((status, axum::Json(said)).into_response());
+    }
     if goes_on {
         let fault = Fault::new(StatusCode::CONFLICT, "This server does not execute the run");
         return Err(fault
-            .with("run_id", id)
-            .hint("/api/v1/executions cancels runs that this server started"));
+            .with("run_id", ids.id)
+            .hint("stop it in the program that executes it"));
     }
-    Err(Fault::missing("Run not found or already completed").with("run_id", id))
+    Err(over())
 }
 
 /// `POST /api/run`: there is no orchestrator of Flow Studio here.
@@ -246,7 +270,7 @@ pub(super) async fn backends(ask: Reading, headers: HeaderMap) -> Answered {
                 "label": if *name == "quipu" { "Quipu" } else { name },
                 "supports_streaming": true,
                 "supports_events": true,
-                "supports_cancel": false,
+                "supports_cancel": *name == "quipu",
                 "supports_replay": true,
             })
         });

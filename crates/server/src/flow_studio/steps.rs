@@ -18,7 +18,9 @@ use tokio::io::AsyncReadExt as _;
 use super::Studio;
 use super::fault::{Answered, Fault};
 use super::folder::{Flow, Folder, Named, stamp};
+use super::lists::iterations;
 use super::params::{Ids, Params, Reading};
+use super::runs::Run;
 use crate::answer::{JSON, Ready, is_known, json as answer};
 
 /// The longest transcript that is wrapped. Longer ones are given as they are.
@@ -55,11 +57,22 @@ impl Wanted {
         Some(engine.strip_suffix("-step").unwrap_or(engine))
     }
 
-    fn fits(&self, named: &Named) -> bool {
+    fn fits(&self, named: &Named, step: &str) -> bool {
         let name = &named.name;
-        let rest = |agent: &str| named.file.contains(&format!("-{agent}"));
+        // Taken apart in another way: what is behind this step is the agent, as a whole.
+        let is_rest = |agent: &str| {
+            let both = format!("{}-{}", name.step, name.agent);
+            let rest = both
+                .strip_prefix(step)
+                .and_then(|rest| rest.strip_prefix('-'));
+            rest == Some(agent)
+        };
         let by_agent = self.agent.as_deref().is_none_or(|agent| {
-            name.agent == agent || (name.ambiguous && !agent.is_empty() && rest(agent))
+            if name.step == step {
+                name.agent == agent
+            } else {
+                name.ambiguous && !agent.is_empty() && is_rest(agent)
+            }
         });
         let by_engine = self
             .engine()
@@ -80,10 +93,39 @@ fn flow_of(folder: &Folder, key: &str) -> Flow {
 fn of_step<'f>(all: &'f [Named], step: &str, wanted: &Wanted) -> Vec<&'f Named> {
     let fitting = all
         .iter()
-        .filter(|named| named.is_of(step) && wanted.fits(named));
+        .filter(|named| named.is_of(step) && wanted.fits(named, step));
     let mut fitting: Vec<&Named> = fitting.collect();
     fitting.sort_by_key(|named| named.rank(step));
     fitting
+}
+
+/// The same, also where the latest iteration is asked for by its number: the name of that file does not say it.
+fn chosen<'f>(
+    studio: &Studio,
+    run: &Run,
+    (directory, all): (PathBuf, &'f [Named]),
+    step: &str,
+    wanted: &Wanted,
+) -> Result<Vec<&'f Named>, Fault> {
+    let mut found = of_step(all, step, wanted);
+    let (true, Some(number)) = (found.is_empty(), wanted.iteration) else {
+        return Ok(found);
+    };
+    let any = Wanted {
+        agent: wanted.agent.clone(),
+        engine: wanted.engine.clone(),
+        iteration: None,
+    };
+    found = of_step(all, step, &any);
+    found.retain(|named| named.name.iteration.is_none());
+    if !found.is_empty() {
+        let numbers = iterations(studio, run)?;
+        found.retain(|named| {
+            let path = directory.join(&named.file);
+            numbers.get(&*path.to_string_lossy()) == Some(&number)
+        });
+    }
+    Ok(found)
 }
 
 fn names(all: &[Named]) -> Vec<String> {
@@ -110,7 +152,8 @@ pub(super) async fn transcript(
         if !flow.has_transcripts {
             return Err(no_transcripts());
         }
-        let found = of_step(&flow.transcripts, &ids.step, &wanted);
+        let files = (Path::new(&flow.directory).join("llm"), &*flow.transcripts);
+        let found = chosen(studio, &run, files, &ids.step, &wanted)?;
         let Some(first) = found.first() else {
             return Err(
                 Fault::missing(format!("No transcript found for step '{}'", ids.step))
@@ -128,7 +171,7 @@ pub(super) async fn transcript(
             "engine": first.name.engine,
             "transcript_file": first.file,
             "agent_key": first.name.agent,
-            "iteration": first.name.iteration,
+            "iteration": first.name.iteration.or(wanted.iteration),
             "ambiguous": first.name.ambiguous,
             "malformed_lines": malformed,
             "other_files": others,
@@ -191,7 +234,8 @@ pub(super) async fn receipt(
             return Err(Fault::missing("No receipts available for this step")
                 .hint("Receipts are files <flow>/receipts/<step>-<agent>.json in the run"));
         }
-        let found = of_step(&flow.receipts, &ids.step, &wanted);
+        let files = (Path::new(&flow.directory).join("receipts"), &*flow.receipts);
+        let found = chosen(studio, &run, files, &ids.step, &wanted)?;
         let Some(first) = found.first() else {
             return Err(
                 Fault::missing(format!("No receipt found for step '{}'", ids.step))
@@ -261,11 +305,6 @@ impl Raw {
     }
 }
 
-/// The one file that is meant, by the names of step and agent.
-fn exact<'f>(all: &'f [Named], ids: &Ids, wanted: &Wanted) -> Option<&'f Named> {
-    of_step(all, &ids.step, wanted).into_iter().next()
-}
-
 fn find_raw(
     studio: &Studio,
     ids: &Ids,
@@ -281,10 +320,11 @@ fn find_raw(
     } else {
         &flow.receipts
     };
-    let raw = exact(all, ids, wanted).and_then(|named| {
-        let path = PathBuf::from(&flow.directory).join(part).join(&named.file);
-        Raw::open(&folder, &path)
-    });
+    let directory = Path::new(&flow.directory).join(part);
+    let found = chosen(studio, &run, (directory.clone(), all), &ids.step, wanted)?;
+    let raw = found
+        .first()
+        .and_then(|named| Raw::open(&folder, &directory.join(&named.file)));
     raw.ok_or_else(|| {
         let Ids {
             flow: key,

@@ -19,6 +19,7 @@ use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use quipu_model::Timestamp;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
@@ -27,6 +28,7 @@ use super::Studio;
 use super::brief::is_over;
 use super::events::{LINE, open};
 use super::fault::{Answered, Fault};
+use super::own::INTERRUPTED;
 use super::params::{Params, Reading};
 use super::record::{Id, Reader, Record, iso};
 use super::runs::Run;
@@ -195,6 +197,8 @@ struct Tail {
     partial: Vec<u8>,
     /// Whether the rest of the line is passed over, because it is too long.
     is_passing: bool,
+    /// Whether the line was taken before its end came.
+    is_taken: bool,
     /// Events up to this one are known to the client.
     after: Option<Id>,
     /// Whether frames have the names of their events; otherwise all are called `message`.
@@ -213,6 +217,8 @@ struct Told {
     step: Option<String>,
     /// How the run ended, if the last event of the run itself says that it did.
     end: Option<String>,
+    /// How it is otherwise, if an event says so: a run of ours may wait.
+    state: Option<String>,
     error: Option<String>,
     at: Option<String>,
 }
@@ -241,7 +247,8 @@ impl Told {
             _ if is_own || kind == "run_started" || kind == "run_start" => None,
             _ => return,
         };
-        self.end = ended.map(str::to_owned);
+        self.state = ended.map(str::to_owned);
+        self.end = self.state.clone().filter(|end| !is_own || is_over(end));
         self.error = record.said("error").map(str::to_owned);
         self.at = record.time();
     }
@@ -260,6 +267,7 @@ impl Tail {
             offset: 0,
             partial: Vec::new(),
             is_passing: false,
+            is_taken: false,
             after,
             named,
             is_connected: false,
@@ -280,14 +288,14 @@ impl Tail {
         }
         let mut is_done = false;
         while self.ready.is_empty() {
-            if self.read_piece() {
+            if self.read_piece() || self.take_whole(false) {
                 continue;
             }
             // Its documents say that it is over: what was written before they did is read first.
             let Some(end) = self.end(studio, now) else {
                 break;
             };
-            if !self.read_piece() {
+            if !self.read_piece() && !self.take_whole(true) {
                 self.ready.push_back(end);
                 is_done = true;
             }
@@ -344,10 +352,32 @@ impl Tail {
         true
     }
 
+    /// Takes a last line that is whole but for its end, which some writers leave out; `false` when there is none. Our own
+    /// recorder writes it with the line, and may take a line back that has none.
+    fn take_whole(&mut self, is_end: bool) -> bool {
+        let may = is_end || self.run.transcript.is_none();
+        let line = self.partial.trim_ascii_end();
+        if !may || self.is_passing || !line.ends_with(b"}") {
+            return false;
+        }
+        if serde_json::from_slice::<&RawValue>(line).is_err() {
+            return false;
+        }
+        let line = std::mem::take(&mut self.partial);
+        self.is_taken = true;
+        if let Some(record) = self.reader.take(&line) {
+            self.take(&record);
+        }
+        true
+    }
+
     fn split(&mut self, mut piece: &[u8]) {
         while let Some(at) = piece.iter().position(|byte| *byte == b'\n') {
             let (line, rest) = (&piece[..at], &piece[at + 1..]);
             piece = rest;
+            if std::mem::take(&mut self.is_taken) {
+                continue;
+            }
             if std::mem::take(&mut self.is_passing) {
                 self.reader.skip();
                 continue;
@@ -363,7 +393,7 @@ impl Tail {
                 self.take(&record);
             }
         }
-        if self.is_passing {
+        if self.is_passing || self.is_taken {
             return;
         }
         if self.partial.len() + piece.len() > LINE {
@@ -395,12 +425,11 @@ impl Tail {
     fn end(&self, studio: &Studio, now: Timestamp) -> Option<String> {
         let brief = studio.brief(&self.run);
         let is_own = self.run.transcript.is_some();
-        let said = brief
-            .status
-            .as_deref()
-            .filter(|status| !is_own && is_over(status));
-        let silent = is_own || brief.status.is_none();
-        let status = said.or(self.told.end.as_deref().filter(|_| silent))?;
+        let said = brief.status.as_deref().filter(|status| is_over(status));
+        // One program never writes that a run is over, so that only its meta.json is believed when it says that it is not.
+        let told = self.told.end.as_deref();
+        let told = told.filter(|_| is_own || !brief.is_said);
+        let status = said.or(told)?;
         let word = match status {
             "failed" => "failed",
             "canceled" | "cancelled" => "canceled",
@@ -416,7 +445,7 @@ impl Tail {
             "completed_at": at,
             "stopped_at": stopped,
             "error": error,
-            "stop_reason": null,
+            "stop_reason": brief.error.as_deref().filter(|_| is_own && word == "stopped"),
         });
         let frame = made_up(&format!("run:{word}"), data, now);
         // A client that connects again is told the same; it need not hurry.
@@ -424,7 +453,9 @@ impl Tail {
     }
 
     fn heartbeat(&self, now: Timestamp) -> String {
-        let status = self.told.end.as_deref().unwrap_or("running");
+        let said = self.told.end.as_ref().or(self.told.state.as_ref());
+        let said = said.filter(|said| *said != INTERRUPTED);
+        let status = said.map_or("running", String::as_str);
         let data = json!({
             "run_id": self.run.id, "status": status, "current_step": self.told.step,
         });

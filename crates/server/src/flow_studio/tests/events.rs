@@ -361,3 +361,36 @@ fn too_many_streams_are_refused_politely() {
     assert_eq!(answer.status, 503);
     assert_eq!(answer.json()["error"], "Too many live streams");
 }
+
+#[test]
+fn a_last_line_without_its_end_is_told_once() {
+    let site = Site::with(|swarm| {
+        let text = line("run_started", json!({})) + line("log", json!({})).trim_end();
+        put(&swarm.join("runs/r/events.jsonl"), text);
+    });
+    let mut listener = Listener::new(&site.served, "runs/r/events", None);
+    listener.until("told of both", |frames, _| events(frames).len() == 2);
+    let rest = format!("\n{}", line("run_completed", json!({})).trim_end());
+    append(&site.path("runs/r/events.jsonl"), rest);
+    let frames = listener.all();
+    let ids: Vec<&str> = events(&frames)
+        .iter()
+        .map(|frame| frame.id.as_deref().unwrap())
+        .collect();
+    assert_eq!(ids, ["1", "2", "3"]);
+    assert_eq!(frames.last().unwrap().event, "run:completed");
+}
+
+#[test]
+fn a_state_that_stays_pending_does_not_keep_a_run_from_ending() {
+    let site = Site::with(|swarm| {
+        let text = line("run_started", json!({})) + &line("run_completed", json!({}));
+        put(&swarm.join("runs/r/events.jsonl"), text);
+        put(
+            &swarm.join("runs/r/run_state.json"),
+            r#"{"status": "pending"}"#,
+        );
+    });
+    let frames = Listener::new(&site.served, "runs/r/events", None).all();
+    assert_eq!(frames.last().unwrap().event, "run:completed");
+}

@@ -260,3 +260,120 @@ fn files_are_made_again_when_the_run_went_on() {
     assert_eq!(ok(&served, &format!("/{RUN}/transcripts"))["total"], 1);
     assert_eq!(ok(&served, &format!("/{RUN}"))["status"], "succeeded");
 }
+
+/// A line of the run itself.
+fn of_run(seq: u64, body: Body, extra: &str) -> String {
+    let mut line = Vec::new();
+    quipu_exchange::encode_log(&event(seq, &Place::run(), body, extra), &mut line);
+    String::from_utf8(line).unwrap()
+}
+
+/// The end of a run as the engine writes it.
+fn end(seq: u64, result: &str, error: Option<&str>) -> String {
+    let workflow = Step::new("review", "workflow");
+    let mut end = match error {
+        Some(error) => workflow.failed(error),
+        None => workflow.succeeded(None),
+    };
+    end.result = Json::parse(result).ok();
+    of_run(seq, Body::RunCompleted(Some(end)), "{}")
+}
+
+/// The beginning of a run of a workflow.
+fn begin(seq: u64) -> String {
+    let workflow = Body::RunStarted(Some(Step::new("review", "workflow")));
+    of_run(seq, workflow, r#"{"workflow_file": "/w/review.yaml"}"#)
+}
+
+fn is_paused(frame: &super::Frame) -> bool {
+    frame.event == "heartbeat" && frame.data["status"] == "paused"
+}
+
+#[test]
+fn a_run_that_waits_is_not_over() {
+    let served = served(&[begin(1), end(2, r#"{"status": "paused"}"#, None)]);
+    let row = ok(&served, &format!("/{RUN}"));
+    assert_eq!(
+        (&row["status"], &row["completed_at"], &row["error"]),
+        (&json!("paused"), &Value::Null, &Value::Null)
+    );
+    let mut listener = Listener::new(&served, &format!("runs/{RUN}/events"), None);
+    let frames = listener.until("paused", |frames, _| frames.iter().any(is_paused));
+    assert_eq!(events(&frames)[1].data["payload"]["status"], "paused");
+    assert!(!listener.has_ended);
+    // It goes on, and ends.
+    let rest = [begin(3), end(4, r#"{"status": "succeeded"}"#, None)];
+    append(&transcript(served.home()), rest.concat());
+    let frames = listener.all();
+    assert_eq!(frames.last().unwrap().event, "run:completed");
+    assert_eq!(ok(&served, &format!("/{RUN}"))["status"], "succeeded");
+}
+
+#[test]
+fn a_run_that_was_cancelled_has_not_failed() {
+    let cancelled = end(
+        2,
+        r#"{"status": "cancelled", "exit_code": 130}"#,
+        Some("cancelled"),
+    );
+    let served = served(&[begin(1), cancelled]);
+    let row = ok(&served, &format!("/{RUN}"));
+    assert_eq!(
+        (&row["status"], &row["completed_at"]),
+        (&json!("canceled"), &json!("2025-06-15T15:06:42+00:00"))
+    );
+    let frames = Listener::new(&served, &format!("runs/{RUN}/events"), None).all();
+    let last = frames.last().unwrap();
+    assert_eq!(
+        (last.event.as_str(), &last.data["status"]),
+        ("run:canceled", &json!("canceled"))
+    );
+    assert_eq!(events(&frames)[1].data["payload"]["status"], "canceled");
+}
+
+#[test]
+fn a_run_whose_process_died_is_over() {
+    let served = served(&[begin(1)]);
+    let file = std::fs::File::open(transcript(served.home())).unwrap();
+    file.lock().unwrap();
+    assert_eq!(ok(&served, &format!("/{RUN}"))["status"], "running");
+    let mut listener = Listener::new(&served, &format!("runs/{RUN}/events"), None);
+    listener.until("running", |frames, _| {
+        let mut frames = frames.iter();
+        frames.any(|frame| frame.event == "heartbeat" && frame.data["status"] == "running")
+    });
+    file.unlock().unwrap();
+    let frames = listener.all();
+    let last = frames.last().unwrap();
+    assert_eq!(
+        (last.event.as_str(), &last.data["status"]),
+        ("run:stopped", &json!("stopped"))
+    );
+    assert!(last.data["stop_reason"].is_string(), "{}", last.data);
+    let row = ok(&served, &format!("/{RUN}"));
+    assert_eq!(
+        (&row["status"], &row["completed_at"]),
+        (&json!("stopped"), &Value::Null)
+    );
+    // The next execution says so first, and is running.
+    file.lock().unwrap();
+    append(
+        &transcript(served.home()),
+        end(2, r#"{"status": "interrupted"}"#, Some("interrupted")),
+    );
+    assert_eq!(ok(&served, &format!("/{RUN}"))["status"], "running");
+}
+
+#[test]
+fn an_end_with_a_long_message_is_an_end() {
+    let long = format!(
+        r#"{{"status": "failed", "message": "{}"}}"#,
+        "x".repeat(600 << 10)
+    );
+    let served = served(&[begin(1), end(2, &long, Some("no"))]);
+    let row = ok(&served, &format!("/{RUN}"));
+    assert_eq!(
+        (&row["status"], &row["error"]),
+        (&json!("failed"), &json!("no"))
+    );
+}

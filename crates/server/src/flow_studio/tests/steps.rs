@@ -128,6 +128,11 @@ fn names_with_hyphens_are_told_apart_by_their_receipts() {
         let raw = site.get(&format!("runs/r/transcript/gate/{step}/{agent}/claude"));
         assert_eq!((raw.status, raw.text()), (200, "{}\n".to_owned()), "{step}");
     }
+    // A part of an agent's name is not the agent.
+    for (step, agent) in [("a", "b"), ("a", "c"), ("a-b", "b-c")] {
+        let raw = site.get(&format!("runs/r/transcript/gate/{step}/{agent}/claude"));
+        assert_eq!(raw.status, 404, "{step} {agent}");
+    }
 }
 
 #[test]
@@ -158,6 +163,16 @@ fn several_agents_and_iterations_have_an_order() {
     assert_eq!(of("agent=b"), 1);
     assert_eq!(of("engine=gemini"), 2);
     assert_eq!(of("iteration=1"), 3);
+    // The number of the latest is in the list, and not in its name.
+    let list = site.ok("runs/r/transcripts");
+    let rows = list["transcripts"].as_array().unwrap();
+    let latest = rows
+        .iter()
+        .find(|row| row["path"] == "build/llm/x-a-claude.jsonl")
+        .unwrap()["iteration"]
+        .clone();
+    let path = format!("runs/r/flows/build/steps/x/transcript?agent=a&iteration={latest}");
+    assert_eq!(site.ok(&path)["iteration"], latest);
     let raw = |path: &str| site.get(&format!("runs/r/transcript/build/{path}")).text();
     assert_eq!(raw("x/a/claude"), "4\n");
     assert_eq!(raw("x/a/claude?iteration=2"), "5\n");
