@@ -14,6 +14,7 @@ use quipu_store::Store;
 use quipu_store::catalogue::TranscriptRow;
 use rustc_hash::FxBuildHasher;
 
+use super::events::LONGEST as PAGE;
 use crate::problem::Problem;
 
 /// How many events a block has.
@@ -54,12 +55,22 @@ impl State {
 
 type Key = (State, u64);
 
+/// The last event that a block can have.
+fn end(number: u64) -> u64 {
+    number.saturating_add(1).saturating_mul(BLOCK)
+}
+
+/// A block ends behind the event with which it has so many bytes: events may be long.
+const LONGEST: usize = 4 << 20;
+
 /// The lines of a block.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     bytes: Vec<u8>,
     /// The seq of each event, and where its line ends.
     ends: Vec<(u64, usize)>,
+    /// The first event that was not looked at.
+    next: u64,
     /// Lines in the block that are not events, by the seq of the event before them, or the first of the block.
     bad: u64,
     /// How many events the transcript had when it was read.
@@ -67,37 +78,40 @@ pub(super) struct Block {
 }
 
 impl Block {
-    fn read(store: &Store, row: &TranscriptRow, number: u64) -> Result<Self, Problem> {
-        let first = number * BLOCK + 1;
-        let page = store.page(row, first, usize::try_from(BLOCK).unwrap_or(256))?;
-        let mut block = Self {
-            bad: page.bad,
-            total: page.len,
-            ..Self::default()
-        };
-        for event in &page.events {
-            // A page of a filter may reach further; a block does not.
-            if event.seq >= first + BLOCK {
-                break;
-            }
-            quipu_exchange::encode_log(event, &mut block.bytes);
+    /// Reads the events of a block, from one of them on.
+    fn read(store: &Store, row: &TranscriptRow, number: u64, from: u64) -> Result<Self, Problem> {
+        let mut block = Self::default();
+        let given = store.each_event(row, &(from..=end(number)), None, &mut |event| {
+            quipu_exchange::encode_log(&event, &mut block.bytes);
             while block.bytes.last() == Some(&b'\n') {
                 block.bytes.pop();
             }
             block.ends.push((event.seq, block.bytes.len()));
-        }
+            block.bytes.len() < LONGEST
+        })?;
+        (block.next, block.total, block.bad) = (given.next, given.len, given.bad);
         block.bytes.shrink_to_fit();
         Ok(block)
     }
 
     /// Whether nothing is added to it any more.
     fn is_full(&self, number: u64) -> bool {
-        self.total >= (number + 1) * BLOCK
+        self.total >= end(number)
+    }
+
+    /// Whether it ends before an event, since those before are long.
+    fn ends_before(&self, from: u64, number: u64) -> bool {
+        self.next <= from && self.next <= end(number).min(self.total)
     }
 
     fn size(&self) -> usize {
         self.bytes.len() + self.ends.len() * 16 + 256
     }
+}
+
+/// The first event of a block.
+fn start(number: u64) -> u64 {
+    number.saturating_mul(BLOCK).saturating_add(1)
 }
 
 /// Lines that were made, the oldest of which give way.
@@ -136,9 +150,11 @@ impl Lines {
             return None;
         }
         let state = State::of(row);
-        self.slice(from, most, None, &mut |number| {
+        self.slice(from, most, None, &mut |number, from| {
             let kept = self.kept.lock();
-            kept.blocks.get(&(state.clone(), number)).cloned().ok_or(())
+            let block = kept.blocks.get(&(state.clone(), number));
+            let block = block.filter(|block| !block.ends_before(from, number));
+            block.cloned().ok_or(())
         })
         .ok()
     }
@@ -157,14 +173,22 @@ impl Lines {
         } else {
             None
         };
-        self.slice(from, most, total, &mut |number| {
+        self.slice(from, most, total, &mut |number, from| {
             let key = (state.clone(), number);
-            if let Some(block) = self.kept.lock().blocks.get(&key).cloned() {
-                return Ok(block);
-            }
-            let block = Arc::new(Block::read(store, row, number)?);
-            if block.is_full(number) {
-                self.put(key, Arc::clone(&block));
+            let kept = self.kept.lock().blocks.get(&key).cloned();
+            let block = match kept {
+                Some(block) => block,
+                None => {
+                    let block = Arc::new(Block::read(store, row, number, start(number))?);
+                    if block.is_full(number) {
+                        self.put(key, Arc::clone(&block));
+                    }
+                    block
+                }
+            };
+            if block.ends_before(from, number) {
+                // Events before it fill the block.
+                return Ok(Arc::new(Block::read(store, row, number, from)?));
             }
             Ok(block)
         })
@@ -175,41 +199,46 @@ impl Lines {
         from: u64,
         most: usize,
         total: Option<u64>,
-        block: &mut dyn FnMut(u64) -> Result<Arc<Block>, E>,
+        block: &mut dyn FnMut(u64, u64) -> Result<Arc<Block>, E>,
     ) -> Result<Slice, E> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let mut slice = Slice {
             next: from,
+            total: total.unwrap_or(0),
             ..Slice::default()
         };
         let mut count = 0;
-        while count < most {
-            let number = (slice.next - 1) / BLOCK;
-            let block = block(number)?;
-            slice.total = total.unwrap_or(slice.total.max(block.total));
+        while count < most && slice.bytes.len() < PAGE {
+            let number = slice.next.saturating_sub(1) / BLOCK;
+            let block = block(number, slice.next)?;
+            // A run may have grown meanwhile.
+            slice.total = slice.total.max(block.total);
             let at = block.ends.partition_point(|(seq, _)| *seq < slice.next);
-            let to = block.ends.len().min(at + (most - count));
-            if at == 0 && to == block.ends.len() {
-                slice.bad += block.bad;
-            }
+            let mut to = at;
             let mut begin = if at == 0 { 0 } else { block.ends[at - 1].1 };
-            for (_, end) in &block.ends[at..to] {
+            while to < block.ends.len() && count < most && slice.bytes.len() < PAGE {
                 if count > 0 {
                     slice.bytes.push(b',');
                 }
-                slice.bytes.extend_from_slice(&block.bytes[begin..*end]);
-                begin = *end;
-                count += 1;
+                let end = block.ends[to].1;
+                slice.bytes.extend_from_slice(&block.bytes[begin..end]);
+                begin = end;
+                (count, to) = (count + 1, to + 1);
             }
-            let behind = (number + 1) * BLOCK + 1;
-            slice.next = if to < block.ends.len() {
-                block.ends[to - 1].0 + 1
-            } else {
-                behind.min(slice.total + 1).max(slice.next)
-            };
-            if behind > slice.total || to < block.ends.len() {
+            let is_cut = to < block.ends.len();
+            if at == 0 && !is_cut {
+                slice.bad += block.bad;
+            }
+            if is_cut {
+                slice.next = block.ends[to - 1].0.saturating_add(1);
                 break;
             }
+            let behind = block.next.min(slice.total.saturating_add(1));
+            if behind <= slice.next || behind > slice.total {
+                slice.next = slice.next.max(behind);
+                break;
+            }
+            slice.next = behind;
         }
         Ok(slice)
     }
@@ -250,5 +279,34 @@ impl Lines {
         }
         *self.kept.lock() = Kept::default();
         self.watched.store(false, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_at_the_end_of_all_numbers_come_to_an_end() {
+        let lines = Lines::default();
+        for from in [u64::MAX, u64::MAX - 1, u64::MAX - BLOCK, 1 << 53] {
+            let mut blocks = 0;
+            let slice = lines.slice::<()>(from, 10, None, &mut |_, _| {
+                blocks += 1;
+                assert!(blocks < 3, "it goes on and on");
+                Ok(Arc::new(Block {
+                    total: 5,
+                    next: from,
+                    ..Block::default()
+                }))
+            });
+            let slice = slice.unwrap();
+            assert_eq!((slice.next, slice.total), (from, 5));
+            let block = Block {
+                total: 5,
+                ..Block::default()
+            };
+            assert!(!block.is_full(from / BLOCK), "nothing of it is kept");
+        }
     }
 }

@@ -169,11 +169,18 @@ pub(crate) fn after(sort: Sort, text: &str) -> Result<After, Problem> {
     })
 }
 
+/// The largest number of an event: those beyond are not exact in JavaScript.
+const LAST: u64 = (1 << 53) - 1;
+
 /// The first event that is asked for.
 pub(crate) fn first(asked: Option<u64>) -> Result<u64, Problem> {
     match asked {
         None => Ok(1),
         Some(0) => Err(Problem::bad_parameter("from", "events are numbered from 1")),
+        Some(seq) if seq > LAST => Err(Problem::bad_parameter(
+            "from",
+            format!("{seq} is more than {LAST}"),
+        )),
         Some(seq) => Ok(seq),
     }
 }
