@@ -18,7 +18,7 @@ use quipu_redact::{Engine, Key, Profile, RuleSet};
 use quipu_store::Store;
 use quipu_store::catalogue::TranscriptRow;
 use quipu_store::import::ImportError;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{HostNames, KeyHolder, Token};
@@ -122,8 +122,10 @@ struct Inner {
     clock: Arc<dyn Clock>,
     /// One store for each reader at work, and which file of the catalogue it has open. Each has a connection of its own.
     readers: Mutex<Vec<(u64, Store)>>,
-    quick: Semaphore,
-    slow: Semaphore,
+    /// How many of them there are at most.
+    most_readers: usize,
+    quick: Arc<Semaphore>,
+    slow: Arc<Semaphore>,
     store: Store,
     freshness: Freshness,
     cache: Cache,
@@ -172,6 +174,19 @@ impl App {
     ///
     /// When the store cannot be opened.
     pub fn new(parts: Parts, options: Options) -> Result<Self, StartError> {
+        Self::with_clock(parts, options, Arc::new(SystemClock))
+    }
+
+    /// As [`App::new`], with another clock.
+    ///
+    /// # Errors
+    ///
+    /// As of [`App::new`].
+    pub fn with_clock(
+        parts: Parts,
+        options: Options,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StartError> {
         let Parts {
             home,
             prices,
@@ -190,7 +205,6 @@ impl App {
             Listen::Unix(_) => false,
         });
         let freshness = Freshness::new(&home);
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let submissions = Submissions::new(&clock);
         let keys = keys.unwrap_or_else(|| {
             let limits = Arc::clone(submissions.limits());
@@ -205,12 +219,13 @@ impl App {
             removals,
             host,
             importer: Importer::default(),
-            started_at: SystemClock.now(),
+            started_at: clock.now(),
             prices: Arc::new(prices),
             clock,
             readers: Mutex::new(readers),
-            quick: Semaphore::new(count),
-            slow: Semaphore::new(SLOW),
+            most_readers: count,
+            quick: Arc::new(Semaphore::new(count)),
+            slow: Arc::new(Semaphore::new(SLOW)),
             store,
             freshness,
             cache: Cache::new(options.cache_bytes),
@@ -359,7 +374,8 @@ impl App {
     }
 
     /// Reads from the store, off the threads that serve sockets. As many at once as there are processors; others wait
-    /// for their turn, and when too many wait, they are told to come back.
+    /// for their turn, and when too many wait, they are told to come back. Whoever asked may be gone before it is done:
+    /// it is done all the same, and takes its turn until then.
     ///
     /// # Errors
     ///
@@ -371,6 +387,7 @@ impl App {
         let turn = self.turn(&self.0.quick).await?;
         let app = self.clone();
         let done = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
             let now = catalogue_file(&app.0.store);
             let reader = app.0.readers.lock().pop();
             let store = match reader {
@@ -379,12 +396,13 @@ impl App {
                 _ => app.0.store.another()?,
             };
             let done = work(&store);
-            app.0.readers.lock().push((now, store));
+            let mut readers = app.0.readers.lock();
+            if readers.len() < app.0.most_readers {
+                readers.push((now, store));
+            }
             done
         });
-        let done = done.await;
-        drop(turn);
-        done.map_err(|_| Problem::internal())?
+        done.await.map_err(|_| Problem::internal())?
     }
 
     /// Does work that may take seconds: exports, checks, searches by pattern. It does not hold up [`App::read`].
@@ -398,25 +416,102 @@ impl App {
     ) -> Result<T, Problem> {
         let turn = self.turn(&self.0.slow).await?;
         let app = self.clone();
-        let done = tokio::task::spawn_blocking(move || work(&app.0.store.another()?));
-        let done = done.await;
-        drop(turn);
-        done.map_err(|_| Problem::internal())?
+        let done = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            work(&app.0.store.another()?)
+        });
+        done.await.map_err(|_| Problem::internal())?
     }
 
-    async fn turn<'s>(
-        &self,
-        of: &'s Semaphore,
-    ) -> Result<tokio::sync::SemaphorePermit<'s>, Problem> {
-        if let Ok(permit) = of.try_acquire() {
+    /// Waits for a turn to read, and has what was recorded meanwhile be known then.
+    async fn turn(&self, of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
+        crate::runs::refresh(self).await;
+        if let Ok(permit) = Arc::clone(of).try_acquire_owned() {
             return Ok(permit);
         }
         let Some(_waiting) = self.0.metrics.wait(WAITING) else {
             return Err(Problem::busy("too many requests wait for the archive"));
         };
-        match tokio::time::timeout(PATIENCE, of.acquire()).await {
+        match tokio::time::timeout(PATIENCE, Arc::clone(of).acquire_owned()).await {
             Ok(Ok(permit)) => Ok(permit),
             Ok(Err(_)) | Err(_) => Err(Problem::busy("the archive is busy")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    use crate::testkit::Served;
+
+    use super::*;
+
+    /// Asks for more than can be done at once, and goes away each time.
+    fn gone_clients(slow: bool) -> (usize, usize) {
+        let served = Served::empty();
+        let app = served.app.clone();
+        let most = if slow { SLOW } else { app.0.most_readers };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let (at_once, highest) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (end, ended) = mpsc::channel::<()>();
+        let ended = Arc::new(Mutex::new(ended));
+        runtime.block_on(async {
+            for _ in 0..most + 3 {
+                let (at_once, highest) = (Arc::clone(&at_once), Arc::clone(&highest));
+                let ended = Arc::clone(&ended);
+                let job = move |_: &Store| {
+                    let now = at_once.fetch_add(1, Ordering::SeqCst) + 1;
+                    highest.fetch_max(now, Ordering::SeqCst);
+                    ended.lock().recv().ok();
+                    at_once.fetch_sub(1, Ordering::SeqCst);
+                    Ok(())
+                };
+                let app = app.clone();
+                let asked = async move {
+                    if slow {
+                        app.work(job).await
+                    } else {
+                        app.read(job).await
+                    }
+                };
+                // The client disconnects: its future is dropped, and what it began goes on.
+                drop(tokio::time::timeout(Duration::from_millis(60), asked).await);
+            }
+        });
+        drop(end);
+        drop(runtime);
+        (highest.load(Ordering::SeqCst), most)
+    }
+
+    #[test]
+    fn clients_that_go_away_do_not_lift_the_limits() {
+        for slow in [false, true] {
+            let (highest, most) = gone_clients(slow);
+            assert_eq!(highest, most, "slow: {slow}");
+        }
+    }
+
+    #[test]
+    fn readers_do_not_pile_up() {
+        let served = Served::empty();
+        let app = served.app.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let inner = app.clone();
+        let done = runtime.block_on(app.read(move |_| {
+            let another = inner.store().another()?;
+            inner.0.readers.lock().push((0, another));
+            Ok(())
+        }));
+        done.unwrap();
+        assert_eq!(app.0.readers.lock().len(), app.0.most_readers);
     }
 }
