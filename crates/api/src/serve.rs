@@ -70,11 +70,11 @@ document! {
     pub struct EventPage {
         /// The permanent id of the transcript.
         pub transcript: String,
-        /// The events, as in the exchange format (docs/formats/exchange.md). There are more types than it has, such as `message.system` and `note`.
+        /// The events, as in the exchange format (docs/formats/exchange.md). There are more types than it has, such as `message.system` and `note`. With `form=normalized`: as in `events` of a normalized transcript (docs/formats/normalized.md).
         pub events: Vec<Value>,
         /// The `from` of the next page. On the last page it is the seq of the event that will come next.
         pub next: u64,
-        /// Whether more events follow now. With filters, the next page may still be empty.
+        /// Whether more events follow now. A page may have fewer events than its limit, and with filters none, and more may follow all the same.
         pub more: bool,
         /// How many events the transcript has now.
         pub total: u64,

@@ -35,6 +35,7 @@ mod tests;
 pub use format::{Format, Shape};
 pub use original::copy;
 pub use pipe::pump;
+pub use pricing::Pricing;
 pub use report::Report;
 pub use source::{Account, Reading, Source, SourceError, open, open_as, whose};
 #[cfg(feature = "parquet")]

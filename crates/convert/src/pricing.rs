@@ -6,11 +6,13 @@ use quipu_model::{Money, Service};
 use quipu_prices::{Context, Prices, Quote};
 
 /// Finds the price of each event. Most have that of the one before.
-pub(crate) struct Pricing<'p> {
+#[derive(Debug)]
+pub struct Pricing<'p> {
     prices: &'p Prices,
     last: Option<Asked>,
 }
 
+#[derive(Debug)]
 struct Asked {
     model: String,
     slot: Option<i64>,
@@ -20,13 +22,14 @@ struct Asked {
 }
 
 impl<'p> Pricing<'p> {
-    pub(crate) fn new(prices: &'p Prices) -> Self {
+    /// With these prices.
+    pub fn new(prices: &'p Prices) -> Self {
         Self { prices, last: None }
     }
 
     /// What the tokens that are counted with an entry cost: what the log says, or else what their price makes of
     /// it. `None` where there are none, or no price is known.
-    pub(crate) fn cost(&mut self, entry: &Entry<'_>) -> Option<Money> {
+    pub fn cost(&mut self, entry: &Entry<'_>) -> Option<Money> {
         if entry.cost.is_some() {
             return entry.cost;
         }

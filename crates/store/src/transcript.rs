@@ -9,12 +9,13 @@ use quipu_agents::{
     About, Dialect, Entry, Family, Feed, HEAD, Limits, Origin, Position, Record, Session, Sink,
 };
 use quipu_model::{Attachment, Event, Timestamp};
+use quipu_prices::Prices;
 
 use crate::archive::{Archive, Snapshot, SourceKey};
 use crate::blobs::Blobs;
 use crate::catalogue::{ADAPTERS, TranscriptRow};
 use crate::events::{
-    ALL, EventFile, EventFollower, EventLog, Events, Original, Page, State, Writer,
+    ALL, EventFile, EventFollower, EventLog, Events, Given, Original, Page, State, Writer,
 };
 use crate::hide::is_masked;
 use crate::import::{BESIDE, ImportError, Store};
@@ -59,6 +60,21 @@ impl Store {
         let wanted = from..=from.saturating_add(most as u64).saturating_sub(1);
         let kept = self.kept().open(row, &wanted)?;
         Ok(kept.page(from, most, &|_| true)?)
+    }
+
+    /// Gives these events of a transcript, one at a time: see [`EventLog::each`].
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read.
+    pub fn each_event(
+        &self,
+        row: &TranscriptRow,
+        wanted: &RangeInclusive<u64>,
+        prices: Option<&Prices>,
+        take: &mut dyn FnMut(Event) -> bool,
+    ) -> Result<Given, ImportError> {
+        Ok(self.kept().open(row, wanted)?.each(wanted, prices, take)?)
     }
 
     /// Follows the events of a transcript from one on: those that are there, then those that are added, by whatever

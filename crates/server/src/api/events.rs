@@ -7,11 +7,13 @@ use axum::response::Response;
 use http::HeaderMap;
 use quipu_api::serve::EventPage;
 use quipu_model::{Body, Event};
+use quipu_prices::Prices;
 use quipu_store::Store;
 use quipu_store::catalogue::TranscriptRow;
+use quipu_store::documents::Normalized;
 use serde::Deserialize;
 use serde_json::Value;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use super::query::{Params, first, limit};
 use super::transcripts::find;
@@ -19,6 +21,17 @@ use crate::App;
 use crate::access::MayRead;
 use crate::answer::{JSON, Ready};
 use crate::problem::Problem;
+
+/// In which shape events are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Form {
+    /// As in the exchange format (docs/formats/exchange.md).
+    #[default]
+    Exchange,
+    /// As in `events` of a normalized transcript (docs/formats/normalized.md), which is what exported pages hold.
+    Normalized,
+}
 
 /// Which events, and how much of them.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -31,6 +44,10 @@ pub(crate) struct Wanted {
     /// How many at most: 1 to 1,000, 200 unless told.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// In which shape: `exchange` unless told, or `normalized`, as a normalized transcript and an exported page have them. Pages
+    /// and filters are the same: `type` means the types of the exchange format.
+    #[param(inline)]
+    form: Form,
     /// Only these types, such as `tool.call`; several with commas. `tool` means all that begin with `tool.`.
     r#type: Option<String>,
     /// Only what these say: `user`, `assistant`, `system`, `tool`; several with commas.
@@ -56,6 +73,11 @@ impl Wanted {
     fn is_trimmed(&self) -> bool {
         self.fields.is_some() || self.cut.is_some()
     }
+
+    /// Whether all events are wanted, as they are kept.
+    fn is_plain(&self) -> bool {
+        self.form == Form::Exchange && !self.is_filtered() && !self.is_trimmed()
+    }
 }
 
 /// Events are looked through so many at a time.
@@ -64,7 +86,10 @@ const STEP: u64 = 512;
 /// A request looks through so many events at most; the next page goes on behind them.
 const MOST: u64 = 20_000;
 
-/// Some events of a transcript, in order.
+/// A page ends behind the event with which it has so many bytes. The next one goes on there.
+pub(super) const LONGEST: usize = 8 << 20;
+
+/// Some events of a transcript, in order. A page has fewer than `limit` where events are long; `next` says where to go on.
 #[utoipa::path(
     get,
     path = "/api/v1/transcripts/{id}/events",
@@ -82,7 +107,7 @@ pub(crate) async fn page(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let limit = limit(wanted.limit, 200, 1000)?;
-    if !wanted.is_filtered() && !wanted.is_trimmed() {
+    if wanted.is_plain() {
         return plain(&app, id, &wanted, limit, &headers).await;
     }
     let version = app.freshness().number();
@@ -90,10 +115,11 @@ pub(crate) async fn page(
     if let Some(ready) = app.cache().get(&question, version) {
         return Ok(ready.respond(&headers));
     }
+    let prices = app.prices().clone();
     let ready = app
         .read(move |store| {
             let row = find(store, &id)?;
-            read(store, &row, &wanted, limit)
+            read(store, &row, &wanted, limit, &prices)
         })
         .await?;
     app.cache().put(&question, version, &ready);
@@ -140,42 +166,36 @@ fn read(
     row: &TranscriptRow,
     wanted: &Wanted,
     limit: usize,
+    prices: &Prices,
 ) -> Result<Ready, Problem> {
     let filter = EventFilter::new(wanted);
     let from = first(wanted.from)?;
-    let (mut events, mut next, mut total, mut bad) = (Vec::new(), from, 0, 0);
+    let mut page = Page::new(store, row, wanted)?;
+    // A log does not say what its price makes of it; a document does.
+    let prices = page.normalized.is_some().then_some(prices);
+    let (mut next, mut total, mut bad) = (from, 0, 0);
     loop {
         let step = if wanted.is_filtered() {
             STEP
         } else {
-            (limit - events.len()) as u64
+            (limit - page.count) as u64
         };
-        let most = usize::try_from(step).unwrap_or(limit);
-        let page = store.page(row, next, most)?;
-        total = total.max(page.len);
-        bad += page.bad;
-        let behind = next
-            .saturating_add(step)
-            .min(page.len.saturating_add(1))
-            .max(next);
-        let mut full = None;
-        for event in page.events {
+        let some = next..=next.saturating_add(step - 1);
+        let given = store.each_event(row, &some, prices, &mut |event| {
             if filter.has(&event) {
-                let seq = event.seq;
-                events.push(event);
-                if events.len() == limit {
-                    full = Some(seq + 1);
-                    break;
-                }
+                page.put(event);
             }
-        }
-        next = full.unwrap_or(behind);
-        let looked = next - from;
-        if full.is_some() || next > total || looked >= MOST {
+            page.count < limit && page.bytes.len() < LONGEST && page.failed.is_none()
+        })?;
+        total = total.max(given.len);
+        bad += given.bad;
+        next = given.next.max(next);
+        let full = page.count == limit || page.bytes.len() >= LONGEST;
+        if full || page.failed.is_some() || next > total || next - from >= MOST {
             break;
         }
     }
-    body(row, wanted, &events, (next, total, bad))
+    page.end((next, total, bad))
 }
 
 fn begin(page: &mut Vec<u8>, row: &TranscriptRow) {
@@ -190,33 +210,63 @@ fn end(page: &mut Vec<u8>, (next, total, bad): (u64, u64, u64)) {
     page.extend_from_slice(rest.as_bytes());
 }
 
-/// The page. Events are put in as they are written, without being taken apart again.
-fn body(
-    row: &TranscriptRow,
-    wanted: &Wanted,
-    events: &[Event],
-    (next, total, bad): (u64, u64, u64),
-) -> Result<Ready, Problem> {
-    let mut page = Vec::with_capacity(1 << 12);
-    begin(&mut page, row);
-    for (n, event) in events.iter().enumerate() {
-        if n > 0 {
-            page.push(b',');
-        }
-        let begun = page.len();
-        quipu_exchange::encode_log(event, &mut page);
-        while page.last() == Some(&b'\n') {
-            page.pop();
-        }
-        if wanted.is_trimmed() {
-            let value = serde_json::from_slice(&page[begun..]).map_err(|_| Problem::internal())?;
-            let value = trimmed(value, wanted);
-            page.truncate(begun);
-            serde_json::to_writer(&mut page, &value).map_err(|_| Problem::internal())?;
-        }
+/// A page that is being made. Events are put in as they are written, without being taken apart again unless they are trimmed.
+struct Page<'w> {
+    wanted: &'w Wanted,
+    normalized: Option<Normalized>,
+    bytes: Vec<u8>,
+    count: usize,
+    failed: Option<Problem>,
+}
+
+impl<'w> Page<'w> {
+    fn new(store: &Store, row: &TranscriptRow, wanted: &'w Wanted) -> Result<Self, Problem> {
+        let normalized = match wanted.form {
+            Form::Exchange => None,
+            Form::Normalized => Some(Normalized::of(store, row)?),
+        };
+        let mut bytes = Vec::with_capacity(1 << 12);
+        begin(&mut bytes, row);
+        Ok(Self {
+            wanted,
+            normalized,
+            bytes,
+            count: 0,
+            failed: None,
+        })
     }
-    end(&mut page, (next, total, bad));
-    Ok(Ready::bytes(page, JSON))
+
+    fn put(&mut self, event: Event) {
+        if self.count > 0 {
+            self.bytes.push(b',');
+        }
+        let begun = self.bytes.len();
+        match &self.normalized {
+            Some(normalized) => normalized.write(event, &mut self.bytes),
+            None => quipu_exchange::encode_log(&event, &mut self.bytes),
+        }
+        while self.bytes.last() == Some(&b'\n') {
+            self.bytes.pop();
+        }
+        if self.wanted.is_trimmed() {
+            let trimmed = serde_json::from_slice(&self.bytes[begun..]).and_then(|value| {
+                self.bytes.truncate(begun);
+                serde_json::to_writer(&mut self.bytes, &trimmed(value, self.wanted))
+            });
+            if trimmed.is_err() {
+                self.failed = Some(Problem::internal());
+            }
+        }
+        self.count += 1;
+    }
+
+    fn end(mut self, place: (u64, u64, u64)) -> Result<Ready, Problem> {
+        if let Some(failed) = self.failed {
+            return Err(failed);
+        }
+        end(&mut self.bytes, place);
+        Ok(Ready::bytes(self.bytes, JSON))
+    }
 }
 
 fn trimmed(mut value: Value, wanted: &Wanted) -> Value {

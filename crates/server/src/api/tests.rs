@@ -555,7 +555,8 @@ fn every_route_needs_a_caller_who_may() {
             .replace("{sha256}", &"0".repeat(64))
             .replace(['{', '}'], "");
         for (method, operation) in item.as_object().unwrap() {
-            let is_open = ["/", "/healthz", "/readyz", "/v1/limits"].contains(&path.as_str());
+            let is_open =
+                ["/", "/api/v1/me", "/healthz", "/readyz", "/v1/limits"].contains(&path.as_str());
             let says_open = operation["security"] == json!([{}]);
             assert_eq!(is_open, says_open, "{method} {path}");
             if !is_open {
@@ -575,9 +576,16 @@ fn events_are_numbered_from_one() {
     for path in ["events", "timeline", "context"] {
         let path = format!("/api/v1/transcripts/last/{path}");
         assert_eq!(served.get(&format!("{path}?from=1")).status, 200);
-        let answer = served.get(&format!("{path}?from=0"));
-        assert_eq!(answer.status, 400, "{path}");
-        assert_eq!(answer.json()["parameter"], "from");
+        for from in ["0", "9007199254740992", "18446744073709551615"] {
+            // Twice: what the first one leaves behind must not trap the second.
+            for _ in 0..2 {
+                let answer = served.get(&format!("{path}?from={from}"));
+                assert_eq!(answer.status, 400, "{path} {from}");
+                assert_eq!(answer.json()["parameter"], "from");
+            }
+        }
+        let last = served.get(&format!("{path}?from=9007199254740991"));
+        assert_eq!(last.status, 200, "{path}: {}", last.text());
     }
 }
 
@@ -600,4 +608,159 @@ fn another_method_is_refused_with_those_that_are_possible() {
     assert_eq!(answer.status, 405);
     assert_eq!(answer.header("allow"), Some("GET,HEAD"));
     assert_eq!(answer.json()["type"], "method_not_allowed");
+}
+
+/// Events as an exported document has them.
+fn exported(served: &Served, id: &str) -> Vec<String> {
+    let path = format!("/api/v1/transcripts/{id}/export?format=normalized");
+    let text = served.get(&path).text();
+    // Each event is a line.
+    let events = text.split_once("\"events\":[\n").unwrap().1;
+    let events = events.strip_suffix("\n]}\n").unwrap();
+    events.split(",\n").map(str::to_owned).collect()
+}
+
+#[test]
+fn events_are_given_as_the_exported_document_has_them() {
+    use quipu_model::{Block, Body, Draft, Fidelity, Json, Place, RunId, ToolCall, ToolResult};
+    use quipu_record::{RecorderOptions, Storage};
+    let served = Served::with(
+        |home| {
+            fill(home);
+            let run = RunId::new("a-run").unwrap();
+            let recorder = Storage::at(home)
+                .record(&run, RecorderOptions::default())
+                .unwrap();
+            let text = |text: &str| vec![Block::text(Fidelity::Router, text)];
+            let bodies = [
+                Body::RunStarted(None),
+                Body::UserMessage(text("say \"hello\" <b>")),
+                Body::AssistantMessage(vec![
+                    Block::text(Fidelity::AgentEmitted, "one"),
+                    Block::text(Fidelity::Router, "two"),
+                ]),
+                Body::ToolCall(ToolCall {
+                    name: "bash".to_owned(),
+                    call_id: "c1".into(),
+                    input: Some(Json::parse(r#"{"command":"ls"}"#).unwrap()),
+                    fidelity: Fidelity::AgentEmitted,
+                }),
+                Body::ToolResult(ToolResult {
+                    name: "bash".to_owned(),
+                    call_id: "c1".into(),
+                    input: None,
+                    output: Some(Json::parse(r#""a b""#).unwrap()),
+                    error: None,
+                    fidelity: Fidelity::AgentEmitted,
+                }),
+            ];
+            for body in bodies {
+                recorder.record(&Draft::new(Place::run(), body)).unwrap();
+            }
+            recorder.close().unwrap();
+        },
+        |_| {},
+    );
+    for id in [FIRST, "a-run"] {
+        let exported = exported(&served, id);
+        assert!(exported.len() > 4, "{exported:?}");
+        let page = |query: &str| {
+            let path = format!("/api/v1/transcripts/{id}/events?form=normalized{query}");
+            let answer = served.get(&path);
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+            answer.text()
+        };
+        // Byte for byte, in one page and in many.
+        let whole = page("");
+        assert!(
+            whole.contains(&format!("\"events\":[{}]", exported.join(","))),
+            "{whole}\n{exported:?}"
+        );
+        for (n, event) in (1..).zip(&exported) {
+            let one = page(&format!("&from={n}&limit=1"));
+            assert!(
+                one.contains(&format!("\"events\":[{event}],\"next\":{}", n + 1)),
+                "{one}\n{event}"
+            );
+        }
+        let plain = served
+            .get(&format!("/api/v1/transcripts/{id}/events"))
+            .json();
+        let whole: Value = serde_json::from_str(&whole).unwrap();
+        for field in ["transcript", "next", "more", "total", "bad_lines"] {
+            assert_eq!(whole[field], plain[field], "{field}");
+        }
+        // Filters mean the same, and what is asked of each event applies to its own fields.
+        let tools: Value = serde_json::from_str(&page("&type=tool&fields=seq,tool&cut=3")).unwrap();
+        let tools = tools["events"].as_array().unwrap();
+        assert_eq!(tools.len(), 2);
+        assert_eq!(tools[0].as_object().unwrap().len(), 2);
+        assert_eq!(
+            tools[0]["tool"]["name"].as_str().unwrap().to_lowercase(),
+            "bas…"
+        );
+    }
+    // What a price makes of it is there, as in the document.
+    let priced = served
+        .get(&format!(
+            "/api/v1/transcripts/{FIRST}/events?form=normalized&role=assistant"
+        ))
+        .text();
+    assert!(priced.contains("\"costUsd\":"), "{priced}");
+    let path = format!("/api/v1/transcripts/{FIRST}/events?form=verse");
+    assert_eq!(served.get(&path).status, 400);
+}
+
+#[test]
+fn pages_of_long_events_are_short() {
+    use quipu_model::{Block, Body, Draft, Fidelity, Place, RunId};
+    use quipu_record::{RecorderOptions, Storage};
+    const LONG: usize = 3 << 20;
+    let served = Served::with(
+        |home| {
+            let run = RunId::new("long-events").unwrap();
+            let recorder = Storage::at(home)
+                .record(&run, RecorderOptions::default())
+                .unwrap();
+            for n in 0..300 {
+                let text = if n % 64 < 4 {
+                    "x".repeat(LONG)
+                } else {
+                    "short".to_owned()
+                };
+                let body = Body::UserMessage(vec![Block::text(Fidelity::Router, text)]);
+                recorder.record(&Draft::new(Place::run(), body)).unwrap();
+            }
+            recorder.close().unwrap();
+        },
+        |_| {},
+    );
+    for query in ["", "&cut=100000000", "&role=user", "&form=normalized"] {
+        let (mut next, mut seen) = (1, Vec::new());
+        for _ in 0..40 {
+            let path =
+                format!("/api/v1/transcripts/long-events/events?from={next}&limit=1000{query}");
+            let answer = served.get(&path);
+            assert!(
+                answer.body.len() < (8 << 20) + LONG + (1 << 20),
+                "{}",
+                answer.body.len()
+            );
+            let page = answer.json();
+            let seqs = page["events"].as_array().unwrap().iter();
+            seen.extend(seqs.map(|event| event["seq"].as_u64().unwrap()));
+            next = page["next"].as_u64().unwrap();
+            if page["more"] == false {
+                break;
+            }
+        }
+        assert_eq!(seen, (1..=300).collect::<Vec<u64>>(), "{query}");
+    }
+    // From the middle of events that are long.
+    let page = served
+        .get("/api/v1/transcripts/long-events/events?from=67&limit=3")
+        .json();
+    let seqs = page["events"].as_array().unwrap().iter();
+    let seqs: Vec<u64> = seqs.map(|event| event["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs, [67, 68, 69]);
 }

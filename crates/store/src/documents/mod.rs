@@ -2,6 +2,7 @@
 
 mod conversion;
 mod doctor;
+mod events;
 mod explain;
 mod import;
 mod search;
@@ -14,6 +15,7 @@ use std::path::Path;
 
 pub use conversion::conversion;
 pub use doctor::doctor;
+pub use events::Normalized;
 pub use explain::{explained, price};
 pub use import::{import, problem};
 pub use search::hit;

@@ -2,8 +2,10 @@
 
 use std::ops::RangeInclusive;
 
-use quipu_agents::{About, Collect, Sink};
-use quipu_model::Event;
+use quipu_agents::{About, Collect, Entry, Marks, Position, Sink};
+use quipu_convert::Pricing;
+use quipu_model::{Event, RunId, Timestamp};
+use quipu_prices::Prices;
 
 use super::run::RunFile;
 use super::{ALL, EventFile, EventFollower, Fault, Original, State};
@@ -19,6 +21,17 @@ pub struct Page {
     pub len: u64,
     /// Lines of a recorded run among these that are not events. What could not be read of an imported log was counted when it
     /// was imported.
+    pub bad: u64,
+}
+
+/// What became of reading events one at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Given {
+    /// The first event that was not given.
+    pub next: u64,
+    /// How many events the transcript has.
+    pub len: u64,
+    /// Lines of a recorded run among those that were given that are not events.
     pub bad: u64,
 }
 
@@ -120,6 +133,53 @@ impl EventLog {
         Ok(Page { events, len, bad })
     }
 
+    /// Gives these events in order, marked where only the whole log tells, for as long as `take` wants more: it says so of each
+    /// that it took. However long events are, only a few are in memory. With prices, events of imported logs say what they
+    /// cost.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read.
+    pub fn each(
+        &self,
+        wanted: &RangeInclusive<u64>,
+        prices: Option<&Prices>,
+        take: &mut dyn FnMut(Event) -> bool,
+    ) -> Result<Given, Fault> {
+        let len = self.len()?;
+        let first = (*wanted.start()).max(1);
+        let wanted = first..=len.min(*wanted.end());
+        let mut given = Given {
+            next: first,
+            len,
+            bad: 0,
+        };
+        if wanted.is_empty() {
+            return Ok(given);
+        }
+        let enough = match &self.from {
+            From::Kept(kept) => {
+                let mut giving = Giving {
+                    run_id: quipu_agents::run_id(&self.row.run_id),
+                    path: self.row.path.to_string_lossy().into_owned(),
+                    marks: kept.file.marks(),
+                    pricing: prices.map(Pricing::new),
+                    take,
+                    enough: None,
+                };
+                kept.file.replay(wanted.clone(), &kept.log, &mut giving)?;
+                giving.enough
+            }
+            From::Run(file) => {
+                let (enough, bad) = file.marked(&wanted, take)?;
+                given.bad = bad;
+                enough
+            }
+        };
+        given.next = enough.unwrap_or(*wanted.end()).saturating_add(1);
+        Ok(given)
+    }
+
     /// These events, in order.
     ///
     /// # Errors
@@ -200,6 +260,38 @@ impl EventLog {
             From::Kept(kept) => Ok(kept.file.about().clone()),
             From::Run(file) => file.replay(&ALL, &mut Nobody),
         }
+    }
+}
+
+/// Gives events on, one at a time.
+struct Giving<'t> {
+    run_id: RunId,
+    path: String,
+    marks: Marks,
+    pricing: Option<Pricing<'t>>,
+    take: &'t mut dyn FnMut(Event) -> bool,
+    /// The event at which it was enough.
+    enough: Option<u64>,
+}
+
+impl Sink for Giving<'_> {
+    fn entry(&mut self, seq: u64, at: Timestamp, position: Position, entry: &Entry<'_>) {
+        let mut event = entry.to_event(seq, at, &self.run_id, position, &self.path);
+        self.marks.mark(&mut event);
+        if let Some(cost) = self
+            .pricing
+            .as_mut()
+            .and_then(|pricing| pricing.cost(entry))
+        {
+            event.annotations.cost = Some(cost);
+        }
+        if !(self.take)(event) {
+            self.enough = Some(seq);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.enough.is_some()
     }
 }
 

@@ -47,7 +47,7 @@ pub use blocks::{BlockWriter, Blocks, EventBlocks};
 pub use file::EventFiles;
 pub use follow::{EventFollower, EventLines, Followed, FollowedLines};
 pub(crate) use form::State;
-pub use log::{EventLog, Page};
+pub use log::{EventLog, Given, Page};
 pub(crate) use original::Original;
 pub use read::{EventFile, Fault};
 pub(crate) use write::Writer;

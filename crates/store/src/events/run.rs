@@ -36,6 +36,33 @@ impl RunFile {
         self.log.follow(from).map_err(Fault::Run)
     }
 
+    /// Up to so many events from one on, as many as fit into memory at once.
+    fn some(&self, from: u64, most: usize) -> Result<Batch, Fault> {
+        let page = self.log.page(from, most).map_err(Fault::Run)?;
+        let events = &page.events;
+        let bad = page.bad.iter().map(|bad| {
+            let before = events.partition_point(|it| it.decoded.at.offset < bad.at.offset);
+            let behind = before.checked_sub(1).and_then(|at| events.get(at));
+            let number = bad.number.or(behind.map(|it| it.number));
+            number.unwrap_or(from.saturating_sub(1))
+        });
+        let bad = bad.collect();
+        let events = page.events.into_iter().map(|event| {
+            let position = Position {
+                offset: event.decoded.at.offset,
+                line: event.number,
+            };
+            let mut event = event.decoded.event;
+            event.seq = position.line;
+            (event, position)
+        });
+        Ok(Batch {
+            events: events.collect(),
+            bad,
+            next: page.next,
+        })
+    }
+
     /// Gives these events, in order, until there is no more or it is enough; and says behind which of them are lines
     /// that are not events.
     fn each(
@@ -46,33 +73,48 @@ impl RunFile {
     ) -> Result<(), Fault> {
         let (mut from, last) = (*wanted.start(), *wanted.end());
         while from <= last {
-            let most = usize::try_from(last - from).unwrap_or(HELD).min(HELD - 1) + 1;
-            let page = self.log.page(from, most).map_err(Fault::Run)?;
-            let events = &page.events;
-            for bad in &page.bad {
-                let before = events.partition_point(|it| it.decoded.at.offset < bad.at.offset);
-                let behind = before.checked_sub(1).and_then(|at| events.get(at));
-                let number = bad.number.or(behind.map(|it| it.number));
-                bad_behind(number.unwrap_or(from - 1));
-            }
-            for event in page.events {
-                let at = event.decoded.at;
-                let position = Position {
-                    offset: at.offset,
-                    line: event.number,
-                };
-                let mut event = event.decoded.event;
-                event.seq = position.line;
+            let some = self.some(from, held(from, last))?;
+            some.bad.into_iter().for_each(&mut bad_behind);
+            for (event, position) in some.events {
                 if !give(event, position) {
                     return Ok(());
                 }
             }
-            match page.next {
+            match some.next {
                 Some(next) => from = next,
                 None => return Ok(()),
             }
         }
         Ok(())
+    }
+
+    /// Gives these events one at a time, marked where what follows them tells, for as long as `take` wants more. Says at
+    /// which one it was enough, and how many lines among them are not events. A few are in memory at a time.
+    pub(super) fn marked(
+        &self,
+        wanted: &RangeInclusive<u64>,
+        take: &mut dyn FnMut(Event) -> bool,
+    ) -> Result<(Option<u64>, u64), Fault> {
+        let (mut from, last) = (*wanted.start(), *wanted.end());
+        let mut bad = 0;
+        while from <= last {
+            let some = self.some(from, held(from, last))?;
+            let mut events: Vec<Event> = some.events.into_iter().map(|(event, _)| event).collect();
+            self.mark(&mut events)?;
+            for event in events {
+                let seq = event.seq;
+                if !take(event) {
+                    bad += some.bad.iter().filter(|behind| **behind <= seq).count() as u64;
+                    return Ok((Some(seq), bad));
+                }
+            }
+            bad += some.bad.len() as u64;
+            match some.next {
+                Some(next) => from = next,
+                None => break,
+            }
+        }
+        Ok((None, bad))
     }
 
     /// These events, marked where what follows them tells, and behind which of them are lines that are not
@@ -82,14 +124,22 @@ impl RunFile {
         wanted: &RangeInclusive<u64>,
     ) -> Result<(Vec<Event>, Vec<u64>), Fault> {
         let mut events = Vec::new();
-        let mut calls = OpenCalls::default();
         let mut bad = Vec::new();
         let take = |event: Event, _| {
-            calls.observe(&event, Some(events.len()));
             events.push(event);
             true
         };
         self.each(wanted, take, |behind| bad.push(behind))?;
+        self.mark(&mut events)?;
+        Ok((events, bad))
+    }
+
+    /// Marks calls that nothing behind them answers.
+    fn mark(&self, events: &mut [Event]) -> Result<(), Fault> {
+        let mut calls = OpenCalls::default();
+        for (at, event) in events.iter().enumerate() {
+            calls.observe(event, Some(at));
+        }
         if let Some(last) = events.last()
             && !calls.is_empty()
         {
@@ -98,12 +148,12 @@ impl RunFile {
                 calls.observe(&event, None);
                 !calls.is_empty()
             };
-            self.each(&(last.seq + 1..=u64::MAX), answer, |_| {})?;
+            self.each(&(last.seq.saturating_add(1)..=u64::MAX), answer, |_| {})?;
         }
         for at in calls.left() {
             events[at].annotations.flags.dangling = true;
         }
-        Ok((events, bad))
+        Ok(())
     }
 
     /// Gives these events to a sink as the adapter of runs reads them: a message of several blocks as several entries
@@ -141,6 +191,20 @@ impl RunFile {
             .and_then(|(family, dialect)| family.open(&dialect, &origin, None));
         opened.unwrap_or_else(|| unreachable!("the family of recorded runs reads them"))
     }
+}
+
+/// Events that are in memory at once.
+struct Batch {
+    events: Vec<(Event, Position)>,
+    /// Behind which events are lines that are not events.
+    bad: Vec<u64>,
+    /// Where the next ones begin.
+    next: Option<u64>,
+}
+
+/// How many of these events are read at a time.
+fn held(from: u64, last: u64) -> usize {
+    usize::try_from(last - from).unwrap_or(HELD).min(HELD - 1) + 1
 }
 
 /// Calls whose results are not there, by their ids. A result answers the first call with its id.
