@@ -54,7 +54,8 @@ impl Batches {
         out: &mut Out<'_>,
     ) {
         let (mut request, mut times) = (Request::default(), HashMap::new());
-        for message in input {
+        let apart = told_apart(span, input, events);
+        for message in apart.as_deref().unwrap_or(input) {
             let marks = events.take_for(&message.role);
             let how = if span.ours {
                 How::Fresh(&mut times)
@@ -80,8 +81,9 @@ impl Batches {
             .iter()
             .flat_map(|message| message.parts.iter().map(move |part| (*message, part)))
             .collect();
-        let own = events.answers();
-        let marks = lay_beside(span, &parts, own);
+        // A note may begin a call, as where tokens are told before the answer.
+        let first = span.marks.as_ref().filter(|first| !events.hold(first));
+        let marks = lay_beside(span, first, &parts, events.answers());
         let mut times = HashMap::new();
         let mut carrier = Some(call(span, told, stop));
         for ((message, part), marks) in parts.into_iter().zip(marks) {
@@ -114,19 +116,46 @@ impl Batches {
     }
 }
 
+/// What Quipu wrote as one message though it was several: instructions are a list of parts, each of which was an event.
+/// `None` where they are as they should be.
+fn told_apart(span: &Span<'_>, input: &[Message], events: &Events<'_>) -> Option<Vec<Message>> {
+    let is_system = |message: &&Message| message.role == Role::System;
+    let parts: usize = input
+        .iter()
+        .filter(is_system)
+        .map(|it| it.parts.len())
+        .sum();
+    let messages = input.iter().filter(is_system).count();
+    if !span.ours || parts == messages || parts != events.count("message.system") {
+        return None;
+    }
+    let apart = input.iter().flat_map(|message| {
+        if message.role != Role::System {
+            return vec![message.clone()];
+        }
+        let each = |part: &Part| Message::new(Role::System, vec![part.clone()]);
+        message.parts.iter().map(each).collect()
+    });
+    Some(apart.collect())
+}
+
 /// Which event each part of an answer was. Where there are more parts than events, only calls are told apart.
 fn lay_beside<'a>(
     span: &Span<'a>,
+    first: Option<&Marks<'a>>,
     parts: &[(&Message, &Part)],
     own: Vec<(bool, Marks<'a>)>,
 ) -> Vec<Option<Marks<'a>>> {
-    let first = span.marks.clone().map(|mut marks| {
+    if first.is_none() && own.len() == parts.len() {
+        return own.into_iter().map(|(_, marks)| Some(marks)).collect();
+    }
+    let first = first.cloned().map(|mut marks| {
         if parts.len() == 1 {
             marks.at = marks.at.or(span.end);
         }
         marks
     });
-    if own.len() + 1 == parts.len() {
+    if first.is_some() && own.len() + 1 == parts.len() {
         let own = own.into_iter().map(|(_, marks)| Some(marks));
         return std::iter::once(first).chain(own).collect();
     }

@@ -97,6 +97,18 @@ impl<'a> Events<'a> {
         }
     }
 
+    /// How many events of ours have this name.
+    pub(super) fn count(&self, name: &str) -> usize {
+        let is = |event: &&Happened<'_>| event.name == name && event.marks.is_some();
+        self.0.iter().filter(is).count()
+    }
+
+    /// Whether the event that a span of ours was made of stands in it as well. Only what is no part of an answer does.
+    pub(super) fn hold(&self, marks: &Marks<'_>) -> bool {
+        let mut own = self.0.iter().filter_map(|event| event.marks.as_ref());
+        own.any(|own| own.are_of(marks))
+    }
+
     /// The events of ours that are parts of an answer, and whether they are calls.
     pub(super) fn answers(&mut self) -> Vec<(bool, Marks<'a>)> {
         let mut answers = Vec::new();

@@ -473,7 +473,8 @@ impl Flat {
         })
     }
 
-    fn into_message(mut self, role: &Role) -> Message {
+    /// Quipu writes any JSON as arguments, others what is in an object.
+    fn into_message(mut self, role: &Role, ours: bool) -> Message {
         let own = self.role.take();
         let role = own.map_or(role.clone(), |word| Role::of(&word));
         let mut parts = Vec::new();
@@ -495,11 +496,12 @@ impl Flat {
         }
         for call in self.calls.into_values() {
             let given = call.arguments.filter(|given| !given.is_empty());
+            let given = given.filter(|given| !(ours && given == "null"));
             parts.push(Part::Call {
                 id: call.id.unwrap_or_default(),
                 name: call.name.unwrap_or_default(),
                 input: given
-                    .map(|text| arguments(&text, false).unwrap_or_else(|| Json::string(&text))),
+                    .map(|text| arguments(&text, ours).unwrap_or_else(|| Json::string(&text))),
             });
         }
         Message {
@@ -559,9 +561,10 @@ fn flat(
             flat.rest.insert(field.to_owned(), json);
         }
     }
+    let ours = attrs.has("quipu.run_id");
     found
         .into_values()
-        .map(|flat| flat.into_message(role))
+        .map(|flat| flat.into_message(role, ours))
         .collect()
 }
 

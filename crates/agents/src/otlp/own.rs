@@ -14,6 +14,7 @@ use crate::Entry;
     reason = "each is a mark that an event has or has not"
 )]
 pub(super) struct Marks<'a> {
+    seq: u64,
     pub(super) at: Option<Timestamp>,
     native_id: Option<Cow<'a, str>>,
     parent_id: Option<Cow<'a, str>>,
@@ -35,7 +36,7 @@ pub(super) struct Marks<'a> {
 impl<'a> Marks<'a> {
     /// Those of an event that has a number; `None` of one that Quipu did not write.
     pub(super) fn of(attrs: &Attrs<'a>, at: Option<Timestamp>) -> Option<Self> {
-        attrs.count("quipu.seq")?;
+        let seq = attrs.count("quipu.seq")?;
         let flags = attrs.texts("quipu.flags");
         let has = |word: &str| flags.iter().any(|flag| flag == word);
         let path = attrs.text("quipu.path");
@@ -45,6 +46,7 @@ impl<'a> Marks<'a> {
             .and_then(|nanos| Timestamp::from_nanosecond(i128::from(nanos)).ok());
         let status = attrs.text("quipu.status");
         Some(Self {
+            seq,
             at: told.or(at),
             native_id: attrs.text("quipu.native_id"),
             parent_id: attrs.text("quipu.parent_id"),
@@ -69,6 +71,11 @@ impl<'a> Marks<'a> {
             superseded: has("superseded"),
             undated: has("undated"),
         })
+    }
+
+    /// Whether these are of the same event.
+    pub(super) fn are_of(&self, other: &Marks<'_>) -> bool {
+        self.seq == other.seq
     }
 
     /// The same for the entry that becomes of it.

@@ -477,7 +477,7 @@ fn a_long_file_whose_first_line_is_cut_is_read_to_its_end() {
     let file = folder.path().join("rotated.jsonl");
     let mut to = std::fs::File::create(&file).unwrap();
     to.write_all(b"cut\n").unwrap();
-    let blank = [b' '; 1 << 20];
+    let blank = vec![b' '; 1 << 20];
     for _ in 0..65 {
         to.write_all(&blank).unwrap();
         to.write_all(b"\n").unwrap();

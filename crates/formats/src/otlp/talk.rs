@@ -448,7 +448,7 @@ fn text_of(json: &Json) -> String {
 }
 
 /// The last place between two characters that is not behind `at`.
-fn boundary(text: &str, at: usize) -> usize {
+pub(super) fn boundary(text: &str, at: usize) -> usize {
     if at >= text.len() {
         return text.len();
     }

@@ -11,6 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quipu_model::{Json, hex};
 
+use super::talk::boundary;
+
 /// How deep values may nest. JSON nests three levels for each of them.
 const DEEPEST: usize = 32;
 
@@ -304,7 +306,7 @@ impl Out<'_> {
         self.json.push('"');
         let mut rest = text;
         while !rest.is_empty() {
-            let (piece, behind) = rest.split_at(rest.floor_char_boundary(PIECE));
+            let (piece, behind) = rest.split_at(boundary(rest, PIECE));
             let quoted = Json::string(piece);
             self.json.push_str(&quoted.get()[1..quoted.get().len() - 1]);
             self.fits()?;
