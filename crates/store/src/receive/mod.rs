@@ -173,7 +173,7 @@ enum Named {
 
 /// What a request changed in what is known, to be taken back should it not be kept.
 #[derive(Debug, Default)]
-struct Learned(HashMap<String, Option<Named>>);
+struct Learned(BTreeMap<String, Option<Named>>);
 
 impl Learned {
     /// The traces whose conversation is news.

@@ -476,62 +476,161 @@ fn there_and_back(log: &str, convention: Convention) -> (Transcript, Transcript)
 }
 
 /// What an export carries of an event, as far as it is compared.
-fn carried(transcript: &Transcript) -> Vec<(String, Timestamp, Option<String>)> {
+#[derive(Debug, PartialEq, Eq, Clone)]
+struct Carried {
+    said: String,
+    at: Timestamp,
+    model: Option<String>,
+    status: Option<quipu_model::Status>,
+    duration_ms: Option<u64>,
+    subagent: Option<String>,
+    place: String,
+}
+
+fn carried(transcript: &Transcript) -> Vec<Carried> {
     let events = transcript.events.iter().filter_map(|event| {
         let said = match &event.body {
             Body::UserMessage(blocks)
             | Body::AssistantMessage(blocks)
-            | Body::SystemMessage(blocks) => format!("{blocks:?}"),
+            | Body::SystemMessage(blocks) => {
+                let blocks: Vec<_> = blocks.iter().map(|block| &block.content).collect();
+                format!("{blocks:?}")
+            }
             Body::ToolCall(call) => format!("{:?} {} {:?}", call.call_id, call.name, call.input),
             Body::ToolResult(result) => format!(
-                "{:?} {} {:?} {:?} {:?}",
-                result.call_id, result.name, result.output, result.error, event.annotations.status
+                "{:?} {} {:?} {:?}",
+                result.call_id, result.name, result.output, result.error
             ),
             _ => return None,
         };
-        let model = event.annotations.model.clone();
+        let notes = &event.annotations;
         // What has no time of its own has that of what stands before it.
-        let is_dated = !event.annotations.flags.undated;
-        let at = if is_dated {
-            event.timestamp
-        } else {
-            Timestamp::UNIX_EPOCH
-        };
-        Some((format!("{} {said}", event.body.type_word()), at, model))
+        let is_dated = !notes.flags.undated;
+        Some(Carried {
+            said: format!("{} {said}", event.body.type_word()),
+            at: if is_dated {
+                event.timestamp
+            } else {
+                Timestamp::UNIX_EPOCH
+            },
+            model: notes.model.clone(),
+            status: notes.status,
+            duration_ms: notes.duration_ms,
+            subagent: notes.subagent_id.as_ref().map(ToString::to_string),
+            place: format!("{:?}", event.place),
+        })
     });
     events.collect()
 }
 
+/// Who saw what was said. The engine sees more than an agent tells; of what it saw only agents' words come back as such.
+fn fidelity(transcript: &Transcript) -> Vec<String> {
+    let messages = transcript
+        .events
+        .iter()
+        .filter_map(|event| match &event.body {
+            Body::UserMessage(blocks)
+            | Body::AssistantMessage(blocks)
+            | Body::SystemMessage(blocks) => Some(blocks),
+            _ => None,
+        });
+    let blocks = messages.flatten();
+    blocks
+        .map(|block| format!("{:?}", block.fidelity))
+        .collect()
+}
+
+/// What is told once a call: why the answer ended, and what it cost. Events of a call stand together.
+fn told_once(transcript: &Transcript) -> (Vec<String>, Vec<String>) {
+    let of = |told: fn(&quipu_model::Event) -> Option<String>| {
+        let mut all: Vec<String> = Vec::new();
+        let mut last: Option<(String, String)> = None;
+        for event in &transcript.events {
+            let Some(told) = told(event) else { continue };
+            let call = event.annotations.model_call.as_ref();
+            let this = (call.map(ToString::to_string).unwrap_or_default(), told);
+            if last.as_ref() != Some(&this) || this.0.is_empty() {
+                all.push(this.1.clone());
+            }
+            last = Some(this);
+        }
+        all
+    };
+    (
+        of(|event| event.annotations.stop_reason.clone()),
+        of(|event| Some(event.annotations.cost.as_ref()?.to_string())),
+    )
+}
+
 #[test]
 fn exports_of_ours_come_back() {
-    for log in [
-        include_str!("../../../agents/fixtures/claude/session.jsonl"),
-        include_str!("../../../agents/fixtures/codex/session.jsonl"),
+    for (name, log) in [
+        (
+            "claude",
+            include_str!("../../../agents/fixtures/claude/session.jsonl"),
+        ),
+        (
+            "codex",
+            include_str!("../../../agents/fixtures/codex/session.jsonl"),
+        ),
+        // A run of a workflow, as it was recorded.
+        (
+            "run",
+            include_str!("../../../agents/fixtures/exchange/run.jsonl"),
+        ),
     ] {
         for convention in [Convention::GenAi, Convention::OpenInference] {
+            let what = format!("{name}, {convention:?}");
             let (first, back) = there_and_back(log, convention);
             let (mut one, mut other) = (carried(&first), carried(&back));
-            // Order is that of spans; the times of events are their own.
-            one.sort();
-            other.sort();
-            similar(&one, &other, convention);
-            assert_eq!(first.row.usage, back.row.usage);
-            assert_eq!(first.session.id, back.session.id);
-            assert_eq!(first.session.title, back.session.title);
-            assert_eq!(first.session.cwd, back.session.cwd);
-            assert!(back.session.reconstructed);
+            assert!(!one.is_empty(), "{what}");
+            similar(&one, &other, &what);
+            if name == "run" {
+                // The engine names no calls to models, so a call lasts from the prompt to the answer. What is said in it
+                // stands together, before what began while it lasted; times tell the order.
+                one.sort_by_key(|it| it.at);
+                other.sort_by_key(|it| it.at);
+                steps(&back, &what);
+            } else {
+                assert_eq!(fidelity(&first), fidelity(&back), "{what}");
+            }
+            assert_eq!(one, other, "{what}");
+            assert_eq!(told_once(&first), told_once(&back), "{what}");
+            assert_eq!(first.row.usage, back.row.usage, "{what}");
+            assert_eq!(first.row.vendor_cost, back.row.vendor_cost, "{what}");
+            assert_eq!(first.session.id, back.session.id, "{what}");
+            assert_eq!(first.row.title, back.row.title, "{what}");
+            assert_eq!(first.session.cwd, back.session.cwd, "{what}");
+            assert!(back.session.reconstructed, "{what}");
         }
     }
 }
 
-fn similar<T: PartialEq + std::fmt::Debug>(one: &[T], other: &[T], convention: Convention) {
+/// Steps come back as notes that keep their span: what they are called, how they ended, and where they are.
+fn steps(back: &Transcript, what: &str) {
+    let step = back.events.iter().find_map(|event| match &event.body {
+        Body::Note(note) if note.text.as_deref() == Some("invoke_workflow ask") => {
+            Some((event, note))
+        }
+        _ => None,
+    });
+    let (event, note) = step.unwrap_or_else(|| panic!("{what}: no step"));
+    let raw = note.raw.as_ref().unwrap().get();
+    let result = ["quipu.result", "output.value"];
+    assert!(result.iter().any(|key| raw.contains(key)), "{what}: {raw}");
+    assert!(raw.contains("step.completed"), "{what}: {raw}");
+    assert_eq!(event.annotations.duration_ms, None, "{what}");
+    assert_eq!(format!("{}", event.timestamp), "2026-01-02T03:04:05.1Z");
+}
+
+fn similar<T: PartialEq + std::fmt::Debug>(one: &[T], other: &[T], what: &str) {
     let lost: Vec<&T> = one.iter().filter(|it| !other.contains(it)).collect();
     let new: Vec<&T> = other.iter().filter(|it| !one.contains(it)).collect();
     assert!(
         lost.is_empty() && new.is_empty(),
-        "{convention:?}\nlost: {lost:#?}\nnew: {new:#?}"
+        "{what}\nlost: {lost:#?}\nnew: {new:#?}"
     );
-    assert_eq!(one.len(), other.len());
+    assert_eq!(one.len(), other.len(), "{what}");
 }
 
 /// Requests that the SDK for Python sent (`opentelemetry-sdk` 1.45, its exporter for OTLP over HTTP).
