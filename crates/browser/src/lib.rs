@@ -1,8 +1,26 @@
-//! A real browser, driven over its debugging pipe.
+//! A real browser for tests, driven over its debugging pipe.
 //!
-//! Chromium opens a page from disk without a window. The test says what the page has to become; the browser is asked
-//! for the document once it has. Nothing waits for a fixed time, so a busy machine only makes a test slower. Whatever
-//! the page would load has to go through a proxy that is this test: it counts who asks.
+//! Chromium opens a page from disk ([`Chromium::open`]) or from a server on this machine ([`Chromium::visit`]), without a window.
+//! The test says what the page has to become; the browser is asked for the document once it has. Nothing waits for a
+//! fixed time, so a busy machine only makes a test slower. Whatever a page would load from elsewhere has to go through a
+//! proxy that is this test: it counts who asks.
+//!
+//! ```no_run
+//! if let Some(browser) = quipu_browser::Chromium::find() {
+//!     let mut tab = browser.visit("http://127.0.0.1:7847/");
+//!     tab.until("document.querySelector('main[data-ready]')");
+//!     tab.press("?");
+//!     assert!(tab.console().is_empty() && tab.requests().is_empty());
+//! }
+//! ```
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "only tests use it, and a panic is how a test fails"
+)]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -27,21 +45,28 @@ fn but_last(mut lines: Vec<String>) -> Vec<String> {
 }
 
 /// What a browser made of a page.
-pub(super) struct Seen {
-    pub(super) dom: String,
+#[derive(Debug)]
+pub struct Seen {
+    /// The document, as HTML.
+    pub dom: String,
     /// What the console says: calls, errors, violations of the page's policy.
-    pub(super) console: Vec<String>,
+    pub console: Vec<String>,
     /// What the page asked for.
-    pub(super) requests: Vec<String>,
+    pub requests: Vec<String>,
 }
 
 impl Seen {
-    pub(super) fn has(&self, text: &str) -> bool {
+    /// Whether a text is in the document.
+    pub fn has(&self, text: &str) -> bool {
         self.dom.contains(text)
     }
 
     /// Whether a script left its mark on the document's tag.
-    pub(super) fn is_marked(&self) -> bool {
+    ///
+    /// # Panics
+    ///
+    /// When there is no document.
+    pub fn is_marked(&self) -> bool {
         let from = self.dom.find("<html").unwrap();
         let tag = &self.dom[from..from + self.dom[from..].find('>').unwrap()];
         tag.contains("pwned")
@@ -49,11 +74,12 @@ impl Seen {
 }
 
 /// A browser that this machine has.
-pub(super) struct Chromium(PathBuf);
+#[derive(Debug)]
+pub struct Chromium(PathBuf);
 
 impl Chromium {
     /// The browser, if this machine has one. If it has none, the test says that it is skipped.
-    pub(super) fn find() -> Option<Self> {
+    pub fn find() -> Option<Self> {
         let names = ["chromium", "chromium-browser", "google-chrome"];
         let path = std::env::var_os("PATH").unwrap_or_default();
         let found = std::env::split_paths(&path)
@@ -61,23 +87,51 @@ impl Chromium {
             .find(|program| program.is_file());
         if found.is_none() {
             let mut log = std::io::stderr();
-            writeln!(log, "SKIPPED: no Chromium on the PATH").unwrap();
+            drop(writeln!(log, "SKIPPED: no Chromium on the PATH"));
         }
         found.map(Self)
     }
 
-    /// Opens a page, waits until a JavaScript expression holds in it, and says what was seen.
-    pub(super) fn open(&self, page: &[u8], hash: &str, until: &str) -> Seen {
+    /// Opens a page from disk, waits until a JavaScript expression holds in it, and says what was seen.
+    ///
+    /// # Panics
+    ///
+    /// When the browser does not do what it is told, or the page never becomes what it has to.
+    pub fn open(&self, page: &[u8], hash: &str, until: &str) -> Seen {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("page.html");
-        std::fs::File::create(&file)
-            .unwrap()
-            .write_all(page)
-            .unwrap();
+        std::fs::write(&file, page).unwrap();
+        let mut tab = self.tab("<-loopback>");
+        tab.go(&format!("file://{}{hash}", file.display()));
+        tab.until(&format!("document.readyState === 'complete' && ({until})"));
+        tab.settle();
+        Seen {
+            dom: tab.text("document.documentElement.outerHTML"),
+            console: tab.console(),
+            requests: tab.requests(),
+        }
+    }
+
+    /// Opens an address of a server on this machine.
+    ///
+    /// # Panics
+    ///
+    /// When the browser does not do what it is told.
+    pub fn visit(&self, url: &str) -> Tab {
+        let host = url.split('/').nth(2).unwrap();
+        let mut tab = self.tab(&format!("<-loopback>;{host}"));
+        tab.go(url);
+        tab
+    }
+
+    /// A tab whose requests go to a proxy of its own, except those to hosts that may be asked.
+    fn tab(&self, bypass: &str) -> Tab {
+        let folder = tempfile::tempdir().unwrap();
         let proxy = Proxy::start();
         let mut session = Session::start(self, &folder.path().join("profile"));
         // The page has a proxy of its own, so what the browser would ask its maker for is not among its requests.
-        let own = json!({"proxyServer": format!("http://{}", proxy.address), "proxyBypassList": "<-loopback>"});
+        let own =
+            json!({"proxyServer": format!("http://{}", proxy.address), "proxyBypassList": bypass});
         let context = session.call("Target.createBrowserContext", &own);
         let blank = json!({"url": "about:blank", "browserContextId": context["browserContextId"]});
         let target = session.call("Target.createTarget", &blank);
@@ -86,33 +140,179 @@ impl Chromium {
         for domain in ["Runtime", "Log", "Page"] {
             session.call(&format!("{domain}.enable"), &json!({}));
         }
-        let url = format!("file://{}{hash}", file.display());
-        session.call("Page.navigate", &json!({ "url": url }));
-        let became = session.evaluate(&format!(
+        Tab {
+            session,
+            proxy: Some(proxy),
+            _folder: folder,
+        }
+    }
+}
+
+/// A page that is open.
+#[derive(Debug)]
+pub struct Tab {
+    session: Session,
+    proxy: Option<Proxy>,
+    _folder: tempfile::TempDir,
+}
+
+impl Tab {
+    /// Goes to an address.
+    ///
+    /// # Panics
+    ///
+    /// When the browser does not do what it is told.
+    pub fn go(&mut self, url: &str) {
+        self.session.begin();
+        self.session.call("Page.navigate", &json!({ "url": url }));
+    }
+
+    /// Waits until a JavaScript expression holds.
+    ///
+    /// # Panics
+    ///
+    /// When it never does.
+    pub fn until(&mut self, expression: &str) {
+        self.session.begin();
+        let became = self.session.evaluate(&format!(
             "new Promise((done) => {{
-               const look = () => document.readyState === 'complete' && ({until}) ? done(true) : setTimeout(look, 10);
+               const end = Date.now() + {};
+               const look = () => {{
+                 try {{ if ({expression}) return done(true); }} catch {{}}
+                 if (Date.now() > end) done(document.body.innerText.slice(0, 2000));
+                 else setTimeout(look, 10);
+               }};
                look();
-             }})"
+             }})",
+            (PATIENCE / 2).as_millis()
         ));
-        assert_eq!(became, json!(true), "the page never became: {until}");
+        assert_eq!(became, json!(true), "the page never became: {expression}");
+    }
+
+    /// What an expression gives.
+    ///
+    /// # Panics
+    ///
+    /// When the page throws.
+    pub fn get(&mut self, expression: &str) -> Value {
+        self.session.begin();
+        self.session.evaluate(expression)
+    }
+
+    /// What an expression gives, as text.
+    ///
+    /// # Panics
+    ///
+    /// When it is not text.
+    pub fn text(&mut self, expression: &str) -> String {
+        let value = self.get(expression);
+        value.as_str().expect("a text").to_owned()
+    }
+
+    /// Presses a key as a person does: a letter, or a name such as `Enter`.
+    ///
+    /// # Panics
+    ///
+    /// When the browser does not do what it is told.
+    pub fn press(&mut self, key: &str) {
+        let (code, text) = match key {
+            "Enter" => (13, "\r"),
+            "Escape" => (27, ""),
+            "Tab" => (9, ""),
+            "ArrowDown" => (40, ""),
+            "ArrowUp" => (38, ""),
+            key => (u32::from(key.to_ascii_uppercase().as_bytes()[0]), key),
+        };
+        for kind in ["keyDown", "keyUp"] {
+            let mut params = json!({"type": kind, "key": key, "windowsVirtualKeyCode": code});
+            if kind == "keyDown" && !text.is_empty() {
+                params["text"] = json!(text);
+            }
+            self.session.call("Input.dispatchKeyEvent", &params);
+        }
+    }
+
+    /// Types a text, letter by letter.
+    ///
+    /// # Panics
+    ///
+    /// When the browser does not do what it is told.
+    pub fn write(&mut self, text: &str) {
+        for letter in text.chars() {
+            self.press(letter.encode_utf8(&mut [0; 4]));
+        }
+    }
+
+    /// Clicks with the mouse where an element is.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such element on the screen.
+    pub fn click(&mut self, selector: &str) {
+        self.until(&format!("document.querySelector({})", json!(selector)));
+        let place = self.get(&format!(
+            "(() => {{
+               const node = document.querySelector({});
+               node.scrollIntoView({{ block: 'center', behavior: 'instant' }});
+               const box = node.getBoundingClientRect();
+               return [box.x + box.width / 2, box.y + box.height / 2];
+             }})()",
+            json!(selector)
+        ));
+        for (kind, buttons) in [("mousePressed", 1), ("mouseReleased", 0)] {
+            let params = json!({"type": kind, "x": place[0], "y": place[1], "button": "left", "buttons": buttons, "clickCount": 1});
+            self.session.call("Input.dispatchMouseEvent", &params);
+        }
+    }
+
+    /// Makes the window as wide and as high as this, in these colours.
+    ///
+    /// # Panics
+    ///
+    /// When the browser does not do what it is told.
+    pub fn look(&mut self, width: u32, height: u32, dark: bool) {
+        let size =
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.session
+            .call("Emulation.setDeviceMetricsOverride", &size);
+        let scheme = if dark { "dark" } else { "light" };
+        let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        self.session.call("Emulation.setEmulatedMedia", &media);
+    }
+
+    /// Waits until all that the page has asked for elsewhere has reached the proxy.
+    ///
+    /// # Panics
+    ///
+    /// When the browser does not do what it is told.
+    pub fn settle(&mut self) {
         // What the page asked for before this was asked for before it, and failed before it.
-        session.evaluate(&format!(
+        self.get(&format!(
             "new Promise((done) => {{
                const last = new Image();
                last.onerror = () => done(true);
                last.src = 'http://{LAST}/';
              }})"
         ));
-        let dom = session.evaluate("document.documentElement.outerHTML");
-        Seen {
-            dom: dom.as_str().unwrap().to_owned(),
-            console: but_last(std::mem::take(&mut session.console)),
-            requests: but_last(proxy.stop()),
-        }
+    }
+
+    /// What the console has said since the last time.
+    pub fn console(&mut self) -> Vec<String> {
+        but_last(std::mem::take(&mut self.session.console))
+    }
+
+    /// What the page asked for elsewhere. It can be asked once.
+    ///
+    /// # Panics
+    ///
+    /// When the proxy has stopped.
+    pub fn requests(&mut self) -> Vec<String> {
+        but_last(self.proxy.take().map(Proxy::stop).unwrap_or_default())
     }
 }
 
 /// One browser process and its debugging pipe.
+#[derive(Debug)]
 struct Session {
     child: Child,
     to: ChildStdin,
@@ -172,6 +372,11 @@ impl Session {
         }
     }
 
+    /// Gives the page its time anew.
+    fn begin(&mut self) {
+        self.until = Instant::now() + PATIENCE;
+    }
+
     /// Sends a command and waits for its answer; what the console says meanwhile is kept.
     fn call(&mut self, method: &str, params: &Value) -> Value {
         self.calls += 1;
@@ -217,6 +422,7 @@ impl Drop for Session {
 }
 
 /// Takes connections, notes what they ask for, and says no.
+#[derive(Debug)]
 struct Proxy {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,

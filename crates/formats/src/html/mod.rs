@@ -29,6 +29,7 @@ mod seal;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use page::{MODULES, Module, STYLE};
 pub use read::{Content, Image, PageError, content, decrypt, is_sealed};
 pub use seal::{ITERATIONS, Passphrase, Seal};
 

@@ -1,7 +1,9 @@
 //! The parts of a page.
 //!
-//! `page/` holds them as the files they are: `page.html` with places for the rest, `page.css`, and the script in
-//! files by topic, which are one function here so that nothing of them is global.
+//! `page/` holds them as the files they are: `page.html` with places for the rest, `page.css`, and the script as modules by
+//! topic. The server serves most of the modules as they are; here they are joined to one script.
+
+use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,22 +16,62 @@ pub(super) const SEALED: &str = "quipu-sealed";
 pub(super) const SEALED_TRANSCRIPT: &str = "quipu-sealed-transcript";
 pub(super) const SEALED_IMAGES: &str = "quipu-sealed-images";
 
+macro_rules! module {
+    ($name:literal) => {
+        Module {
+            name: $name,
+            text: include_str!(concat!("page/", $name)),
+        }
+    };
+}
+
 const TEMPLATE: &str = include_str!("page/page.html");
-const STYLE: &str = include_str!("page/page.css");
-const SCRIPT: &str = concat!(
-    "(() => {\n\"use strict\";\n",
-    include_str!("page/text.js"),
-    include_str!("page/markdown.js"),
-    include_str!("page/tools.js"),
-    include_str!("page/output.js"),
-    include_str!("page/model.js"),
-    include_str!("page/view.js"),
-    include_str!("page/search.js"),
-    include_str!("page/print.js"),
-    include_str!("page/seal.js"),
-    include_str!("page/page.js"),
-    "})();\n"
-);
+/// The modules that the exported page and the served one share, in the order in which they need each other.
+pub const MODULES: &[Module] = &[
+    module!("text.js"),
+    module!("markdown.js"),
+    module!("tools.js"),
+    module!("output.js"),
+    module!("model.js"),
+    module!("view.js"),
+    module!("pages.js"),
+    module!("session.js"),
+    module!("search.js"),
+    module!("print.js"),
+];
+
+/// What only the exported page has.
+const OWN: &[Module] = &[module!("seal.js"), module!("page.js")];
+
+/// The style that both pages share.
+pub const STYLE: &str = include_str!("page/page.css");
+
+/// A module of the page's script.
+#[derive(Debug, Clone, Copy)]
+pub struct Module {
+    /// The name that other modules import it by.
+    pub name: &'static str,
+    /// What it says.
+    pub text: &'static str,
+}
+
+/// The script of the exported page: its modules as one function, so that nothing of them is global. A page that is opened from
+/// disk cannot import.
+static SCRIPT: LazyLock<String> = LazyLock::new(|| {
+    let mut script = String::from("(() => {\n\"use strict\";\n");
+    for module in MODULES.iter().chain(OWN) {
+        for line in module
+            .text
+            .lines()
+            .filter(|line| !line.starts_with("import "))
+        {
+            script.push_str(line.strip_prefix("export ").unwrap_or(line));
+            script.push('\n');
+        }
+    }
+    script.push_str("})();\n");
+    script
+});
 
 /// What stands before the blocks.
 pub(super) fn begin(out: &mut Vec<u8>, title: &str) {
@@ -44,7 +86,7 @@ pub(super) fn begin(out: &mut Vec<u8>, title: &str) {
 /// What stands behind them.
 pub(super) fn end(out: &mut Vec<u8>) {
     let (_, behind) = halves();
-    out.extend_from_slice(behind.replace("{{script}}", SCRIPT).as_bytes());
+    out.extend_from_slice(behind.replace("{{script}}", &SCRIPT).as_bytes());
 }
 
 /// The beginning of a block.
@@ -78,7 +120,7 @@ fn policy() -> String {
     format!(
         "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'; \
          require-trusted-types-for 'script'; trusted-types 'none'",
-        hash(SCRIPT),
+        hash(&SCRIPT),
         hash(STYLE)
     )
 }
@@ -106,9 +148,9 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 pub(super) fn without_assets(page: &[u8]) -> Vec<u8> {
     let page = String::from_utf8(page.to_vec()).unwrap();
-    page.replace(SCRIPT, "{{script}}")
+    page.replace(SCRIPT.as_str(), "{{script}}")
         .replace(STYLE, "{{style}}")
-        .replace(&hash(SCRIPT), "{{hash of script}}")
+        .replace(&hash(&SCRIPT), "{{hash of script}}")
         .replace(&hash(STYLE), "{{hash of style}}")
         .into_bytes()
 }
@@ -131,7 +173,7 @@ mod tests {
         ] {
             assert_eq!(whole.matches(place).count(), 1, "{place}");
         }
-        for part in [STYLE, SCRIPT] {
+        for part in [STYLE, &SCRIPT] {
             assert!(!part.contains("{{title}}") && !part.contains("{{script}}"));
         }
     }
@@ -163,9 +205,11 @@ mod tests {
         ] {
             // In a handler's place only: ` onclick=`, not the word.
             let found = match word {
-                " on" => ["onclick=", "onload=", "onerror="]
-                    .iter()
-                    .any(|word| [SCRIPT, STYLE, TEMPLATE].iter().any(|it| it.contains(word))),
+                " on" => ["onclick=", "onload=", "onerror="].iter().any(|word| {
+                    [&SCRIPT, STYLE, TEMPLATE]
+                        .iter()
+                        .any(|it| it.contains(word))
+                }),
                 word => SCRIPT.contains(word) || STYLE.contains(word) || TEMPLATE.contains(word),
             };
             assert!(!found, "{word}");

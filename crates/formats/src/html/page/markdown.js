@@ -1,11 +1,14 @@
 // A small Markdown, from text to nodes: what agents write, and no HTML. Every loop moves forward, and what is
+
+import { button, el, num, put, str, visible } from "./text.js";
+import { patchLines } from "./tools.js";
 // nested is capped, so that hostile text costs no more than its length.
 
 const MOST_INLINE = 8000;
 const MOST_NESTED = 6;
 
 /** Appends a text as Markdown. */
-function markdown(parent, text) {
+export function markdown(parent, text) {
   blocks(parent, text.replace(/\r\n?/g, "\n").split("\n"), 0);
 }
 
@@ -258,7 +261,7 @@ const TOKENS = /("(?:[^"\\\n]|\\.){0,2000}"|'(?:[^'\\\n]|\\.){0,2000}'|`(?:[^`\\
 const MOST_COLOURED = 12000;
 
 /** Appends code, with what is the same in most languages set apart. */
-function code(parent, text, language) {
+export function code(parent, text, language) {
   if (!language || text.length > MOST_COLOURED || /^(text|txt|plain|output|console|log|markdown|md|diff|patch)$/i.test(language)) {
     put(parent, text);
     return;
@@ -275,7 +278,7 @@ function code(parent, text, language) {
 }
 
 /** A block of code with its language and a button that copies it. */
-function codeBlock(text, language) {
+export function codeBlock(text, language) {
   const inner = el("code");
   if (/^(diff|patch)$/i.test(language)) patchLines(inner, text);
   else code(inner, text, language);
@@ -285,7 +288,7 @@ function codeBlock(text, language) {
 }
 
 /** A button that copies what it is asked for. */
-function copyButton(text) {
+export function copyButton(text) {
   const node = button("Copy", "copy", async (event) => {
     event.preventDefault();
     event.stopPropagation();

@@ -1,16 +1,19 @@
 // The transcript as entries: what stands on one line of the page.
 
-const STATUS = new Map([
+import { list, num, obj, plain, str } from "./text.js";
+import { givenBack, outputText, partsOf } from "./output.js";
+
+export const STATUS = new Map([
   ["ok", { mark: "✓", word: "" }],
   ["error", { mark: "✕", word: "failed" }],
   ["denied", { mark: "⊘", word: "denied" }],
   ["timeout", { mark: "◔", word: "timed out" }],
 ]);
 
-const MESSAGES = new Set(["user", "assistant", "system"]);
+export const MESSAGES = new Set(["user", "assistant", "system"]);
 
 /** Entries of all events; a call and its result are one. */
-function entriesOf(events) {
+export function entriesOf(events) {
   const entries = [];
   const waiting = new Map();
   events.forEach((raw, index) => {
@@ -68,7 +71,7 @@ function withPasted(entries) {
 }
 
 /** Whether there is a picture in what an event has attached. */
-const hasPicture = (event) => list(event.attachments).some((it) => str(obj(it)?.mime).startsWith("image/"));
+export const hasPicture = (event) => list(event.attachments).some((it) => str(obj(it)?.mime).startsWith("image/"));
 
 const seqOf = (event, index) => num(event.seq) ?? index + 1;
 
@@ -91,13 +94,13 @@ function kindOf(type, event) {
 }
 
 /** What kind of note it is, in a word. */
-function noteKind(event) {
+export function noteKind(event) {
   const kind = str(obj(event.meta)?.kind) || str(event.kind) || str(event.type) || "note";
   return kind === "meta" ? "note" : kind;
 }
 
 /** What a note says; of steps and runs, what they are called and how they ended. */
-function noteText(event) {
+export function noteText(event) {
   const meta = obj(event.meta) ?? {};
   return str(event.text) || [str(meta.event), str(meta.name), str(meta.stepKind), str(meta.childRunId), str(meta.error)].filter(Boolean).join(" · ");
 }
@@ -109,7 +112,7 @@ function isBad(event) {
 }
 
 /** How a tool call ended, if it is known. */
-function statusOf(entry) {
+export function statusOf(entry) {
   const of = (event) => str(obj(event?.tool)?.status);
   const word = of(entry.result) || of(entry.event);
   if (word) return word;
@@ -117,7 +120,7 @@ function statusOf(entry) {
   return "";
 }
 
-function durationOf(entry) {
+export function durationOf(entry) {
   for (const event of [entry.result, entry.event]) {
     const ms = num(obj(event?.tool)?.durationMs) ?? num(event?.durationMs);
     if (ms !== null) return ms;
@@ -126,7 +129,7 @@ function durationOf(entry) {
 }
 
 /** Everything that an entry says, for searching. */
-function wordsOf(entry) {
+export function wordsOf(entry) {
   if (entry.text !== null) return entry.text;
   const parts = [];
   for (const event of [entry.event, entry.result]) {
@@ -167,7 +170,7 @@ function leaves(value) {
 }
 
 /** When an event happened; nothing where the log does not say. */
-function timeOf(event) {
+export function timeOf(event) {
   if (event.undated === true) return null;
   const at = new Date(str(event.timestamp));
   return Number.isNaN(at.getTime()) ? null : at;

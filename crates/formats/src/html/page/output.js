@@ -1,5 +1,7 @@
 // What a tool gave back: its texts and its pictures.
 
+import { obj, str } from "./text.js";
+
 // A larger picture inside of a result is not drawn, so many characters of base64.
 const MOST_OF_PICTURE = 8_000_000;
 const TEXT_PARTS = new Set(["text", "input_text", "output_text"]);
@@ -36,7 +38,7 @@ function pictureOf(part) {
 }
 
 /** The parts of a result that is a list of them: texts, pictures, and what is neither as JSON; otherwise nothing. */
-function partsOf(output) {
+export function partsOf(output) {
   const fields = obj(output);
   const all = fields && Object.keys(fields).length <= 2 ? fields.content : output;
   if (!Array.isArray(all) || all.length === 0) return null;
@@ -55,17 +57,17 @@ function partsOf(output) {
 }
 
 /** The pictures in what a tool gave back. */
-const picturesOf = (output) => (partsOf(output) ?? []).map((part) => part.picture).filter(Boolean);
+export const picturesOf = (output) => (partsOf(output) ?? []).map((part) => part.picture).filter(Boolean);
 
 /** What a tool gave back: the value where it is no text, and nothing where it only says again why it failed. */
-function givenBack(tool) {
+export function givenBack(tool) {
   if (tool?.outputValue !== undefined && tool.outputValue !== null) return tool.outputValue;
   const output = tool?.output ?? null;
   return typeof output === "string" && output === tool.error ? null : output;
 }
 
 /** What a tool gave back, as text: parts that are texts as those, other values as JSON. */
-function outputText(output) {
+export function outputText(output) {
   if (output === null || output === undefined) return "";
   if (typeof output === "string") return output;
   const parts = partsOf(output);

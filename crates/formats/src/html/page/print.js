@@ -1,9 +1,12 @@
 // Paper: what is listed, unfolded and in full, as far as a browser can print it.
 
+import { count, el } from "./text.js";
+import { PER_CHUNK, setFolds } from "./pages.js";
+
 // So much is printed, which takes a browser minutes already. What is left out is said.
 const MOST_PRINTED = { characters: 8_000_000, entries: 6000 };
 
-function printing(pages, search) {
+export function printing(pages, search) {
   let undo = [];
   addEventListener("beforeprint", () => {
     if (undo.length > 0) return;
@@ -12,6 +15,8 @@ function printing(pages, search) {
       if (room <= 0) break;
       const wasDrawn = chunk.isDrawn;
       pages.draw(chunk);
+      // What is still on a server cannot be drawn in time.
+      if (!chunk.isDrawn) continue;
       if (!wasDrawn) undo.push(() => pages.undraw(chunk));
       for (const entry of chunk.entries) {
         const back = unfoldForPrint(entry, room);

@@ -1,5 +1,7 @@
 // A page that only opens with a passphrase. How it is sealed is in docs/formats/html.md.
 
+import { el } from "./text.js";
+
 const fromBase64 = (text) => {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
   const raw = atob(text);
@@ -33,7 +35,7 @@ async function unseal(sealed, passphrase) {
 }
 
 /** Asks for the passphrase until it is the right one. */
-function askFor(sealed, open) {
+export function askFor(sealed, open) {
   const main = document.getElementById("session");
   const field = el("input");
   field.type = "password";

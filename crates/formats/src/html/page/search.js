@@ -1,8 +1,10 @@
 // Searching all that is said, also what is folded or not yet drawn.
 
+import { count, grouped } from "./text.js";
+
 const MOST_RANGES = 2000;
 
-class Search {
+export class Search {
   constructor(pages) {
     this.pages = pages;
     this.query = "";
@@ -17,11 +19,11 @@ class Search {
       clearTimeout(timer);
       timer = setTimeout(() => this.set(this.box.value), 140);
     });
-    this.box.addEventListener("keydown", (event) => {
+    this.box.addEventListener("keydown", async (event) => {
       if (event.key === "Enter") {
         event.preventDefault();
         clearTimeout(timer);
-        if (this.box.value.trim().toLowerCase() !== this.query) this.set(this.box.value);
+        if (this.box.value.trim().toLowerCase() !== this.query) await this.set(this.box.value);
         this.step(event.shiftKey ? -1 : 1);
       } else if (event.key === "Escape") {
         this.box.value = "";
@@ -35,17 +37,27 @@ class Search {
   }
 
   /** Looks for something; nothing moves until a match is asked for. */
-  set(query) {
+  async set(query) {
     this.query = query.trim().toLowerCase();
     this.at = -1;
-    this.matches = this.query ? this.pages.entries.filter((entry) => wordsOf(entry).includes(this.query)) : [];
+    this.asked?.abort();
+    this.asked = new AbortController();
+    const { signal } = this.asked;
+    try {
+      const matches = this.query ? await this.pages.source.find(this.query, signal) : [];
+      if (signal.aborted) return;
+      this.matches = matches;
+    } catch (error) {
+      if (signal.aborted) return;
+      this.matches = [];
+    }
     this.found = new Set(this.matches);
     this.show();
     this.mark();
   }
 
   /** Goes to the next match, or the one before; the first is that behind what is on the screen. */
-  step(by) {
+  async step(by) {
     if (this.matches.length === 0) return;
     if (this.at < 0) {
       const here = this.pages.current?.index ?? this.pages.topIndex();
@@ -53,7 +65,8 @@ class Search {
       this.at = by > 0 ? (next < 0 ? 0 : next) : (next <= 0 ? this.matches.length : next) - 1;
     } else this.at = (this.at + by + this.matches.length) % this.matches.length;
     const entry = this.matches[this.at];
-    this.pages.reveal(entry);
+    await this.pages.reveal(entry);
+    if (!entry.node) return;
     this.unfold(entry);
     this.show();
     this.mark();

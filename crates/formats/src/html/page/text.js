@@ -1,12 +1,12 @@
 // Text that others wrote, as nodes. Nothing here makes HTML of a string.
 
-const str = (value) => (typeof value === "string" ? value : "");
-const num = (value) => (typeof value === "number" && Number.isFinite(value) ? value : null);
-const obj = (value) => (value !== null && typeof value === "object" && !Array.isArray(value) ? value : null);
-const list = (value) => (Array.isArray(value) ? value : []);
+export const str = (value) => (typeof value === "string" ? value : "");
+export const num = (value) => (typeof value === "number" && Number.isFinite(value) ? value : null);
+export const obj = (value) => (value !== null && typeof value === "object" && !Array.isArray(value) ? value : null);
+export const list = (value) => (Array.isArray(value) ? value : []);
 
 /** An element of a fixed kind, with children that are nodes or plain text. */
-function el(tag, className, ...children) {
+export function el(tag, className, ...children) {
   const node = document.createElement(tag);
   if (className) node.className = className;
   for (const child of children) {
@@ -18,7 +18,7 @@ function el(tag, className, ...children) {
 }
 
 /** A button. */
-function button(label, className, act) {
+export function button(label, className, act) {
   const node = el("button", className, label);
   node.type = "button";
   node.addEventListener("click", act);
@@ -49,15 +49,15 @@ function symbol(char) {
 const isJoined = (char) => char !== undefined && char > "\x7f" && !/\s/u.test(char);
 
 /** The same text with all that cannot be seen made visible, as one string. */
-function visible(text) {
+export function visible(text) {
   return text.replace(/\r\n/g, "\n").replace(UNSEEN, (match) => (match.length > 2 && match[0] === "\x1b" ? [...match].map((char) => (char < " " ? symbol(char) : char)).join("") : symbol(match)));
 }
 
 /** The same text without colours, for searching. */
-const plain = (text) => (text.includes("\x1b") ? text.replace(/\x1b\[[0-9;:?]*[ -\/]*[@-~]/g, "") : text);
+export const plain = (text) => (text.includes("\x1b") ? text.replace(/\x1b\[[0-9;:?]*[ -\/]*[@-~]/g, "") : text);
 
 /** Appends text: colours of terminals as colours, what cannot be seen as marks. */
-function put(parent, text) {
+export function put(parent, text) {
   if (text.includes("\r\n")) text = text.replace(/\r\n/g, "\n");
   UNSEEN.lastIndex = 0;
   if (!UNSEEN.test(text)) {
@@ -165,12 +165,12 @@ class Colours {
   }
 }
 
-const grouped = new Intl.NumberFormat("en");
+export const grouped = new Intl.NumberFormat("en");
 const cents = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
-const count = (n, one, many) => `${grouped.format(n)} ${n === 1 ? one : (many ?? `${one}s`)}`;
+export const count = (n, one, many) => `${grouped.format(n)} ${n === 1 ? one : (many ?? `${one}s`)}`;
 
 /** A number of tokens, short. */
-function short(n) {
+export function short(n) {
   if (n < 1000) return String(n);
   if (n < 99950) return `${(n / 1000).toFixed(1)}k`;
   if (n < 999500) return `${Math.round(n / 1000)}k`;
@@ -179,7 +179,7 @@ function short(n) {
 }
 
 /** How long something took. */
-function duration(ms) {
+export function duration(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   const seconds = ms / 1000;
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
@@ -191,14 +191,14 @@ function duration(ms) {
 }
 
 /** How many bytes. */
-function size(bytes) {
+export function size(bytes) {
   if (bytes < 1000) return `${bytes} B`;
   if (bytes < 999500) return `${(bytes / 1000).toFixed(bytes < 9950 ? 1 : 0)} kB`;
   return `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
 /** A sum of dollars, from a number or an exact text. */
-function dollars(value) {
+export function dollars(value) {
   const sum = typeof value === "string" ? Number(value) : value;
   if (typeof sum !== "number" || !Number.isFinite(sum)) return "";
   const sign = sum < 0 ? "-" : "";
@@ -209,7 +209,7 @@ function dollars(value) {
 }
 
 /** The first line that says something, without Markdown at its beginning. */
-function firstLine(text, most) {
+export function firstLine(text, most) {
   const head = plain(text.slice(0, most * 8));
   const line = head.split("\n").map((it) => it.trim()).find((it) => it && !/^(```|~~~|---)/.test(it)) ?? "";
   const bare = line.replace(/^(#{1,6}|>|[-*+]|\d+[.)])\s+/, "").replace(/\[([^\][]+)\]\([^\s()]+\)/g, "$1").replace(/(\*{1,3}|`{1,3})(\S[^*`]*\S|\S)\1/g, "$2");
@@ -217,7 +217,7 @@ function firstLine(text, most) {
 }
 
 /** The first line as it stands. */
-function firstRaw(text, most) {
+export function firstRaw(text, most) {
   const head = plain(text.slice(0, most * 8));
   return shorten(head.split("\n").map((it) => it.trim()).find(Boolean) ?? "", most);
 }

@@ -1,5 +1,8 @@
 // What a tool was asked, in a word; what it changed.
 
+import { button, count, el, firstRaw, list, obj, put, size, str, visible } from "./text.js";
+import { code, codeBlock, copyButton } from "./markdown.js";
+
 // The arguments that tell most, the most telling first.
 const TELLING = ["command", "cmd", "file_path", "filePath", "notebook_path", "pattern", "query", "path", "target_file", "absolute_path", "url", "description", "prompt", "task", "skill", "message", "question", "text", "name", "title", "script", "code", "content", "input", "id"];
 const PATHS = new Set(["file_path", "filePath", "notebook_path", "path", "target_file", "absolute_path"]);
@@ -12,7 +15,7 @@ const pick = (fields, names) => {
 };
 
 /** An input; some agents give it as a text that holds JSON. */
-function inputOf(tool) {
+export function inputOf(tool) {
   const input = tool?.input;
   if (typeof input === "string" && /^\s*[{[]/.test(input) && input.length < 4e6) {
     try {
@@ -30,7 +33,7 @@ function nearPath(path, cwd) {
 }
 
 /** What a tool was asked, on one line. */
-function told(input, cwd) {
+export function told(input, cwd) {
   if (typeof input === "string") return patchTitle(input) ?? firstRaw(input, 160);
   const fields = obj(input);
   if (!fields) return input === null ? "" : firstRaw(JSON.stringify(input), 120);
@@ -66,7 +69,7 @@ function patchTitle(text) {
 const MOST_PATCHED = 5000;
 
 /** Appends the lines of a patch, each marked by what it does. */
-function patchLines(parent, text) {
+export function patchLines(parent, text) {
   const lines = text.split("\n");
   for (const line of lines.slice(0, MOST_PATCHED)) {
     const kind = /^(\+\+\+|---|diff |index |\*\*\* )/.test(line) ? "meta" : line[0] === "+" ? "add" : line[0] === "-" ? "del" : line.startsWith("@@") ? "meta" : "ctx";
@@ -176,7 +179,7 @@ function diffBlock(before, after) {
 }
 
 /** How many lines an edit added and took away; nothing where it is no edit. */
-function changeOf(input) {
+export function changeOf(input) {
   const fields = obj(input);
   if (!fields) return null;
   const edits = list(fields.edits).map(obj).filter(Boolean);
@@ -196,7 +199,7 @@ function changeOf(input) {
 }
 
 /** Appends what a tool was asked, in full. */
-function putInput(parent, input, cwd) {
+export function putInput(parent, input, cwd) {
   if (input === null || input === undefined) return;
   if (typeof input === "string") {
     if (isPatch(input)) parent.append(codeBlock(input, "diff"));
@@ -282,7 +285,7 @@ const MORE = [200_000, 1_000_000];
 const PIECE = 16_000;
 
 /** Appends a text that may be long: its beginning, and a button for more of it. */
-function longText(parent, text, kind) {
+export function longText(parent, text, kind) {
   const [lines, chars] = PREVIEW[kind];
   const pre = el("pre", `long ${kind}`);
   const box = el("div", "block", copyButton(() => text), pre);

@@ -1,8 +1,14 @@
 // One entry as nodes.
 
+import { button, count, dollars, duration, el, firstLine, firstRaw, grouped, list, num, obj, short, size, str, visible } from "./text.js";
+import { copyButton, markdown } from "./markdown.js";
+import { changeOf, inputOf, longText, putInput, told } from "./tools.js";
+import { givenBack, outputText, picturesOf } from "./output.js";
+import { STATUS, durationOf, noteKind, noteText, statusOf, timeOf } from "./model.js";
+
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
-const dayName = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long", year: "numeric" });
+export const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
+export const dayName = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long", year: "numeric" });
 
 // From so many lines or characters on, a message is folded at first.
 const LONG_PROMPT = [30, 3000];
@@ -12,7 +18,7 @@ const SMALL_CHANGE = 40;
 const MOST_ATTACHED = 100;
 
 /** Draws entries; knows what they have in common. */
-class View {
+export class View {
   constructor(transcript, images) {
     const environment = obj(obj(transcript.session)?.environment);
     this.cwd = str(environment?.cwd);
@@ -270,13 +276,13 @@ class View {
   /** What is attached to an event, but for what is drawn already. */
   attachments(body, event, drawn = new Set()) {
     const all = list(event.attachments).map(obj).filter((it) => it && !drawn.has(it.sha256));
-    this.shelf(body, all, (it) => this.attachment(it, this.images.get(str(it.sha256))));
+    this.shelf(body, all, (it) => this.attachment(it, this.images.get(str(it.sha256), it)));
     if (str(event.type) !== "tool_call" && str(event.type) !== "tool_result") putRedactions(body, event);
   }
 
   /** The pictures inside of a result. */
   pictures(body, all) {
-    this.shelf(body, all, (it) => this.attachment(it, it.source ?? this.images.get(it.sha256)));
+    this.shelf(body, all, (it) => this.attachment(it, it.source ?? this.images.get(it.sha256, it)));
   }
 
   shelf(body, all, draw) {
@@ -291,7 +297,9 @@ class View {
     const what = [str(it.mime) || "attachment", num(it.bytes) === null ? "" : size(it.bytes)].filter(Boolean).join(", ");
     if (source) {
       const image = el("img");
-      image.src = source;
+      // From a server that wants a key, it comes later.
+      if (typeof source === "string") image.src = source;
+      else source.then((address) => (image.src = address));
       image.loading = "lazy";
       image.decoding = "async";
       image.alt = `Attached picture: ${visible(what)}`;
@@ -303,7 +311,7 @@ class View {
   }
 }
 
-function agentName(agent) {
+export function agentName(agent) {
   const known = new Map([["claude-code", "Claude Code"], ["codex", "Codex"], ["gemini-cli", "Gemini CLI"], ["opencode", "OpenCode"], ["copilot-cli", "Copilot CLI"], ["cursor", "Cursor"], ["amp", "Amp"]]);
   return known.get(agent) ?? (agent || "Assistant");
 }

@@ -1,6 +1,7 @@
 //! Pages in a real browser, where there is one.
 
-use super::chromium::Chromium;
+use quipu_browser::Chromium;
+
 use super::{fixture, hostile, page};
 use crate::html::{HtmlOptions, Passphrase, Seal};
 

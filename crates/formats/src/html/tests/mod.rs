@@ -1,7 +1,6 @@
 //! Pages: what is in them, and what a browser makes of them.
 
 mod browser;
-mod chromium;
 pub(crate) mod fixture;
 pub(crate) mod golden;
 mod hostile;
